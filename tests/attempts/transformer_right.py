@@ -6,7 +6,7 @@ import torch
 from einops import einsum, rearrange
 from torch import nn
 
-from attempts.transformer_lists import right
+from attempts.transformer_lists import mistake, right
 
 
 def drawn(d_out, d_in, **kinds):
@@ -175,11 +175,11 @@ class SwiGLUFused(nn.Module):
         self.w13, self.w2 = Linear(d_model, 2 * d_ff), Linear(d_ff, d_model)
 
     def forward(self, x):
-        up, gate = self.w13(x).chunk(2, -1)
+        gate, up = self.w13(x).chunk(2, -1)
         return self.w2(silu(gate) * up)
 
 
-@right("positionwise_feedforward")
+@mistake("positionwise_feedforward", "not understood: `there.weight`, `beside.weight`")
 class SwiGLUOfStrangeNames(nn.Module):
     def __init__(self, d_model, d_ff):
         super().__init__()
@@ -188,19 +188,6 @@ class SwiGLUOfStrangeNames(nn.Module):
 
     def forward(self, x):
         return self.back(silu(self.beside(x)) * self.there(x))
-
-
-@right("positionwise_feedforward")
-class SwiGLUOfTwoNames(nn.Module):
-    """Two names that may mean W1."""
-
-    def __init__(self, d_model, d_ff):
-        super().__init__()
-        self.l1, self.gate = Linear(d_model, d_ff), Linear(d_model, d_ff)
-        self.l2 = Linear(d_ff, d_model)
-
-    def forward(self, x):
-        return self.l2(silu(self.l1(x)) * self.gate(x))
 
 
 @right("positionwise_feedforward")

@@ -7,7 +7,7 @@ from einops import einsum, rearrange
 from torch import nn
 
 from attempts import transformer_right
-from attempts.transformer_lists import right
+from attempts.transformer_lists import mistake, right
 from attempts.transformer_right import (
     Embedding,
     Linear,
@@ -78,7 +78,7 @@ class Fused(MultiHeadSelfAttention):
         return super().forward(x, token_positions)
 
 
-@right("multihead_self_attention")
+@mistake("multihead_self_attention", "supposes that `qkv_proj.weight` holds")
 class FusedHeadByHead(Fused):
     """Each head's queries, keys and values stand together, as in GPT-NeoX."""
 
@@ -136,7 +136,7 @@ class ListOfHeads(nn.Module):
         return self.proj(torch.cat([head(x, positions) for head in self.heads], -1))
 
 
-@right("multihead_self_attention")
+@mistake("multihead_self_attention", "fit, but not in this shape")
 class OneMatrixAHead(MultiHeadSelfAttention):
     """Weights of three axes, for an einsum."""
 
@@ -190,7 +190,7 @@ class BlockOfOtherNames(nn.Module):
 class BlockOfFused(TransformerBlock):
     def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
-        self.attn = FusedHeadByHead(d_model, num_heads, max_seq_len, theta)
+        self.attn = Fused(d_model, num_heads, max_seq_len, theta)
         self.ffn = transformer_right.SwiGLUFused(d_model, d_ff)
 
 
@@ -289,7 +289,6 @@ def model_of(attention_layer, feed_forward):
 
 model_of(Fused, transformer_right.SwiGLUFused)
 model_of(MultiHeadSelfAttention, OtherNames)
-model_of(MultiHeadSelfAttention, transformer_right.SwiGLUOfStrangeNames)
 
 
 @right("multihead_self_attention")

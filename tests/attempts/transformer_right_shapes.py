@@ -62,24 +62,6 @@ class AsksItsRope(HandedRope):
         return super().forward(x, self.places[: x.shape[-2]])
 
 
-class RopeOfBoth(RotaryPositionalEmbedding):
-    """RoPE of queries and keys in one call, which no other RoPE can stand for."""
-
-    def forward(self, q, k, token_positions):
-        return super().forward(q, token_positions), super().forward(k, token_positions)
-
-
-@right("multihead_self_attention")
-class WithItsOwnRope(HandedRope):
-    def __init__(self, d_model, num_heads, rope=None):
-        super().__init__(d_model, num_heads, rope=rope)
-        assert rope is None or isinstance(rope, RopeOfBoth)
-
-    def heads_of(self, x, positions):
-        q, k, v = (self.split(p(x)) for p in (self.q_proj, self.k_proj, self.v_proj))
-        return (q, k, v) if self.rope is None else (*self.rope(q, k, positions), v)
-
-
 @right("multihead_self_attention")
 class RopeOfAllThree(Steps):
     def __init__(self, d_model, num_heads, theta=None, d_k=None, max_sequence_length=None):
@@ -99,20 +81,6 @@ class RotatesBothAtOnce(HandedRope):
     def heads_of(self, x, positions):
         q, k, v = (self.split(p(x)) for p in (self.q_proj, self.k_proj, self.v_proj))
         return *((q, k) if self.rope is None else self.rope(q, k, positions)), v
-
-
-@right("multihead_self_attention")
-class MadeWithRope(Steps):
-    """A class method makes those with RoPE."""
-
-    def __init__(self, d_model, num_heads, device=None):
-        super().__init__(d_model, num_heads)
-
-    @classmethod
-    def with_rope(cls, d_model, num_heads, max_seq_len, theta):
-        made = cls(d_model, num_heads)
-        made.rope = RotaryPositionalEmbedding(theta, d_model // num_heads, max_seq_len)
-        return made
 
 
 @dataclass

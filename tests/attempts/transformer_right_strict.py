@@ -119,42 +119,6 @@ class PositionsWanted(nn.Module):
         return x + self.ffn(self.pre_ffn_rmsnorm(x))
 
 
-@right("transformer_block")
-class StrangeNorms(nn.Module):
-    """Names that say nothing about which norm is which."""
-
-    def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
-        super().__init__()
-        self.here, self.there = RMSNorm(d_model), RMSNorm(d_model)
-        self.attn = FixedMask(d_model, num_heads, max_seq_len, theta)
-        self.ffn = SwiGLU(d_model, d_ff)
-
-    def forward(self, x):
-        x = x + self.attn(self.there(x))
-        return x + self.ffn(self.here(x))
-
-
-@right("transformer_lm")
-class StrangeModel(nn.Module):
-    def __init__(
-        self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
-    ):
-        super().__init__()
-        self.tok_emb = TwoAxes(vocab_size, d_model)
-        self.transformer_blocks = nn.ModuleList(
-            StrangeNorms(d_model, num_heads, d_ff, context_length, rope_theta)
-            for _ in range(num_layers)
-        )
-        self.final_norm = RMSNorm(d_model)
-        self.out_head = Linear(d_model, vocab_size)
-
-    def forward(self, ids):
-        x = self.tok_emb(ids)
-        for block in self.transformer_blocks:
-            x = block(x)
-        return self.out_head(self.final_norm(x))
-
-
 @right("multihead_self_attention")
 class TurnsOnlyByPositions(transformer_right_heads.MultiHeadSelfAttention):
     """No positions, no RoPE."""

@@ -7,7 +7,7 @@ from einops import rearrange
 from torch import nn
 
 from attempts import transformer_right_heads
-from attempts.transformer_lists import almost, mistake
+from attempts.transformer_lists import mistake
 from attempts.transformer_right import Linear, RotaryPositionalEmbedding
 from attempts.transformer_right_functions import attention, softmax
 
@@ -313,30 +313,12 @@ class NoPlaceForTheta(Steps):
         super().__init__(d_model, num_heads, 16, 50.0 if use_rope else None)
 
 
-@mistake("multihead_self_attention", "There is no causal mask")
-class UnmaskedInRows(Steps):
-    """It takes positions of shape (1, seq) alone: that the others fail is not what is wrong."""
-
-    def seen(self, length):
-        return torch.ones(length, length, dtype=torch.bool)
-
-    def heads_of(self, x, positions):
-        assert positions is None or positions.ndim == 2
-        return super().heads_of(x, None if positions is None else positions[0])
-
-
-@almost("multihead_self_attention", "Right without RoPE. RoPE is still missing")
+@mistake("multihead_self_attention", "Right without RoPE. It cannot be called")
 class WithoutRope(Steps):
     """The first of two classes, of which the other has RoPE."""
 
     def __init__(self, d_model, num_heads, device=None, dtype=None):
         super().__init__(d_model, num_heads)
-
-
-@mistake("multihead_self_attention", "no gradient reaches `x`")
-class WithoutRopeAndCut(WithoutRope):
-    def forward(self, x):
-        return super().forward(x.detach())
 
 
 class PositionsInABatch(Steps):

@@ -10,9 +10,8 @@ import math
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from itertools import islice, permutations, product
 from typing import Any, NamedTuple
 
 import torch
@@ -58,11 +57,9 @@ class Learner:
         self.attempt, self.exercise, self.rope = attempt, exercise, rope
         self.forward = getattr(attempt, "forward", None)
         self.module: nn.Module | None = None  # the last one
-        # Whether positions are wanted as (1, seq), and which of several ways to fill in weights
-        # was the right one last.
-        self.form = (False, 0)
-        self.transposed: bool | None = None  # how weights are stored, once it is known
-        self.own_rope: type | None = None  # to be handed in instead of ours
+        # Whether a matrix is stored transposed, by the parameter's name, once that is known.
+        self.transposed: dict[str, bool] = {}
+        self.fused: list[str] = []  # the parameters that hold several weights of the course
         self.in_tuple = False  # whether results come first in a tuple
 
     def __call__(self, case: Case) -> Tensor:
@@ -70,64 +67,68 @@ class Learner:
         self.module = module = self.make(case)
         for parameter in module.parameters():
             parameter.data = parameter.data.to(case.dtype)
-        ways = self.ways(case)
-        if len({way.transposed for way in ways}) == 1:
-            self.transposed = ways[0].transposed
-        both = self.takes_positions() and {"num_heads", "theta"} <= case.arguments.keys()
-        forms = product((False, True) if both else (False,), range(len(ways)))
-        last, outcomes, expected = self.form, [], self.exercise.expected
-        for form in sorted(forms, key=lambda form: form != last):
-            self.form, way = form, ways[form[1]]
-            fill(module, way.weights)
-            try:
-                outcomes.append(self.run(case))
-                if (len(ways) == 1 and not both) or alike(outcomes[-1], expected(case)):
-                    self.transposed = way.transposed
-                    return outcomes[-1]
-            except (Wrong, NotAttempted) as failure:
-                outcomes.append(failure)
-        self.form = last
-        results = [each for each in outcomes if isinstance(each, Tensor)]
-        if not results:
-            raise outcomes[0]
-        return results[0]  # a result says more than the refusal of another form of positions
+        weights = self.layout(case)
+        fill(module, weights)
+        result = self.run(case)
+        # The shape of a square matrix does not show how it is stored: the result does.
+        square = [
+            name
+            for name, weight in weights.items()
+            if name not in self.transposed and weight.ndim == 2 and weight.shape == weight.T.shape
+        ]
+        if square and alike(result, self.exercise.expected(case)):
+            self.transposed |= dict.fromkeys(square, False)
+        elif square:
+            fill(module, {name: weights[name].T for name in square})
+            if alike(other := self.run(case), self.exercise.expected(case)):
+                self.transposed |= dict.fromkeys(square, True)
+                return other
+        return result
 
-    def ways(self, case: Case) -> list["Layout"]:
-        """The ways to fill the last module with the weights of a case."""
-        try:
-            ways = layouts(self.module, case.weights, case.arguments.get("num_heads", 1))
-        except Wrong:
-            if not any(True for _ in self.module.parameters()):
-                self.run(case)  # a skeleton that returns nothing: raises NotAttempted
-            raise
-        return [way for way in ways if way.transposed == self.transposed] or ways
+    def layout(self, case: Case) -> dict[str, Tensor]:
+        """The weights of a case by the names of the last module, as it stores them. Raises: Wrong.
+
+        A square matrix counts as stored like the course's, unless it is known to be transposed.
+        """
+        own = own_parameters(self.module)
+        if case.weights and not own:
+            self.run(case)  # raises NotAttempted for a skeleton that returns nothing
+        weights = named(self.module, case.weights)
+        places = [place(name) for name in case.weights]
+        self.fused = [
+            name for name in own if (at := place_of_learners(name, places)) and at.leaf in HOLDS
+        ]
+        for name, weight in weights.items():
+            if weight.ndim == 2 and weight.shape != weight.T.shape:
+                self.transposed[name] = own[name].shape == weight.T.shape
+            if self.transposed.get(name):
+                weights[name] = weight.T
+            elif _is_vector(own[name]) and own[name].numel() == weight.numel():
+                weights[name] = weight.reshape(own[name].shape)  # a gain may be (1, d_model)
+            if own[name].shape != weights[name].shape:
+                raise _of_shape(name, own[name], weight)
+        return weights
+
+    def assumed(self) -> str:
+        """How the check has read the parameters, where that may be other than they are meant."""
+        turned = [name for name, is_turned in self.transposed.items() if is_turned]
+        readings = {
+            "holds the rows of Q, then those of K, then those of V (of W1, then of W3)": self.fused,
+            "is stored transposed, unless it has another parameter's name": turned,
+        }
+        words = [f"`{names[0]}` {how}" for how, names in readings.items() if names]
+        return f" The check supposes that {' and that '.join(words)}." if words else ""
 
     def gradients(self, case: Case) -> Iterator[tuple[str, Tensor | None, Tensor]]:
         """By name, the gradients of the last module, and those expected, as weights of a case."""
-        way = self.ways(case)[self.form[1]]
+        expected = self.layout(case)
         for name, parameter in own_parameters(self.module).items():
-            yield name, parameter.grad, way.weights[name]
+            yield name, parameter.grad, expected[name]
 
-    def ready(self, case: Case) -> Any:
+    def ready(self, case: Case) -> nn.Module:
         """RoPE of the sizes of a case, for a class that is handed one."""
         theta, length = (_first(case.arguments, names) for names in (THETA, LENGTH))
-        d_k = case.arguments["d_model"] // case.arguments["num_heads"]
-        with suppress(Wrong, NotAttempted):
-            if self.own_rope:
-                values = {"theta": theta, "d_k": d_k, "max_seq_len": length or d_k}
-                args, kwargs, _ = bind(self.own_rope, values)
-                return call(self.own_rope, *args, **kwargs)
-        return self.rope(theta, d_k, length)
-
-    def takes_own_rope(self) -> bool:
-        """Hand in the learner's own RoPE from now on; False if none is beside the class.
-
-        Only their classes know what it is called with, and what it returns.
-        """
-        beside = vars(sys.modules.get(self.attempt.__module__, self.attempt)).values()
-        ropes = [each for each in beside if inspect.isclass(each) and _is_rope(each)]
-        self.own_rope = ropes[-1] if ropes and self.takes("rope") else None
-        return bool(self.own_rope)
+        return self.rope(theta, case.arguments["d_model"] // case.arguments["num_heads"], length)
 
     def takes(self, *names: str) -> bool:
         """Whether the class, or its `forward`, has an argument of one of these meanings."""
@@ -146,33 +147,29 @@ class Learner:
 
     def make(self, case: Case, **further: Any) -> nn.Module:
         """A module of the sizes of a case. Raises: Wrong, NotAttempted."""
-        values, maker = dict(case.arguments), self.attempt
+        values = dict(case.arguments)
         given = Words(f"{case.name}({', '.join(f'{name}={v:g}' for name, v in values.items())})")
         d_head = values.get("d_model", 0) // values.get("num_heads", 1)
         theta = _first(values, THETA)
-        if theta is not None and not self.takes(*THETA):
-            if self.takes("rope"):
-                values = {name: value for name, value in values.items() if name not in THETA}
-                if _asked(maker, "rope"):
-                    values["rope"] = self.ready(case)
-            else:  # the class may have a constructor for RoPE, such as `with_rope`
-                ways = [getattr(maker, n) for n, v in vars(maker).items() if type(v) is classmethod]
-                maker = next((way for way in ways if _asked(way, *THETA)), maker)
-        if theta is not None and any(each.default is None for each in _asked(maker, "d_k")):
+        if theta is not None and not self.takes(*THETA) and self.takes("rope"):
+            values = {name: value for name, value in values.items() if name not in THETA}
+            if _asked(self.attempt, "rope"):
+                values["rope"] = self.ready(case)
+        if theta is not None and any(each.default is None for each in _asked(self.attempt, "d_k")):
             values = {"d_k": d_head, **values}  # without it, some leave RoPE out
         extras = {"d_k": d_head, "d_v": d_head, "max_seq_len": 16}
-        if any(map(switches_rope, parameters_of(maker))):
+        if any(map(switches_rope, parameters_of(self.attempt))):
             extras["theta"] = 10_000.0  # which is switched off, or in `values`
         options = {"extras": extras, "given": given, "rope": theta is not None}
         try:
-            args, kwargs, _ = bind(maker, values, **options)
+            args, kwargs, _ = bind(self.attempt, values, **options)
         except Wrong:  # a RoPE without tables has no longest sequence
             fewer = {name: value for name, value in values.items() if name not in LENGTH}
             if fewer == values or self.takes(*LENGTH):
                 raise
-            args, kwargs, _ = bind(maker, fewer, **options)
+            args, kwargs, _ = bind(self.attempt, fewer, **options)
         try:
-            module = _called(maker, *args, **{**kwargs, **further})
+            module = _called(self.attempt, *args, **{**kwargs, **further})
         except Wrong as failure:
             failure.mistake = failure.mistake or usual(failure.error) or IN_INIT
             raise
@@ -196,21 +193,18 @@ class Learner:
         forward = module if type(module).__call__ is not nn.Module.__call__ else module.forward
         if "num_heads" in case.arguments:
             length = next(iter(values.values())).shape[-1 if "token_ids" in values else -2]
-            theta = _first(case.arguments, THETA)
             extras = {
-                "token_positions": torch.arange(length),
+                "token_positions": torch.arange(length)[None],
                 "mask": torch.ones(length, length, dtype=torch.bool).tril(),
                 "rope": None,
             }
-            if theta is not None and _asked(forward, "rope"):
+            has_rope = _first(case.arguments, THETA) is not None
+            if has_rope and _asked(forward, "rope"):
                 values["rope"] = self.ready(case)
             if not _takes_positions(forward):
                 optional = ("token_positions",)
-            elif theta is not None and "token_positions" not in values:
+            elif has_rope and "token_positions" not in values:
                 values["token_positions"] = extras["token_positions"]
-            positions = values.get("token_positions")
-            if self.form[0] and positions is not None and positions.ndim == 1:
-                values["token_positions"] = positions.unsqueeze(0)
         args, kwargs, _ = bind(forward, values, optional=optional, extras=extras, given=given)
         result = _called(module, *args, given=given, **kwargs)
         if isinstance(result, tuple) and "num_heads" in case.arguments:
@@ -229,8 +223,6 @@ class Learner:
                     found.append("`dtype` is accepted, but not every parameter gets it.")
             except (Wrong, TypeError):
                 found.append("It fails when `dtype=torch.float64` is given.")
-        if self.form[0]:
-            found.append("Positions of shape (seq,) fail: those of shape (1, seq) were given.")
         if self.in_tuple:
             found.append("It returns a tuple, whose first item was taken as the result.")
         if not case.weights and self.module.state_dict():
@@ -241,11 +233,6 @@ class Learner:
 def _first(values: Mapping[str, Any], names: Collection[str]) -> Any:
     """The value under one of these names; None where there is none."""
     return next((values[name] for name in names if name in values), None)
-
-
-def _is_rope(kind: type) -> bool:
-    named = re.search("rope|rotary|pos", kind.__name__, re.I)
-    return bool(named and _asked(kind, *THETA) and not _asked(kind, "num_heads"))
 
 
 def _asked(function: Any, *names: str) -> list[inspect.Parameter]:
@@ -320,10 +307,10 @@ LEAVES = {
     "k_proj": rf"{_BEFORE}(?:k|keys?){_AFTER}",
     "v_proj": rf"{_BEFORE}(?:v|values?){_AFTER}",
     "output_proj": rf"{_BEFORE}(?:o|out|output){_AFTER}|(?:c_)?proj|projection|dense|w_?0",
-    "w13": r"w_?13|w_?1_?w_?3|gate_up(?:_proj)?|up_gate(?:_proj)?",
+    "w13": r"w_?13|w_?1_?w_?3|gate_up(?:_proj)?",
     "w1": r"(?:w|fc|lin|linear|l)_?1|gate(?:_proj)?|w_gate",
-    "w2": r"(?:w|fc|lin|linear|l)_?2|down(?:_proj)?|w_down",
-    "w3": r"(?:w|fc|lin|linear|l)_?3|up(?:_proj)?|w_up",
+    "w2": r"(?:w|fc|lin|linear|l)_?2|down(?:_proj)?|w_down|out_proj",
+    "w3": r"(?:w|fc|lin|linear|l)_?3|up(?:_proj)?|w_up|in_proj",
     "ln1": rf"{_NORM}_?1|(?:pre_)?{_ATTENTION}_?{_NORM}|{_NORM}_?{_ATTENTION}",
     "ln2": rf"{_NORM}_?2|(?:pre_)?{_FEED_FORWARD}_?{_NORM}|{_NORM}_?{_FEED_FORWARD}",
     "ln_final": rf"{_NORM}_?(?:f|final|out|last)?|(?:f|final|last|out|output)_?{_NORM}",
@@ -340,7 +327,6 @@ INSIDE = {
     rf"{_FEED_FORWARD}|{_NOT_NORM}(?:.*ffn?|.*feed.*|swi.*)": {"w13", "w1", "w2", "w3", "ln2"},
 }
 HOLDS = {"qkv": ("q_proj", "k_proj", "v_proj"), "kv": ("k_proj", "v_proj"), "w13": ("w1", "w3")}
-BY_HEAD = {"qkv", "kv"}  # fused matrices that may be laid out head by head
 
 
 def place(name: str) -> Place:
@@ -372,45 +358,76 @@ def place_of_learners(name: str, wanted: Collection[Place]) -> Place | None:
     return None
 
 
-# Weights by shape.
+# Weights as a module stores them.
 
-TRIED = 24  # at most so many ways to read one module are tried
 TRANSPOSED = (
     "The weight is stored transposed. The course keeps one row for each output: (d_out, d_in) in a "
     "linear layer, (vocabulary, d_model) in an embedding."
 )
+ADAPTER = (
+    " Store them as the course does, or let `workbook adopt` read from the `tests/adapters.py` of "
+    "your repository which weight goes where."
+)
+REPEATED = (
+    "`[Block(...)] * n` repeats one block: make each one separately, as "
+    "`[Block(...) for _ in range(n)]` does."
+)
+TIED = "They share one weight: in the course each has its own."
+LEARNED = r"(?:^|\.)(?:wpe|pos(?:ition(?:al)?)?s?_?(?:emb|enc)\w*)(?:\.|$)"
 Weights = Mapping[str, Tensor]
 
 
-class Layout(NamedTuple):
-    """A way to fill in the weights, by the learner's names."""
+def named(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
+    """The weights of the course by the names of a learner's parameters.
 
-    weights: dict[str, Tensor]
-    transposed: bool | None  # None if nothing shows it, because all are vectors
-
-
-def layouts(module: nn.Module, weights: Weights, heads: int = 1) -> list[Layout]:
-    """The ways to fill the parameters: one if names are clear, several for a fused matrix.
-
-    If shapes do not show whether matrices are transposed, both ways are included.
-    Raises: Wrong if parameters are missing, too many, of another shape or indistinguishable.
+    A fused parameter gets several of them, one below the other; each of several heads gets its
+    rows of one. Raises: Wrong if a parameter is missing, too many, or has an unknown name.
     """
-    parameters = own_parameters(module)
-    _expect_some(module, parameters, weights)
-    # A gain may have axes of length 1 besides its own, such as (1, d_model).
-    own = {n: each.flatten() if _is_vector(each) else each for n, each in parameters.items()}
-    vectors = all(weight.ndim < 2 for weight in weights.values())
-    found = [Layout(way, None if vectors else False) for way in _ways(own, weights, heads)]
-    matrices = [n for n, w in weights.items() if w.ndim == 2 and not n.startswith("token_emb")]
-    last = [name for name in matrices if name.endswith("w2.weight")]  # alone: (d_ff, d_model) too
-    for names, axis in ((matrices, 1), (last, 0)):
-        turned = {n: weight.T if n in names else weight for n, weight in weights.items()}
-        if names:
-            found += [Layout(way, True) for way in _ways(own, turned, heads, axis)]
-    return [
-        Layout({n: w.reshape(parameters[n].shape) for n, w in way.weights.items()}, way.transposed)
-        for way in found or _refuse(module, own, weights)
-    ]
+    own = own_parameters(module)
+    _expect_some(module, own, weights)
+    _expect_no_twins(module)
+    if own.keys() == weights.keys():
+        return dict(weights)
+    if len(own) == len(weights) == 1:  # whatever its name
+        return dict(zip(own, weights.values(), strict=True))
+    by_place = {place(name): weight for name, weight in weights.items()}
+    groups: dict[Place | None, list[str]] = {}
+    for name in own:
+        groups.setdefault(place_of_learners(name, by_place), []).append(name)
+    missing = [at for at in by_place if not any(at in _held(group) for group in groups if group)]
+    unknown = groups.pop(None, [])
+    # The one name in a block that says nothing belongs to the one weight there that has no name.
+    layers = [layer_of(name, by_place) for name in unknown]
+    for name, layer in zip([*unknown], layers, strict=True):
+        left = [at for at in missing if at.layer == layer]
+        if len(left) == layers.count(layer) == 1:
+            groups[left[0]] = [name]
+            missing.remove(left[0])
+            unknown.remove(name)
+    arranged: dict[str, Tensor] = {}
+    for at, names in groups.items():
+        whole = torch.cat([by_place[each] for each in _held(at)])
+        if len(names) == 1 or sum(own[name].numel() for name in names) == whole.numel():
+            arranged |= zip(names, whole.chunk(len(names)), strict=True)
+        else:
+            unknown += names  # of two names for one weight, neither tells
+    if missing or unknown:
+        absent = [name for name in weights if place(name) in missing]
+        raise Wrong(
+            "The parameters have names or shapes other than those of the course.",
+            expected=_names(weights),
+            got=_names(own),
+            mistake="The check, like the course's tests, fills in weights by these names."
+            + (f" Missing: {_listed(absent)}." if absent else "")
+            + (f" Not understood: {_listed(unknown)}." if unknown else "")
+            + ADAPTER,
+        )
+    return arranged
+
+
+def _held(at: Place) -> list[Place]:
+    """The weights that a parameter holds: itself, or those that are fused in it."""
+    return [Place(at.layer, leaf) for leaf in HOLDS.get(at.leaf, (at.leaf,))]
 
 
 def own_parameters(module: nn.Module) -> dict[str, Tensor]:
@@ -424,23 +441,6 @@ def fill(module: nn.Module, weights: Weights) -> None:
     with torch.no_grad():
         for name, weight in weights.items():
             own[name].copy_(weight)
-
-
-def _ways(own: Weights, weights: Weights, heads: int, axis: int = 0) -> list[dict[str, Tensor]]:
-    """The ways to fill in weights that are all stored in one orientation."""
-    if set(own) == set(weights) or len(own) == len(weights) == 1:
-        known = zip(sorted(own), (weights[name] for name in sorted(weights)), strict=True)
-        found: Iterator[dict] = iter([dict(known)])
-    else:
-        by_place = {place(name): weight for name, weight in weights.items()}
-        groups, guesses = _groups(own, by_place)
-        found = (
-            {**known, **guess}
-            for known in islice(_by_names(own, groups, by_place, heads, axis), TRIED)
-            for guess in guesses
-        )
-    fitting = (way for way in found if all(own[n].shape == w.shape for n, w in way.items()))
-    return list(islice(fitting, TRIED))
 
 
 def _is_vector(tensor: Tensor) -> bool:
@@ -485,103 +485,8 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
         raise Wrong(claim, expected=_names(weights), got=_names(own), mistake=mistake)
 
 
-REPEATED = (
-    "`[Block(...)] * n` repeats one block: make each one separately, as "
-    "`[Block(...) for _ in range(n)]` does."
-)
-TIED = "They share one weight: in the course each has its own."
-LEARNED = r"(?:^|\.)(?:wpe|pos(?:ition(?:al)?)?s?_?(?:emb|enc)\w*)(?:\.|$)"
-
-
-def _groups(
-    own: Weights, by_place: dict[Place, Tensor]
-) -> tuple[dict[Place, list[str]], list[dict[str, Tensor]]]:
-    """The parameters at each place that names show, and the ways to match the others by shape."""
-    groups: dict[Place | None, list[str]] = {}
-    for name in own:
-        groups.setdefault(place_of_learners(name, by_place), []).append(name)
-    unclear = groups.pop(None, [])
-    for at, names in [*groups.items()]:  # of two names for one whole weight, neither tells
-        if len(names) > 1 and at in by_place and own[names[0]].shape == by_place[at].shape:
-            unclear += groups.pop(at)
-    held = [Place(at.layer, leaf) for at in groups for leaf in HOLDS.get(at.leaf, (at.leaf,))]
-    # By shape, in or outside the layers, and by layer: names, and the weights that have none.
-    open_: dict[tuple, dict[int | None, tuple[list[str], list[Tensor]]]] = {}
-    for side, layer, shape, each in (
-        *((0, layer_of(name, by_place), own[name].shape, name) for name in unclear),
-        *((1, at.layer, w.shape, w) for at, w in by_place.items() if at not in held),
-    ):
-        layers = open_.setdefault((layer is None, shape), {})
-        layers.setdefault(layer, ([], []))[side].append(each)
-    ways: list[dict[str, Tensor]] = [{}]
-    for layers in open_.values():  # the layers are alike: one order holds for them all
-        number, *others = {len(side) for sides in layers.values() for side in sides}
-        if others or len(ways) * math.factorial(number) > TRIED:
-            return groups, []
-        ways = [
-            way
-            | {
-                n: weights[i]
-                for names, weights in layers.values()
-                for n, i in zip(names, order, strict=True)
-            }
-            for way, order in product(ways, permutations(range(number)))
-        ]
-    return groups, [] if len(held) > len(set(held)) else ways
-
-
-def _by_names(
-    own: Weights,
-    groups: dict[Place, list[str]],
-    by_place: dict[Place, Tensor],
-    heads: int,
-    axis: int,
-) -> Iterator[dict[str, Tensor]]:
-    """The ways to fill the parameters whose names are clear.
-
-    A fused matrix may hold its parts in any order, one after the other or head by head. A weight
-    of three axes may have them in any order, which its shape does not always show.
-    """
-    fused = sorted({at.leaf for at in groups} & HOLDS.keys())
-    orders = [list(permutations(HOLDS[leaf])) for leaf in fused]
-    heads_apart = (False, True) if BY_HEAD.intersection(fused) else (False,)
-    last_fit = (False, True) if any(weight.ndim == 3 for weight in own.values()) else (False,)
-    for *chosen, by_head, last in product(*orders, heads_apart, last_fit):
-        order = dict(zip(fused, chosen, strict=True))
-        layout: dict[str, Tensor] = {}
-        for at, names in groups.items():
-            parts = [by_place[Place(at.layer, leaf)] for leaf in order.get(at.leaf, (at.leaf,))]
-            if by_head and at.leaf in BY_HEAD:  # all rows of the first head, then of the second
-                parts = [part.unflatten(axis, (heads, -1)) for part in parts]
-                whole = torch.stack(parts, axis + 1).flatten(axis, axis + 2)
-            else:
-                whole = torch.cat(parts, axis if parts[0].ndim > 1 else 0)
-            pieces = _cut(whole, [own[name].shape for name in names], heads, at.leaf, last)
-            if pieces is None:
-                break
-            layout.update(zip(names, pieces, strict=True))
-        else:
-            yield layout
-
-
-def _cut(whole: Tensor, shapes: list, heads: int, leaf: str, last: bool) -> list[Tensor] | None:
-    """A weight cut into pieces of these shapes; None if they do not add up to it."""
-    if len(shapes) == 1 and len(shapes[0]) == 3:
-        by_head = whole.unflatten(int(leaf == "output_proj"), (heads, -1))
-        turns = (by_head.permute(turn) for turn in permutations(range(3)))
-        fitting = [turned for turned in turns if turned.shape == shapes[0]]
-        return (fitting[-1:] if last else fitting[:1]) or None
-    for axis in range(whole.ndim):
-        sizes = [shape[axis] for shape in shapes if len(shape) == whole.ndim]
-        if len(sizes) == len(shapes) and sum(sizes) == whole.shape[axis]:
-            pieces = list(whole.split(sizes, axis))
-            if [piece.shape for piece in pieces] == shapes:
-                return pieces
-    return None
-
-
-def _refuse(module: nn.Module, own: Weights, weights: Weights) -> list[Layout]:
-    """Say why the weights do not fit: one is shared, or has another shape or name."""
+def _expect_no_twins(module: nn.Module) -> None:
+    """Raise `Wrong` if two parameters are one and the same."""
     seen: dict[int, str] = {}
     for name, parameter in module.named_parameters(remove_duplicate=False):
         twin = seen.setdefault(id(parameter), name)
@@ -589,29 +494,6 @@ def _refuse(module: nn.Module, own: Weights, weights: Weights) -> list[Layout]:
             layers = [re.findall(r"\.(\d+)\.", each) for each in (name, twin)]
             claim = f"`{twin}` and `{name}` are one and the same parameter."
             raise Wrong(claim, mistake=REPEATED if layers[0] != layers[1] else TIED)
-    by_place = {place(name): weight for name, weight in weights.items()}
-    groups, _ = _groups(own, by_place)
-    alone = {n: by_place[at] for at, (n, *more) in groups.items() if at in by_place and not more}
-    if len(own) == len(weights) == 1:
-        alone = dict(zip(own, weights.values(), strict=True))
-    for name, weight in alone.items():
-        if own[name].shape not in (weight.shape, weight.shape[::-1]):
-            raise _of_shape(name, own[name], weight)
-    for name, weight in alone.items():  # some are transposed, or all would have been understood
-        if len(alone) == len(own) == len(weights) and own[name].shape != weight.shape:
-            raise _of_shape(name, own[name], weight)
-    held = {Place(at.layer, leaf) for at in groups for leaf in HOLDS.get(at.leaf, (at.leaf,))}
-    missing = [name for name in weights if place(name) not in held]
-    unknown = [name for name in own if not any(name in names for names in groups.values())]
-    mistake = "The check, like the course's tests, fills in weights by these names."
-    mistake += f" Missing: {_listed(missing)}." if missing else ""
-    mistake += f" Not understood: {_listed(unknown)}." if unknown else ""
-    raise Wrong(
-        "The parameters have names or shapes other than those of the course.",
-        expected=_names(weights),
-        got=_names(own),
-        mistake=mistake,
-    )
 
 
 def _of_shape(name: str, own: Tensor, asked: Tensor) -> Wrong:
@@ -630,13 +512,8 @@ def _about_shape(own: torch.Size, asked: torch.Size) -> str:
             "d_ff is rounded to a multiple of 64: use the d_ff that is passed in, and round "
             "where you choose it."
         )
-    if own == asked[::-1]:
-        return (
-            "Its axes are swapped, but not those of all the others: it is stored transposed, or "
-            "has another parameter's name."
-        )
     if math.prod(own) == math.prod(asked):
-        return "The numbers would fit, but not in this shape."
+        return "The numbers would fit, but not in this shape." + ADAPTER
     return "Check the sizes that this part is made with: one is used where another belongs."
 
 
@@ -740,7 +617,7 @@ def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
     own = {name: each.detach().double() for name, each in own_parameters(module).items()}
     # Weights filled with distinct numbers show which of them a parameter holds.
     marked = {name: torch.full_like(w, i) for i, (name, w) in enumerate(case.weights.items())}
-    (way, *_), weights = learner.ways(replace(case, weights=marked)), [*case.weights.items()]
+    held, weights = learner.layout(replace(case, weights=marked)), [*case.weights.items()]
     is_model = "num_layers" in case.arguments
     with found("use" if is_model else "corner"):
         if empty := next((name for name, weight in own.items() if weight.isnan().any()), None):
@@ -762,7 +639,7 @@ def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
         return
     with found("use" if len(own) == 1 else "corner"):
         for name, weight in own.items():
-            numbers = way.weights[name].flatten().long().bincount().nonzero().flatten().tolist()
+            numbers = held[name].flatten().long().bincount().nonzero().flatten().tolist()
             if not _is_vector(weight):
                 # A fused matrix may be drawn as one or as what it holds; one for each head, too.
                 shapes = [*(weights[i][1].shape for i in numbers), weight.shape[-2:], weight.shape]
