@@ -319,7 +319,7 @@ class Switched(MultiHeadSelfAttention):
         super().__init__(d_model, num_heads, max_seq_len, theta if use_rope else None)
 
 
-@right("multihead_self_attention")
+@mistake("multihead_self_attention", "of which dataclass is `cfg`? Annotate it")
 class OfDict(MultiHeadSelfAttention):
     def __init__(self, cfg: dict):
         super().__init__(cfg["d_model"], cfg["num_heads"], cfg.get("max_seq_len"), cfg.get("theta"))
