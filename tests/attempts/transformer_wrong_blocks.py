@@ -112,7 +112,9 @@ def swapped_gate(self, x):
 SwappedGate = type("SwappedGate", (transformer_right.SwiGLU,), {"forward": swapped_gate})
 block_with("is `theta`", attn=lambda d, h, *rest: Steps(d, h))
 block_with("axis for the heads", attn=lambda d, h, d_ff, *rope: PositionsInABatch(d, h, *rope))
-block_with("a length of 1 after 3, fails", attn=lambda d, h, d_ff, *rope: KeptMask(d, h, *rope))
+block_with(
+    "shape (1, 1, 8) after (1, 3, 8), fails", attn=lambda d, h, d_ff, *rope: KeptMask(d, h, *rope)
+)
 block_with("RoPE on halves", attn=lambda d, h, d_ff, *rope: LlamasRope(d, h, *rope))
 block_with("W1 and W3 are swapped", ffn=lambda d, h, d_ff, *rope: SwappedGate(d, d_ff))
 block_with("`theta` is ignored", attn=lambda d, h, f, length, theta: Steps(d, h, length, 10_000.0))
@@ -205,7 +207,7 @@ def block_of(layer):
 all_seen = {"seen": triangle(lambda ones: ones)}
 model_with("no causal mask", block_of(type("NoMask", (Steps,), all_seen)))
 model_with("need an axis for the heads", block_of(PositionsInABatch))
-model_with("The second call, with a length of 3 after 1, fails", block_of(KeptMask))
+model_with("A second call, with an input of shape (1, 3) after (1, 1), fails", block_of(KeptMask))
 
 
 @mistake("transformer_lm", "share one weight")

@@ -340,4 +340,7 @@ class KeptMask(Steps):
         return self.mask
 
 
-mistake("multihead_self_attention", "the second call, with a length of 4 after 3, fails")(KeptMask)
+mistake(
+    "multihead_self_attention",
+    "a second call, with an input of shape (3, 4, 8) after (1, 3, 8), fails",
+)(KeptMask)

@@ -184,7 +184,6 @@ def test_what_a_learner_turns_off_or_on_is_put_back():
         (lambda x: x.detach().numpy(), "numpy"),
         (lambda x: x.to("meta"), "on meta"),
         (lambda x: x * 1j, "complex"),
-        (lambda x: x.to_sparse(), "torch.sparse_coo"),
         (lambda x: 0.5, "a float: 0.5"),
         (lambda x: "0.5", "a str"),
     ],

@@ -10,23 +10,16 @@ import math
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.calling import (
-    bind,
-    first_of,
-    is_switch,
-    meaning,
-    parameters_of,
-    switches_rope,
-)
+from workbook.checks.calling import bind, first_of, is_switch, meaning, parameters_of, switches_rope
 from workbook.checks.engine import Exercise, usual
-from workbook.checks.tensors import Case, alike, beside, copied, drawn, kind, tensor_of
+from workbook.checks.tensors import Case, alike, beside, copied, drawn, tensor_of
 from workbook.checks.verdicts import (
     Findings,
     NotAttempted,
@@ -35,11 +28,11 @@ from workbook.checks.verdicts import (
     call,
     expect_class,
     is_stub,
-    kind_of,
 )
 
 QUICK = 5.0  # seconds that a call with a few numbers may take
 THETA, LENGTH = ("theta", "rope_theta"), ("max_seq_len", "context_length")
+NO_MODULE = "Only what an `nn.Module` holds is trained, saved and moved with the model. "
 NO_INIT = "Begin `__init__` with `super().__init__()`: torch's Module must be set up first."
 IN_INIT = "It happens in `__init__`, before any weight or input is there."
 
@@ -71,11 +64,7 @@ class Learner:
         fill(module, weights)
         result = self.run(case)
         # The shape of a square matrix does not show how it is stored: the result does.
-        square = [
-            name
-            for name, weight in weights.items()
-            if name not in self.transposed and weight.ndim == 2 and weight.shape == weight.T.shape
-        ]
+        square = [n for n, w in weights.items() if n not in self.transposed and not _is_vector(w)]
         if square and alike(result, self.exercise.expected(case)):
             self.transposed |= dict.fromkeys(square, False)
         elif square:
@@ -106,8 +95,13 @@ class Learner:
             elif _is_vector(own[name]) and own[name].numel() == weight.numel():
                 weights[name] = weight.reshape(own[name].shape)  # a gain may be (1, d_model)
             if own[name].shape != weights[name].shape:
-                raise _of_shape(name, own[name], weight)
+                raise _of_shape(name, own[name].shape, weight.shape)
         return weights
+
+    def expect_upright(self) -> None:
+        """Raise `Wrong` if a weight is stored transposed."""
+        if any(self.transposed.values()):
+            raise Wrong("The weights are stored transposed.", mistake=TRANSPOSED)
 
     def assumed(self) -> str:
         """How the check has read the parameters, where that may be other than they are meant."""
@@ -118,12 +112,6 @@ class Learner:
         }
         words = [f"`{names[0]}` {how}" for how, names in readings.items() if names]
         return f" The check supposes that {' and that '.join(words)}." if words else ""
-
-    def gradients(self, case: Case) -> Iterator[tuple[str, Tensor | None, Tensor]]:
-        """By name, the gradients of the last module, and those expected, as weights of a case."""
-        expected = self.layout(case)
-        for name, parameter in own_parameters(self.module).items():
-            yield name, parameter.grad, expected[name]
 
     def ready(self, case: Case) -> nn.Module:
         """RoPE of the sizes of a case, for a class that is handed one."""
@@ -143,7 +131,11 @@ class Learner:
 
     def takes_positions(self) -> bool:
         """Whether `forward` takes positions."""
-        return _takes_positions(self.forward)
+        return any(
+            parameter.kind is parameter.VAR_POSITIONAL
+            or ("pos" in parameter.name and not meaning(parameter.name, ["rope"]))
+            for parameter in parameters_of(self.forward)
+        )
 
     def make(self, case: Case, **further: Any) -> nn.Module:
         """A module of the sizes of a case. Raises: Wrong, NotAttempted."""
@@ -157,30 +149,20 @@ class Learner:
                 values["rope"] = self.ready(case)
         if theta is not None and any(each.default is None for each in _asked(self.attempt, "d_k")):
             values = {"d_k": d_head, **values}  # without it, some leave RoPE out
-        extras = {"d_k": d_head, "d_v": d_head, "max_seq_len": 16}
-        if any(map(switches_rope, parameters_of(self.attempt))):
-            extras["theta"] = 10_000.0  # which is switched off, or in `values`
+        # For what a class insists on: with θ, it may have a switch that turns RoPE off.
+        extras = {"d_k": d_head, "d_v": d_head, "max_seq_len": 16, "theta": 10_000.0}
+        optional = () if self.takes(*LENGTH) else LENGTH  # RoPE without tables has no length
         options = {"extras": extras, "given": given, "rope": theta is not None}
-        try:
-            args, kwargs, _ = bind(self.attempt, values, **options)
-        except Wrong:  # a RoPE without tables has no longest sequence
-            fewer = {name: value for name, value in values.items() if name not in LENGTH}
-            if fewer == values or self.takes(*LENGTH):
-                raise
-            args, kwargs, _ = bind(self.attempt, fewer, **options)
+        args, kwargs, _ = bind(self.attempt, values, optional=optional, **options)
         try:
             module = _called(self.attempt, *args, **{**kwargs, **further})
         except Wrong as failure:
-            failure.mistake = failure.mistake or usual(failure.error) or IN_INIT
+            is_early = "before Module.__init__" in str(failure.error)
+            failure.mistake = NO_INIT if is_early else usual(failure.error) or IN_INIT
             raise
         if not isinstance(module, nn.Module) or "_parameters" not in vars(module):
-            raise Wrong(
-                "It is not a torch module.",
-                expected=Words("a class that inherits from `torch.nn.Module`"),
-                got=Words(kind_of(self.attempt)),
-                mistake="Only what a module holds is trained, saved and moved with the model. "
-                + NO_INIT,
-            )
+            got = Words(f"the class `{self.attempt.__name__}`")
+            raise Wrong("It is not a torch module.", got=got, mistake=NO_MODULE + NO_INIT)
         return module.cpu().eval()
 
     def run(self, case: Case) -> Tensor:
@@ -190,7 +172,6 @@ class Learner:
             raise NotAttempted("`forward` is still missing.")
         values = {name: copied(value) for name, value in case.inputs.items()}
         optional, extras = (), {}
-        forward = module if type(module).__call__ is not nn.Module.__call__ else module.forward
         if "num_heads" in case.arguments:
             length = next(iter(values.values())).shape[-1 if "token_ids" in values else -2]
             extras = {
@@ -199,13 +180,15 @@ class Learner:
                 "rope": None,
             }
             has_rope = _first(case.arguments, THETA) is not None
-            if has_rope and _asked(forward, "rope"):
+            if has_rope and _asked(self.forward, "rope"):
                 values["rope"] = self.ready(case)
-            if not _takes_positions(forward):
+            if not self.takes_positions():
                 optional = ("token_positions",)
             elif has_rope and "token_positions" not in values:
                 values["token_positions"] = extras["token_positions"]
-        args, kwargs, _ = bind(forward, values, optional=optional, extras=extras, given=given)
+        args, kwargs, _ = bind(
+            module.forward, values, optional=optional, extras=extras, given=given
+        )
         result = _called(module, *args, given=given, **kwargs)
         if isinstance(result, tuple) and "num_heads" in case.arguments:
             shape = self.exercise.expected(case).shape
@@ -217,12 +200,10 @@ class Learner:
         """Remarks on a right class."""
         found = []
         if case.weights and "dtype" in inspect.signature(self.attempt).parameters:
-            try:
+            with suppress(Wrong):
                 made = self.make(case, dtype=torch.float64)
                 if {parameter.dtype for parameter in made.parameters()} != {torch.float64}:
                     found.append("`dtype` is accepted, but not every parameter gets it.")
-            except (Wrong, TypeError):
-                found.append("It fails when `dtype=torch.float64` is given.")
         if self.in_tuple:
             found.append("It returns a tuple, whose first item was taken as the result.")
         if not case.weights and self.module.state_dict():
@@ -240,24 +221,10 @@ def _asked(function: Any, *names: str) -> list[inspect.Parameter]:
     return [p for p in parameters_of(function) if meaning(p.name, names) and not is_switch(p)]
 
 
-def _takes_positions(forward: Any) -> bool:
-    """Whether a `forward` takes positions: by name, or under a single letter in second place."""
-    names = [parameter.name for parameter in parameters_of(forward) if parameter.name != "self"]
-    return any(
-        ("pos" in name and not meaning(name, ["rope"])) or (len(name) == 1 and place == 1)
-        for place, name in enumerate(names)
-    ) or any(p.kind is p.VAR_POSITIONAL for p in parameters_of(forward))
-
-
 def _called(function: Any, *args: Any, given: Any = None, **kwargs: Any) -> Any:
     """Call a learner's class or module, without `torch.compile`."""
-    try:
-        with uncompiled():
-            return call(function, *args, seconds=QUICK, given=given, **kwargs)
-    except Wrong as failure:
-        if "before Module.__init__" in str(failure.error):
-            failure.mistake = NO_INIT
-        raise
+    with uncompiled():
+        return call(function, *args, seconds=QUICK, given=given, **kwargs)
 
 
 @contextmanager
@@ -394,16 +361,16 @@ def named(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
     groups: dict[Place | None, list[str]] = {}
     for name in own:
         groups.setdefault(place_of_learners(name, by_place), []).append(name)
-    missing = [at for at in by_place if not any(at in _held(group) for group in groups if group)]
     unknown = groups.pop(None, [])
+    missing = [at for at in by_place if not any(at in _held(group) for group in groups)]
     # The one name in a block that says nothing belongs to the one weight there that has no name.
-    layers = [layer_of(name, by_place) for name in unknown]
-    for name, layer in zip([*unknown], layers, strict=True):
+    for layer in {at.layer for at in missing}:
         left = [at for at in missing if at.layer == layer]
-        if len(left) == layers.count(layer) == 1:
-            groups[left[0]] = [name]
+        names = [name for name in unknown if layer_of(name, by_place) == layer]
+        if len(left) == len(names) == 1:
+            groups[left[0]] = names
             missing.remove(left[0])
-            unknown.remove(name)
+            unknown.remove(names[0])
     arranged: dict[str, Tensor] = {}
     for at, names in groups.items():
         whole = torch.cat([by_place[each] for each in _held(at)])
@@ -413,15 +380,11 @@ def named(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
             unknown += names  # of two names for one weight, neither tells
     if missing or unknown:
         absent = [name for name in weights if place(name) in missing]
-        raise Wrong(
-            "The parameters have names or shapes other than those of the course.",
-            expected=_names(weights),
-            got=_names(own),
-            mistake="The check, like the course's tests, fills in weights by these names."
-            + (f" Missing: {_listed(absent)}." if absent else "")
-            + (f" Not understood: {_listed(unknown)}." if unknown else "")
-            + ADAPTER,
-        )
+        mistake = "The check, like the course's tests, fills in weights by these names."
+        mistake += f" Missing: {_listed(absent)}." if absent else ""
+        mistake += f" Not understood: {_listed(unknown)}." if unknown else ""
+        claim = "The parameters have names or shapes other than those of the course."
+        raise Wrong(claim, expected=_names(weights), got=_names(own), mistake=mistake + ADAPTER)
     return arranged
 
 
@@ -453,22 +416,19 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
     hidden = [
         name
         for part in module.modules()
-        for name, value in vars(part).items()
-        if isinstance(value, list | tuple)
-        and any(isinstance(each, nn.Module) and own_parameters(each) for each in value)
+        for name, values in vars(part).items()
+        if isinstance(values, list | tuple)
+        and any(isinstance(value, nn.Module) and own_parameters(value) for value in values)
     ]
     biases = [name for name in own if "bias" in name or name.endswith("beta")]
     learned = [name for name in own if re.search(LEARNED, name)]
-    claim = None
+    claim = mistake = None
     if own and not weights:
         claim = "There is nothing to learn here, but the module has parameters."
         mistake = "Store computed tables with `register_buffer`, not as an `nn.Parameter`."
     elif hidden:
-        claim = f"Some parameters are hidden from torch: `{hidden[0]}` is a plain list of modules."
-        mistake = (
-            "Modules in a plain list are not found by `parameters()`, and would never be trained: "
-            "put them into an `nn.ModuleList`."
-        )
+        claim = f"Some parameters are hidden from torch: {_listed(hidden)} is a plain list."
+        mistake = "Put the modules into an `nn.ModuleList`, so that `parameters()` finds them."
     elif biases:
         claim = "There is a bias."
         mistake = f"The course's layers have no bias: leave out {_listed(biases)}."
@@ -478,8 +438,7 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
     elif weights and not own:
         claim = "The module has no parameters."
         mistake = (
-            "Wrap the tensor in an `nn.Parameter` and set it on `self`, so that torch knows what "
-            "to train."
+            "Wrap the tensor in an `nn.Parameter` and set it on `self`, so that it is trained."
         )
     if claim:
         raise Wrong(claim, expected=_names(weights), got=_names(own), mistake=mistake)
@@ -496,25 +455,20 @@ def _expect_no_twins(module: nn.Module) -> None:
             raise Wrong(claim, mistake=REPEATED if layers[0] != layers[1] else TIED)
 
 
-def _of_shape(name: str, own: Tensor, asked: Tensor) -> Wrong:
-    return Wrong(
-        f"The parameter `{name}` has the wrong shape.",
-        expected=Words(tuple(asked.shape)),
-        got=Words(tuple(own.shape)),
-        mistake=_about_shape(own.shape, asked.shape),
-    )
-
-
-def _about_shape(own: torch.Size, asked: torch.Size) -> str:
+def _of_shape(name: str, own: torch.Size, asked: torch.Size) -> Wrong:
+    """What to say about a parameter of another shape than is asked."""
+    mistake = "Check the sizes that this part is made with: one is used where another belongs."
     sizes = zip(own, asked, strict=False)
     if len(own) == len(asked) == 2 == sum(o == a or o % 64 == 0 for o, a in sizes):
-        return (
+        mistake = (
             "d_ff is rounded to a multiple of 64: use the d_ff that is passed in, and round "
             "where you choose it."
         )
-    if math.prod(own) == math.prod(asked):
-        return "The numbers would fit, but not in this shape." + ADAPTER
-    return "Check the sizes that this part is made with: one is used where another belongs."
+    elif math.prod(own) == math.prod(asked):
+        mistake = "The numbers would fit, but not in this shape." + ADAPTER
+    claim = f"The parameter `{name}` has the wrong shape."
+    expected, got = Words(tuple(asked)), Words(tuple(own))
+    return Wrong(claim, expected=expected, got=got, mistake=mistake)
 
 
 def _names(weights: Weights) -> Words:
@@ -541,22 +495,16 @@ IN_PLACE = (
 
 def check_gradients(
     run: Callable[[Case], Tensor], exercise: Exercise, case: Case, learner: Learner | None = None
-) -> list[str]:
+) -> None:
     """Raise `Wrong` unless the gradients that a right result sends back are the right ones.
 
     Those of the inputs, and of the parameters of a learner's module, are compared with the
-    reference's. Returns remarks on what is allowed, but not good practice.
+    reference's.
     """
     leaves, given = _leaves(case.inputs), Words(str(case))
     # Inputs are handed in as if they had been computed from the leaves.
     inputs = {**case.inputs, **{name: leaf.clone() for name, leaf in leaves.items()}}
-    try:
-        result = run(replace(case, inputs=inputs))
-    except Wrong as failure:
-        if "in-place" in str(failure.error):
-            failure.mistake = IN_PLACE
-        failure.claim = "It raised an error when its inputs required gradients."
-        raise
+    result = run(replace(case, inputs=inputs))
     if not result.requires_grad:
         raise Wrong("No gradient can flow through the result.", given=given, mistake=CUT)
     # Weighted differently, because the sum of a row of softmax has no gradient at all.
@@ -574,7 +522,9 @@ def check_gradients(
     pairs = [(name, leaf.grad, values[name].grad) for name, leaf in leaves.items()]
     if learner:
         right = replace(case, weights={name: leaf.grad for name, leaf in weights.items()})
-        pairs += learner.gradients(right)
+        expected = learner.layout(right)
+        own = own_parameters(learner.module)
+        pairs += [(name, parameter.grad, expected[name]) for name, parameter in own.items()]
     for name, got, expected in pairs:
         if got is None:
             raise Wrong(f"No gradient reaches `{name}`.", given=given, mistake=CUT)
@@ -587,9 +537,6 @@ def check_gradients(
     if any(not inputs[name].eq(leaf).all() for name, leaf in leaves.items()):
         claim = "The result is right, but the input tensor is changed."
         raise Wrong(claim, given=given, mistake=IN_PLACE)
-    if result.dtype == case.dtype:
-        return []
-    return [f"The type changes: {kind(case.dtype)} goes in, {kind(result.dtype)} comes out."]
 
 
 def _leaves(values: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -601,6 +548,10 @@ def _leaves(values: Mapping[str, Any]) -> dict[str, Tensor]:
 # Initial weights.
 
 CUT_AT = 3  # standard deviations
+SAME = (
+    "All numbers are (nearly) the same: rows that start equal stay equal. Draw them here, "
+    "in the layer itself, even if a model draws the weights of all its layers again."
+)
 CUT_STD = 0.98658  # of N(0, 1) without what lies beyond 3
 
 
@@ -612,98 +563,77 @@ def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
     itself it is not.
     """
     torch.manual_seed(0)
-    with _marked_where_empty():
-        learner.module = module = learner.make(case)
-    own = {name: each.detach().double() for name, each in own_parameters(module).items()}
-    # Weights filled with distinct numbers show which of them a parameter holds.
-    marked = {name: torch.full_like(w, i) for i, (name, w) in enumerate(case.weights.items())}
-    held, weights = learner.layout(replace(case, weights=marked)), [*case.weights.items()]
-    is_model = "num_layers" in case.arguments
+    before = torch.get_deterministic_debug_mode()
+    torch.set_deterministic_debug_mode("warn")  # in which `torch.empty` and the like hold NaN
+    try:
+        learner.module = learner.make(case)
+    finally:
+        torch.set_deterministic_debug_mode(before)
+    own = {name: each.detach().double() for name, each in own_parameters(learner.module).items()}
+    given, is_model = Words(f"a new {case.name}"), "num_layers" in case.arguments
+    empty = [name for name, weight in own.items() if weight.isnan().any()]
     with found("use" if is_model else "corner"):
-        if empty := next((name for name, weight in own.items() if weight.isnan().any()), None):
-            raise Wrong(
-                f"Nothing fills `{empty}`.",
-                given=Words(f"a new {case.name}"),
-                mistake="`torch.empty` holds whatever was in memory. Draw the numbers in the layer "
-                "itself, even if the model draws those of all its layers again.",
+        if empty:
+            mistake = (
+                "`torch.empty` holds whatever was in memory. Draw the numbers in the layer "
+                "itself, even if the model draws those of all its layers again."
             )
+            raise Wrong(f"Nothing fills `{empty[0]}`.", given=given, mistake=mistake)
     if empty:
         return
     with found("use"):
         for name, weight in own.items():
             if _is_vector(weight) and not weight.eq(1).all():
                 got = Words(f"numbers from {weight.min():.4g} to {weight.max():.4g}")
-                claim = f"The gain `{name}` does not start at 1."
-                raise Wrong(claim, given=Words(f"a new {case.name}"), got=got)
+                raise Wrong(f"The gain `{name}` does not start at 1.", given=given, got=got)
     if found and len(own) > 1:
         return
+    # Ones in place of the embedding's numbers show which parameter holds it.
+    marks = {n: torch.full_like(w, float("emb" in n)) for n, w in case.weights.items()}
+    held = learner.layout(replace(case, weights=marks))
+    # A fused matrix may be drawn as a whole, or like any of the matrices that are fused in it.
+    shapes = [tuple(weight.shape) for weight in case.weights.values() if weight.ndim == 2]
     with found("use" if len(own) == 1 else "corner"):
-        for name, weight in own.items():
-            numbers = held[name].flatten().long().bincount().nonzero().flatten().tolist()
-            if not _is_vector(weight):
-                # A fused matrix may be drawn as one or as what it holds; one for each head, too.
-                shapes = [*(weights[i][1].shape for i in numbers), weight.shape[-2:], weight.shape]
-                shapes = [shape for shape in shapes if len(shape) == 2]
-                is_table = case.name == "Embedding" or "token_emb" in weights[numbers[0]][0]
-                check_drawn(weight, shapes, is_table, f"a new {case.name}: its `{name}`")
-
-
-@contextmanager
-def _marked_where_empty() -> Iterator[None]:
-    """Make `torch.empty` and the like hold NaN, as torch does in its deterministic mode."""
-    before = torch.get_deterministic_debug_mode()
-    torch.set_deterministic_debug_mode("warn")
-    try:
-        yield
-    finally:
-        torch.set_deterministic_debug_mode(before)
+        for name, weight in [(n, w) for n, w in own.items() if not _is_vector(w)]:
+            is_table = case.name == "Embedding" or bool(held[name].any())
+            check_drawn(weight, [tuple(weight.shape), *shapes], is_table, f"{given}: its `{name}`")
 
 
 def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: str) -> None:
     """Raise `Wrong` unless a large matrix looks like N(0, std²) truncated at three deviations.
 
     The std is 1 for an embedding, and √(2 / (d_in + d_out)) for a matrix of one of these shapes.
-    Another form of the distribution, of about that std, is no more than a corner.
     """
     flat = weight.flatten()
     spread, mean, largest = flat.std().item(), flat.mean().item(), flat.abs().max().item()
     stds = [1.0] if is_table else [math.sqrt(2 / sum(shape)) for shape in shapes]
     std = min(stds, key=lambda std: abs(std * CUT_STD - spread))
-    about, cut = math.isclose(spread, std, rel_tol=0.15), f"{CUT_AT * std:.4g}"
+    cut, asked = f"{CUT_AT * std:.4g}", "1" if is_table else "√(2 / (d_in + d_out))"
+    # Another form of the distribution, of about that std, is no more than a corner.
+    weight_of = "corner" if math.isclose(spread, std, rel_tol=0.15) else "use"
     if spread < 1e-12 or flat[:999].unique().numel() < 10:
-        about = False
-        mistake = (
-            "All numbers are (nearly) the same: rows that start equal stay equal. Draw them here, "
-            "in the layer itself, even if a model draws the weights of all its layers again."
-        )
+        weight_of, mistake = "use", SAME
     elif abs(mean) > 0.1 * spread:
-        about = False
-        mistake = "The mean is not 0." + (" `torch.rand` gives 0 to 1." if flat.min() >= 0 else "")
+        weight_of, mistake = "use", "The mean is not 0."
     elif largest < 1.9 * spread:
         mistake = "The numbers are uniform, not normal."
-    elif about and largest <= 2.001 * std:
+    elif weight_of == "corner" and largest <= 2.001 * std:
         mistake = "The distribution is truncated too early: its limits are ±3 standard deviations."
     elif not math.isclose(spread, std * CUT_STD, rel_tol=0.04):
-        asked = "1" if is_table else "√(2 / (d_in + d_out))"
+        weight_of = "use"
         mistake = f"The standard deviation should be {asked}, but is {_formula(spread, shapes)}."
-        about = False
     elif largest > CUT_AT * std * 1.001:
-        mistake = (
-            "The distribution is not truncated at 3 standard deviations. The limits of "
-            f"`trunc_normal_` are values, not multiples of the std: a=-{cut}, b={cut}."
-        )
+        mistake = f"It is not truncated at 3 standard deviations, here {cut}: `a` and `b` of "
+        mistake += "`trunc_normal_` are values, not multiples of the std."
     elif is_table and not weight.any(-1).all():
-        about, mistake = False, "A row of a new embedding is 0: no id is padding."
+        weight_of, mistake = "use", "A row of a new embedding is 0: no id is padding."
     else:
         return
-    wrong = Wrong(
-        "The weight is not drawn as the course asks.",
-        given=Words(made),
-        expected=Words(f"numbers from N(0, {std:.4g}²), truncated at ±{cut}"),
-        got=Words(f"standard deviation {spread:.4g}, mean {mean:.2g}, largest {largest:.4g}"),
-        mistake=mistake,
-    )
-    wrong.weight = "corner" if about else "use"
+    expected = Words(f"numbers from N(0, {std:.4g}²), truncated at ±{cut}")
+    got = Words(f"standard deviation {spread:.4g}, mean {mean:.2g}, largest {largest:.4g}")
+    claim = "The weight is not drawn as the course asks."
+    wrong = Wrong(claim, given=Words(made), expected=expected, got=got, mistake=mistake)
+    wrong.weight = weight_of
     raise wrong
 
 

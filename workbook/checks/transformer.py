@@ -15,36 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.calling import call_part, first_of
-from workbook.checks.engine import (
-    Exercise,
-    Mistake,
-    Program,
-    instead_of,
-    judge,
-    mistake,
-    tried,
-)
+from workbook.checks.calling import SIZES, call_part, first_of
+from workbook.checks.engine import Exercise, Mistake, Program, instead_of, judge, mistake, tried
 from workbook.checks.from_scratch import expect_from_scratch
-from workbook.checks.modules import (
-    THETA,
-    TRANSPOSED,
-    Learner,
-    Weights,
-    check_first_weights,
-    check_gradients,
-)
-from workbook.checks.tensors import (
-    ROUNDED,
-    TOLERANCE,
-    Case,
-    alike,
-    compared,
-    copied,
-    drawn,
-    tensor_of,
-)
-from workbook.checks.verdicts import CALLED, Words, Wrong, expect_function, work_of
+from workbook.checks.modules import Learner, Weights, check_first_weights, check_gradients
+from workbook.checks.tensors import Case, alike, compared, copied, drawn, same_kind, tensor_of
+from workbook.checks.verdicts import CALLED, Words, expect_function, work_of
 
 # The reference: a Transformer in float64. `weights` go by the names of the course.
 
@@ -265,7 +241,7 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
     found = judge(part, run)
     if not found.in_use:
         with found("use"):
-            remarks += check_gradients(run, part, case, learner)
+            check_gradients(run, part, case, learner)
     if learner and not found.in_use:
         with found("use"):
             check_second_calls(part, learner)
@@ -277,8 +253,8 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
         with found("style"):
             expect_from_scratch(lambda: run(case), made)
         with found("corner"):
-            if learner and any(learner.transposed.values()):
-                raise Wrong("The weights are stored transposed.", mistake=TRANSPOSED)
+            if learner:
+                learner.expect_upright()
     if part.large and not found.in_use:
         check_first_weights(learner, part.large, found)
     for wrong in found.found:
@@ -300,7 +276,7 @@ def possible(part: Part, learner: Learner) -> Part:
     for case in part.cases:
         positions = case.inputs.get("token_positions")
         counted = positions is None or positions.flatten().tolist() == [*range(positions.numel())]
-        has_rope = not case.arguments.keys().isdisjoint(THETA)
+        has_rope = bool({"theta", "rope_theta"} & case.arguments.keys())
         if (has_rope or not always_rope) and (counted or takes_positions):
             cases.append(case)
     return replace(part, cases=tuple(cases))
@@ -314,23 +290,14 @@ def check_second_calls(part: Part, learner: Learner) -> None:
     made_alike = [case for case in part.cases if case.arguments == part.gradients.arguments]
     inputs = [case for case in made_alike if case.dtype == part.gradients.dtype]
     for first, case in pairwise((*inputs, inputs[0])):
-        (batch, length), (first_batch, first_length) = sizes_of(case), sizes_of(first)
-        sizes = f"a length of {length} after {first_length}"
-        if length == first_length:
-            sizes = f"a batch of {batch} after {first_batch}"
+        before, now = (tuple(next(iter(each.inputs.values())).shape) for each in (first, case))
         learner(first)
         outcome = tried(part, learner.run, case)
         if not outcome.right:
             wrong = outcome.failure or part.report(case, part.expected(case), outcome.result)
-            wrong.claim, wrong.mistake = f"The second call, with {sizes}, fails.", SIZES_KEPT
+            wrong.claim = f"A second call, with an input of shape {now} after {before}, fails."
+            wrong.mistake = SIZES_KEPT
             raise wrong
-
-
-def sizes_of(case: Case) -> tuple[int, int]:
-    """The batch and the length of the input of a case."""
-    ids = case.inputs.get("token_ids")
-    batch, *_, length = case.inputs["x"].shape[:-1] if ids is None else ids.shape
-    return batch, length
 
 
 def is_plain(attempt: Any) -> bool:
@@ -529,10 +496,8 @@ ATTENTION = of_tensors(
 
 # The loss.
 
-LOGS, CHOSEN = (
-    "logits - logits.logsumexp(-1, keepdim=True)",
-    "-1, targets.unsqueeze(-1)).squeeze(-1)",
-)
+LOGS = "logits - logits.logsumexp(-1, keepdim=True)"
+CHOSEN = "-1, targets.unsqueeze(-1)).squeeze(-1)"
 MEAN, TARGET = "-chosen.mean()", "targets.unsqueeze(-1)"
 LOSS_MISTAKES = (
     mistake("You take the log of a softmax, and log(0) is -inf: write it as x - max - log Σ exp(x "
@@ -708,12 +673,6 @@ def _norm(x: Tensor, eps: float | None = None, what: str = "", dtype=torch.float
     return Case("RMSNorm", {"x": x.to(dtype)}, sizes, gain, dtype, what)
 
 
-def same_norm(expected: Tensor, result: Tensor) -> bool:
-    """Whether a norm is right: as exact as its type can be, and half precision is kept."""
-    kept = expected.dtype == result.dtype or expected.dtype not in ROUNDED
-    return kept and alike(expected, result, ROUNDED.get(result.dtype, TOLERANCE))
-
-
 NORM = of_tensors(
     program=reference(rms_norm),
     mistakes=NORM_MISTAKES,
@@ -731,7 +690,7 @@ NORM = of_tensors(
         _norm(drawn(1, 2, 4, seed=7), what="half precision", dtype=torch.bfloat16),
         _norm(drawn(1, 2, 4, seed=8), what="double precision", dtype=torch.float64),
     ),
-    same=same_norm,
+    same=same_kind,
     gradients=_norm(drawn(2, 1, 4, seed=2) + 1, 0.5),
     large=_norm(drawn(1, 1, 4, seed=1)),
     praise="Right values, in half precision too, and in the input's type.",
@@ -894,16 +853,12 @@ ROPE = of_tensors(
 
 # Attention with several heads.
 
-SPLIT, MERGE = (
-    "x.unflatten(-1, (num_heads, -1)).transpose(-2, -3)",
-    "x.transpose(-2, -3).flatten(-2)",
-)
+SPLIT = "x.unflatten(-1, (num_heads, -1)).transpose(-2, -3)"
+MERGE = "x.transpose(-2, -3).flatten(-2)"
 STRAIGHT = "x.reshape(*x.shape[:-2], num_heads, x.shape[-2], -1)"
 STRAIGHT_BACK = "x.reshape(*x.shape[:-3], x.shape[-2], -1)"
-EVERY_NTH, EVERY_NTH_BACK = (
-    "x.unflatten(-1, (-1, num_heads)).movedim(-1, -3)",
-    "x.movedim(-3, -1).flatten(-2)",
-)
+EVERY_NTH = "x.unflatten(-1, (-1, num_heads)).movedim(-1, -3)"
+EVERY_NTH_BACK = "x.movedim(-3, -1).flatten(-2)"
 TURN = "Q, K = rotate(Q, places, theta), rotate(K, places, theta)"
 TRIANGLE = "dtype=torch.bool).tril()"
 ROLES, OUTPUT = "in (q, k, v))", "project(merge_heads(gathered), output)"
@@ -988,9 +943,7 @@ MULTIHEAD_MISTAKES = (
     *but(IN_ROPE, "nothing is rotated"),
     *IN_ATTENTION,
 )  # fmt: skip
-PARTS_OF_HEADS = (
-    project, rotate, soft_max, attention, causal, split_heads, merge_heads, multihead,
-)  # fmt: skip
+PARTS_OF_HEADS = (project, rotate, soft_max, attention, causal, split_heads, merge_heads, multihead)
 
 
 def _heads(x: Tensor, num_heads: int, positions: list | None = None, what: str = "") -> Case:
@@ -1133,15 +1086,8 @@ IN_MODEL = (
 
 
 def _model(ids: list | Tensor, what: str = "", vocab_size=5, d_model=8, layers=2, d_ff=12) -> Case:
-    arguments = {
-        "vocab_size": vocab_size,
-        "context_length": LONGEST,
-        "d_model": d_model,
-        "num_layers": layers,
-        "num_heads": 2,
-        "d_ff": d_ff,
-        "rope_theta": BASE,
-    }
+    sizes = (vocab_size, LONGEST, d_model, layers, 2, d_ff, BASE)
+    arguments = dict(zip(SIZES, sizes, strict=True))
     names = [f"layers.{layer}.{name}" for layer in range(layers) for name in IN_ONE_BLOCK]
     case = Case("TransformerLM", {"token_ids": torch.as_tensor(ids)}, arguments, what=what)
     return made_of(["token_embeddings", *names, "ln_final", "lm_head"], case)
