@@ -154,12 +154,9 @@ def bind(
     Raises: Wrong where a value has no place, or a parameter no value.
     """
     signature, extras = signature_of(function), extras or {}
-    if signature is None:
-        return Binding(tuple(values.values()), {}, {})
-    kinds = {parameter.kind for parameter in signature}
-    if inspect.Parameter.VAR_POSITIONAL in kinds and not partly:  # *args: in the handout's order
-        needed = tuple(value for name, value in values.items() if name not in optional)
-        return Binding(needed, {}, {name: values[name] for name in optional if name in values})
+    kinds = {parameter.kind for parameter in signature or ()}
+    if signature is None or (inspect.Parameter.VAR_POSITIONAL in kinds and not partly):
+        return Binding(tuple(values.values()), {}, {})  # in the handout's order
     parameters = [p for p in signature if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     meant = _by_name(parameters, {**values, **extras}, prefer=values)
     bound = {theirs: values[name] for theirs, name in meant.items() if name in values}

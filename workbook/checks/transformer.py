@@ -99,13 +99,7 @@ def merge_heads(x: Tensor) -> Tensor:
     return x.transpose(-2, -3).flatten(-2)  # how the heads are put together
 
 
-def multihead(
-    x: Tensor,
-    weights: Weights,
-    num_heads: int,
-    theta: float | None = None,
-    positions: Tensor | None = None,
-) -> Tensor:
+def multihead(x: Tensor, weights: Weights, num_heads: int, theta=None, positions=None) -> Tensor:
     """Causal self-attention; with RoPE if there is a theta. Positions may have a batch axis."""
     q, k, v, output = (weights[f"{role}_proj.weight"] for role in ("q", "k", "v", "output"))
     Q, K, V = (split_heads(project(x, weight), num_heads) for weight in (q, k, v))  # Q, K and V
@@ -123,13 +117,7 @@ def inside(weights: Weights, part: str) -> Weights:
     }
 
 
-def block(
-    x: Tensor,
-    weights: Weights,
-    num_heads: int,
-    theta: float | None = None,
-    positions: Tensor | None = None,
-) -> Tensor:
+def block(x: Tensor, weights: Weights, num_heads: int, theta=None, positions=None) -> Tensor:
     """A pre-norm block: attention and feed-forward layer, each added to what came in."""
     ln1, ln2 = (partial(rms_norm, gain=weights[f"ln{number}.weight"]) for number in (1, 2))
     heads = {"num_heads": num_heads, "theta": theta, "positions": positions}
@@ -330,11 +318,8 @@ def but(mistakes: Sequence[Mistake], *words: str) -> tuple[Mistake, ...]:
 
 MAXIMUM, EXP, TOTAL = "x.amax(dim, keepdim=True)", ".exp()", "powers.sum(dim, keepdim=True)"
 SHIFTED, SHARES = f"(x - {MAXIMUM}){EXP}", f"powers / {TOTAL}"
-NO_SHIFT = mistake(
-    "exp of a large number overflows to inf (and of very negative ones becomes 0): "
-    "subtract the maximum along `dim` first. That changes nothing else.",
-    SHIFTED, f"x{EXP}",
-)  # fmt: skip
+NO_SHIFT = mistake("exp of a large number overflows: subtract the maximum along `dim` first.",
+                   SHIFTED, f"x{EXP}")  # fmt: skip
 NO_KEEPDIM = "The axis is lost: without `keepdim=True` the result is broadcast along another one."
 SOFTMAX_MISTAKES = (
     NO_SHIFT,
@@ -394,10 +379,6 @@ NEVER = -1e9  # what many write in place of -inf; a row with nothing else become
 SCALE, FILL = "math.sqrt(Q.shape[-1])", "scores.masked_fill(~mask, -math.inf)"
 HIDDEN, WEIGH, GATHER = "~mask, -math.inf", "soft_max(scores, -1)", "shares @ V"
 IF, SCORES = "if mask is not None:", "Q @ K.transpose(-1, -2)"
-TO_ZERO = (
-    "The masked scores become 0, and exp(0) is 1: these keys still count. They must become "
-    "-inf (or a hugely negative number), before the softmax."
-)
 IN_SCALE = instead_of(SCALE, {
     "1": "The scores are not scaled: divide by √d_k.",
     "Q.shape[-1]": "Divided by d_k, not by its square root.",
@@ -409,7 +390,8 @@ IN_MASK = (
             FILL, "scores + mask.double()", "scores - (~mask).double()"),
     mistake("0 times -inf is NaN: use `masked_fill`.",
             FILL, "scores + (~mask).double() * -math.inf"),
-    mistake(TO_ZERO, HIDDEN, "~mask, 0.0"),
+    mistake("The masked scores become 0, and exp(0) is 1: make them -inf, before the softmax.",
+            HIDDEN, "~mask, 0.0"),
     mistake("The mask comes after the softmax: the weights no longer add up to 1.",
             FILL, "scores", f"return {GATHER}",
             "if mask is not None:\n    shares = shares * mask\nreturn shares @ V"),
@@ -436,8 +418,7 @@ ATTENTION_MISTAKES = (
     *IN_MASK,
     mistake("The mask is transposed: it has one row for each query.",
             HIDDEN, "~mask.mT, -math.inf"),
-    mistake("Without a mask every key counts: yours masks later positions though no mask is "
-            "given.",
+    mistake("Without a mask every key counts: yours is causal though no mask is given.",
             IF, f"if mask is None:\n    mask = torch.ones_like(scores).tril().bool()\n{IF}"),
     *IN_WEIGHTS,
     mistake("The axes of K are counted from the front: swap the last two, -2 and -1, however many "
@@ -451,17 +432,11 @@ ATTENTION_MISTAKES = (
 )  # fmt: skip
 
 
-def _attention(
-    *leading: int, mask: Tensor | None = None, what: str = "", queries=2, scale=1.0, d_k=4
-) -> Case:
-    inputs = {
-        "Q": scale * drawn(*leading, queries, d_k, seed=1),
-        "K": scale * drawn(*leading, 3, d_k, seed=2),
-        "V": drawn(*leading, 3, 5, seed=3),
-        "mask": mask,
-    }
-    if mask is None:
-        what = what or "no mask"
+def _attention(*leading: int, mask=None, what="", queries=2, scale=1.0, d_k=4) -> Case:
+    Q = scale * drawn(*leading, queries, d_k, seed=1)
+    K = scale * drawn(*leading, 3, d_k, seed=2)
+    inputs = {"Q": Q, "K": K, "V": drawn(*leading, 3, 5, seed=3), "mask": mask}
+    what = what or ("no mask" if mask is None else "")
     return Case("scaled_dot_product_attention", inputs, what=what, seldom=mask is None)
 
 
@@ -521,11 +496,10 @@ LOSS_MISTAKES = (
             LOGS, "logits", "logits - logits.amax(-1, keepdim=True)"),
     mistake("There is a softmax before the loss, which has its own.",
             LOGS, "soft_max(logits, -1).log_softmax(-1)"),
-    *either("A small number is added before the log (or is the lower limit) to avoid log(0), but "
-            "then the loss of an unlikely target is wrong. Write log softmax as x - max - log Σ "
-            "exp(x - max).",
-            LOGS, *(f"(soft_max(logits, -1) + 1e-{power}).log()"
-                    for power in (5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 30))),
+    *either("A small number is added before the log, which spoils the loss of an unlikely target: "
+            "write x - max - log Σ exp(x - max).", LOGS,
+            *(f"(soft_max(logits, -1) + 1e-{power}).log()"
+              for power in (5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 30))),
     mistake("The losses are summed, not averaged.", MEAN, "-chosen.sum()"),
     mistake("There is one loss per target: take their mean.", MEAN, "-chosen"),
     *either("Averaged over only one of several dimensions: take the mean over all targets.",
@@ -538,8 +512,7 @@ LOSS_MISTAKES = (
             MEAN, "-chosen[targets != 0].mean()"),
     mistake("`[:, targets]` takes every target of each row: use `gather`.",
             f"logs.gather({CHOSEN}", "logs[:, targets]"),
-    mistake("This works for one batch dimension only: the vocabulary is the last axis, and any "
-            "number of axes may come before it. Flatten them, or use `gather(-1, ...)`.",
+    mistake("This works for one batch dimension only: flatten them, or use `gather(-1, ...)`.",
             CHOSEN, "1, targets.unsqueeze(1)).squeeze(1)"),
     *either("Off by one: the id before or after the target was taken.",
             TARGET, *(f"((targets {step}) % logits.shape[-1]).unsqueeze(-1)"
@@ -574,11 +547,8 @@ LOSS = of_tensors(
 # Linear and Embedding.
 
 PRODUCT, ROWS = "x @ weight.T", "weight[token_ids]"
-NO_TRANSPOSE = mistake(
-    "You compute `x @ W`. The weight has one row for each output, so it must be "
-    "`x @ W.T` (y = W x for a single vector).",
-    PRODUCT, "x @ weight",
-)  # fmt: skip
+AS_IT_IS = "You compute `x @ W`: a weight has one row for each output, so use `x @ W.T`."
+NO_TRANSPOSE = mistake(AS_IT_IS, PRODUCT, "x @ weight")
 EMBEDDING_MISTAKES = (
     *either("Off by one: the row before or after that of the id was taken.",
             ROWS, "weight[token_ids - 1]", "weight[(token_ids + 1) % len(weight)]"),
@@ -638,16 +608,14 @@ IN_NORM = (
     }),
     mistake("This is LayerNorm: the mean is subtracted. RMSNorm leaves the mean where it is.",
             "x = x.double()", "x = x.double() - x.double().mean(-1, keepdim=True)"),
-    *either("Divided by the standard deviation, which subtracts the mean: use the mean of "
-            "squares.",
+    *either("The standard deviation subtracts the mean: divide by the root of the mean of squares.",
             SQUARES, "x.var(-1, keepdim=True, unbiased=False)", "x.var(-1, keepdim=True)"),
     mistake("The squares are summed, not averaged.", SQUARES, "x.square().sum(-1, keepdim=True)"),
     *either("The squares are missing.",
             SQUARES, "x.abs().mean(-1, keepdim=True).square()", "x.mean(-1, keepdim=True)"),
-    *either("The wrong axis, or the whole tensor: each vector, along the last axis, has its own "
-            "root mean square.",
-            SQUARES, "x.square().mean()", *(f"x.square().mean({axis}, keepdim=True)"
-                                            for axis in (0, 1, -2))),
+    *either("The wrong axis, or the whole tensor: each vector has a root mean square of its own.",
+            SQUARES, "x.square().mean()",
+            *(f"x.square().mean({axis}, keepdim=True)" for axis in (0, 1, -2))),
     mistake("The mean lost its axis: `keepdim=True` is missing.", SQUARES, "x.square().mean(-1)"),
     *instead_of("sqrt() * gain", {
         "sqrt()": "The gain is forgotten: multiply by the weight.",
@@ -673,6 +641,7 @@ def _norm(x: Tensor, eps: float | None = None, what: str = "", dtype=torch.float
     return Case("RMSNorm", {"x": x.to(dtype)}, sizes, gain, dtype, what)
 
 
+HALF = "half precision"
 NORM = of_tensors(
     program=reference(rms_norm),
     mistakes=NORM_MISTAKES,
@@ -684,10 +653,8 @@ NORM = of_tensors(
         _norm(drawn(4, 4, 4, seed=3), 0.5),
         _norm(drawn(2, 3, 4, seed=4), 0.5),
         _norm(torch.zeros(1, 1, 4), what="only zeros"),
-        _norm(
-            drawn(1, 2, 4, seed=6, std=300, digits=0), what="half precision", dtype=torch.float16
-        ),
-        _norm(drawn(1, 2, 4, seed=7), what="half precision", dtype=torch.bfloat16),
+        _norm(drawn(1, 2, 4, seed=6, std=300, digits=0), what=HALF, dtype=torch.float16),
+        _norm(drawn(1, 2, 4, seed=7), what=HALF, dtype=torch.bfloat16),
         _norm(drawn(1, 2, 4, seed=8), what="double precision", dtype=torch.float64),
     ),
     same=same_kind,
@@ -777,22 +744,14 @@ FIRST, SECOND = "even * cos - odd * sin", "even * sin + odd * cos"
 WOVEN = "torch.stack((first, second), -1).flatten(-2)"
 TO_HALVES, FROM_HALVES = (EVEN_ODD, "x.chunk(2, -1)"), (WOVEN, "torch.cat((first, second), -1)")
 PAIRED = (FIRST, "even * a.cos() - odd * a.sin()", SECOND, "even * b.sin() + odd * b.cos()")
-HALVES = (
-    "RoPE on halves: number k is rotated with number k + d_k/2, as in Llama's code. The course "
-    "rotates neighbours, (0, 1), (2, 3), and so on."
-)
+HALVES = "RoPE on halves, as in Llama's code: the course rotates neighbours, (0, 1), (2, 3), ..."
 SIGN = "The sign of the rotation is wrong: it is (x cos - y sin, x sin + y cos) for a pair (x, y)."
-OVERWRITTEN = (
-    "One number of each pair is computed from the other's new value: the x that both need was "
-    "overwritten. Write into a new tensor, or keep both old numbers first."
-)
+OVERWRITTEN = "One number of each pair is computed from the other's new value: keep both old ones."
 IN_ROPE = (
     mistake(HALVES, *TO_HALVES, *FROM_HALVES),
-    mistake(HALVES,
-            *TO_HALVES, *FROM_HALVES, TURNS,
-            "a, b = angles.repeat_interleave(2, -1).chunk(2, -1)", *PAIRED),
-    mistake("The angles are not in the order of the pairs: each must come twice in a row "
-            "(`repeat_interleave`, not `cat`).",
+    mistake(HALVES, *TO_HALVES, *FROM_HALVES,
+            TURNS, "a, b = angles.repeat_interleave(2, -1).chunk(2, -1)", *PAIRED),
+    mistake("The angles are not in the order of the pairs: use `repeat_interleave`, not `cat`.",
             TURNS, "a, b = torch.cat((angles, angles), -1).unflatten(-1, (-1, 2)).unbind(-1)",
             *PAIRED),
     mistake(SIGN, TURNS, "cos, sin = angles.cos(), -angles.sin()"),
@@ -803,8 +762,7 @@ IN_ROPE = (
     mistake(OVERWRITTEN, SECOND, "first * sin + odd * cos"),
     mistake(OVERWRITTEN, FIRST, f"even * cos - ({SECOND}) * sin"),
     mistake("x comes back as it was: nothing is rotated.", WOVEN, "x"),
-    *either("The exponent of theta is wrong: the frequency of pair k = 0, 1, ... is theta^(-2k / "
-            "d_k).",
+    *either("The exponent of theta is wrong: pair k = 0, 1, ... turns by theta^(-2k / d_k).",
             POWER, "(-2 * (k + 1) / d_k)", "(-(2 * k + 1) / d_k)", "(-(2 * k - 1) / d_k)",
             "(-k / d_k)", "(-4 * k / d_k)", "(2 * k / d_k)", "(-k)", "(-2 * k)", "(0 * k)",
             "(0 * k - 1)", "(-2 * k.flip(0) / d_k)", "(-2 * k / max(d_k - 2, 1))"),
@@ -842,9 +800,7 @@ ROPE = of_tensors(
     corners=(
         _rope(drawn(3, 4, seed=6), [0, 2, 1], what="an x with two axes, (seq, d_k)"),
         _rope(
-            drawn(2, 3, 4, seed=6),
-            [[0, 1, 2], [5, 3, 4]],
-            what="different positions for each sequence, of shape (batch, seq)",
+            drawn(2, 3, 4, seed=6), [[0, 1, 2], [5, 3, 4]], what="positions of shape (batch, seq)"
         ),
     ),
     gradients=_rope(drawn(2, 3, 4, seed=3), [0, 1, 2]),
@@ -864,10 +820,7 @@ TRIANGLE = "dtype=torch.bool).tril()"
 ROLES, OUTPUT = "in (q, k, v))", "project(merge_heads(gathered), output)"
 TURNED_ROUND = "The mask is inverted: each position looks at what comes after it, not before."
 DIAGONAL = "The diagonal is masked: a position may look at itself."
-FOR_MODEL = (
-    "RoPE is made for d_model numbers: inside a head its d_k is d_head = d_model / num_heads."
-)
-AS_IT_IS = "You compute `x @ W`: a weight has one row for each output, so use `x @ W.T`."
+FOR_MODEL = "RoPE is made for d_model numbers: inside a head, d_k is d_model / num_heads."
 LONGEST, BASE = 6, 50.0
 COUNTED, GIVEN_PLACES = "torch.arange(x.shape[-2])", " if positions is None else positions"
 HEADS_SHARE = f"{COUNTED}{GIVEN_PLACES}.unsqueeze(-2)"
@@ -881,9 +834,8 @@ def _reordered(words: str, split: str, back: str) -> tuple[Mistake, Mistake]:
 
 
 IN_HEADS = (
-    *_reordered("The heads are split without the transpose: first (seq, heads, d_head), then swap "
-                "the two axes. Viewed directly as (heads, seq, d_head), positions and heads "
-                "get mixed up.", STRAIGHT, STRAIGHT_BACK),
+    *_reordered("The heads are split without the transpose: view x as (seq, heads, d_head), then "
+                "swap those two axes.", STRAIGHT, STRAIGHT_BACK),
     *_reordered("The heads are interleaved: head h takes every num_heads-th number. It should take "
                 "d_head numbers in a row: (heads d_head), not (d_head heads).",
                 EVERY_NTH, EVERY_NTH_BACK),
@@ -916,7 +868,7 @@ IN_HEADS = (
             TURN, "Q, K = (rotate(each.mT, places, theta).mT for each in (Q, K))"
             .replace(".mT", ".transpose(-2, -3)")),
     mistake("Positions of shape (batch, seq) need an axis for the heads: without it the batch is "
-            "broadcast against them, which works for a batch of 1, or of num_heads, only.",
+            "broadcast against them.",
             HEADS_SHARE, f"({COUNTED}{GIVEN_PLACES}).expand(x.shape[:-1])"),
     mistake(FOR_MODEL, "d_k = x.shape[-1]", "d_k = 2 * x.shape[-1]"),  # there are two heads
     *either("The matrices of queries, keys and values are swapped.",
@@ -1062,8 +1014,7 @@ ONCE = "`ln_final` is used once: after the last block, before the head."
 IN_MODEL = (
     mistake("The final norm, `ln_final`, is missing before the head.",
             'x = rms_norm(x, weights["ln_final.weight"])', "pass"),
-    *either("There is a softmax at the end: return the logits; the loss turns them into "
-            "probabilities.",
+    *either("There is a softmax at the end: return the logits.",
             HEAD, f"torch.softmax({HEAD}, -1)", f"torch.log_softmax({HEAD}, -1)",
             f"torch.softmax({HEAD}, 1)"),
     *either("Only the last position is returned: return all of them.",
