@@ -52,8 +52,6 @@ class Learner:
         self.module: nn.Module | None = None  # the last one
         # Whether a matrix is stored transposed, by the parameter's name, once that is known.
         self.transposed: dict[str, bool] = {}
-        self.fused: list[str] = []  # the parameters that hold several weights of the course
-        self.in_tuple = False  # whether results come first in a tuple
 
     def __call__(self, case: Case) -> Tensor:
         """What a module makes of a case, with its weights filled in. Raises: Wrong."""
@@ -83,10 +81,6 @@ class Learner:
         if case.weights and not own:
             self.run(case)  # raises NotAttempted for a skeleton that returns nothing
         weights = named(self.module, case.weights)
-        places = [place(name) for name in case.weights]
-        self.fused = [
-            name for name in own if (at := place_of_learners(name, places)) and at.leaf in HOLDS
-        ]
         for name, weight in weights.items():
             if weight.ndim == 2 and weight.shape != weight.T.shape:
                 self.transposed[name] = own[name].shape == weight.T.shape
@@ -105,9 +99,11 @@ class Learner:
 
     def assumed(self) -> str:
         """How the check has read the parameters, where that may be other than they are meant."""
+        # A fused matrix is never square, so its shape shows how it is stored.
+        fused = [name for name in self.transposed if re.search(FUSED, name)]
         turned = [name for name, is_turned in self.transposed.items() if is_turned]
         readings = {
-            "holds the rows of Q, then those of K, then those of V (of W1, then of W3)": self.fused,
+            "holds the rows of Q, then those of K, then those of V (of W1, then of W3)": fused,
             "is stored transposed, unless it has another parameter's name": turned,
         }
         words = [f"`{names[0]}` {how}" for how, names in readings.items() if names]
@@ -192,8 +188,7 @@ class Learner:
         result = _called(module, *args, given=given, **kwargs)
         if isinstance(result, tuple) and "num_heads" in case.arguments:
             shape = self.exercise.expected(case).shape
-            first = first_of(result, lambda x: isinstance(x, Tensor) and x.shape == shape)
-            self.in_tuple, result = first is not result, first
+            result = first_of(result, lambda x: isinstance(x, Tensor) and x.shape == shape)
         return tensor_of(result, given)
 
     def remarks(self, case: Case) -> list[str]:
@@ -204,8 +199,6 @@ class Learner:
                 made = self.make(case, dtype=torch.float64)
                 if {parameter.dtype for parameter in made.parameters()} != {torch.float64}:
                     found.append("`dtype` is accepted, but not every parameter gets it.")
-        if self.in_tuple:
-            found.append("It returns a tuple, whose first item was taken as the result.")
         if not case.weights and self.module.state_dict():
             found.append("Its tables are saved with the model: `persistent=False` keeps them out.")
         return found
@@ -293,6 +286,7 @@ INSIDE = {
     },
     rf"{_FEED_FORWARD}|{_NOT_NORM}(?:.*ffn?|.*feed.*|swi.*)": {"w13", "w1", "w2", "w3", "ln2"},
 }
+FUSED = r"(?i)qkv|\bw?kv|query_key_value|c_attn|w_?1_?3|gate_up"
 HOLDS = {"qkv": ("q_proj", "k_proj", "v_proj"), "kv": ("k_proj", "v_proj"), "w13": ("w1", "w3")}
 
 

@@ -571,10 +571,7 @@ def _linear(*leading: int, sizes: tuple[int, int] = (3, 2)) -> Case:
 
 LINEAR = of_tensors(
     program=reference(project),
-    mistakes=(
-        NO_TRANSPOSE,
-        mistake("A ReLU follows: leave it out.", PRODUCT, f"torch.relu({PRODUCT})"),
-    ),
+    mistakes=(NO_TRANSPOSE, mistake("A ReLU follows.", PRODUCT, f"torch.relu({PRODUCT})")),
     cases=(_linear(1, 1), _linear(1, 2), _linear(2, 2, sizes=(3, 3)), _linear(5, 2)),
     gradients=_linear(1, 2),
     large=_linear(1, 1, sizes=(64, 256)),
@@ -784,6 +781,7 @@ def _rope(x: Tensor, positions: list, theta: float = 50.0, what: str = "", **kin
     return Case("RotaryPositionalEmbedding", inputs, arguments, what=what, **kind)
 
 
+BY_ROW = [[0, 1, 2], [5, 3, 4]]
 ROPE = of_tensors(
     program=reference(rotate),
     mistakes=ROPE_MISTAKES,
@@ -799,9 +797,7 @@ ROPE = of_tensors(
     ),
     corners=(
         _rope(drawn(3, 4, seed=6), [0, 2, 1], what="an x with two axes, (seq, d_k)"),
-        _rope(
-            drawn(2, 3, 4, seed=6), [[0, 1, 2], [5, 3, 4]], what="positions of shape (batch, seq)"
-        ),
+        _rope(drawn(2, 3, 4, seed=6), BY_ROW, what="positions of shape (batch, seq)"),
     ),
     gradients=_rope(drawn(2, 3, 4, seed=3), [0, 1, 2]),
     praise="Neighbours are rotated by the positions that are handed in.",
@@ -888,12 +884,9 @@ HIDING = (  # a position without any key becomes NaN, and so does all that comes
 IN_ATTENTION = (*IN_SCALE, *IN_MASK[1:], *but(IN_WEIGHTS, "swapped"))
 MULTIHEAD_MISTAKES = (
     mistake("RoPE is missing: queries and keys are not rotated.", TURN, "pass"),
-    *IN_HEADS,
-    *HIDING,
+    *IN_HEADS, *HIDING,
     mistake("x is added inside: leave that to the block.", OUTPUT, f"x + {OUTPUT}"),
-    IGNORED,
-    *but(IN_ROPE, "nothing is rotated"),
-    *IN_ATTENTION,
+    IGNORED, *but(IN_ROPE, "nothing is rotated"), *IN_ATTENTION,
 )  # fmt: skip
 PARTS_OF_HEADS = (project, rotate, soft_max, attention, causal, split_heads, merge_heads, multihead)
 
