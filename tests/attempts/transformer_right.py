@@ -41,12 +41,6 @@ class LinearOfAnotherName(nn.Module):
 
 
 @right("linear")
-class LinearOfThreeAxes(Linear):
-    def forward(self, x):
-        return torch.einsum("bsi,oi->bso", x, self.weight)
-
-
-@right("linear")
 class LinearOutFirst(Linear):
     def __init__(self, dim_out: int, dim_in: int, *, use_bias: bool = False, device="cpu"):
         super().__init__(dim_in, dim_out, device)
@@ -61,14 +55,6 @@ class Embedding(nn.Module):
 
     def forward(self, token_ids):
         return self.weight[token_ids]
-
-
-@right("embedding")
-class EmbeddingByOneHot(Embedding):
-    def forward(self, token_ids):
-        return (
-            nn.functional.one_hot(token_ids, len(self.weight)).to(self.weight.dtype) @ self.weight
-        )
 
 
 @right("embedding")
@@ -106,19 +92,6 @@ class RMSNormAsInLlama(RMSNorm):
         return self.weight * (high * torch.rsqrt((high**2).mean(-1, keepdim=True) + self.eps)).to(
             x.dtype
         )
-
-
-@right("rmsnorm")
-class RMSNormByNorm(nn.Module):
-    def __init__(self, d_model, eps=1e-5):
-        super().__init__()
-        self.d_model, self.eps = d_model, eps
-        self.gain = nn.Parameter(torch.ones(d_model))
-
-    def forward(self, x):
-        high = x.to(torch.promote_types(x.dtype, torch.float32))
-        square = einsum(high, high, "... d, ... d -> ...") / self.d_model
-        return (high * self.gain / (square[..., None] + self.eps) ** 0.5).type_as(x)
 
 
 @right("rmsnorm")
@@ -188,12 +161,6 @@ class SwiGLUOfStrangeNames(nn.Module):
 
     def forward(self, x):
         return self.back(silu(self.beside(x)) * self.there(x))
-
-
-@right("positionwise_feedforward")
-class SwiGLUWidthFirst(SwiGLU):
-    def __init__(self, d_ff: int, d_model: int, dtype=None):
-        super().__init__(d_model, d_ff, dtype=dtype)
 
 
 @right("rope")

@@ -48,6 +48,29 @@ class MultiHeadSelfAttention(nn.Module):
         return self.output_proj(rearrange(attention(Q, K, V, seen), "... h s d -> ... s (h d)"))
 
 
+class Steps(MultiHeadSelfAttention):
+    """Right multi-head attention, in steps to change."""
+
+    def merge(self, x):
+        return rearrange(x, "... h s d -> ... s (h d)")
+
+    def seen(self, length):
+        return torch.ones(length, length, dtype=torch.bool).tril()
+
+    def heads_of(self, x, positions):
+        q, k, v = (self.split(p(x)) for p in (self.q_proj, self.k_proj, self.v_proj))
+        return self.turn(q, positions), self.turn(k, positions), v
+
+    def attend(self, q, k, v):
+        return attention(q, k, v, self.seen(q.shape[-2]))
+
+    def out(self, x):
+        return self.output_proj(x)
+
+    def forward(self, x, token_positions=None):
+        return self.out(self.merge(self.attend(*self.heads_of(x, token_positions))))
+
+
 @right("multihead_self_attention")
 class ByViews(MultiHeadSelfAttention):
     """Batch, time and channels unpacked, as in many tutorials: three axes and no more."""
@@ -287,7 +310,6 @@ def model_of(attention_layer, feed_forward):
     right("transformer_lm")(Model)
 
 
-model_of(Fused, transformer_right.SwiGLUFused)
 model_of(MultiHeadSelfAttention, OtherNames)
 
 

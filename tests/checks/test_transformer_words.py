@@ -6,9 +6,10 @@ from attempts import (
     transformer_right,
     transformer_right_functions,
     transformer_right_heads,
-    transformer_right_strict,
+    transformer_right_shapes,
 )
-from attempts.transformer_wrong_heads import Steps, halves
+from attempts.transformer_right_heads import Steps
+from attempts.transformer_wrong_heads import halves
 from torch import nn
 from work import calls
 
@@ -213,7 +214,7 @@ def test_any_class_is_judged_without_an_error_of_ours(problem, thing):
 
 
 def test_a_part_that_always_has_rope_is_told_of_the_ablation():
-    report = check("transformer_block", transformer_right_strict.PositionsWanted)
+    report = check("transformer_block", transformer_right_shapes.PositionsWanted)
     assert report.status == "correct" and "does not work without RoPE" in report.claim
 
 
