@@ -97,7 +97,7 @@ SYNONYMS = {
     "temperature": "temp tau softmaxtemperature",
     "top_p": "topp nucleusp nucleus ptop threshold topnucleus pthreshold toppthreshold",
     "end_token": "endtokenid eostokenid eosid eos eot eotid eottokenid endoftext endoftextid "
-    "endoftexttoken endoftexttokenid endid eostoken stoptoken stopid stoptokenid stop end",
+    "endoftexttokenid endid eostoken stoptoken stopid stoptokenid stoptokenids stop end",
     "tokenizer": "tok bpe enc encoder bpetokenizer tokenizerinstance",
     "rope": "rotary ropemodule ropelayer ropeemb rotaryemb rotaryembedding posenc posencoder "
     "posencoding posemb posembed positionalencoding positionalencoder positionalembedding pe "
@@ -326,7 +326,8 @@ def _says_how(parameter: inspect.Parameter) -> bool:
     """Whether a parameter means how something is done, so that no value goes there by position."""
     name = plain(parameter.name)
     known = name in HOW or name in SYNONYMS["rope"] or name in SYNONYMS["device"]
-    return known or is_switch(parameter)
+    is_share = name.endswith(("ratio", "frac", "fraction"))  # of another number
+    return known or is_share or is_switch(parameter)
 
 
 def _takes_any(parameter: inspect.Parameter) -> bool:
