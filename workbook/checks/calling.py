@@ -21,11 +21,9 @@ SYNONYMS = {
     # sizes
     "vocab_size": "nvocab vocabularysize vocabsz vocab numembeddings ntokens numtokens",
     "context_length": "maxseqlen maxseqlength maxsequencelength seqlen seqlength sequencelength "
-    "contextlen contextsize contextwindow blocksize maxlen maxlength maxcontextlength nctx ctxlen "
-    "ctx maxpositions length",
-    "max_seq_len": "contextlength maxseqlength maxsequencelength seqlen seqlength maxlen maxlength "
-    "contextlen contextsize blocksize nctx sequencelength maxpositions maxposition contextwindow "
-    "maxcontextlength ctxlen ctx length",
+    "contextlen contextsize contextwindow blocksize maxlen maxlength nctx ctxlen ctx length",
+    "max_seq_len": "contextlength maxseqlength maxsequencelength seqlen seqlength sequencelength "
+    "contextlen contextsize contextwindow blocksize maxlen maxlength nctx ctxlen ctx length",
     "d_model": "dmodel modeldim dimmodel embeddim embdim embeddingdim embedsize hiddensize "
     "hiddendim nembd dim normalizedshape size infeatures features width din indim inputdim",
     "num_layers": "nlayers nlayer layers numblocks nblocks depth numtransformerlayers",
@@ -84,16 +82,14 @@ SYNONYMS = {
     # tokenizer
     "input_path": "path file filepath filename infile inpath corpuspath textpath corpus inputfile",
     "special_tokens": "specials specialtoks special specialtokenlist",
-    "num_processes": "numworkers nworkers workers processes nprocesses numproc numprocs nproc "
-    "njobs numcores maxworkers numchunks desirednumchunks",
+    "num_processes": "numworkers nworkers workers processes nprocesses numproc nproc njobs",
     "vocab": "vocabulary idtobytes",
     "merges": "bpemerges mergelist",
     # generation
     "prompt": "promptids prompttokens prompttokenids inputids inputtokens tokens tokenids ids idx "
     "context text prompttext input inputs startids start prefix seq sequence",
-    "max_new_tokens": "maxtokens maxnew maxlength maxlen numtokens ntokens maxgen maxgenlen "
-    "maxtokenstogenerate maxgeneratedtokens maxnumtokens steps maxsteps maxoutputtokens length "
-    "tokenlimit newtokenslimit numgenerate maxgeneration",
+    "max_new_tokens": "maxtokens maxnew maxlength maxlen numtokens ntokens maxgen maxgenlen length "
+    "maxtokenstogenerate maxgeneratedtokens maxnumtokens steps maxsteps maxoutputtokens tokenlimit",
     "temperature": "temp tau softmaxtemperature",
     "top_p": "topp nucleusp nucleus ptop threshold topnucleus pthreshold toppthreshold",
     "end_token": "endtokenid eostokenid eosid eos eot eotid eottokenid endoftext endoftextid "
@@ -158,16 +154,8 @@ def bind(
     if signature is None or (inspect.Parameter.VAR_POSITIONAL in kinds and not partly):
         return Binding(tuple(values.values()), {}, {})  # in the handout's order
     parameters = [p for p in signature if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-    meant = _by_name(parameters, {**values, **extras}, prefer=values)
-    bound = {theirs: values[name] for theirs, name in meant.items() if name in values}
-    left = {name: value for name, value in values.items() if name not in meant.values()}
+    meant, bound, left = _dealt_out(parameters, values, extras, optional, partly)
     needed = [name for name in left if name not in optional]
-    unknown = [p for p in parameters if p.name not in meant and _takes_any(p)]
-    for name, parameter in zip([*needed], unknown, strict=False):  # by position
-        if partly and parameter.default is not parameter.empty:
-            break
-        bound[parameter.name] = left.pop(name)
-        needed.remove(name)
     for parameter in [p for p in parameters if p.name not in bound]:
         is_empty = parameter.default is parameter.empty
         # A config is made even if it has a default, when values have no other place.
@@ -196,6 +184,26 @@ def bind(
         bound |= {name: rope != bool(OFF.match(name)) for name in switches}
     by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
     return Binding(tuple(bound.pop(name) for name in by_place), bound, left)
+
+
+def _dealt_out(
+    parameters: list[inspect.Parameter],
+    values: Mapping,
+    extras: Mapping,
+    optional: Any,
+    partly: bool,
+) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
+    """What parameters mean, the values that they get by name or by position, and the others."""
+    meant = _by_name(parameters, {**values, **extras}, prefer=values)
+    bound = {theirs: values[name] for theirs, name in meant.items() if name in values}
+    left = {name: value for name, value in values.items() if name not in meant.values()}
+    needed = [name for name in left if name not in optional]
+    unknown = [p for p in parameters if p.name not in meant and _takes_any(p)]
+    for name, parameter in zip(needed, unknown, strict=False):
+        if partly and parameter.default is not parameter.empty:
+            break
+        bound[parameter.name] = left.pop(name)
+    return meant, bound, left
 
 
 def part_of(
