@@ -66,20 +66,6 @@ class RotatesBothAtOnce(HandedRope):
         return *((q, k) if self.rope is None else self.rope(q, k, positions)), v
 
 
-@dataclass
-class HeadsConfig:
-    d_model: int
-    n_heads: int
-    context_length: int = 16
-    theta: float = 10_000.0
-
-
-@right("multihead_self_attention")
-class HeadsOfAConfig(Steps):
-    def __init__(self, config: HeadsConfig):
-        super().__init__(config.d_model, config.n_heads, config.context_length, config.theta)
-
-
 @right("multihead_self_attention")
 class RopeInForward(Steps):
     def __init__(self, d_model, num_heads):

@@ -156,6 +156,7 @@ def bind(
     parameters = [p for p in signature if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     meant, bound, left = _dealt_out(parameters, values, extras, optional, partly)
     needed = [name for name in left if name not in optional]
+    # What has no value yet is left alone if it has a default.
     for parameter in [p for p in parameters if p.name not in bound]:
         is_empty = parameter.default is parameter.empty
         # A config is made even if it has a default, when values have no other place.
@@ -199,6 +200,7 @@ def _dealt_out(
     left = {name: value for name, value in values.items() if name not in meant.values()}
     needed = [name for name in left if name not in optional]
     unknown = [p for p in parameters if p.name not in meant and _takes_any(p)]
+    # A parameter whose name says nothing gets the next value that no name asked for.
     for name, parameter in zip(needed, unknown, strict=False):
         if partly and parameter.default is not parameter.empty:
             break

@@ -139,6 +139,7 @@ class Learner:
         given = Words(f"{case.name}({', '.join(f'{name}={v:g}' for name, v in values.items())})")
         d_head = values.get("d_model", 0) // values.get("num_heads", 1)
         theta = _first(values, THETA)
+        # Some are not told θ, but handed the layer that rotates: here, or in each call.
         if theta is not None and not self.takes(*THETA) and self.takes("rope"):
             values = {name: value for name, value in values.items() if name not in THETA}
             if _asked(self.attempt, "rope"):
@@ -169,6 +170,7 @@ class Learner:
         values = {name: copied(value) for name, value in case.inputs.items()}
         optional, extras = (), {}
         if "num_heads" in case.arguments:
+            # A mask or positions are the usual ones, for a `forward` that insists on them.
             length = next(iter(values.values())).shape[-1 if "token_ids" in values else -2]
             extras = {
                 "token_positions": torch.arange(length)[None],
@@ -186,6 +188,7 @@ class Learner:
             module.forward, values, optional=optional, extras=extras, given=given
         )
         result = _called(module, *args, given=given, **kwargs)
+        # Many return (output, cache) or (output, weights).
         if isinstance(result, tuple) and "num_heads" in case.arguments:
             shape = self.exercise.expected(case).shape
             result = first_of(result, lambda x: isinstance(x, Tensor) and x.shape == shape)
@@ -358,7 +361,7 @@ def named(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
     unknown = groups.pop(None, [])
     missing = [at for at in by_place if not any(at in _held(group) for group in groups)]
     # The one name in a block that says nothing belongs to the one weight there that has no name.
-    for layer in {at.layer for at in missing}:
+    for layer in {at.layer for at in missing}:  # None: outside the blocks
         left = [at for at in missing if at.layer == layer]
         names = [name for name in unknown if layer_of(name, by_place) == layer]
         if len(left) == len(names) == 1:
@@ -509,6 +512,7 @@ def check_gradients(
         got = Words(str(error).partition(". ")[0])
         claim = "The result is right, but it cannot be trained: the backward pass fails."
         raise Wrong(claim, given=given, got=got, mistake=IN_PLACE) from error
+    # The same for the reference, whose weights go by the names of the course.
     values, weights = _leaves(case.inputs), _leaves(case.weights)
     again = replace(case, inputs={**case.inputs, **values}, weights=weights)
     with torch.enable_grad():
@@ -601,6 +605,7 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
     flat = weight.flatten()
     spread, mean, largest = flat.std().item(), flat.mean().item(), flat.abs().max().item()
     stds = [1.0] if is_table else [math.sqrt(2 / sum(shape)) for shape in shapes]
+    # Cutting off at three deviations leaves a little less than the std that was asked for.
     std = min(stds, key=lambda std: abs(std * CUT_STD - spread))
     cut, asked = f"{CUT_AT * std:.4g}", "1" if is_table else "√(2 / (d_in + d_out))"
     # Another form of the distribution, of about that std, is no more than a corner.
