@@ -23,22 +23,18 @@ from typing import TYPE_CHECKING, NoReturn
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim import Optimizer
 
 from workbook import accounting
 from workbook.config import TrainConfig, data_folder
 from workbook.files import locked, write_json
 from workbook.optimizer.floats import FORMATS
-from workbook.optimizer.optimizers import AdamW, clip_gradients, cosine_schedule
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices, guards, log
-from workbook.training.data import TrainData, get_batch
+from workbook.training.data import TrainData
 from workbook.training.devices import matmul_peak
 from workbook.training.evaluate import evaluate
 from workbook.training.guards import ClimbWatch, StopFlag, TimeLimit
 from workbook.training.parts import Parts
-from workbook.transformer.model import TransformerLM
-from workbook.transformer.nn import cross_entropy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,40 +206,6 @@ def train(
     return run
 
 
-def textbook(config: TrainConfig, data: TrainData, out: str | os.PathLike) -> list[float]:
-    """Train with the parts of chapters 3 to 5 and nothing else; return the loss of each step.
-
-    It runs in one process, in float32 on the CPU; `out` is the path of its checkpoint. The losses
-    are those of `train` in float32: bit for bit with the textbook kernels and update, otherwise up
-    to rounding.
-    """
-    asked, context = config.optimizer, config.model.context_length
-    rates = asked.max_learning_rate, asked.min_learning_rate
-    torch.manual_seed(config.seed)
-    model = TransformerLM.from_config(config.model)
-    optimizer = AdamW(
-        model.parameters(), rates[0], asked.betas, asked.eps, asked.weight_decay, asked.decay
-    )
-    order = torch.Generator().manual_seed(config.seed)
-    losses = []
-    for step in range(1, config.steps + 1):
-        inputs, targets = get_batch(data.train, config.batch_size, context, generator=order)
-        loss = cross_entropy(model(inputs), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        clip_gradients(model.parameters(), asked.max_l2_norm)
-        optimizer.param_groups[0]["lr"] = cosine_schedule(
-            step, *rates, asked.warmup_iters, config.cosine_cycle_iters
-        )
-        optimizer.step()
-        losses.append(loss.item())
-        if step % config.eval_every == 0 or step == config.steps:
-            found = evaluate(model, data.validation, data.token_bytes, context, config.eval_tokens)
-            print(f"step {step:,}: training {losses[-1]:.3f}, validation {found.loss:.3f}")
-            checkpoints.save_checkpoint(model, optimizer, step, out)
-    return losses
-
-
 def is_done(run: Run) -> bool:
     """Whether the run has finished in an acceptable precision, and its model can be loaded."""
     if run.status != "finished":
@@ -304,8 +266,6 @@ class Trainer:
         self.watch, self.limit = ClimbWatch(), TimeLimit(config.max_seconds)
         self.finished, self.status = False, "new"
         self.flags: list[str] = []
-        # Whether the learner's checkpoints, if the parts have any, lose nothing; None: not tried.
-        self.theirs_keep_all: bool | None = None
         # Called with the name of each part of a step when it is done, to time the parts.
         self.on_part: Callable[[str], object] = lambda part: None
 
@@ -564,46 +524,11 @@ class Trainer:
                 "seconds": self.elapsed(),
                 "flags": self.flags,
                 "log": self.log.position(),
-                **self.theirs(),
             },
             self.folder / CHECKPOINTS,
             self.config.keep_checkpoints,
         )
         self.outcome("running")
-
-    def theirs(self) -> dict[str, Tensor]:
-        """The file that the learner's `save_checkpoint` writes, kept beside our state and loaded.
-
-        Empty if the parts have none, or if it loses something: then only ours is used, and a flag
-        says so.
-        """
-        if "save_checkpoint" not in self.parts.made_by or self.theirs_keep_all is False:
-            return {}
-        file = checkpoints.saved_by(
-            self.parts.save_checkpoint, self.model, self.optimizer, self.step
-        )
-        if self.theirs_keep_all is None:
-            model = self.parts.model(self.config.model).to(self.device)
-            optimizer = self.parts.optimizer(model.parameters(), self.config.optimizer)
-            self.load_theirs(file, model, optimizer)
-        return {"theirs": file} if self.theirs_keep_all else {}
-
-    def load_theirs(self, file: Tensor, model: nn.Module, optimizer: Optimizer) -> None:
-        """Load the learner's file into a model and an optimizer, and note what it lacks."""
-        step = checkpoints.loaded_by(self.parts.load_checkpoint, file, model, optimizer)
-        lost = checkpoints.difference(model.state_dict(), self.model.state_dict(), "model")
-        lost += checkpoints.difference(
-            optimizer.state_dict(), self.optimizer.state_dict(), "optimizer"
-        )
-        lost += [] if step == self.step else [f"the step ({self.step} was saved, {step!r} loaded)"]
-        self.theirs_keep_all = not lost
-        where = self.parts.made_by["save_checkpoint"].where
-        flag = (
-            f"{where} does not restore {', '.join(lost[:3])}: the workbook's checkpoints are"
-            " used instead"
-        )
-        if lost and flag not in self.flags:
-            self.flags.append(flag)
 
     def resume(self, state: dict) -> None:
         """Restore the run as it was when `state` was saved, including its log.
@@ -643,10 +568,6 @@ class Trainer:
         self.seconds, self.flags = state["seconds"], state["flags"]
         self.watch = ClimbWatch(**state["watch"])
         self.finished = state["finished"]
-        if "theirs" in state and "load_checkpoint" in self.parts.made_by:
-            self.load_theirs(state["theirs"], self.model, self.optimizer)
-            if not self.theirs_keep_all:
-                checkpoints.restore(state, self.model, self.optimizer)
         if not self.is_first:
             return
         if self.log.position() < state["log"]:
