@@ -325,17 +325,10 @@ def place_of_learners(name: str, wanted: Collection[Place]) -> Place | None:
 # Weights as a module stores them.
 
 TRANSPOSED = (
-    "The weight is stored transposed. The course keeps one row for each output: (d_out, d_in) in a "
-    "linear layer, (vocabulary, d_model) in an embedding."
+    "The course stores a linear layer as (d_out, d_in), and an embedding as (vocabulary, d_model)."
 )
-ADAPTER = (
-    " Store them as the course does, or let `workbook adopt` read from the `tests/adapters.py` of "
-    "your repository which weight goes where."
-)
-REPEATED = (
-    "`[Block(...)] * n` repeats one block: make each one separately, as "
-    "`[Block(...) for _ in range(n)]` does."
-)
+ADAPTER = " Store them as the course does, or let `workbook adopt` read your `tests/adapters.py`."
+REPEATED = "`[Block(...)] * n` repeats one block: write `[Block(...) for _ in range(n)]`."
 TIED = "They share one weight: in the course each has its own."
 LEARNED = r"(?:^|\.)(?:wpe|pos(?:ition(?:al)?)?s?_?(?:emb|enc)\w*)(?:\.|$)"
 Weights = Mapping[str, Tensor]
@@ -484,10 +477,7 @@ CUT = (
     "tensor made from numbers. (A tensor that is not an `nn.Parameter` gets no gradient either.)"
 )
 PADDING = "Row 0 learns nothing: it is not padding, but a vector like any other."
-IN_PLACE = (
-    "A tensor that is needed later is changed in place (`x -= ...`, `x[...] = ...`, a method "
-    "whose name ends in _). Make a new one."
-)
+IN_PLACE = "A tensor that is needed later is changed in place (`x -= ...`): make a new one."
 
 
 def check_gradients(
@@ -546,10 +536,7 @@ def _leaves(values: Mapping[str, Any]) -> dict[str, Tensor]:
 # Initial weights.
 
 CUT_AT = 3  # standard deviations
-SAME = (
-    "All numbers are (nearly) the same: rows that start equal stay equal. Draw them here, "
-    "in the layer itself, even if a model draws the weights of all its layers again."
-)
+SAME = "All numbers are (nearly) the same, and rows that start equal stay equal: draw them here."
 CUT_STD = 0.98658  # of N(0, 1) without what lies beyond 3
 
 

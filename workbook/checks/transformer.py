@@ -196,19 +196,17 @@ class Part(Exercise):
 
 
 NOT_TAKEN = {
-    "TypeCheckError|BeartypeCall": "The types that you wrote in the signature do not allow this "
-    "call: `...` in a shape stands for any number of axes.",
+    "TypeCheckError|BeartypeCall": "The types in the signature do not allow this "
+    "shape: `...` stands for any number of axes.",
     r"must be a (matrix|3D)|expects a tensor with <= 2|subscripts|expected \d+ dims": "This works "
     "for one number of axes only: `@`, `.mT` and the `...` of an einsum work for any.",
-    "view size is not compatible": "`view` cannot follow a transpose: call `.contiguous()` "
-    "before it, or use `reshape`.",
+    "view size is not compatible": "After a transpose, call `.contiguous()` before `view`.",
 }
 of_tensors = partial(
     Part, run=lambda run, case: run(case), same=alike, report=compared, errors=NOT_TAKEN
 )
 SIZES_KEPT = (
-    "Something keeps the sizes of the first call, such as a mask or positions: make them in each "
-    "call, or for the longest sequence in `__init__`, of which each call takes what it needs."
+    "Something keeps the sizes of the first call, such as a mask: make it anew in each call."
 )
 WITHOUT_ROPE = "It does not work without RoPE, as the ablation of chapter 7 will need it to."
 
@@ -832,8 +830,7 @@ def _reordered(words: str, split: str, back: str) -> tuple[Mistake, Mistake]:
 IN_HEADS = (
     *_reordered("The heads are split without the transpose: view x as (seq, heads, d_head), then "
                 "swap those two axes.", STRAIGHT, STRAIGHT_BACK),
-    *_reordered("The heads are interleaved: head h takes every num_heads-th number. It should take "
-                "d_head numbers in a row: (heads d_head), not (d_head heads).",
+    *_reordered("The heads are interleaved: head h takes d_head numbers in a row, (heads d_head).",
                 EVERY_NTH, EVERY_NTH_BACK),
     *_reordered("Heads attend to heads: (seq, heads, d_head) needs seq and heads swapped before "
                 "attention.", "x.unflatten(-1, (num_heads, -1))", "x.flatten(-2)"),
@@ -863,8 +860,7 @@ IN_HEADS = (
     mistake("RoPE is applied before the axes of heads and positions are swapped: it counts heads.",
             TURN, "Q, K = (rotate(each.mT, places, theta).mT for each in (Q, K))"
             .replace(".mT", ".transpose(-2, -3)")),
-    mistake("Positions of shape (batch, seq) need an axis for the heads: without it the batch is "
-            "broadcast against them.",
+    mistake("Positions of shape (batch, seq) need an axis for the heads, or the batch takes its place.",
             HEADS_SHARE, f"({COUNTED}{GIVEN_PLACES}).expand(x.shape[:-1])"),
     mistake(FOR_MODEL, "d_k = x.shape[-1]", "d_k = 2 * x.shape[-1]"),  # there are two heads
     *either("The matrices of queries, keys and values are swapped.",
