@@ -205,9 +205,7 @@ NOT_TAKEN = {
 of_tensors = partial(
     Part, run=lambda run, case: run(case), same=alike, report=compared, errors=NOT_TAKEN
 )
-SIZES_KEPT = (
-    "Something keeps the sizes of the first call, such as a mask: make it anew in each call."
-)
+SIZES_KEPT = "Something keeps the sizes of the first call, such as a mask: make it in each call."
 WITHOUT_ROPE = "It does not work without RoPE, as the ablation of chapter 7 will need it to."
 
 
@@ -860,7 +858,7 @@ IN_HEADS = (
     mistake("RoPE is applied before the axes of heads and positions are swapped: it counts heads.",
             TURN, "Q, K = (rotate(each.mT, places, theta).mT for each in (Q, K))"
             .replace(".mT", ".transpose(-2, -3)")),
-    mistake("Positions of shape (batch, seq) need an axis for the heads, or the batch takes its place.",
+    mistake("Positions (batch, seq) need an axis for the heads, or the batch is taken for it.",
             HEADS_SHARE, f"({COUNTED}{GIVEN_PLACES}).expand(x.shape[:-1])"),
     mistake(FOR_MODEL, "d_k = x.shape[-1]", "d_k = 2 * x.shape[-1]"),  # there are two heads
     *either("The matrices of queries, keys and values are swapped.",
