@@ -371,16 +371,10 @@ def _which(parameters: list[inspect.Parameter], bound: Mapping[str, Any], missin
 
 
 def _misfit(function: Callable, given: Any, why: str) -> Wrong:
-    advice = (
-        "Give it these arguments, in any order; any others need a default. Or hand in a small "
-        "function that takes these and passes them on to yours."
-    )
-    return Wrong(
-        "It cannot be called with the arguments that the problem names.",
-        given=given,
-        got=Words(f"the signature {inspect.signature(function)}: {why}"),
-        mistake=advice,
-    )
+    claim = "It cannot be called with the arguments that the problem names."
+    advice = "Give it these; others need a default. Or hand in a small function that calls yours."
+    got = Words(f"the signature {inspect.signature(function)}: {why}")
+    return Wrong(claim, given=given, got=got, mistake=advice)
 
 
 def first_of(result: Any, fits: Callable[[Any], bool]) -> Any:

@@ -185,10 +185,9 @@ def symptom(expected: Tensor, got: Tensor) -> str | None:
     for axis, what in ((-2, "position"), (-1, "entry")):
         if expected.ndim >= -axis:
             pairs = zip(expected.unbind(axis), got.unbind(axis), strict=True)
-            right = [place for place, pair in enumerate(pairs) if alike(*pair)]
+            right = ", ".join(str(i) for i, pair in enumerate(pairs) if alike(*pair))
             if right:
-                places = ", ".join(map(str, right))
-                return f"Right only at {what} {places} (counted from 0) of {got.shape[axis]}."
+                return f"Right only at {what} {right} (counted from 0) of {got.shape[axis]}."
     for words, view in SEEN_AS.items():
         if alike(view(expected), view(got)):
             return words
