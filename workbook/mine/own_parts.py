@@ -291,9 +291,8 @@ class NamedModel:
     def places(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Weights by the course's names as the learner's parameters hold them. Raises: Wrong."""
         if self.learner.module is None:
-            self.learner(self.case)  # finds the order in which a fused matrix holds its parts
-        ways = self.learner.ways(replace(self.case, weights=weights))
-        return ways[self.learner.form[1]].weights
+            self.learner(self.case)  # finds out whether square matrices are stored transposed
+        return self.learner.layout(replace(self.case, weights=weights))
 
     def call(self, module: nn.Module, ids: Tensor) -> Tensor:
         """The logits. Raises: Wrong, and what the model raises."""
