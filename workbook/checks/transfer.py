@@ -23,7 +23,7 @@ from typing import Any
 
 import cloudpickle
 
-from workbook.checks.verdicts import NOT_THEIRS
+from workbook.checks.verdicts import is_learners
 
 # What a notebook makes once and its functions share. It cannot be copied, but made again.
 MADE_AGAIN = {
@@ -91,7 +91,7 @@ def _not_importable() -> Iterator[ModuleType]:
     found: dict[str, bool] = {}  # by the name of the topmost package
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if name == "__main__" or not isinstance(file, str) or file.startswith(NOT_THEIRS):
+        if name == "__main__" or not isinstance(file, str) or not is_learners(file):
             continue
         top = name.partition(".")[0]
         if top not in found:

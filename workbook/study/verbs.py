@@ -25,19 +25,20 @@ from workbook.checks.timeout import TimedOut, limited
 from workbook.checks.transfer import PackError
 from workbook.checks.verdicts import (
     ENDLESS,
+    WORKERS,
     Facts,
     NotAttempted,
     NotJudged,
     Unreadable,
     Words,
     Wrong,
-    busy_with,
     expect_function,
     failure,
     fault_of_ours,
     is_untouched,
     kind_of,
     unfinished,
+    waits_for_a_pool,
 )
 from workbook.study import answers, problems, progress, solutions
 from workbook.study.answers import Shown, folded, look_up
@@ -422,7 +423,7 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
     except TimedOut as error:
         wrong = Wrong(
             f"It was stopped: the cases took longer than {error.seconds:g} s in total.",
-            mistake=busy_with(error.__cause__) or ENDLESS,
+            mistake=WORKERS if waits_for_a_pool(error.__cause__) else ENDLESS,
         )
     except BaseException as error:
         return _broken_off(problem, part, error)
