@@ -201,7 +201,7 @@ def run_study(options: argparse.Namespace) -> None:
         help="check all your code: in the repository where `workbook adopt` found your parts, or"
         " else what was kept when you solved problems in the notebooks",
     ),
-    argument("--json", metavar="FILE", type=Path, help="with --all: also write the verdicts there"),
+    argument("--json", metavar="FILE", type=Path, help="also write what was found there"),
 )
 def run_check(options: argparse.Namespace) -> int:
     """Check code in a Python file and count it in your progress; exit status 0: it is correct."""
@@ -209,12 +209,14 @@ def run_check(options: argparse.Namespace) -> int:
 
     if options.all:
         return check_all_found(options)
-    if options.file is None or options.json is not None:
+    if options.file is None:
         raise ValueError(
             "expected a problem and the file with your code, such as"
-            " `workbook check softmax mine.py`; or --all to check all your code, --json FILE too"
+            " `workbook check softmax mine.py`; or --all to check all your code"
         )
     from workbook.checks import worker
+    from workbook.files import write_json
+    from workbook.mine.check_all import Outcome
     from workbook.study import verbs
 
     try:
@@ -239,6 +241,9 @@ def run_check(options: argparse.Namespace) -> int:
         report = verbs.ended_early(problem.id, part, error)
         verbs.note(report)
     print(report)
+    if options.json is not None:
+        outcome = Outcome(problem.id, options.file, report.status, report.message)
+        write_json(options.json, [outcome.as_json()])
     if study is None:
         print("Not counted: there is no study folder; `workbook study --make` makes one here.")
     return 0 if report.status == "correct" else 1

@@ -94,8 +94,8 @@ class Report:
     @property
     def heading(self) -> str:
         """Sign, problem, part and status, such as "✗ train_bpe: wrong"."""
-        part = f" ({self.part})" if self.part else ""
-        return f"{LOOKS[self.status][0]} {self.problem}{part}: {self.status}"
+        name = problems.named(self.problem, self.part)
+        return f"{LOOKS[self.status][0]} {name}: {self.status}"
 
     @property
     def _remarks(self) -> list[str]:
@@ -158,7 +158,7 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
     """Check an attempt at a problem: a function, a class, a number, bytes or a text.
 
     It never raises, whatever is handed in; only your own Ctrl-C gets through. If a problem has
-    parts and you name none, the attempt is checked as the part that it fits best.
+    parts, say which one the attempt is for.
     """
     return note(judge(problem, attempt, part), attempt)
 
@@ -177,8 +177,7 @@ def judge(problem: str, attempt: Any, part: str | None = None) -> Report:
     It is judged in a process of its own, which it may end, hang or change as it likes.
     """
     try:
-        found = problems.get(problem)
-        part = problems.part_of(found, part)
+        found, part = problems.place(problem, part)
     except ValueError as error:
         named = problem if type(problem) is str else type(problem).__name__
         return Report("not attempted", named, None, f"Nothing was checked: {error}")
@@ -244,7 +243,7 @@ def judge_here(problem: str, attempt: Any, part: str | None) -> Report:
 
     timeout.on_swallowed(end_all)
     try:
-        report = _fitting(found, found.checker(), attempt, part)
+        report = _judged(found, found.checker(), attempt, part)
     except Exception as error:
         report = _broken_off(found, part, error)
     return _with_output(report)
@@ -324,8 +323,8 @@ def tick(problem: str, part: str | None = None, *facts: int) -> Report:
         raise ValueError("not in a study folder, so nothing is counted; `workbook lab` creates one")
     if not study.of(found.id, part).has_text:
         raise ValueError(
-            f"no text for {found.id}{f' ({part})' if part else ''} was handed in yet, so there is"
-            f" nothing to tick off; write it in {found.notebook}.ipynb, and run `check` or `answer`"
+            f"no text for {problems.named(found.id, part)} was handed in yet, so there is nothing"
+            f" to tick off; write it in {found.notebook}.ipynb, and run `check` or `answer`"
         )
     with study.changing(found.id, part) as entry:
         entry.tick([known[each - 1] for each in facts] or list(known), known)
@@ -376,23 +375,6 @@ def answer(
     progress.record_answer(found.id, record["part"], record["text"])
     if report is not None:
         answers.display_or_print(report)
-
-
-def _fitting(problem: Problem, checker: Callable, attempt: Any, part: str | None) -> Report:
-    """Report on the part that is named, or on the one that the attempt fits best."""
-    if part or not problem.parts:
-        return _judged(problem, checker, attempt, part)
-    reports = [_judged(problem, checker, attempt, part) for part in problem.parts]
-    for fits in (
-        lambda report: report.status in ("correct", "almost"),
-        lambda report: report.likely,
-        lambda report: report.status == "read",
-    ):
-        for report in filter(fits, reports):
-            claim = f"Read as an attempt at part {report.part}. {report.claim}"
-            return replace(report, claim=claim)
-    parts = " or ".join(f'part="{part}"' for part in problem.parts)
-    return Report("not attempted", problem.id, None, f"Say which part it is for: {parts}.")
 
 
 def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None) -> Report:
