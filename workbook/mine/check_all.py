@@ -4,7 +4,6 @@ It runs in a process of its own, which a part may end, hang or fill up: that is 
 wrong with this part, and another process goes on with the next.
 """
 
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -149,7 +148,7 @@ def _cause(report: verbs.Report) -> str:
     """What is wrong, and why, in one line; "" if nothing is."""
     if report.status == "correct":
         return ""
-    claim = re.sub(r"^Right in ordinary use; .*? open: ", "", report.claim)
+    claim = report.claim
     if claim.endswith(SAYS_NOT_WHAT):
         claim += f" {dict(report.rows).get('got', '')}."
     return " ".join(f"{claim} {report.likely or ''}".split())
