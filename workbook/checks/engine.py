@@ -261,7 +261,7 @@ def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) 
     """
     right = [outcome for outcome in outcomes if outcome.right]
     wrong = [outcome for outcome in outcomes if not outcome.right]
-    catalogue = [(each.words, exercise.program.edited(each)) for each in exercise.mistakes]
+    catalogue = ((each.words, exercise.program.edited(each)) for each in exercise.mistakes)
     for versions in (catalogue, () if failed.failure else exercise.program.mutants):
         is_up, likely, most = time_is_up(PATIENCE), None, 0
         for words, program in versions:
