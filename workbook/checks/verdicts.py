@@ -49,12 +49,11 @@ OF_STUBS = {
 }
 CONSTANTS = {"LOAD_CONST", "RETURN_CONST"}
 STUB_NAMES = {"NotImplementedError", "super", "__init__", "__class__", "self"}
-LIBRARIES = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-# How the paths of files begin that contain none of the learner's lines.
-NOT_THEIRS = (
-    *(f"{path}{os.sep}" for path in (PACKAGE, *LIBRARIES, *map(os.path.realpath, LIBRARIES))),
-    *("<frozen", "<reference>"),
-)
+# How the paths of files begin that contain none of the learner's lines, and what is in others.
+LIBRARIES = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
+OURS = (PACKAGE, *LIBRARIES, *map(os.path.realpath, LIBRARIES))
+NOT_THEIRS = (*(f"{path}{os.sep}" for path in OURS), "<frozen", "<reference>")
+INSTALLED = re.compile(r"\b(site|dist)-packages\b")
 NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
 
 
@@ -278,8 +277,8 @@ def failure(error: BaseException) -> str:
 
 
 def is_learners(path: str) -> bool:
-    """Whether a file, by its full path, may hold code of the learner's: none else's is known."""
-    return not path.startswith(NOT_THEIRS)
+    """Whether a file is a learner's, by its full path: not ours, Python's or installed."""
+    return not (path.startswith(NOT_THEIRS) or INSTALLED.search(path))
 
 
 def where(error: BaseException | None) -> str:
