@@ -138,7 +138,10 @@ for words, wrong in (
     ("Queries and keys are swapped", lambda Q, K, V, mask=None: attention(K, Q, V, mask)),
     ("K is not transposed", lambda Q, K, V, mask=None: softmax(Q @ K, -1) @ V),
     ("with `.T`, which reverses all axes", lambda Q, K, V, mask=None: softmax(Q @ K.T, -1) @ V),
-    ("counted from the front", lambda Q, K, V, mask=None: attend(Q @ K.transpose(1, 2), V, mask)),
+    (
+        "counted from the front",
+        lambda Q, K, V, mask=None: attend(Q / 2 @ K.transpose(1, 2), V, mask),  # d_k is mostly 4
+    ),
     (
         "one number of axes only",
         lambda Q, K, V, mask=None: attend(torch.einsum("bhqd,bhkd->bhqk", Q, K), V, mask),
