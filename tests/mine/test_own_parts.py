@@ -277,7 +277,7 @@ class TestTheCommand:
         monkeypatch.setattr(cli.presets, "chosen", lambda options: CONFIG)
         assert cli.main(["train", "laptop", "--mine"]) == 0
         out = capsys.readouterr().out
-        assert "loss             yours  mine.cross_entropy" in out and "step 12 of 12" in out
+        assert "loss       yours  mine.cross_entropy" in out and "step 12 of 12" in out
         (run,) = mine.runs().values()
         assert json.loads((run.folder / "config.json").read_text())["parts"]["places"]
 

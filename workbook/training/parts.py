@@ -21,7 +21,7 @@ from torch.optim import Optimizer
 from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
 from workbook.optimizer import optimizers
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training import checkpoints, data
+from workbook.training import data
 from workbook.transformer.model import PARTS as KERNELS
 from workbook.transformer.model import TransformerLM
 
@@ -50,8 +50,6 @@ class Parts:
     get_batch: Callable[
         [np.ndarray, int, int, torch.device, torch.Generator], tuple[Tensor, Tensor]
     ] = data.get_batch
-    save_checkpoint: Callable = checkpoints.save_checkpoint
-    load_checkpoint: Callable = checkpoints.load_checkpoint
     tokenizer: Callable[[Mapping[int, bytes], Sequence, Sequence[str]], Tokenizer] = Tokenizer
     decode: Callable[..., list[int]] | None = None
     made_by: Mapping[str, Maker] = field(default_factory=dict)  # by field, for those not ours

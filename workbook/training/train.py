@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, NoReturn
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim import Optimizer
 
 from workbook import accounting
 from workbook.config import TrainConfig, data_folder
@@ -267,8 +266,6 @@ class Trainer:
         self.watch, self.limit = ClimbWatch(), TimeLimit(config.max_seconds)
         self.finished, self.status = False, "new"
         self.flags: list[str] = []
-        # Whether the learner's checkpoints, if the parts have any, lose nothing; None: not tried.
-        self.theirs_keep_all: bool | None = None
         # Called with the name of each part of a step when it is done, to time the parts.
         self.on_part: Callable[[str], object] = lambda part: None
 
@@ -527,46 +524,11 @@ class Trainer:
                 "seconds": self.elapsed(),
                 "flags": self.flags,
                 "log": self.log.position(),
-                **self.theirs(),
             },
             self.folder / CHECKPOINTS,
             self.config.keep_checkpoints,
         )
         self.outcome("running")
-
-    def theirs(self) -> dict[str, Tensor]:
-        """The file that the learner's `save_checkpoint` writes, kept beside our state and loaded.
-
-        Empty if the parts have none, or if it loses something: then only ours is used, and a flag
-        says so.
-        """
-        if "save_checkpoint" not in self.parts.made_by or self.theirs_keep_all is False:
-            return {}
-        file = checkpoints.saved_by(
-            self.parts.save_checkpoint, self.model, self.optimizer, self.step
-        )
-        if self.theirs_keep_all is None:
-            model = self.parts.model(self.config.model).to(self.device)
-            optimizer = self.parts.optimizer(model.parameters(), self.config.optimizer)
-            self.load_theirs(file, model, optimizer)
-        return {"theirs": file} if self.theirs_keep_all else {}
-
-    def load_theirs(self, file: Tensor, model: nn.Module, optimizer: Optimizer) -> None:
-        """Load the learner's file into a model and an optimizer, and note what it lacks."""
-        step = checkpoints.loaded_by(self.parts.load_checkpoint, file, model, optimizer)
-        lost = checkpoints.difference(model.state_dict(), self.model.state_dict(), "model")
-        lost += checkpoints.difference(
-            optimizer.state_dict(), self.optimizer.state_dict(), "optimizer"
-        )
-        lost += [] if step == self.step else [f"the step ({self.step} was saved, {step!r} loaded)"]
-        self.theirs_keep_all = not lost
-        where = self.parts.made_by["save_checkpoint"].where
-        flag = (
-            f"{where} does not restore {', '.join(lost[:3])}: the workbook's checkpoints are"
-            " used instead"
-        )
-        if lost and flag not in self.flags:
-            self.flags.append(flag)
 
     def resume(self, state: dict) -> None:
         """Restore the run as it was when `state` was saved, including its log.
@@ -606,10 +568,6 @@ class Trainer:
         self.seconds, self.flags = state["seconds"], state["flags"]
         self.watch = ClimbWatch(**state["watch"])
         self.finished = state["finished"]
-        if "theirs" in state and "load_checkpoint" in self.parts.made_by:
-            self.load_theirs(state["theirs"], self.model, self.optimizer)
-            if not self.theirs_keep_all:
-                checkpoints.restore(state, self.model, self.optimizer)
         if not self.is_first:
             return
         if self.log.position() < state["log"]:
