@@ -18,6 +18,7 @@ from pathlib import Path
 
 from workbook import __version__
 from workbook import config as settings
+from workbook.files import write_json
 from workbook.study import problems
 from workbook.training import presets
 
@@ -193,7 +194,6 @@ def run_check(options: argparse.Namespace) -> int:
             "expected a problem and a file, as in `workbook check softmax mine.py`; or --all"
         )
     from workbook.checks import worker
-    from workbook.files import write_json
     from workbook.mine.check_all import Outcome
     from workbook.study import verbs
 
@@ -229,7 +229,6 @@ def run_check(options: argparse.Namespace) -> int:
 
 def check_all_found(options: argparse.Namespace) -> int:
     """Check all the learner's code that can be found; print each problem's line when it is done."""
-    from workbook.files import write_json
     from workbook.mine import check_all
     from workbook.study.progress import nearest
 

@@ -183,10 +183,6 @@ class _Shortener(reprlib.Repr):
         self.maxdict = 10
         self.maxlong = 60
 
-    def repr_bytes(self, value: bytes, level: int) -> str:
-        half = self.maxstring // 2
-        return repr(value) if len(value) <= 2 * half else f"{value[:half]!r}...{value[-half:]!r}"
-
 
 def shown(value: Any) -> str:
     """Show `value` as a short literal; a value whose repr fails is named by its type."""
