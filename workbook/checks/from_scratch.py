@@ -133,9 +133,6 @@ def _is_torchs(function: Any) -> bool:
 
 def _refuse(thing: str, name: str) -> None:
     way = WAYS.get(name.lower(), "Write that yourself.")
-    raise Wrong(
-        "The values are right, but the code is not from scratch yet.",
-        expected=Words("your own code"),
-        got=Words(thing),
-        mistake=f"{INSTEAD} {way}" if "torch" in thing else OURS,
-    )
+    claim, expected = "The values are right, but the code is not from scratch yet.", "your own code"
+    mistake = f"{INSTEAD} {way}" if "torch" in thing else OURS
+    raise Wrong(claim, expected=Words(expected), got=Words(thing), mistake=mistake)

@@ -58,10 +58,8 @@ def _fields(node: ast.AST) -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         yield "a sign differs there", dict(op=ast.UAdd())
     if isinstance(node, ast.Compare) and type(node.ops[0]) in OPERATORS:
-        yield (
-            "a comparison differs there",
-            dict(ops=[OPERATORS[type(node.ops[0])](), *node.ops[1:]]),
-        )
+        first = OPERATORS[type(node.ops[0])]()
+        yield "a comparison differs there", dict(ops=[first, *node.ops[1:]])
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield "a condition differs there", dict(value=not node.value)
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
@@ -73,10 +71,8 @@ def _fields(node: ast.AST) -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(node, ast.Name) and node.id in SWAPPED:
         yield "a function differs there", dict(id=SWAPPED[node.id])
     if isinstance(node, ast.Call) and len(node.args) > 1:
-        yield (
-            "two arguments are swapped there",
-            dict(args=[node.args[1], node.args[0], *node.args[2:]]),
-        )
+        first, second, *rest = node.args
+        yield "two arguments are swapped there", dict(args=[second, first, *rest])
     if isinstance(node, ast.Call) and node.keywords:
         yield "an argument is missing there", dict(keywords=node.keywords[1:])
     if isinstance(node, ast.If | ast.IfExp):

@@ -235,23 +235,15 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = None, **k
         waits = waits_for_a_pool(error.__cause__)
         if waits and seconds < POOL_SECONDS:
             return call(function, *args, seconds=POOL_SECONDS, given=given, **kwargs)
-        raise Wrong(
-            f"It was stopped after {seconds:g} s.",
-            given=given,
-            got=Words(f"no result{where(error.__cause__)}"),
-            mistake=WORKERS if waits else ENDLESS,
-            timed_out=True,
-        ) from error
+        claim, mistake = f"It was stopped after {seconds:g} s.", WORKERS if waits else ENDLESS
+        got = Words(f"no result{where(error.__cause__)}")
+        raise Wrong(claim, given=given, got=got, mistake=mistake, timed_out=True) from error
     except BaseException as error:
         if isinstance(error, NotImplementedError) and not TORCHS.search(str(error)):
             raise NotAttempted from error
-        raise Wrong(
-            "It raised an error.",
-            given=given,
-            got=Words(failure(error)),
-            mistake=OWN_FOLDER if isinstance(error, FileNotFoundError) else None,
-            error=error,
-        ) from error
+        claim, got = "It raised an error.", Words(failure(error))
+        mistake = OWN_FOLDER if isinstance(error, FileNotFoundError) else None
+        raise Wrong(claim, given=given, got=got, mistake=mistake, error=error) from error
 
 
 def slow(what: str, used: float, allowed: float, given: Any, mistake: str) -> Wrong:

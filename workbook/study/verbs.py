@@ -428,15 +428,9 @@ def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:
         corners = 1 + sum(other.weight == "corner" for other in wrong.also)
         failing = "one corner case fails" if corners == 1 else f"{corners} corner cases fail"
         claim = f"Right in ordinary use; {failing}. {claim}"
-    return Report(
-        "wrong" if wrong.weight == "use" else "almost",
-        problem.id,
-        part,
-        claim,
-        tuple(wrong.rows),
-        likely=wrong.mistake,
-        also=tuple(map(_in_short, wrong.also)),
-    )
+    status = "wrong" if wrong.weight == "use" else "almost"
+    also = tuple(map(_in_short, wrong.also))
+    return Report(status, problem.id, part, claim, tuple(wrong.rows), wrong.mistake, also)
 
 
 def _in_short(wrong: Wrong) -> str:
