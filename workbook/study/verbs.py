@@ -190,9 +190,8 @@ def judge(problem: str, attempt: Any, part: str | None = None) -> Report:
         attempt = _in_full(str(attempt))
     seconds = seconds_for(found)
     try:
-        return Report.from_json(
-            worker.result(f"{__name__}:judged", found.id, attempt, part, seconds=seconds)
-        )
+        fields = worker.result(f"{__name__}:judged", found.id, attempt, part, seconds=seconds)
+        return Report.from_json(fields)
     except PackError as error:
         claim = f"Nothing was checked: {error}, and a check runs in a process of its own."
         remedy = "Make such an object inside the function, or hand in a file: `workbook check`."
@@ -214,12 +213,9 @@ def ended_early(problem: str, part: str | None, error: worker.EndedError) -> Rep
         claim, likely = f"It did not come to an end: {error}.", ENDLESS
     else:
         claim = "It ended the Python process before the check was over."
-        likely = (
-            "`exit` and `os._exit` end Python itself: a function hands its result back with"
-            " `return`."
-            if error.status >= 0
-            else "It took more memory than there is, or a recursion went too deep."
-        )
+        likely = "It took more memory than there is, or a recursion went too deep."
+        if error.status >= 0:
+            likely = "`exit` and `os._exit` end Python itself: a function ends with `return`."
     rows = () if error.status is None else (("got", f"{error}"),)
     return Report("wrong", problem, part, claim, rows, likely=likely)
 
@@ -315,9 +311,8 @@ def tick(problem: str, part: str | None = None, *facts: int) -> Report:
     if not known:
         raise ValueError(f"{found.id} has nothing to tick off: `check` judges it")
     if unknown := [each for each in facts if each not in range(1, len(known) + 1)]:
-        raise ValueError(
-            f"there is no fact {unknown[0]!r}; the facts are numbered 1 to {len(known)}"
-        )
+        numbers = f"the facts are numbered 1 to {len(known)}"
+        raise ValueError(f"there is no fact {unknown[0]!r}; {numbers}")
     study = progress.current()
     if study is None:
         raise ValueError("not in a study folder, so nothing is counted; `workbook lab` creates one")
@@ -403,10 +398,9 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
     except Wrong as error:
         wrong = error
     except TimedOut as error:
-        wrong = Wrong(
-            f"It was stopped: the cases took longer than {error.seconds:g} s in total.",
-            mistake=WORKERS if waits_for_a_pool(error.__cause__) else ENDLESS,
-        )
+        mistake = WORKERS if waits_for_a_pool(error.__cause__) else ENDLESS
+        claim = f"It was stopped: the cases took longer than {error.seconds:g} s in total."
+        wrong = Wrong(claim, mistake=mistake)
     except BaseException as error:
         return _broken_off(problem, part, error)
     return _refusal(problem, part, wrong)
