@@ -1,5 +1,6 @@
 """The `workbook` command does what it says, and says in one line what it cannot do."""
 
+import json
 import multiprocessing
 import subprocess
 import sys
@@ -69,6 +70,14 @@ def test_a_named_attempt_may_be_a_value_of_a_written_part(attempt, capsys):
 def test_a_wrong_attempt_has_exit_status_1(attempt, capsys):
     assert cli.main(["check", "train_bpe", str(attempt)]) == 1
     assert "✗ train_bpe: wrong" in capsys.readouterr().out
+
+
+def test_a_verdict_is_written_as_json_too(attempt, tmp_path, capsys):
+    said = tmp_path / "said.json"
+    assert cli.main(["check", "train_bpe", str(attempt), "--json", str(said)]) == 1
+    (entry,) = json.loads(said.read_text())
+    assert entry.pop("message") in capsys.readouterr().out
+    assert entry == {"problem": "train_bpe", "found": str(attempt), "status": "wrong"}
 
 
 def test_a_file_may_import_its_neighbour(attempt, tmp_path):

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from workbook import __version__
 from workbook import config as settings
+from workbook.files import write_json
 from workbook.study import problems
 from workbook.training import presets
 
@@ -180,7 +181,7 @@ def run_study(options: argparse.Namespace) -> None:
     flag(
         "--all", "check all your code: what you adopted, or else what you solved in the notebooks"
     ),
-    argument("--json", "with --all: also write the verdicts there", metavar="FILE", type=Path),
+    argument("--json", "also write what was found there", metavar="FILE", type=Path),
 )
 def run_check(options: argparse.Namespace) -> int:
     """Check code in a Python file and count it in your progress; exit status 0: it is correct."""
@@ -188,11 +189,12 @@ def run_check(options: argparse.Namespace) -> int:
 
     if options.all:
         return check_all_found(options)
-    if options.file is None or options.json is not None:
+    if options.file is None:
         raise ValueError(
             "expected a problem and a file, as in `workbook check softmax mine.py`; or --all"
         )
     from workbook.checks import worker
+    from workbook.mine.check_all import Outcome
     from workbook.study import verbs
 
     try:
@@ -217,6 +219,9 @@ def run_check(options: argparse.Namespace) -> int:
         report = verbs.ended_early(problem.id, part, error)
         verbs.note(report)
     print(report)
+    if options.json is not None:
+        outcome = Outcome(problem.id, options.file, report.status, report.message)
+        write_json(options.json, [outcome.as_json()])
     if study is None:
         print("Not counted: there is no study folder; `workbook study --make` makes one here.")
     return 0 if report.status == "correct" else 1
@@ -224,7 +229,6 @@ def run_check(options: argparse.Namespace) -> int:
 
 def check_all_found(options: argparse.Namespace) -> int:
     """Check all the learner's code that can be found; print each problem's line when it is done."""
-    from workbook.files import write_json
     from workbook.mine import check_all
     from workbook.study.progress import nearest
 

@@ -146,7 +146,6 @@ WRONG_SCHEDULES = [
     (no_rest, "rises again"),
     (schedule(rest=lambda it, a, b, w, c: 0), "not at 0"),
     (schedule(rest=lambda it, a, b, w, c: a), "not at the maximum"),
-    (schedule(warm=lambda it, a, b, w, c: a, rest=lambda it, a, b, w, c: 0), "And: "),
     (lambda it, a, b, w, c: handout(it, b, a, w, c), "swapped"),
     (lambda it, a, b, w, c: handout(it, a, b, w, w + c), "not from the warm-up's end"),
     (lambda it, a, b, w, c: handout(it + 1, a, b, w, c), "whole schedule is one step ahead"),

@@ -2,7 +2,6 @@
 
 import csv
 
-import numpy
 import pytest
 from attempts.accounting import ADAMW, MODEL, RIGHT_2026
 
@@ -76,13 +75,3 @@ def test_verdicts_on_published_claims_agree():
         fine = row["verdict"] in ("right", "assumption")
         assert report.status == ("correct" if fine else "wrong"), (row, report)
         assert CAUSES.get(row["claimed"], "") in report.message, (row, report)
-
-
-def test_the_part_is_guessed_from_the_number():
-    for part, attempt in (
-        ("a", numpy.int64(2127057600)),
-        ("a", 2127056000),
-        ("b", 4513336524800),
-        ("e", 149522795724800),
-    ):
-        assert check(MODEL, attempt).part == part

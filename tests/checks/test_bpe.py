@@ -73,9 +73,10 @@ def test_what_is_the_workbooks_own_is_not_from_scratch_yet():
 
 def test_the_failing_input_is_the_smallest_one():
     rows = dict(check("train_bpe", bpe_wrong.Smaller()).rows)
-    assert "room for 1 merge; the file holds ' zz'" in rows["input"]
-    assert rows["expected"] == "[(b'z', b'z')]"
-    assert rows["got"] == "[(b' ', b'z')]"
+    letter = rows["input"][-2]
+    assert rows["input"].endswith(f"room for 1 merge; the file holds ' {letter}{letter}'")
+    assert rows["expected"] == f"[(b'{letter}', b'{letter}')]"
+    assert rows["got"] == f"[(b' ', b'{letter}')]"
 
 
 def test_a_crash_names_the_line_and_what_the_failing_inputs_share():
@@ -96,15 +97,6 @@ def test_a_mistake_that_nobody_foresaw_is_told_by_the_counts():
 
     report = check("train_bpe", Odd())
     assert "have the same count, 1" in report.likely and "then a count is not" in report.likely
-
-
-def test_two_mistakes_are_told_together():
-    class Both(bpe_wrong.FirstSeen):
-        def split(self, text):
-            return [text]
-
-    report = check("train_bpe", Both())
-    assert "first seen" in report.likely and "treated like ordinary text" in report.likely
 
 
 def test_an_endless_loop_is_stopped(impatient):

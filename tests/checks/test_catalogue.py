@@ -217,11 +217,12 @@ def told_as(exercise: Exercise, mistake, run, told: str) -> bool:
     others = [other for other in exercise.mistakes if other.words in told]
 
     def alike(other, case):
-        one, two = exercise.expected(case, (mistake,)), exercise.expected(case, (other,))
-        if one is None or two is None or type(one) is not type(two):
+        versions = [exercise.program.edited(each) for each in (mistake, other)]
+        try:
+            one, two = (exercise.expected(case, version) for version in versions)
+        except Exception:
             return False
-        edited = exercise.program.edited((other,))
-        return exercise.same(one, two) or exercise.same(one, run(edited, case))
+        return exercise.same(one, two) or exercise.same(one, run(versions[1], case))
 
     cases = (*exercise.cases, *exercise.corners)
     return any(all(alike(other, case) for case in cases) for other in others)
@@ -230,7 +231,7 @@ def told_as(exercise: Exercise, mistake, run, told: str) -> bool:
 @pytest.mark.parametrize(("problem", "mistake"), every_mistake(LEARNERS))
 def test_a_learners_mistake_is_refused_and_named(problem, mistake, judged_here):
     exercise, wrapped = LEARNERS[problem]
-    report = check(problem.split(",")[0], wrapped(exercise.program.edited((mistake,))))
+    report = check(problem.split(",")[0], wrapped(exercise.program.edited(mistake)))
     assert report.status in ("wrong", "almost"), report
     told = " ".join([report.message, *report.also])
     assert told_as(exercise, mistake, lambda edited, case: edited(case), told), report
@@ -239,7 +240,7 @@ def test_a_learners_mistake_is_refused_and_named(problem, mistake, judged_here):
 @pytest.mark.parametrize(("problem", "mistake"), every_mistake(ENGINE))
 def test_a_mistake_is_told_by_what_it_leaves_behind(problem, mistake):
     exercise, run = ENGINE[problem]
-    findings = judge(replace(exercise, run=run), exercise.program.edited((mistake,)))
+    findings = judge(replace(exercise, run=run), exercise.program.edited(mistake))
     told = " ".join(wrong.mistake or "" for wrong in findings.found)
     assert findings and told_as(exercise, mistake, run, told), told
 

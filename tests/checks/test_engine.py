@@ -13,6 +13,8 @@ from workbook.checks import optimizer
 from workbook.checks.engine import Exercise, Program, judge, mistake, shrink
 from workbook.checks.verdicts import Words, Wrong
 
+RAISED = object()  # stands for the result of a call that raised an error
+
 
 @cache
 def exercises():
@@ -29,15 +31,21 @@ def exercises():
     }
 
 
-def outcomes(exercise, *mistakes):
-    return [exercise.expected(case, mistakes) for case in (*exercise.cases, *exercise.corners)]
+def outcomes(exercise, mistake=None):
+    """What the reference returns for each case with a mistake in it."""
+    results = []
+    for case in (*exercise.cases, *exercise.corners):
+        try:
+            results.append(exercise.expected(case, exercise.program.edited(mistake)))
+        except Exception:
+            results.append(RAISED)
+    return results
 
 
 def agree(exercise, ones, others):
     def same(one, other):
-        if "Raised" in (type(one).__name__, type(other).__name__):
-            return type(one) is type(other)
-        return exercise.same(one, other)
+        is_error = one is RAISED or other is RAISED
+        return one is other if is_error else exercise.same(one, other)
 
     return all(map(same, ones, others))
 
@@ -47,8 +55,7 @@ def test_each_mistake_applies_to_its_reference_and_shows_in_a_case():
         f"{name}: {each.words}"
         for name, exercise in exercises().items()
         for each in exercise.mistakes
-        if exercise.program.edited((each,)) is None
-        or agree(exercise, outcomes(exercise), outcomes(exercise, each))
+        if agree(exercise, outcomes(exercise), outcomes(exercise, each))
     ]
     assert not offenders, "\n".join(offenders)
 
@@ -106,10 +113,8 @@ def test_a_right_attempt_is_praised():
     assert judge(AREA, lambda w, h: w * h / 2).verdict("Right.") == "Right."
 
 
-def test_a_mistake_is_named_and_two_at_once():
+def test_a_mistake_is_named():
     assert verdict(lambda w, h: w * h).mistake == "The half is missing."
-    both = "The half is missing. And: Added, not multiplied."
-    assert verdict(lambda w, h: w + h).mistake == both
 
 
 def test_where_no_mistake_fits_a_mutant_tells_where_to_look():
@@ -135,7 +140,7 @@ def test_corners_of_one_kind_are_one_finding():
 
     corners = Square(0.0, "small"), Square(0.1, "small"), Square(9.0, "large"), Square(0.2, "small")
     found = judge(replace(AREA, corners=corners), lambda w, h: w * h / 2 + (w == h) * w)
-    assert [wrong.case.side for wrong in found.found] == [0.1, 9.0, 0.2]
+    assert [wrong.case.side for wrong in found.found] == [0.1, 9.0]
 
 
 def test_what_changes_from_call_to_call_is_told():

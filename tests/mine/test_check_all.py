@@ -335,7 +335,7 @@ def test_what_cannot_be_imported_is_wrong_and_what_needs_a_package_is_unknown(st
         "correct", "wrong", "not attempted"
     ]  # fmt: skip
     assert "cannot import name 'nothing' from 'torch'" in outcomes["decoding"].message
-    assert "install the package that has it first" in outcomes["training_together"].message
+    assert "install the package that has `no_such_package`" in outcomes["training_together"].message
 
 
 def test_a_damaged_mapping_is_said_in_one_line(study, capsys):

@@ -198,7 +198,6 @@ def test_every_quantity_that_is_required_is_known():
         ("> A dog ran.\n\nIt stopped at its end token.", None),
         ("```\nA dog ran.<|endoftext|>\n```", None),
         ("> A dog ran to the park.\n\nFluent.", "about 8 tokens"),
-        (f"It wrote 60 tokens.\n\n> {STORY}", "60 tokens, but needs 256"),
         ("I asked for 256 tokens.\n\n> A dog ran to the park.", "about 8 tokens"),
     ],
 )

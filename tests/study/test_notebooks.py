@@ -266,3 +266,17 @@ def test_ids_that_another_program_left_out_come_back(folder, tmp_path):
         cell.pop("id", None)
     path.write_text(json.dumps({**notebook, "nbformat_minor": 2}))
     assert notebooks.read(path).cells == normalise(notebooks.read(worked)).cells
+
+
+def test_ids_that_another_program_doubled_are_told_apart(folder, tmp_path):
+    path = tmp_path / "mine.ipynb"
+    store(folder / "01_one.ipynb", "x = 1", "x = 2", "x = 3")
+    notebook = json.loads((folder / "01_one.ipynb").read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        cell["id"] = "same"
+    path.write_text(json.dumps({**notebook, "nbformat_minor": 4}))
+    read = notebooks.read(path)
+    ids = [cell.id for cell in read.cells]
+    assert ids[0] == "same" and len({*ids}) == len(ids)
+    notebooks.write(path, read)  # a warning of nbformat would be an error here
+    assert notebooks.read(path).cells == read.cells

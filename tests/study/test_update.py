@@ -182,8 +182,7 @@ def test_pasted_split_deleted_and_moved_cells_are_kept_in_their_places(checkout)
     assert "second half" not in [each.source for each in mine(checkout).cells]
 
 
-@pytest.mark.parametrize("notes", [True, False])
-@pytest.mark.parametrize("ids", [True, False])
+@pytest.mark.parametrize(("notes", "ids"), [(True, True), (True, False), (False, True)])
 def test_what_other_programs_drop_loses_nothing_and_doubles_nothing(checkout, notes, ids):
     notebook = json.loads((checkout / "study" / "02_bpe.ipynb").read_bytes())
     typed = {

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from workbook.checks import worker
-from workbook.checks.verdicts import NotAttempted, Wrong, call, expect_function
+from workbook.checks.verdicts import NotAttempted, Wrong, call, expect_function, is_learners
+from workbook.config import PACKAGE
 from workbook.study import answers, verbs
 from workbook.study.problems import Problem
 from workbook.study.verbs import check, hint, reveal
@@ -115,6 +116,13 @@ def test_an_error_is_shown_with_its_line(error):
     message = judged(raising(error), "wrong")
     assert type(error).__name__ in message and "It raised an error." in message
     assert "in attempt: `raise error`" in message or isinstance(error, KeyboardInterrupt)
+
+
+def test_whose_a_file_is_shows_in_its_path():
+    theirs = [f"{PACKAGE}_of_mine.py", "/home/me/cs336/model.py", "<ipython-input-1>"]
+    others = [verbs.__file__, os.__file__, torch.__file__, "<frozen importlib>"]
+    others += ["/home/me/.local/lib/python3.12/site-packages/einops/einops.py"]
+    assert all(map(is_learners, theirs)) and not any(map(is_learners, others))
 
 
 def recurses(n):

@@ -124,6 +124,9 @@ MISTAKES = (
         f'{OPTIMIZER}\nnew.optimizer.param_groups[0]["lr"] = 0.01': "Store the `param_groups` of "
         "`optimizer.state_dict()` as well.",
     }),
+    mistake("Both that were passed in are as before: `model = ...` only gives the name a new "
+            "value, and `model.load_state_dict(...)` writes into it.",
+            MODEL, "pass", OPTIMIZER, "pass"),
     mistake("Those are the weights of the run that went on, from memory and not from the file.",
             "copy.deepcopy(", "(", MODEL, "new.model.load_state_dict(run.model.state_dict())"),
     *instead_of("new.now(ITERATION)", {

@@ -12,10 +12,10 @@ import inspect
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
-from itertools import combinations, groupby
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -24,10 +24,8 @@ from workbook.checks.timeout import time_is_up
 from workbook.checks.verdicts import Findings, NotAttempted, Wrong
 
 PATIENCE = 2.0  # seconds of processor time for more cases once one has failed, and for mutants
-FOR_PAIRS = 1.0  # and for pairs of mistakes
 ENOUGH = 1 / 4  # of the wrong outcomes must come from a mistake that is named
 BORDER = "\n\n#\n\n"  # between the functions of a program
-FEW = 40  # parts: with no more than that, stretches are dropped at every position
 # Errors about sizes that do not match, whatever their type: torch, numpy and einops differ.
 SIZES = re.compile(r"shape|size|dimension|broadcast|reshape|expand|index out|out of range", re.I)
 # By a pattern for the start of an error's "Type: text", what it usually comes from.
@@ -58,6 +56,12 @@ USUAL = {
 }
 
 
+VARIES = (
+    "The same call gave a different result the second time: something is random, kept from call to "
+    "call, or never filled (`torch.empty`)."
+)
+
+
 class Mistake(NamedTuple):
     """A sentence for a learner whose code does what the reference does after these edits."""
 
@@ -75,15 +79,10 @@ def instead_of(piece: str, codes: Mapping[str, str], rule: str = "") -> tuple[Mi
     return tuple(mistake(rule + words, piece, code) for code, words in codes.items())
 
 
-class Raised(NamedTuple):
-    """The result of a call that raised an error."""
-
-    error: BaseException
-
-    def like(self, other: "Raised") -> bool:
-        """Tell whether two errors are of one kind: both about sizes, or else of the same type."""
-        sizes = {bool(SIZES.search(str(each.error))) for each in (self, other)}
-        return sizes == {True} or (sizes == {False} and type(self.error) is type(other.error))
+def of_one_kind(one: BaseException, other: BaseException) -> bool:
+    """Tell whether two errors are of one kind: both about sizes, or else of the same type."""
+    about_sizes = [bool(SIZES.search(str(error))) for error in (one, other)]
+    return all(about_sizes) or (not any(about_sizes) and type(one) is type(other))
 
 
 class Program:
@@ -107,34 +106,31 @@ class Program:
         self.source = BORDER.join(textwrap.dedent(inspect.getsource(each)) for each in functions)
 
     @lru_cache(maxsize=10_000)  # noqa: B019 - programs are few and stay
-    def edited(self, mistakes: tuple[Mistake, ...] = ()) -> Callable | None:
-        """The function after the edits; None if a piece does not occur exactly once.
-
-        Two mistakes may edit the same place, and then cannot be combined.
-        """
+    def edited(self, mistake: Mistake | None = None) -> Callable:
+        """The function, with this mistake in it if one is given."""
         source = self.source
-        for old, new in (edit for each in mistakes for edit in each.edits):
-            if source.count(old) != 1:
-                return None
+        for old, new in mistake.edits if mistake else ():
+            assert source.count(old) == 1, f"not exactly once in the reference: {old}"
             line = next(line for line in source.splitlines() if old.splitlines()[0] in line)
             indent = line[: len(line) - len(line.lstrip())]
             source = source.replace(old, new.replace("\n", f"\n{indent}"))
         return self._compiled(source.split(BORDER))
 
     @cached_property
-    def mutants(self) -> tuple["Mutant", ...]:
-        """All programs that differ from this one by one small change, in a line with a place."""
-        parts = self.source.split(BORDER)
-        return tuple(
-            Mutant(f"Look at {place}: {what}.", self._compiled([*parts[:i], tree, *parts[i + 1 :]]))
-            for i, part in enumerate(parts)
-            for what, number, tree in mutated(ast.parse(part))
-            for place in (self._place(part.splitlines()[number - 1]),)
-            if place
-        )
+    def mutants(self) -> tuple[tuple[str, Callable], ...]:
+        """All programs that differ from this one by one small change, in a line with a place.
 
-    def _place(self, line: str) -> str | None:
-        return next((words for piece, words in self.places.items() if piece in line), None)
+        Before each function stand the words for a learner whose code does the same.
+        """
+        parts, mutants = self.source.split(BORDER), []
+        for number, part in enumerate(parts):
+            for what, line, tree in mutated(ast.parse(part)):
+                code = part.splitlines()[line - 1]
+                place = next((words for piece, words in self.places.items() if piece in code), None)
+                if place:
+                    function = self._compiled([*parts[:number], tree, *parts[number + 1 :]])
+                    mutants.append((f"Look at {place}: {what}.", function))
+        return tuple(mutants)
 
     def _compiled(self, parts: Sequence[str | ast.Module]) -> Callable:
         names = dict(self.globals)
@@ -146,13 +142,6 @@ class Program:
 @lru_cache(maxsize=10_000)  # edits of one function leave the others as they are
 def _code(source: str | ast.Module) -> CodeType:
     return compile(source, "<reference>", "exec")
-
-
-class Mutant(NamedTuple):
-    """The reference with one small change that a machine made."""
-
-    words: str
-    function: Callable
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,27 +157,20 @@ class Exercise:
     errors: dict[str, str] = field(default_factory=dict)  # a pattern of "Type: text" -> mistake
     smaller: Callable[[Any, Callable[[Any], bool]], Any] | None = None  # (case, fails) -> a case
     corners: tuple[Any, ...] = ()  # edge cases that the handout's wording covers
-    pairs: bool = True  # whether two mistakes at once are tried
 
     @lru_cache(maxsize=100_000)  # noqa: B019 - exercises are few and stay
-    def expected(self, case: Any, mistakes: tuple[Mistake, ...] = ()) -> Any:
-        """The reference's result with these mistakes; None if they cannot be combined."""
-        function = self.program.edited(mistakes)
-        return None if function is None else _result(function, case, raises=not mistakes)
+    def expected(self, case: Any, program: Callable | None = None) -> Any:
+        """The reference's result for a case, or that of a version of it with a mistake."""
+        return (program or self.program.edited())(case)
 
-    def explains(self, mistakes: tuple[Mistake, ...], outcome: "Outcome") -> bool:
-        """Tell whether these mistakes give this outcome."""
-        return self._agrees(self.expected(outcome.case, mistakes), outcome)
-
-    def _agrees(self, predicted: Any, outcome: "Outcome") -> bool:
-        if outcome.failure:
-            error = outcome.failure.error
-            return bool(error) and isinstance(predicted, Raised) and predicted.like(Raised(error))
-        return (
-            predicted is not None
-            and not isinstance(predicted, Raised)
-            and self.same(predicted, outcome.result)
-        )
+    def explains(self, program: Callable, outcome: "Outcome") -> bool:
+        """Tell whether a version of the reference with a mistake gives this outcome."""
+        error = outcome.failure and outcome.failure.error
+        try:
+            result = self.expected(outcome.case, program)
+        except Exception as raised:
+            return error is not None and of_one_kind(raised, error)
+        return outcome.failure is None and result is not None and self.same(result, outcome.result)
 
 
 class Outcome(NamedTuple):
@@ -203,56 +185,62 @@ class Outcome(NamedTuple):
 def judge(exercise: Exercise, attempt: Any) -> Findings:
     """Run an attempt on all cases; collect what it gets wrong, with the likely mistake.
 
-    The cases of ordinary use come first, and the first that fails is reported. In a case that is
-    `seldom` met, such as attention without a mask, an error counts only as a corner. If nothing
-    goes wrong in use, every corner that fails is reported; consecutive corners with the same
-    `what` count as one. Raises: NotAttempted.
+    The cases of ordinary use come first, and the first that fails is reported. If none does, the
+    corners follow, and of those with the same `what` the first that fails. A case of ordinary use
+    that is `seldom` met, such as attention without a mask, becomes a corner if it raises an error.
+    Raises: NotAttempted.
     """
-    found, outcomes, refused = Findings(), [], []
+    found, outcomes, corners = Findings(), [], list(exercise.corners)
     with found("use"):
-        _go_through(exercise, attempt, exercise.cases, outcomes, refused)
-    if found:
-        return found
-    for outcome in refused[:1]:
-        with found("corner"):
-            wrong = _refused(exercise, attempt, [*outcomes, outcome])
-            wrong.claim = f"With {outcome.case.what} it raised an error."
-            raise wrong
-    for _, corner in groupby(exercise.corners, lambda case: getattr(case, "what", 0) or id(case)):
-        cases = list(corner)
-        others = [case for case in exercise.corners if not any(case is each for each in cases)]
-        with found("corner"):
-            _go_through(exercise, attempt, cases, list(outcomes), others=others)
+        for place, case in enumerate(exercise.cases, start=1):
+            outcome = tried(exercise, attempt, case)
+            if outcome.failure and outcome.failure.error and getattr(case, "seldom", False):
+                corners.insert(0, case)
+            else:
+                outcomes.append(outcome)
+                _expect_right(exercise, attempt, outcomes, exercise.cases[place:])
+    for case in () if found else corners:
+        what = getattr(case, "what", "")
+        if not (what and any(wrong.case.what == what for wrong in found.found)):
+            others = [other for other in exercise.corners if other is not case]
+            with found("corner"):
+                with_corner = [*outcomes, tried(exercise, attempt, case)]
+                _expect_right(exercise, attempt, with_corner, others)
     return found
 
 
-def _go_through(
-    exercise: Exercise,
-    attempt: Any,
-    cases: Sequence,
-    outcomes: list[Outcome],
-    refused: list[Outcome] | None = None,
-    others: Sequence = (),
+def _expect_right(
+    exercise: Exercise, attempt: Any, outcomes: list[Outcome], more: Iterable[Any]
 ) -> None:
-    """Raise `Wrong` for the first case that fails; add the outcome of each case that counts."""
-    for place, case in enumerate(cases, start=1):
-        outcome = tried(exercise, attempt, case)
-        error = outcome.failure and outcome.failure.error
-        if error and refused is not None and getattr(case, "seldom", False):
-            refused.append(outcome)
-            continue
-        outcomes.append(outcome)
-        if not outcome.right:
-            raise _refused(exercise, attempt, outcomes, (*cases[place:], *others))
+    """Raise `Wrong` if the last outcome is: the smallest failing input, the likely mistake.
 
-
-def _refused(
-    exercise: Exercise, attempt: Any, outcomes: list[Outcome], more: Sequence = ()
-) -> Wrong:
-    case = outcomes[-1].case
-    wrong = refusal(exercise, attempt, outcomes, more)
+    The cases in `more` are run as well, to tell apart mistakes that agree on the earlier ones.
+    """
+    failed, is_up = outcomes[-1], time_is_up(PATIENCE)
+    if failed.right:
+        return
+    wrong, case = failed.failure, failed.case
+    if not (wrong and (wrong.mistake or wrong.timed_out)):
+        outcomes = list(outcomes)
+        for other in more:
+            if is_up():
+                break
+            with suppress(NotAttempted):
+                outcomes.append(tried(exercise, attempt, other))
+        if exercise.smaller:
+            failed = _shrunk(exercise, attempt, failed)
+            outcomes.append(failed)
+        with warnings.catch_warnings():  # from references with mistakes in them
+            warnings.simplefilter("ignore")
+            words = likeliest(exercise, failed, outcomes)
+        if wrong := failed.failure:
+            wrong.mistake = words or usual(wrong.error) or in_common(outcomes)
+        else:
+            wrong = exercise.report(failed.case, exercise.expected(failed.case), failed.result)
+            varies = VARIES if _varies(exercise, attempt, failed) else None
+            wrong.mistake = words or varies or wrong.mistake or in_common(outcomes)
     wrong.case = case
-    return wrong
+    raise wrong
 
 
 def tried(exercise: Exercise, attempt: Any, case: Any) -> Outcome:
@@ -265,89 +253,28 @@ def tried(exercise: Exercise, attempt: Any, case: Any) -> Outcome:
     return Outcome(case, result, exercise.same(exercise.expected(case), result))
 
 
-def refusal(
-    exercise: Exercise, attempt: Any, outcomes: list[Outcome], more: Sequence = ()
-) -> Wrong:
-    """Say what is wrong with the last outcome: the smallest failing input, the likely mistake.
-
-    The cases in `more` are run as well, to tell apart mistakes that agree on the earlier ones.
-    """
-    failed, is_up = outcomes[-1], time_is_up(PATIENCE)
-    if failed.failure and (failed.failure.mistake or failed.failure.timed_out):
-        return failed.failure
-    for case in more:
-        if not is_up():
-            try:
-                outcomes.append(tried(exercise, attempt, case))
-            except NotAttempted:
-                continue
-    if exercise.smaller:
-        failed = _shrunk(exercise, attempt, failed)
-        outcomes.append(failed)
-    with warnings.catch_warnings():  # from references with mistakes in them
-        warnings.simplefilter("ignore")
-        words = likeliest(exercise, failed, outcomes)
-    if failed.failure:
-        failed.failure.mistake = words or usual(failed.failure.error) or in_common(outcomes)
-        return failed.failure
-    wrong = exercise.report(failed.case, exercise.expected(failed.case), failed.result)
-    wrong.mistake = (
-        words or _varies(exercise, attempt, failed) or wrong.mistake or in_common(outcomes)
-    )
-    return wrong
-
-
 def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) -> str | None:
-    """Name the one or two mistakes that explain most, or else a mutant's place.
+    """Name the mistake that explains most, or else the place of a mutant that does.
 
-    They must give the failed outcome and `ENOUGH` of the wrong ones, and must not spoil a right
+    It must give the failed outcome and `ENOUGH` of the wrong ones, and must not spoil a right
     one: a single small case fits many mistakes.
     """
     right = [outcome for outcome in outcomes if outcome.right]
     wrong = [outcome for outcome in outcomes if not outcome.right]
-
-    def score(explains: Callable[[Outcome], bool], every: bool) -> int:
-        """Count the wrong outcomes that are explained; 0 for what cannot be the mistake."""
-        if not all(map(explains, (failed, *(wrong if every else ()), *right))):
-            return 0
-        explained = sum(map(explains, wrong))
-        return explained if explained >= ENOUGH * len(wrong) else 0
-
-    def best(candidates: Iterable[tuple[tuple, Callable]], every: bool = False) -> tuple:
-        is_up, found = time_is_up(FOR_PAIRS if every else PATIENCE), (0, ())
-        for mistakes, explains in candidates:
-            points = score(explains, every)
-            if points > found[0]:
-                found = points, mistakes
-            if points == len(wrong) or is_up():
+    catalogue = ((each.words, exercise.program.edited(each)) for each in exercise.mistakes)
+    for versions in (catalogue, () if failed.failure else exercise.program.mutants):
+        is_up, likely, most = time_is_up(PATIENCE), None, 0
+        for words, program in versions:
+            explains = partial(exercise.explains, program)
+            if all(map(explains, (failed, *right))):
+                explained = sum(map(explains, wrong))
+                if explained > most and explained >= ENOUGH * len(wrong):
+                    likely, most = words, explained
+            if most == len(wrong) or is_up():
                 break
-        return found
-
-    def edits(count: int) -> Iterator[tuple[tuple, Callable]]:
-        for mistakes in combinations(exercise.mistakes, count):
-            yield mistakes, lambda outcome, these=mistakes: exercise.explains(these, outcome)
-
-    points, found = best(edits(1))
-    if exercise.pairs and points < len(wrong) and failed.failure is None:
-        pairs = edits(2)  # where one mistake explains some, it is one of the two
-        more, two = best((each for each in pairs if not found or found[0] in each[0]), True)
-        if more:
-            found = two
-    if not found and failed.failure is None:
-        results = {}
-
-        def of(mutant: Mutant) -> Callable[[Outcome], bool]:
-            def explains(outcome: Outcome) -> bool:
-                key = (mutant.function, id(outcome))
-                if key not in results:
-                    predicted = _result(mutant.function, outcome.case)
-                    results[key] = exercise._agrees(predicted, outcome)
-                return results[key]
-
-            return explains
-
-        _, found = best(((mutant,), of(mutant)) for mutant in exercise.program.mutants)
-    return " And: ".join(dict.fromkeys(each.words for each in found)) or None
+        if likely:
+            return likely
+    return None
 
 
 def usual(error: BaseException | None) -> str | None:
@@ -363,10 +290,9 @@ def _known(error: BaseException | None, patterns: Mapping[str, str]) -> str | No
 
 def in_common(outcomes: Sequence[Outcome]) -> str | None:
     """Say what the cases that fail have in common, if their `what` shows it."""
-    failed = [outcome for outcome in outcomes if not outcome.right]
-    traits = [getattr(outcome.case, "what", "") for outcome in failed]
-    if len(failed) < len(outcomes) and len({*traits}) == 1 and traits[0]:
-        return f"The failing cases have this in common: {traits[0]}."
+    traits = {getattr(outcome.case, "what", "") for outcome in outcomes if not outcome.right}
+    if len(traits) == 1 and traits != {""} and any(outcome.right for outcome in outcomes):
+        return f"The failing cases have this in common: {traits.pop()}."
     return None
 
 
@@ -386,62 +312,40 @@ def _shrunk(exercise: Exercise, attempt: Any, failed: Outcome) -> Outcome:
     return tried(exercise, attempt, exercise.smaller(failed.case, fails))
 
 
-def _varies(exercise: Exercise, attempt: Any, failed: Outcome) -> str | None:
-    """Say so where the same call gives another result when it is made again."""
+def _varies(exercise: Exercise, attempt: Any, failed: Outcome) -> bool:
+    """Whether the same call gives another result when it is made again."""
     try:
-        again = exercise.run(attempt, failed.case)
-        if exercise.same(failed.result, again):
-            return None
+        return not exercise.same(failed.result, exercise.run(attempt, failed.case))
     except (Wrong, NotAttempted):
-        pass
-    return (
-        "The same call gave a different "
-        "result the second time: something is random, kept from call "
-        "to call, or never filled (`torch.empty`)."
-    )
-
-
-def _result(function: Callable, case: Any, raises: bool = False) -> Any:
-    """The result of a reference for a case; an error is a result too, unless it `raises`."""
-    try:
-        return function(case)
-    except Exception as error:
-        if raises:
-            raise
-        return Raised(error)
+        return True
 
 
 def shrink(text: str, still_fails: Callable[[str], bool], seconds: float = 2.0) -> str:
-    """A text, made of parts of `text`, that fails too and from which no character can be dropped.
+    """A text, made of parts of `text`, that fails too: first words are dropped, then characters.
 
-    It is greedy: words go first, then ever smaller stretches. When time runs out, the shortest
-    text so far is returned.
+    When time runs out, the shortest text so far is returned.
     """
-    is_up = time_is_up(seconds)
-
-    def joined_fails(parts: list[str]) -> bool:
-        return still_fails("".join(parts))
-
-    words = _reduced(re.findall(r"\s*\S+|\s+", text), joined_fails, is_up)
-    return "".join(_reduced(list("".join(words)), joined_fails, is_up))
+    parts = re.findall(r"\s*\S+|\s+", text)
+    for _ in range(2):
+        parts = shrink_list(parts, lambda some: still_fails("".join(some)), seconds / 2)
+        text = "".join(parts)
+        parts = list(text)
+    return text
 
 
 def shrink_list(items: list, still_fails: Callable[[list], bool], seconds: float = 1.0) -> list:
-    """A list, made of some of the items, that fails too and from which none can be dropped."""
-    return _reduced(items, still_fails, time_is_up(seconds))
+    """A list, made of some of the items, that fails too and from which none can be dropped.
 
-
-def _reduced(parts: list, still_fails: Callable[[list], bool], is_up: Callable[[], bool]) -> list:
-    """The parts that are left when stretches of them are dropped, long ones first."""
-    size = len(parts)
+    It is greedy: long stretches are dropped first, then ever shorter ones.
+    """
+    size, is_up = len(items), time_is_up(seconds)
     while size and not is_up():
-        dropped, at = False, 0
-        step = 1 if len(parts) <= FEW else size
-        while at < len(parts) and not is_up():
-            rest = parts[:at] + parts[at + size :]
+        before, at = len(items), 0
+        while at < len(items) and not is_up():
+            rest = items[:at] + items[at + size :]
             if still_fails(rest):
-                parts, dropped = rest, True
+                items = rest
             else:
-                at += step
-        size = min(len(parts), size if dropped and size < FEW else size // 2)
-    return parts
+                at += size
+        size = min(len(items), size) if len(items) < before else size // 2
+    return items

@@ -61,10 +61,9 @@ def expect_from_scratch(
     for part in made:
         for kind in (part, *getattr(part if isinstance(part, type) else type(part), "__mro__", ())):
             module, name = getattr(kind, "__module__", None) or "", getattr(kind, "__name__", "")
-            if module.startswith("torch.nn.modules") and name in MODULES.split():
-                _refuse(f"`torch.nn.{name}`", name)
-            if module.startswith("torch.optim.") and name != "Optimizer":
-                _refuse(f"`torch.optim.{name}`", name)
+            is_module = module.startswith("torch.nn.modules") and name in MODULES.split()
+            if is_module or (module.startswith("torch.optim.") and name != "Optimizer"):
+                _refuse(f"`{'.'.join(module.split('.')[:2])}.{name}`", name)
             if module.startswith("workbook.") and not module.startswith("workbook.mine."):
                 _refuse(f"`{module}.{name}`, the workbook's own", name)
             if name in FUNCTIONS.split() and _is_torchs(kind):
@@ -134,9 +133,6 @@ def _is_torchs(function: Any) -> bool:
 
 def _refuse(thing: str, name: str) -> None:
     way = WAYS.get(name.lower(), "Write that yourself.")
-    raise Wrong(
-        "The values are right, but the code is not from scratch yet.",
-        expected=Words("your own code"),
-        got=Words(thing),
-        mistake=f"{INSTEAD} {way}" if "torch" in thing else OURS,
-    )
+    claim, expected = "The values are right, but the code is not from scratch yet.", "your own code"
+    mistake = f"{INSTEAD} {way}" if "torch" in thing else OURS
+    raise Wrong(claim, expected=Words(expected), got=Words(thing), mistake=mistake)

@@ -6,7 +6,8 @@ right attempts, to see how many a check refuses.
 
 import ast
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 OPERATORS = {
@@ -30,33 +31,23 @@ SWAPPED = {"sin": "cos", "cos": "sin", "max": "min", "min": "max", "sum": "mean"
 def mutated(tree: ast.Module) -> Iterator[tuple[str, int, ast.Module]]:
     """Each program that differs by one small change: what differs, in which line, its tree."""
     for number, node in enumerate(ast.walk(tree)):
-        for what, change, line in (*_changes(node), *_omissions(node)):
+        for what, line, fields in _changes(node):
             mutant = copy.deepcopy(tree)
-            change(next(each for i, each in enumerate(ast.walk(mutant)) if i == number))
+            target = next(islice(ast.walk(mutant), number, None))  # the copy of this node
+            for name, value in fields.items():
+                setattr(target, name, value)
             yield what, line, ast.fix_missing_locations(mutant)
 
 
-def _omissions(node: ast.AST) -> Iterator[tuple[str, Callable[[Any], None], int]]:
-    """Each statement of a block left out."""
+def _changes(node: ast.AST) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """The small changes of one node: what a learner is told, the line, the fields that change."""
+    for what, fields in _fields(node):
+        yield what, node.end_lineno, fields
     body = getattr(node, "body", None)
     for place, statement in enumerate(body if isinstance(body, list) else ()):
         if isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr):
-
-            def leave_out(target: Any, place: int = place) -> None:
-                target.body[place] = ast.Pass()
-
-            yield "a step is missing there", leave_out, statement.end_lineno
-
-
-def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[Any], None], int]]:
-    """The small changes of one node: what a learner is told, the change, its line."""
-    for what, fields in _fields(node):
-
-        def put(target: Any, fields: dict = fields) -> None:
-            for name, value in fields.items():
-                setattr(target, name, value)
-
-        yield what, put, node.end_lineno
+            without = [*body[:place], ast.Pass(), *body[place + 1 :]]
+            yield "a step is missing there", statement.end_lineno, {"body": without}
 
 
 def _fields(node: ast.AST) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -67,10 +58,8 @@ def _fields(node: ast.AST) -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         yield "a sign differs there", dict(op=ast.UAdd())
     if isinstance(node, ast.Compare) and type(node.ops[0]) in OPERATORS:
-        yield (
-            "a comparison differs there",
-            dict(ops=[OPERATORS[type(node.ops[0])](), *node.ops[1:]]),
-        )
+        first = OPERATORS[type(node.ops[0])]()
+        yield "a comparison differs there", dict(ops=[first, *node.ops[1:]])
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield "a condition differs there", dict(value=not node.value)
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
@@ -82,10 +71,8 @@ def _fields(node: ast.AST) -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(node, ast.Name) and node.id in SWAPPED:
         yield "a function differs there", dict(id=SWAPPED[node.id])
     if isinstance(node, ast.Call) and len(node.args) > 1:
-        yield (
-            "two arguments are swapped there",
-            dict(args=[node.args[1], node.args[0], *node.args[2:]]),
-        )
+        first, second, *rest = node.args
+        yield "two arguments are swapped there", dict(args=[second, first, *rest])
     if isinstance(node, ast.Call) and node.keywords:
         yield "an argument is missing there", dict(keywords=node.keywords[1:])
     if isinstance(node, ast.If | ast.IfExp):

@@ -49,19 +49,14 @@ def has_children() -> bool:
 def processor_seconds(pid: int | None = None) -> float:
     """The processor time of a process (None: of this one) and of all that it started."""
     if pid is None and not has_children():  # the usual case, without a search of all processes
-        times = os.times()
-        return time.process_time() + times.children_user + times.children_system
-    try:
-        process = psutil.Process(pid)
-        family = [process, *process.children(recursive=True)]
-    except (psutil.Error, OSError):  # it has ended, or there is no /proc to look into
-        return 0.0 if pid else time.process_time()
+        return sum(os.times()[:4])  # its own and that of children which have ended
     total = 0.0
-    for member in family:
-        with suppress(psutil.Error):
-            times = member.cpu_times()
-            own = times.user + times.system if pid or member != process else time.process_time()
-            total += own + times.children_user + times.children_system
+    with suppress(psutil.Error, OSError):  # it has ended, or there is no /proc to look into
+        process = psutil.Process(pid)
+        for member in [process, *process.children(recursive=True)]:
+            with suppress(psutil.Error):
+                times = member.cpu_times()
+                total += times.user + times.system + times.children_user + times.children_system
     return total
 
 

@@ -10,7 +10,6 @@ import io
 import linecache
 import os
 import pickle
-import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from typing import Any
 
 import cloudpickle
 
-from workbook.checks.verdicts import NOT_THEIRS
+from workbook.checks.verdicts import is_learners
 
 # What a notebook makes once and its functions share. It cannot be copied, but made again.
 MADE_AGAIN = {
@@ -33,7 +32,6 @@ MADE_AGAIN = {
     type(threading.Lock()): lambda lock: (threading.Lock, ()),
     type(threading.RLock()): lambda lock: (threading.RLock, ()),
 }
-ROPE = re.compile("rope|rotar", re.IGNORECASE)
 
 
 class PackError(Exception):
@@ -63,7 +61,7 @@ def pack(arguments: tuple) -> dict[str, Any]:
     for module in hidden:
         cloudpickle.register_pickle_by_value(module)
     try:
-        pickled = _dumps((arguments, _ropes()))
+        pickled = _dumps(arguments)
     except Exception as error:
         raise PackError(f"{_culprit(arguments)} ({type(error).__name__}: {error})") from error
     finally:
@@ -76,40 +74,31 @@ def pack(arguments: tuple) -> dict[str, Any]:
 def unpack(packed: dict[str, Any]) -> tuple:
     """The arguments of `pack`, in another process. Raises: whatever an import there raises."""
     linecache.cache.update(packed["cells"])
-    arguments, ropes = pickle.loads(packed["pickled"])
+    arguments = pickle.loads(packed["pickled"])
     main = vars(sys.modules["__main__"])
     # The workers of a pool look a notebook's functions up by their names in `__main__`.
-    for function in functions_of([*arguments, *ropes]):
+    for function in functions_of(arguments):
         if function.__globals__.get("__name__") == "__main__":
             main.update(function.__globals__)
-    main.update({kind.__name__: kind for kind in ropes})
     return arguments
 
 
 def _not_importable() -> Iterator[ModuleType]:
     """The modules that an import would not find again, such as a file loaded by its path."""
-    found: dict[str, bool] = {}  # by the name of the topmost package
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if name == "__main__" or not isinstance(file, str) or file.startswith(NOT_THEIRS):
+        if name == "__main__" or not isinstance(file, str) or not is_learners(file):
             continue
-        top = name.partition(".")[0]
-        if top not in found:
-            spec = PathFinder.find_spec(top)
-            known = getattr(sys.modules.get(top), "__file__", None)
-            found[top] = bool(spec) and (
-                known is None or os.path.realpath(known) == os.path.realpath(spec.origin or "")
-            )
         # Under another name than its own it is an alias, which has a real one.
-        if not found[top] and getattr(module, "__name__", None) == name:
+        if getattr(module, "__name__", None) == name and not _is_found(name.partition(".")[0]):
             yield module
 
 
-def _ropes() -> list[type]:
-    """RoPE classes of the notebook: a check of attention hands them in where one is asked for."""
-    main = vars(sys.modules["__main__"])
-    classes = (value for value in list(main.values()) if inspect.isclass(value))
-    return [c for c in classes if c.__module__ == "__main__" and ROPE.search(c.__name__)]
+def _is_found(package: str) -> bool:
+    """Whether an import would find this package, and not another one of its name."""
+    spec = PathFinder.find_spec(package)
+    loaded = getattr(sys.modules.get(package), "__file__", None) or (spec and spec.origin)
+    return bool(spec) and os.path.realpath(loaded or "") == os.path.realpath(spec.origin or "")
 
 
 def _is_cell(entry: Any) -> bool:
@@ -136,19 +125,13 @@ def functions_of(value: Any) -> Iterator[FunctionType]:
 
 def _culprit(arguments: tuple) -> str:
     """Name what cannot be copied: a variable that the code uses, or the object itself."""
-    seen, todo = set(), list(functions_of(arguments))
-    while todo:
-        function = todo.pop()
-        seen.add(function)
-        for name in function.__code__.co_names:
-            value = function.__globals__.get(name)
-            if isinstance(value, FunctionType):
-                todo += {value} - seen
-            elif value is not None:
-                try:
-                    _dumps(value)
-                except Exception:
-                    return f"`{name}` is {_kind(value)}, which cannot be copied"
+    for function in functions_of(arguments):
+        used = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+        for name, value in used.items():
+            try:
+                _dumps(value)
+            except Exception:
+                return f"`{name}` is {_kind(value)}, which cannot be copied"
     return f"{_kind(arguments[1] if len(arguments) > 1 else arguments)} cannot be copied"
 
 

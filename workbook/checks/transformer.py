@@ -1042,7 +1042,6 @@ MODEL = of_tensors(
         _model([[2, 0]], d_model=12),
         _model(torch.arange(30).reshape(5, 6) % 5, "as many tokens as the context holds"),
     ),
-    pairs=False,  # there are too many to try them all
     gradients=_model([[2, 2, 3], [0, 1, 4]]),
     large=_model([[0]], "", WIDE, WIDE, 1, 2 * WIDE),
     praise="Logits for each position, block after block.",

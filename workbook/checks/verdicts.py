@@ -7,16 +7,16 @@ or returns a sentence of praise or None (status: correct) or `Facts` (for prose;
 import builtins
 import dis
 import inspect
+import os
 import re
 import reprlib
-import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any, Literal, get_args
 
 from workbook.checks.timeout import Stopped, TimedOut, limited
@@ -29,25 +29,16 @@ OWN_FOLDER = "A check runs in an empty folder of its own. Open files by the path
 Weight = Literal["use", "corner", "style"]
 WEIGHTS = get_args(Weight)
 POOL_SECONDS = 20.0  # for a call that waits for processes of its own: starting them takes time
-# What a call that is too slow is doing, by the files of its stack frames.
 WORKERS = (
     "It is waiting for its worker processes: starting them takes longer than the work, or they "
     "crash at the start. Count small files in this process, and start workers only for large ones."
 )
-BUSY = {
-    ("multiprocessing", "concurrent/futures", "joblib"): WORKERS,
-    ("torch/_dynamo", "torch/_inductor"): "`torch.compile` takes longer than a check may: hand "
-    "in the uncompiled version.",
-}
-# Methods that do the work when an instance is called.
+POOLS = ("multiprocessing", "concurrent/futures", "joblib")  # in the paths of their files
+# Methods that do the work when an instance is called, and others that do the work of a class.
 CALLED = ("forward", "__call__")
-# The types of methods, and the names that show that a method does the work.
-METHODS = (FunctionType, staticmethod, classmethod)
+USUAL_WORK = (*CALLED, "train", "generate", "decode", "sample", "get_lr", "get_batch", "clip")
+METHODS = (FunctionType, staticmethod, classmethod)  # the types of methods
 NO_LEARNERS = ("builtins", "torch.", "abc", "typing", "collections")
-USUAL_WORK = (  # in this order: a class that generates may also decode ids and sample
-    *("train", "run", "fit", "generate", "decode", "sample", "lr", "learning_rate", "schedule"),
-    *("batch", "clip", "softmax", "loss", "attention"),
-)
 # In a NotImplementedError from torch, for an operation that a dtype or a device lacks.
 TORCHS = re.compile("not implemented for '|aten::")
 ENDLESS = "Either a loop never ends, or each step does far more work than it needs to."
@@ -58,9 +49,11 @@ OF_STUBS = {
 }
 CONSTANTS = {"LOAD_CONST", "RETURN_CONST"}
 STUB_NAMES = {"NotImplementedError", "super", "__init__", "__class__", "self"}
-# Files that contain none of the learner's lines.
-LIBRARIES = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"))
-NOT_THEIRS = (str(PACKAGE), *LIBRARIES, "<frozen", "<reference>")
+# How the paths of files begin that contain none of the learner's lines, and what is in others.
+LIBRARIES = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
+OURS = (PACKAGE, *LIBRARIES, *map(os.path.realpath, LIBRARIES))
+NOT_THEIRS = (*(f"{path}{os.sep}" for path in OURS), "<frozen", "<reference>")
+INSTALLED = re.compile(r"\b(site|dist)-packages\b")
 NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
 
 
@@ -93,7 +86,7 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
         self,
         claim: str,
         *,
-        given: Any = NOT_GIVEN,
+        given: Any = None,
         expected: Any = NOT_GIVEN,
         got: Any = NOT_GIVEN,
         mistake: str | None = None,
@@ -109,15 +102,14 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
         self.case: Any = None  # the one of an exercise that fails
         self.also: tuple[Wrong, ...] = ()  # the lighter findings
         # Put into words at once, while the timer runs: a learner's __repr__ may never end.
-        self.rows: list[tuple[str, str]] = []
-        if given is not NOT_GIVEN and given is not None:
-            self.rows.append(("input", str(given) if isinstance(given, str) else shown(given)))
         if expected is not NOT_GIVEN and got is not NOT_GIVEN:
-            self.rows += zip(("expected", "got"), contrast(expected, got), strict=True)
-        elif expected is not NOT_GIVEN:
-            self.rows.append(("expected", shown(expected)))
-        elif got is not NOT_GIVEN:
-            self.rows.append(("got", shown(got)))
+            expected, got = map(Words, contrast(expected, got))
+        if given is None:
+            given = NOT_GIVEN
+        elif isinstance(given, str):
+            given = Words(given)
+        values = {"input": given, "expected": expected, "got": got}
+        self.rows = [(label, shown(x)) for label, x in values.items() if x is not NOT_GIVEN]
 
 
 class Unreadable(NotAttempted):
@@ -191,10 +183,6 @@ class _Shortener(reprlib.Repr):
         self.maxdict = 10
         self.maxlong = 60
 
-    def repr_bytes(self, value: bytes, level: int) -> str:
-        half = self.maxstring // 2
-        return repr(value) if len(value) <= 2 * half else f"{value[:half]!r}...{value[-half:]!r}"
-
 
 def shown(value: Any) -> str:
     """Show `value` as a short literal; a value whose repr fails is named by its type."""
@@ -202,22 +190,18 @@ def shown(value: Any) -> str:
         return str(value)
     try:
         return _Shortener().repr(value)
-    except Stopped:
-        raise
-    except BaseException as error:
+    except Exception as error:
         return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
 
 
 def contrast(expected: Any, got: Any) -> tuple[str, str]:
-    """Show both values as short literals; cut two long sequences to where they begin to differ."""
-    kinds = (list, tuple, str, bytes)
-    if type(expected) is type(got) in kinds and max(len(expected), len(got)) > 16:
+    """Show both values as short literals; two long sequences from where they begin to differ."""
+    start = 0
+    if type(expected) is type(got) and isinstance(got, list | tuple | str | bytes):
         start = max(0, first_difference(expected, got) - 4)
-        if start:
-            note = f"(from position {start} of {{}}) {{}}"
-            cut = slice(start, start + 16)
-            return tuple(note.format(len(x), shown(x[cut])) for x in (expected, got))
-    return shown(expected), shown(got)
+    if start < 12:  # it is in sight
+        return shown(expected), shown(got)
+    return tuple(f"(from position {start} of {len(x)}) {shown(x[start:])}" for x in (expected, got))
 
 
 def first_difference(expected: Any, got: Any) -> int:
@@ -226,15 +210,14 @@ def first_difference(expected: Any, got: Any) -> int:
     Items that cannot be compared differ.
     """
     for i, (a, b) in enumerate(zip(expected, got, strict=False)):
-        try:
-            if a != b:
-                return i
-        except Exception:
-            return i
+        with suppress(Exception):
+            if a == b:
+                continue
+        return i
     return min(len(expected), len(got))
 
 
-def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN, **kwargs) -> Any:
+def call(function: Callable, *args, seconds: float = 5.0, given: Any = None, **kwargs) -> Any:
     """Call the learner's function under a time limit, and put its failures into words.
 
     A stub or a `NotImplementedError` becomes `NotAttempted`, everything else that goes wrong
@@ -243,33 +226,24 @@ def call(function: Callable, *args, seconds: float = 5.0, given: Any = NOT_GIVEN
     """
     if is_stub(function):
         raise NotAttempted(f"`{function.__name__}` is still missing.")
-    if given is NOT_GIVEN or given is None:
-        given = shown_call(function, args, kwargs)
+    given = shown_call(function, args, kwargs) if given is None else given
     try:
         return limited(seconds, lambda: function(*args, **kwargs))
     except (Wrong, NotAttempted, Stopped, KeyboardInterrupt):
         raise
     except TimedOut as error:
-        busy = busy_with(error.__cause__)
-        if busy == WORKERS and seconds < POOL_SECONDS:
+        waits = waits_for_a_pool(error.__cause__)
+        if waits and seconds < POOL_SECONDS:
             return call(function, *args, seconds=POOL_SECONDS, given=given, **kwargs)
-        raise Wrong(
-            f"It was stopped after {seconds:g} s.",
-            given=given,
-            got=Words(f"no result{where(error.__cause__)}"),
-            mistake=busy or ENDLESS,
-            timed_out=True,
-        ) from error
+        claim, mistake = f"It was stopped after {seconds:g} s.", WORKERS if waits else ENDLESS
+        got = Words(f"no result{where(error.__cause__)}")
+        raise Wrong(claim, given=given, got=got, mistake=mistake, timed_out=True) from error
     except BaseException as error:
         if isinstance(error, NotImplementedError) and not TORCHS.search(str(error)):
             raise NotAttempted from error
-        raise Wrong(
-            "It raised an error.",
-            given=given,
-            got=Words(failure(error)),
-            mistake=OWN_FOLDER if isinstance(error, FileNotFoundError) else None,
-            error=error,
-        ) from error
+        claim, got = "It raised an error.", Words(failure(error))
+        mistake = OWN_FOLDER if isinstance(error, FileNotFoundError) else None
+        raise Wrong(claim, given=given, got=got, mistake=mistake, error=error) from error
 
 
 def slow(what: str, used: float, allowed: float, given: Any, mistake: str) -> Wrong:
@@ -290,11 +264,16 @@ def failure(error: BaseException) -> str:
     return f"{name}: {message}{where(error)}" if message else f"{name}{where(error)}"
 
 
+def is_learners(path: str) -> bool:
+    """Whether a file is a learner's, by its full path: not ours, Python's or installed."""
+    return not (path.startswith(NOT_THEIRS) or INSTALLED.search(path))
+
+
 def where(error: BaseException | None) -> str:
     """Name the learner's line that an error came from: ", at line 7, in encode: `ids[3]`"."""
     last = None
     for each in traceback.walk_tb(error.__traceback__ if error else None):
-        if not each[0].f_code.co_filename.startswith(NOT_THEIRS):
+        if is_learners(each[0].f_code.co_filename):
             last = each  # one by one: an endless recursion leaves millions
     if last is None:
         return ""
@@ -304,19 +283,12 @@ def where(error: BaseException | None) -> str:
 
 
 def fault_of_ours(error: BaseException) -> str | None:
-    """Say so where an error is the workbook's own; None if the learner's code has a part in it.
-
-    It has one if a line of it was running, and it may have one if an object of theirs was at hand
-    where our code found a value to be of another type than it expects.
-    """
+    """Say so where an error is the workbook's own: no line of the learner's code was running."""
     frames = list(traceback.walk_tb(error.__traceback__))
     ours = [each for each in frames if each[0].f_code.co_filename.startswith(str(PACKAGE))]
     if not isinstance(error, Exception) or where(error) or not ours:
         return None
     frame, line = ours[-1]
-    of_type = isinstance(error, TypeError | AttributeError)
-    if of_type and any(map(_is_theirs, frame.f_locals.values())):
-        return None
     path = Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix()
     return (
         f"The check itself failed ({failure(error)}, in {path}, line {line}). This is a fault of "
@@ -324,24 +296,11 @@ def fault_of_ours(error: BaseException) -> str | None:
     )
 
 
-def _is_theirs(value: Any) -> bool:
-    """Whether the learner has written a function, a class, or the class of an object."""
-    home = (value if isinstance(value, type | FunctionType) else type(value)).__module__
-    if home == "__main__" or home not in sys.modules:  # it came as a whole (see `transfer`)
-        return True
-    file = getattr(sys.modules[home], "__file__", None)
-    return bool(file and not file.startswith(NOT_THEIRS))
-
-
-def busy_with(stopped: BaseException | None) -> str | None:
-    """Say what a stopped call was busy with, if that is neither a loop nor plain work."""
-    files = [
-        frame.f_code.co_filename.replace("\\", "/")
-        for frame, _ in traceback.walk_tb(stopped.__traceback__ if stopped else None)
-    ]
-    return next(
-        (words for names, words in BUSY.items() if any(n in f for n in names for f in files)), None
-    )
+def waits_for_a_pool(stopped: BaseException | None) -> bool:
+    """Whether a call was stopped while it waited for processes that it had started."""
+    frames = traceback.walk_tb(stopped.__traceback__ if stopped else None)
+    paths = [frame.f_code.co_filename.replace("\\", "/") for frame, _ in frames]
+    return any(pool in path for path in paths for pool in POOLS)
 
 
 def shown_call(function: Callable, args: tuple, kwargs: dict) -> Words:
@@ -354,14 +313,11 @@ def shown_call(function: Callable, args: tuple, kwargs: dict) -> Words:
 
 def is_stub(function: Any) -> bool:
     """Tell whether a function does nothing: `pass`, `...`, a docstring, `return None`."""
-    if type(function) is MethodType:
-        function = function.__func__
-    if type(function) is not FunctionType:
-        return False
-    return all(  # stops at the first step that does something: every call comes here
-        i.opname in ("RESUME", "NOP", "RETURN_VALUE")
-        or (i.opname in ("LOAD_CONST", "RETURN_CONST") and i.argval in (None, ...))
-        for i in dis.get_instructions(function)
+    function = getattr(function, "__func__", function)  # of a method
+    return type(function) is FunctionType and all(
+        step.opname in ("RESUME", "NOP", "RETURN_VALUE")
+        or (step.opname in CONSTANTS and step.argval in (None, ...))
+        for step in dis.get_instructions(function)  # up to the first that does something
     )
 
 
@@ -371,11 +327,10 @@ def is_untouched(attempt: Any) -> bool:
     A function does nothing if it is one of `is_stub`, or raises a NotImplementedError; `__init__`
     may call that of its base class before.
     """
-    if isinstance(attempt, tuple | list | dict):
-        pair = attempt.values() if isinstance(attempt, dict) else attempt
-        return all(map(is_untouched, pair))
     if inspect.isclass(attempt):
-        return all(map(is_untouched, methods_of(attempt).values()))
+        attempt = methods_of(attempt)
+    if isinstance(attempt, tuple | list | dict):
+        return all(map(is_untouched, attempt.values() if isinstance(attempt, dict) else attempt))
     function = inspect.unwrap(attempt) if callable(attempt) else attempt
     function = getattr(function, "__func__", function)  # of a method
     if type(function) is not FunctionType:
@@ -396,11 +351,9 @@ def unfinished(nothing: NotAttempted) -> Wrong:
         return Wrong(str(nothing) or "It returned None: is a `return` missing?")
     *_, (frame, line) = traceback.walk_tb(nothing.__cause__.__traceback__)
     name, kind = frame.f_code.co_name, type(frame.f_locals.get("self"))
-    if not frame.f_code.co_filename.startswith(NOT_THEIRS):
+    if is_learners(frame.f_code.co_filename):
         left = "The stub's `raise NotImplementedError` is still there"
         return Wrong(f"{left}, in line {line}, in `{name}`.")
-    if kind.__module__.startswith(NO_LEARNERS):  # by a library, for a reason of its own
-        return Wrong("It raised an error.", got=Words(failure(nothing.__cause__)))
     missing = "forward" if "forward" in name else name  # of torch, in place of a learner's own
     return Wrong(f"The class `{kind.__name__}` has no `{missing}`{meant(kind, missing)}")
 
@@ -410,13 +363,9 @@ def meant(kind: type, name: str, others: Iterable[str] = ()) -> str:
 
     `others` are names that the class should have as well.
     """
-    # Torch puts a `step` of its own into an optimizer without one.
-    own = {n: each for n, each in methods_of(kind).items() if n not in (name, *others)}
-    near = get_close_matches(name, own, n=1)
-    if not near:
-        return "."
-    line = inspect.unwrap(own[near[0]]).__code__.co_firstlineno
-    return f"; is `{near[0]}`, line {line}, meant?"
+    own = methods_of(kind).keys() - {name, *others}  # torch adds a `step` to optimizers without one
+    near = get_close_matches(name, sorted(own), n=1)
+    return f"; is `{near[0]}` meant?" if near else "."
 
 
 def expect_function(attempt: Any, signature: str) -> None:
@@ -450,14 +399,8 @@ def work_of(kind: type) -> str | None:
     """
     own = methods_of(kind)
     public = [name for name in own if not name.startswith("_")]
-    usual = [
-        name
-        for work in USUAL_WORK
-        for name in sorted(public, key=len)
-        if re.fullmatch(f"(get_|compute_)?{work}(_.*)?", name)
-    ]
     only = public if len(public) == 1 and kind.__mro__ == (kind, object) else ()
-    return next((name for name in (*CALLED, *usual, *only) if name in own), None)
+    return next((name for name in (*USUAL_WORK, *only) if name in own), None)
 
 
 def methods_of(kind: type) -> dict[str, Callable]:
@@ -471,11 +414,9 @@ def methods_of(kind: type) -> dict[str, Callable]:
 
 def kind_of(value: Any) -> str:
     """Name what a value is: "the function `encode`", "a module", "an int: 3"."""
-    kind = type(value).__name__
-    name = getattr(value, "__name__", None) if callable(value) or inspect.ismodule(value) else None
-    if inspect.isclass(value):
-        return f"the class `{name}`"
-    if isinstance(name, str):
+    kind = "class" if inspect.isclass(value) else type(value).__name__
+    name = getattr(value, "__name__", None)
+    if isinstance(name, str) and (callable(value) or inspect.ismodule(value)):
         return f"the {kind} `{name}`"
     article = "an" if kind[0] in "aeiouAEIOU" else "a"
     return f"{article} {kind}: {shown(value)}" if hasattr(builtins, kind) else f"{article} {kind}"

@@ -14,18 +14,15 @@ started at once, so that it is warm by the time it is needed.
 """
 
 import atexit
-import builtins
 import importlib
 import io
 import json
-import logging
 import os
 import pickle
 import pkgutil
 import queue
 import select
 import signal
-import struct
 import subprocess
 import sys
 import threading
@@ -42,16 +39,16 @@ import psutil
 
 from workbook import config
 from workbook.checks import transfer
-from workbook.checks.timeout import Stopped, Stopwatch, has_children, on_swallowed
+from workbook.checks.timeout import Stopped, Stopwatch, on_swallowed
 
 CAN_FORK = hasattr(os, "fork")
 MOST_CHILDREN = 48  # processes below it: a pool for each core of a large machine
 LOOK_SECONDS = 0.2  # between two looks at the clock and at the children
+POLL_SECONDS = 0.01  # between two looks of a server at its worker
 KEPT_OUTPUT = 2_000  # bytes of what was printed that a report may quote from
 DEEPEST = 20_000  # nested calls: honest recursion needs fewer, and millions of them fill the memory
 START_SECONDS = 120.0  # for a server to import torch
 TAIL = 600  # characters of what was printed last, for the error of a process that ended
-MOST_OUTPUT = 1 << 20  # bytes that Python's `print` writes; the rest is counted, not written
 
 # A process that is started with -c has no file: the workers of a pool, which run the main file
 # again wherever `if __name__ == "__main__":` is missing, have nothing to run here.
@@ -108,8 +105,7 @@ class Server:
 
     def ask(self, request: dict) -> None:
         """Send a request. Raises: OSError if the server is gone."""
-        data = pickle.dumps(request)
-        self.process.stdin.write(struct.pack(">Q", len(data)) + data)
+        pickle.dump(request, self.process.stdin)
         self.process.stdin.flush()
 
     def next_message(self) -> tuple[str, Any] | None:
@@ -189,7 +185,6 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
             "environment": dict(os.environ),
             "argv": sys.argv,
             "recursion_limit": sys.getrecursionlimit(),
-            "log_level": logging.getLogger().level,
         }
         server, worker, status, watch = _take(), None, None, None
         try:
@@ -319,41 +314,24 @@ def serve() -> None:
         for number in (0, 1, 2):
             os.dup2(nowhere.fileno(), number)
     threads = _load()
-    if not CAN_FORK:
-        answer(_read_request(requests), answers, threads)
-        return
-    # SIGCHLD writes to a pipe: `select` then waits for a worker's end and for ours at once.
-    ended, wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.set_wakeup_fd(wake)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    is_warm = False
-    while True:
-        if not is_warm and not select.select([requests], [], [], 0)[0]:  # nobody waits
-            _warm_up()
-            is_warm = True
-        request = _read_request(requests)
-        if request is None:
-            return
+    while (request := _read_request(requests)) is not None:
+        if not CAN_FORK:
+            answer(request, answers, threads)
         if (worker := os.fork()) == 0:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for number in (requests.fileno(), ended, wake):
-                os.close(number)
+            os.close(requests.fileno())
             answer(request, answers, threads)
         while (status := os.waitpid(worker, os.WNOHANG)) == (0, 0):
-            readable, _, _ = select.select([ended, requests], [], [])
-            if requests in readable:  # nothing is asked meanwhile: whoever asks has ended
+            # Nothing is asked meanwhile: if there is something to read, whoever asks has ended.
+            if select.select([requests], [], [], POLL_SECONDS)[0]:
                 end(worker)
                 return
-            os.read(ended, 512)
         with suppress(OSError):  # what it left behind in its group
             os.killpg(worker, signal.SIGKILL)
         _send(answers, "ended", os.waitstatus_to_exitcode(status[1]))
 
 
 def _load() -> int:
-    """Import what checks need, before an attempt can get in its way.
+    """Import what checks need, and use what torch loads at its first use, once for all workers.
 
     Returns the number of threads that torch would use. In this process it uses one: a fork has
     none of the others, and OpenMP would wait there for ever for those that it had started here.
@@ -365,22 +343,17 @@ def _load() -> int:
     checks = [name for _, name, _ in pkgutil.iter_modules([str(Path(__file__).parent)])]
     for name in ("workbook.study.verbs", *(f"workbook.checks.{name}" for name in checks)):
         import_module(name)
-    return threads
-
-
-def _warm_up() -> None:
-    """Use what torch loads at its first use: else each worker would, for a second or more."""
-    import torch
-
     weight = torch.nn.Parameter(torch.ones(2, 2))
     (weight @ weight).cos().sum().backward()
     torch.optim.SGD([weight]).step()
+    return threads
 
 
 def _read_request(requests: BinaryIO) -> dict | None:
     """The next request; None if the channel was closed."""
-    head = requests.read(8)
-    return pickle.loads(requests.read(*struct.unpack(">Q", head))) if len(head) == 8 else None
+    with suppress(EOFError, pickle.UnpicklingError):
+        return pickle.load(requests)
+    return None
 
 
 def _send(answers: BinaryIO, kind: str, value: Any) -> None:
@@ -391,39 +364,18 @@ def _send(answers: BinaryIO, kind: str, value: Any) -> None:
 # In the worker.
 
 
-class _Output(io.RawIOBase):
-    """Standard output: its beginning is kept for the report, much is written, the rest dropped."""
-
-    def __init__(self):
-        self.kept, self.total = bytearray(), 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data) -> int:
-        if self.total < MOST_OUTPUT:
-            with suppress(OSError):  # the attempt may have closed it
-                os.write(1, data)
-        self.kept += bytes(data[: max(0, KEPT_OUTPUT - len(self.kept))])
-        self.total += len(data)
-        return len(data)
-
-    def close(self) -> None:
-        """Do nothing: code that closes its standard output must not silence what comes after."""
-
-
-_output = _Output()
-_warnings: list[warnings.WarningMessage] = []
+_printed: Path | None = None  # the file that holds what was printed in this worker
 _answers: BinaryIO | None = None
 
 
 def output() -> str:
-    """What was printed in this worker, as far as it is kept; then each warning on a line."""
-    rest = _output.total - len(_output.kept)
-    text = _output.kept.decode("utf-8", errors="ignore")
-    text = f"{text}... and {rest:,} more bytes" if rest else text.rstrip()
-    notes = [f"{w.category.__name__}: {w.message}" for w in _warnings[:5]]
-    return "\n".join(filter(None, [text, *notes]))
+    """What was printed in this worker and by its children, as far as it is kept."""
+    if _printed is None:
+        return ""
+    with _printed.open("rb") as file:
+        text = file.read(KEPT_OUTPUT).decode("utf-8", errors="ignore")
+    rest = _printed.stat().st_size - KEPT_OUTPUT
+    return f"{text}... and {rest:,} more bytes" if rest > 0 else text.rstrip()
 
 
 def finish(value: Any) -> None:
@@ -434,10 +386,9 @@ def finish(value: Any) -> None:
 
 def _leave(status: int) -> NoReturn:
     """End this worker with all its children; threads that go on end with it."""
-    if has_children():
-        with suppress(psutil.Error, OSError):  # such as without /proc
-            for child in psutil.Process().children(recursive=True):
-                child.kill()
+    with suppress(psutil.Error, OSError):  # such as without /proc
+        for child in psutil.Process().children(recursive=True):
+            child.kill()
     os._exit(status)
 
 
@@ -478,17 +429,19 @@ def _move_in(request: dict) -> None:
     if hasattr(os, "setsid"):
         os.setsid()  # a group of its own, which can be ended as a whole
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    with open(request["printed"], "ab") as file:
+    global _printed
+    _printed = Path(request["printed"])
+    with _printed.open("ab") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    sys.stdin = sys.__stdin__ = io.StringIO()
-    sys.stdout = sys.__stdout__ = io.TextIOWrapper(_output, "utf-8", write_through=True)
+    # Written at once, so that nothing is lost in a crash; if it is closed, the file stays open.
+    raw = open(1, "wb", buffering=0, closefd=False)  # noqa: SIM115
+    sys.stdout = sys.__stdout__ = io.TextIOWrapper(raw, "utf-8", "replace", write_through=True)
     sys.stderr = sys.__stderr__ = sys.stdout
-    builtins.input = _no_input
+    sys.stdin = sys.__stdin__ = io.StringIO()
     set_recursion_limit = sys.setrecursionlimit
     sys.setrecursionlimit = lambda limit: set_recursion_limit(min(limit, DEEPEST))
     sys.setrecursionlimit(request["recursion_limit"])
-    logging.getLogger().setLevel(request["log_level"])
     sys.path[:], sys.argv[:] = request["path"], request["argv"]
     os.environ.clear()
     os.environ.update(request["environment"], MPLBACKEND="Agg")  # no window, nothing inline
@@ -496,12 +449,6 @@ def _move_in(request: dict) -> None:
     importlib.invalidate_caches()
     warnings.simplefilter("default")
     warnings.simplefilter("ignore", ResourceWarning)  # a file left open is not reported
-    warnings.showwarning = lambda message, category, filename, lineno, file=None, line=None: (
-        _warnings.append(warnings.WarningMessage(message, category, filename, lineno))
-    )
+    warnings.showwarning = lambda message, kind, *_: print(f"{kind.__name__}: {message}")
     # What fails in a thread or a destructor is not the verdict's business.
     sys.unraisablehook = threading.excepthook = lambda info: None
-
-
-def _no_input(prompt: str = "") -> str:
-    raise EOFError("a check cannot answer input(): pass values as arguments instead")

@@ -50,7 +50,7 @@ class Answer:
     outputs: list[Output]
 
     def __str__(self) -> str:
-        return named(self.place)
+        return problems.named(*self.place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,11 +64,6 @@ class SavedNotebooks:
     prompts: dict[str, dict[str, str]] = field(default_factory=dict)  # by problem and part
     notes: list[str] = field(default_factory=list)
     left_aside: list[str] = field(default_factory=list)  # files that cannot be read, and why
-
-
-def named(place: Place) -> str:
-    """Write a place in words, such as "unicode2 (a)"."""
-    return f"{place[0]} ({place[1]})" if place[1] else place[0]
 
 
 def read_folder(folder: Path) -> SavedNotebooks:

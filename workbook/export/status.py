@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workbook import config
-from workbook.export.saved_notebooks import Answer, Place, SavedNotebooks, named, read_folder
+from workbook.export.saved_notebooks import Answer, Place, SavedNotebooks, read_folder
 from workbook.study import solutions
 from workbook.study.answers import complaints
-from workbook.study.problems import PROBLEMS, Problem
+from workbook.study.problems import PROBLEMS, Problem, named
 from workbook.study.progress import MARK, Part, Progress
 
 CORRECT = "code correct"
@@ -95,8 +95,8 @@ class WriteUp:
         """What keeps the write-up from being complete."""
         missing = list(self.saved.left_aside)
         for entry in self.entries:
-            missing += [f"{named((entry.id, part))}: {UNANSWERED}" for part in entry.open]
-            missing += [f"{named((entry.id, part))}: {WRONG}" for part in entry.wrong]
+            missing += [f"{named(entry.id, part)}: {UNANSWERED}" for part in entry.open]
+            missing += [f"{named(entry.id, part)}: {WRONG}" for part in entry.wrong]
             if entry.almost:
                 missing.append(f"{entry.id}: {ALMOST}")
         return missing + self.short

@@ -266,12 +266,7 @@ class Repository:
         """Say in words why an import fails, and what to do."""
         advice = ""
         if package := self._missing_package(error):
-            with suppress(OSError):  # the requirement as it stands in their project
-                text = (self.folder / "pyproject.toml").read_text(encoding="utf-8")
-                name = re.escape(package).replace("_", "[-_.]")
-                asked = re.search(rf'"([^"\n]*{name}[^"\n]*)"', text, re.I)
-                advice = f"; install {asked[1]} first" if asked else ""
-            advice = advice or "; install the package that has it first"
+            advice = f"; install the package that has `{package}` first"
         elif isinstance(error, SyntaxError) or getattr(error, "name", 0) in sys.stdlib_module_names:
             advice = "; if it needs a newer Python, install the workbook in that one"
         lines = traceback.extract_tb(error.__traceback__)

@@ -4,7 +4,6 @@ It runs in a process of its own, which a part may end, hang or fill up: that is 
 wrong with this part, and another process goes on with the next.
 """
 
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -41,7 +40,12 @@ class Outcome:
     where: str  # "module:object", two of a pair with a comma between them
     status: str
     message: str
-    cause: str  # of what is wrong, in one line
+    cause: str = ""  # of what is wrong, in one line
+
+    def as_json(self) -> dict[str, str | None]:
+        """Problem, found (where, or None), status and message."""
+        fields = {"problem": self.problem, "found": self.where or None}
+        return fields | {"status": self.status, "message": self.message}
 
     def row(self, columns: int | None = None) -> str:
         """A line of the table, cut to this number of columns."""
@@ -95,14 +99,9 @@ def _apart(study: Path, names: list[str], seconds: float) -> Iterator[list[str]]
 
 
 def as_json(outcomes: Collection[Outcome]) -> list[dict[str, str | None]]:
-    """For each code problem: problem, found (where, or None), status and message."""
+    """What `Outcome.as_json` says, for each code problem: also for those that were not found."""
     known = {outcome.problem: outcome for outcome in outcomes}
-    missing = Outcome("", "", "not found", "", "")
-    listed = [(name, known.get(name, missing)) for name in CODE]
-    return [
-        {"problem": name, "found": out.where or None, "status": out.status, "message": out.message}
-        for name, out in listed
-    ]
+    return [known.get(name, Outcome(name, "", "not found", "")).as_json() for name in CODE]
 
 
 def summary(outcomes: Collection[Outcome]) -> str:
@@ -149,7 +148,7 @@ def _cause(report: verbs.Report) -> str:
     """What is wrong, and why, in one line; "" if nothing is."""
     if report.status == "correct":
         return ""
-    claim = re.sub(r"^Right in ordinary use; .*? open: ", "", report.claim)
+    claim = report.claim
     if claim.endswith(SAYS_NOT_WHAT):
         claim += f" {dict(report.rows).get('got', '')}."
     return " ".join(f"{claim} {report.likely or ''}".split())

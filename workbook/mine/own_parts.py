@@ -242,20 +242,11 @@ class Model(nn.Module):
 
     def _made(self) -> tuple["AdoptedModel | NamedModel", nn.Module]:
         """The model as their adapter makes it, or else by the handout's names."""
-        trouble = None
-        for adapter in self.part.adapters.values():
-            try:
-                source = AdoptedModel(adapter, self.config, self.part.found.thing)
-                return source, source.make()
-            except ValueError as error:
-                trouble = error
-        try:
+        if adapter := next(iter(self.part.adapters.values()), None):
+            source = AdoptedModel(adapter, self.config, self.part.found.thing)
+        else:
             source = NamedModel(self.part.found.thing, self.config)
-            return source, source.make()
-        except Wrong as wrong:
-            if trouble is None:
-                raise
-            raise self.part.error(f"cannot be trained: {trouble}") from wrong
+        return source, source.make()
 
     def forward(self, token_ids: Tensor) -> Tensor:
         logits = self.part.tried(partial(_called, self.source.call, self.theirs, token_ids))

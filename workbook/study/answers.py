@@ -185,8 +185,7 @@ def _with_footnote(problem: Problem, record: dict) -> str:
 
 
 def _name(problem: Problem, part: str | None) -> str:
-    name = problem.ids[config.edition()]
-    return f"{name} ({part})" if part else name
+    return problems.named(problem.ids[config.edition()], part)
 
 
 def in_notebook() -> bool:
@@ -213,7 +212,6 @@ QUANTITIES = {  # the kinds that a `Requirement` may ask for
     "example in bytes": r"b['\"]|(?:\\x|0x|\b)[0-9a-fA-F]{2}(?![0-9a-zA-Z])|\.encode\(",
 }
 END = re.compile(r"<\|endoftext\|>|end[- ]of[- ]text|end[- ]token|\bEOS\b", re.IGNORECASE)
-STATED = re.compile(r"(\d[\d,]*)[ -]tokens?\b")
 QUOTED = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1|((?:^>[^\n]*(?:\n|\Z))+)", re.DOTALL | re.M)
 TOKENS_PER_PIECE = 1.5  # with more tokens per word or mark, the tokenizer was made for another text
 
@@ -257,7 +255,7 @@ def complaints(
 
 
 def _too_short(text: str, least: int) -> list[str]:
-    """Complain if a generated text is too short, by the count it states or by words and marks.
+    """Complain if a generated text is too short, by the number of its words and marks.
 
     A token is seldom less than a word or a mark, and never more, so their number tells a text of
     60 tokens from one of 256 whatever the tokenizer.
@@ -266,9 +264,6 @@ def _too_short(text: str, least: int) -> list[str]:
         return []
     blocks = ["".join(each[1:]).replace("\n>", "\n") for each in QUOTED.findall(text)]
     pieces = sum(1 for _ in pretokenize([max(blocks, key=len, default=text).strip()]))
-    stated = [int(number.replace(",", "")) for number in STATED.findall(text)]
-    if stated and max(stated) < least:
-        return [f"the text has {max(stated)} tokens, but needs {least} or an end token"]
     if pieces * TOKENS_PER_PIECE < least:
         return [f"the text has about {pieces} tokens, but needs {least} or an end token"]
     return []

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
+from uuid import uuid4
 
 import nbformat
 from nbformat import NotebookNode
@@ -57,7 +58,7 @@ def find(names: Sequence[str] = ()) -> list[Path]:
 
 
 def read(path: str | Path) -> NotebookNode:
-    """Read a notebook as nbformat's version 4; each cell has an id, as since 4.5.
+    """Read a notebook as nbformat's version 4; each cell has an id of its own, as since 4.5.
 
     Raises: OSError if there is no file, ValueError if it is not a notebook.
     """
@@ -66,8 +67,11 @@ def read(path: str | Path) -> NotebookNode:
             warnings.simplefilter("ignore", DuplicateCellId)
             warnings.simplefilter("ignore", MissingIDFieldWarning)
             notebook = nbformat.read(path, as_version=4)
+        taken, seen = {cell.get("id") for cell in notebook.cells}, {None}
         for cell, name in zip(notebook.cells, cell_ids(notebook.cells), strict=True):
-            cell.setdefault("id", name)  # other programs, such as Colab, leave ids out
+            if cell.get("id") in seen:  # other programs, such as Colab, leave ids out or copy them
+                cell.id = str(uuid4()) if name in taken else name
+            seen.add(cell.id)
         notebook.nbformat_minor = max(notebook.nbformat_minor, 5)
     except OSError:
         raise

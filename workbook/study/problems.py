@@ -119,6 +119,11 @@ def place(problem: str, part: str | None) -> tuple[Problem, str | None]:
     return found, part
 
 
+def named(problem: str, part: str | None) -> str:
+    """Write a problem's id and its part in words, such as "unicode2 (a)"."""
+    return f"{problem} ({part})" if part else problem
+
+
 def _problem(
     id: str,
     title: str,

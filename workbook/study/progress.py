@@ -18,7 +18,7 @@ from pathlib import Path
 
 from workbook import config
 from workbook.files import locked, write_json
-from workbook.study.problems import PROBLEMS, Problem
+from workbook.study.problems import PROBLEMS, Problem, named
 
 MARK = ".workbook"
 VERSION = 2
@@ -266,7 +266,7 @@ def next_step(done: dict[str, dict[str, Part]], edition: str) -> str:
     for problem in PROBLEMS.values():
         for part in parts_of(problem):
             entry = done.get(problem.id, {}).get(part, Part())
-            place = f"{problem.ids[edition]} ({part})" if part else problem.ids[edition]
+            place = named(problem.ids[edition], part)
             where = f"in {problem.notebook}.ipynb"
             if entry.best == "read":
                 ticking = f'tick("{problem.id}"' + (f', "{part}")' if part else ")")

@@ -12,10 +12,10 @@ import ast
 import builtins
 import dis
 import inspect
+import os
 import re
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -28,6 +28,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
+from workbook.checks.verdicts import is_learners
 from workbook.files import atomic_write
 from workbook.study.problems import PROBLEMS, Problem
 from workbook.study.progress import MARK, SIGNS, Part
@@ -35,7 +36,6 @@ from workbook.study.progress import MARK, SIGNS, Part
 FOLDER = "mine"
 KEPT = "# {}, kept when its check said {}"  # the first line; "decoding:" would name an encoding
 IMPORT_SECONDS = 60  # on a busy machine torch alone takes ten
-LIBRARIES = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")}
 OURS = __name__.partition(".")[0]
 # A kernel adds to Python's own names some that only a notebook has.
 BUILTINS = set(dir(builtins)) - {"display", "get_ipython"}
@@ -498,13 +498,10 @@ def _is_own(module: Any) -> bool:
 
 
 def _is_file_own(names: dict[str, Any]) -> bool:
+    """Whether the names are those of the learner's notebook, or of a file of theirs."""
     places = [names.get("__file__"), *names.get("__path__", [])]
-    path = next((Path(each).resolve() for each in places if each), None)
-    if path is None:  # built in, or the notebook itself
-        return names["__name__"] == "__main__"
-    folders = {*LIBRARIES, Path(__file__).resolve().parents[1]}
-    installed = {"site-packages", "dist-packages"} & set(path.parts)
-    return not installed and not any(path.is_relative_to(each) for each in folders)
+    path = next(filter(None, places), None)
+    return is_learners(os.path.realpath(path)) if path else names["__name__"] == "__main__"
 
 
 def _module(node: ast.ImportFrom, names: dict[str, Any]) -> ModuleType | None:

@@ -6,7 +6,6 @@ to today's; one that they changed or added stays. Solutions and answers take the
 stubs; any other cell that both sides changed is followed by ours. A backup is made first.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -21,7 +20,6 @@ from workbook.study import copy, notebooks, problems
 from workbook.study.notebooks import ONCE, digest, role
 from workbook.study.progress import MARK, Progress, nearest
 from workbook.study.solutions import FOLDER as KEPT
-from workbook.study.solutions import parsed
 
 NEWER = "*The cell below is new in the workbook, and yours above has changed: keep what you need.*"
 # JupyterLab shows what it once read, and notices a change of the file only when it saves.
@@ -174,26 +172,16 @@ def _marked(cell: NotebookNode, ours: NotebookNode) -> NotebookNode:
 def _matches(mine: list[NotebookNode], new: list[NotebookNode]) -> dict[int, int]:
     """Find the places of the learner's cells in the new copy: from index to index.
 
-    Programs that clean notebooks drop ids or notes, so that texts count too, and for an exercise
-    the names that it asks for.
+    Programs that clean notebooks drop ids or notes, so that texts count too.
     """
     matched: dict[int, int] = {}
-
-    def pair(index: int, slots: list[int]) -> None:
-        free = [slot for slot in slots if slot not in matched.values()]
-        if index not in matched and free:
-            matched[index] = free[0]
-
     for key in (lambda cell: cell.id, _note, digest):
         slots = defaultdict(list)
-        for slot, ours in enumerate(new):
-            slots[key(ours)].append(slot)
+        for slot in set(range(len(new))) - set(matched.values()):
+            slots[key(new[slot])].append(slot)
         for index, cell in enumerate(mine):
-            pair(index, slots[key(cell)] if key(cell) else [])
-    stubs = {slot: _makes(ours) for slot, ours in enumerate(new) if role(ours) in copy.STUBS}
-    for index, cell in enumerate(mine):
-        made = _makes(cell)
-        pair(index, [slot for slot, names in stubs.items() if names and names <= made])
+            if index not in matched and key(cell) and slots[key(cell)]:
+                matched[index] = slots[key(cell)].pop(0)
     return matched
 
 
@@ -209,14 +197,6 @@ def _note(cell: NotebookNode) -> tuple | None:
 def _was(cell: NotebookNode) -> str:
     """Return the digest of the original that a cell was made from; "" if nothing says it."""
     return cell.metadata.get("workbook", {}).get("original", "")[:8]
-
-
-def _makes(cell: NotebookNode) -> set:
-    """List the names that a code cell binds, and the answers that it gives."""
-    if cell.cell_type != "code":
-        return set()
-    answers = re.findall(r"""(?m)^answer\(\s*["'](\w+)["'],\s*["']?(\w+)""", cell.source)
-    return set(answers).union(*(each.binds for each in parsed(cell.source)))
 
 
 def reset(problem: str) -> None:

@@ -25,19 +25,20 @@ from workbook.checks.timeout import TimedOut, limited
 from workbook.checks.transfer import PackError
 from workbook.checks.verdicts import (
     ENDLESS,
+    WORKERS,
     Facts,
     NotAttempted,
     NotJudged,
     Unreadable,
     Words,
     Wrong,
-    busy_with,
     expect_function,
     failure,
     fault_of_ours,
     is_untouched,
     kind_of,
     unfinished,
+    waits_for_a_pool,
 )
 from workbook.study import answers, problems, progress, solutions
 from workbook.study.answers import Shown, folded, look_up
@@ -93,8 +94,8 @@ class Report:
     @property
     def heading(self) -> str:
         """Sign, problem, part and status, such as "✗ train_bpe: wrong"."""
-        part = f" ({self.part})" if self.part else ""
-        return f"{LOOKS[self.status][0]} {self.problem}{part}: {self.status}"
+        name = problems.named(self.problem, self.part)
+        return f"{LOOKS[self.status][0]} {name}: {self.status}"
 
     @property
     def _remarks(self) -> list[str]:
@@ -157,7 +158,7 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
     """Check an attempt at a problem: a function, a class, a number, bytes or a text.
 
     It never raises, whatever is handed in; only your own Ctrl-C gets through. If a problem has
-    parts and you name none, the attempt is checked as the part that it fits best.
+    parts, say which one the attempt is for.
     """
     return note(judge(problem, attempt, part), attempt)
 
@@ -176,8 +177,7 @@ def judge(problem: str, attempt: Any, part: str | None = None) -> Report:
     It is judged in a process of its own, which it may end, hang or change as it likes.
     """
     try:
-        found = problems.get(problem)
-        part = problems.part_of(found, part)
+        found, part = problems.place(problem, part)
     except ValueError as error:
         named = problem if type(problem) is str else type(problem).__name__
         return Report("not attempted", named, None, f"Nothing was checked: {error}")
@@ -190,9 +190,8 @@ def judge(problem: str, attempt: Any, part: str | None = None) -> Report:
         attempt = _in_full(str(attempt))
     seconds = seconds_for(found)
     try:
-        return Report.from_json(
-            worker.result(f"{__name__}:judged", found.id, attempt, part, seconds=seconds)
-        )
+        fields = worker.result(f"{__name__}:judged", found.id, attempt, part, seconds=seconds)
+        return Report.from_json(fields)
     except PackError as error:
         claim = f"Nothing was checked: {error}, and a check runs in a process of its own."
         remedy = "Make such an object inside the function, or hand in a file: `workbook check`."
@@ -214,12 +213,9 @@ def ended_early(problem: str, part: str | None, error: worker.EndedError) -> Rep
         claim, likely = f"It did not come to an end: {error}.", ENDLESS
     else:
         claim = "It ended the Python process before the check was over."
-        likely = (
-            "`exit` and `os._exit` end Python itself: a function hands its result back with"
-            " `return`."
-            if error.status >= 0
-            else "It took more memory than there is, or a recursion went too deep."
-        )
+        likely = "It took more memory than there is, or a recursion went too deep."
+        if error.status >= 0:
+            likely = "`exit` and `os._exit` end Python itself: a function ends with `return`."
     rows = () if error.status is None else (("got", f"{error}"),)
     return Report("wrong", problem, part, claim, rows, likely=likely)
 
@@ -243,7 +239,7 @@ def judge_here(problem: str, attempt: Any, part: str | None) -> Report:
 
     timeout.on_swallowed(end_all)
     try:
-        report = _fitting(found, found.checker(), attempt, part)
+        report = _judged(found, found.checker(), attempt, part)
     except Exception as error:
         report = _broken_off(found, part, error)
     return _with_output(report)
@@ -315,16 +311,15 @@ def tick(problem: str, part: str | None = None, *facts: int) -> Report:
     if not known:
         raise ValueError(f"{found.id} has nothing to tick off: `check` judges it")
     if unknown := [each for each in facts if each not in range(1, len(known) + 1)]:
-        raise ValueError(
-            f"there is no fact {unknown[0]!r}; the facts are numbered 1 to {len(known)}"
-        )
+        numbers = f"the facts are numbered 1 to {len(known)}"
+        raise ValueError(f"there is no fact {unknown[0]!r}; {numbers}")
     study = progress.current()
     if study is None:
         raise ValueError("not in a study folder, so nothing is counted; `workbook lab` creates one")
     if not study.of(found.id, part).has_text:
         raise ValueError(
-            f"no text for {found.id}{f' ({part})' if part else ''} was handed in yet, so there is"
-            f" nothing to tick off; write it in {found.notebook}.ipynb, and run `check` or `answer`"
+            f"no text for {problems.named(found.id, part)} was handed in yet, so there is nothing"
+            f" to tick off; write it in {found.notebook}.ipynb, and run `check` or `answer`"
         )
     with study.changing(found.id, part) as entry:
         entry.tick([known[each - 1] for each in facts] or list(known), known)
@@ -377,23 +372,6 @@ def answer(
         answers.display_or_print(report)
 
 
-def _fitting(problem: Problem, checker: Callable, attempt: Any, part: str | None) -> Report:
-    """Report on the part that is named, or on the one that the attempt fits best."""
-    if part or not problem.parts:
-        return _judged(problem, checker, attempt, part)
-    reports = [_judged(problem, checker, attempt, part) for part in problem.parts]
-    for fits in (
-        lambda report: report.status in ("correct", "almost"),
-        lambda report: report.likely,
-        lambda report: report.status == "read",
-    ):
-        for report in filter(fits, reports):
-            claim = f"Read as an attempt at part {report.part}. {report.claim}"
-            return replace(report, claim=claim)
-    parts = " or ".join(f'part="{part}"' for part in problem.parts)
-    return Report("not attempted", problem.id, None, f"Say which part it is for: {parts}.")
-
-
 def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None) -> Report:
     """Report what the checker says, run under a time limit that the attempt cannot outlast."""
 
@@ -420,10 +398,9 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
     except Wrong as error:
         wrong = error
     except TimedOut as error:
-        wrong = Wrong(
-            f"It was stopped: the cases took longer than {error.seconds:g} s in total.",
-            mistake=busy_with(error.__cause__) or ENDLESS,
-        )
+        mistake = WORKERS if waits_for_a_pool(error.__cause__) else ENDLESS
+        claim = f"It was stopped: the cases took longer than {error.seconds:g} s in total."
+        wrong = Wrong(claim, mistake=mistake)
     except BaseException as error:
         return _broken_off(problem, part, error)
     return _refusal(problem, part, wrong)
@@ -445,15 +422,9 @@ def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:
         corners = 1 + sum(other.weight == "corner" for other in wrong.also)
         failing = "one corner case fails" if corners == 1 else f"{corners} corner cases fail"
         claim = f"Right in ordinary use; {failing}. {claim}"
-    return Report(
-        "wrong" if wrong.weight == "use" else "almost",
-        problem.id,
-        part,
-        claim,
-        tuple(wrong.rows),
-        likely=wrong.mistake,
-        also=tuple(map(_in_short, wrong.also)),
-    )
+    status = "wrong" if wrong.weight == "use" else "almost"
+    also = tuple(map(_in_short, wrong.also))
+    return Report(status, problem.id, part, claim, tuple(wrong.rows), wrong.mistake, also)
 
 
 def _in_short(wrong: Wrong) -> str:
