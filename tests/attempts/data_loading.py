@@ -49,13 +49,6 @@ def cpu_or_cuda_only(dataset, batch_size, context_length, device):
     return list_of_windows(dataset, batch_size, context_length, device)
 
 
-def whole_file(dataset, batch_size, context_length, device):
-    """Right, but it converts all of the memory map for each batch."""
-    ids = torch.tensor(np.asarray(dataset, dtype=np.int64))
-    starts = torch.randint(len(ids) - context_length, (batch_size,))
-    return cut(ids, starts, context_length, device)
-
-
 def by_other_names(data, context_length, bs, device=None):
     """Another order."""
     inputs, targets = of_the_files_type(data, bs, context_length, device)
@@ -186,7 +179,7 @@ RIGHT = [
     plain_python,
     at(lambda n, m, b: torch.randperm(n - m)[:b]),
     cpu_or_cuda_only,
-    whole_file,
+    starting(0, 0, dtype=torch.int32),
     data.get_batch,
     by_other_names,
     Batches,
@@ -233,9 +226,4 @@ WRONG = [
     (then(lambda x, y: (x.numpy(), y.numpy())), "does not return two tensors"),
     (then(lambda x, y: x), "does not return two tensors"),
     (lambda dataset, batch_size: 3, "cannot be called with the arguments"),
-]
-
-REMARKS = [
-    (starting(0, 0, dtype=torch.int32), "The batches are int32"),
-    (whole_file, "the whole memory map is copied"),
 ]
