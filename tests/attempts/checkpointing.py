@@ -93,7 +93,6 @@ RIGHT = [
     (partial(save), partial(load)),
     (checkpoints.save_checkpoint, checkpoints.load_checkpoint),
     (save_in_other_order, load_in_other_order),
-    {"load_checkpoint": load, "save_checkpoint": save},
 ]
 
 
@@ -244,15 +243,15 @@ WRONG = [
     ((save, load_new_parameters), "still holds the old parameters"),
     ((save_half, load), "The weights are rounded"),
     ((save_halved, load), "Saving changed the model"),
-    ((save_beside, load), "under another name or extension"),
-    ((save_in_a_folder, load), "beside it: run.pt/"),
+    ((save_beside, load), "under another name"),
+    ((save_in_a_folder, load), "in a folder"),
     ((save_in_memory, load_from_memory), "from memory and not from the file"),
-    ((lambda model, optimizer, iteration, out: iteration, load), "what is kept in memory"),
+    ((lambda model, optimizer, iteration, out: iteration, load), "kept in memory"),
     ((save_under_own_name, load_own_name), "under another name"),
     ((save, load_by_hand("state")), "assigns each average to its parameter"),
     ((save, load_by_hand("param_groups")), "assigns each average to its parameter"),
     ((save, load_new_optimizer), "an optimizer other than the one that was passed in"),
-    ((save, load_without_settings), "Store the `param_groups`"),
+    ((save, load_without_settings), "Store its `param_groups`"),
     ((save, load_without_second_moment), "is lost or changed"),
     ((save, returning(lambda it: None)), "Nothing is returned"),
     ((save, returning(lambda it: (None, it))), "alone, as an int"),
@@ -271,10 +270,4 @@ ALMOST = [
     ((save_and_close, load), "leave an open file open"),
     ((save, load_twice), "an open one is read twice"),
     ((save_checkpoint, load_checkpoint), "not from scratch yet"),
-]
-
-REMARKS = [
-    ((save_whole, load_whole), "The file holds whole objects"),
-    ((save_pickled, load_pickled), "The file holds whole objects"),
-    ((save_pickled, load_pickled), "switched the model to `eval()`"),
 ]
