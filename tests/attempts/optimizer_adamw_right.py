@@ -77,11 +77,11 @@ class ByPosition(Paper):
         super().__init__(parameters, learning_rate, b, epsilon, decay)
 
 
-class OtherKeys(Optimizer):
-    """Symbols of the algorithm as keys, a `step` without closure, t kept for the group."""
+class CountsForTheGroup(Optimizer):
+    """A `step` without closure, t kept for the group."""
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        super().__init__(params, {"alpha": lr, "betas": betas, "eps": eps, "lam": weight_decay})
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay))
         for group in self.param_groups:
             group["t"] = 0
 
@@ -95,8 +95,8 @@ class OtherKeys(Optimizer):
                     m, v = b1 * m + (1 - b1) * p.grad, b2 * v + (1 - b2) * p.grad.square()
                     self.state[p]["mv"] = m, v
                     scale = (1 - b2 ** group["t"]) ** 0.5 / (1 - b1 ** group["t"])
-                    p -= group["alpha"] * scale * m / (v**0.5 + group["eps"])
-                    p *= 1 - group["alpha"] * group["lam"]
+                    p -= group["lr"] * scale * m / (v**0.5 + group["eps"])
+                    p *= 1 - group["lr"] * group["weight_decay"]
 
 
 class Foreach(Paper):
@@ -194,7 +194,7 @@ RIGHT = [
     Handout,
     Paper,
     ByPosition,
-    OtherKeys,
+    CountsForTheGroup,
     Foreach,
     Functional,
     Before,

@@ -120,11 +120,11 @@ WRONG += [
     (but(first=lambda m, g, b1: (1 - b1) * m + b1 * g), "β1 and 1 - β1 are swapped"),
     (but(first=lambda m, g, b1: g), "its average m"),
     # The second beta of a case, and not a mistake that fits one case alone.
-    (but(first=lambda m, g, b1: 0.96 * m + 0.04 * g), "The first step, from averages of zero"),
+    (but(first=lambda m, g, b1: 0.96 * m + 0.04 * g), "Look at the first step"),
     (but(second=lambda v, g, b2: b2 * v + g**2), "In v, the square lacks the factor"),
     (but(second=lambda v, g, b2: b2 * v + (1 - b2) * g), "v averages g² and not g"),
     # Nobody foresaw that v never falls.
-    (but(second=lambda v, g, b2: Plain.second(v, g, b2).maximum(v)), "look at what is kept"),
+    (but(second=lambda v, g, b2: Plain.second(v, g, b2).maximum(v)), "Look at what is kept"),
     (but(below=lambda v, eps: v + eps), "root of v is missing"),
     (but(below=lambda v, eps: (v + eps).sqrt()), "ε is inside the root"),
     (but(below=lambda v, eps: v.sqrt()), "ε is missing"),
@@ -198,7 +198,7 @@ class StoredRate(Plain):
         super().update(p, g, state, {**group, "lr": self.rates[p]})
 
 
-@mistake("Hand the settings to `super().__init__(params, defaults)` as a dict")
+@mistake("hand `super().__init__` a dict of all settings")
 class EmptyDefaults(Plain):
     def __init__(self, params, lr, betas, eps, weight_decay):
         Optimizer.__init__(self, params, {})
@@ -206,6 +206,18 @@ class EmptyDefaults(Plain):
 
     def update(self, p, g, state, group):
         super().update(p, g, state, self.settings)
+
+
+@mistake("A schedule sets `group['lr']`")
+class OtherKeys(Plain):
+    """Symbols of the algorithm as keys, which no schedule knows."""
+
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        Optimizer.__init__(self, params, {"α": lr, "β": betas, "eps": eps, "λ": weight_decay})
+
+    def update(self, p, g, state, group):
+        settings = {"lr": group["α"], "betas": group["β"], "weight_decay": group["λ"]}
+        super().update(p, g, state, {**settings, "eps": group["eps"]})
 
 
 @mistake("Only the first group is stepped")
@@ -217,7 +229,7 @@ class FirstGroup(Plain):
         return loss
 
 
-@mistake("`state_dict` does not hold m, v and t")
+@mistake("a resumed run lacks m, v and t")
 class OwnDict(Plain):
     def __init__(self, params, lr, betas, eps, weight_decay):
         super().__init__(params, lr, betas, eps, weight_decay)
@@ -227,7 +239,7 @@ class OwnDict(Plain):
         return self.own.setdefault(p, {})
 
 
-@mistake("`state_dict` does not hold t")
+@mistake("a resumed run lacks t")
 class OwnTime(Plain):
     def __init__(self, params, lr, betas, eps, weight_decay):
         super().__init__(params, lr, betas, eps, weight_decay)
@@ -292,7 +304,7 @@ class LastGroup(Plain):
         return loss
 
 
-@corner("Call the closure first")
+@corner("when the closure is called")
 class ClosureLast(Plain):
     def step(self, closure=None):
         super().step()
@@ -312,6 +324,6 @@ WRONG += [
     ),
     (but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2**t) / (1 - b1 * t)), "it is a power"),
     (but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2 * t) / (1 - b1**t)), "is β2ᵗ a power"),
-    (but(second=lambda v, g, b2: b2 * v + (1 - b2) * (g**2).mean()), "one number for the whole"),
+    (but(second=lambda v, g, b2: b2 * v + (1 - b2) * (g**2).mean()), "one number for all entries"),
     (but(below=lambda v, eps: v.sqrt() + 1e-6), "ε is hard-coded"),
 ]

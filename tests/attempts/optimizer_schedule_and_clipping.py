@@ -150,7 +150,7 @@ WRONG_SCHEDULES = [
     (lambda it, a, b, w, c: handout(it, b, a, w, c), "swapped"),
     (lambda it, a, b, w, c: handout(it, a, b, w, w + c), "not from the warm-up's end"),
     (lambda it, a, b, w, c: handout(it + 1, a, b, w, c), "whole schedule is one step ahead"),
-    (nothing, "no branch covers"),
+    (nothing, "in each of the three branches"),
     (lambda it, a, b, w, c: "0.1", "It does not return a number"),
     (lambda it, a, b: a, "cannot be called with the arguments"),
     (lambda it, max_lr, min_lr, total, warmup_fraction=0.1: 0.0, "Or hand in a small function"),

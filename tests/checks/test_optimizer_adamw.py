@@ -73,19 +73,6 @@ def test_the_failing_case_stands_beside_what_was_expected():
     assert rows["expected"].startswith("[0.8") and rows["got"] != rows["expected"]
 
 
-@pytest.mark.parametrize(
-    ("attempt", "words"),
-    [
-        (optimizer_adamw_right.TwoBetas, "clears the gradients"),
-        (optimizer_adamw_right.OtherKeys, "'alpha'"),
-        (optimizer_adamw_right.OtherKeys, "also takes a closure"),
-        (optimizer_adamw_right.Strict, "also takes a closure"),
-    ],
-)
-def test_what_the_course_leaves_open_is_told_but_not_refused(attempt, words):
-    assert words in check("adamw", attempt).message
-
-
 def test_the_reference_agrees_with_the_package_and_with_torch():
     forms = (optimizers.AdamW, False, "after"), (torch.optim.AdamW, True, "before")
     for case in optimizer.MOVES:

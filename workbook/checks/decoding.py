@@ -66,9 +66,9 @@ def follower(ids: Sequence[int]) -> int:
 def written(case: Case) -> list[int]:
     """The new tokens."""
     ids = list(case.prompt)
-    for _ in range(case.max_new_tokens):
-        new_id = follower(ids[-case.context_length :])
-        if new_id == case.end_id:
+    for _ in range(case.max_new_tokens):  # how many tokens are written
+        new_id = follower(ids[-case.context_length :])  # what the model is shown
+        if new_id == case.end_id:  # where it stops
             break
         ids.append(new_id)
     return ids[len(case.prompt) :]
@@ -125,12 +125,12 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 def probabilities(case: Case) -> np.ndarray:
     """The probability of each token to be drawn."""
-    logits = np.log(SHARES)  # up to a constant, which the softmax cancels
-    shares = softmax(logits / case.temperature)
-    order = np.argsort(-shares)
-    before = np.cumsum(shares[order]) - shares[order]
-    kept = order[before < case.top_p]
-    weights = shares[kept] / shares[kept].sum()
+    logits = np.log(SHARES)
+    shares = softmax(logits / case.temperature)  # the temperature
+    order = np.argsort(-shares)  # how the tokens are sorted for top-p
+    before = np.cumsum(shares[order]) - shares[order]  # what top-p adds up
+    kept = order[before < case.top_p]  # which tokens top-p keeps
+    weights = shares[kept] / shares[kept].sum()  # what is drawn from
     drawn = np.zeros(len(shares))
     drawn[kept] = weights
     return drawn
@@ -405,14 +405,7 @@ def _counts_beside(case: Case, shares: np.ndarray, counts: list[int]) -> Wrong:
 
 
 CHAIN = Exercise(
-    program=Program(
-        written,
-        places={
-            "range(": "how many tokens are written",
-            "follower(": "what the model is shown",
-            "if new_id": "where it stops",
-        },
-    ),
+    program=Program(written),
     mistakes=CHAIN_MISTAKES,
     cases=CHAINS,
     run=Learner.written,
@@ -421,16 +414,7 @@ CHAIN = Exercise(
     errors=ERRORS,
 )
 CHOICE = Exercise(
-    program=Program(
-        probabilities,
-        places={
-            "shares = softmax": "the temperature",
-            "order =": "how the tokens are sorted for top-p",
-            "before =": "what top-p adds up",
-            "kept =": "which tokens top-p keeps",
-            "weights =": "what is drawn from",
-        },
-    ),
+    program=Program(probabilities),
     mistakes=CHOICE_MISTAKES,
     cases=CHOICES,
     run=Learner.drawn,
