@@ -60,7 +60,8 @@ notebooks: $(stamp)
 bench: $(stamp)
 	@$(bin)/python -c "import rustbpe" 2>/dev/null || $(bin)/python -m pip install -qq \
 		--disable-pip-version-check -c constraints.txt -e ".[bench]"
-	@$(bin)/python -m workbook bench tokenizer $(if $(FILE),"$(FILE)")
+	@$(bin)/python -m pytest -q tests/benchmarks/proofs.py
+	@PYTHONPATH=tests $(bin)/python -m benchmarks tokenizer $(if $(FILE),"$(FILE)")
 
 experiments: $(stamp)
 	@$(bin)/python -m workbook experiments run $(NAMES)
@@ -80,7 +81,7 @@ gpu: .venv/gpu-tested .venv/gpu-timed
 	@touch $@
 
 .venv/gpu-timed: .venv/gpu-tested
-	@$(bin)/python -m workbook bench train gpu --device cuda --steps 20
+	@PYTHONPATH=tests $(bin)/python -m benchmarks train gpu --device cuda --steps 20
 	@touch $@
 
 stress: $(stamp)

@@ -30,10 +30,11 @@ def judged_here(monkeypatch):
 
 # What starts processes, trains, typesets or waits for a time limit: not for `make check`.
 SLOW = """
-    bench/test_measure.py bench/test_training.py checks corpora/test_download.py
+    checks corpora/test_download.py
     corpora/test_docstrings.py corpora/test_stories.py experiments/test_plans.py export
     generation/test_formats.py mine study/test_copy.py study/test_lab.py
-    study/test_labextension.py study/test_notebooks.py study/test_update.py test_browser.py
+    study/test_labextension.py study/test_notebooks.py study/test_update.py test_bench.py
+    test_browser.py
     test_cli.py test_notebooks.py test_profiles.py test_setup.py test_wheel.py
     tokenization/test_cluster.py tokenization/test_compiled.py
     tokenization/test_kernels.py tokenization/test_token_files.py

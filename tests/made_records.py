@@ -1,7 +1,8 @@
 """Records of runs that nobody made, for tests of what reads them."""
 
 import json
-from dataclasses import asdict
+import math
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import tiny_runs
@@ -55,3 +56,14 @@ def record(folder: Path, asked, losses, *, diverged: bool = False) -> Run:
         (place / name).write_text(json.dumps(content))
     (place / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return Run(asked, place)
+
+
+@dataclass(frozen=True)
+class Imagined(Run):
+    """A run without a record, as it might turn out: with this final validation loss."""
+
+    loss: float = math.inf  # nats per token
+
+    @property
+    def diverged(self):
+        return math.isinf(self.loss)

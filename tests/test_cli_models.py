@@ -79,16 +79,12 @@ def test_a_seed_gives_the_same_text_again(run, capsys):
     assert one == other != third
 
 
-def test_an_exported_model_writes_the_same_here_and_there(run, capsys):
-    folder, model, tokenizer = run
+def test_an_exported_model_gives_the_same_logits(run, capsys):
+    folder, model, _ = run
     target = command(capsys, "export-model", folder).strip()
     assert target == str(folder / "llama")
-    again = formats.load_model(target)[1]
-    assert again.vocab == tokenizer.vocab
-    asked = ("The fox", "--tokens", 20, "--temperature", 0)
-    assert command(capsys, "generate", target, *asked) == command(
-        capsys, "generate", folder, *asked
-    )
+    assert cli.main(["generate", target]) == 2
+    assert "holds an exported model, for `transformers`" in capsys.readouterr().err
     ids = torch.randint(270, (1, 9))
     with torch.no_grad():
         theirs = AutoModelForCausalLM.from_pretrained(target)(ids).logits
@@ -102,6 +98,3 @@ def test_a_folder_without_a_model_is_named(run, tmp_path, capsys):
     (folder / "checkpoints/step-000000007.pt").unlink()
     with pytest.raises(FileNotFoundError, match="has no checkpoint yet"):
         formats.open_model(folder)
-    formats.save_model(run[1], tmp_path / "plain")
-    assert cli.main(["generate", str(tmp_path / "plain")]) == 2
-    assert "has no tokenizer.json" in capsys.readouterr().err

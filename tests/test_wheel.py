@@ -135,7 +135,7 @@ def test_recorded_runs_and_published_claims_come_along(installed):
     assert "rate 0.01" in shown and "missing" not in shown
     claims = "from workbook.experiments import published; print(len(published.all_claims()))"
     assert int(installed.ask(claims)) > 50
-    bench = "from workbook.bench import measure; print(measure.recorded('train')['machine'])"
+    bench = "from workbook.bench import recorded; print(recorded('train')['machine'])"
     assert "processor" in installed.ask(bench)
 
 

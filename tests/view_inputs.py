@@ -13,7 +13,7 @@ from made_records import config as run_config
 from made_records import record
 
 from workbook import config, views
-from workbook.experiments.results import BatchCurve, Comparison, Setting
+from workbook.experiments.results import Comparison, Setting
 from workbook.optimizer import toys
 from workbook.optimizer.floats import FORMATS
 from workbook.tokenization import bpe as training
@@ -137,8 +137,6 @@ LOG = pd.DataFrame(
 )
 
 CHANCES = {b" fox": 0.6, b" <b>": 0.25, b"\n": 0.1, b"\xc3": 0.045, b"$x$": 0.005}
-BEND = BatchCurve(4, 32)
-STEPS = {size: BEND.steps(size) for size in (8, 16, 64)}
 
 
 def next_tokens(text, temperature, top_p):
@@ -203,7 +201,6 @@ PLOTS = [
         experiments.batches,
         {8: {0.01: run(9, 2.08), 0.02: OTHER}, 32: {0.01: run(9, 2.32, batch_size=32)}},
     ),
-    partial(experiments.steps_by_batch, {3.0: (STEPS, BEND), 2.0: (STEPS, BatchCurve(1, np.inf))}),
     partial(experiments.in_bits, {"ours": [run(9, 3, 2)], "yours": [run(9, 4, 3)]}),
     partial(experiments.against_time, {"start": [run(9, 3, 2, 2, 2, 1, 1)]}, cap=15.0),
 ]  # fmt: skip

@@ -25,7 +25,6 @@ COMMANDS: list[tuple[str, str, tuple, Callable]] = []  # name, help, arguments, 
 GROUPS = {
     "data": "list, make or download the corpora",
     "experiments": "sweeps and ablations: run what is missing, show the results",
-    "bench": "time our code beside that of other libraries",
 }
 
 
@@ -93,9 +92,14 @@ def command(name: str, help: str, *arguments: Callable) -> Callable:
     return register
 
 
-def argument(*names: str, **options) -> Callable:
+def argument(name: str, help: str | None = None, **options) -> Callable:
     """Describe an argument that argparse is to add to a subcommand's parser."""
-    return lambda parser: parser.add_argument(*names, **options)
+    return lambda parser: parser.add_argument(name, help=help, **options)
+
+
+def flag(name: str, help: str) -> Callable:
+    """Describe an option that takes no value."""
+    return argument(name, help, action="store_true")
 
 
 def load_quickly() -> None:
@@ -107,29 +111,18 @@ def load_quickly() -> None:
     sys.modules.setdefault("rfc3987_syntax", None)
 
 
-NAME = argument("name", metavar="NAME")
+NAME, SPOT = argument("name", metavar="NAME"), "PROBLEM=MODULE:NAME"
+COUNT, SEED = presets.between(1, 10**9), presets.between(0, 2**63 - 1)
+PORT, TWIN_STEPS = presets.between(1, 65_535), presets.between(1, 200)
 WORKERS = presets.between(1, presets.MOST_WORKERS)
-COUNT = presets.between(1, 10**9)
-SCALE = argument(
-    "--scale",
-    metavar="SCALE",
-    help=f"{', '.join(settings.PROFILES)}; default: the profile (WORKBOOK_PROFILE)",
-)
-RECORD = argument(
-    "--record",
-    action="store_true",
-    help="write the figures to data/bench/, which is in git; default: to data/timings/",
-)
+SIZE = argument("--size", "for `stories`: the size of the train split", metavar="100MB")
+SCALE = argument("--scale", f"{', '.join(settings.PROFILES)}; default: the profile")
 
 
 @command(
     "lab",
     "open JupyterLab on your own copy of the notebooks",
-    argument(
-        "--port",
-        type=presets.between(1, 2**16 - 1),
-        help="default: the first free port from 8888 on",
-    ),
+    argument("--port", "default: the first free port from 8888 on", type=PORT),
 )
 def run_lab(options: argparse.Namespace) -> None:
     load_quickly()
@@ -141,21 +134,15 @@ def run_lab(options: argparse.Namespace) -> None:
 @command(
     "study",
     "show your progress and what comes next",
-    argument("--make", action="store_true", help="make your notebooks, as `lab` does"),
-    argument("--reset", metavar="PROBLEM", help="start this problem over; a backup is kept"),
+    flag("--make", "make your notebooks, as `lab` does"),
+    argument("--reset", "start this problem over; a backup is kept", metavar="PROBLEM"),
     argument(
         "--tick",
+        "tick off what your text says, all of it or the facts with these numbers",
         nargs="+",
         metavar=("PROBLEM", "PART"),
-        help="tick off what your text says: all facts that the check lists, or those with the given"
-        " numbers",
     ),
-    argument(
-        "--update",
-        metavar="NOTEBOOK",
-        nargs="*",
-        help="bring in what is new in the workbook and keep what you wrote; default: all notebooks",
-    ),
+    argument("--update", "bring in what is new; default: all", metavar="NOTEBOOK", nargs="*"),
 )
 def run_study(options: argparse.Namespace) -> None:
     load_quickly()
@@ -187,21 +174,13 @@ def run_study(options: argparse.Namespace) -> None:
 @command(
     "check",
     "check code that you wrote in a Python file",
-    argument("problem", metavar="PROBLEM", nargs="?", help="such as train_bpe"),
-    argument(
-        "file",
-        metavar="FILE.py[:NAME]",
-        nargs="?",
-        help="NAME of the function or class; not needed if it is the one that the problem asks for",
+    argument("problem", "such as train_bpe", metavar="PROBLEM", nargs="?"),
+    argument("file", "NAME: if it is not the usual one", metavar="FILE.py[:NAME]", nargs="?"),
+    argument("--part", "part of a written problem, such as a"),
+    flag(
+        "--all", "check all your code: what you adopted, or else what you solved in the notebooks"
     ),
-    argument("--part", help="part of a written problem, such as a"),
-    argument(
-        "--all",
-        action="store_true",
-        help="check all your code: in the repository where `workbook adopt` found your parts, or"
-        " else what was kept when you solved problems in the notebooks",
-    ),
-    argument("--json", metavar="FILE", type=Path, help="with --all: also write the verdicts there"),
+    argument("--json", "with --all: also write the verdicts there", metavar="FILE", type=Path),
 )
 def run_check(options: argparse.Namespace) -> int:
     """Check code in a Python file and count it in your progress; exit status 0: it is correct."""
@@ -211,8 +190,7 @@ def run_check(options: argparse.Namespace) -> int:
         return check_all_found(options)
     if options.file is None or options.json is not None:
         raise ValueError(
-            "expected a problem and the file with your code, such as"
-            " `workbook check softmax mine.py`; or --all to check all your code, --json FILE too"
+            "expected a problem and a file, as in `workbook check softmax mine.py`; or --all"
         )
     from workbook.checks import worker
     from workbook.study import verbs
@@ -299,8 +277,7 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
     for name in asked:
         if name not in defined:
             raise ValueError(
-                f"{path} does not define {name}; if yours has another name, add that, as in"
-                f" {path}:NAME"
+                f"{path} does not define {name}; for another name, add it: {path}:NAME"
             )
     found = tuple(defined[name] for name in asked)
     return found if len(found) > 1 else found[0]
@@ -329,10 +306,8 @@ def load_module(path: Path):
     except KeyboardInterrupt:
         raise
     except TimedOut as error:
-        raise ValueError(
-            f"{path} does not run: it was {error}; put code that takes long"
-            ' under `if __name__ == "__main__":`'
-        ) from error
+        remedy = 'put code that takes long under `if __name__ == "__main__":`'
+        raise ValueError(f"{path} does not run: it was {error}; {remedy}") from error
     except BaseException as error:  # a script that ends with sys.exit() too
         raise ValueError(f"{path} does not run: {type(error).__name__}: {error}") from error
     return module
@@ -341,14 +316,8 @@ def load_module(path: Path):
 @command(
     "adopt",
     "find your parts in your checkout of the course's repository",
-    argument("path", metavar="PATH", help="its folder; nothing in it is changed"),
-    argument(
-        "--set",
-        metavar="PROBLEM=MODULE:NAME",
-        action="append",
-        default=[],
-        help="where to find a part that was not found; `--set PROBLEM=` looks for it again",
-    ),
+    argument("path", "its folder; nothing in it is changed", metavar="PATH"),
+    argument("--set", "where a part is; `PROBLEM=`: look again", metavar=SPOT, action="append"),
 )
 def run_adopt(options: argparse.Namespace) -> None:
     """Find your parts in your checkout of the course's repository, and note where they are.
@@ -359,7 +328,7 @@ def run_adopt(options: argparse.Namespace) -> None:
     from workbook.mine import adopt
     from workbook.study import progress
 
-    places = adopt.read_options(options.set)
+    places = adopt.read_options(options.set or [])
     print(adopt.adopt(options.path, places, progress.nearest()))
 
 
@@ -374,12 +343,8 @@ def run_data_list(options: argparse.Namespace) -> None:
     "data make",
     "write a corpus that needs no network",
     NAME,
-    argument("--size", metavar="100MB", help="for `stories`: the size of the split"),
-    argument(
-        "--split",
-        choices=("train", "validation"),
-        help="default: both in their usual sizes; with --size, train",
-    ),
+    SIZE,
+    argument("--split", "default: both; with --size, train", choices=("train", "validation")),
 )
 def run_data_make(options: argparse.Namespace) -> None:
     from workbook.corpora import corpora
@@ -401,10 +366,10 @@ def run_data_get(options: argparse.Namespace) -> None:
     "data tokenize",
     "encode a corpus; continues where it was cut off",
     NAME,
-    argument("--size", metavar="100MB", help="for `stories`: the size of the train split"),
-    argument("--vocab", metavar="vocab.json", help="with --merges: a tokenizer of yours"),
-    argument("--merges", metavar="merges.txt", help="default: the corpus's own tokenizer"),
-    argument("--workers", type=WORKERS, metavar="N", help="default: one per core"),
+    SIZE,
+    argument("--vocab", "with --merges: a tokenizer of yours", metavar="vocab.json"),
+    argument("--merges", "default: the corpus's own tokenizer", metavar="merges.txt"),
+    argument("--workers", "default: one per core", type=WORKERS, metavar="N"),
 )
 def run_data_tokenize(options: argparse.Namespace) -> None:
     from concurrent.futures import ProcessPoolExecutor
@@ -425,7 +390,7 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
     "train",
     "train a model; continues where it stopped",
     presets.add_options,
-    argument("--mine", action="store_true", help="use your own parts in place of ours"),
+    flag("--mine", "use your own parts in place of ours"),
 )
 def run_train(options: argparse.Namespace) -> int:
     """Train a model. Settings that you do not give are those of the preset."""
@@ -450,8 +415,8 @@ def run_train(options: argparse.Namespace) -> int:
 @command(
     "twin",
     "train your parts beside ours, and name the part that differs",
-    argument("preset", metavar="PRESET", nargs="?", default="laptop", help="default: laptop"),
-    argument("--steps", type=presets.between(1, 200), default=20, metavar="N", help="default: 20"),
+    argument("preset", "default: laptop", metavar="PRESET", nargs="?", default="laptop"),
+    argument("--steps", "default: 20", type=TWIN_STEPS, default=20, metavar="N"),
 )
 def run_twin(options: argparse.Namespace) -> int:
     """Train your parts beside ours at a small size, with equal weights, batches and settings.
@@ -468,18 +433,13 @@ def run_twin(options: argparse.Namespace) -> int:
 @command(
     "generate",
     "generate text with a trained model",
-    argument("folder", metavar="FOLDER", help="of a run, or of an exported model"),
-    argument("prompt", metavar="PROMPT", nargs="?", default="", help="default: none"),
-    argument("--tokens", type=int, default=256, metavar="N", help="default: 256"),
-    argument("--temperature", type=float, default=0.8, metavar="X", help="0: greedy; default: 0.8"),
-    argument("--top-p", type=float, default=0.95, metavar="X", help="default: 0.95"),
-    argument("--top-k", type=int, metavar="N", help="default: all tokens"),
-    argument(
-        "--seed",
-        type=presets.between(0, 2**63 - 1),
-        metavar="N",
-        help="default: a different text each time",
-    ),
+    argument("folder", "of a run of `workbook train`", metavar="FOLDER"),
+    argument("prompt", "default: none", metavar="PROMPT", nargs="?", default=""),
+    argument("--tokens", "default: 256", type=int, default=256, metavar="N"),
+    argument("--temperature", "0: greedy; default: 0.8", type=float, default=0.8, metavar="X"),
+    argument("--top-p", "default: 0.95", type=float, default=0.95, metavar="X"),
+    argument("--top-k", "default: all tokens", type=int, metavar="N"),
+    argument("--seed", "default: a different text each time", type=SEED, metavar="N"),
 )
 def run_generate(options: argparse.Namespace) -> None:
     import torch
@@ -494,8 +454,6 @@ def run_generate(options: argparse.Namespace) -> None:
         model, tokenizer, decoding = mine.open_run(Path(options.folder))
     else:
         model, tokenizer = formats.open_model(options.folder)
-    if tokenizer is None:
-        raise ValueError(f"{options.folder} has no tokenizer.json, so no text can go in or out")
     generator = torch.Generator()
     generator.seed() if options.seed is None else generator.manual_seed(options.seed)
     print(options.prompt, end="", flush=True)
@@ -508,8 +466,8 @@ def run_generate(options: argparse.Namespace) -> None:
 @command(
     "export-model",
     "write a trained model in the format of Hugging Face's Llama",
-    argument("folder", metavar="FOLDER", help="of a run of `workbook train`"),
-    argument("--to", metavar="FOLDER", help="default: a folder `llama` inside it"),
+    argument("folder", "of a run of `workbook train`", metavar="FOLDER"),
+    argument("--to", "default: a folder `llama` inside it", metavar="FOLDER"),
 )
 def run_export_model(options: argparse.Namespace) -> None:
     from workbook.generation import formats
@@ -522,32 +480,13 @@ def run_export_model(options: argparse.Namespace) -> None:
 @command(
     "experiments run",
     "make the runs that have no record; continues where it stopped",
-    argument("names", metavar="NAME", nargs="*", help="see `list`; default: all"),
+    argument("names", "see `list`; default: all", metavar="NAME", nargs="*"),
+    argument("--workers", "default: one per GPU, or else per core", type=WORKERS, metavar="N"),
+    argument("--minutes", "then stop; the same command continues", type=COUNT, metavar="N"),
     argument(
-        "--workers",
-        type=WORKERS,
-        metavar="N",
-        help="number of processes of one thread each, each with its own GPU if there are GPUs;"
-        " default: one per GPU, or else one per core",
+        "--accumulation", "batches in N parts: less memory", type=COUNT, default=1, metavar="N"
     ),
-    argument(
-        "--minutes",
-        type=COUNT,
-        metavar="N",
-        help="stop after N minutes, as with Ctrl-C; the same command then continues",
-    ),
-    argument(
-        "--accumulation",
-        type=COUNT,
-        default=1,
-        metavar="N",
-        help="compute each batch in N parts if N divides it: less memory, the same runs",
-    ),
-    argument(
-        "--dry-run",
-        action="store_true",
-        help="only say what is needed; exit status 1: something is missing",
-    ),
+    flag("--dry-run", "only say what is needed; exit status 1: something is missing"),
     SCALE,
 )
 def run_experiments(options: argparse.Namespace) -> int:
@@ -557,10 +496,7 @@ def run_experiments(options: argparse.Namespace) -> int:
     from workbook.training import devices
 
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise ValueError(
-            "torchrun is for `workbook train`; to make runs side by side, call"
-            " `workbook experiments run --workers N` without it"
-        )
+        raise ValueError("torchrun is for `workbook train`; leave it out, and give --workers N")
     asked = plans_of(options.names, options.scale)
     gpus = len(devices.gpus())
     one_device = devices.pick_device().type != "cpu" and options.workers is None and gpus < 2
@@ -594,7 +530,7 @@ def list_experiments(options: argparse.Namespace) -> None:
 @command(
     "experiments show",
     "show a table of an experiment's runs",
-    argument("names", metavar="NAME", nargs="+", help="see `list`"),
+    argument("names", "see `list`", metavar="NAME", nargs="+"),
     SCALE,
 )
 def show_experiments(options: argparse.Namespace) -> None:
@@ -635,26 +571,16 @@ def stages_of(names: list[str], scale: str | None) -> dict:
 @command(
     "export",
     "make the write-up from saved notebooks: PDF, HTML, Markdown and code.zip",
-    argument(
-        "folder",
-        metavar="FOLDER",
-        nargs="?",
-        help="default: the study folder that you are in, or else the worked notebooks",
-    ),
-    argument("--edition", help="2025 or 2026; default: WORKBOOK_EDITION, or 2025"),
-    argument(
-        "--strict",
-        action="store_true",
-        help="write nothing if anything is missing or wrong, and list it",
-    ),
-    argument("--name", help="your name, for the first page; remembered for the next time"),
-    argument("--to", metavar="FOLDER", default="build", help="where to write; default: build"),
+    argument("folder", "default: your study folder, or our notebooks", metavar="FOLDER", nargs="?"),
+    argument("--edition", "2025 or 2026; default: WORKBOOK_EDITION, or 2025"),
+    flag("--strict", "write nothing if anything is missing or wrong, and list it"),
+    argument("--name", "your name, for the first page; remembered for the next time"),
+    argument("--to", "where to write; default: build", metavar="FOLDER", default="build"),
     argument(
         "--adapters",
+        "instead: write your solved code as a repository of the course, with its adapters",
         metavar="FOLDER",
         type=Path,
-        help="instead of a write-up, write your solved code as a repository of the course, with the"
-        " adapters that its own tests call",
     ),
 )
 def run_export(options: argparse.Namespace) -> None:
@@ -670,92 +596,15 @@ def run_export(options: argparse.Namespace) -> None:
         print(*adapters.export(study, options.adapters), sep="\n")
         return
     inside = current()
-    lines = export(
-        options.folder or (inside and inside.folder),
-        edition=options.edition,
-        strict=options.strict,
-        name=options.name,
-        to=options.to,
-    )
-    print(*lines, sep="\n")
-
-
-@command(
-    "bench tokenizer",
-    "tokenizers: training and encoding, on one core, taking turns",
-    argument("file", metavar="FILE", nargs="?", type=Path, help="default: two texts"),
-    argument("--size", default="100MB", metavar="100MB", help="of the default texts"),
-    argument("--vocab-size", type=int, metavar="N", help="default: 10000 or 32000"),
-    argument("--rounds", type=COUNT, default=3, metavar="N", help="default: 3"),
-    RECORD,
-)
-def run_bench_tokenizer(options: argparse.Namespace) -> None:
-    from workbook.bench import measure, tokenizers
-    from workbook.corpora import corpora
-
-    if options.file and options.record:
-        raise ValueError(
-            "--record is for the default texts: a text of yours is not part of the repository."
-            " Leave out one of the two"
-        )
-    folder = measure.records_folder(options.record)
-    size = corpora.parse_size(options.size)
-    print(tokenizers.run(size, options.rounds, folder, options.file, options.vocab_size))
-
-
-@command(
-    "bench train",
-    "our trainer beside other training loops, taking turns",
-    argument("shapes", metavar="PRESET", nargs="*", help="default: laptop full"),
-    argument("--rounds", type=COUNT, default=5, metavar="N", help="default: 5"),
-    argument("--steps", type=COUNT, default=5, metavar="N", help="per turn; default: 5"),
-    argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu"),
-    RECORD,
-)
-def run_bench_train(options: argparse.Namespace) -> None:
-    from workbook.bench import measure
-    from workbook.bench import training as train_bench
-
-    folder = measure.records_folder(options.record)
-    print(train_bench.run(options.rounds, options.steps, folder, options.shapes, options.device))
-
-
-@command(
-    "bench generate",
-    "generating text with a model, on one thread",
-    argument("--rounds", type=COUNT, default=5, metavar="N", help="default: 5"),
-    RECORD,
-)
-def run_bench_generate(options: argparse.Namespace) -> None:
-    from workbook.bench import generation, measure
-
-    print(generation.run(options.rounds, measure.records_folder(options.record)))
-
-
-@command(
-    "bench scaling",
-    "two workers beside one, and memory on more text",
-    argument("--size", default="1GB", metavar="1GB", help="and twice that; default: 1GB"),
-    argument("--rounds", type=COUNT, default=3, metavar="N", help="default: 3"),
-    RECORD,
-)
-def run_bench_scaling(options: argparse.Namespace) -> None:
-    from workbook.bench import measure, tokenizers
-    from workbook.corpora import corpora
-
-    folder = measure.records_folder(options.record)
-    print(tokenizers.run_scaling(corpora.parse_size(options.size), options.rounds, folder))
+    choices = {name: getattr(options, name) for name in ("edition", "strict", "name", "to")}
+    print(*export(options.folder or (inside and inside.folder), **choices), sep="\n")
 
 
 @command(
     "notebooks",
     "run the worked notebooks again and store their outputs",
-    argument("names", metavar="NAME", nargs="*", help="such as 02_bpe; default: all"),
-    argument(
-        "--check",
-        action="store_true",
-        help="run nothing; list the notebooks that are not in normal form",
-    ),
+    argument("names", "such as 02_bpe; default: all", metavar="NAME", nargs="*"),
+    flag("--check", "run nothing; list the notebooks that are not in normal form"),
 )
 def run_notebooks(options: argparse.Namespace) -> int:
     from workbook.study import notebooks

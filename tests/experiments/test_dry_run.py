@@ -1,6 +1,5 @@
 """A dry run tells which runs are missing, what they cost and what is missing, and does no more."""
 
-import math
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 import tiny_runs
 import torch
+from made_records import Imagined
 from torch import Tensor
 
 from workbook import accounting, cli
@@ -18,16 +18,12 @@ from workbook.accounting.measured import peak_bytes
 from workbook.corpora import corpora
 from workbook.experiments import dry_run, records, studies
 from workbook.experiments.dry_run import (
-    Imagined,
     disk_finding,
-    imagined,
     memory_bytes,
     memory_finding,
-    missing_runs,
     seconds_of,
     text_finding,
 )
-from workbook.experiments.studies import STUDIES, at_rate
 from workbook.training import checkpoints, presets, train
 from workbook.training.parts import Parts
 from workbook.training.presets import varied
@@ -53,45 +49,6 @@ def folder(tmp_path, monkeypatch):
 
 def free(monkeypatch, size):
     monkeypatch.setattr(dry_run, "free_memory", lambda device: size)
-
-
-def two_rounds():
-    results = yield {str(rate): at_rate(TINY, rate) for rate in (1e-3, 1e-2, 1e-1)}
-    top = min(results.values(), key=lambda result: result.loss)
-    return results | (yield {"again": varied(top.config, seed=1), "1": at_rate(TINY, 1e-2)})
-
-
-class TestRuns:
-    def test_later_rounds_follow_from_results_as_they_are_imagined(self):
-        missing = missing_runs(two_rounds())
-        assert [config.optimizer.max_learning_rate for config in missing[:3]] == [1e-3, 1e-2, 1e-1]
-        assert [config.seed for config in missing[3:]] == [1, TINY.seed]
-        assert missing[3].optimizer.max_learning_rate == 1e-2, "the middle rate is not the best"
-
-    def test_what_has_a_record_is_not_missing_and_decides_what_comes_next(self, monkeypatch):
-        recorded = {at_rate(TINY, rate).key for rate in (1e-3, 1e-2, 1e-1)}
-
-        def find(config):
-            rate = config.optimizer.max_learning_rate
-            return Imagined(config, None, rate) if config.key in recorded else None
-
-        monkeypatch.setattr(records, "find", find)
-        (missing,) = missing_runs(two_rounds())
-        assert missing.seed == 1
-        assert missing.optimizer.max_learning_rate == 1e-3, "the records say otherwise"
-
-    def test_ten_times_the_middle_rate_is_imagined_to_diverge(self):
-        rates = (1e-3, 1e-2, 3e-2, 1e-1, 1.0)
-        found = imagined({str(rate): at_rate(TINY, rate) for rate in rates})
-        assert [result.diverged for result in found.values()] == [False, False, False, False, True]
-        assert min(found, key=lambda label: found[label].loss) == "0.03"
-        assert found["1.0"].loss == math.inf
-
-    def test_every_plan_can_be_imagined_to_its_end(self):
-        for name, study in STUDIES.items():
-            for scale in map(lambda name: studies.scale_named(name, "2025"), settings.PROFILES):
-                missing = missing_runs(study.plan(scale))
-                assert len({config.key for config in missing}) > len(scale.rates), name
 
 
 class TestTime:
@@ -135,31 +92,6 @@ class TestTime:
     def test_workers_have_one_thread_each(self, monkeypatch):
         monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
         assert seconds_of([TINY], workers=4) == pytest.approx([4 * seconds_of([TINY])[0]])
-
-
-class TestCompiling:
-    @pytest.fixture(autouse=True)
-    def compiler(self, monkeypatch):
-        monkeypatch.setattr(dry_run.devices, "cpp_compiler", lambda: "/usr/bin/g++")
-
-    def test_saves_a_share_of_a_long_run_less_the_time_to_compile(self, capsys):
-        config = replace(presets.cpu(), device="cpu", precision="bfloat16")
-        assert dry_run.compile_saves(config, 1_070) == pytest.approx(70 - 40)
-        assert dry_run.compile_saves(config, 100) == 0
-        long = replace(config, steps=20_000)
-        dry_run.report([long])
-        minutes = dry_run.compile_saves(long, *seconds_of([long])) / 60
-        assert f"compile=True would save about {minutes:,.0f} minutes" in capsys.readouterr().out
-
-    def test_is_not_offered_where_it_does_not_pay(self, capsys, monkeypatch):
-        long = replace(presets.cpu(), device="cpu", precision="bfloat16", steps=20_000)
-        several = [long, replace(long, seed=1)]  # no option compiles the runs of an experiment
-        timed, done = replace(long, max_seconds=1e6), replace(long, compile=True)
-        for configs in ([LAPTOP], several, [timed], [done]):
-            dry_run.report(configs)
-        monkeypatch.setattr(dry_run.devices, "cpp_compiler", lambda: None)
-        dry_run.report([long])
-        assert "compile" not in capsys.readouterr().out
 
 
 class TestARunForANotebook:
@@ -295,16 +227,16 @@ class TestTheCommand:
         arguments = ["experiments", "run", "learning_rate", "--scale", "full", "--dry-run"]
         assert cli.main(arguments) == 1
         out = capsys.readouterr().out
-        assert "learning_rate    runs to make: " in out
+        assert "learning_rate    runs to make next: " in out
         assert re.search(r"tinystories +128 +\d+ ", out) and "hours in all" in out
         assert "1. `workbook data get tinystories` downloads 2.3 GB\n" in out
         assert "owt" not in out, "this plan does not read it"
         assert not folder.exists(), "something was written"
 
-    def test_all_plans_together_read_both_corpora(self, capsys):
+    def test_all_plans_together_say_that_more_runs_may_follow(self, capsys):
         assert cli.main(["experiments", "run", "--scale", "cpu", "--dry-run"]) == 1
         out = capsys.readouterr().out
-        assert "`workbook data get owt`" in out and "Later rounds depend on results" in out
+        assert "`workbook data get tinystories`" in out and "perhaps more after them" in out
 
     def test_needs_no_download_on_the_laptop(self, folder, capsys, monkeypatch):
         free(monkeypatch, 16_000_000_000)
@@ -318,8 +250,8 @@ class TestTheCommand:
 
     def test_batches_in_parts_need_less_memory(self, capsys, monkeypatch):
         arguments = ["experiments", "run", "batch_size", "--workers", "1", "--dry-run"]
-        last = studies.laptop_scale().base
-        last = replace(last, batch_size=max(studies.batch_sizes(studies.laptop_scale())))
+        asked = next(studies.STUDIES["batch_size"].plan(studies.laptop_scale()))
+        last = max(asked.values(), key=lambda config: config.batch_size)
         free(monkeypatch, memory_bytes(replace(last, accumulation=4)))
         assert cli.main(arguments) == 1
         assert "`--accumulation 4`" in capsys.readouterr().out

@@ -316,7 +316,7 @@ class TestTheCommand:
     def test_is_refused_under_torchrun(self, made_runs, monkeypatch, capsys):
         monkeypatch.setenv("WORLD_SIZE", "2")
         assert cli.main(["experiments", "run"]) == 2
-        assert "`workbook experiments run --workers N` without it" in capsys.readouterr().err
+        assert "leave it out, and give --workers N" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

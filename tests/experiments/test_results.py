@@ -3,24 +3,14 @@
 import json
 import math
 
-import made_records
 import numpy as np
-import pandas as pd
 import pytest
 import tiny_runs
-from hypothesis import given
-from hypothesis import strategies as st
 from made_records import config, record
 
 from workbook.corpora import corpora, fluency
-from workbook.experiments import results, significance, studies
-from workbook.experiments.results import (
-    BatchCurve,
-    fit_batch_curve,
-    fit_batch_curves,
-    steps_to,
-    unigram_loss,
-)
+from workbook.experiments import records, results, significance, studies
+from workbook.experiments.results import unigram_loss
 from workbook.experiments.significance import Difference
 from workbook.training.log import SAMPLE
 from workbook.training.parts import NAMES
@@ -125,18 +115,6 @@ def test_what_may_be_claimed_alone_may_not_be_claimed_in_company():
 def test_a_verdict_on_runs_that_diverged_speaks_of_no_infinite_number():
     found = family_of((math.inf, 0.1, 0.2))
     assert found.verdict("no norm", 100).startswith("1 of 3 seeds diverged")
-    assert found.conclusion("no norm") == "not shown"
-
-
-def test_scales_agree_where_their_largest_budgets_conclude_the_same(runs):
-    one = results.Family({"layer_norm": runs})
-    shown = results.conclusions({"laptop": one, "gpu": results.Family({})})
-    assert shown.loc["no norm"].tolist() == [
-        "worse: +0.493 ± 0.001 (100 tokens)",
-        "no records",
-        "no",
-    ]
-    assert results.conclusions({"a": one, "b": one}).loc["no norm", "same conclusion?"] == "yes"
 
 
 def test_an_ending_is_a_loss_or_a_step(runs):
@@ -167,12 +145,6 @@ def test_sweeps_are_read_by_rate_and_tell_what_failed(tmp_path):
     swept = sweep(tmp_path, {1e-3: 3.6, 2e-3: 2.2, 4e-3: 2.0, 8e-3: 2.9, 1.6e-2: 3.1, 3.2e-2: None})
     assert results.by_rate(studies.numbered(swept), config()) == swept
     assert studies.edge_of_stability(studies.numbered(swept)) == (8e-3, 1.6e-2)
-    plain = sweep(tmp_path, {4e-3: 2.0, 8e-3: 3.2}, weight_decay=0.0)
-    shown = results.edge_table(swept, plain, 0.1)
-    assert shown.index.tolist() == ["0.004", "0.008"]
-    assert shown["failed"].tolist() == [False, False]
-    assert shown["failed with λ = 0"].tolist() == [False, True]
-    assert shown["αλ"].tolist() == ["0.0004", "0.0008"]
     assert results.rose(swept[1.6e-2]) and not results.rose(swept[4e-3])
     assert results.neighbours(swept) == ["+0.200", "+0.900"]
     assert results.neighbours({4e-3: swept[4e-3]}) == ["not tried", "not tried"]
@@ -248,68 +220,6 @@ def test_a_stated_level_is_not_called_known(data, tmp_path):
     assert (shown["random choices behind it (bits/byte)"] == "?") is stated
 
 
-SIZES = (1, 8, 16, 32, 64, 128, 384)
-sizes = st.floats(0.5, 5_000)
-
-
-@given(fewest=sizes, critical=sizes)
-def test_it_is_found_where_it_was_put(fewest, critical):
-    truth = BatchCurve(fewest, critical)
-    found = fit_batch_curve({size: truth.steps(size) for size in SIZES})
-    assert found.fewest == pytest.approx(fewest, rel=1e-6)
-    assert found.critical == pytest.approx(critical, rel=1e-6)
-
-
-def test_noise_of_a_few_per_cent_moves_it_little():
-    truth, noise = BatchCurve(20, 48), np.random.default_rng(0)
-    found = fit_batch_curve({size: truth.steps(size) * noise.normal(1, 0.03) for size in SIZES})
-    assert found.critical == pytest.approx(48, rel=0.15)
-
-
-def test_at_the_critical_batch_a_run_takes_twice_the_fewest_steps():
-    assert BatchCurve(20, 48).steps(48) == 40
-
-
-def test_where_steps_only_halve_no_batch_is_large_yet():
-    assert fit_batch_curve({8: 410, 16: 200, 32: 96}).critical == math.inf
-
-
-def test_where_steps_stay_every_batch_is_large():
-    assert fit_batch_curve({8: 100, 16: 100, 32: 101}).critical == 0
-
-
-def test_two_sizes_are_too_few():
-    with pytest.raises(ValueError, match="at least 3 batch sizes, got 2"):
-        fit_batch_curve({8: 2.0, 16: 1.0})
-
-
-@pytest.fixture
-def log():
-    losses = [4.0, math.nan, 3.0, 2.0, 2.5]
-    return pd.DataFrame({"validation_loss": losses}, index=[0, 5, 10, 20, 30])
-
-
-@pytest.mark.parametrize(
-    ("loss", "step"), [(4.5, 0), (3.5, 5), (3.0, 10), (2.25, 17.5), (2.0, 20), (1.9, math.inf)]
-)
-def test_steps_to_a_loss_lie_on_a_line_between_evaluations(log, loss, step):
-    assert steps_to(log, loss) == step
-
-
-def test_curves_are_fitted_to_the_losses_that_four_sizes_came_to():
-    truth = BatchCurve(4, 32)
-
-    def log(size, end):  # the loss falls by one in each of `steps` steps
-        places = [truth.steps(size) * part for part in range(end + 1)]
-        return pd.DataFrame({"validation_loss": [8.0 - part for part in range(end + 1)]}, places)
-
-    ends = {8: 5, 16: 4, 32: 4, 64: 3, 128: 2}
-    found = fit_batch_curves({size: log(size, end) for size, end in ends.items()})
-    assert list(found) == [5.0, 6.0]
-    assert [list(steps) for steps, _ in found.values()] == [[8, 16, 32, 64], list(ends)]
-    assert all(curve.critical == pytest.approx(32) for _, curve in found.values())
-
-
 def test_a_setting_that_only_some_runs_have_is_a_column(tmp_path):
     asked = {"free": config(), "capped": config(max_seconds=60.0)}
     runs = {label: record(tmp_path, each, [4.0, 3.0]) for label, each in asked.items()}
@@ -381,16 +291,8 @@ def test_the_overview_counts_new_runs_and_their_time(studied):
 def test_places_are_counted(studied):
     (row,) = results.environments(studied).to_dict("records")
     assert row["runs"] == 3
-    assert row["machine"] == "Abacus, 2 cores, 1 thread per run, float32"
-    assert row["torch"] == "2.13.0" and row["commits"] == made_records.ENVIRONMENT["commit"][:10]
-
-
-def test_commits_of_one_environment_share_a_row(tmp_path, monkeypatch):
-    first = record(tmp_path, BASE, [4.0])
-    monkeypatch.setitem(made_records.ENVIRONMENT, "commit", "fedcba9876543210")
-    studied = {"rates": {"one": first, "two": record(tmp_path, config(seed=1), [4.0])}}
-    (row,) = results.environments(studied).to_dict("records")
-    assert row["commits"] == "0123456789 fedcba9876" and row["runs"] == 2
+    assert (row["processor"], row["threads"], row["precision"]) == ("Abacus", 1, "float32")
+    assert row["torch"] == "2.13.0"
 
 
 @pytest.fixture
@@ -428,43 +330,15 @@ def test_entries_have_their_seeds_and_the_final_one_is_last(board):
     assert results.board_table(found).loc["start", "loss by seed"] == "3.000, 3.100"
 
 
-def test_the_history_holds_what_beat_the_record_of_its_time(board, tmp_path):
-    found = results.entries(board)
-    yours = {"mine": record(tmp_path, config(seed=9), [4.0, 2.5])}
-    worse = {"slow": record(tmp_path, config(seed=8), [4.0, 2.9])}
-    shown = results.history(found, worse | yours)
-    assert shown.index.tolist() == ["start", "final", "mine"]
-    assert shown["whose"].tolist() == ["ours", "ours", "yours"]
-    assert shown["loss (mean)"].tolist() == [f"{loss:.3f}" for loss in (3.05, 2.7, 2.5)]
-
-
-def test_challengers_have_the_text_the_context_and_the_time_of_the_board(tmp_path, monkeypatch):
-    scale = studies.laptop_scale()
-    monkeypatch.setattr(results, "data_folder", lambda: tmp_path)
-    monkeypatch.setattr(results.records, "folders", lambda: (tmp_path / "runs",))
-    asked = varied(scale.web, max_seconds=scale.cap, steps=10, warmup_iters=1)
-    place = tmp_path / "trained"
-    record(place, asked, [4.0, 3.0])
-    for other in ({"max_seconds": 61.0}, {"max_seconds": None}, {"context_length": 64},
-                  {"corpus": "stories"}):  # fmt: skip
-        record(place, varied(asked, **other), [4.0, 3.0])
-    record(place, varied(asked, seed=1), [4.0, 9.0], diverged=True)
-    ours = varied(asked, seed=2)
-    record(place, ours, [4.0, 3.0])
-    record(tmp_path / "runs", ours, [4.0, 3.0])
-    (name,) = results.challengers(scale)
-    assert name.endswith(asked.key)
-
-
 def test_what_is_missing_is_said_and_the_rest_goes_on(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(results.records, "folders", lambda: (tmp_path,))
+    monkeypatch.setattr(records, "folders", lambda: (tmp_path,))
     monkeypatch.setattr(results.dry_run, "seconds_of", lambda configs: [1_800.0] * len(configs))
     found = results.Recorded("laptop", "2025")
     assert found.so_far == {} and found["batch_size"] == {}
     said = capsys.readouterr().out
     assert "`workbook experiments run batch_size --scale laptop` makes them" in said
     count = int(said.split()[1])
-    assert f"about {count / 2:,.1f} hours" in said
+    assert f"about {count / 2:,.1f} hours" in " ".join(said.split())
 
 
 STORY = "\nA fox ran to the hill. " + "The fox sang a song. " * 8 + "\n\nHe flombered.<|endoftext|>"
@@ -484,14 +358,6 @@ def test_lines_are_short_and_its_own_line_ends_stay(result):
     assert max(map(len, lines)) <= results.WIDTH
     assert lines[0].startswith("A fox ran to the hill.")
     assert lines[-2:] == ["", "He flombered."]
-
-
-def test_what_is_known_repeated_and_copied_is_counted(result):
-    counted = results.fluency_facts(result)
-    assert counted["words"] == "48"
-    assert counted["known words"] == "98%"
-    assert counted["longest copy (words)"] == "4"  # "The fox sang a", since "song." is another word
-    assert int(counted["repeated"].rstrip("%")) > 50
 
 
 def test_a_run_that_diverged_wrote_nothing(tmp_path):

@@ -1,7 +1,6 @@
 """A difference is claimed where luck would rarely make one as large."""
 
 import math
-from itertools import permutations
 from random import Random
 from statistics import fmean, stdev
 
@@ -12,7 +11,6 @@ from workbook.experiments.significance import (
     Difference,
     claimed,
     difference,
-    permutation,
     spread,
     t_quantile,
     t_tails,
@@ -71,7 +69,6 @@ def test_what_both_sides_of_a_pair_share_cancels():
     found = difference(costly, usual)
     assert found.nats == pytest.approx(0.103)
     assert found.chance < 1e-5
-    assert permutation([*costly.values()], [*usual.values()]) > 0.5
 
 
 def test_the_mean_its_error_and_the_seeds_that_both_have():
@@ -116,32 +113,6 @@ def test_holm_gives_each_rank_its_own_level_and_stops_at_the_first_that_fails():
     # In order: 0.001 < 0.05/4; 0.016 < 0.05/3; 0.03 > 0.05/2, so 0.04 < 0.05/1 is not claimed.
     assert claimed(found) == {"a": False, "b": True, "c": False, "d": True}
     assert claimed({}) == {}
-
-
-def by_all_orders(losses, others):
-    """The chance by the book: every order of the runs, its first ones taken for the setting."""
-    everything, size = [*losses, *others], len(losses)
-
-    def apart(order):
-        first, rest = order[:size], order[size:]
-        return abs(sum(first) / len(first) - sum(rest) / len(rest))
-
-    seen = apart(everything)
-    found = [apart(order) >= seen - 1e-9 for order in permutations(everything)]
-    return sum(found) / len(found)
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("sizes", [(1, 1), (1, 5), (3, 3), (3, 4), (2, 5)])
-def test_the_chance_is_that_of_all_orders(seed, sizes):
-    random = Random(seed)
-    losses, others = (
-        [INF if random.random() < 0.2 else round(random.gauss(2, 0.3), 2) for _ in range(size)]
-        for size in sizes
-    )
-    far = [[1e5 if math.isinf(loss) else loss for loss in each] for each in (losses, others)]
-    assert permutation(losses, others) == pytest.approx(by_all_orders(*far), abs=1e-12)
-    assert permutation(losses, others) == permutation(others, losses)
 
 
 def test_a_spread_is_mean_and_sample_deviation():

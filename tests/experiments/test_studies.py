@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_records import Imagined
 
 from workbook import accounting
 from workbook.config import PROFILES, ModelConfig
 from workbook.experiments import dry_run, studies
-from workbook.experiments.dry_run import Imagined
 from workbook.experiments.studies import (
     STUDIES,
     at_batch,

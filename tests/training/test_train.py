@@ -16,7 +16,7 @@ import tiny_runs
 import torch
 
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training import checkpoints, log
+from workbook.training import checkpoints, log, textbook
 from workbook.training import data as training_data
 from workbook.training import train as trainer
 from workbook.training.train import (
@@ -25,7 +25,6 @@ from workbook.training.train import (
     DivergedError,
     Run,
     run_folder,
-    textbook,
     train,
     trained,
 )
@@ -147,7 +146,7 @@ def test_the_textbooks_loop_has_the_losses_of_the_trainer(tmp_path):
     update = replace(tiny_runs.tiny().optimizer, update="textbook")
     config = tiny_runs.tiny(model=kernels, optimizer=update, precision="float32")
     ours = train(config, tmp_path / "ours", tiny_runs.data())
-    losses = textbook(config, tiny_runs.data(), tmp_path / "textbook.pt")
+    losses = textbook.train(config, tiny_runs.data(), tmp_path / "textbook.pt")
     assert losses == ours.log["train_loss"].dropna().tolist()
     weights = checkpoints.read(tmp_path / "textbook.pt")["model"]
     assert all(
@@ -155,7 +154,7 @@ def test_the_textbooks_loop_has_the_losses_of_the_trainer(tmp_path):
     )
     fused = replace(config, model=tiny_runs.tiny().model)
     np.testing.assert_allclose(
-        textbook(fused, tiny_runs.data(), tmp_path / "fused.pt"), losses, rtol=1e-4
+        textbook.train(fused, tiny_runs.data(), tmp_path / "fused.pt"), losses, rtol=1e-4
     )
 
 

@@ -79,12 +79,6 @@ def test_batches_have_their_losses_their_rates_and_the_root():
     assert len(right.collections[0].get_offsets()) == 3
 
 
-def test_steps_have_their_fit_and_a_star_at_the_critical_batch():
-    ax = drawn(draw.steps_by_batch)
-    stars = [line for line in ax.lines if line.get_marker() == "*" and len(line.get_xdata())]
-    assert [line.get_xdata().tolist() for line in stars if line.get_color() != draw.INK] == [[32]]
-
-
 def test_runs_of_any_tokenizers_are_drawn_in_bits():
     ax = drawn(draw.in_bits)
     assert [line.get_ydata().tolist() for line in ax.lines[:2]] == [[1.5, 1], [2, 1.5]]

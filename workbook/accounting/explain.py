@@ -8,7 +8,7 @@ more numbers are reached by accident: so rare switches come at most in pairs.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import cache
@@ -155,16 +155,8 @@ def explain(
     >>> explain("transformer_accounting", "3.21e12", "FLOPs", part="b")
     3.21e12 FLOPs: no stated assumption gives this
     """
-    return explain_all(problem, [Amount.of(value, unit)], part, edition)[0]
-
-
-def explain_all(
-    problem: str, amounts: Iterable[Amount], part: str | None = None, edition: Edition = "2025"
-) -> list[Found]:
-    """Several numbers of one author explained: a cause that they have in common comes first."""
-    every = [(amount, ways(problem, amount, part, edition)) for amount in amounts]
-    shared = shared_cause([found for _, found in every])
-    return [Found(amount, _worth_telling(found, shared)) for amount, found in every]
+    amount = Amount.of(value, unit)
+    return Found(amount, ways(problem, amount, part, edition))
 
 
 def ways(
@@ -254,18 +246,6 @@ def shared_cause(every: list[tuple[Explanation, ...]]) -> tuple[Switch, ...]:
             counts.update(dict.fromkeys(way.flipped for way in found if way.flipped).keys())
     most = max(counts.values(), default=0)
     return min((f for f, count in counts.items() if count == most > 1), key=len, default=())
-
-
-def _worth_telling(
-    found: tuple[Explanation, ...], shared: tuple[Switch, ...]
-) -> tuple[Explanation, ...]:
-    """The shared explanation, then those that need hardly more changes than the best."""
-    if not found or not found[0].changes:
-        return found[:1]
-    first = tuple(way for way in found if shared and way.flipped == shared)
-    fewest = len(found[0].changes)
-    rest = (way for way in found if len(way.changes) <= fewest + 1 and way not in first)
-    return (*first, *rest)
 
 
 def listed(words: tuple[str, ...]) -> str:

@@ -3,7 +3,7 @@
 Open `studies` first: the plan of each experiment, and how large they are on a laptop and on a GPU.
 `plans` is the engine that carries out a plan, `records` finds the runs that are done. `results`
 reads tables, ablations and batch sizes from them, `significance` says what may be luck, and
-`published` compares with what others report. `dry_run` estimates how long missing runs take.
+`published` has what others report. `dry_run` estimates how long missing runs take.
 """
 
 from workbook import lazy
@@ -17,7 +17,6 @@ HOMES = {
     "claims": "published",
     "compare": "results",
     "find": "records",
-    "judge_accounting": "published",
     "load": "records",
     "run": "plans",
     "scale_named": "studies",

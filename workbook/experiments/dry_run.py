@@ -8,8 +8,7 @@ recorded runs reached.
 import math
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from statistics import median
 
 import pandas as pd
@@ -22,7 +21,7 @@ from workbook.config import TrainConfig
 from workbook.corpora import corpora
 from workbook.corpora.download import UNPACKED
 from workbook.experiments import records
-from workbook.experiments.plans import Plan, Results, as_computed
+from workbook.experiments.plans import Plan, Stage, as_computed
 from workbook.tokenization import token_files
 from workbook.training import devices
 from workbook.training.devices import matmul_peak
@@ -34,11 +33,6 @@ PROCESS = 500_000_000  # bytes that Python and torch take for themselves, about
 # Bytes of each score that attention keeps in half precision where no kernel spares them: a weight
 # in float32, and a copy in half precision for the matmul with the values.
 SCORE = 6
-
-# torch.compile on a CPU: how much faster it makes a step, and how long it takes. Measured on two
-# cores: the smaller gain of the laptop's model and the course's, and at most 34 s.
-COMPILED_SPEED = {torch.float32: 1.03, torch.bfloat16: 1.07}
-COMPILE_SECONDS = 40
 
 # What was checked, in words, and what to do about it: empty if nothing.
 Finding = tuple[str, str]
@@ -54,13 +48,15 @@ def report_plans(
     """
     missing: dict[str, TrainConfig] = {}  # by key: plans share runs
     for name, plan in plans.items():
-        found = missing_runs(plan)
+        stage = Stage(plan)
+        stage.advance()
+        found = stage.missing()
         missing |= {config.key: as_computed(config, accumulation) for config in found}
-        print(f"{name:16} runs to make: {len(found)}")
+        more = ", and perhaps more after them" if found else ""
+        print(f"{name:16} runs to make next: {len(found)}{more}")
     if not missing:
         print("\nAll runs have their records. There is nothing to do.")
         return 0
-    print("Later rounds depend on results: these counts assume that the middle rates are best.")
     return report([*missing.values()], workers)
 
 
@@ -85,8 +81,6 @@ def report(configs: Sequence[TrainConfig], workers: int | None = None) -> int:
     share = "a GPU for each" if gpus else "one thread each"
     by_whom = f", by {workers} workers with {share}" if workers else ""
     print(f"\nAbout {table['hours'].sum():,.2f} hours in all{by_whom}.")
-    if len(configs) == 1 and (saved := compile_saves(configs[0], seconds[0])) >= 60:
-        print(f"compile=True would save about {saved / 60:,.0f} minutes of them: add `--compile`.")
     wanted = {(each.corpus, each.corpus_bytes, each.model.vocab_size): each for each in configs}
     found = [text_finding(config) for config in wanted.values()]
     findings = [finding for finding, _ in found]
@@ -120,49 +114,6 @@ def at_hand(asked: TrainConfig, small: TrainConfig) -> TrainConfig:
     return small
 
 
-@dataclass(frozen=True)
-class Imagined(Run):
-    """A run without a record, as it might turn out: with this final validation loss."""
-
-    loss: float = math.inf  # nats per token
-
-    @property
-    def diverged(self) -> bool:
-        """Whether it is imagined to have been given up."""
-        return math.isinf(self.loss)
-
-
-def imagined(asked: Mapping[str, TrainConfig]) -> Results:
-    """The records of these runs, and results as they might turn out for those without one.
-
-    The middle one of the learning rates is assumed to be best, and ten times as high a one to
-    diverge.
-    """
-    rates = sorted(config.optimizer.max_learning_rate for config in asked.values())
-    middle = rates[len(rates) // 2]
-
-    def result(config: TrainConfig) -> Run:
-        decades = math.log10(config.optimizer.max_learning_rate / middle)
-        return Imagined(config, Path(), math.inf if decades >= 1 else 3 + decades**2)
-
-    return {label: records.find(config) or result(config) for label, config in asked.items()}
-
-
-def missing_runs(plan: Plan) -> list[TrainConfig]:
-    """The runs without a record that a plan asks for.
-
-    Only those of its next round are known for sure; those of later rounds follow from results as
-    they are imagined.
-    """
-    missing, asked = [], next(plan)
-    while True:
-        missing += [config for config in asked.values() if records.find(config) is None]
-        try:
-            asked = plan.send(imagined(asked))
-        except StopIteration:
-            return missing
-
-
 def seconds_of(configs: Sequence[TrainConfig], workers: int | None = None) -> list[float]:
     """The expected seconds of each run by itself; with `workers`, on one thread of the CPU.
 
@@ -174,21 +125,6 @@ def seconds_of(configs: Sequence[TrainConfig], workers: int | None = None) -> li
     peak = matmul_peak(precision, str(device)) / threads
     speed = peak * mfu(**devices.describe(device, precision))
     return [min(flops(each, each.steps) / speed, each.max_seconds or math.inf) for each in configs]
-
-
-def compile_saves(config: TrainConfig, seconds: float) -> float:
-    """The seconds that torch.compile would save a run of so many on a CPU, less those it takes.
-
-    0 if it would save none, or the run is compiled already or ends by the clock, or there is no
-    C++ compiler.
-    """
-    device = devices.pick_device(config.device)
-    if device.type != "cpu" or config.compile or not devices.cpp_compiler():
-        return 0.0
-    if config.max_seconds is not None:
-        return 0.0  # a faster step makes such a run longer in tokens, not shorter in time
-    speed = COMPILED_SPEED[devices.pick_precision(device, config.precision)]
-    return max(0.0, seconds * (1 - 1 / speed) - COMPILE_SECONDS)
 
 
 def mfu(device: str, precision: str, **_) -> float:

@@ -15,22 +15,19 @@ import numpy as np
 import pandas as pd
 
 from workbook import accounting
-from workbook.config import Edition, TrainConfig, data_folder
+from workbook.config import Edition, TrainConfig
 from workbook.corpora import corpora
-from workbook.experiments import dry_run, records, significance
+from workbook.experiments import dry_run, significance
 from workbook.experiments.plans import Results, Stage
 from workbook.experiments.significance import Difference, Spread
 from workbook.experiments.studies import (
     STUDIES,
-    Scale,
     at_rate,
     best,
-    failed,
     numbered,
     rate_of,
     scale_named,
 )
-from workbook.training import log
 from workbook.training.data import train_data
 from workbook.training.loss_bounds import bits_per_byte, nats_per_token, uniform_loss
 from workbook.training.parts import NAMES
@@ -136,28 +133,12 @@ def overview(studied: Mapping[str, Results], questions: Mapping[str, str]) -> pd
 
 
 def environments(studied: Mapping[str, Results]) -> pd.DataFrame:
-    """One row per environment in which runs were made: machine, versions, commits, runs."""
-    rows = []
-    for run in (run for own in first_asked(studied).values() for run in own.values()):
-        found = run.environment
-        machine = f"{found['processor']}, {found['cores']} cores"
-        if found["device"] == "cpu":
-            machine += f", {found['threads']} thread per run"
-        else:
-            machine = f"{found['device']}, {machine}"
-        rows.append(
-            {
-                "machine": f"{machine}, {found['precision']}",
-                "system": found["system"],
-                "threads": found["threads"],
-                **found["versions"],
-                "commit": str(found["commit"])[:10],
-            }
-        )
-    found = pd.DataFrame(rows, columns=[*rows[0]] if rows else ["machine", "commit"])
-    same = [*found.columns.drop("commit")]
-    return found.groupby(same, sort=False, as_index=False).agg(
-        commits=("commit", lambda each: " ".join(each.unique())), runs=("commit", "size")
+    """One row per environment in which runs were made, with the number of runs."""
+    made = [run.environment for own in first_asked(studied).values() for run in own.values()]
+    asked = ["processor", "cores", "device", "precision", "threads", "system"]
+    rows = [{name: found[name] for name in asked} | found["versions"] for found in made]
+    return (
+        pd.DataFrame(rows, columns=None if rows else asked).value_counts().reset_index(name="runs")
     )
 
 
@@ -442,33 +423,6 @@ class Family:
             f"- {tokens:,} tokens: {self.verdict(label, tokens)}" for tokens in self[label]
         )
 
-    def conclusion(self, label: str) -> str:
-        """What the largest budget says: "worse", "better", "not shown" or "no records"."""
-        if not self[label]:
-            return "no records"
-        tokens = max(self[label])
-        if not self.claimed[label, tokens]:
-            return "not shown"
-        return "worse" if self.differences[label, tokens].nats > 0 else "better"
-
-
-def conclusions(families: Mapping[str, Family]) -> pd.DataFrame:
-    """One row per change: what each scale says at its largest budget, and whether they agree."""
-    rows = {}
-    for label in CHANGES:
-        said = {scale: each.conclusion(label) for scale, each in families.items()}
-        costs = {
-            scale: f"{word}: {cost(last(families[scale][label]).difference)}"
-            f" ({max(families[scale][label]):,} tokens)"
-            for scale, word in said.items()
-            if word != "no records"
-        }
-        rows[label] = said | costs
-        if len(families) > 1:
-            agree = len({*said.values()}) == 1
-            rows[label]["same conclusion?"] = "yes" if agree else "no"
-    return pd.DataFrame(rows).T.rename_axis("change")
-
 
 def span(values: Sequence[float]) -> str:
     """The smallest and the largest of some differences.
@@ -521,31 +475,9 @@ def sweep_table(swept: Mapping[float, Run], levels: Levels) -> pd.DataFrame:
             "bits/byte": None if run.diverged else run.bits_per_byte,
             "highest training loss": run.log["train_loss"].max(),
             "worse than counting": run.loss > levels.counting,
+            f"rose {STARTLED:g} above its start": rose(run),
         }
         for rate, run in swept.items()
-    }
-    return pd.DataFrame(rows).T.rename_axis("learning rate")
-
-
-def edge_table(
-    swept: Mapping[float, Run], plain: Mapping[float, Run], decay: float
-) -> pd.DataFrame:
-    """One row per learning rate that `plain`, the sweep without weight decay, has too.
-
-    `decay` is the λ of `swept`: a step at the peak shrinks each weight by the fraction αλ.
-    """
-    top, top_plain = (best(numbered(each)) for each in (swept, plain))
-    rows = {
-        f"{rate:.3g}": {
-            "outcome": ending(swept[rate]),
-            "failed": failed(swept[rate], top),
-            f"rose {STARTLED:g} above its start": rose(swept[rate]),
-            "αλ": f"{rate * decay:.3g}",
-            "outcome with λ = 0": ending(run),
-            "failed with λ = 0": failed(run, top_plain),
-        }
-        for rate, run in plain.items()
-        if rate in swept
     }
     return pd.DataFrame(rows).T.rename_axis("learning rate")
 
@@ -567,76 +499,6 @@ def neighbours(tuned: Mapping[float, Run]) -> list[str]:
     top = best(numbered(tuned))
     beside = (tuned.get(rate_of(top) * factor) for factor in (0.5, 2))
     return ["not tried" if run is None else f"{run.loss - top.loss:+.3f}" for run in beside]
-
-
-@dataclass(frozen=True)
-class BatchCurve:
-    """The steps to one loss by batch size, and with them the critical batch size.
-
-    A larger batch takes fewer steps to a loss, but never fewer than some number; a smaller one
-    takes less text, but never less than some amount. A run with the critical batch takes twice the
-    fewest steps and twice the least text:
-
-        steps = fewest · (1 + critical / batch)        text = least · (1 + batch / critical)
-
-    Source: McCandlish, Kaplan, Amodei & the OpenAI Dota Team 2018, "An Empirical Model of
-    Large-Batch Training", eq. 2.11 and 2.12 (their S_min is `fewest`, B_crit is `critical`).
-    """
-
-    fewest: float  # steps to the loss, however large the batch
-    critical: float  # sequences; 0 if no batch was small, inf if none was large
-
-    def steps(self, batch_size: float) -> float:
-        """The steps that a batch of this size takes to the loss."""
-        return self.fewest * (1 + self.critical / batch_size)
-
-
-def fit_batch_curves(
-    logs: Mapping[int, pd.DataFrame],
-) -> dict[float, tuple[dict[int, float], BatchCurve]]:
-    """By loss, the steps that each batch size took to it, and the curve through them.
-
-    `logs` are those of runs by batch size. The losses are the final ones of the runs that at least
-    four batch sizes reached.
-    """
-    found = {}
-    for loss in sorted(each["validation_loss"].dropna().iloc[-1] for each in logs.values())[3:]:
-        steps = {size: steps_to(each, loss) for size, each in logs.items()}
-        steps = {size: count for size, count in steps.items() if math.isfinite(count)}
-        found[float(loss)] = steps, fit_batch_curve(steps)
-    return found
-
-
-def fit_batch_curve(steps: Mapping[float, float]) -> BatchCurve:
-    """The curve nearest to the steps by batch size, each step count taken relative to itself.
-
-    Raises: ValueError for fewer than three batch sizes, through which many curves would pass.
-    """
-    if len(steps) < 3:
-        raise ValueError(f"expected the steps of at least 3 batch sizes, got {len(steps)}")
-    # Divided by `count`, the equation is linear in its two unknowns, `fewest` and
-    # `slope` = fewest · critical:  fewest / count + slope / (batch · count) = 1.
-    rows = np.array([(1 / count, 1 / (batch * count)) for batch, count in steps.items()])
-    fewest, slope = np.linalg.lstsq(rows, np.ones(len(rows)), rcond=None)[0].tolist()
-    if fewest <= 0:  # steps fall as 1/batch or faster
-        return BatchCurve(0.0, math.inf)
-    return BatchCurve(fewest, max(slope, 0.0) / fewest)
-
-
-def steps_to(log: pd.DataFrame, loss: float) -> float:
-    """The step at which the validation loss first reaches `loss`, interpolated if need be.
-
-    Infinite if the run never gets that low.
-    """
-    before = None
-    for step, value in log["validation_loss"].dropna().items():
-        if value <= loss:
-            if before is None:
-                return float(step)
-            early, high = before
-            return early + (step - early) * (high - loss) / (high - value)
-        before = step, value
-    return math.inf
 
 
 def growth_exponent(values: Mapping[float, float]) -> float:
@@ -694,43 +556,6 @@ def board_table(found: Mapping[str, Mapping[int, Run]]) -> pd.DataFrame:
     return pd.DataFrame(rows).T
 
 
-def challengers(scale: Scale) -> dict[str, Run]:
-    """The learner's finished runs that the leaderboard admits, by folder, the oldest first.
-
-    They use its text, its context and no more than its time. Runs with a record are ours.
-    """
-    web, found = scale.web, {}
-    lines = (data_folder() / "trained").glob(f"*/{log.LINES}")
-    for file in sorted(lines, key=lambda file: file.stat().st_mtime):
-        run = records.load(file.parent)
-        asked = run.config
-        alike = (asked.corpus, asked.model.context_length) == (web.corpus, web.model.context_length)
-        in_time = asked.max_seconds is not None and asked.max_seconds <= scale.cap
-        if alike and in_time and run.status == "finished" and records.find(asked) is None:
-            found[run.folder.name] = run
-    return found
-
-
-def history(found: Mapping[str, Mapping[int, Run]], others: Mapping[str, Run]) -> pd.DataFrame:
-    """The records of a leaderboard in their order: ours, then those of `others` that beat them."""
-    ours = {"start": found["start again"], "final": found["final"]}  # with seeds that chose nothing
-    rows, record = [], math.inf
-    for label, runs in [*ours.items(), *((name, {0: run}) for name, run in others.items())]:
-        loss = fmean(run.loss for run in runs.values())
-        if loss < record:
-            rows.append(
-                {
-                    "entry": label,
-                    "loss (mean)": f"{loss:.3f}",
-                    "seeds": len(runs),
-                    "below the last": "" if math.isinf(record) else f"{record - loss:.3f}",
-                    "whose": "yours" if label in others else "ours",
-                }
-            )
-            record = loss
-    return pd.DataFrame(rows).set_index("entry")
-
-
 # ------------------------------------------------------------------------- generated texts
 
 
@@ -743,20 +568,6 @@ def sample_text(run: Run) -> str:
         raise ValueError(f"{run.folder.name} has no text; give an experiment's finished run")
     text = run.sample["text"].replace(corpora.END_OF_TEXT, "").strip()
     return "\n".join(textwrap.fill(line, WIDTH) for line in text.split("\n"))
-
-
-def fluency_facts(run: Run) -> dict[str, str]:
-    """How much of its text is known, repeated and copied, as a column of a table.
-
-    The counts are those of `workbook.corpora.fluency`; none of them says that a text makes sense.
-    """
-    counts = run.sample["counts"]
-    return {
-        "words": f"{counts['words']:,}",
-        "known words": f"{counts['known']:.0%}",
-        "repeated": f"{counts['repeated']:.0%}",
-        "longest copy (words)": f"{counts['copied_words']:,}",
-    }
 
 
 # ------------------------------------------------------------------------- what there is
@@ -836,10 +647,11 @@ class Recorded:
         """The recorded runs of an experiment; if some are missing, print what makes them."""
         stage = self.stages[study]
         if not stage.over:
-            missing = dry_run.missing_runs(STUDIES[study].plan(self.scale))
+            missing = stage.missing()
             hours = sum(dry_run.seconds_of(missing)) / 3_600
             print(
-                f"{study}: {len(missing)} runs have no record yet. `workbook experiments run"
-                f" {study} --scale {self.name}` makes them one by one, in about {hours:,.1f} hours."
+                f"{study}: {len(missing)} runs have no record yet. They take about {hours:,.1f}"
+                f" hours, and may lead to more; `workbook experiments run {study} --scale"
+                f" {self.name}` makes them."
             )
         return stage.so_far()

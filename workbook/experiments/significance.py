@@ -13,10 +13,8 @@ the chance of even one false claim among all of them at 5 %.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from statistics import fmean, stdev
 
-FAR = 1e4  # times the highest loss: what a diverged run counts as, above any mean of others
 RARE = 0.05  # chance of a false claim, over all comparisons that are made together
 
 
@@ -168,30 +166,6 @@ def t_quantile(chance: float, freedom: int) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if t_tails(middle, freedom) > chance else (low, middle)
     return high
-
-
-def permutation(losses: Sequence[float], others: Sequence[float]) -> float:
-    """The p-value of a difference of means if runs cannot be paired, by an exact permutation test.
-
-    It is the share of all ways to split the losses anew that set the means at least as far apart. A
-    run that diverged, with an infinite loss, counts as far worse than any that ended.
-
-    >>> round(permutation([2.9, 3.0, 3.1], [2.1, 2.0, 1.9, 2.05, 1.95]), 3)
-    0.018
-    """
-    refuse_nan([*losses, *others])
-    ended = [abs(loss) for loss in (*losses, *others) if not math.isinf(loss)]
-    far = FAR * max(ended, default=1.0)
-    everything = [far if math.isinf(loss) else loss for loss in (*losses, *others)]
-    size, total = len(losses), sum(everything)
-
-    def gap_of_means(part: float) -> float:  # from the sum of one side, whose size is fixed
-        return part / size - (total - part) / (len(everything) - size)
-
-    seen = gap_of_means(sum(everything[:size]))
-    permuted = [gap_of_means(sum(part)) for part in combinations(everything, size)]
-    close = 1e-12 * max(map(abs, everything))  # sums in another order may differ by a bit
-    return sum(abs(each) >= abs(seen) - close for each in permuted) / len(permuted)
 
 
 def false_alarm(seeds: int, others: int) -> float:

@@ -3,7 +3,7 @@
 Open `generate` first: `decode` is the textbook's loop, with temperature, top-k and top-p in
 `candidates`; `generate` and `stream` do the same with a cache of keys and values, and `write` gives
 text. `fast_step` makes the cached step fast, `likelihood` gives the probability of each token of a
-text, and `formats` writes and reads Hugging Face's and tiktoken's models and tokenizers.
+text, and `formats` opens a trained model and writes it for Hugging Face's `transformers`.
 
 The function `generate` shares its name with its module, and the module wins: `from
 workbook.generation import generate` imports the module; the function is `generate.generate`.
@@ -15,7 +15,6 @@ from workbook import lazy
 HOMES = {
     "decode": "generate",
     "likelihoods": "likelihood",
-    "load_model": "formats",
     "next_tokens": "likelihood",
     "open_model": "formats",
     "save_model": "formats",

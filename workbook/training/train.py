@@ -29,16 +29,13 @@ from workbook import accounting
 from workbook.config import TrainConfig, data_folder
 from workbook.files import locked, write_json
 from workbook.optimizer.floats import FORMATS
-from workbook.optimizer.optimizers import AdamW, clip_gradients, cosine_schedule
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices, guards, log
-from workbook.training.data import TrainData, get_batch
+from workbook.training.data import TrainData
 from workbook.training.devices import matmul_peak
 from workbook.training.evaluate import evaluate
 from workbook.training.guards import ClimbWatch, StopFlag, TimeLimit
 from workbook.training.parts import Parts
-from workbook.transformer.model import TransformerLM
-from workbook.transformer.nn import cross_entropy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -208,40 +205,6 @@ def train(
     finally:
         checkpoints.restore_random_state(before)  # the caller's random numbers go on undisturbed
     return run
-
-
-def textbook(config: TrainConfig, data: TrainData, out: str | os.PathLike) -> list[float]:
-    """Train with the parts of chapters 3 to 5 and nothing else; return the loss of each step.
-
-    It runs in one process, in float32 on the CPU; `out` is the path of its checkpoint. The losses
-    are those of `train` in float32: bit for bit with the textbook kernels and update, otherwise up
-    to rounding.
-    """
-    asked, context = config.optimizer, config.model.context_length
-    rates = asked.max_learning_rate, asked.min_learning_rate
-    torch.manual_seed(config.seed)
-    model = TransformerLM.from_config(config.model)
-    optimizer = AdamW(
-        model.parameters(), rates[0], asked.betas, asked.eps, asked.weight_decay, asked.decay
-    )
-    order = torch.Generator().manual_seed(config.seed)
-    losses = []
-    for step in range(1, config.steps + 1):
-        inputs, targets = get_batch(data.train, config.batch_size, context, generator=order)
-        loss = cross_entropy(model(inputs), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        clip_gradients(model.parameters(), asked.max_l2_norm)
-        optimizer.param_groups[0]["lr"] = cosine_schedule(
-            step, *rates, asked.warmup_iters, config.cosine_cycle_iters
-        )
-        optimizer.step()
-        losses.append(loss.item())
-        if step % config.eval_every == 0 or step == config.steps:
-            found = evaluate(model, data.validation, data.token_bytes, context, config.eval_tokens)
-            print(f"step {step:,}: training {losses[-1]:.3f}, validation {found.loss:.3f}")
-            checkpoints.save_checkpoint(model, optimizer, step, out)
-    return losses
 
 
 def is_done(run: Run) -> bool:

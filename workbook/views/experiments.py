@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, NullFormatter, NullLocator
 
 from workbook.experiments.records import Run
-from workbook.experiments.results import BatchCurve, Comparison
+from workbook.experiments.results import Comparison
 from workbook.views import plots
 from workbook.views.plots import BLUE, COLOURS, GREY, INK, RED, axes, note
 
@@ -263,30 +263,6 @@ def batches(found: Mapping[int, Mapping[float, Run]]) -> Figure:
         _batch_axis(ax, [*top])
         ax.tick_params(axis="x", labelrotation=45)
     return figure
-
-
-def steps_by_batch(
-    found: Mapping[float, tuple[Mapping[int, float], BatchCurve]], ax: Axes | None = None
-) -> Axes:
-    """The steps to each loss over the batch size, and the fitted curve with its critical batch."""
-    ax = axes(ax, HEIGHT)
-    sizes: set[int] = set()
-    looks = zip(_colours(found), cycle(MARKERS), found.items())
-    for colour, marker, (loss, (steps, bend)) in looks:
-        label = f"to {loss:.2f} nats/token"
-        ax.plot(steps.keys(), steps.values(), color=colour, marker=marker, ls="", label=label)
-        fine = np.geomspace(min(steps), max(steps), 50)
-        ax.plot(fine, [bend.steps(size) for size in fine], color=colour, ls="--", linewidth=1)
-        if min(steps) <= bend.critical <= max(steps):
-            ax.plot(bend.critical, bend.steps(bend.critical), color=colour, marker="*", ms=14)
-        sizes |= set(steps)
-    ax.plot([], [], color=INK, marker="*", ms=10, ls="", label="critical batch")
-    ax.plot([], [], color=INK, ls="--", linewidth=1, label="fitted")
-    ax.set(yscale="log", ylabel="steps to the loss")
-    ax.yaxis.set_major_formatter("{x:,.0f}")
-    _batch_axis(ax, sorted(sizes))
-    ax.legend(fontsize=8)
-    return ax
 
 
 def in_bits(groups: Groups, ax: Axes | None = None) -> Axes:

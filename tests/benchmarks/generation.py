@@ -1,4 +1,4 @@
-"""Generating 256 tokens in three ways, on one thread, in turns: `workbook bench generate`.
+"""Generating 256 tokens in three ways, on one thread, in turns: `python -m benchmarks generate`.
 
     workbook        the keys and values of earlier tokens are cached
     recomputation   the same model on the whole sequence again, for each token
@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from workbook import config
-from workbook.bench import measure, tokenizers
+from benchmarks import measure, tokenizers
+from workbook import bench, config
 from workbook.config import ModelConfig
 from workbook.generation import formats
 from workbook.generation.generate import decode, generate
@@ -56,7 +56,7 @@ def compare(shape: ModelConfig, rounds: int, new_tokens: int) -> dict[str, list[
     written = [way() for way in ways.values()]  # this warms them up, too
     if any(tokens != written[0] for tokens in written):
         raise ValueError("these ways wrote different tokens, so their times can't be compared")
-    works = {name: partial(measure.seconds, way) for name, way in ways.items()}
+    works = {name: partial(bench.seconds, way) for name, way in ways.items()}
     return measure.in_turns(works, rounds, f"bench generate, d_model={shape.d_model}")
 
 

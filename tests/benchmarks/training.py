@@ -1,4 +1,4 @@
-"""Our trainer beside a naive loop, Hugging Face's Llama and nanoGPT: `workbook bench train`.
+"""Our trainer beside a naive loop, Hugging Face's Llama and nanoGPT: `python -m benchmarks train`.
 
     round 1    naive   llama   llama, our settings   nanogpt, our settings   workbook
     round 2    naive   llama   ...                                     a few steps each, in turns
@@ -14,17 +14,14 @@ what is left to compare is the code. On a GPU, nanoGPT's loop and ours are timed
 
 import atexit
 import importlib.util
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -33,20 +30,17 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import clip_grad_norm_
 
-from workbook import accounting
-from workbook.bench import measure
+from benchmarks import measure
+from workbook import accounting, bench
 from workbook.config import ModelConfig, TrainConfig
 from workbook.optimizer.optimizers import AdamW
-from workbook.training import devices, log, presets
+from workbook.training import devices, presets
 from workbook.training.data import TrainData, get_batch
 from workbook.training.devices import matmul_peak
-from workbook.training.parts import Parts
-from workbook.training.train import Trainer, train
 from workbook.transformer.model import PARTS, TransformerLM
 
 SHAPES = {"laptop": 32, "full": 8}  # sequences in a batch on a CPU, by preset
 COMPILED = ", compiled"  # ends the names of loops that are for a GPU
-STEP_PARTS = ("data", "forward", "backward", "clip", "update", "log")
 Loop = Iterator[None]  # takes a training step each time it is asked for the next
 
 
@@ -83,7 +77,7 @@ def compare(shape: str, rounds: int, steps: int, device: str = "cpu") -> dict:
     with ExitStack() as stack:
         works = {}
         for name in names:
-            process = stack.enter_context(measure.own_process(*ignore_ctrl_c))
+            process = stack.enter_context(bench.own_process(*ignore_ctrl_c))
             step_seconds(process, name, config, 1)  # allocates memory and chooses kernels
             works[name] = partial(step_seconds, process, name, config, steps)
         works["peak"] = partial(matmul_peak, precision, str(place))
@@ -97,7 +91,7 @@ def compare(shape: str, rounds: int, steps: int, device: str = "cpu") -> dict:
         **devices.describe(place, precision),
         "flops_a_token": {name: accounting.flops_per_token(models[name]) for name in names},
         "peak_flops_a_second": peak,
-        "step_seconds": step_times(config, random_data(config), steps),
+        "step_seconds": bench.step_times(config, random_data(config), steps),
     }
 
 
@@ -128,7 +122,7 @@ def table(record: dict) -> str:
 
 def step_seconds(process: Executor, name: str, config: TrainConfig, steps: int) -> float:
     """The seconds of a step of a loop in its process."""
-    return measure.result_of(process.submit(best_seconds, name, config, steps), name)
+    return bench.result_of(process.submit(best_seconds, name, config, steps), name)
 
 
 def best_seconds(name: str, config: TrainConfig, steps: int) -> float:
@@ -138,7 +132,7 @@ def best_seconds(name: str, config: TrainConfig, steps: int) -> float:
     """
     loop, device = running(name, config), devices.pick_device(config.device)
     if device.type == "cpu":
-        return min(measure.seconds(lambda: next(loop)) for _ in range(steps))
+        return min(bench.seconds(lambda: next(loop)) for _ in range(steps))
     next(loop)
     devices.synchronize(device)
     start = time.perf_counter()
@@ -249,9 +243,9 @@ def plain_loop(
         yield
 
 
-def ours(config: TrainConfig, data: TrainData, parts: Parts | None = None) -> Loop:
-    """`workbook train`, its log included; with other parts if they are given."""
-    with open_trainer(config, data, parts) as trainer:
+def ours(config: TrainConfig, data: TrainData) -> Loop:
+    """`workbook train`, its log included."""
+    with bench.open_trainer(config, data) as trainer:
         while True:
             loss, norm = trainer.update()
             logs = trainer.step % config.log_every == 0
@@ -260,19 +254,6 @@ def ours(config: TrainConfig, data: TrainData, parts: Parts | None = None) -> Lo
             if logs:
                 trainer.record(loss, norm, 1.0, evaluates=False)
             yield
-
-
-@contextmanager
-def open_trainer(
-    config: TrainConfig, data: TrainData, parts: Parts | None = None
-) -> Iterator[Trainer]:
-    """A trainer that is about to take its first step, with a log that nobody keeps."""
-    parts = parts or Parts.ours(config)
-    with TemporaryDirectory() as folder:
-        trainer = Trainer(replace(config, eval_tokens=2_048), Path(folder), data, parts)
-        with trainer.open_log(()):
-            trainer.begin(None)
-            yield trainer
 
 
 def compiled(config: TrainConfig, data: TrainData, *, loop: Callable) -> Loop:
@@ -352,49 +333,3 @@ def nearest_shape(config: ModelConfig) -> ModelConfig:
     return replace(
         config, ffn="silu", d_ff=4 * config.d_model, position="none", tie_embeddings=True
     )
-
-
-# --- Our own step and run, taken apart ----------------------------------------------------------
-
-
-def step_times(config: TrainConfig, data: TrainData, steps: int = 20) -> dict[str, float]:
-    """The seconds of each of `STEP_PARTS`, the shortest of `steps` steps that are all logged."""
-    best = dict.fromkeys(STEP_PARTS, float("inf"))
-    with open_trainer(config, data) as trainer:
-        clock = time.perf_counter()
-
-        def take_time(part: str) -> None:
-            nonlocal clock
-            devices.synchronize(trainer.device)
-            now = time.perf_counter()
-            best[part] = min(best[part], now - clock)
-            clock = now
-
-        trainer.on_part = take_time
-        for _ in range(steps):
-            loss, norm = trainer.update()
-            trainer.record(loss, norm, rate=0.0, evaluates=False)
-    return best
-
-
-def killed_run(config: TrainConfig, folder: Path, at_step: int) -> int:
-    """Train in a process that is killed when `at_step` is logged; return the last logged step.
-
-    SIGKILL cannot be caught: it is to a process what a power cut is to a machine.
-    """
-    with measure.own_process() as process:
-        try:
-            process.submit(_train_until, config, folder, at_step).result()
-        except BrokenProcessPool:
-            return log.records(folder)[-1]["step"]
-    raise RuntimeError(f"the run ended by itself, before step {at_step} was logged")
-
-
-def _train_until(config: TrainConfig, folder: Path, at_step: int) -> None:
-    """Train until the step is logged, then kill this process: one that watches might be late."""
-
-    def kill_at_step(record: dict) -> None:
-        if record["step"] == at_step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    train(config, folder, listeners=[kill_at_step])

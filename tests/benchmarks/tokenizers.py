@@ -1,7 +1,7 @@
 """Training and encoding beside other tokenizer libraries; more cores, and more text.
 
-`workbook bench tokenizer` times the functions in `RIVALS`, each run in a process of its own that is
-restricted to one core if the system allows it. Slow ones get only a part of the text.
+`python -m benchmarks tokenizer` times the functions in `RIVALS`, each run in a process of its own
+that is restricted to one core if the system allows it. Slow ones get only a part of the text.
 
     cold     the first call in a process, with all that the library loads and makes for it
     warm     the same without that; no tokenizer has seen a word of the text before
@@ -10,7 +10,7 @@ restricted to one core if the system allows it. Slow ones get only a part of the
 Those that take strings have the text in memory before the clock starts. We train on the file on
 disk, and our time includes reading it.
 
-`workbook bench scaling` times our own engine with one and two workers:
+`python -m benchmarks scaling` times our own engine with one and two workers:
 
     1 GB, 1 worker     |=================================|
     1 GB, 2 workers    |=================|                      the speed-up
@@ -36,9 +36,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks import measure
 from workbook import config
-from workbook.bench import measure
-from workbook.bench.measure import seconds
+from workbook.bench import measured, own_process, result_of, seconds
 from workbook.corpora import corpora
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.tokenization import bpe, spans, token_files
@@ -78,16 +78,6 @@ def run(
     return "\n\n".join(tables)
 
 
-def recorded(name: str) -> dict:
-    """The record of a text, such as "stories-100MB", in `data/bench/`."""
-    return measure.recorded(f"tokenizer-{name}")
-
-
-def report(name: str) -> str:
-    """The table of a record."""
-    return table(recorded(name))
-
-
 def compare(path: Path, vocab_size: int, rounds: int) -> dict:
     """Time all libraries on one text in turns; return the record, with the speed of every run."""
     with tempfile.TemporaryDirectory() as temporary:
@@ -112,6 +102,7 @@ def compare(path: Path, vocab_size: int, rounds: int) -> dict:
             "text": path.name,
             "bytes": path.stat().st_size,
             "part_bytes": part.stat().st_size,
+            "from_part": list(SLOW),
             "sha256": sha256(path.read_bytes()).hexdigest(),
             "vocab_size": len(vocab),
             "megabytes_a_second": speeds,
@@ -133,10 +124,10 @@ def first_part(path: Path, target: Path) -> Path:
 
 def run_rival(key: str, text: Path, vocab_size: int, folder: Path) -> "Seconds | dict | None":
     """Run one of `RIVALS` in a process of its own; None if its library is not installed."""
-    with measure.own_process(hold_to_one_core) as process:
+    with own_process(hold_to_one_core) as process:
         call = process.submit(RIVALS[key], text, vocab_size, folder)
         try:
-            return measure.result_of(call, key)
+            return result_of(call, key)
         except (ModuleNotFoundError, FileNotFoundError):
             return None
         except Exception as error:
@@ -428,7 +419,7 @@ def run_scaling(size: int, rounds: int, folder: Path) -> str:
         for path, times in ((once, 10), (twice, 20)):
             with path.open("wb") as file:
                 file.writelines(repeat(text.read_bytes(), times))
-        works = {str(n): partial(measure.measured, train_and_encode, once, n) for n in (1, 2)}
+        works = {str(n): partial(measured, train_and_encode, once, n) for n in (1, 2)}
         by_workers = measure.in_turns(works, rounds, "bench scaling")
         vocab, merges = bpe.train_bpe(once, VOCAB_SIZE, [END_OF_TEXT])
         tokenizer = Tokenizer(vocab, merges, [END_OF_TEXT])
@@ -441,10 +432,8 @@ def run_scaling(size: int, rounds: int, folder: Path) -> str:
             },
             "peak_bytes": {  # of a single process that does it alone
                 path.name: {
-                    "train": measure.measured(
-                        bpe.train_bpe, path, VOCAB_SIZE, [END_OF_TEXT]
-                    ).peak_bytes,
-                    "encode": measure.measured(encode_to_file, tokenizer, path).peak_bytes,
+                    "train": measured(bpe.train_bpe, path, VOCAB_SIZE, [END_OF_TEXT]).peak_bytes,
+                    "encode": measured(encode_to_file, tokenizer, path).peak_bytes,
                 }
                 for path in (once, twice)
             },

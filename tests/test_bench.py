@@ -7,8 +7,8 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from workbook.bench import measure
-from workbook.bench.measure import measured, profile
+from workbook import bench
+from workbook.bench import killed_run, measured, profile, step_times
 
 HELD = 150_000_000  # bytes
 
@@ -29,7 +29,7 @@ def hold_in_child(until):
 @pytest.fixture
 def seen(tmp_path, monkeypatch):
     """A file that is there once a sample has met the process that holds much."""
-    memory, file = measure._memory, tmp_path / "seen"
+    memory, file = bench._memory, tmp_path / "seen"
 
     def watched(pid):
         found = memory(pid)
@@ -37,7 +37,7 @@ def seen(tmp_path, monkeypatch):
             file.touch()
         return found
 
-    monkeypatch.setattr(measure, "_memory", watched)
+    monkeypatch.setattr(bench, "_memory", watched)
     return file
 
 
@@ -103,10 +103,10 @@ def test_nothing_runs_on_when_the_wait_is_interrupted(monkeypatch):
         started.append(pid)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(measure, "_memory", interrupt)
+    monkeypatch.setattr(bench, "_memory", interrupt)
     with pytest.raises(KeyboardInterrupt):
         measured(time.sleep, 10_000)
-    assert not measure.psutil.pid_exists(started[0])
+    assert not bench.psutil.pid_exists(started[0])
 
 
 def test_a_profile_names_the_work_slowest_first():
@@ -114,7 +114,7 @@ def test_a_profile_names_the_work_slowest_first():
     assert list(table.columns) == ["function", "calls", "seconds", "share"]
     assert table["seconds"].is_monotonic_decreasing
     assert table["share"].sum() == pytest.approx(1)
-    assert table.loc[table["calls"].idxmax(), "function"] == "test_measure.<genexpr>"
+    assert table.loc[table["calls"].idxmax(), "function"] == "test_bench.<genexpr>"
 
 
 def test_a_profile_of_a_parent_shows_a_wait():
@@ -124,10 +124,25 @@ def test_a_profile_of_a_parent_shows_a_wait():
     assert not waits.index.str.contains("sleep").any()  # the work itself is elsewhere
 
 
-def test_a_ratio_compares_the_speeds_of_one_round():
-    speeds = {"workbook": [20.0, 27.0], "other": [10.0, 9.0], "alone": [12_345.6]}
-    baselines = {"workbook": "workbook", "other": "workbook", "alone": "nobody"}
-    _, first, second, third = measure.table(speeds, "MB/s", baselines.get).splitlines()
-    assert first.split() == ["workbook", "27.0", "20.0", "2"]
-    assert second.split()[4:] == ["2.5x", "as", "fast", "(2.0", "to", "3.0)", "2.70x"]
-    assert third.split()[-3:] == ["12,346", "12,346", "1"]
+# What follows imports torch inside: a process that is measured imports this module, too.
+
+
+def test_every_part_of_a_step_is_timed():
+    import tiny_runs
+
+    found = step_times(tiny_runs.tiny(), tiny_runs.data(), steps=3)
+    assert list(found) == ["data", "forward", "backward", "clip", "update", "log"]
+    assert all(seconds > 0 for seconds in found.values())
+
+
+def test_a_run_is_killed_in_the_step_that_was_asked_for(tmp_path):
+    from workbook.training import presets, train
+
+    small = {"d_model": 16, "num_layers": 1, "num_heads": 2, "d_ff": 32, "eval_tokens": 512}
+    config = presets.varied(
+        presets.laptop(), steps=8, batch_size=2, log_every=1, warmup_iters=1, **small
+    )
+    assert killed_run(config, tmp_path / "killed", at_step=5) == 5
+    assert train.Run(config, tmp_path / "killed").status == "running"
+    with pytest.raises(RuntimeError, match="ended by itself, before step 9"):
+        killed_run(config, tmp_path / "whole", at_step=9)

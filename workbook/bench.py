@@ -1,38 +1,38 @@
-"""The cost of a function (`measured`, `profile`), and what all benches share.
+"""What a function, a training step or a killed run costs; and what was recorded of our benches.
 
-    round 1    workbook 170 MB/s   rustbpe 16 MB/s   tokenizers 5 MB/s
-    round 2    workbook 168 MB/s   rustbpe 17 MB/s   tokenizers 5 MB/s
-    ratio                          9.9 to 10.6       33 to 34
-
-Competitors take turns, and a ratio compares two speeds of the same round: a busy neighbour slows
-down all of one round. Every speed is kept, with the machine and the versions: with the user's data,
-or, where `--record` asks for it, in `data/bench/`, which is in git.
+`measured` runs a function in a process of its own and reports its time and peak memory. The benches
+that time us beside other libraries are in `tests/benchmarks/` of the repository; their records, in
+`data/bench/`, come with the package, and the notebooks quote them.
 """
 
 import cProfile
 import json
+import math
 import multiprocessing
 import os
 import pstats
 import re
+import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import psutil
-from tqdm import tqdm
 
 from workbook import config
-from workbook.files import write_json
 
-if TYPE_CHECKING:
-    import pandas as pd  # imported where it is used: a process that is measured must not pay for it
+if TYPE_CHECKING:  # a process that is measured must not pay for what it does not use
+    import pandas as pd
+
+    from workbook.config import TrainConfig
+    from workbook.training.data import TrainData
+    from workbook.training.train import Trainer
 
 SAMPLE_SECONDS = 0.05
 
@@ -177,7 +177,7 @@ def _name(file: str, line: int, function: str) -> str:
     return function.strip("<>").removeprefix("built-in method ")
 
 
-# --- Competitors in turns, their table and its record --------------------------------------------
+# --- Records, and our own step and run taken apart ----------------------------------------------
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -187,91 +187,72 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def in_turns(works: Mapping[str, Callable], rounds: int, title: str) -> dict[str, list]:
-    """The results of every call by its name, round by round, with a progress bar."""
-    found = {name: [] for name in works}
-    for _ in tqdm(range(rounds), desc=title):
-        for name, work in works.items():
-            found[name].append(work())
-    return found
-
-
-def table(
-    speeds: Mapping[str, Sequence[float]],
-    unit: str,
-    baseline: Callable[[str], str],
-    columns: Mapping[str, Mapping[str, Any]] | None = None,
-    winner: str = "workbook is",
-) -> str:
-    """The speeds of competitors in every round as text, one row each.
-
-    `baseline` gives, for the name of a competitor, the one that it is compared with, round by
-    round; if no competitor has that name, with none. `columns` are more cells by row and heading;
-    `winner` is the heading of the ratios.
-    """
-    rows = {}
-    for name, each in speeds.items():
-        cells = {f"best {unit}": max(each), "lowest": min(each), "runs": len(each)}
-        cells |= {winner: "", "best to best": ""}
-        other = baseline(name)
-        if other in speeds and other != name:
-            ratios = [one / two for one, two in zip(speeds[other], each, strict=True)]
-            low, high = min(ratios), max(ratios)
-            cells[winner] = f"{median(ratios):.1f}x as fast ({low:.1f} to {high:.1f})"
-            cells["best to best"] = f"{max(speeds[other]) / max(each):.2f}x"
-        rows[name] = {**(columns or {}).get(name, {}), **cells}
-    return as_text(rows)
-
-
-def as_text(cells: Mapping[str, Mapping[str, Any]]) -> str:
-    """Cells by row and column as a text table of pandas, without blanks at the ends of lines."""
-    import pandas as pd
-
-    text = pd.DataFrame.from_dict(cells, orient="index").to_string(
-        float_format=lambda value: f"{value:,.0f}" if value >= 1_000 else f"{value:,.1f}"
-    )
-    return "\n".join(line.rstrip() for line in text.splitlines())
-
-
-def machine(libraries: Sequence[str]) -> dict:
-    """The machine and the versions that the figures of a record belong to."""
-    return {
-        **config.machine(),
-        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
-        "versions": config.versions(libraries),
-    }
-
-
-def place(record: dict, used: str) -> str:
-    """Where a record was made: `used`, such as "one core", the processor, and the versions."""
-    where = record["machine"]
-    versions = ", ".join(f"{name} {number}" for name, number in where["versions"].items())
-    return f"{used} of {where['processor']} ({where['system']}, load {where['load']})\n{versions}"
-
-
-def records_folder(in_git: bool) -> Path:
-    """The folder for the records of a bench: the one in git, or one of the user's data.
-
-    Raises: ValueError if there is no checkout that has the one in git.
-    """
-    if not in_git:
-        return config.data_folder() / "timings"
-    root = config.checkout()
-    if root is None:
-        raise ValueError(
-            "--record writes to data/bench/ of a clone of the workbook, and this one was installed"
-            " without; run `pip install -e .` in a clone, or leave out --record"
-        )
-    return root / "data" / "bench"
-
-
-def keep(file: Path, record: dict, shown: str) -> str:
-    """Write a record to `file`; return its table `shown` and where the record is."""
-    write_json(file, record)
-    return f"{shown}\nkept in {file}"
-
-
 def recorded(name: str) -> dict:
     """The record of that name that comes with the workbook, such as "train"."""
     file = config.shipped() / "data" / "bench" / f"{name}.json"
     return json.loads(file.read_text(encoding="utf-8"))
+
+
+@contextmanager
+def open_trainer(config: "TrainConfig", data: "TrainData") -> "Iterator[Trainer]":
+    """A trainer that is about to take its first step, with a log that nobody keeps."""
+    from workbook.training.parts import Parts
+    from workbook.training.train import Trainer
+
+    with TemporaryDirectory() as folder:
+        short = replace(config, eval_tokens=2_048)
+        trainer = Trainer(short, Path(folder), data, Parts.ours(config))
+        with trainer.open_log(()):
+            trainer.begin(None)
+            yield trainer
+
+
+def step_times(config: "TrainConfig", data: "TrainData", steps: int = 20) -> dict[str, float]:
+    """The seconds of each part of a step, the shortest of `steps` steps that are all logged.
+
+    The parts are data, forward, backward, clip, update and log.
+    """
+    from workbook.training import devices
+
+    best: dict[str, float] = {}
+    with open_trainer(config, data) as trainer:
+        clock = time.perf_counter()
+
+        def take_time(part: str) -> None:
+            nonlocal clock
+            devices.synchronize(trainer.device)
+            now = time.perf_counter()
+            best[part] = min(best.get(part, math.inf), now - clock)
+            clock = now
+
+        trainer.on_part = take_time
+        for _ in range(steps):
+            loss, norm = trainer.update()
+            trainer.record(loss, norm, rate=0.0, evaluates=False)
+    return best
+
+
+def killed_run(config: "TrainConfig", folder: Path, at_step: int) -> int:
+    """Train in a process that is killed when `at_step` is logged; return the last logged step.
+
+    SIGKILL cannot be caught: it is to a process what a power cut is to a machine.
+    """
+    from workbook.training import log
+
+    with own_process() as process:
+        try:
+            process.submit(_train_until, config, folder, at_step).result()
+        except BrokenProcessPool:
+            return log.records(folder)[-1]["step"]
+    raise RuntimeError(f"the run ended by itself, before step {at_step} was logged")
+
+
+def _train_until(config: "TrainConfig", folder: Path, at_step: int) -> None:
+    """Train until the step is logged, then kill this process: one that watches might be late."""
+    from workbook.training.train import train
+
+    def kill_at_step(record: dict) -> None:
+        if record["step"] == at_step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    train(config, folder, listeners=[kill_at_step])

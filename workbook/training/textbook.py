@@ -1,0 +1,53 @@
+"""The training loop of chapter 5 with the parts of chapters 3 to 5, and nothing else.
+
+    batch -> loss -> gradients -> clip -> AdamW -> now and then: evaluate, save
+
+It runs in one process, in float32 on the CPU. `train.py` does the same with all that long runs
+need: half precision, several processes, a log, resuming to the bit. In float32 its losses are
+these, bit for bit with the textbook kernels and update, and otherwise up to rounding.
+"""
+
+import os
+
+import torch
+
+from workbook.config import TrainConfig
+from workbook.optimizer.optimizers import AdamW, clip_gradients, cosine_schedule
+from workbook.training import checkpoints
+from workbook.training.data import TrainData, get_batch
+from workbook.training.evaluate import evaluate
+from workbook.transformer.model import TransformerLM
+from workbook.transformer.nn import cross_entropy
+
+
+def train(config: TrainConfig, data: TrainData, out: str | os.PathLike) -> list[float]:
+    """Train a model of this config on these tokens; return the training loss of each step.
+
+    `out` is the path of the checkpoint, written after each evaluation.
+    """
+    asked, context = config.optimizer, config.model.context_length
+    rates = asked.max_learning_rate, asked.min_learning_rate
+    torch.manual_seed(config.seed)
+    model = TransformerLM.from_config(config.model)
+    optimizer = AdamW(
+        model.parameters(), rates[0], asked.betas, asked.eps, asked.weight_decay, asked.decay
+    )
+    order = torch.Generator().manual_seed(config.seed)
+    losses = []
+    for step in range(1, config.steps + 1):
+        # Random windows of the text, and the same windows one token later.
+        inputs, targets = get_batch(data.train, config.batch_size, context, generator=order)
+        loss = cross_entropy(model(inputs), targets)
+        optimizer.zero_grad()  # or the gradients of all steps would add up
+        loss.backward()
+        clip_gradients(model.parameters(), asked.max_l2_norm)
+        optimizer.param_groups[0]["lr"] = cosine_schedule(
+            step, *rates, asked.warmup_iters, config.cosine_cycle_iters
+        )
+        optimizer.step()
+        losses.append(loss.item())
+        if step % config.eval_every == 0 or step == config.steps:
+            found = evaluate(model, data.validation, data.token_bytes, context, config.eval_tokens)
+            print(f"step {step:,}: training {losses[-1]:.3f}, validation {found.loss:.3f}")
+            checkpoints.save_checkpoint(model, optimizer, step, out)
+    return losses
