@@ -144,15 +144,15 @@ def appends(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_i
     return prompt_ids[n:]
 
 
-def changed(old, new, *more, of=decode):
+def changed(old, new, *more):
     """`decode` with pieces of its source replaced."""
-    source = inspect.getsource(of)
+    source = inspect.getsource(decode)
     for before, after in ((old, new), *more):
         assert source.count(before) == 1, before
         source = source.replace(before, after)
     names = dict(globals())
     exec(source, names)
-    return names[of.__name__]
+    return names["decode"]
 
 
 def from_text(model, tokenizer, prompt, max_tokens=50, temperature=1.0, top_p=0.9):
@@ -182,111 +182,30 @@ RIGHT = [
             "new.append(token)\n        if token == end_id:\n            break"),
 ]  # fmt: skip
 
-CUT = "sorted_probs[before >= top_p] = 0.0"
 PUT = "torch.zeros_like(probs).scatter(0, order, sorted_probs / sorted_probs.sum())"
-DRAW = "torch.multinomial(probs, 1).item()"
-BY_HAND = "min(int((torch.rand(()) > probs.cumsum(0)).sum()), len(probs) - 1)"
 END = "if token == end_id:\n            break\n        new.append(token)"
 
 WRONG = [
-    (changed("return new", "return new[-1:]"), "Only the last new token"),
-    (changed("return new", "return str(new)"), "It does not return ids"),
     (changed(END, "new.append(token)"), "goes on after the end token"),
-    (changed("if token == end_id", "if end_id and token == end_id"), "false in an `if`"),
-    (
-        changed(
-            "for _ in range(max_new_tokens):",
-            "while end_id not in [*prompt_ids, *new][:-1]:"
-            "\n        if len(new) == max_new_tokens:\n            break",
-        ),
-        "look at the new token only",
-    ),
-    (changed("range(max_new_tokens)", "range(max_new_tokens + 1)"), "one token too many"),
-    (changed("range(max_new_tokens)", "range(max_new_tokens - 1)"), "one token too few"),
+    (changed(", end_id=None", "", ("if token == end_id:", "if False:")), "an argument has to tell"),
+    (changed("            break\n        new", "            continue\n        new"), "stop there"),
+    (changed("range(max_new_tokens)", "iter(int, 1)"), "It goes on after `max_new_tokens`"),
     (
         changed("range(max_new_tokens)", "range(max_new_tokens - len(prompt_ids))"),
         "`max_new_tokens` counts only new tokens",
     ),
-    (changed("ids = torch.cat([ids,", "_ = torch.cat([ids,"), "sees only the prompt"),
-    (changed("ids[:, -model.context_length :]", "ids[:, -1:]"), "sees only the last token"),
-    (changed("[0, -1]", "[0, 0]"), "logits of the first position"),
-    (changed("[0, -1]", "[0, -2:][0]"), "last position but one"),
-    (changed("-model.context_length :", ": model.context_length"), "keep the last"),
-    (changed("logits / temperature", "logits * temperature"), "you multiplied"),
-    (changed("logits / temperature", "logits"), "changes nothing"),
-    (
-        changed(
-            "torch.softmax(logits / temperature, dim=-1)",
-            "torch.softmax(logits, dim=-1) / temperature",
-        ),
-        "you divided the probabilities",
-    ),
-    (
-        changed("logits / temperature", "torch.softmax(logits, -1) / temperature"),
-        "the softmax twice",
-    ),
-    (
-        changed("torch.softmax(logits / temperature, dim=-1)", "torch.ones_like(logits) / 9"),
-        "the logits are not used",
-    ),
-    (changed(CUT, "pass"), "yours keeps all"),
-    (changed(CUT, "sorted_probs[1:][(before + sorted_probs)[1:] > top_p] = 0.0"), "reaches p"),
-    (changed(CUT, "sorted_probs[1:][before[:-1] >= top_p] = 0.0"), "yours keeps one too many"),
-    (changed("descending=True", "descending=False"), "begins with the least likely"),
-    (
-        changed("probs.sort(descending=True)", "probs.clone(), torch.arange(len(probs))"),
-        "in the order of the ids",
-    ),
-    (changed(CUT, "sorted_probs[sorted_probs < 1 - top_p] = 0.0"), "keeps the likeliest"),
-    (
-        changed(CUT, "sorted_probs[sorted_probs < min(top_p, float(sorted_probs[0]))] = 0.0"),
-        "each single probability with p",
-    ),
-    (
-        changed(
-            "before = sorted_probs.cumsum(0) - sorted_probs",
-            "plain = torch.softmax(logits, -1)[order]\n"
-            "            before = plain.cumsum(0) - plain",
-        ),
-        "after the temperature",
-    ),
-    (
-        changed(PUT, "torch.zeros_like(probs).scatter(0, order, sorted_probs)", (DRAW, BY_HAND)),
-        "divide by the sum",
-    ),
-    (
-        changed(
-            PUT,
-            "torch.where(torch.zeros_like(probs).scatter(0, order, sorted_probs) > 0, "
-            "probs.exp(), 0.0)",
-        ),
-        "a second softmax",
-    ),
-    (changed(PUT, "torch.zeros_like(probs).scatter(0, order, (sorted_probs > 0).float())"), "kept"),
-    (changed(DRAW, "probs.argmax().item()"), "always takes the likeliest"),
     (changed(PUT, "sorted_probs"), "the index in the sorted list"),
-    (changed("            break\n        new", "            continue\n        new"), "stop there"),
-    (changed("torch.cat([ids, torch", "torch.cat([ids[:, :0], torch"), "sees only the last token"),
-    (changed("[ids, torch.tensor([[token]])]", "[torch.tensor([[token]]), ids]"), "in front"),
-    (changed(CUT, "probs[before >= top_p] = 0.0", (PUT, "probs / probs.sum()")), "map it back"),
-    (changed(PUT, "torch.softmax(torch.where(torch.zeros_like(probs).scatter(0, order, "
-             "sorted_probs) > 0, logits / temperature, 0.0), -1)"), "has the logit 0"),
-    (changed(CUT, "sorted_probs[sorted_probs < top_p * sorted_probs[0]] = 0.0"), "which is min-p"),
-    (changed(PUT, "probs.where((up := probs.sort()[0]).cumsum(0)[up.argsort()[probs.argsort()."
-             "argsort()]] >= top_p, 0)"), "in ascending order"),
-    (changed("return new", "return torch.tensor(new) / 1"), "Ids are integers"),
-    (changed(CUT, "sorted_probs[max(1, int(top_p * len(probs))) :] = 0.0"), "which is top-k"),
-    (changed("[0, -1]", "[0, -1]\n        logits[0] = -torch.inf"), "Token 0 can never be drawn"),
+    (
+        changed("sorted_probs[before >= top_p]", "probs[before >= top_p]",
+                (PUT, "probs / probs.sum()")),
+        "map it back",
+    ),
     (changed("torch.tensor([prompt_ids])", "torch.tensor(prompt_ids)",
              ("ids[:, -model", "ids[-model"), ("tensor([[token]])], dim=1", "tensor([token])]")),
      "Give the model a batch of one"),
-    (changed("range(max_new_tokens)", "iter(int, 1)"), "It goes on after `max_new_tokens`"),
-    (changed(", end_id=None", "", ("if token == end_id:", "if False:")), "an argument has to tell"),
-    (changed("else top_p_probs(probs, top_p)",
-             "else top_p_probs(probs, top_p).sort(descending=True)[0]", of=method),
-     "the index in the sorted list"),
-    (changed("token == end_id", "token == 0"), "stops at id 0"),
     (changed("torch.tensor([prompt_ids])", "torch.Tensor([prompt_ids])"),
      "Make the ids an int64 tensor"),
+    (changed("return new", "return str(new)"), "It does not return ids"),
+    (changed("return new", "return torch.tensor(new) / 1"), "Ids are integers"),
     (lambda model, prompt: prompt, "cannot be called with the arguments"),
 ]  # fmt: skip
