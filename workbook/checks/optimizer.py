@@ -116,6 +116,7 @@ SCHEDULE_MISTAKES = (
         "share * (highest - lowest)": "min is not added.",
         "lowest + share * highest": "yours has the factor max instead of max - min.",
         "share * highest": "yours falls to 0, not to min.",
+        "lowest": "yours is at min right after the warm-up.",
         "max(lowest, share * highest)": "yours falls to 0 and is cut off at min.",
         "lowest + 1 / 2 + math.cos(math.pi * done) * (highest - lowest)": "parentheses around 1 + "
         "cos(...) are missing.",
