@@ -165,6 +165,10 @@ def method_of_a_decoder(self, prompt: str, max_length=50, temp=1.0, p=1.0):
     return from_text(self.model, self.tokenizer, prompt, max_length, temp, p)
 
 
+def method_of_text(self, prompt, max_new_tokens, temperature=1.0, top_p=1.0):
+    return self.tokenizer.decode(decode(self, self.tokenizer.encode(prompt), max_new_tokens))
+
+
 NOT_JUDGED = [from_text, method_of_a_decoder]
 RIGHT = [
     decode,
@@ -207,5 +211,6 @@ WRONG = [
      "Make the ids an int64 tensor"),
     (changed("return new", "return str(new)"), "It does not return ids"),
     (changed("return new", "return torch.tensor(new) / 1"), "Ids are integers"),
+    (method_of_text, "not a text"),
     (lambda model, prompt: prompt, "cannot be called with the arguments"),
 ]  # fmt: skip

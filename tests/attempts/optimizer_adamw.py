@@ -72,6 +72,17 @@ class Paper(Optimizer):
         p.addcdiv_(m_hat, v_hat.sqrt().add_(eps), value=-lr)
 
 
+class OneDecay(Paper):
+    """Groups that hold the learning rate alone; the other settings belong to the optimizer."""
+
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        Optimizer.__init__(self, params, {"lr": lr})
+        self.others = {"betas": betas, "eps": eps, "weight_decay": weight_decay}
+
+    def update(self, p, state, lr, **others):
+        super().update(p, state, lr, **self.others)
+
+
 class CountsForTheGroup(Optimizer):
     """A `step` without closure, t kept for the group."""
 
@@ -158,6 +169,7 @@ class TwoBetas(Handout):
 RIGHT = [
     Handout,
     Paper,
+    OneDecay,
     CountsForTheGroup,
     Foreach,
     AnySettings,

@@ -223,6 +223,7 @@ ERRORS = {
     "prob_dist must be 1 or 2 dim": "Only one number is left, not probabilities. Give the model a "
     "batch of one, (1, T); the logits of the next token are then `logits[0, -1]`.",
     "more often than": "It goes on after `max_new_tokens` tokens: stop there, whatever comes.",
+    "tokenizer": "The prompt is a list of ids, not a text: hand in a function that takes these.",
     "iterat|unsqueeze|'list'|list' object": "The prompt is a list of ids: make a tensor of it.",
 }
 NOTES = {

@@ -357,7 +357,7 @@ class Moves(NamedTuple):
 
     def __str__(self) -> str:
         held = "p0, p1" if self.parameters[1:] else "p0"
-        if self.own:  # doubled braces: the whole is no format
+        if self.own:
             held = "{{'params': [p0]}}, {{'params': [p1], {!r}: {}}}".format(*self.own)
         settings = f"betas={self.betas}, eps={self.eps}, weight_decay={self.weight_decay}"
         lines = [listed("p{}", self.parameters), f"AdamW([{held}], lr={self.lr}, {settings})"]
@@ -374,12 +374,14 @@ update = AdamW.update  # (self, theta, group, state)
 
 def moved(case: Moves, of_torch: bool, decay: str) -> list[float]:
     """All parameters after the last step, one after the other."""
+    # Without a second group, all parameters are in the first.
     groups = [{"lr": case.lr, "weight_decay": case.weight_decay} for _ in case.parameters]
     groups[-1].update([case.own] if case.own else [])
     thetas = [torch.tensor(values, dtype=torch.float64) for values in case.parameters]
     states = [{} for _ in thetas]
     for step, gradients in enumerate(case.gradients):
         groups[0]["lr"] = case.rates[step] if case.rates else case.lr
+        # A copy changes nothing, but mistakes lose something of it.
         if step == case.resumed:
             states = copy.deepcopy(states)
         for i, theta in enumerate(thetas):
@@ -563,6 +565,8 @@ class Stepper:
             name, value = case.own
             params = [{"params": thetas[:1]}, {"params": thetas[1:], name: value}]
         optimizer = self.make(params, case)
+        if case.own and case.own[0] not in optimizer.defaults:
+            return after_steps(case)[:1]  # it has one decay for all groups, which is its choice
         for i, gradients in enumerate(case.gradients):
             if i == case.resumed:
                 state = copy.deepcopy(call(optimizer.state_dict, given=Words(case)))
