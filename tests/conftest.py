@@ -1,6 +1,7 @@
 """What holds for every test: no switch of the workbook is set, and there is no web."""
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,19 @@ def pytest_collection_modifyitems(items):
     cells = [item for item in items if item.path.suffix == ".ipynb"]
     cells.sort(key=lambda item: item.path, reverse=True)  # those of one notebook keep their order
     items[:] = dict.fromkeys([*browser, *cells, *items])
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say where the time of a long run went: the seconds of each room, of all workers together."""
+    seconds = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if hasattr(report, "duration"):
+                folder, _, rest = report.nodeid.partition("/")
+                room = rest.split("/")[0] if "/" in rest else rest.split("::")[0]
+                seconds[f"{folder}/{room}"] += report.duration
+    if seconds.total() > 60:
+        terminalreporter.section("seconds by room")
+        for room, spent in seconds.most_common():
+            if spent >= 1:
+                terminalreporter.write_line(f"{spent:8.0f}  {room}")

@@ -43,12 +43,13 @@ class Kept(SimpleNamespace):
     def vocab(self):
         return self.held
 
+    @property
     def specials(self):
         return self.special_tokens or ()
 
     def ids(self):
         ids = {token: token_id for token_id, token in self.held.items()}
-        for token in self.specials():
+        for token in self.specials:
             ids.setdefault(token.encode(), len(ids))
         return ids
 

@@ -1,16 +1,14 @@
 """A run is made of parts, and of whose parts it was made is known ever after."""
 
-import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from tests import tiny_runs
 from workbook.optimizer import optimizers
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training import checkpoints, data
+from workbook.training import data
 from workbook.training import train as trainer
 from workbook.training.parts import NAMES, Maker, Parts
 from workbook.training.train import run_folder, train
@@ -29,28 +27,6 @@ def with_parts(**given) -> Parts:
     return replace(Parts.ours(CONFIG), **given, made_by=made_by)
 
 
-def plain_save(model, optimizer, iteration, out):
-    torch.save((model.state_dict(), optimizer.state_dict(), iteration), out)
-
-
-def plain_load(src, model, optimizer):
-    weights, state, iteration = torch.load(src, weights_only=True)
-    model.load_state_dict(weights)
-    optimizer.load_state_dict(state)
-    return iteration
-
-
-def interrupted(folder, parts, at_step):
-    """A run that breaks off after a step."""
-
-    def breaks(record):
-        if record["step"] == at_step:
-            raise RuntimeError("broken off")
-
-    with pytest.raises(RuntimeError, match="broken off"):
-        train(replace(CONFIG, log_every=1), folder, tiny_runs.data(), [breaks], parts)
-
-
 def test_every_part_is_called_and_the_same_parts_make_the_same_run(tmp_path):
     called = set()
 
@@ -60,8 +36,8 @@ def test_every_part_is_called_and_the_same_parts_make_the_same_run(tmp_path):
 
     names = set(NAMES) - {"tokenizer", "decode"}
     parts = with_parts(**{name: noted(name) for name in names})
-    theirs = train(CONFIG, tmp_path / "theirs", tiny_runs.data(), parts=parts)
-    ours = train(CONFIG, tmp_path / "ours", tiny_runs.data())
+    theirs = train(CONFIG, tiny_runs.data(), tmp_path / "theirs", parts=parts)
+    ours = train(CONFIG, tiny_runs.data(), tmp_path / "ours")
     assert called == names
     for column in ("train_loss", "validation_loss", "gradient_norm"):
         assert theirs.log[column].equals(ours.log[column])
@@ -74,60 +50,11 @@ def test_a_run_of_other_parts_is_another_run(tmp_path, monkeypatch):
     changed = replace(parts, made_by={"clipping": Maker("mine:clipping", "another hash")})
     folders = {run_folder(CONFIG, each) for each in (None, Parts.ours(CONFIG), parts, changed)}
     assert len(folders) == 3
-    run = train(CONFIG, tmp_path / "run", tiny_runs.data(), parts=parts)
+    run = train(CONFIG, tiny_runs.data(), tmp_path / "run", parts=parts)
     for other in (None, changed):
         with pytest.raises(ValueError, match="another config"):
-            train(CONFIG, run.folder, tiny_runs.data(), parts=other)
-    assert train(CONFIG, run.folder, tiny_runs.data(), parts=parts).log.equals(run.log)
-
-
-def test_a_run_is_resumed_through_the_learners_checkpoints(tmp_path):
-    loaded = []
-
-    def load(src, model, optimizer):
-        loaded.append(plain_load(src, model, optimizer))
-        return loaded[-1]
-
-    parts = with_parts(save_checkpoint=plain_save, load_checkpoint=load)
-    config = replace(CONFIG, log_every=1)
-    whole = train(config, tmp_path / "whole", tiny_runs.data(), parts=parts)
-    interrupted(tmp_path / "broken", parts, 8)
-    loaded.clear()
-    resumed = train(config, tmp_path / "broken", tiny_runs.data(), parts=parts)
-    assert loaded[0] == 5 and not resumed.flags
-    assert resumed.log["train_loss"].equals(whole.log["train_loss"])
-
-
-def test_checkpoints_that_lose_state_are_replaced_and_it_is_said(tmp_path):
-    def forgets(src, model, optimizer):
-        weights, _, iteration = torch.load(src, weights_only=True)
-        model.load_state_dict(weights)
-        return iteration
-
-    parts = with_parts(save_checkpoint=plain_save, load_checkpoint=forgets)
-    config = replace(CONFIG, log_every=1)
-    whole = train(config, tmp_path / "whole", tiny_runs.data(), parts=parts)
-    interrupted(tmp_path / "broken", parts, 8)
-    resumed = train(config, tmp_path / "broken", tiny_runs.data(), parts=parts)
-    (flag,) = resumed.flags
-    assert flag.startswith("mine:save_checkpoint does not restore optimizer['state']")
-    assert resumed.log["train_loss"].equals(whole.log["train_loss"])
-
-
-def test_differences_of_two_states_are_named():
-    one = {"w": torch.ones(2), "groups": [{"lr": 0.1}], "step": 3}
-    same = {"w": torch.ones(2), "groups": [{"lr": 0.1}], "step": 3}
-    assert checkpoints.difference(one, same, "state") == []
-    same |= {"w": torch.zeros(2), "groups": [{"lr": 0.2}], "more": 1}
-    assert checkpoints.difference(one, same, "state") == [
-        "state['w']", "state['groups'][0]['lr']", "state['more']"
-    ]  # fmt: skip
-
-
-def test_a_file_that_is_not_written_is_told():
-    model = torch.nn.Linear(1, 1)
-    with pytest.raises(ValueError, match="wrote no file"):
-        checkpoints.saved_by(lambda *_: io.BytesIO(), model, None, 1)
+            train(CONFIG, tiny_runs.data(), run.folder, parts=other)
+    assert train(CONFIG, tiny_runs.data(), run.folder, parts=parts).log.equals(run.log)
 
 
 class Bytes(Tokenizer):
@@ -160,18 +87,18 @@ class TestTokenizer:
         self.text, self.ours, self.folder = text, ours, tmp_path / "tokens"
 
     def test_other_tokens_have_files_of_their_own_and_lengths_in_bytes(self):
-        found = data.train_data(self.config, Bytes, "a1b2")
+        found = data.prepare(self.config, Bytes, "a1b2")
         assert bytes(np.asarray(found.train)[:5].astype(np.uint8)) == "ab é".encode()
         size = len(self.text.read_text(encoding="utf-8").replace("<|endoftext|>", "").encode())
         ends = 60 * len("<|endoftext|>")
         assert found.token_bytes[np.asarray(found.train)].sum() == size + ends
         assert (self.folder / "tiny-258-mine-a1b2" / "text.npy").is_file()
-        again = data.train_data(self.config, Bytes, "a1b2")
+        again = data.prepare(self.config, Bytes, "a1b2")
         sample = self.text.read_text(encoding="utf-8")
         assert again.tokenizer.calls == [sample, "<|endoftext|>"]  # nothing is encoded twice
 
     def test_one_that_cuts_like_ours_takes_the_tokens_of_ours(self):
-        found = data.train_data(self.config, Tokenizer, "a1b2")
+        found = data.prepare(self.config, Tokenizer, "a1b2")
         assert [each.name for each in self.folder.iterdir()] == ["tiny-258"]
-        ours = data.train_data(self.config)
+        ours = data.prepare(self.config)
         assert np.array_equal(found.train, ours.train)

@@ -174,8 +174,7 @@ class LearnerPart:
     @cached_property
     def thing(self) -> Any:
         """What is called: the adapter, which knows how, or else the learner's object itself."""
-        thing = attempt(self.adapters, self.problem) if self.adapters else self.found.thing
-        return thing[self.name == "load_checkpoint"] if isinstance(thing, tuple) else thing
+        return attempt(self.adapters, self.problem) if self.adapters else self.found.thing
 
     def __call__(self, values: Mapping[str, Any], **options: Any) -> Any:
         """Call it with these values, by the handout's names. Raises: PartError."""
@@ -364,14 +363,6 @@ def _get_batch(part, dataset, batch_size, context_length, device, generator):
     return tuple(each.to(device, torch.int64) for each in batch)
 
 
-def _save_checkpoint(part, model, optimizer, iteration, out):
-    part({"model": model, "optimizer": optimizer, "iteration": iteration, "out": out})
-
-
-def _load_checkpoint(part, src, model, optimizer):
-    return part({"src": src, "model": model, "optimizer": optimizer})
-
-
 class LearnersTokenizer(Tokenizer):
     """Our tokenizer, with the learner's doing the encoding and decoding."""
 
@@ -419,8 +410,6 @@ PARTS: dict[str, tuple[str, Callable]] = {  # of a run: the problem, and what ma
     "schedule": ("learning_rate_schedule", _schedule),
     "clipping": ("gradient_clipping", _clipping),
     "get_batch": ("data_loading", _get_batch),
-    "save_checkpoint": ("checkpointing", _save_checkpoint),
-    "load_checkpoint": ("checkpointing", _load_checkpoint),
     "tokenizer": ("tokenizer", LearnersTokenizer),
     "decode": ("decoding", _decode),
 }
@@ -500,7 +489,7 @@ def open_run(folder: Path) -> tuple[nn.Module, Tokenizer, Callable]:
             f"{folder} was made by another version of your code, so its weights may not fit your"
             " model; restore that version, or train again"
         )
-    return run.model(), run.parts.train_data(run.config).tokenizer, run.parts.decode
+    return run.model(), run.parts.prepare(run.config).tokenizer, run.parts.decode
 
 
 def now_yours(*names: str) -> Callable:

@@ -14,15 +14,14 @@ import random
 import re
 import sys
 import zipfile
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO
 
 import numpy as np
 import torch
-from torch import Tensor, nn, optim
+from torch import nn, optim
 
 from workbook.files import atomic_write
 
@@ -176,48 +175,6 @@ def check_optimizer(saved: dict, optimizer: optim.Optimizer) -> None:
                     f"the checkpoint's {name} of parameter {number} is {tuple(value.shape)}, and"
                     f" the parameter {tuple(parameter.shape)}; build the optimizer as it was saved"
                 )
-
-
-def saved_by(save: Callable, model: nn.Module, optimizer: optim.Optimizer, step: int) -> Tensor:
-    """The bytes of the file that a learner's `save_checkpoint` writes, as a checkpoint keeps them.
-
-    Raises: what `save` raises; ValueError if it writes no file.
-    """
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "checkpoint.pt")
-        save(model, optimizer, step, path)
-        if not path.is_file():
-            raise ValueError(f"save_checkpoint wrote no file {path.name}; write to `out`")
-        return torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.uint8)
-
-
-def loaded_by(
-    load: Callable, file: Tensor, model: nn.Module, optimizer: optim.Optimizer
-) -> int | None:
-    """Have a learner's `load_checkpoint` read what `saved_by` returned; return the step it gives.
-
-    Raises: what `load` raises.
-    """
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "checkpoint.pt")
-        path.write_bytes(file.numpy().tobytes())
-        return load(path, model, optimizer)
-
-
-def difference(one: object, other: object, name: str) -> list[str]:
-    """The names of the entries in which two states, such as state dicts, are not the same."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return [
-            each
-            for key in {**one, **other}
-            for each in difference(one.get(key), other.get(key), f"{name}[{key!r}]")
-        ]
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return difference(dict(enumerate(one)), dict(enumerate(other)), name)
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
-        same = one.shape == other.shape and torch.equal(one.cpu(), other.cpu())
-        return [] if same else [name]
-    return [] if type(one) is type(other) and one == other else [name]
 
 
 def seed_everything(seed: int) -> None:

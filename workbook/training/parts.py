@@ -3,7 +3,7 @@
 The trainer, the text samples and the benches call the parts of a `Parts`, never one of ours by
 name. So if you have written a part, you can put it in place of ours:
 
-    train(config, parts=replace(Parts.ours(config), optimizer=my_optimizer, made_by={...}))
+    train(config, data, parts=replace(Parts.ours(config), optimizer=my_optimizer, made_by={...}))
 """
 
 import json
@@ -21,7 +21,7 @@ from torch.optim import Optimizer
 from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
 from workbook.optimizer import optimizers
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training import checkpoints, data
+from workbook.training import data
 from workbook.transformer.model import PARTS as KERNELS
 from workbook.transformer.model import TransformerLM
 
@@ -50,8 +50,6 @@ class Parts:
     get_batch: Callable[
         [np.ndarray, int, int, torch.device, torch.Generator], tuple[Tensor, Tensor]
     ] = data.get_batch
-    save_checkpoint: Callable = checkpoints.save_checkpoint
-    load_checkpoint: Callable = checkpoints.load_checkpoint
     tokenizer: Callable[[Mapping[int, bytes], Sequence, Sequence[str]], Tokenizer] = Tokenizer
     decode: Callable[..., list[int]] | None = None
     made_by: Mapping[str, Maker] = field(default_factory=dict)  # by field, for those not ours
@@ -69,11 +67,11 @@ class Parts:
         hashes = json.dumps({name: maker.hash for name, maker in sorted(self.made_by.items())})
         return sha256(hashes.encode()).hexdigest()[:8]
 
-    def train_data(self, config: TrainConfig) -> data.TrainData:
+    def prepare(self, config: TrainConfig) -> data.TrainData:
         """The data of a run, encoded by the tokenizer of these parts. Raises: as in `data`."""
         if maker := self.made_by.get("tokenizer"):
-            return data.train_data(config, self.tokenizer, maker.hash[:8])
-        return data.train_data(config)
+            return data.prepare(config, self.tokenizer, maker.hash[:8])
+        return data.prepare(config)
 
     def __repr__(self) -> str:
         rows = [(name, *self._whose(name)) for name in NAMES]

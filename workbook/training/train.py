@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, NoReturn
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim import Optimizer
 
 from workbook import accounting
 from workbook.config import TrainConfig, data_folder
@@ -31,7 +30,7 @@ from workbook.files import locked, write_json
 from workbook.optimizer.floats import FORMATS
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices, guards, log
-from workbook.training.data import TrainData
+from workbook.training.data import TrainData, prepare
 from workbook.training.devices import matmul_peak
 from workbook.training.evaluate import evaluate
 from workbook.training.guards import ClimbWatch, StopFlag, TimeLimit
@@ -164,16 +163,16 @@ def asked_for(config: TrainConfig, parts: Parts) -> dict:
 
 def train(
     config: TrainConfig,
+    data: TrainData,
     folder: str | os.PathLike | None = None,
-    data: TrainData | None = None,
     listeners: Sequence[log.Listener] = (),
     parts: Parts | None = None,
     until: float = math.inf,
 ) -> Run:
     """Train, or finish what an earlier call began; a finished run is not repeated.
 
-    `folder` is where the run is kept; None: its place in the data folder. `data` is what it trains
-    on; None: the config's corpus. Each of `listeners` is called with every record of the log.
+    `data` is what it trains on, such as `prepare(config)`. `folder` is where the run is kept; None:
+    its place in the data folder. Each of `listeners` is called with every record of the log.
     `parts` is what the run is made of; None: ours. `until` is the time, in seconds of
     `time.time()`, at which it stops as if asked to.
     Raises: DivergedError; KeyboardInterrupt, after the current step has been saved; OSError if a
@@ -196,8 +195,6 @@ def train(
                 state = devices.from_first_process(
                     lambda: checkpoints.newest(run.folder / CHECKPOINTS, KEPT)
                 )
-                with devices.first_process_first():  # it makes the files that the others open
-                    data = data or parts.train_data(config)
                 trainer = Trainer(config, run.folder, data, parts)
                 with trainer.open_log(listeners), guards.stop_on_signal(until) as stop:
                     trainer.begin(state)
@@ -226,8 +223,8 @@ def trained(
     config: TrainConfig, listeners: Sequence[log.Listener] = ()
 ) -> tuple[nn.Module, Tokenizer]:
     """The model of a config and its tokenizer; trained first unless it is in the data folder."""
-    run = train(config, listeners=listeners)
-    return run.model(), run.parts.train_data(config).tokenizer
+    data = prepare(config)
+    return train(config, data, listeners=listeners).model(), data.tokenizer
 
 
 class Trainer:
@@ -267,8 +264,6 @@ class Trainer:
         self.watch, self.limit = ClimbWatch(), TimeLimit(config.max_seconds)
         self.finished, self.status = False, "new"
         self.flags: list[str] = []
-        # Whether the learner's checkpoints, if the parts have any, lose nothing; None: not tried.
-        self.theirs_keep_all: bool | None = None
         # Called with the name of each part of a step when it is done, to time the parts.
         self.on_part: Callable[[str], object] = lambda part: None
 
@@ -527,46 +522,11 @@ class Trainer:
                 "seconds": self.elapsed(),
                 "flags": self.flags,
                 "log": self.log.position(),
-                **self.theirs(),
             },
             self.folder / CHECKPOINTS,
             self.config.keep_checkpoints,
         )
         self.outcome("running")
-
-    def theirs(self) -> dict[str, Tensor]:
-        """The file that the learner's `save_checkpoint` writes, kept beside our state and loaded.
-
-        Empty if the parts have none, or if it loses something: then only ours is used, and a flag
-        says so.
-        """
-        if "save_checkpoint" not in self.parts.made_by or self.theirs_keep_all is False:
-            return {}
-        file = checkpoints.saved_by(
-            self.parts.save_checkpoint, self.model, self.optimizer, self.step
-        )
-        if self.theirs_keep_all is None:
-            model = self.parts.model(self.config.model).to(self.device)
-            optimizer = self.parts.optimizer(model.parameters(), self.config.optimizer)
-            self.load_theirs(file, model, optimizer)
-        return {"theirs": file} if self.theirs_keep_all else {}
-
-    def load_theirs(self, file: Tensor, model: nn.Module, optimizer: Optimizer) -> None:
-        """Load the learner's file into a model and an optimizer, and note what it lacks."""
-        step = checkpoints.loaded_by(self.parts.load_checkpoint, file, model, optimizer)
-        lost = checkpoints.difference(model.state_dict(), self.model.state_dict(), "model")
-        lost += checkpoints.difference(
-            optimizer.state_dict(), self.optimizer.state_dict(), "optimizer"
-        )
-        lost += [] if step == self.step else [f"the step ({self.step} was saved, {step!r} loaded)"]
-        self.theirs_keep_all = not lost
-        where = self.parts.made_by["save_checkpoint"].where
-        flag = (
-            f"{where} does not restore {', '.join(lost[:3])}: the workbook's checkpoints are"
-            " used instead"
-        )
-        if lost and flag not in self.flags:
-            self.flags.append(flag)
 
     def resume(self, state: dict) -> None:
         """Restore the run as it was when `state` was saved, including its log.
@@ -606,10 +566,6 @@ class Trainer:
         self.seconds, self.flags = state["seconds"], state["flags"]
         self.watch = ClimbWatch(**state["watch"])
         self.finished = state["finished"]
-        if "theirs" in state and "load_checkpoint" in self.parts.made_by:
-            self.load_theirs(state["theirs"], self.model, self.optimizer)
-            if not self.theirs_keep_all:
-                checkpoints.restore(state, self.model, self.optimizer)
         if not self.is_first:
             return
         if self.log.position() < state["log"]:
@@ -639,7 +595,12 @@ def train_and_print(
             print("matmuls in {precision} on {device}, threads: {threads}".format(**found))
         print(progress_line(config, record), flush=True)
 
-    run = train(config, place, listeners=[show], parts=parts)
+    run = Run(config, place, parts=parts)
+    if not is_done(run):
+        with devices.process_group(config.device):
+            with devices.first_process_first():  # it makes the files that the others open
+                data = (parts or Parts.ours(config)).prepare(config)
+            run = train(config, data, place, [show], parts)
     if os.environ.get("RANK", "0") == "0":  # of several processes, the first one prints
         print(f"trained: {run.folder}")
         for flag in run.flags:
