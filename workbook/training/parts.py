@@ -38,8 +38,8 @@ class Parts:
     """The parts of a run. Each takes the handout's arguments, in its order.
 
     `clipping` returns the norm that the gradients had before. `get_batch` draws from the generator
-    that it is given, or from the global ones. `decode` also gets the tokenizer, after the
-    handout's arguments; None means ours, which is in `generation`.
+    that it is given, or from the global ones. `decode` is a learner's; None means ours, which is in
+    `generation`.
     """
 
     model: Callable[[ModelConfig], nn.Module] = TransformerLM.from_config
