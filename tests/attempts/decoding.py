@@ -169,7 +169,6 @@ def method_of_text(self, prompt, max_new_tokens, temperature=1.0, top_p=1.0):
     return self.tokenizer.decode(decode(self, self.tokenizer.encode(prompt), max_new_tokens))
 
 
-NOT_JUDGED = [from_text, method_of_a_decoder]
 RIGHT = [
     decode,
     masked_logits,
@@ -181,6 +180,8 @@ RIGHT = [
     generate.decode,
     method,
     Decoder,
+    from_text,
+    method_of_a_decoder,
     changed("return new", "return prompt_ids + new"),
     changed("if token == end_id:\n            break\n        new.append(token)",
             "new.append(token)\n        if token == end_id:\n            break"),
@@ -211,6 +212,6 @@ WRONG = [
      "Make the ids an int64 tensor"),
     (changed("return new", "return str(new)"), "It does not return ids"),
     (changed("return new", "return torch.tensor(new) / 1"), "Ids are integers"),
-    (method_of_text, "not a text"),
+    (method_of_text, "which an argument has to tell"),
     (lambda model, prompt: prompt, "cannot be called with the arguments"),
 ]  # fmt: skip

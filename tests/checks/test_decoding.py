@@ -26,12 +26,6 @@ def test_a_mistake_is_called_by_its_name(wrong, words):
     assert report.status == "wrong" and words in report.message, report
 
 
-@pytest.mark.parametrize("attempt", attempts.NOT_JUDGED)
-def test_what_wants_a_text_is_told_the_form_and_not_judged(attempt):
-    report = check("decoding", attempt)
-    assert report.status == "not attempted" and "calls decode(model, prompt_ids" in report.message
-
-
 def test_what_a_longer_text_or_a_larger_model_would_show_is_told_but_not_refused():
     assert "torch.no_grad()" in check("decoding", attempts.with_numpy).message
     no_window = attempts.changed("ids[:, -model.context_length :]", "ids")

@@ -141,7 +141,7 @@ def test_a_repository_of_ones_own_is_shown_beside_ours(name, tmp_path, capsys):
     said = shown("05_optimizer")
     assert float(said.split("at most ")[1].split()[0]) < 1e-9
     said = shown("06_training")
-    assert "model            yours" in said and "Your run beside ours. The losses" in said
+    assert "model      yours" in said and "Your run beside ours. The losses" in said
     assert "step 100 of 100" in said and "bits_per_byte" in said
     said = shown("07_generation")
     assert "At temperature 0.001, yours writes the same text" in said

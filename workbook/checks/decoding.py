@@ -2,8 +2,8 @@
 
 Two untrained models are used, whose results can be worked out on plain numbers: the new tokens of
 one that leaves no choice, and the probabilities of the next token of one that always gives the
-same. The course fixes no signature: a learner's function takes ids, under any usual names, and may
-return them with the prompt or without. One that wants a text and a tokenizer is told the form.
+same. The course fixes no signature: a learner's function takes ids, or a text and a tokenizer,
+under any usual names, and may return them with the prompt or without.
 """
 
 import inspect
@@ -23,6 +23,7 @@ from workbook.checks.calling import call_part, meaning, parameters_of
 from workbook.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.checks.from_scratch import expect_from_scratch
 from workbook.checks.verdicts import NotAttempted, Words, Wrong, kind_of
+from workbook.corpora.corpora import END_OF_TEXT
 
 SIGNATURE = "decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None)"
 ASKED = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
@@ -223,7 +224,6 @@ ERRORS = {
     "prob_dist must be 1 or 2 dim": "Only one number is left, not probabilities. Give the model a "
     "batch of one, (1, T); the logits of the next token are then `logits[0, -1]`.",
     "more often than": "It goes on after `max_new_tokens` tokens: stop there, whatever comes.",
-    "tokenizer": "The prompt is a list of ids, not a text: hand in a function that takes these.",
     "iterat|unsqueeze|'list'|list' object": "The prompt is a list of ids: make a tensor of it.",
 }
 NOTES = {
@@ -253,8 +253,8 @@ class Model(nn.Module):
         return self.logits(ids) * self.scale
 
     def __getattr__(self, name: str) -> Any:
-        """Its sizes by any usual name, and itself as its `config`."""
-        if name in ("config", "cfg", "args"):
+        """Its sizes by any usual name, and itself as its `config` and `model`."""
+        if name in ("config", "cfg", "args", "model"):
             return self
         if name not in self._parameters and (size := meaning(name, SIZES)):
             return vars(self)[size]
@@ -278,8 +278,26 @@ def undecided() -> Model:
     return Model(len(SHARES), ENDLESS, lambda ids: row.expand(*ids.shape, len(SHARES)))
 
 
+class Letters:
+    """A tokenizer, for a function that takes one: a token is a letter, or else the end's."""
+
+    def __init__(self, end_id: int):
+        self.eos_token_id = self.end_id = end_id
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text."""
+        letters = text.replace(END_OF_TEXT, chr(FIRST + self.end_id))
+        return [ord(letter) - FIRST for letter in letters]
+
+    def decode(self, ids: Any) -> str:
+        """The text of ids, of which the end's is a letter, too."""
+        return "".join(chr(FIRST + int(token)) for token in np.ravel(ids))
+
+
+FIRST = ord("A")  # the letter of id 0
+as_text = Letters(0).decode
 # The forms of the prompt, in the order in which they are tried: the course names none.
-FORMS = (list, torch.tensor, lambda ids: torch.tensor([ids]))
+FORMS = (list, torch.tensor, lambda ids: torch.tensor([ids]), as_text)
 
 
 class Learner:
@@ -294,13 +312,10 @@ class Learner:
         self.about = [name for name in ("context_length", "device") if name in self.parameters]
 
     def find_form(self) -> None:
-        """Find the form of the prompt: the first that raises no error. Raises: NotJudged."""
-        prompt, tokenizer = (self.parameters.get(name) for name in ("prompt", "tokenizer"))
+        """Find the form of the prompt: the first that raises no error, or else a list."""
+        prompt = self.parameters.get("prompt")
         wants_text = prompt and prompt.annotation in (str, "str")
-        if wants_text or (tokenizer and tokenizer.default is tokenizer.empty):
-            form = f"The check calls {SIGNATURE}, with token ids and without a tokenizer."
-            raise verdicts.NotJudged(f"{form} Let yours of a text encode, call that, and decode.")
-        for self.as_prompt in (*FORMS, list):  # the list again, where each raises an error
+        for self.as_prompt in [as_text] if wants_text else [*FORMS, list]:
             with suppress(Wrong):
                 self.written(CHAINS[1])
                 break
@@ -326,29 +341,43 @@ class Learner:
         habits = {
             "gradients": model.with_gradients,
             "context": model.longest > model.context_length,
-            "changed": np.ravel(prompt).tolist() != list(case.prompt),
+            "changed": prompt != as_text(case.prompt) and [*np.ravel(prompt)] != [*case.prompt],
         }
         self.notes |= {name for name, holds in habits.items() if holds}
         return new[:-1] if new and new[-1] == case.end_id else new
 
     def asked(
-        self, model: Any, prompt: Any, case: Case, never: int, seconds: float = 5.0
+        self,
+        model: Any,
+        prompt: Any,
+        case: Case,
+        never: int,
+        seconds: float = 5.0,
+        tokenizer: Any = None,
     ) -> list[int]:
         """The ids that the function returns, without the prompt.
 
         `model` has the sizes that are asked for as attributes; `never` is the id of an end token
-        for a function that must have one where none is to come. Raises: Wrong.
+        for a function that must have one where none is to come; `tokenizer` is for one that takes
+        a text (None: `Letters`). Raises: Wrong.
         """
         end, end_id = self.parameters.get("end_token"), case.end_id
         if end_id is None and end and end.default is not None:
             end_id = never
+        model.tokenizer = tokenizer = tokenizer or Letters(never if end_id is None else end_id)
         if end and re.search(r"\blist\b", str(end.annotation)):
             end_id = [end_id]
         values = (model, prompt, case.max_new_tokens, case.temperature, case.top_p, end_id)
-        arguments = dict(zip(ASKED, values, strict=True))
+        arguments = dict(zip(ASKED, values, strict=True)) | {"tokenizer": tokenizer}
         arguments |= {name: getattr(model, name) for name in self.about}
-        options = {"given": Words(case), "seconds": seconds, "optional": [*self.about, "end_token"]}
-        ids = ids_of(call_part(self.attempt, arguments, **options), case)
+        options = {"given": Words(case), "seconds": seconds}
+        options["optional"] = [*self.about, "end_token", "tokenizer"]
+        result = call_part(self.attempt, arguments, **options)
+        if isinstance(result, str) and (
+            self.as_prompt is as_text or "tokenizer" in self.parameters
+        ):
+            result = tokenizer.encode(result)
+        ids = ids_of(result, case)
         # A prompt of one token may be what is written first, too.
         length = len(case.prompt)
         if ids[:length] == list(case.prompt) and (length > 1 or self.with_prompt):
@@ -364,7 +393,7 @@ def ids_of(result: Any, case: Case) -> list[int]:
         ids = torch.as_tensor(result)
         if not ids.numel() or not ids.is_floating_point():
             return ids.flatten().tolist()
-    advice = "Ids are integers: return a list of them, or a tensor of int64, but no text."
+    advice = "Ids are integers: return a list of them, a tensor of int64, or their text."
     got = Words(kind_of(result))
     raise Wrong("It does not return ids.", given=Words(case), got=got, mistake=advice)
 

@@ -374,7 +374,9 @@ class LearnersTokenizer(Tokenizer):
         return self.part.tried(lambda: tokenizers.in_one_form(call(), method, NOTHING))
 
 
-def _decode(part, model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
+def _decode(
+    part, model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None, tokenizer=None
+):
     """The new ids from their function, called in the form that it takes."""
     config, own = model.config, getattr(model, "theirs", model)
     device = next(own.parameters()).device
@@ -386,8 +388,9 @@ def _decode(part, model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0,
         learner = decoding.Learner(part.thing)
         learner.find_form()
         length, prompt = config.context_length, learner.as_prompt(list(prompt_ids))
+        prompt = tokenizer.decode(prompt_ids) if isinstance(prompt, str) else prompt
         case = decoding.Case(tuple(prompt_ids), max_new_tokens, end_id, length, temperature, top_p)
-        new = learner.asked(own, prompt, case, end_id or 0, SECONDS)
+        new = learner.asked(own, prompt, case, end_id or 0, SECONDS, tokenizer)
         return new[: new.index(end_id)] if end_id in new else new
 
     return part.tried(run)
