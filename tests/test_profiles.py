@@ -1,4 +1,4 @@
-"""Notebooks run to their end at sizes and on texts that they were not stored with."""
+"""Notebooks run to their end in a profile that they were not stored with: `make stress`."""
 
 import os
 import subprocess
@@ -9,9 +9,12 @@ import tiny_profiles
 
 from workbook.study import notebooks
 
-NAMES = ["02_bpe", "05_optimizer", "06_training", "07_generation", "08_experiments"]  # in order
-if "STRESS" in os.environ:  # nothing in these depends on the profile but a figure
-    NAMES += ["01_unicode", "03_transformer", "04_accounting"]
+NAMES = [path.stem for path in notebooks.find()]  # in order
+# A notebook is run once in `make test`, in the laptop's profile: here, only in `make stress`.
+pytestmark = [
+    pytest.mark.stress,
+    pytest.mark.skipif("STRESS" not in os.environ, reason="a part of `make stress`"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -249,10 +249,11 @@ def killed_run(config: "TrainConfig", folder: Path, at_step: int) -> int:
 
 def _train_until(config: "TrainConfig", folder: Path, at_step: int) -> None:
     """Train until the step is logged, then kill this process: one that watches might be late."""
+    from workbook.training.data import prepare
     from workbook.training.train import train
 
     def kill_at_step(record: dict) -> None:
         if record["step"] == at_step:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    train(config, folder, listeners=[kill_at_step])
+    train(config, prepare(config), folder, [kill_at_step])

@@ -9,15 +9,9 @@ from work import calls
 from workbook import config
 from workbook.accounting.answers import answers
 from workbook.accounting.assumptions import FIELDS, SWITCHES, Assumptions, asked, switches
-from workbook.accounting.explain import Amount, explain, shared_cause, ways
+from workbook.accounting.explain import Amount, explain
 
 MODEL, ADAMW = "transformer_accounting", "adamwAccounting"
-
-
-def test_one_cause_that_several_numbers_have_in_common_is_found():
-    amounts = [Amount.of("1.56e9", "parameters"), Amount.of("5.80", "GB")]
-    shared = shared_cause([ways(MODEL, amount, "a") for amount in amounts])
-    assert {switch.field for switch in shared} >= {"matrices", "embeddings"}
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ class Greatest:
 
 def heap(input_path, vocab_size, special_tokens):
     """Keeps counts and an index from pair to words; the best pair comes from a heap."""
-    with open(input_path, encoding="utf-8", newline="") as file:
+    with open(input_path, encoding="utf-8") as file:
         text = file.read()
     words, freqs = [], []
     for word, count in word_counts(text, special_tokens).items():
@@ -179,43 +179,6 @@ class Trainer:
         return [vocab, tuple(merges)]
 
 
-def text_mode(input_path, vocab_size, special_tokens):
-    """Opens the file as text and takes special tokens in the order given."""
-    with open(input_path, encoding="utf-8") as file:
-        text = file.read()
-    if special_tokens:
-        parts = re.split("|".join(re.escape(token) for token in special_tokens), text)
-    else:
-        parts = [text]
-    counts = Counter(match.group() for part in parts for match in re.finditer(GPT2, part))
-    words = [([bytes([b]) for b in word.encode()], n) for word, n in counts.items()]
-    merges = []
-    pairs, where = Counter(), defaultdict(set)
-    for i, (word, n) in enumerate(words):
-        for pair in pairwise(word):
-            pairs[pair] += n
-            where[pair].add(i)
-    while len(merges) < vocab_size - 256 - len(special_tokens) and any(pairs.values()):
-        best = max(pairs, key=lambda pair: (pairs[pair], pair))
-        merges.append(best)
-        for i in where.pop(best):
-            word, n = words[i]
-            pairs.subtract(dict.fromkeys(pairwise(word), 0))
-            for pair in pairwise(word):
-                pairs[pair] -= n
-            word = list(merged(word, best))
-            words[i] = word, n
-            for pair in pairwise(word):
-                pairs[pair] += n
-                where[pair].add(i)
-    vocab = {i: bytes([i]) for i in range(256)}
-    for token in special_tokens:
-        vocab[len(vocab)] = token.encode("utf-8")
-    for left, right in merges:
-        vocab[len(vocab)] = left + right
-    return vocab, merges
-
-
 class Course:
     """As in many repositories: a class whose method keeps the result, here under other names."""
 
@@ -306,18 +269,7 @@ def opens_a_path(input_path, vocab_size, special_tokens):
 
 
 RIGHT = (
-    text_mode,
-    recount,
-    heap,
-    pool,
-    with_numpy,
-    Trainer(),
-    Trainer,
-    Course,
-    Statics,
-    Statics().train,
-    Settings,
-    own_names,
-    threads,
+    *(recount, heap, pool, with_numpy, threads, own_names),
+    *(Trainer(), Course, Statics, Statics().train, Settings),
 )
 ALMOST = ((opens_a_path, "`Path(input_path)`"),)

@@ -1,6 +1,8 @@
 """Wrong solutions of `train_bpe`: each is a plain trainer with one of its steps done wrongly.
 
-`WRONG` holds them with words that the check must say, `ALMOST` those that are right in use.
+They are those that learners write most often, and what no edit of the reference can express: wrong
+forms, crashes, lost parts of a file, state between calls. `tests/checks/test_catalogue.py` has the
+others. `WRONG` holds them with words that the check must say, `ALMOST` those that are right in use.
 """
 
 from collections import Counter
@@ -104,59 +106,7 @@ class Smaller(Plain):
         return min(counts, key=lambda pair: (-counts[pair], self.key(pair)))
 
 
-@mistake("last seen")
-class LastSeen(Plain):
-    def best(self, counts):
-        best = None
-        for pair in counts:
-            if best is None or counts[pair] >= counts[best]:
-                best = pair
-        return best
-
-
-@mistake("compared their ids")
-class Ids(Plain):
-    def key(self, pair):
-        return pair
-
-
-@mistake("joined into one string")
-class Joined(Plain):
-    def key(self, pair):
-        return self.vocab[pair[0]] + self.vocab[pair[1]]
-
-
-@mistake("decoded text")
-class DecodedText(Plain):
-    def key(self, pair):
-        return tuple(self.vocab[i].decode("utf-8", errors="replace") for i in pair)
-
-
-@mistake("above a longer one")
-class HeapNegatedBytes(Plain):
-    def key(self, pair):  # what a min-heap of (-count, negated bytes) pops first
-        return [[*(b - 256 for b in self.vocab[i]), 0] for i in pair]
-
-
-@mistake("took the longer one")
-class Longer(Plain):
-    def key(self, pair):
-        return len(self.vocab[pair[0]] + self.vocab[pair[1]])
-
-
-@mistake("the second part first")
-class SecondFirst(Plain):
-    def key(self, pair):
-        return self.vocab[pair[1]], self.vocab[pair[0]]
-
-
-# Special tokens.
-@mistake("treated like ordinary text")
-class SpecialsCounted(Plain):
-    def split(self, text):
-        return [text]
-
-
+# Reading and cutting.
 @mistake("treated like ordinary text")
 class SpecialsKept(Plain):
     def split(self, text):
@@ -165,46 +115,17 @@ class SpecialsKept(Plain):
         return re.split("(" + "|".join(map(re.escape, self.special_tokens)) + ")", text)
 
 
-@mistake("on both sides joined")
-class SpecialsGlued(Plain):
-    def split(self, text):
-        for token in self.special_tokens:
-            text = text.replace(token, "")
-        return [text]
+@mistake("boundaries fall inside words")
+class BlockByBlock(Plain):
+    def words(self, text):
+        counts = Counter()
+        for start in range(0, len(text), 65536):
+            for part in self.split(text[start : start + 65536]):
+                counts.update(self.pretokens(part))
+        return [(self.ids(token), count) for token, count in counts.items()]
 
 
-@mistake("use `re.escape`")
-class SpecialsUnescaped(Plain):
-    def split(self, text):
-        return re.split("|".join(self.special_tokens), text) if self.special_tokens else [text]
-
-
-@corner("Only the first of the special tokens")
-class OneSpecial(Plain):
-    def split(self, text):
-        return text.split(self.special_tokens[0]) if self.special_tokens else [text]
-
-
-@corner("empty pattern")
-class EmptyPattern(Plain):
-    def split(self, text):
-        return re.split("|".join(map(re.escape, self.special_tokens)), text)
-
-
-@mistake("replaced by a space")
-class SpecialsToSpaces(Plain):
-    def split(self, text):
-        for token in self.special_tokens:
-            text = text.replace(token, " ")
-        return [text]
-
-
-@mistake("next to a special token was dropped")
-class PartsStripped(Plain):
-    def split(self, text):
-        return [part.strip() for part in super().split(text)]
-
-
+# Special tokens.
 @corner("Only <|endoftext|>")
 class OnlyEndOfText(Plain):
     def split(self, text):
@@ -217,6 +138,131 @@ class NeedsEndOfText(Plain):
         return text.split(self.special_tokens[self.special_tokens.index("<|endoftext|>")])
 
 
+# Counting and merging.
+@mistake("Something is kept from call to call")
+class KeepsCounts(Plain):
+    def words(self, text, kept=Counter()):  # noqa: B006 - this is the mistake
+        kept.update(token for part in self.split(text) for token in self.pretokens(part))
+        return [(self.ids(token), count) for token, count in kept.items()]
+
+
+@mistake("far too slow")
+class WholeText(Plain):
+    def words(self, text):
+        return [(self.ids(token), 1) for part in self.split(text) for token in self.pretokens(part)]
+
+
+class Indexed:
+    """Knows which words hold a pair, and mends the counts in these alone; right as it stands."""
+
+    def __call__(self, input_path, vocab_size, special_tokens):
+        plain = Plain()
+        plain.special_tokens = special_tokens
+        self.plain, self.pairs, self.holding, merges = plain, Counter(), {}, []
+        parts = plain.split(plain.read(input_path))
+        counts = Counter(token.encode() for part in parts for token in plain.pretokens(part))
+        self.words = [([bytes([b]) for b in token], n) for token, n in counts.items()]
+        for at in range(len(self.words)):
+            self.count(at, 1, None)
+        self.start()
+        while len(merges) < plain.num_merges(vocab_size) and (best := self.best()):
+            merges.append(best)
+            for at in [*self.holding[best]]:
+                self.count(at, -1, best)
+                word, n = self.words[at]
+                self.words[at] = plain.merge(word, best, b"".join(best)), n
+                self.count(at, 1, best)
+        return dict(enumerate([*plain.first_tokens(), *map(b"".join, merges)])), merges
+
+    def count(self, at, sign, best):
+        word, n = self.words[at]
+        for pair in pairwise(word):
+            self.pairs[pair] += sign * n
+            self.hold(pair, at, best)
+
+    def hold(self, pair, at, best):
+        self.holding.setdefault(pair, set()).add(at)
+
+    def start(self):
+        pass
+
+    def best(self):
+        left = +self.pairs
+        return max(left, key=lambda pair: (left[pair], pair)) if left else None
+
+
+@mistake("updated with new pairs")
+class OldIndex(Indexed):
+    def hold(self, pair, at, best):
+        if best is None or b"".join(best) not in pair:
+            super().hold(pair, at, best)
+        self.holding.setdefault(pair, set())
+
+
+@mistake("count from the heap with the current")
+class StaleHeap(Indexed):
+    """Takes the largest count that a pair ever had."""
+
+    def start(self):
+        self.seen = Counter(self.pairs)
+
+    def best(self):
+        for pair, count in self.pairs.items():
+            self.seen[pair] = max(self.seen[pair], count)
+        left = {pair: self.seen[pair] for pair, count in self.pairs.items() if count > 0}
+        best = max(left, key=lambda pair: (left[pair], pair), default=None)
+        self.seen[best] = 0
+        return best
+
+
+# The end of training.
+@corner("may run out of pairs")
+class NeverFinished(Plain):
+    def finished(self, counts):
+        return False
+
+
+# The form of the result.
+@mistake("the vocabulary first")
+class Swapped(Plain):
+    def result(self, merges):
+        return merges, self.vocab
+
+
+@mistake("not their ids")
+class MergesAreIds(Plain):
+    def result(self, merges):
+        ids = {token: i for i, token in self.vocab.items()}
+        return self.vocab, [(ids[a], ids[b]) for a, b in merges]
+
+
+@mistake("not a dict")
+class MergesRanked(Plain):
+    def result(self, merges):
+        return self.vocab, {pair: rank for rank, pair in enumerate(merges)}
+
+
+@mistake("special tokens too")
+class SpecialsAreText(Plain):
+    def result(self, merges):
+        specials = {token.encode() for token in self.special_tokens}
+        return {i: t.decode() if t in specials else t for i, t in self.vocab.items()}, merges
+
+
+@mistake("returns two things")
+class OnlyVocab(Plain):
+    def result(self, merges):
+        return self.vocab
+
+
+@mistake("holds all 256 bytes")
+class OnlySeenBytes(Plain):
+    def result(self, merges):
+        seen = {b for pair in merges for token in pair for b in token}
+        kept = [t for t in self.vocab.values() if len(t) > 1 or t[0] in seen]
+        return dict(enumerate(kept)), merges
+
+
 @mistake("belong to the vocabulary")
 class SpecialsNotInVocab(Plain):
     def result(self, merges):
@@ -225,25 +271,15 @@ class SpecialsNotInVocab(Plain):
         return dict(enumerate(tokens)), merges
 
 
-@mistake("`vocab_size` includes")
-class SpecialsOnTop(Plain):
-    def num_merges(self, vocab_size):
-        return vocab_size - 256
+@mistake("two parts joined")
+class WrongTokenStored(Plain):
+    def result(self, merges):
+        last = merges[-1]
+        self.vocab[len(self.vocab) - 1] = last[1] + last[0]
+        return self.vocab, merges
 
 
-@mistake("off by one")
-class OneTooFew(Plain):
-    def num_merges(self, vocab_size):
-        return super().num_merges(vocab_size) - 1
-
-
-@mistake("off by one")
-class OneTooMany(Plain):
-    def num_merges(self, vocab_size):
-        return super().num_merges(vocab_size) + 1
-
-
-@mistake("`vocab_size` includes")
-class SizeIsMerges(Plain):
-    def num_merges(self, vocab_size):
-        return vocab_size
+@mistake("have gaps")
+class Gaps(Plain):
+    def result(self, merges):
+        return {2 * i: token for i, token in self.vocab.items()}, merges

@@ -8,7 +8,6 @@ import torch
 from attempts.ours import copied
 
 generate = copied("generation.generate")
-END_OF_TEXT = "<|endoftext|>"
 
 
 @torch.no_grad()
@@ -94,23 +93,6 @@ def seeded(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id
     return decode(model, prompt_ids, max_new_tokens, temperature, top_p, end_id)
 
 
-# As real learners write it, who take a tokenizer, a text, or a method's `self`.
-
-
-@torch.no_grad()
-def from_text(model, tokenizer, prompt: str, max_tokens=50, temperature=1.0, top_p=0.9):
-    """Text and tokenizer; the text returned with the prompt, and with what ended it."""
-    end = tokenizer.encode(END_OF_TEXT)[0]
-    ids = torch.tensor(tokenizer.encode(prompt)).unsqueeze(0)
-    for _ in range(max_tokens):
-        logits = model(ids[:, -model.context_length :])[:, -1, :] / temperature
-        next_id = torch.multinomial(top_p_probs(torch.softmax(logits, -1), top_p), 1)
-        ids = torch.cat([ids, next_id], dim=1)
-        if next_id.item() == end:
-            break
-    return tokenizer.decode(ids[0].tolist())
-
-
 def top_p_probs(probs, top_p):
     """Nucleus of a batch, by a mask in the order of the ids."""
     ordered, order = torch.sort(probs, descending=True, dim=-1)
@@ -130,31 +112,6 @@ def method(self, x, eot_token_id, max_length, temp, top_p=None):
             if new == eot_token_id:
                 break
     return x
-
-
-def end_as_text(model, enc, text, temp, top_p, max_new, eos="<|endoftext|>", seed=None):
-    """Other order and names; a tuple (text, ids) of what is new."""
-    ids, new = enc.encode(text), []
-    end = {token: i for i, token in enc.vocab.items()}[eos.encode()]
-    for _ in range(max_new):
-        with torch.no_grad():
-            logits = model(torch.tensor([ids[-model.config.context_length :]]))[0, -1]
-        token = torch.multinomial(top_p_probs((logits / temp).softmax(-1), top_p), 1).item()
-        if token == end:
-            break
-        ids, new = [*ids, token], [*new, token]
-    return enc.decode(new), new
-
-
-def pieces(model, tokenizer, prompt_tokens, max_tokens, context_length, temp, top_p, device="cuda"):
-    """Ids in and pieces of text out; the context's length and the device are handed in."""
-    ids = torch.tensor(prompt_tokens, device=device)
-    for _ in range(max_tokens):
-        probs = torch.softmax(model(ids[None, -context_length:])[0, -1] / temp, -1).detach()
-        ids = torch.cat((ids, torch.multinomial(top_p_probs(probs, top_p), 1)))
-        if ids[-1] == tokenizer.eos_token_id:
-            return
-        yield tokenizer.decode([ids[-1]])
 
 
 class Decoder:
@@ -181,54 +138,38 @@ class Decoder:
         return ids
 
 
-def method_of_a_decoder(self, prompt: str, max_length=50, temp=1.0, p=1.0, seed=0):
-    """Of a class that holds model and tokenizer. The prompt counts, and the draws are seeded."""
-    torch.manual_seed(seed)
-    ids = self.tokenizer.encode(prompt)
-    while len(ids) < max_length:
-        with torch.no_grad():
-            logits = self.model(torch.tensor([ids[-self.model.context_length :]]))[0, -1]
-        ids.append(torch.multinomial(top_p_probs((logits / temp).softmax(-1), p), 1).item())
-        if ids[-1] == self.tokenizer.get_token_id(END_OF_TEXT.encode()):
-            break
-    return self.tokenizer.decode(ids)
-
-
-def whole_context(tokenizer, lm, prompt: str, stop_token: str, context_length, temperature, top_p):
-    """The length of the context is how long the text may become, with the prompt."""
-    room = context_length - len(tokenizer.encode(prompt))
-    return from_text(lm, tokenizer, prompt, room, temperature, top_p)
-
-
 def appends(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
     n = len(prompt_ids)
     prompt_ids += decode(model, prompt_ids, max_new_tokens, temperature, top_p, end_id)
     return prompt_ids[n:]
 
 
-def from_settings(model, tokenizer, prompt, cfg, max_new_tokens=200, temperature=0.8, top_p=0.95):
-    end = tokenizer.encode(END_OF_TEXT)[0]
-    x = torch.tensor([tokenizer.encode(prompt)])
-    for _ in range(max_new_tokens):
-        seen = x[0, -cfg["context_length"] :].tolist()
-        new = decode(model, seen, 1, temperature, top_p, end)
-        if not new:
-            break
-        x = torch.cat([x, torch.tensor([new])], dim=-1)
-    return tokenizer.decode(x[0].tolist())
-
-
-def changed(old, new, *more, of=decode):
+def changed(old, new, *more):
     """`decode` with pieces of its source replaced."""
-    source = inspect.getsource(of)
+    source = inspect.getsource(decode)
     for before, after in ((old, new), *more):
         assert source.count(before) == 1, before
         source = source.replace(before, after)
     names = dict(globals())
     exec(source, names)
-    return names[of.__name__]
+    return names["decode"]
 
 
+def from_text(model, tokenizer, prompt, max_tokens=50, temperature=1.0, top_p=0.9):
+    end = tokenizer.encode("<|endoftext|>")[0]
+    ids = decode(model, tokenizer.encode(prompt), max_tokens, temperature, top_p, end)
+    return tokenizer.decode(ids)
+
+
+def method_of_a_decoder(self, prompt: str, max_length=50, temp=1.0, p=1.0):
+    return from_text(self.model, self.tokenizer, prompt, max_length, temp, p)
+
+
+def method_of_text(self, prompt, max_new_tokens, temperature=1.0, top_p=1.0):
+    return self.tokenizer.decode(decode(self, self.tokenizer.encode(prompt), max_new_tokens))
+
+
+NOT_JUDGED = [from_text, method_of_a_decoder]
 RIGHT = [
     decode,
     masked_logits,
@@ -238,133 +179,38 @@ RIGHT = [
     changed("torch.tensor([prompt_ids])", "prompt_ids"),
     changed("ids[:, -model.context_length :]", "ids"),
     generate.decode,
-    from_text,
-    from_settings,
     method,
-    end_as_text,
-    pieces,
     Decoder,
-    method_of_a_decoder,
-    whole_context,
     changed("return new", "return prompt_ids + new"),
     changed("if token == end_id:\n            break\n        new.append(token)",
             "new.append(token)\n        if token == end_id:\n            break"),
 ]  # fmt: skip
 
-CUT = "sorted_probs[before >= top_p] = 0.0"
 PUT = "torch.zeros_like(probs).scatter(0, order, sorted_probs / sorted_probs.sum())"
-DRAW = "torch.multinomial(probs, 1).item()"
-BY_HAND = "min(int((torch.rand(()) > probs.cumsum(0)).sum()), len(probs) - 1)"
 END = "if token == end_id:\n            break\n        new.append(token)"
 
 WRONG = [
-    (changed("return new", "return new[-1:]"), "Only the last new token"),
-    (changed("return new", "return str(new)"), "Without a tokenizer there is no text"),
     (changed(END, "new.append(token)"), "goes on after the end token"),
-    (changed("if token == end_id", "if end_id and token == end_id"), "false in an `if`"),
-    (
-        changed(
-            "for _ in range(max_new_tokens):",
-            "while end_id not in [*prompt_ids, *new][:-1]:"
-            "\n        if len(new) == max_new_tokens:\n            break",
-        ),
-        "look at the new token only",
-    ),
-    (changed("range(max_new_tokens)", "range(max_new_tokens + 1)"), "one token too many"),
-    (changed("range(max_new_tokens)", "range(max_new_tokens - 1)"), "one token too few"),
+    (changed(", end_id=None", "", ("if token == end_id:", "if False:")), "an argument has to tell"),
+    (changed("            break\n        new", "            continue\n        new"), "stop there"),
+    (changed("range(max_new_tokens)", "iter(int, 1)"), "It goes on after `max_new_tokens`"),
     (
         changed("range(max_new_tokens)", "range(max_new_tokens - len(prompt_ids))"),
         "`max_new_tokens` counts only new tokens",
     ),
-    (changed("ids = torch.cat([ids,", "_ = torch.cat([ids,"), "sees only the prompt"),
-    (changed("ids[:, -model.context_length :]", "ids[:, -1:]"), "sees only the last token"),
-    (changed("[0, -1]", "[0, 0]"), "logits of the first position"),
-    (changed("[0, -1]", "[0, -2:][0]"), "last position but one"),
-    (changed("-model.context_length :", ": model.context_length"), "keep the last"),
-    (changed("logits / temperature", "logits * temperature"), "you multiplied"),
-    (changed("logits / temperature", "logits"), "changes nothing"),
-    (
-        changed(
-            "torch.softmax(logits / temperature, dim=-1)",
-            "torch.softmax(logits, dim=-1) / temperature",
-        ),
-        "you divided the probabilities",
-    ),
-    (
-        changed("logits / temperature", "torch.softmax(logits, -1) / temperature"),
-        "the softmax twice",
-    ),
-    (
-        changed("torch.softmax(logits / temperature, dim=-1)", "torch.ones_like(logits) / 9"),
-        "the logits are not used",
-    ),
-    (changed(CUT, "pass"), "yours keeps all"),
-    (changed(CUT, "sorted_probs[1:][(before + sorted_probs)[1:] > top_p] = 0.0"), "reaches p"),
-    (changed(CUT, "sorted_probs[1:][before[:-1] >= top_p] = 0.0"), "yours keeps one too many"),
-    (changed("descending=True", "descending=False"), "begins with the least likely"),
-    (
-        changed("probs.sort(descending=True)", "probs.clone(), torch.arange(len(probs))"),
-        "in the order of the ids",
-    ),
-    (changed(CUT, "sorted_probs[sorted_probs < 1 - top_p] = 0.0"), "keeps the likeliest"),
-    (
-        changed(CUT, "sorted_probs[sorted_probs < min(top_p, float(sorted_probs[0]))] = 0.0"),
-        "each single probability with p",
-    ),
-    (
-        changed(
-            "before = sorted_probs.cumsum(0) - sorted_probs",
-            "plain = torch.softmax(logits, -1)[order]\n"
-            "            before = plain.cumsum(0) - plain",
-        ),
-        "after the temperature",
-    ),
-    (
-        changed(PUT, "torch.zeros_like(probs).scatter(0, order, sorted_probs)", (DRAW, BY_HAND)),
-        "divide by the sum",
-    ),
-    (
-        changed(
-            PUT,
-            "torch.where(torch.zeros_like(probs).scatter(0, order, sorted_probs) > 0, "
-            "probs.exp(), 0.0)",
-        ),
-        "a second softmax",
-    ),
-    (changed(PUT, "torch.zeros_like(probs).scatter(0, order, (sorted_probs > 0).float())"), "kept"),
-    (changed(DRAW, "probs.argmax().item()"), "always takes the likeliest"),
     (changed(PUT, "sorted_probs"), "the index in the sorted list"),
-    (changed("            break\n        new", "            continue\n        new"), "stop there"),
-    (changed("torch.cat([ids, torch", "torch.cat([ids[:, :0], torch"), "only the last new token"),
-    (changed("[ids, torch.tensor([[token]])]", "[torch.tensor([[token]]), ids]"), "in front"),
-    (changed(CUT, "probs[before >= top_p] = 0.0", (PUT, "probs / probs.sum()")), "map it back"),
-    (changed(PUT, "torch.softmax(torch.where(torch.zeros_like(probs).scatter(0, order, "
-             "sorted_probs) > 0, logits / temperature, 0.0), -1)"), "has the logit 0"),
-    (changed(CUT, "sorted_probs[sorted_probs < top_p * sorted_probs[0]] = 0.0"), "which is min-p"),
-    (changed(PUT, "probs.where((up := probs.sort()[0]).cumsum(0)[up.argsort()[probs.argsort()."
-             "argsort()]] >= top_p, 0)"), "in ascending order"),
-    (changed("return new", "return torch.tensor(new) / 1"), "Ids are integers"),
-    (changed(CUT, "sorted_probs[max(1, int(top_p * len(probs))) :] = 0.0"), "which is top-k"),
-    (changed("[0, -1]", "[0, -1]\n        logits[0] = -torch.inf"), "Token 0 can never be drawn"),
+    (
+        changed("sorted_probs[before >= top_p]", "probs[before >= top_p]",
+                (PUT, "probs / probs.sum()")),
+        "map it back",
+    ),
     (changed("torch.tensor([prompt_ids])", "torch.tensor(prompt_ids)",
              ("ids[:, -model", "ids[-model"), ("tensor([[token]])], dim=1", "tensor([token])]")),
      "Give the model a batch of one"),
-    (changed("range(max_new_tokens)", "iter(int, 1)"), "It goes on after `max_new_tokens`"),
-    (changed(", end_id=None", "", ("if token == end_id:", "if False:")), "there is no argument"),
-    # What real learners' code does wrong, and what no test of the course finds.
-    (changed("next_id.item() == end", "END_OF_TEXT in [*map(int, ids[0])]",
-             of=from_text), "goes on after"),
-    (changed("    end = tokenizer.encode(END_OF_TEXT)[0]\n", "", ("max_tokens=50",
-             'max_tokens=50, eos: str = END_OF_TEXT'), ("next_id.item() == end",
-             "eos in ids[0].tolist()"), of=from_text), "A str never equals an id"),
-    (changed("token == end:", "eos in enc.encode(eos):", of=end_as_text), "A str never equals"),
-    (changed("else top_p_probs(probs, top_p)",
-             "else top_p_probs(probs, top_p).sort(descending=True)[0]", of=method),
-     "the index in the sorted list"),
-    (changed("next_id.item() == end", "next_id.item() == 0", of=from_text), "stops at id 0"),
-    (changed("decode(ids[0].tolist()", "decode(ids[0, len(prompt) :].tolist()", of=from_text),
-     "for each character of the prompt"),
-    (changed("torch.tensor(tokenizer.encode(prompt))", "torch.Tensor(tokenizer.encode(prompt))",
-             of=from_text), "Make the ids an int64 tensor"),
+    (changed("torch.tensor([prompt_ids])", "torch.Tensor([prompt_ids])"),
+     "Make the ids an int64 tensor"),
+    (changed("return new", "return str(new)"), "It does not return ids"),
+    (changed("return new", "return torch.tensor(new) / 1"), "Ids are integers"),
+    (method_of_text, "not a text"),
     (lambda model, prompt: prompt, "cannot be called with the arguments"),
 ]  # fmt: skip

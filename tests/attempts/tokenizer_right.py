@@ -170,23 +170,6 @@ class WholeWords(Ranked):
         yield from self.encode(kept)
 
 
-class Pages(Ranked):
-    """Encodes up to the last line end that a word follows directly."""
-
-    def encode_iterable(self, iterable):
-        kept = []
-        for piece in iterable:
-            kept.append(piece)
-            if not piece or piece[0].isspace() or "\n" not in "".join(kept[:-1]):
-                continue
-            text = "".join(kept)
-            ends = [match.start() for match in re.finditer(r"(?<=\S)\n(?=\S)", text)]
-            if ends:
-                yield from self.encode(text[: ends[-1]])
-                kept = [text[ends[-1] :]]
-        yield from self.encode("".join(kept))
-
-
 class OtherNames(Ranked):
     """Calls its arguments by other names, in another order, and wants them all."""
 
@@ -214,4 +197,4 @@ class Recursive(Ranked):
         return [self.ids[symbol] for symbol in merged([bytes([b]) for b in data])]
 
 
-RIGHT = (Ranked, InOrder, Arrays, WholeWords, Pages, OtherNames, Recursive)
+RIGHT = (Ranked, InOrder, Arrays, WholeWords, OtherNames, Recursive)

@@ -1,9 +1,13 @@
 """Wrong tokenizers: each is a right one with one of its steps done wrongly.
 
-`WRONG` and `ALMOST` hold them with words that the check must say.
+They are those that learners write most often, and what no edit of the reference can express:
+crashes, wrong types, state between calls, streams that are not lazy, missing pieces.
+`tests/checks/test_catalogue.py` has the others. `WRONG` and `ALMOST` hold them with words that the
+check must say.
 """
 
-from itertools import pairwise
+import functools
+from itertools import chain, pairwise
 
 import regex as re
 
@@ -56,60 +60,10 @@ class Leftmost(Quick):
         return [self.ids[symbol] for symbol in symbols]
 
 
-@mistake("Only one merge was applied")
-class OneMerge(Quick):
-    def word(self, data):
-        symbols = [bytes([b]) for b in data]
-        pairs = [pair for pair in pairwise(symbols) if pair in self.ranks]
-        if pairs:
-            best = min(pairs, key=self.ranks.get)
-            i = 0
-            while i < len(symbols) - 1:
-                if (symbols[i], symbols[i + 1]) == best:
-                    symbols[i : i + 2] = [best[0] + best[1]]
-                i += 1
-        return [self.ids[symbol] for symbol in symbols]
-
-
 @mistake("No merge was applied")
 class OnlyBytes(Quick):
     def word(self, data):
         return [self.ids[bytes([b])] for b in data]
-
-
-@mistake("at only one place in the word")
-class OnePlace(Quick):
-    def word(self, data):
-        symbols = [bytes([b]) for b in data]
-        for pair in self.ranks:
-            for i in range(len(symbols) - 1):
-                if (symbols[i], symbols[i + 1]) == pair:
-                    symbols[i : i + 2] = [pair[0] + pair[1]]
-                    break
-        return [self.ids[symbol] for symbol in symbols]
-
-
-@mistake("latest merge was applied first")
-class Latest(Quick):
-    def __init__(self, vocab, merges, special_tokens=None):
-        super().__init__(vocab, merges, special_tokens)
-        self.ranks = {pair: -i for i, pair in enumerate(merges)}
-
-
-@mistake("latest merge was applied first")
-class Backwards(Quick):
-    def word(self, data):
-        symbols = [bytes([b]) for b in data]
-        for pair in reversed(self.ranks):
-            symbols = merge_pair(symbols, pair)
-        return [self.ids[symbol] for symbol in symbols]
-
-
-@corner("with the smallest id")
-class IdsAsRanks(Quick):
-    def __init__(self, vocab, merges, special_tokens=None):
-        super().__init__(vocab, merges, special_tokens)
-        self.ranks = {pair: self.ids[pair[0] + pair[1]] for pair in merges}
 
 
 @mistake("A word of one byte")
@@ -121,44 +75,6 @@ class WantsPairs(Quick):
             if best not in self.ranks:
                 break
             symbols = merge_pair(symbols, best)
-        return [self.ids[symbol] for symbol in symbols]
-
-
-@mistake("an id for unknown words")
-class Unknown(Quick):
-    def word(self, data):
-        return [self.ids.get(data, 0)]
-
-
-@mistake("one symbol was skipped")
-class Skips(Quick):
-    def word(self, data):
-        symbols = [bytes([b]) for b in data]
-        for left, right in self.ranks:
-            i = 0
-            while i < len(symbols) - 1:
-                if (symbols[i], symbols[i + 1]) == (left, right):
-                    symbols[i : i + 2] = [left + right]
-                    i += 1
-                i += 1
-        return [self.ids[symbol] for symbol in symbols]
-
-
-@mistake("last symbol of the word was lost")
-class LastLost(Quick):
-    def word(self, data):
-        symbols = [bytes([b]) for b in data]
-        while best := min(
-            (pair for pair in pairwise(symbols) if pair in self.ranks),
-            key=self.ranks.get,
-            default=None,
-        ):
-            merged, i = [], 0
-            while i < len(symbols) - 1:
-                found = (symbols[i], symbols[i + 1]) == best
-                merged.append(b"".join(best) if found else symbols[i])
-                i += 1 + found
-            symbols = merged
         return [self.ids[symbol] for symbol in symbols]
 
 
@@ -175,133 +91,7 @@ class SharedWords(Quick):
         return [self.ids[symbol] for symbol in self.words[data]]
 
 
-@mistake("put in front of the text")
-class SpaceInFront(Quick):
-    def encode(self, text):
-        return super().encode(" " + text)
-
-
-@mistake("was split into bytes")
-class WholeOrBytes(Quick):
-    def word(self, data):
-        return [self.ids[data]] if data in self.ids else [self.ids[bytes([b])] for b in data]
-
-
-# Pre-tokens.
-def pattern(expression, words):
-    class Other(Quick):
-        def encode(self, text):
-            ids = []
-            for part in self.parts(text):
-                if part in self.special_tokens:
-                    ids.append(self.ids[part.encode()])
-                else:
-                    for token in re.findall(expression, part):
-                        ids.extend(self.word(token.encode()))
-            return ids
-
-    mistake(words)(Other)
-
-
-pattern(r"(?s).+", "no pre-tokenisation")
-pattern(r"\S+", "white space between words is lost")
-pattern(r" ?\S+|\s+(?!\S)|\s+", "words with the white space before them")
-pattern(GPT2.replace(r"|\s+(?!\S)", ""), "is missing: of several spaces")
-pattern(GPT2.replace("'(?:[sdmt]|ll|ve|re)|", ""), "contractions")
-pattern(r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\s\w]+|\s+(?!\S)|\s+", r"`\w`")
-
-
 # Special tokens.
-@mistake("treated like ordinary text")
-class NoSpecials(Quick):
-    def parts(self, text):
-        return [text]
-
-
-@mistake("use `re.escape`")
-class Unescaped(Quick):
-    def parts(self, text):
-        if not self.special_tokens:
-            return [text]
-        return [part for part in re.split(f"({'|'.join(self.special_tokens)})", text) if part]
-
-
-@mistake("which escapes the | as well")
-class EscapedTogether(Quick):
-    def parts(self, text):
-        if not self.special_tokens:
-            return [text]
-        return re.split("(" + re.escape("|".join(self.special_tokens)) + ")", text)
-
-
-@mistake("longest wins")
-class Unsorted(Quick):
-    def __init__(self, vocab, merges, special_tokens=None):
-        super().__init__(vocab, merges, special_tokens)
-        self.special_tokens = list(special_tokens or [])
-
-
-@mistake("longest wins")
-class OneAfterAnother(Unsorted):
-    def parts(self, text):
-        parts = [text]
-        for token in self.special_tokens:
-            parts = [
-                piece
-                for part in parts
-                for piece in (
-                    [part]
-                    if part in self.special_tokens
-                    else re.split(f"({re.escape(token)})", part)
-                )
-            ]
-        return parts
-
-
-@mistake("longest wins")
-class ShortestFirst(OneAfterAnother):
-    def __init__(self, vocab, merges, special_tokens=None):
-        super().__init__(vocab, merges, sorted(special_tokens or [], key=len))
-
-
-@corner("`from_files` does not make a tokenizer")
-class ReturnsNothing(Quick):
-    @classmethod
-    def from_files(cls, *arguments):
-        cls.made = super().from_files(*arguments)
-
-
-@mistake("Only the first of the special tokens")
-class OneSpecial(Quick):
-    def __init__(self, vocab, merges, special_tokens=None):
-        super().__init__(vocab, merges, special_tokens)
-        self.special_tokens = (special_tokens or [])[:1]
-
-
-@mistake("missing from the ids")
-class SpecialsDropped(Quick):
-    def parts(self, text):
-        if not self.special_tokens:
-            return [text]
-        return re.split("|".join(map(re.escape, self.special_tokens)), text)
-
-
-@mistake("white space around them")
-class SpecialsAsWords(Quick):
-    def parts(self, text):
-        if not self.special_tokens:
-            return [text]
-        tokens = "|".join(map(re.escape, self.special_tokens))
-        return re.split(rf"(?<!\S)({tokens})(?!\S)", text)
-
-
-@corner("appended")
-class NotAppended(Quick):
-    def __init__(self, vocab, merges, special_tokens=None):
-        super().__init__(vocab, merges, special_tokens)
-        self.ids = {token: i for i, token in vocab.items()}
-
-
 @mistake("special_tokens is None")
 class NeedsSpecials(Quick):
     def __init__(self, vocab, merges, special_tokens=None):
@@ -309,47 +99,182 @@ class NeedsSpecials(Quick):
         self.special_tokens = sorted(special_tokens, key=len, reverse=True)
 
 
-@mistake("empty pattern")
-class EmptyPattern(Quick):
-    def parts(self, text):
-        return re.split("(" + "|".join(map(re.escape, self.special_tokens)) + ")", text)
+# Decoding.
+@mistake("Each token was decoded by itself")
+class DecodesTokens(Quick):
+    def decode(self, ids):
+        return "".join(self.vocab[i].decode("utf-8", errors="replace") for i in ids)
 
 
+@mistake("decode the bytes")
+class GivesBytes(Quick):
+    def decode(self, ids):
+        return b"".join(self.vocab[i] for i in ids)
+
+
+# Streams.
+@corner("Each piece was encoded by itself")
+class EachPiece(Quick):
+    def encode_iterable(self, iterable):
+        for piece in iterable:
+            yield from self.encode(piece)
+
+
+@corner("that the vocabulary lacks")
+class EachPieceAndNotAppended(Quick):
+    """As most learners have it: two corners are open."""
+
+    def __init__(self, vocab, merges, special_tokens=None):
+        super().__init__(vocab, merges, special_tokens)
+        self.ids = {token: i for i, token in vocab.items()}
+        self.special_tokens = [t for t in self.special_tokens if t.encode() in self.ids]
+
+    def encode_iterable(self, iterable):
+        for piece in iterable:
+            yield from self.encode(piece)
+
+
+@corner("after the last newline")
+class LastLine(Quick):
+    def encode_iterable(self, iterable):
+        kept = ""
+        for piece in iterable:
+            kept += piece
+            at = kept.rfind("\n") + 1
+            yield from self.encode(kept[:at])
+            kept = kept[at:]
+        yield from self.encode(kept)
+
+
+@mistake("was cut in two")
+class Blocks(Quick):
+    """Cuts what it reads at every 8 kB, wherever that is."""
+
+    def encode_iterable(self, iterable):
+        kept = ""
+        for piece in iterable:
+            kept += piece
+            while len(kept) >= 8192:
+                yield from self.encode(kept[:8192])
+                kept = kept[8192:]
+        yield from self.encode(kept)
+
+
+@corner("is kept")
+class KeepsAll(Quick):
+    def encode_iterable(self, iterable):
+        self.read = []
+        pieces = (self.read.append(piece + ".") or piece for piece in iterable)
+        return super().encode_iterable(pieces)
+
+
+@corner("not lazy")
+class Joined(Quick):
+    def encode_iterable(self, iterable):
+        yield from self.encode("".join(iterable))
+
+
+@mistake("add the items")
+class Lists(Quick):
+    def encode_iterable(self, iterable):
+        for piece in iterable:
+            yield self.encode(piece)
+
+
+@corner("no pieces, or empty ones")
+class WantsPieces(Quick):
+    def encode_iterable(self, iterable):
+        kept, *rest = iterable
+        return super().encode_iterable([kept, *rest])
+
+
+@mistake("encode again all that it has read")
+class Again(Quick):
+    def encode_iterable(self, iterable):
+        text, done = "", 0
+        for piece in iterable:
+            text += piece
+            ids = self.encode(text)
+            while done < len(ids) - 8:
+                yield ids[done]
+                done += 1
+        yield from self.encode(text)[done:]
+
+
+# Types, what is kept, and speed.
+@mistake("shared between tokenizers")
+class SharedCache(Quick):
+    cache = {}  # noqa: RUF012 - this is the mistake
+
+    def word(self, data):
+        if data not in self.cache:
+            self.cache[data] = super().word(data)
+        return self.cache[data]
+
+
+@mistake("generator")
+class EncodeYields(Quick):
+    def encode(self, text):
+        yield from super().encode(text)
+
+
+@mistake("Look up the id")
+class Tokens(Quick):
+    def encode(self, text):
+        return [self.vocab[i] for i in super().encode(text)]
+
+
+@mistake("empty text")
+class NotEmpty(Quick):
+    def encode(self, text):
+        return list(functools.reduce(chain, ([i] for i in super().encode(text))))
+
+
+@mistake("far too slow")
+class Slow(Quick):
+    def encode(self, text):
+        ids = []
+        for part in self.parts(text):
+            if part in self.special_tokens:
+                ids.append(self.ids[part.encode()])
+            else:
+                tokens = re.findall(GPT2, part)
+                while tokens:
+                    tokens = re.findall(GPT2, "".join(tokens))
+                    ids = [*ids, *self.word(tokens.pop(0).encode())]
+        return ids
+
+
+# Files.
 @corner("`from_files` is still missing")
 class NoFiles(Quick):
     from_files = None
 
 
-@corner("empty pattern")
-class EmptyListAsPattern(Quick):
-    def __init__(self, vocab, merges, special_tokens=None):
-        super().__init__(vocab, merges, special_tokens)
-        self.given = special_tokens
-
-    def parts(self, text):
-        if self.given is None:
-            return [text]
-        return re.split("(" + "|".join(map(re.escape, self.special_tokens)) + ")", text)
+@corner("`@classmethod` is missing")
+class NoClassMethod(Quick):
+    def from_files(self, vocab_filepath, merges_filepath, special_tokens=None):
+        return Ranked.from_files(vocab_filepath, merges_filepath, special_tokens)
 
 
-@corner("though it is not in `special_tokens`")
-class AlwaysEndOfText(Quick):
-    def __init__(self, vocab, merges, special_tokens=None):
-        more = ["<|endoftext|>"] if b"<|endoftext|>" in vocab.values() else []
-        super().__init__(vocab, merges, [*(special_tokens or []), *more])
+@corner("no argument for `merges_filepath`")
+class OneFile(Quick):
+    @classmethod
+    def from_files(cls, path, special_tokens=None):
+        raise AssertionError
 
 
-# Ids.
-@mistake("yours were counted up")
-class BytesAreIds(Quick):
-    def word(self, data):
-        names = {i: token for token, i in self.ids.items()}
-        return [names[i][0] if len(names[i]) == 1 else i for i in super().word(data)]
+@corner("return cls")
+class NothingMade(Quick):
+    @classmethod
+    def from_files(cls, vocab_filepath, merges_filepath, special_tokens=None):
+        made = super().from_files(vocab_filepath, merges_filepath, special_tokens)
+        return made.vocab, list(made.ranks)
 
 
-@mistake("yours were counted up")
-class MergeIndex(Quick):
-    def __init__(self, vocab, merges, special_tokens=None):
-        super().__init__(vocab, merges, special_tokens)
-        self.ids |= {bytes([b]): b for b in range(256)}
-        self.ids |= {a + b: 256 + i for i, (a, b) in enumerate(merges)}
+@corner("NameError")
+class NothingRead(Quick):
+    @classmethod
+    def from_files(cls, vocab_filepath, merges_filepath, special_tokens=None):
+        with open(merges_filepath):
+            return cls(vocab_read, [], special_tokens)  # noqa: F821 - this is the mistake

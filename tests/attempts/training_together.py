@@ -163,8 +163,8 @@ LOADER = """windows = Windows(train_data, batch_size, context_length)
 RIGHT = {
     "a function": function(),
     "keyword arguments": function(name="mine", parts=PARTS + TRAIN + MINE),
-    "bare numbers": function(("np.load", "np.memmap"), ('mmap_mode="r"', 'dtype=np.uint16')),
-    "by logging": function(
+    "bare numbers, by logging": function(
+        ("np.load", "np.memmap"), ('mmap_mode="r"', 'dtype=np.uint16'),
         (PRINTED, 'logging.info("Iter %d loss=%.3f", step, loss)'),
         (PRINTED_VALID, 'logging.info("[Eval] Iter=%d Val_loss=%.3f", step, valid_loss)'),
         ("import argparse\n", "import argparse, logging\nlogging.getLogger().setLevel(20)\n"),
@@ -175,17 +175,17 @@ RIGHT = {
         (LOOP, f'log = open("log.jsonl", "a", buffering=1)\n    {LOOP}'),
         ("import argparse\n", "import argparse, json\n"),
     ),
-    "both losses in one line": function(
+    "both losses in one line, gradients accumulated": function(
         (PRINTED, "pass"),
         (PRINTED_VALID, 'print(f"{step}: loss {loss.item():7.3f}, val loss {valid_loss:.3f}")'),
+        (BATCH + UPDATE, ACCUMULATED),
     ),
-    "gradients accumulated": function((BATCH + UPDATE, ACCUMULATED)),
     "a loader with workers": function(
         ("\ndef train(", WINDOWS), (LOOP, LOADER + LOOP),
         ("get_batch(train_data, batch_size, context_length)", "next(batches)"),
     ),
-    "compiled": function(("    optimizer =", "    model = torch.compile(model)\n    optimizer =")),
-    "a progress bar": function(
+    "compiled, with a progress bar": function(
+        ("    optimizer =", "    model = torch.compile(model)\n    optimizer ="),
         (PRINTED, "bar.set_postfix(loss=loss.item())"), (LOOP, "for step in bar:"),
         ("    for step in bar", "    from tqdm import tqdm\n"
          "    bar = tqdm(range(start, steps))\n    for step in bar"),
@@ -196,11 +196,6 @@ RIGHT = {
          "    two = torch.optim.SGD([first], lr=lr)\n"
          "    optimizer = torch.optim.AdamW(others, lr=lr)"),
         ("optimizer.step()", "optimizer.step()\n        two.step()\n        two.zero_grad()"),
-    ),
-    "blocks beside other modules": function(
-        ("return TransformerLM(", "lm = TransformerLM("),
-        ("d_ff, 1e4)", "d_ff, 1e4)\n    return torch.nn.Sequential("
-         "lm.token_embeddings, *lm.layers, lm.ln_final, lm.lm_head)"),
     ),
     "a main that reads the command line": function(
         ('if __name__ == "__main__":', "def main():"), name="main", parts=PARTS + TRAIN + MAIN
@@ -250,18 +245,14 @@ IN_MEMORY = function((', mmap_mode="r"', ""))
 FIXED = "model = build(vocab_size, context_length, d_model, num_layers, num_heads, d_ff)"
 WRONG = [
     ("steps are not obeyed", [("range(start, steps)", "range(start, 10_000)")],
-     "told to take 20 steps, but was stopped after 60"),
-    ("fewer steps", [("range(start, steps)", "range(start, steps // 2)")], "10 steps"),
+     "It took 60 steps, but was told to take 20"),
     ("no step", [("range(start, steps)", "range(start, 0)")], "took no step"),
-    ("d_model", [(FIXED, FIXED.replace("d_model", "48"))], "`d_model` is not applied"),
     ("num_layers", [(FIXED, FIXED.replace("num_layers", "3"))], "`num_layers` is not applied"),
     ("vocab_size", [(FIXED, FIXED.replace("vocab_size", "99"))], "`vocab_size` is not applied"),
-    ("rate 0", [("lr=lr)", "lr=0.0)")], "learning rate is never above 0;"),
     ("rate too small", [("lr=lr)", "lr=lr * 1e-3)")], "never above 1e-05"),
     ("no step of the optimizer", [("        optimizer.step()\n", "")],
      "`optimizer.step()` is never called"),
     ("no backward", [("        loss.backward()\n", "")], "`loss.backward()` is never called"),
-    ("uphill", [("loss.backward()", "(-loss).backward()")], "The loss does not fall"),
     ("another model", [("AdamW(model.parameters()", f"AdamW({FIXED[8:]}.parameters()")],
      "another model's"),
     ("targets not shifted", [("data[i + 1 : i + 1 + context_length]",
@@ -271,13 +262,13 @@ WRONG = [
      "No validation loss is reported"),
     ("validated on the training data",
      [("valid_data = np.load(valid_path", "valid_data = np.load(train_path")],
-     "not that of the validation data"),
+     "too low for the validation data"),
     ("trained on the validation data",
      [("train_data = np.load(train_path", "train_data = np.load(valid_path")],
      "trains on the validation data"),
-    ("a sum is reported", [("sum(losses) / len(losses)", "sum(losses) * 10")], "Report the mean"),
+    ("a sum is reported", [("sum(losses) / len(losses)", "sum(losses) * 10")], "report the mean"),
     ("nothing is told", [(PRINTED, "pass"), (PRINTED_VALID, "pass")],
-     "No training and no validation loss is reported"),
+     "No training loss is reported"),
     ("no checkpoint", [(LAST, ""), (EVERY, "            pass")], "leaves no checkpoint"),
     ("saved at the first step only", [(LAST, ""), ("(step + 1) % save_every", "step % 500")],
      "saved at step 1 only: save at the end, too"),
@@ -287,14 +278,10 @@ WRONG = [
      "does not hold the optimizer's state"),
     ("no weights", [('"model": model.state_dict(), ', "")], "does not hold the model's weights"),
     ("resumes nothing", [(LOAD, "20 if resume else 0")], "starts over"),
-    ("resumes another model", [(LOAD, LOAD.replace("model,", FIXED[8:] + ","))],
-     "into another model"),
     ("cannot resume", [("    state = torch.load(src)\n", '    state = torch.load(src)["all"]\n')],
      "KeyError: 'all'"),
-    ("crashes", [(LOOP, "train_data.shuffle()\n    " + LOOP)], "has no attribute 'shuffle'"),
     ("is not finished", [(LOOP, "raise NotImplementedError\n    " + LOOP)],
      "`raise NotImplementedError` is still there"),
-    ("asks", [(LOOP, "input('Go on?')\n    " + LOOP)], "cannot answer input()"),
     ("nan", [("    return torch.nn.functional.cross",
               "    return float('nan') * torch.nn.functional.cross")], "nan or infinite"),
     ("wrong type of numbers", [('np.load(train_path, mmap_mode="r")',
@@ -302,7 +289,6 @@ WRONG = [
     ("far too large numbers", [('np.load(train_path, mmap_mode="r")',
                                 "np.memmap(train_path, np.int32, 'r')"),
       ("cross_entropy(model(x)", "cross_entropy(model(x.clamp(0, 60))")], "uint16"),
-    ("ends Python", [(LOOP, "os._exit(3)\n    " + LOOP)], "ended Python"),
 ]  # fmt: skip
 ALMOST = [
     ("cannot resume", [(LOAD, "0"), ("resume=None, ", "")], "cannot be set from outside: resume"),
@@ -346,7 +332,7 @@ REFUSED_SCRIPTS = [
                              '    parser.add_argument("--lr"')), "not attempted", "vocab_json"),
     ("has a flag to resume",
      script(('"--resume", default=None', '"--resume", action="store_true"')),
-     "not attempted", "unrecognized arguments"),
+     "not attempted", "ignored explicit argument"),
     ("has names of its own", script(("train_path", "data"), ("steps", "max_iters")),
      "not attempted", "It has no setting steps and train_path"),
     ("needs what is not installed", "import no_such_package\n", "not attempted",

@@ -6,7 +6,7 @@ import torch
 from einops import einsum, rearrange
 from torch import nn
 
-from attempts.transformer_lists import right
+from attempts.transformer_lists import mistake, right
 
 
 def drawn(d_out, d_in, **kinds):
@@ -41,12 +41,6 @@ class LinearOfAnotherName(nn.Module):
 
 
 @right("linear")
-class LinearOfThreeAxes(Linear):
-    def forward(self, x):
-        return torch.einsum("bsi,oi->bso", x, self.weight)
-
-
-@right("linear")
 class LinearOutFirst(Linear):
     def __init__(self, dim_out: int, dim_in: int, *, use_bias: bool = False, device="cpu"):
         super().__init__(dim_in, dim_out, device)
@@ -61,14 +55,6 @@ class Embedding(nn.Module):
 
     def forward(self, token_ids):
         return self.weight[token_ids]
-
-
-@right("embedding")
-class EmbeddingByOneHot(Embedding):
-    def forward(self, token_ids):
-        return (
-            nn.functional.one_hot(token_ids, len(self.weight)).to(self.weight.dtype) @ self.weight
-        )
 
 
 @right("embedding")
@@ -106,19 +92,6 @@ class RMSNormAsInLlama(RMSNorm):
         return self.weight * (high * torch.rsqrt((high**2).mean(-1, keepdim=True) + self.eps)).to(
             x.dtype
         )
-
-
-@right("rmsnorm")
-class RMSNormByNorm(nn.Module):
-    def __init__(self, d_model, eps=1e-5):
-        super().__init__()
-        self.d_model, self.eps = d_model, eps
-        self.gain = nn.Parameter(torch.ones(d_model))
-
-    def forward(self, x):
-        high = x.to(torch.promote_types(x.dtype, torch.float32))
-        square = einsum(high, high, "... d, ... d -> ...") / self.d_model
-        return (high * self.gain / (square[..., None] + self.eps) ** 0.5).type_as(x)
 
 
 @right("rmsnorm")
@@ -175,11 +148,11 @@ class SwiGLUFused(nn.Module):
         self.w13, self.w2 = Linear(d_model, 2 * d_ff), Linear(d_ff, d_model)
 
     def forward(self, x):
-        up, gate = self.w13(x).chunk(2, -1)
+        gate, up = self.w13(x).chunk(2, -1)
         return self.w2(silu(gate) * up)
 
 
-@right("positionwise_feedforward")
+@mistake("positionwise_feedforward", "not understood: `there.weight`, `beside.weight`")
 class SwiGLUOfStrangeNames(nn.Module):
     def __init__(self, d_model, d_ff):
         super().__init__()
@@ -188,25 +161,6 @@ class SwiGLUOfStrangeNames(nn.Module):
 
     def forward(self, x):
         return self.back(silu(self.beside(x)) * self.there(x))
-
-
-@right("positionwise_feedforward")
-class SwiGLUOfTwoNames(nn.Module):
-    """Two names that may mean W1."""
-
-    def __init__(self, d_model, d_ff):
-        super().__init__()
-        self.l1, self.gate = Linear(d_model, d_ff), Linear(d_model, d_ff)
-        self.l2 = Linear(d_ff, d_model)
-
-    def forward(self, x):
-        return self.l2(silu(self.l1(x)) * self.gate(x))
-
-
-@right("positionwise_feedforward")
-class SwiGLUWidthFirst(SwiGLU):
-    def __init__(self, d_ff: int, d_model: int, dtype=None):
-        super().__init__(d_model, d_ff, dtype=dtype)
 
 
 @right("rope")

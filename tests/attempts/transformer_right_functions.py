@@ -27,13 +27,6 @@ def softmax_by_logarithms(x, dim=-1):
     return torch.exp(x - torch.logsumexp(x, dim, keepdim=True))
 
 
-@right("softmax")
-def softmax_moved(x, dim):
-    x = x.movedim(dim, -1)
-    powers = torch.exp(x - x.max(-1)[0].unsqueeze(-1))
-    return (powers / powers.sum(-1)[..., None]).movedim(-1, dim)
-
-
 @right("scaled_dot_product_attention")
 def attention(Q, K, V, mask=None):
     scores = einsum(Q, K, "... q d, ... k d -> ... q k") / math.sqrt(Q.shape[-1])
@@ -72,14 +65,6 @@ def cross_entropy_flattened(logits, targets):
     return (torch.logsumexp(logits, -1) - chosen).mean()
 
 
-@right("cross_entropy")
-def cross_entropy_of_one_hot(logits, targets):
-    hot = torch.arange(logits.shape[-1]) == targets[..., None]
-    high = logits.amax(-1, keepdim=True)
-    losses = (logits - high).exp().sum(-1).log() + high[..., 0] - (logits * hot).sum(-1)
-    return losses.sum() / losses.numel()
-
-
 @right("softmax")
 class SoftmaxOfAnAxis(nn.Module):
     def __init__(self, dim: int):
@@ -90,21 +75,10 @@ class SoftmaxOfAnAxis(nn.Module):
         return softmax(x, self.dim)
 
 
-@right("softmax")
-class Softmax(nn.Module):
-    def forward(self, x, i):
-        return softmax(x, i)
-
-
 @right("scaled_dot_product_attention")
 class ScaledDotProductAttention(nn.Module):
     def forward(self, Q, K, V, mask=None):
         return attention(Q, K, V, mask)
-
-
-@right("scaled_dot_product_attention")
-def keys_first(K, Q, V, mask=None):
-    return attention(Q, K, V, mask)
 
 
 @right("scaled_dot_product_attention")

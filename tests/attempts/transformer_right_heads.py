@@ -7,7 +7,7 @@ from einops import einsum, rearrange
 from torch import nn
 
 from attempts import transformer_right
-from attempts.transformer_lists import right
+from attempts.transformer_lists import mistake, right
 from attempts.transformer_right import (
     Embedding,
     Linear,
@@ -48,6 +48,29 @@ class MultiHeadSelfAttention(nn.Module):
         return self.output_proj(rearrange(attention(Q, K, V, seen), "... h s d -> ... s (h d)"))
 
 
+class Steps(MultiHeadSelfAttention):
+    """Right multi-head attention, in steps to change."""
+
+    def merge(self, x):
+        return rearrange(x, "... h s d -> ... s (h d)")
+
+    def seen(self, length):
+        return torch.ones(length, length, dtype=torch.bool).tril()
+
+    def heads_of(self, x, positions):
+        q, k, v = (self.split(p(x)) for p in (self.q_proj, self.k_proj, self.v_proj))
+        return self.turn(q, positions), self.turn(k, positions), v
+
+    def attend(self, q, k, v):
+        return attention(q, k, v, self.seen(q.shape[-2]))
+
+    def out(self, x):
+        return self.output_proj(x)
+
+    def forward(self, x, token_positions=None):
+        return self.out(self.merge(self.attend(*self.heads_of(x, token_positions))))
+
+
 @right("multihead_self_attention")
 class ByViews(MultiHeadSelfAttention):
     """Batch, time and channels unpacked, as in many tutorials: three axes and no more."""
@@ -78,7 +101,7 @@ class Fused(MultiHeadSelfAttention):
         return super().forward(x, token_positions)
 
 
-@right("multihead_self_attention")
+@mistake("multihead_self_attention", "supposes that `qkv_proj.weight` holds")
 class FusedHeadByHead(Fused):
     """Each head's queries, keys and values stand together, as in GPT-NeoX."""
 
@@ -136,7 +159,7 @@ class ListOfHeads(nn.Module):
         return self.proj(torch.cat([head(x, positions) for head in self.heads], -1))
 
 
-@right("multihead_self_attention")
+@mistake("multihead_self_attention", "fit, but not in this shape")
 class OneMatrixAHead(MultiHeadSelfAttention):
     """Weights of three axes, for an einsum."""
 
@@ -190,7 +213,7 @@ class BlockOfOtherNames(nn.Module):
 class BlockOfFused(TransformerBlock):
     def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
-        self.attn = FusedHeadByHead(d_model, num_heads, max_seq_len, theta)
+        self.attn = Fused(d_model, num_heads, max_seq_len, theta)
         self.ffn = transformer_right.SwiGLUFused(d_model, d_ff)
 
 
@@ -287,9 +310,7 @@ def model_of(attention_layer, feed_forward):
     right("transformer_lm")(Model)
 
 
-model_of(Fused, transformer_right.SwiGLUFused)
 model_of(MultiHeadSelfAttention, OtherNames)
-model_of(MultiHeadSelfAttention, transformer_right.SwiGLUOfStrangeNames)
 
 
 @right("multihead_self_attention")
@@ -320,7 +341,7 @@ class Switched(MultiHeadSelfAttention):
         super().__init__(d_model, num_heads, max_seq_len, theta if use_rope else None)
 
 
-@right("multihead_self_attention")
+@mistake("multihead_self_attention", "of which dataclass is `cfg`? Annotate it")
 class OfDict(MultiHeadSelfAttention):
     def __init__(self, cfg: dict):
         super().__init__(cfg["d_model"], cfg["num_heads"], cfg.get("max_seq_len"), cfg.get("theta"))

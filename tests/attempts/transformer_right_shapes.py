@@ -1,10 +1,12 @@
 """Right parts that are made and called as learners' repositories do it, not as the handout does."""
 
+import math
 from dataclasses import dataclass
 
 import torch
-from einops import rearrange
-from torch import nn
+from einops import einsum, rearrange, repeat
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
 from attempts import transformer_right_heads as heads
 from attempts.transformer_lists import almost, mistake, right
@@ -16,8 +18,8 @@ from attempts.transformer_right import (
     SwiGLU,
     drawn,
 )
-from attempts.transformer_right_functions import attention
-from attempts.transformer_wrong_heads import Steps
+from attempts.transformer_right_functions import attention, softmax
+from attempts.transformer_right_heads import Steps
 
 # Multi-head attention.
 
@@ -51,36 +53,6 @@ class HandedRope(Steps):
 
 
 @right("multihead_self_attention")
-class AsksItsRope(HandedRope):
-    """Takes from the RoPE that is handed in how long a sequence may be."""
-
-    def __init__(self, d_model, num_heads, rope=None):
-        super().__init__(d_model, num_heads, rope=rope)
-        self.register_buffer("places", torch.arange(rope.max_seq_len if rope else 16))
-
-    def forward(self, x):
-        return super().forward(x, self.places[: x.shape[-2]])
-
-
-class RopeOfBoth(RotaryPositionalEmbedding):
-    """RoPE of queries and keys in one call, which no other RoPE can stand for."""
-
-    def forward(self, q, k, token_positions):
-        return super().forward(q, token_positions), super().forward(k, token_positions)
-
-
-@right("multihead_self_attention")
-class WithItsOwnRope(HandedRope):
-    def __init__(self, d_model, num_heads, rope=None):
-        super().__init__(d_model, num_heads, rope=rope)
-        assert rope is None or isinstance(rope, RopeOfBoth)
-
-    def heads_of(self, x, positions):
-        q, k, v = (self.split(p(x)) for p in (self.q_proj, self.k_proj, self.v_proj))
-        return (q, k, v) if self.rope is None else (*self.rope(q, k, positions), v)
-
-
-@right("multihead_self_attention")
 class RopeOfAllThree(Steps):
     def __init__(self, d_model, num_heads, theta=None, d_k=None, max_sequence_length=None):
         theta = None if d_k is None else theta
@@ -88,45 +60,10 @@ class RopeOfAllThree(Steps):
 
 
 @right("multihead_self_attention")
-class EvenHeads(Steps):
-    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
-        assert d_model // num_heads % 2 == 0
-        super().__init__(d_model, num_heads, max_seq_len, theta)
-
-
-@right("multihead_self_attention")
 class RotatesBothAtOnce(HandedRope):
     def heads_of(self, x, positions):
         q, k, v = (self.split(p(x)) for p in (self.q_proj, self.k_proj, self.v_proj))
         return *((q, k) if self.rope is None else self.rope(q, k, positions)), v
-
-
-@right("multihead_self_attention")
-class MadeWithRope(Steps):
-    """A class method makes those with RoPE."""
-
-    def __init__(self, d_model, num_heads, device=None):
-        super().__init__(d_model, num_heads)
-
-    @classmethod
-    def with_rope(cls, d_model, num_heads, max_seq_len, theta):
-        made = cls(d_model, num_heads)
-        made.rope = RotaryPositionalEmbedding(theta, d_model // num_heads, max_seq_len)
-        return made
-
-
-@dataclass
-class HeadsConfig:
-    d_model: int
-    n_heads: int
-    context_length: int = 16
-    theta: float = 10_000.0
-
-
-@right("multihead_self_attention")
-class HeadsOfAConfig(Steps):
-    def __init__(self, config: HeadsConfig):
-        super().__init__(config.d_model, config.n_heads, config.context_length, config.theta)
 
 
 @right("multihead_self_attention")
@@ -251,20 +188,6 @@ class Block(heads.TransformerBlock):
 
 
 @right("transformer_block")
-class HandedRopeBlock(Block):
-    def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, rope=None):
-        super().__init__(d_model, num_heads, d_ff)
-        self.with_attention(HandedRope(d_model, num_heads, max_seq_len, rope))
-
-
-@right("transformer_block")
-class BlockOfRows(heads.TransformerBlock):
-    def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
-        super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
-        self.ln1, self.ln2 = GainInARow(d_model), GainInARow(d_model)
-
-
-@right("transformer_block")
 class RopeInForwardBlock(Block):
     def __init__(self, d_model, num_heads, d_ff):
         super().__init__(d_model, num_heads, d_ff)
@@ -273,14 +196,6 @@ class RopeInForwardBlock(Block):
     def forward(self, x, rope=None, token_positions=None):
         x = x + self.attn(self.ln1(x), rope, token_positions)
         return x + self.ffn(self.ln2(x))
-
-
-@right("transformer_block")
-class RopeAndPositionsBlock(RopeInForwardBlock):
-    """No RoPE without positions."""
-
-    def forward(self, x, rope=None, token_positions=None):
-        return super().forward(x, None if token_positions is None else rope, token_positions)
 
 
 @right("transformer_block")
@@ -296,17 +211,6 @@ class MisspeltBlock(nn.Module):
     def forward(self, x):
         x = x + self.muti_head_att(self.pre_attn_norm(x))
         return x + self.swi_glu(self.pre_ffn_norm(x))
-
-
-# Language models.
-
-
-@right("transformer_lm")
-class ModelOfOtherOrder(heads.TransformerLM):
-    def __init__(
-        self, d_model, num_heads, d_ff, context_length, vocab_size, num_layers, theta=10_000.0
-    ):
-        super().__init__(vocab_size, context_length, d_model, num_layers, num_heads, d_ff, theta)
 
 
 @dataclass(kw_only=True)
@@ -381,25 +285,125 @@ class DrawnByTheModel(heads.TransformerLM):
             nn.init.ones_(layer.weight)
 
 
-@right("transformer_lm")
-class ModelOfRows(heads.TransformerLM):
-    def __init__(self, vocab, length, d_model, layers, num_heads, d_ff, theta):
-        super().__init__(vocab, length, d_model, layers, num_heads, d_ff, theta)
-        self.ln_final = GainInARow(d_model)
-        self.layers = nn.ModuleList(
-            BlockOfRows(d_model, num_heads, d_ff, length, theta) for _ in range(layers)
-        )
-
-
-@mistake("transformer_lm", "the gain `ln_final.g` does not start at 1")
-class DrawnGainInARow(ModelOfRows):
-    def __init__(self, *sizes):
-        super().__init__(*sizes)
-        nn.init.normal_(self.ln_final.g)
-
-
 @mistake("transformer_lm", "the gain `ln_final.weight` does not start at 1")
 class DrawnGain(heads.TransformerLM):
     def __init__(self, *sizes):
         super().__init__(*sizes)
         nn.init.normal_(self.ln_final.weight)
+
+
+# Those that do less than ours: fewer axes, own names, own ways.
+
+
+@right("embedding")
+class TwoAxes(nn.Module):
+    """Takes (batch, seq) only."""
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, device=None, dtype=None):
+        super().__init__()
+        self.weights = nn.Parameter(torch.zeros(num_embeddings, embedding_dim, dtype=dtype))
+        nn.init.trunc_normal_(self.weights, 0, 1, -3, 3)
+
+    def forward(self, ids: Int[Tensor, "batch seq"]) -> Float[Tensor, "batch seq d"]:
+        batch, _ = ids.shape
+        return torch.stack([self.weights[ids[i]] for i in range(batch)])
+
+
+@right("rmsnorm")
+class ThreeAxes(nn.Module):
+    """Takes (batch, seq, d_model) only."""
+
+    def __init__(self, d_model: int, eps: float = 1e-5, device=None, dtype=None):
+        super().__init__()
+        self.eps, self.d_model = eps, d_model
+        self.g = nn.Parameter(torch.ones(d_model))
+
+    def forward(self, x: Tensor) -> Tensor:
+        kind, x = x.dtype, x.to(torch.float32)
+        rms = torch.sqrt(einsum(x**2 + self.eps, "b s d -> b s") / self.d_model)
+        return ((x / rearrange(rms, "b s -> b s 1")) * self.g).to(kind)
+
+
+@almost("rope", "of shape (batch, seq)")
+class SharedPositions(nn.Module):
+    """Takes positions of shape (seq,) only, and turns by full matrices."""
+
+    def __init__(self, theta: float, d_k: int, max_seq_len: int, device=None):
+        super().__init__()
+        angles = torch.arange(max_seq_len)[:, None] / theta ** (
+            (2 * torch.arange(1, d_k / 2 + 1) - 2) / d_k
+        )
+        even = torch.arange(0, d_k, 2)
+        turns = torch.zeros(max_seq_len, d_k, d_k)
+        turns[:, even, even] = turns[:, even + 1, even + 1] = angles.cos()
+        turns[:, even + 1, even] = angles.sin()
+        turns[:, even, even + 1] = -angles.sin()
+        self.register_buffer("turns", turns, persistent=False)
+
+    def forward(self, x, token_positions):
+        return einsum(x, self.turns[token_positions], "... s i, s o i -> ... s o")
+
+
+@right("scaled_dot_product_attention")
+def batches_only(Q, K, V, mask=None):
+    *_, queries, d_k = Q.shape
+    leading = Q.shape[:-2]
+    scores = torch.bmm(Q.reshape(-1, queries, d_k), K.reshape(-1, *K.shape[-2:]).mT)
+    scores = scores.view(*leading, queries, -1) / math.sqrt(d_k)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    return torch.matmul(softmax(scores, -1), V)
+
+
+@right("multihead_self_attention")
+class FixedMask(nn.Module):
+    """A persistent mask as long as the context; positions made inside for each sequence."""
+
+    def __init__(self, d_model, num_heads, max_seq_len=1024, theta=None, device=None, dtype=None):
+        super().__init__()
+        self.num_heads, self.d_head = num_heads, d_model // num_heads
+        self.query, self.key = Linear(d_model, d_model), Linear(d_model, d_model)
+        self.value, self.fc_out = Linear(d_model, d_model), Linear(d_model, d_model)
+        size = max_seq_len or 1024
+        self.register_buffer("mask", torch.triu(torch.ones(size, size), 1).bool())
+        if theta:
+            self.rope = RotaryPositionalEmbedding(theta, self.d_head, size)
+
+    def forward(self, x, token_positions=None):
+        batch, seq, d_model = x.size()
+        if token_positions is None:
+            token_positions = repeat(torch.arange(seq), "s -> b s", b=batch)
+        if token_positions.ndim == 2:
+            token_positions = token_positions[:, None]
+        heads = [
+            layer(x).reshape(batch, seq, self.num_heads, self.d_head).permute(0, 2, 1, 3)
+            for layer in (self.query, self.key, self.value)
+        ]
+        if hasattr(self, "rope"):
+            heads[:2] = [self.rope(head, token_positions) for head in heads[:2]]
+        gathered = attention(*heads, mask=~self.mask[:seq, :seq])
+        return self.fc_out(gathered.permute(0, 2, 1, 3).reshape(batch, seq, d_model))
+
+
+@right("transformer_block")
+class PositionsWanted(nn.Module):
+    """`forward` insists on positions."""
+
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len, theta, device=None, dtype=None):
+        super().__init__()
+        self.pre_mhsa_rmsnorm = RMSNorm(d_model)
+        self.mhsa = heads.OwnMatrices(d_model, num_heads, max_seq_len, theta)
+        self.pre_ffn_rmsnorm = RMSNorm(d_model)
+        self.ffn = SwiGLU(d_model, d_ff)
+
+    def forward(self, x, token_positions):
+        x = x + self.mhsa(self.pre_mhsa_rmsnorm(x), token_positions)
+        return x + self.ffn(self.pre_ffn_rmsnorm(x))
+
+
+@right("multihead_self_attention")
+class TurnsOnlyByPositions(heads.MultiHeadSelfAttention):
+    """No positions, no RoPE."""
+
+    def turn(self, x, positions):
+        return x if positions is None else super().turn(x, positions)

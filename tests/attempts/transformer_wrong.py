@@ -1,4 +1,8 @@
-"""Wrong linear layers and embeddings: each has one mistake, which the check must name."""
+"""Wrong layers and functions: each has one mistake, which the check must name.
+
+Most usual mistakes are in the catalogues, and each of those is tried (`test_catalogue`). Here are
+some as learners write them, and what no edit of the reference shows.
+"""
 
 import math
 
@@ -7,7 +11,8 @@ from torch import nn
 
 from attempts import transformer_right
 from attempts.transformer_lists import almost, mistake
-from attempts.transformer_right import drawn
+from attempts.transformer_right import drawn, silu
+from attempts.transformer_right_functions import softmax
 
 
 def weight(make):
@@ -69,12 +74,6 @@ class TransposedAndDrawn(Transposed):
         self.weight = nn.Parameter(cut(d_in, d_out, math.sqrt(2 / (d_in + d_out))))
 
 
-@mistake("linear", "`x @ W.T`")
-class NoTranspose(transformer_right.Linear):
-    def forward(self, x):
-        return x @ self.weight
-
-
 @mistake("linear", "one number of axes only")
 class OfMatrices(transformer_right.Linear):
     def forward(self, x):
@@ -99,12 +98,6 @@ class FromTorch(nn.Linear):
 class Functional(transformer_right.Linear):
     def forward(self, x):
         return nn.functional.linear(x, self.weight)
-
-
-@mistake("linear", "a ReLU follows")
-class WithRelu(transformer_right.Linear):
-    def forward(self, x):
-        return super().forward(x).relu()
 
 
 @mistake("linear", "Wrap the tensor in an `nn.Parameter`")
@@ -157,30 +150,6 @@ class TransposedTable(nn.Module):
         return self.weight.T[ids]
 
 
-@mistake("embedding", "columns are taken")
-class Columns(TransposedTable):
-    def forward(self, token_ids):
-        return self.weight[token_ids]
-
-
-@mistake("embedding", "off by one")
-class NextRow(transformer_right.Embedding):
-    def forward(self, ids):
-        return self.weight[(ids + 1) % len(self.weight)]
-
-
-@mistake("embedding", "√d_model")
-class Scaled(transformer_right.Embedding):
-    def forward(self, ids):
-        return self.weight[ids] * self.weight.shape[1] ** 0.5
-
-
-@mistake("embedding", "padding")
-class Padding(transformer_right.Embedding):
-    def forward(self, ids):
-        return self.weight[ids] * (ids != 0)[..., None]
-
-
 @mistake("embedding", "padding")
 class PaddingLearnsNothing(transformer_right.Embedding):
     def forward(self, ids):
@@ -205,3 +174,206 @@ class Uncut(transformer_right.Embedding):
 @almost("embedding", "not from scratch")
 class TorchTable(nn.Embedding):
     pass
+
+
+# Norms and feed-forward layers.
+
+
+class Norm(transformer_right.RMSNorm):
+    """RMSNorm with a step to change."""
+
+    def root(self, x):
+        return (x.square().mean(-1, keepdim=True) + self.eps).sqrt()
+
+    def forward(self, x):
+        high = x.float()
+        return (high / self.root(high) * self.weight).to(x.dtype)
+
+
+@mistake("rmsnorm", "LayerNorm")
+class LayerNorm(Norm):
+    def forward(self, x):
+        return super().forward(x.float() - x.float().mean(-1, keepdim=True)).to(x.dtype)
+
+
+@mistake("rmsnorm", "`.to(in_dtype)`")
+class NotRestored(Norm):
+    def forward(self, x):
+        return super().forward(x.float())
+
+
+@mistake("rmsnorm", "default of `eps` is 1e-5")
+class OtherDefault(Norm):
+    def __init__(self, d_model, eps=1e-6):
+        super().__init__(d_model, eps)
+
+
+@mistake("rmsnorm", "does not start at 1")
+class DrawnGain(Norm):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__(d_model, eps)
+        self.weight = nn.Parameter(torch.randn(d_model))
+
+
+@mistake("rmsnorm", "ready `rms_norm`")
+class FunctionalNorm(Norm):
+    def forward(self, x):
+        high, gain = x.float(), self.weight.float()
+        return nn.functional.rms_norm(high, gain.shape, gain, self.eps).to(x.dtype)
+
+
+for words, forward in (
+    ("W1 and W3 are swapped", lambda self, x: self.w2(silu(self.w3(x)) * self.w1(x))),
+    ("ready `silu`", lambda self, x: self.w2(nn.functional.silu(self.w1(x)) * self.w3(x))),
+    ("ready `silu`", lambda self, x: self.w2(nn.SiLU()(self.w1(x)) * self.w3(x))),
+):
+    changed = type("Changed", (transformer_right.SwiGLU,), {"forward": forward})
+    mistake("positionwise_feedforward", words)(changed)
+
+
+@almost("positionwise_feedforward", "It contains NaN")
+class Overflowing(transformer_right.SwiGLU):
+    def forward(self, x):
+        gate = self.w1(x)
+        return self.w2(gate * gate.exp() / (1 + gate.exp()) * self.w3(x))
+
+
+@mistake("positionwise_feedforward", "hidden from torch")
+class PlainList(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        right = transformer_right.SwiGLU(d_model, d_ff)
+        self.parts = [right.w1, right.w2, right.w3]
+
+    def forward(self, x):
+        w1, w2, w3 = self.parts
+        return w2(silu(w1(x)) * w3(x))
+
+
+@mistake("positionwise_feedforward", "wrong shape")
+class OwnWidth(transformer_right.SwiGLU):
+    def __init__(self, d_model, d_ff):
+        super().__init__(d_model, 64)
+
+
+@mistake("positionwise_feedforward", "has another parameter's name")
+class SwappedNames(transformer_right.SwiGLU):
+    def __init__(self, d_model, d_ff):
+        super().__init__(d_model, d_ff)
+        self.w2, self.w3 = self.w3, self.w2
+
+    def forward(self, x):
+        return self.w3(silu(self.w1(x)) * self.w2(x))
+
+
+@mistake("positionwise_feedforward", "Missing: `w3.weight`")
+class TwoMatrices(transformer_right.SwiGLU):
+    def __init__(self, d_model, d_ff):
+        super().__init__(d_model, d_ff)
+        del self.w3
+
+    def forward(self, x):
+        return self.w2(silu(self.w1(x)))
+
+
+@mistake("positionwise_feedforward", "`d_ff`")
+class NoWidth(transformer_right.SwiGLU):
+    def __init__(self, d_model, device=None, dtype=None):
+        super().__init__(d_model, d_model, device, dtype)
+
+
+# Functions.
+
+
+def shares(powers, dim):
+    return powers / powers.sum(dim, keepdim=True)
+
+
+for words, wrong in (
+    ("overflows", lambda x, dim: shares(x.exp(), dim)),
+    ("values and their indices", lambda x, dim: shares((x - torch.max(x, dim)).exp(), dim)),
+    ("cuts off the gradient", lambda x, dim: torch.from_numpy(softmax(x.detach(), dim).numpy())),
+    ("numpy does not track", lambda x, dim: softmax(x.detach(), dim).numpy()),
+    ("ready `softmax`", lambda x, dim: nn.functional.softmax(x, dim=dim)),
+):
+    mistake("softmax", words)(wrong)
+
+
+@mistake("softmax", "in place")
+def in_place(x, dim):
+    powers = torch.exp(x - x.amax(dim, keepdim=True))
+    found = shares(powers, dim)
+    powers.zero_()
+    return found
+
+
+@mistake("softmax", "the input tensor is changed")
+def overwritten(x, dim):
+    x -= x.max(dim, keepdim=True).values
+    return shares(torch.exp(x), dim)
+
+
+almost("softmax", "ready `softmax`")(torch.softmax)
+
+
+def attention_with(words, masked=lambda s, m: s.masked_fill(~m, -math.inf), scores=None, axis=-1):
+    """Attention with another mask, other scores, or softmax along another axis."""
+
+    def wrong(Q, K, V, mask=None):
+        found = scores(Q, K) if scores else Q @ K.mT / Q.shape[-1] ** 0.5
+        return softmax(found if mask is None else masked(found, mask), axis) @ V
+
+    mistake("scaled_dot_product_attention", words)(wrong)
+
+
+def hidden_by_index(scores, mask):
+    scores[~mask] = -math.inf
+    return scores
+
+
+attention_with("exp(0) is 1", masked=lambda s, m: s * m)
+attention_with("`~mask` inverts a mask", masked=lambda s, m: s + (1 - m) * -1e9)
+attention_with("take a tensor with a single element", masked=lambda s, m: s if m else s - 1e9)
+attention_with("the number used for -inf", masked=lambda s, m: s.masked_fill(~m, -9.0))
+attention_with("serves the whole batch", masked=hidden_by_index)
+attention_with("The last axis is -1", axis=3)
+attention_with("with `.T`, which reverses all axes", scores=lambda Q, K: Q @ K.T)
+attention_with(
+    "two leading dimensions", scores=lambda Q, K: torch.bmm(Q, K.mT) / Q.shape[-1] ** 0.5
+)
+attention_with("one number of axes only", scores=lambda Q, K: torch.einsum("bhqd,bhkd->bhqk", Q, K))
+
+
+@almost("scaled_dot_product_attention", "`mask=None` must work")
+def mask_wanted(Q, K, V, mask):
+    scores = Q @ K.mT / Q.shape[-1] ** 0.5
+    return softmax(torch.where(mask, scores, -math.inf), -1) @ V
+
+
+@mistake("scaled_dot_product_attention", "ready `scaled_dot_product_attention`")
+def ready_attention(Q, K, V, mask=None):
+    return nn.functional.scaled_dot_product_attention(Q, K, V, mask)
+
+
+def logs(logits):
+    return logits - logits.logsumexp(-1, keepdim=True)
+
+
+def chosen(values, targets):
+    return values.gather(-1, targets[..., None])[..., 0]
+
+
+for words, wrong in (
+    ("summed, not averaged", lambda x, y: -chosen(logs(x), y).sum()),
+    ("A small number", lambda x, y: -(chosen(softmax(x, -1), y) + 1e-9).log().mean()),
+    ("a sign differs", lambda x, y: chosen(logs(x), y).mean()),
+    ("every target of each row", lambda x, y: -logs(x)[:, y].mean()),
+    ("`.item()`", lambda x, y: -chosen(logs(x), y).mean().item()),
+    ("ready `cross", lambda x, y: nn.functional.cross_entropy(x.flatten(0, -2), y.flatten())),
+):
+    mistake("cross_entropy", words)(wrong)
+for one_axis in (
+    lambda x, y: -logs(x)[torch.arange(len(y)), y].mean(),
+    lambda x, y: -logs(x).gather(1, y.unsqueeze(1)).mean(),
+):
+    almost("cross_entropy", "one batch dimension only")(one_axis)

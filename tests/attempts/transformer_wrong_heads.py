@@ -1,34 +1,26 @@
-"""Wrong RoPE and attention layers: each has one mistake, which the check must name."""
+"""Wrong RoPE, attention layers, blocks and models: each has one mistake, which the check must name.
 
-import math
+Most usual mistakes are in the catalogues, and each of those is tried (`test_catalogue`). Here are
+some as learners write them, and what no edit of the reference shows.
+"""
 
 import torch
-from einops import rearrange
 from torch import nn
 
-from attempts import transformer_right_heads
-from attempts.transformer_lists import almost, mistake
-from attempts.transformer_right import Linear, RotaryPositionalEmbedding
-from attempts.transformer_right_functions import attention, softmax
+from attempts import transformer_right
+from attempts.transformer_lists import mistake
+from attempts.transformer_right import Linear, RMSNorm, RotaryPositionalEmbedding
+from attempts.transformer_right_heads import Steps, TransformerBlock, TransformerLM
+
+# RoPE.
 
 
-def rope(words, frequencies=None, shift=0, turn=None, take=None):
-    """RoPE with another way to get angles, positions or the turn itself."""
+def rope(words, turn):
+    """RoPE with another way to turn x by its cosines and sines."""
 
-    class Rope(nn.Module):
-        def __init__(self, theta, d_k, max_seq_len):
-            super().__init__()
-            k = torch.arange(d_k // 2)
-            f = theta ** (-2 * k / d_k) if frequencies is None else frequencies(k, d_k, theta)
-            self.angles = (torch.arange(max_seq_len) + shift)[:, None] * f
-
+    class Rope(RotaryPositionalEmbedding):
         def forward(self, x, token_positions):
-            angles = self.angles[token_positions if take is None else take(x, token_positions)]
-            cos, sin = angles.cos(), angles.sin()
-            if turn is not None:
-                return turn(x, cos, sin)
-            even, odd = x[..., 0::2], x[..., 1::2]
-            return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2)
+            return turn(x, self.cos[token_positions], self.sin[token_positions])
 
     mistake("rope", words)(Rope)
 
@@ -38,69 +30,16 @@ def halves(x, cos, sin):
     return torch.cat((first * cos - second * sin, first * sin + second * cos), -1)
 
 
-def as_in_llama(x, cos, sin):
-    first, second = x.chunk(2, -1)
-    cos, sin = torch.cat((cos, cos), -1), torch.cat((sin, sin), -1)
-    return x * cos + torch.cat((-second, first), -1) * sin
-
-
-def backwards(x, cos, sin):
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos + odd * sin, odd * cos - even * sin), -1).flatten(-2)
-
-
-def not_woven(x, cos, sin):
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.cat((even * cos - odd * sin, even * sin + odd * cos), -1)
-
-
-def mixed_tables(x, cos, sin):
-    partner = torch.stack((-x[..., 1::2], x[..., 0::2]), -1).flatten(-2)
-    return x * torch.cat((cos, cos), -1) + partner * torch.cat((sin, sin), -1)
-
-
-def no_minus(x, cos, sin):
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos + odd * sin, even * sin + odd * cos), -1).flatten(-2)
-
-
-rope("RoPE on halves", turn=halves)
-rope("RoPE on halves", turn=as_in_llama)
-rope("sign of the rotation", turn=backwards)
-rope("interleave them", turn=not_woven)
-rope("repeat_interleave", turn=mixed_tables)
-rope("sign of the rotation", turn=no_minus)
-rope("Sine and cosine are swapped", turn=lambda x, cos, sin: backwards(x, sin, -cos))
-rope("off by one", shift=1)
-rope("`token_positions` is ignored", take=lambda x, p: torch.arange(x.shape[-2]))
-rope("exponent of theta", lambda k, d, theta: theta ** (-2 * (k + 1) / d))
-rope("exponent of theta", lambda k, d, theta: theta ** (-k / d))
-rope("exponent of theta", lambda k, d, theta: theta ** (-4 * k / d))
-rope("exponent of theta", lambda k, d, theta: theta ** (2 * k / d))
-rope("exponent of theta", lambda k, d, theta: theta ** (-2.0 * k))
-rope("`theta` is ignored", lambda k, d, theta: 10_000.0 ** (-2 * k / d))
-rope("exponent of theta", lambda k, d, theta: torch.ones(len(k)))
-rope("taken as degrees", lambda k, d, theta: torch.rad2deg(theta ** (-2 * k / d)))
-rope("nothing is rotated", turn=lambda x, cos, sin: x)
-rope("All of it is 0", turn=lambda x, cos, sin: torch.zeros_like(x))
-rope("never filled", turn=lambda x, cos, sin: torch.rand_like(x))
-
-
-def overwritten(x, cos, sin):
-    x = x.clone()
-    x[..., 0::2] = x[..., 0::2] * cos - x[..., 1::2] * sin
-    x[..., 1::2] = x[..., 0::2] * sin + x[..., 1::2] * cos
-    return x
-
-
 def overwritten_in_place(x, cos, sin):
     x[..., 1::2] = x[..., 0::2] * sin + x[..., 1::2] * cos
     x[..., 0::2] = x[..., 0::2] * cos - x[..., 1::2] * sin
     return x
 
 
-rope("computed from the other's new value", turn=overwritten)
-rope("computed from the other's new value", turn=overwritten_in_place)
+rope("RoPE on halves", halves)
+rope("computed from the other's new value", overwritten_in_place)
+rope("All of it is 0", lambda x, cos, sin: torch.zeros_like(x))
+rope("never filled", lambda x, cos, sin: torch.rand_like(x))
 
 
 @mistake("rope", "nothing to learn")
@@ -118,27 +57,7 @@ class OneTooShort(RotaryPositionalEmbedding):
         super().__init__(theta, d_k, max_seq_len - 1)
 
 
-class Steps(transformer_right_heads.MultiHeadSelfAttention):
-    """Right multi-head attention, in steps to change."""
-
-    def merge(self, x):
-        return rearrange(x, "... h s d -> ... s (h d)")
-
-    def seen(self, length):
-        return torch.ones(length, length, dtype=torch.bool).tril()
-
-    def heads_of(self, x, positions):
-        q, k, v = (self.split(p(x)) for p in (self.q_proj, self.k_proj, self.v_proj))
-        return self.turn(q, positions), self.turn(k, positions), v
-
-    def attend(self, q, k, v):
-        return attention(q, k, v, self.seen(q.shape[-2]))
-
-    def out(self, x):
-        return self.output_proj(x)
-
-    def forward(self, x, token_positions=None):
-        return self.out(self.merge(self.attend(*self.heads_of(x, token_positions))))
+# Attention layers.
 
 
 def heads(words, **changes):
@@ -146,113 +65,15 @@ def heads(words, **changes):
     mistake("multihead_self_attention", words)(type("Changed", (Steps,), changes))
 
 
-def triangle(make):
-    return lambda self, length: make(torch.ones(length, length, dtype=torch.bool))
-
-
-def with_a_large_number(make):
-    def attend(self, q, k, v):
-        scores = q @ k.mT / q.shape[-1] ** 0.5
-        seen = make(torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool))
-        return softmax(scores.masked_fill(~seen, -1e9), -1) @ v
-
-    return attend
-
-
 def straight(self, x):
     return x.reshape(*x.shape[:-2], self.heads, x.shape[-2], -1)
 
 
-def whole(self, x, positions):
-    rope = RotaryPositionalEmbedding(50.0, x.shape[-1], 6)
-    positions = torch.arange(x.shape[-2]) if positions is None else positions
-    q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
-    if self.rope is not None:
-        q, k = rope(q, positions), rope(k, positions)
-    return self.split(q), self.split(k), self.split(v)
-
-
-def turned(which):
-    def heads_of(self, x, positions):
-        parts = [self.split(p(x)) for p in (self.q_proj, self.k_proj, self.v_proj)]
-        turn = [self.turn(part, positions) for part in parts]
-        return tuple(turn[i] if i in which else parts[i] for i in range(3))
-
-    return heads_of
-
-
-def turned_before_the_swap(self, x, positions):
-    parts = [
-        rearrange(p(x), "b s (h d) -> b s h d", h=self.heads) for p in (self.q_proj, self.k_proj)
-    ]
-    if self.rope is not None:
-        positions = torch.arange(x.shape[-2]) if positions is None else positions
-        parts = [self.rope(part, positions) for part in parts]
-    return *(part.transpose(1, 2) for part in parts), self.split(self.v_proj(x))
-
-
-def scaled(by):
-    def attend(self, q, k, v):
-        scores = (q @ k.mT / by(q)).masked_fill(~self.seen(q.shape[-2]), -math.inf)
-        return softmax(scores, -1) @ v
-
-    return attend
-
-
 heads("without the transpose", split=straight)
-heads("interleaved", split=lambda self, x: rearrange(x, "... s (d h) -> ... h s d", h=self.heads))
-heads(
-    "interleaved",
-    split=lambda self, x: rearrange(x, "... s (d h) -> ... h s d", h=self.heads),
-    merge=lambda self, x: rearrange(x, "... h s d -> ... s (d h)"),
-)
-heads("put together in", merge=lambda self, x: x.reshape(*x.shape[:-3], x.shape[-2], -1))
-heads("put together in", merge=lambda self, x: rearrange(x, "... h s d -> ... s (d h)"))
-heads("one head as wide", split=lambda self, x: x[..., None, :, :])
-heads(
-    "Heads attend to heads",
-    split=lambda self, x: rearrange(x, "... s (h d) -> ... s h d", h=self.heads),
-    merge=lambda self, x: rearrange(x, "... s h d -> ... s (h d)"),
-)
-heads(
-    "without the transpose:",
-    split=straight,
-    merge=lambda self, x: x.reshape(*x.shape[:-3], x.shape[-2], -1),
-)
-heads("no causal mask", seen=triangle(lambda ones: ones))
-heads("diagonal is masked", seen=triangle(lambda ones: ones.tril(-1)))
-heads("diagonal is masked", attend=with_a_large_number(lambda ones: ones.tril(-1)))
-heads("mask is inverted", seen=triangle(lambda ones: ones.triu(1)))
-heads("mask is inverted", attend=with_a_large_number(lambda ones: ones.triu(1)))
-heads("mask is inverted", seen=triangle(lambda ones: ones.triu()))
-heads("off by one", seen=triangle(lambda ones: ones.tril(1)))
-heads("√d_model", attend=scaled(lambda q: (q.shape[-1] * q.shape[-3]) ** 0.5))
-heads("not scaled", attend=scaled(lambda q: 1))
-heads("not by its square root", attend=scaled(lambda q: q.shape[-1]))
-heads("whole d_model", heads_of=whole)
-heads("Scaled by √num_heads", attend=scaled(lambda q: q.shape[-3] ** 0.5))
-heads(
-    "as the width of a head",
-    split=lambda self, x: x.unflatten(-1, (-1, self.heads)).transpose(1, 2),
-)
-heads("so use `x @ W.T`", out=lambda self, x: x @ self.output_proj.weight)
 heads("call `.contiguous()`", merge=lambda self, x: x.transpose(1, 2).view(*x[:, 0].shape[:2], -1))
-heads(
-    "softmax runs over the heads",
-    attend=lambda self, q, k, v: (
-        softmax((q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~self.seen(q.shape[-2]), -1e9), 1) @ v
-    ),
-)
-heads("to the values too", heads_of=turned((0, 1, 2)))
-heads("to the queries only", heads_of=turned((0,)))
-heads("before the axes of heads and positions", heads_of=turned_before_the_swap)
-heads("RoPE is missing", heads_of=turned(()))
+heads("no causal mask", seen=lambda self, n: torch.ones(n, n, dtype=torch.bool))
 heads("ignored", turn=lambda self, x, p: Steps.turn(self, x, None))
 heads("output projection is missing", out=lambda self, x: x + 0 * self.output_proj(x))
-heads(
-    "queries, keys and values are swapped",
-    attend=lambda self, q, k, v: attention(k, q, v, self.seen(q.shape[-2])),
-)
 
 
 @mistake("multihead_self_attention", "RoPE on halves")
@@ -287,45 +108,13 @@ class RopeOfTheModel(Steps):
             self.rope = RotaryPositionalEmbedding(theta, d_model, max_seq_len)
 
 
-@mistake("multihead_self_attention", "x is added inside")
-class WithResidual(Steps):
-    def forward(self, x, token_positions=None):
-        return x + super().forward(x, token_positions)
-
-
-@mistake("multihead_self_attention", "is used twice")
-class KeysByQueries(Steps):
-    def heads_of(self, x, positions):
-        q, _, v = super().heads_of(x, positions)
-        return q, q, v
-
-
-@mistake("multihead_self_attention", "is used twice")
-class QueriesByKeys(Steps):
-    def heads_of(self, x, positions):
-        _, k, v = super().heads_of(x, positions)
-        return k, k, v
-
-
 @mistake("multihead_self_attention", "your third argument is `use_rope`; which one is `theta`?")
 class NoPlaceForTheta(Steps):
     def __init__(self, d_model, num_heads, use_rope=True):
         super().__init__(d_model, num_heads, 16, 50.0 if use_rope else None)
 
 
-@mistake("multihead_self_attention", "There is no causal mask")
-class UnmaskedInRows(Steps):
-    """It takes positions of shape (1, seq) alone: that the others fail is not what is wrong."""
-
-    def seen(self, length):
-        return torch.ones(length, length, dtype=torch.bool)
-
-    def heads_of(self, x, positions):
-        assert positions is None or positions.ndim == 2
-        return super().heads_of(x, None if positions is None else positions[0])
-
-
-@almost("multihead_self_attention", "Right without RoPE. RoPE is still missing")
+@mistake("multihead_self_attention", "Right without RoPE. It cannot be called")
 class WithoutRope(Steps):
     """The first of two classes, of which the other has RoPE."""
 
@@ -333,12 +122,7 @@ class WithoutRope(Steps):
         super().__init__(d_model, num_heads)
 
 
-@mistake("multihead_self_attention", "no gradient reaches `x`")
-class WithoutRopeAndCut(WithoutRope):
-    def forward(self, x):
-        return super().forward(x.detach())
-
-
+@mistake("multihead_self_attention", "need an axis for the heads")
 class PositionsInABatch(Steps):
     """Positions of shape (batch, seq), which a batch of 1 or of num_heads hides."""
 
@@ -347,9 +131,7 @@ class PositionsInABatch(Steps):
         return super().turn(x, positions.expand(len(x), -1))
 
 
-mistake("multihead_self_attention", "need an axis for the heads")(PositionsInABatch)
-
-
+@mistake("multihead_self_attention", "an input of shape (3, 4, 8) after (1, 3, 8), fails")
 class KeptMask(Steps):
     """The mask of the first call serves every call."""
 
@@ -358,4 +140,170 @@ class KeptMask(Steps):
         return self.mask
 
 
-mistake("multihead_self_attention", "the second call, with a length of 4 after 3, fails")(KeptMask)
+# Blocks.
+
+
+def block(words):
+    """A decorator for another forward of a block."""
+
+    def add(forward):
+        mistake("transformer_block", words)(
+            type("Changed", (TransformerBlock,), {"forward": forward})
+        )
+        return forward
+
+    return add
+
+
+@block("Post-norm instead of pre-norm")
+def post_norm(self, x):
+    x = self.ln1(x + self.attn(x))
+    return self.ln2(x + self.ffn(x))
+
+
+@block("the backward pass fails")
+def adds_in_place(self, x):
+    y = x + self.attn(self.ln1(x))
+    y += self.ffn(self.ln2(y))
+    return y
+
+
+@block("`token_positions` is ignored")
+def counts_from_0(self, x, token_positions=None):
+    x = x + self.attn(self.ln1(x))
+    return x + self.ffn(self.ln2(x))
+
+
+def block_of(layer):
+    """What makes right blocks, but for their attention layer."""
+
+    class Block(TransformerBlock):
+        def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
+            super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
+            self.attn = layer(d_model, num_heads, max_seq_len, theta)
+
+    return Block
+
+
+def without_theta(d_model, num_heads, *rope):
+    return Steps(d_model, num_heads)
+
+
+mistake("transformer_block", "is `theta`")(block_of(without_theta))
+mistake("transformer_block", "RoPE on halves")(block_of(LlamasRope))
+mistake("transformer_block", "shape (1, 1, 8) after (1, 3, 8), fails")(block_of(KeptMask))
+
+
+@mistake("transformer_block", "share one weight")
+class OneNorm(TransformerBlock):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.ln2 = self.ln1
+
+
+@mistake("transformer_block", "There is a bias")
+class WithLayerNorm(TransformerBlock):
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
+        self.ln1 = nn.LayerNorm(d_model)
+        self.ln2 = RMSNorm(d_model)
+
+
+@mistake("transformer_block", "`ln1.weight` does not start at 1")
+class DrawnGain(TransformerBlock):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        nn.init.normal_(self.ln1.weight)
+
+
+@mistake("transformer_block", "shapes in this line do not fit")
+class BlockWithRopeOfTheModel(TransformerBlock):
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
+        self.attn.rope = RotaryPositionalEmbedding(theta, d_model, max_seq_len)
+
+
+# Language models.
+
+
+def model_with(words, make):
+    """A language model with other blocks."""
+
+    class Model(TransformerLM):
+        def __init__(self, vocab, length, d_model, layers, heads, d_ff, theta):
+            super().__init__(vocab, length, d_model, layers, heads, d_ff, theta)
+            self.layers = nn.ModuleList(
+                make(d_model, heads, d_ff, length, theta) for _ in range(layers)
+            )
+
+    mistake("transformer_lm", words)(Model)
+
+
+model_with("is `theta`", block_of(without_theta))
+model_with("Post-norm instead of", type("PostNorm", (TransformerBlock,), {"forward": post_norm}))
+model_with("an input of shape (1, 3) after (1, 1), fails", block_of(KeptMask))
+
+
+@mistake("transformer_lm", "share one weight")
+class Tied(TransformerLM):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.lm_head.weight = self.token_embeddings.weight
+
+
+@mistake("transformer_lm", "leave out `pos_emb.weight`")
+class LearnedPositions(TransformerLM):
+    def __init__(self, vocab_size, context_length, d_model, *others):
+        super().__init__(vocab_size, context_length, d_model, *others)
+        self.pos_emb = transformer_right.Embedding(context_length, d_model)
+
+
+@mistake("transformer_lm", "repeats one block")
+class OneBlock(TransformerLM):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.layers = nn.ModuleList([self.layers[0]] * len(self.layers))
+
+
+@mistake("transformer_lm", "hidden from torch")
+class PlainList(TransformerLM):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        layers = list(self.layers)
+        del self.layers
+        self.layers = layers
+
+
+@mistake("transformer_lm", "Missing: `ln_final.weight`")
+class NoFinalNorm(TransformerLM):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.ln_final = nn.Identity()
+
+
+@mistake("transformer_lm", "rounded to a multiple of 64")
+class RoundedWidth(TransformerLM):
+    def __init__(self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, theta):
+        sizes = (vocab_size, context_length, d_model, num_layers, num_heads)
+        super().__init__(*sizes, (d_ff + 63) // 64 * 64, theta)
+
+
+@mistake("transformer_lm", "nothing fills `lm_head.weight`")
+class UnfilledHead(TransformerLM):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.lm_head.weight = nn.Parameter(torch.empty_like(self.lm_head.weight))
+
+
+for words, change in (
+    ("axes of length 1", lambda logits: logits.squeeze()),
+    ("something is random", lambda logits: logits + torch.randn(1)),
+):
+    forward = lambda self, ids, change=change: change(TransformerLM.forward(self, ids))  # noqa: E731
+    mistake("transformer_lm", words)(type("Changed", (TransformerLM,), {"forward": forward}))
+
+
+@mistake("transformer_lm", "must be long")
+class OfFloats(TransformerLM):
+    def forward(self, ids):
+        return super().forward(ids.float())

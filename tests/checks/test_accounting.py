@@ -31,11 +31,13 @@ def test_an_open_choice_is_named():
 
 
 def test_a_right_number_is_called_by_its_key():
-    assert check(ADAMW, {"gradients_gb": 6.54}, "a").claim == "6.54 GB: bytes of the gradients."
+    assert check(ADAMW, {"gradients_gb": 6.54}, "a").claim == "6.54 GB (`gradients_gb`): right."
 
 
-# What a claim with several values is: the keys of its parts, in the order of the units.
+# The keys of a claim that is not the first number of its part alone, by its units.
 KEYS = {
+    "parameters": ("parameters",),
+    "GB": ("gb",),
     "TFLOPs; times": ("flops", "growth"),
     "FLOPs; times": ("flops", "growth"),
     "GB; GB; sequences": ("a", "b", "batch"),

@@ -17,7 +17,6 @@ from attempts.ours import copied
 
 from workbook.checks import bpe, checkpointing, decoding, optimizer, tokenizer, transformer
 from workbook.checks.engine import Exercise, judge
-from workbook.checks.verdicts import Words
 from workbook.study.verbs import check
 
 model, nn = copied("transformer.model"), copied("transformer.nn")
@@ -44,12 +43,13 @@ class Kept(SimpleNamespace):
     def vocab(self):
         return self.held
 
+    @property
     def specials(self):
         return self.special_tokens or ()
 
     def ids(self):
         ids = {token: token_id for token_id, token in self.held.items()}
-        for token in self.specials():
+        for token in self.specials:
             ids.setdefault(token.encode(), len(ids))
         return ids
 
@@ -173,10 +173,6 @@ LEARNERS = {
 }
 
 
-def drawn(values):
-    return decoding.Tokens(values, Words("decode(...)"))
-
-
 def counts(probabilities):
     return [round(decoding.DRAWS * share) for share in probabilities]
 
@@ -184,8 +180,8 @@ def counts(probabilities):
 # What no single call shows goes to the engine as it is: with what the check would have seen.
 ENGINE = {
     "checkpointing": (checkpointing.CHECKPOINTS, lambda edited, case: edited(case)),
-    "decoding": (decoding.CHAIN, lambda edited, case: drawn(edited(case))),
-    "decoding, choices": (decoding.CHOICE, lambda edited, case: drawn(counts(edited(case)))),
+    "decoding": (decoding.CHAIN, lambda edited, case: edited(case)),
+    "decoding, choices": (decoding.CHOICE, lambda edited, case: counts(edited(case))),
     "adamw": (optimizer.ADAMW, lambda edited, case: edited(case)[:1]),
     "tokenizer, streams": (tokenizer.STREAM, lambda edited, case: edited(case)),
 }

@@ -23,16 +23,6 @@ def test_what_fails_for_some_kinds_of_files_alone_is_almost_right(pair, words):
     assert report.status == "almost" and words in report.message, report
 
 
-@pytest.mark.parametrize(("pair", "words"), attempts.REMARKS)
-def test_what_restores_all_but_is_unwise_is_told_but_not_refused(pair, words):
-    report = check("checkpointing", pair)
-    assert report.status == "correct" and words in report.message
-
-
-def test_there_is_nothing_to_remark_on_state_dicts():
-    assert "Worth knowing" not in check("checkpointing", (attempts.save, attempts.load)).message
-
-
 def test_what_is_not_written_yet_is_not_attempted():
     def raising(*arguments):
         raise NotImplementedError

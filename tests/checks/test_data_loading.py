@@ -19,12 +19,6 @@ def test_a_mistake_is_called_by_its_name(wrong, words):
     assert report.status == "wrong" and words in report.message, report
 
 
-@pytest.mark.parametrize(("attempt", "words"), attempts.REMARKS)
-def test_what_a_training_loop_can_use_is_told_but_not_refused(attempt, words):
-    report = check("data_loading", attempt)
-    assert report.status == "correct" and words in report.message, report
-
-
 def test_our_own_function_is_almost_right():
     assert check("data_loading", get_batch).status == "almost"
 

@@ -5,7 +5,6 @@ from attempts import decoding as attempts
 from workbook.checks.decoding import (
     SHARES,
     Case,
-    Letters,
     probabilities,
     sure,
     undecided,
@@ -27,13 +26,16 @@ def test_a_mistake_is_called_by_its_name(wrong, words):
     assert report.status == "wrong" and words in report.message, report
 
 
-def test_what_the_course_leaves_open_is_told_but_not_refused():
-    message = check("decoding", attempts.with_numpy).message
-    assert "torch.no_grad()" in message and "left in `eval()`" in message
+@pytest.mark.parametrize("attempt", attempts.NOT_JUDGED)
+def test_what_wants_a_text_is_told_the_form_and_not_judged(attempt):
+    report = check("decoding", attempt)
+    assert report.status == "not attempted" and "calls decode(model, prompt_ids" in report.message
+
+
+def test_what_a_longer_text_or_a_larger_model_would_show_is_told_but_not_refused():
+    assert "torch.no_grad()" in check("decoding", attempts.with_numpy).message
     no_window = attempts.changed("ids[:, -model.context_length :]", "ids")
     assert "give it only the last ones" in check("decoding", no_window).message
-    told = check("decoding", attempts.from_text).message
-    assert "The prompt is returned" in told and "The end token is returned" in told
     assert "Worth knowing" not in check("decoding", attempts.masked_logits).message
 
 
@@ -74,13 +76,6 @@ def test_probabilities_are_those_of_the_course():
         second / (first + second)
     )
     assert sum(share > 0 for share in kept) == 2
-
-
-def test_the_tokenizer_of_the_check_inverts_itself():
-    tokenizer = Letters(8, end_id=5)
-    assert tokenizer.decode(torch.tensor([[3, 5]])) == "dD<|endoftext|>"
-    assert tokenizer.encode("dD<|endoftext|>") == [3, 5]
-    assert tokenizer.eos_token_id == tokenizer.token_to_id[b"<|endoftext|>"] == 5
 
 
 def test_our_own_function_is_not_from_scratch():

@@ -15,7 +15,7 @@ from functools import cache
 from attempts import (
     bpe_right,
     decoding,
-    optimizer_adamw_right,
+    optimizer_adamw,
     optimizer_schedule_and_clipping,
     tokenizer_right,
     transformer_right,
@@ -41,7 +41,7 @@ SOLUTIONS = {
     "multihead_self_attention": transformer_right_heads.MultiHeadSelfAttention,
     "transformer_block": transformer_right_heads.TransformerBlock,
     "transformer_lm": transformer_right_heads.TransformerLM,
-    "adamw": optimizer_adamw_right.Paper,
+    "adamw": optimizer_adamw.Paper,
     "decoding": decoding.decode,
     "tokenizer": tokenizer_right.Ranked,
     "train_bpe": bpe_right.recount,

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from attempts import optimizer_adamw_right, optimizer_adamw_wrong
+from attempts import optimizer_adamw as attempts
 
 from workbook.checks import optimizer, verdicts
 from workbook.checks.optimizer import moved, same
@@ -8,13 +8,13 @@ from workbook.optimizer import optimizers
 from workbook.study.verbs import check
 
 
-@pytest.mark.parametrize("solution", optimizer_adamw_right.RIGHT)
+@pytest.mark.parametrize("solution", attempts.RIGHT)
 def test_a_right_class_is_accepted(solution):
     report = check("adamw", solution)
     assert report.status == "correct", report
 
 
-@pytest.mark.parametrize(("wrong", "words"), optimizer_adamw_wrong.WRONG)
+@pytest.mark.parametrize(("wrong", "words"), attempts.WRONG)
 def test_a_mistake_is_called_by_its_name(wrong, words):
     report = check("adamw", wrong)
     assert report.status == "wrong" and words in report.message, report
@@ -23,8 +23,8 @@ def test_a_mistake_is_called_by_its_name(wrong, words):
 @pytest.mark.parametrize(
     ("attempt", "words"),
     [
-        *optimizer_adamw_wrong.ALMOST,
-        *((each, "not from scratch yet") for each in optimizer_adamw_right.NOT_FROM_SCRATCH),
+        *attempts.ALMOST,
+        *((each, "not from scratch yet") for each in attempts.NOT_FROM_SCRATCH),
     ],
 )
 def test_a_closure_that_comes_late_and_what_is_not_from_scratch_are_almost_right(attempt, words):
@@ -57,7 +57,7 @@ def test_what_is_no_class_is_told_in_words(attempt):
 def test_an_endless_step_is_stopped(monkeypatch, judged_here):
     monkeypatch.setitem(verdicts.call.__kwdefaults__, "seconds", 0.5)
 
-    class Endless(optimizer_adamw_right.Handout):
+    class Endless(attempts.Handout):
         def step(self, closure=None):
             while True:
                 pass
@@ -67,23 +67,10 @@ def test_an_endless_step_is_stopped(monkeypatch, judged_here):
 
 
 def test_the_failing_case_stands_beside_what_was_expected():
-    report = check("adamw", optimizer_adamw_wrong.but(decay=optimizer_adamw_wrong.no_decay))
+    report = check("adamw", attempts.but(decay=attempts.no_decay))
     rows = dict(report.rows)
     assert "weight_decay=0.5" in rows["input"] and "step 3: p0.grad" in rows["input"]
     assert rows["expected"].startswith("[0.8") and rows["got"] != rows["expected"]
-
-
-@pytest.mark.parametrize(
-    ("attempt", "words"),
-    [
-        (optimizer_adamw_right.TwoBetas, "clears the gradients"),
-        (optimizer_adamw_right.OtherKeys, "'alpha'"),
-        (optimizer_adamw_right.OtherKeys, "also takes a closure"),
-        (optimizer_adamw_right.Strict, "also takes a closure"),
-    ],
-)
-def test_what_the_course_leaves_open_is_told_but_not_refused(attempt, words):
-    assert words in check("adamw", attempt).message
 
 
 def test_the_reference_agrees_with_the_package_and_with_torch():

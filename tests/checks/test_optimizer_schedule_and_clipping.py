@@ -41,11 +41,6 @@ def test_what_leaves_a_corner_open_or_is_not_from_scratch_is_almost_right(proble
     assert report.status == "almost" and words in report.message, report
 
 
-def test_new_tensors_for_gradients_are_told_but_not_refused():
-    report = check("gradient_clipping", attempts.clip_with_new_tensors)
-    assert "p.grad.mul_(scale)" in report.message
-
-
 def test_settings_that_a_schedule_refuses_are_told_but_not_asked_for():
     assert "warmup_iters = 0" in check("learning_rate_schedule", attempts.wants_room).message
 

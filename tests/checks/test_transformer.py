@@ -7,12 +7,8 @@ from attempts import (  # noqa: F401 - they fill the lists
     transformer_right_functions,
     transformer_right_heads,
     transformer_right_shapes,
-    transformer_right_strict,
     transformer_wrong,
-    transformer_wrong_blocks,
-    transformer_wrong_functions,
     transformer_wrong_heads,
-    transformer_wrong_layers,
 )
 from attempts.ours import copied
 from torch.nn import Module

@@ -234,7 +234,7 @@ def softmax(x, dim):
 def swallows(x, dim):
     while True:
         try:  # noqa: SIM105
-            time.sleep(0.01)
+            x.sum()  # busy: it is stopped by its processor time, and the last one by the clock
         except:  # noqa: E722
             pass
 

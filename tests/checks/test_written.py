@@ -13,7 +13,7 @@ from attempts import accounting, runs, written
 
 from workbook import config
 from workbook.checks.verdicts import Wrong
-from workbook.checks.written import number, unicode2
+from workbook.checks.written import unicode2
 from workbook.study.problems import PROBLEMS
 from workbook.study.verbs import check
 
@@ -133,13 +133,12 @@ HANDED = {
     "'hello' in UTF-16 is 12 bytes": {"UTF-16": 12},
     "UTF-32 would need a vocabulary of about 4 billion": {"UTF-32": 4e9},
     "1029.17 s, 0.08 GB": {"seconds": 1029.17, "gigabytes": 0.08},
-    "61.72 s, 158.3 MB": {"seconds": 61.72, "gigabytes": "158.3 MB"},
+    "61.72 s, 158.3 MB": {"seconds": 61.72, "gigabytes": 0.1583},
     "longest token 'accomplishment', 15 bytes": {"longest": b"accomplishment"},
     "TinyStories 2.86": {"tinystories": 2.86},
-    "0.67 MB/s, Pile in 342 h": ("0.67 MB/s", "342 h"),
-    "713258.83 B/s, Pile in 14 d": (713258.83, "14 d"),
+    "0.67 MB/s, Pile in 342 h": (0.67e6, 342),
     "uint16 reaches 65,535": 65_535,
-    "a sample of 60 tokens": "60 tokens",
+    "a sample of 60 tokens": 60,
 }
 SENTENCES = ("printed,", "62.44 s, 0.1084 GB (184", "the slowest part", "with lr = 100")
 
@@ -159,16 +158,3 @@ def test_what_write_ups_claimed_is_judged_as_recorded():
             assert status == "read", row
         else:
             assert (status == "wrong") == bad, row
-
-
-def test_of_a_text_that_is_more_than_one_number_with_its_unit_none_is_read():
-    texts = ("34 GB or so", "3 and 4", "19.5 TFLOP/s", "1e999", "three", "", "4,5", float("nan"))
-    assert not any(map(number, (*texts, [3])))
-    for text, found in (
-        ("2,127.5 GB", ("2127.5", "GB")),
-        ("-3e2", ("-3e2", "")),
-        ("100 kB/s", ("100", "kB/s")),
-        (".5h", (".5", "h")),
-        (39.8 / 100, ("0.398", "")),
-    ):
-        assert number(text) == found

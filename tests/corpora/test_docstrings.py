@@ -1,7 +1,6 @@
 """What `docstrings` reads from small libraries made here, and from those that are installed."""
 
 import re
-import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -9,7 +8,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from workbook import config
-from workbook.corpora import docstrings
+from workbook.corpora import corpora, docstrings
+from workbook.corpora.corpora import END_OF_TEXT, SPLITS
 from workbook.corpora.docstrings import harvest
 
 PROSE = "This paragraph is long enough to count as one, and it says nothing about {}."
@@ -18,10 +18,10 @@ HEADING = re.compile(r"(class )?[\w.]+(\(.*\))?").fullmatch
 
 
 @pytest.fixture(scope="module")
-def harvested():
-    """The documents of the installed libraries, and the modules that were imported to get them."""
-    before = set(sys.modules)
-    return harvest(), set(sys.modules) - before
+def documents():
+    """The documents of the corpus, by split: it is made of what is installed, once."""
+    texts = {split: corpora.path("docstrings", split).read_text("utf-8") for split in SPLITS}
+    return {split: text.split(END_OF_TEXT)[:-1] for split, text in texts.items()}
 
 
 def library(folder, files):
@@ -155,19 +155,16 @@ def test_a_missing_library_is_left_out(monkeypatch):
     assert docstrings.versions() == {"torch": "2.13.0", "numpy": "2.4.6"}
 
 
-def test_the_libraries_give_about_twenty_megabytes(harvested):
-    documents, imported = harvested
-    size = sum(len(text.encode()) for text in documents.values())
-    assert 15e6 < size < 30e6
-    assert not {"pygments", "sympy", "torch"} & imported
-    libraries = {name.partition(".")[0] for name in list(documents)[:200]}
+def test_the_libraries_give_about_twenty_megabytes(documents):
+    size = {split: sum(map(len, found)) for split, found in documents.items()}
+    assert 15e6 < sum(size.values()) < 30e6
+    assert 0.05 < size["validation"] / sum(size.values()) < 0.15
+    libraries = {text.split()[0].partition(".")[0] for text in documents["train"][:200]}
     assert len(libraries) > 10, "a part of the documents is a mixture, too"
-    held_out = (text for name, text in documents.items() if docstrings.split_of(name) != "train")
-    assert 0.05 < sum(len(text.encode()) for text in held_out) / size < 0.15
 
 
-def test_no_long_paragraph_comes_twice(harvested):
-    texts = harvested[0].values()
+def test_no_long_paragraph_comes_twice(documents):
+    texts = [*documents["train"], *documents["validation"]]
     paragraphs = [" ".join(p.split()) for text in texts for p in text.split("\n\n")]
     long = [p for p in paragraphs if len(p) > docstrings.LONG_PARAGRAPH and not HEADING(p)]
     assert len(long) == len(set(long))

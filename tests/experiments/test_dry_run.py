@@ -165,7 +165,7 @@ class TestDisk:
 
     def test_a_run_keeps_as_many_as_was_said(self, tmp_path):
         config = tiny_runs.tiny(log_every=2, keep_checkpoints=3)
-        run = train.train(config, tmp_path / "run", tiny_runs.data())
+        run = train.train(config, tiny_runs.data(), tmp_path / "run")
         assert len(checkpoints.saved(run.folder / "checkpoints")) == dry_run.checkpoints(config)
         assert dry_run.checkpoints(config) == 3
         assert dry_run.checkpoints(tiny_runs.tiny(checkpoint_every=24)) == 1

@@ -32,7 +32,7 @@ def made_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(plans, "SAMPLE_TOKENS", 8)
     data = tiny_runs.data(tokenizer=TOKENIZER)
     for module in (plans, training_data):
-        monkeypatch.setattr(module, "train_data", lambda config: data)
+        monkeypatch.setattr(module, "prepare", lambda config: data)
     made = []
     begin = train.Trainer.begin
     monkeypatch.setattr(

@@ -194,7 +194,7 @@ def data(request, monkeypatch):
     """What runs of any config train on, with and without a known entropy."""
     lengths = np.full(tiny_runs.VOCAB_SIZE, 2)
     found = tiny_runs.data(entropy=request.param, floor=0.5, token_bytes=lengths)
-    monkeypatch.setattr(results, "train_data", lambda config: found)
+    monkeypatch.setattr(results, "prepare", lambda config: found)
     return found
 
 

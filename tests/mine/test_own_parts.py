@@ -74,7 +74,7 @@ def study(tmp_path, monkeypatch):
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
     monkeypatch.chdir(folder)
     monkeypatch.setattr(trainer, "matmul_peak", lambda *_: 1e15)
-    monkeypatch.setattr(training_data, "train_data", lambda config, *_: tiny_runs.data())
+    monkeypatch.setattr(training_data, "prepare", lambda config, *_: tiny_runs.data())
     return folder
 
 
@@ -108,8 +108,8 @@ class TestFromTheNotebooks:
     def test_right_parts_make_the_run_of_ours_and_other_code_is_another_run(self, study, tmp_path):
         solved(study, gradient_clipping=CLIP, cross_entropy=LOSS)
         parts = mine.parts()
-        run = train(CONFIG, None, tiny_runs.data(), parts=parts)
-        ours = train(CONFIG, None, tiny_runs.data())
+        run = train(CONFIG, tiny_runs.data(), None, parts=parts)
+        ours = train(CONFIG, tiny_runs.data(), None)
         both = run.log["train_loss"].dropna(), ours.log["train_loss"].dropna()
         assert np.allclose(*both, atol=1e-3)
         assert run.made_of == {
@@ -155,8 +155,8 @@ def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports, caps
             raise OSError("broken off")
 
     with pytest.raises(OSError, match="broken off"):
-        train(CONFIG, None, tiny_runs.data(), [breaks], parts)
-    run = train(CONFIG, None, tiny_runs.data(), parts=mine.parts())
+        train(CONFIG, tiny_runs.data(), None, [breaks], parts)
+    run = train(CONFIG, tiny_runs.data(), None, parts=mine.parts())
     assert run.loss < run.log["validation_loss"].iloc[0] - 0.2 and run.flags == []
     opened, _, decode = mine.open_run(run.folder)
     text = "".join(write(opened, BYTES, "ABC", 5, decoding=decode))
@@ -178,7 +178,7 @@ class TestFailures:
         with self.fails(
             "your loss .*cross_entropy.* cannot be imported: .*'no_such_package', at line 1"
         ):
-            train(CONFIG, None, tiny_runs.data(), parts=parts)
+            train(CONFIG, tiny_runs.data(), None, parts=parts)
 
     def test_one_that_crashes_stops_the_run_and_keeps_it(self, study):
         late = CLIP.replace("    norm =", "    clip.calls = getattr(clip, 'calls', 0) + 1\n"
@@ -186,7 +186,7 @@ class TestFailures:
         solved(study, gradient_clipping=late)
         where = r"clipping .*: AssertionError: too often, at line 5, in clip"
         with self.fails(where):
-            train(CONFIG, None, tiny_runs.data(), parts=mine.parts())
+            train(CONFIG, tiny_runs.data(), None, parts=mine.parts())
         (run,) = mine.runs().values()
         assert run.status == "stopped" and "too often" in run.outcome["reason"]
 
@@ -196,7 +196,7 @@ class TestFailures:
             study, gradient_clipping="def clip(parameters, max_l2_norm):\n    while True: pass\n"
         )
         with self.fails("your clipping .* stopped after 0.5 s.*, at line 2, in clip"):
-            train(CONFIG, None, tiny_runs.data(), parts=mine.parts())
+            train(CONFIG, tiny_runs.data(), None, parts=mine.parts())
 
     @pytest.mark.parametrize(
         ("forward", "said"),
@@ -226,7 +226,7 @@ class TestFailures:
         stub = "def get_batch(dataset, batch_size, context_length, device):\n    ...\n"
         solved(study, data_loading=stub + "__all__ = ['get_batch']\n")
         with self.fails("your get_batch .* is not written yet"):
-            train(CONFIG, None, tiny_runs.data(), parts=mine.parts())
+            train(CONFIG, tiny_runs.data(), None, parts=mine.parts())
 
 
 class TestInNotebooks:

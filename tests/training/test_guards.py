@@ -211,7 +211,7 @@ def test_a_loss_below_the_floor_is_too_good_to_be_true():
 def test_a_run_that_cheats_is_flagged_with_the_reasons(tmp_path):
     ids = tiny_runs.ids(1_000)
     data = tiny_runs.data(train=ids, validation=ids[:500], floor=6.0, floor_reason="stated")
-    run = train(tiny_runs.tiny(), tmp_path, data)
+    run = train(tiny_runs.tiny(), data, tmp_path)
     assert len(run.flags) == 2  # said once, however often it is seen
     assert "in the train split too: 10;" in run.flags[0]
     assert "too good to be true" in run.flags[1]

@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 
 from workbook.corpora import corpora
-from workbook.experiments.published import claims, token_length
+from workbook.experiments.published import CORPORA, claims, token_length
 from workbook.tokenization import token_files
 from workbook.training.loss_bounds import (
     BYTES_PER_TOKEN,
@@ -53,8 +53,8 @@ def test_a_token_is_as_long_as_is_said():
 def test_what_a_token_of_the_real_corpora_holds_agrees_with_the_write_ups():
     table = claims("tokenizer_experiments", "a")
     plausible = sorted(set(table.index[table["verdict"] == "plausible"]))
-    for corpus in ("tinystories", "owt"):
-        measured = median(token_length(writeup, corpus) for writeup in plausible)
+    for text, corpus in CORPORA.items():
+        measured = median(token_length(writeup, text) for writeup in plausible)
         assert BYTES_PER_TOKEN[corpus] == pytest.approx(measured, rel=0.02)
 
 

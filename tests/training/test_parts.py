@@ -36,8 +36,8 @@ def test_every_part_is_called_and_the_same_parts_make_the_same_run(tmp_path):
 
     names = set(NAMES) - {"tokenizer", "decode"}
     parts = with_parts(**{name: noted(name) for name in names})
-    theirs = train(CONFIG, tmp_path / "theirs", tiny_runs.data(), parts=parts)
-    ours = train(CONFIG, tmp_path / "ours", tiny_runs.data())
+    theirs = train(CONFIG, tiny_runs.data(), tmp_path / "theirs", parts=parts)
+    ours = train(CONFIG, tiny_runs.data(), tmp_path / "ours")
     assert called == names
     for column in ("train_loss", "validation_loss", "gradient_norm"):
         assert theirs.log[column].equals(ours.log[column])
@@ -50,11 +50,11 @@ def test_a_run_of_other_parts_is_another_run(tmp_path, monkeypatch):
     changed = replace(parts, made_by={"clipping": Maker("mine:clipping", "another hash")})
     folders = {run_folder(CONFIG, each) for each in (None, Parts.ours(CONFIG), parts, changed)}
     assert len(folders) == 3
-    run = train(CONFIG, tmp_path / "run", tiny_runs.data(), parts=parts)
+    run = train(CONFIG, tiny_runs.data(), tmp_path / "run", parts=parts)
     for other in (None, changed):
         with pytest.raises(ValueError, match="another config"):
-            train(CONFIG, run.folder, tiny_runs.data(), parts=other)
-    assert train(CONFIG, run.folder, tiny_runs.data(), parts=parts).log.equals(run.log)
+            train(CONFIG, tiny_runs.data(), run.folder, parts=other)
+    assert train(CONFIG, tiny_runs.data(), run.folder, parts=parts).log.equals(run.log)
 
 
 class Bytes(Tokenizer):
@@ -87,18 +87,18 @@ class TestTokenizer:
         self.text, self.ours, self.folder = text, ours, tmp_path / "tokens"
 
     def test_other_tokens_have_files_of_their_own_and_lengths_in_bytes(self):
-        found = data.train_data(self.config, Bytes, "a1b2")
+        found = data.prepare(self.config, Bytes, "a1b2")
         assert bytes(np.asarray(found.train)[:5].astype(np.uint8)) == "ab é".encode()
         size = len(self.text.read_text(encoding="utf-8").replace("<|endoftext|>", "").encode())
         ends = 60 * len("<|endoftext|>")
         assert found.token_bytes[np.asarray(found.train)].sum() == size + ends
         assert (self.folder / "tiny-258-mine-a1b2" / "text.npy").is_file()
-        again = data.train_data(self.config, Bytes, "a1b2")
+        again = data.prepare(self.config, Bytes, "a1b2")
         sample = self.text.read_text(encoding="utf-8")
         assert again.tokenizer.calls == [sample, "<|endoftext|>"]  # nothing is encoded twice
 
     def test_one_that_cuts_like_ours_takes_the_tokens_of_ours(self):
-        found = data.train_data(self.config, Tokenizer, "a1b2")
+        found = data.prepare(self.config, Tokenizer, "a1b2")
         assert [each.name for each in self.folder.iterdir()] == ["tiny-258"]
-        ours = data.train_data(self.config)
+        ours = data.prepare(self.config)
         assert np.array_equal(found.train, ours.train)

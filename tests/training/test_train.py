@@ -17,7 +17,6 @@ import torch
 
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, log, textbook
-from workbook.training import data as training_data
 from workbook.training import train as trainer
 from workbook.training.train import (
     CHECKPOINTS,
@@ -43,7 +42,7 @@ def peak():
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """A run that nobody disturbed."""
-    return train(tiny_runs.tiny(), tmp_path_factory.mktemp("whole"), tiny_runs.data())
+    return train(tiny_runs.tiny(), tiny_runs.data(), tmp_path_factory.mktemp("whole"))
 
 
 def outcome(run):
@@ -91,13 +90,13 @@ def test_an_honest_run_has_no_flags(whole):
 
 
 def test_the_same_config_gives_the_same_bits(whole, tmp_path):
-    again = train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+    again = train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     pd.testing.assert_frame_equal(again.log[CURVE], whole.log[CURVE], check_exact=True)
 
 
 def test_a_finished_run_is_not_done_again(whole, monkeypatch):
     monkeypatch.setattr(trainer.Trainer, "update", lambda self: pytest.fail("it trains"))
-    assert train(tiny_runs.tiny(), whole.folder).log.equals(whole.log)
+    assert train(tiny_runs.tiny(), tiny_runs.data(), whole.folder).log.equals(whole.log)
 
 
 def test_the_trained_model_is_the_one_that_was_evaluated(whole):
@@ -116,13 +115,13 @@ def test_the_callers_random_numbers_are_not_touched(tmp_path):
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    train(tiny_runs.tiny(steps=4), tmp_path, tiny_runs.data())
+    train(tiny_runs.tiny(steps=4), tiny_runs.data(), tmp_path)
     assert torch.equal(torch.rand(3), expected)
 
 
 def test_listeners_hear_every_record(tmp_path):
     heard = []
-    run = train(tiny_runs.tiny(steps=20), tmp_path, tiny_runs.data(), [heard.append])
+    run = train(tiny_runs.tiny(steps=20), tiny_runs.data(), tmp_path, [heard.append])
     assert heard == log.records(run.folder)
 
 
@@ -135,7 +134,7 @@ def test_listeners_hear_every_record(tmp_path):
     ],
 )
 def test_another_way_to_compute_it_gives_the_same_curve(whole, tmp_path, changes):
-    other = train(tiny_runs.tiny(**changes), tmp_path, tiny_runs.data())
+    other = train(tiny_runs.tiny(**changes), tiny_runs.data(), tmp_path)
     one, two = (run.log["train_loss"].iloc[1:] for run in (other, whole))
     np.testing.assert_allclose(one, two, rtol=max(1e-3, rounding(whole)))
     np.testing.assert_allclose(one[:4], two[:4], rtol=rounding(whole))
@@ -145,7 +144,7 @@ def test_the_textbooks_loop_has_the_losses_of_the_trainer(tmp_path):
     kernels = replace(tiny_runs.tiny().model, kernels="textbook")
     update = replace(tiny_runs.tiny().optimizer, update="textbook")
     config = tiny_runs.tiny(model=kernels, optimizer=update, precision="float32")
-    ours = train(config, tmp_path / "ours", tiny_runs.data())
+    ours = train(config, tiny_runs.data(), tmp_path / "ours")
     losses = textbook.train(config, tiny_runs.data(), tmp_path / "textbook.pt")
     assert losses == ours.log["train_loss"].dropna().tolist()
     weights = checkpoints.read(tmp_path / "textbook.pt")["model"]
@@ -174,14 +173,14 @@ def interrupted(tmp_path, monkeypatch, at, event, config=None):
     with monkeypatch.context() as patch:
         patch.setattr(trainer.Trainer, "update", struck)
         with pytest.raises((KeyboardInterrupt, MemoryError)) as raised:
-            train(config or tiny_runs.tiny(), tmp_path, tiny_runs.data())
+            train(config or tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     return raised.value
 
 
 @pytest.mark.parametrize("at", [0, 1, 4, 6, 23])
 def test_a_run_that_broke_off_goes_on_to_the_same_bits(whole, tmp_path, monkeypatch, at):
     interrupted(tmp_path, monkeypatch, at, breaks)
-    resumed = train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+    resumed = train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     pd.testing.assert_frame_equal(resumed.log[CURVE], whole.log[CURVE], check_exact=True)
     for one, other in zip(resumed.model().parameters(), whole.model().parameters(), strict=True):
         assert torch.equal(one, other)
@@ -193,16 +192,16 @@ def test_ctrl_c_finishes_and_saves_the_step_in_hand(whole, tmp_path, monkeypatch
     assert "stopped after step 7, which is saved" in str(stop)
     assert checkpoints.newest(tmp_path / CHECKPOINTS)["iteration"] == 7
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    resumed = train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+    resumed = train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     pd.testing.assert_frame_equal(resumed.log[CURVE], whole.log[CURVE], check_exact=True)
 
 
 def test_a_time_to_stop_does_as_ctrl_c_does(whole, tmp_path):
     with pytest.raises(KeyboardInterrupt, match="stopped after step 1, which is saved"):
-        train(tiny_runs.tiny(), tmp_path, tiny_runs.data(), until=time.time())
+        train(tiny_runs.tiny(), tiny_runs.data(), tmp_path, until=time.time())
     assert checkpoints.newest(tmp_path / CHECKPOINTS)["iteration"] == 1
     # The same run, with its batches computed in another way.
-    resumed = train(tiny_runs.tiny(accumulation=4), tmp_path, tiny_runs.data())
+    resumed = train(tiny_runs.tiny(accumulation=4), tiny_runs.data(), tmp_path)
     one, two = (run.log["train_loss"].iloc[1:] for run in (resumed, whole))
     np.testing.assert_allclose(one, two, rtol=max(1e-3, rounding(whole)))
 
@@ -210,10 +209,10 @@ def test_a_time_to_stop_does_as_ctrl_c_does(whole, tmp_path):
 def test_the_textbook_optimizer_goes_on_as_well(tmp_path, monkeypatch):
     config = tiny_runs.tiny(optimizer=replace(tiny_runs.tiny().optimizer, update="textbook"))
     monkeypatch.setattr(tiny_runs, "tiny", lambda: config)
-    undisturbed = train(config, tmp_path / "whole", tiny_runs.data())
+    undisturbed = train(config, tiny_runs.data(), tmp_path / "whole")
 
     interrupted(tmp_path / "broken", monkeypatch, 10, breaks)
-    resumed = train(config, tmp_path / "broken", tiny_runs.data())
+    resumed = train(config, tiny_runs.data(), tmp_path / "broken")
     pd.testing.assert_frame_equal(resumed.log[CURVE], undisturbed.log[CURVE], check_exact=True)
 
 
@@ -228,9 +227,9 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(whole, tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(checkpoints, "write", full)
         with pytest.raises(OSError, match="No space left"):
-            train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+            train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     assert checkpoints.newest(tmp_path / CHECKPOINTS)["iteration"] == 8
-    resumed = train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+    resumed = train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     pd.testing.assert_frame_equal(resumed.log[CURVE], whole.log[CURVE], check_exact=True)
 
 
@@ -244,8 +243,8 @@ def test_a_loss_that_is_no_number_stops_the_run_before_it_is_saved(whole, tmp_pa
     with monkeypatch.context() as patch:
         patch.setattr(trainer.Trainer, "update", spoilt)
         with pytest.raises(DivergedError, match=r"the loss is nan .* at step 12; .*000008\.pt"):
-            train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
-    resumed = train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+            train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
+    resumed = train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     pd.testing.assert_frame_equal(resumed.log[CURVE], whole.log[CURVE], check_exact=True)
 
 
@@ -254,7 +253,7 @@ def test_a_rate_that_is_far_too_large_is_told_as_divergence(tmp_path):
         tiny_runs.tiny().optimizer, max_learning_rate=1e30, max_l2_norm=math.inf, warmup_iters=1
     )
     with pytest.raises(DivergedError, match="a smaller max_learning_rate"):
-        train(tiny_runs.tiny(optimizer=schedule), tmp_path, tiny_runs.data())
+        train(tiny_runs.tiny(optimizer=schedule), tiny_runs.data(), tmp_path)
     told = log.load_json(tmp_path / log.OUTCOME)
     assert told["status"] == "diverged"
     assert "norm of the gradients" in told["reason"]
@@ -272,13 +271,13 @@ def test_weights_that_are_no_numbers_are_never_saved(tmp_path, monkeypatch):
     monkeypatch.setattr(trainer.Trainer, "update", spoilt)
     config = tiny_runs.tiny(eval_every=24)
     with pytest.raises(DivergedError):
-        train(config, tmp_path, tiny_runs.data())
+        train(config, tiny_runs.data(), tmp_path)
     assert checkpoints.newest(tmp_path / CHECKPOINTS)["iteration"] == 4
 
 
 def test_the_folder_of_another_run_is_refused(whole):
     with pytest.raises(ValueError, match="a run of another config"):
-        train(tiny_runs.tiny(steps=25), whole.folder, tiny_runs.data())
+        train(tiny_runs.tiny(steps=25), tiny_runs.data(), whole.folder)
 
 
 def test_every_config_has_its_own_folder(tmp_path, monkeypatch):
@@ -296,7 +295,7 @@ def test_a_batch_that_cannot_be_shared_out_is_refused():
 def test_trained_gives_a_model_and_its_tokenizer(tmp_path, monkeypatch):
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     data = tiny_runs.data(tokenizer=byte_tokenizer())
-    monkeypatch.setattr(training_data, "train_data", lambda config: data)
+    monkeypatch.setattr(trainer, "prepare", lambda config: data)
     model, tokenizer = trained(tiny_runs.tiny(steps=4))
     assert not model.training
     assert tokenizer is data.tokenizer
@@ -306,14 +305,14 @@ def test_a_compiled_model_is_compiled_by_choice_and_saved_as_it_is(tmp_path, mon
     compiled = []
     monkeypatch.setattr(torch, "compile", lambda model: compiled.append(model) or model)
     monkeypatch.setattr(torch._dynamo, "reset", lambda: None)
-    run = train(tiny_runs.tiny(steps=4, compile=True), tmp_path, tiny_runs.data())
+    run = train(tiny_runs.tiny(steps=4, compile=True), tiny_runs.data(), tmp_path)
     assert len(compiled) == 1
     assert not [name for name in run.model().state_dict() if name.startswith("_orig_mod")]
 
 
 def test_bfloat16_changes_the_curve_by_rounding_only(tmp_path):
     half, full = (
-        train(tiny_runs.tiny(precision=precision), tmp_path / precision, tiny_runs.data())
+        train(tiny_runs.tiny(precision=precision), tiny_runs.data(), tmp_path / precision)
         for precision in ("bfloat16", "float32")
     )
     np.testing.assert_allclose(
@@ -340,7 +339,7 @@ def test_a_compiled_run_on_a_gpu_gives_the_same_curve(tmp_path):
 @pytest.mark.parametrize("precision", ["bfloat16", "float16", "float32"])
 def test_a_gpu_gives_the_same_curve_but_for_rounding(whole, tmp_path, precision):
     config = tiny_runs.tiny(device="cuda", precision=precision)
-    found = train(config, tmp_path, tiny_runs.data())
+    found = train(config, tiny_runs.data(), tmp_path)
     np.testing.assert_allclose(
         found.log["train_loss"].iloc[1:], whole.log["train_loss"].iloc[1:], rtol=0.05
     )
@@ -352,13 +351,13 @@ def test_a_loss_that_climbs_and_stays_up_ends_the_run(tmp_path):
     )
     config = tiny_runs.tiny(optimizer=schedule, steps=60)
     with pytest.raises(DivergedError, match=r"the mean of 10 losses has climbed by [\d.]+ nats"):
-        train(config, tmp_path, tiny_runs.data())
+        train(config, tiny_runs.data(), tmp_path)
     assert Run(config, tmp_path).status == "diverged"
     losses = Run(config, tmp_path).log["train_loss"].dropna()
     assert 10 <= len(losses) < 60
     assert losses.iloc[-10:].mean() > math.log(tiny_runs.VOCAB_SIZE) + config.divergence
     patient = replace(config, divergence=math.inf)
-    assert train(patient, tmp_path / "patient", tiny_runs.data()).status == "finished"
+    assert train(patient, tiny_runs.data(), tmp_path / "patient").status == "finished"
 
 
 def test_a_run_remembers_over_a_break_how_far_its_loss_has_climbed(tmp_path, monkeypatch):
@@ -367,11 +366,11 @@ def test_a_run_remembers_over_a_break_how_far_its_loss_has_climbed(tmp_path, mon
     )
     config = tiny_runs.tiny(optimizer=schedule, steps=60)
     with pytest.raises(DivergedError) as whole:
-        train(config, tmp_path / "whole", tiny_runs.data())
+        train(config, tiny_runs.data(), tmp_path / "whole")
 
     interrupted(tmp_path / "broken", monkeypatch, 7, breaks, config)
     with pytest.raises(DivergedError) as resumed:
-        train(config, tmp_path / "broken", tiny_runs.data())
+        train(config, tiny_runs.data(), tmp_path / "broken")
     assert str(resumed.value) == str(whole.value)
 
 
@@ -398,7 +397,7 @@ class TestATimeLimit:
     def limited(self, seconds, folder, **changes):
         usual = {"steps": 10**6, "log_every": 10, "eval_every": 1_000, "checkpoint_every": 20}
         config = tiny_runs.tiny(max_seconds=seconds, **usual | changes)
-        return train(config, folder, tiny_runs.data())
+        return train(config, tiny_runs.data(), folder)
 
     def test_is_not_passed_by_an_evaluation_that_is_due_shortly_before(self, tmp_path, monkeypatch):
         clock, validation = Clock(monkeypatch), trainer.Trainer.validation
@@ -513,34 +512,34 @@ class TestOtherData:
         self.stopped(tmp_path, monkeypatch)
         before = (tmp_path / "log.jsonl").read_bytes()
         with pytest.raises(ValueError, match=f"other data: .*{named}.* give another folder"):
-            train(tiny_runs.tiny(), tmp_path, tiny_runs.data(**changes))
+            train(tiny_runs.tiny(), tiny_runs.data(**changes), tmp_path)
         assert (tmp_path / "log.jsonl").read_bytes() == before
-        assert train(tiny_runs.tiny(), tmp_path, tiny_runs.data()).status == "finished"
+        assert train(tiny_runs.tiny(), tiny_runs.data(), tmp_path).status == "finished"
 
     def test_copied_elsewhere_is_the_same_data(self, tmp_path, monkeypatch):
         self.stopped(tmp_path, monkeypatch)
         np.save(tmp_path / "ids.npy", tiny_runs.ids(10_000))
         mapped = np.load(tmp_path / "ids.npy", mmap_mode="r")
-        assert train(tiny_runs.tiny(), tmp_path, tiny_runs.data(train=mapped)).status == "finished"
+        assert train(tiny_runs.tiny(), tiny_runs.data(train=mapped), tmp_path).status == "finished"
 
 
 class TestAFolder:
     def test_with_the_log_of_somebody_else_is_refused(self, tmp_path):
         (tmp_path / "log.jsonl").write_text("precious\n")
         with pytest.raises(ValueError, match=r"holds log\.jsonl and no config\.json"):
-            train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+            train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
         assert (tmp_path / "log.jsonl").read_text() == "precious\n"
 
     def test_with_another_run_that_saved_nothing_yet_is_refused(self, tmp_path, monkeypatch):
         interrupted(tmp_path, monkeypatch, 2, breaks)
         before = (tmp_path / "log.jsonl").read_bytes()
         with pytest.raises(ValueError, match="a run of another config"):
-            train(tiny_runs.tiny(seed=2), tmp_path, tiny_runs.data())
+            train(tiny_runs.tiny(seed=2), tiny_runs.data(), tmp_path)
         assert (tmp_path / "log.jsonl").read_bytes() == before
 
     def test_of_the_same_run_is_used_by_one_thread_at_a_time(self, tmp_path, whole):
         def work():
-            train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+            train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
 
         threads = [threading.Thread(target=work) for _ in range(2)]
         for thread in threads:
@@ -553,20 +552,20 @@ class TestAFolder:
     def test_that_is_a_file_is_said(self, tmp_path):
         (tmp_path / "run").write_text("precious")
         with pytest.raises(OSError, match="run is a file; rename it, or name another"):
-            train(tiny_runs.tiny(), tmp_path / "run", tiny_runs.data())
+            train(tiny_runs.tiny(), tiny_runs.data(), tmp_path / "run")
 
     def test_of_a_finished_run_needs_no_lock(self, whole, monkeypatch):
         """So it can be asked for on a disk that is read-only."""
         monkeypatch.setattr(
             "workbook.training.train.locked", lambda *_: pytest.fail("it wants the lock")
         )
-        assert train(tiny_runs.tiny(), whole.folder).log.equals(whole.log)
+        assert train(tiny_runs.tiny(), tiny_runs.data(), whole.folder).log.equals(whole.log)
 
 
 def test_a_log_that_was_cut_behind_its_checkpoint_is_flagged(tmp_path, monkeypatch):
     interrupted(tmp_path, monkeypatch, 10, breaks)
     (tmp_path / "log.jsonl").unlink()
-    run = train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+    run = train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     assert [flag for flag in run.flags if "lines of the log are missing" in flag]
 
 
@@ -584,7 +583,7 @@ def test_what_is_on_disk_says_how_far_a_killed_run_came(tmp_path, monkeypatch):
         return update(self)
 
     monkeypatch.setattr(trainer.Trainer, "update", watched)
-    train(tiny_runs.tiny(), tmp_path, tiny_runs.data())
+    train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     assert {found["status"] for found in seen} == {"running"}
     assert [found["step"] for found in seen[::4]] == [0, 4, 8, 12, 16, 20]
 
@@ -600,7 +599,7 @@ class TestAForcedPrecision:
     @pytest.mark.parametrize("forced", ["float32", "bfloat16"])
     def test_is_taken_and_logged(self, tmp_path, monkeypatch, forced):
         monkeypatch.setenv("WORKBOOK_PRECISION", forced)
-        train(replace(self.OPEN, steps=4), tmp_path, tiny_runs.data())
+        train(replace(self.OPEN, steps=4), tiny_runs.data(), tmp_path)
         assert self.environment(tmp_path) == forced
         assert checkpoints.newest(tmp_path / CHECKPOINTS)["precision"] == forced
 
@@ -608,10 +607,10 @@ class TestAForcedPrecision:
         curves = {}
         for way in ("float32", "bfloat16"):
             monkeypatch.setenv("WORKBOOK_PRECISION", way)
-            forced = train(self.OPEN, tmp_path / f"forced-{way}", tiny_runs.data())
+            forced = train(self.OPEN, tiny_runs.data(), tmp_path / f"forced-{way}")
             monkeypatch.delenv("WORKBOOK_PRECISION")
             chosen = train(
-                tiny_runs.tiny(precision=way), tmp_path / f"chosen-{way}", tiny_runs.data()
+                tiny_runs.tiny(precision=way), tiny_runs.data(), tmp_path / f"chosen-{way}"
             )
             pd.testing.assert_frame_equal(forced.log[CURVE], chosen.log[CURVE], check_exact=True)
             curves[way] = forced.log["train_loss"]
@@ -630,18 +629,18 @@ class TestAForcedPrecision:
 
     def test_is_refused_for_a_run_in_another(self, tmp_path, monkeypatch):
         monkeypatch.setenv("WORKBOOK_PRECISION", "float32")
-        train(replace(self.OPEN, steps=4), tmp_path, tiny_runs.data())
+        train(replace(self.OPEN, steps=4), tiny_runs.data(), tmp_path)
         monkeypatch.setenv("WORKBOOK_PRECISION", "bfloat16")
         with pytest.raises(ValueError, match="a run in float32, and WORKBOOK_PRECISION forces bf"):
-            train(replace(self.OPEN, steps=4), tmp_path, tiny_runs.data())
+            train(replace(self.OPEN, steps=4), tiny_runs.data(), tmp_path)
 
     def test_is_kept_by_a_run_that_goes_on_elsewhere(self, tmp_path, monkeypatch):
         monkeypatch.delenv("WORKBOOK_PRECISION", raising=False)
         monkeypatch.setattr(trainer.devices, "has_bf16", lambda device: False)
-        undisturbed = train(self.OPEN, tmp_path / "whole", tiny_runs.data())
+        undisturbed = train(self.OPEN, tiny_runs.data(), tmp_path / "whole")
         interrupted(tmp_path / "moved", monkeypatch, 10, breaks, self.OPEN)
         monkeypatch.setattr(trainer.devices, "has_bf16", lambda device: True)
-        moved = train(self.OPEN, tmp_path / "moved", tiny_runs.data())
+        moved = train(self.OPEN, tiny_runs.data(), tmp_path / "moved")
         pd.testing.assert_frame_equal(moved.log[CURVE], undisturbed.log[CURVE], check_exact=True)
 
 
@@ -668,7 +667,7 @@ def test_nohup_goes_on(tmp_path, monkeypatch):
     )
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        run = train(tiny_runs.tiny(steps=8), tmp_path, tiny_runs.data())
+        run = train(tiny_runs.tiny(steps=8), tiny_runs.data(), tmp_path)
     finally:
         signal.signal(signal.SIGHUP, before)
     assert run.status == "finished"
@@ -677,7 +676,7 @@ def test_nohup_goes_on(tmp_path, monkeypatch):
 @pytest.mark.parametrize("seed", [0, 2**63 - 1])
 def test_every_seed_that_a_config_takes_can_be_trained_with(tmp_path, seed):
     config = tiny_runs.tiny(seed=seed, steps=4)
-    assert train(config, tmp_path, tiny_runs.data()).status == "finished"
+    assert train(config, tiny_runs.data(), tmp_path).status == "finished"
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 1.0, True])

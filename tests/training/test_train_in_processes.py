@@ -42,7 +42,7 @@ def work(folder, accumulation=1, event="none"):
         return found
 
     trainer.Trainer.update = watched
-    train(tiny_runs.tiny(accumulation=accumulation), folder, tiny_runs.data())
+    train(tiny_runs.tiny(accumulation=accumulation), tiny_runs.data(), folder)
 
 
 def work_as(rank, port, folder, *more):
@@ -69,7 +69,7 @@ def fork_two(*arguments):
 @pytest.fixture(scope="module")
 def one(tmp_path_factory):
     """The run of a single process."""
-    return train(tiny_runs.tiny(), tmp_path_factory.mktemp("one"), tiny_runs.data())
+    return train(tiny_runs.tiny(), tiny_runs.data(), tmp_path_factory.mktemp("one"))
 
 
 def compare(folder, one):
@@ -100,7 +100,7 @@ def test_a_signal_to_one_process_saves_and_ends_all_and_the_run_goes_on(tmp_path
         assert "stopped after step 7, which is saved" in said
     assert checkpoints.newest(folder / CHECKPOINTS)["iteration"] == 7
     assert log.load_json(folder / log.OUTCOME)["status"] == "stopped"
-    train(one.config, folder, tiny_runs.data())  # with as many processes as one likes
+    train(one.config, tiny_runs.data(), folder)  # with as many processes as one likes
     compare(folder, one)
 
 

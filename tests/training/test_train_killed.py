@@ -29,7 +29,7 @@ def work(folder, threads):
     """Train in a process of its own; as many threads give the same bits."""
     torch.set_num_threads(threads)
     trainer.matmul_peak = lambda *_: 1e15
-    train(tiny_runs.tiny(**SETTINGS), folder, tiny_runs.data())
+    train(tiny_runs.tiny(**SETTINGS), tiny_runs.data(), folder)
 
 
 def finish(folder, threads):

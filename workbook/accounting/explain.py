@@ -7,7 +7,6 @@ more numbers are reached by accident: so rare switches come at most in pairs.
 """
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
@@ -236,16 +235,6 @@ def _matches(
             if way.flipped and any(slip == words for _, words in TIMES.values()):
                 continue
             yield (len(way.changes), rare, abs(way.value - value) / value), way
-
-
-def shared_cause(every: list[tuple[Explanation, ...]]) -> tuple[Switch, ...]:
-    """The switches that explain most of several numbers at once, two at least; the fewest such."""
-    counts: Counter[tuple[Switch, ...]] = Counter()
-    for found in every:
-        if found and found[0].changes:
-            counts.update(dict.fromkeys(way.flipped for way in found if way.flipped).keys())
-    most = max(counts.values(), default=0)
-    return min((f for f, count in counts.items() if count == most > 1), key=len, default=())
 
 
 def listed(words: tuple[str, ...]) -> str:

@@ -5,19 +5,15 @@ A number is right if the problem gives it, to the digits written. Where the cour
 choice is right. A number that other assumptions give is wrong, and they are named.
 """
 
-from dataclasses import replace
 from decimal import Decimal
 from functools import cache, partial
 from typing import Any, NamedTuple
 
 from workbook import config
 from workbook.accounting import explain
-from workbook.accounting.answers import answers, significant
-from workbook.accounting.assumptions import asked
-from workbook.accounting.explain import Amount, Explanation, listed
-from workbook.accounting.training import GB
+from workbook.accounting.explain import UNITS, Amount, Explanation, listed
 from workbook.checks.verdicts import NotAttempted, Unreadable, Words, Wrong, expect, shown
-from workbook.checks.written import UNITS, Number, judged, number
+from workbook.checks.written import judged
 from workbook.config import EDITIONS, Edition
 
 MODEL, ADAMW = "transformer_accounting", "adamwAccounting"
@@ -46,7 +42,7 @@ QUANTITIES = {
     "hours": ("time", "hours"),
 }
 SHARES = ("ffn", "projections", "scores", "attention", "head")
-# The keys of each part; a number alone is the first of them that its unit fits.
+# The keys of each part; a number alone is the first of them.
 KEYS: dict[tuple[str, str], tuple[str, ...]] = {
     (MODEL, "a"): ("parameters", "gb"),
     (MODEL, "b"): ("flops",),
@@ -58,8 +54,6 @@ KEYS: dict[tuple[str, str], tuple[str, ...]] = {
     (ADAMW, "c"): ("per_parameter", "step"),
     (ADAMW, "d"): ("days", "hours"),
 }
-# The units that `explain` knows, by what they measure: "h" and "hours" are the same.
-UNIT_NAMES = {measured: unit for unit, measured in explain.UNITS.items()}
 # What the course leaves open: the assumptions that may be made, and their values.
 OPEN: dict[str, dict[str, tuple]] = {
     MODEL: {"d_ff": ("4", "64", "8/3"), "head": (False,), "every_block": (False,)},
@@ -69,12 +63,11 @@ OPEN: dict[str, dict[str, tuple]] = {
 }
 # How far off a number may be that was computed from rounded ones.
 SLACK = {"seconds": 5e-3, "bytes per sequence": 1e-2, "factor": 1e-2}
-UNIT_MISSING = 'Is {} in billions, or in which unit? Write all of it, as 1.2e8, or as "0.5 GB".'
 THE_OTHER = "right in edition {0}. The workbook is set to {1}: is WORKBOOK_EDITION={0} yours?"
-ROUND_DOWN = "Round down: there is no room for part of a sequence."
 HINTS = {  # where no assumption gives a number
     (MODEL, "e"): "With 16 times the tokens, the T × T matmuls need 256 times as many FLOPs, all"
     " others 16 times as many.",
+    (ADAMW, "b"): "The batch is rounded down: there is no half a sequence.",
     (ADAMW, "c"): "Count, for one parameter, all operations on m and v, in the step and in the"
     " decay, divisions and roots included; the forward and backward passes do not count.",
 }
@@ -132,12 +125,11 @@ def _largest_part(attempt: Any) -> str:
 def _by_size(attempt: Any) -> str:
     """Judge a dict of FLOPs and shares for each size of the model."""
     asked_for, handed = Part(MODEL, "d", config.edition()), []
-    if not attempt.keys() <= {*explain.SIZES, "xl"}:
+    if not attempt.keys() <= {*explain.SIZES}:
         raise Unreadable(attempt)
     for size, entries in attempt.items():
-        which = "" if size == "xl" else f", GPT-2 {size}"
         for one in _entries(entries, asked_for):
-            handed.append(one._replace(quantity=one.quantity + which))
+            handed.append(one._replace(quantity=f"{one.quantity}, GPT-2 {size}"))
     return _judged(handed, asked_for)
 
 
@@ -148,9 +140,8 @@ def _memory(attempt: Any) -> str:
     praise = _judged(handed, asked_for)
     values = {one.key: one.amount.value for one in handed}
     if values.keys() >= {"a", "b", "batch"}:
-        batch, right = int(values["batch"]), int((80 * GB - values["b"]) // values["a"])
-        claim, given = "Your own a and b give a different batch size.", "(80 GB - b) / a"
-        expect(batch == right, claim, given=given, expected=right, got=batch)
+        batch, right = int(values["batch"]), int((80e9 - values["b"]) // values["a"])
+        expect(batch == right, "Your own a and b give another batch.", expected=right, got=batch)
     return praise
 
 
@@ -160,49 +151,43 @@ def _memory(attempt: Any) -> str:
 def _entries(attempt: Any, part: Part) -> list[Handed]:
     """The numbers of a dict with the keys of a part, or a number alone."""
     keys = KEYS[part[:2]]
-    if isinstance(attempt, dict):
-        if unknown := [key for key in attempt if key not in keys]:
-            raise Unreadable(attempt, f"{unknown[0]!r} is not a key of this answer.")
-        return [_handed(key, value) for key, value in attempt.items()]
-    # A number alone is the first key that its unit fits: of (a), "8.51 GB" is the `gb`.
-    found = number(attempt)
-    if found and not found.unit and keys[0] == "days" and part.edition == "2026":
-        keys = ("hours",)
-    key = next((key for key in keys if found and _unit(found, key)), keys[0])
-    return [_handed(key, attempt)]
+    if part == (ADAMW, "d", "2026"):  # which asks for hours
+        keys = keys[::-1]
+    entries = attempt if isinstance(attempt, dict) else {keys[0]: attempt}
+    if unknown := [key for key in entries if key not in keys]:
+        raise Unreadable(attempt, f"{unknown[0]!r} is not a key of this answer.")
+    return [Handed(_amount(key, x), key, QUANTITIES[key][0]) for key, x in entries.items()]
 
 
-def _unit(found: Number, key: str) -> str:
-    """The unit of a number with this key, as `explain` calls it; "" where the two do not fit."""
-    usual = QUANTITIES[key][1]
-    unit = UNIT_NAMES.get(UNITS[found.unit], "") if found.unit else usual
-    return unit if unit and UNITS[unit][0] == UNITS[usual][0] else ""
+def _measured(key: str) -> str:
+    """What is measured under a key, as `explain` calls it, such as "bytes"."""
+    return UNITS[QUANTITIES[key][1]][0]
 
 
-def _handed(key: str, value: Any) -> Handed:
-    """One number with its unit. Raises: `Unreadable` for what is none, or has another unit."""
-    found = number(value)
-    unit = _unit(found, key) if found else ""
-    if not unit:
+def _amount(key: str, value: Any) -> Amount:
+    """A number with its unit, such as 1.2e9 or "5 GB". Raises: `Unreadable` for anything else."""
+    # Fifteen digits of a float: 39.8 / 100 would show the rounding of its last bit.
+    text = f"{value:.15g}" if type(value) is float else str(value)
+    digits, _, unit = text.partition(" ")
+    unit = unit or QUANTITIES[key][1]
+    try:
+        amount = Amount.of(_shown(digits.replace(",", "")), unit, f"{digits} {unit}")
+    except (ArithmeticError, ValueError):  # no number, no unit, or out of range
+        amount = None
+    if amount is None or not 0 < amount.value < 1e300 or amount.kind != _measured(key):
         raise Unreadable(value, f"{shown(value)} cannot be the `{key}`.")
-    expect(float(found.digits) > 0, "An amount must be positive.", got=value)
-    text = f"{found.digits} {found.unit or unit}"
-    amount = Amount.of(_shown(found.digits), unit, text)
     # No model here is so small: a number such as 2.13 was meant in billions.
-    if amount.kind in ("count", "bytes", "flops") and amount.value < 1e6:
-        raise NotAttempted(UNIT_MISSING.format(found.digits))
-    if amount.kind in ("count", "bytes", "flops", "seconds") and amount.digits < 2:
-        raise NotAttempted("That is too coarse to be checked. Give at least two digits.")
-    is_whole = amount.kind != "batch" or amount.value.is_integer()
-    expect(is_whole, "A batch size is a whole number.", ROUND_DOWN, got=Words(text))
-    return Handed(amount, key, QUANTITIES[key][0])
+    small = amount.kind != "seconds" and amount.value < 1e6
+    if amount.kind in ("count", "bytes", "flops", "seconds") and (small or amount.digits < 2):
+        raise NotAttempted('In billions? Write it with two digits at least: 1.2e8, "0.52 GB".')
+    return amount
 
 
 def _shown(digits: str) -> str:
     """The digits that count: the zeros of 350,000,000,000 may only be placeholders."""
-    plain, short = Decimal(digits), Decimal(digits).normalize()
-    few = len(short.as_tuple().digits) < 7
-    return str(short) if few and "." not in digits and plain >= 1_000 else digits
+    short = Decimal(digits).normalize()
+    padded = "." not in digits and short >= 1_000 and len(short.as_tuple().digits) < 7
+    return str(short) if padded else digits
 
 
 # --- What is said of the numbers
@@ -210,22 +195,18 @@ def _shown(digits: str) -> str:
 
 def _judged(handed: list[Handed], part: Part) -> str:
     """Praise for numbers that are all right. Raises: `Wrong` with the cause of one that is not."""
-    praise = [_praise(one, part) for one in handed]
-    if bad := [one for one, said in zip(handed, praise, strict=True) if not said]:
+    praise = {one: _praise(one, part) for one in handed}
+    if bad := [one for one in handed if not praise[one]]:
         raise _wrong(bad, part)
-    return " ".join(dict.fromkeys(praise))
+    return " ".join(praise.values())
 
 
 @cache
 def _good(part: Part) -> tuple[Explanation, ...]:
     """All right numbers of a part, those with the fewest choices first."""
     sizes = explain.SIZES if part[:2] == (MODEL, "d") else ("xl",)
-    reached = [explain.outcomes(*part, size) for size in sizes]
-    every = [way for by_unit in reached for some in by_unit.values() for way in some]
-    if part[:2] == (MODEL, "d"):  # the largest belongs to the trend
-        largest = answers(MODEL, "d", asked(*part)).items()
-        every += [Explanation(name, figure.value, figure.unit) for name, figure in largest]
-    right = [way for way in every if _is_open(way, part)]
+    reached = [explain.outcomes(*part, size).values() for size in sizes]
+    right = [w for by_unit in reached for ways in by_unit for w in ways if _is_open(w, part)]
     return tuple(sorted(right, key=lambda way: len(way.changes)))
 
 
@@ -246,70 +227,42 @@ def _right(handed: Handed, part: Part) -> list[Explanation]:
 
 def _praise(handed: Handed, part: Part) -> str:
     """What is said of a right number, also where it is that of the other edition; "" if wrong."""
-    text, name = handed.amount.text, handed.quantity
-    if handed.key == "gradients_gb":
-        name = "bytes of the gradients"
+    named = f"{handed.amount.text} (`{handed.key}`)"
     if right := _right(handed, part):
         changes = right[0].changes
-        choice = f", right if {listed(changes)}. Say so in the answer" if changes else ""
-        return f"{text}: {name}{choice}."
+        choice = f" if {listed(changes)}. Say so in the answer" if changes else ""
+        return f"{named}: right{choice}."
     (other,) = {*EDITIONS} - {part.edition}
     there = any(not way.changes for way in _right(handed, part._replace(edition=other)))
-    if not there or handed.amount.digits < 3:
-        return ""
-    return f"{text}: {name}, {THE_OTHER.format(other, part.edition)}"
+    is_there = there and handed.amount.digits > 2
+    return f"{named}: {THE_OTHER.format(other, part.edition)}" if is_there else ""
 
 
 def _causes(handed: Handed, part: Part) -> list[Explanation]:
-    """What gives a wrong number, fewest changes first; of rounded ones the nearest simple cause."""
-
-    def found(amount: Amount) -> list[Explanation]:
-        ways = explain.ways(part.problem, amount, part.part, part.edition)
-        return [way for way in ways if way.quantity == handed.quantity]
-
-    amount, room, free = handed.amount, SLACK.get(handed.amount.kind, 0), OPEN[part.problem]
-    if (exact := found(amount)) or not room:
-        return exact
-    # Many assumptions come near a number, so only one strange one, or a slip in the unit, counts.
-    for way in found(replace(amount, half=amount.half + room * amount.value)):
-        strange = [each for each in way.flipped if each.value not in free.get(each.field, ())]
-        if len(strange) + bool(way.slip) < 2:
-            return [way]
-    return []
+    """What gives a wrong number, fewest changes first."""
+    ways = explain.ways(part.problem, handed.amount, part.part, part.edition)
+    return [way for way in ways if way.quantity == handed.quantity]
 
 
 def _wrong(bad: list[Handed], part: Part) -> Wrong:
     """What is wrong: the key, the assumptions that give the number, or how far off it is."""
-    # Several numbers that are wrong for one reason are told that reason.
-    causes = [_causes(one, part) for one in bad]
-    shared = explain.shared_cause([ways for ways in causes if ways])
-    known = [(one, ways) for one, ways in zip(bad, causes, strict=True) if ways]
-    handed, ways = known[0] if known else (bad[0], [])
-    ways = [way for way in ways if shared and way.flipped == shared] or ways
-    got = Words(handed.amount.text)
+    handed = next((one for one in bad if _causes(one, part)), bad[0])
+    ways, got = _causes(handed, part), Words(handed.amount.text)
     # A right number at the wrong place needs no other explanation.
     alike = (way for way in _good(part) if way.unit.startswith(handed.amount.kind))
     if way := next(filter(handed.agrees, alike), None):
-        said = f"It is: {way.quantity}. Are keys or sizes mixed up?"
-        return Wrong("That is the right number for something else.", got=got, mistake=said)
+        cause = f"It is: {way.quantity}. Are keys or sizes mixed up?"
+        return Wrong("That is the right number for something else.", got=got, mistake=cause)
     if ways:
         few = [listed(way.changes) for way in ways if len(way.changes) == len(ways[0].changes)]
-        said = f"Your number is what comes out when {'; or when '.join([*dict.fromkeys(few)][:3])}."
-        return Wrong(f"That is not the right number ({ways[0].quantity}).", got=got, mistake=said)
-    claim = "That is not the right number, and no assumption known here gives it."
-    expected = Words(_how_far(handed, part))
-    return Wrong(claim, expected=expected, got=got, mistake=HINTS.get(part[:2]))
-
-
-def _how_far(handed: Handed, part: Part) -> str:
-    """How far a number is from the nearest right one of its quantity."""
+        cause = f"Your number comes out when {'; or when '.join([*dict.fromkeys(few)][:3])}."
+        return Wrong(f"That is not the right number ({handed.quantity}).", got=got, mistake=cause)
     right = [way.value for way in _good(part) if way.quantity == handed.quantity]
-    ratios = [value / handed.amount.value for value in right]
-    ratio = min(ratios, key=lambda ratio: max(ratio, 1 / ratio), default=0)
-    if not 0.1 < ratio < 10:
-        return "a number of a different size, or in a different unit"
-    off = ": is it a slip in a sum?" if abs(ratio - 1) < 0.03 else ""
-    return f"{significant(abs(ratio - 1) * 100, 2)} % {'more' if ratio > 1 else 'less'}{off}"
+    value = handed.amount.value
+    nearest = min(right, key=lambda one: max(one / value, value / one))
+    expected = Words(f"{nearest / value:.6g} times that")
+    claim = "No assumption known here gives this number: is it a slip in a sum?"
+    return Wrong(claim, expected=expected, got=got, mistake=HINTS.get(part[:2]))
 
 
 ANY = int | float | str | dict

@@ -21,11 +21,9 @@ SYNONYMS = {
     # sizes
     "vocab_size": "nvocab vocabularysize vocabsz vocab numembeddings ntokens numtokens",
     "context_length": "maxseqlen maxseqlength maxsequencelength seqlen seqlength sequencelength "
-    "contextlen contextsize contextwindow blocksize maxlen maxlength maxcontextlength nctx ctxlen "
-    "ctx maxpositions length",
-    "max_seq_len": "contextlength maxseqlength maxsequencelength seqlen seqlength maxlen maxlength "
-    "contextlen contextsize blocksize nctx sequencelength maxpositions maxposition contextwindow "
-    "maxcontextlength ctxlen ctx length",
+    "contextlen contextsize contextwindow blocksize maxlen maxlength nctx ctxlen ctx length",
+    "max_seq_len": "contextlength maxseqlength maxsequencelength seqlen seqlength sequencelength "
+    "contextlen contextsize contextwindow blocksize maxlen maxlength nctx ctxlen ctx length",
     "d_model": "dmodel modeldim dimmodel embeddim embdim embeddingdim embedsize hiddensize "
     "hiddendim nembd dim normalizedshape size infeatures features width din indim inputdim",
     "num_layers": "nlayers nlayer layers numblocks nblocks depth numtransformerlayers",
@@ -84,102 +82,39 @@ SYNONYMS = {
     # tokenizer
     "input_path": "path file filepath filename infile inpath corpuspath textpath corpus inputfile",
     "special_tokens": "specials specialtoks special specialtokenlist",
-    "num_processes": "numworkers nworkers workers processes nprocesses numproc numprocs nproc "
-    "njobs numcores maxworkers numchunks desirednumchunks",
+    "num_processes": "numworkers nworkers workers processes nprocesses numproc nproc njobs",
     "vocab": "vocabulary idtobytes",
     "merges": "bpemerges mergelist",
     # generation
     "prompt": "promptids prompttokens prompttokenids inputids inputtokens tokens tokenids ids idx "
-    "context text prompttext inputtext inputprompt input startids start prefix inputs "
-    "promptstr string seq sequence inpseq inputseq inputsequence userprompt starttext",
-    "max_new_tokens": "maxtokens maxnew maxlength maxlen numtokens ntokens maxgen maxgenlen "
-    "maxtokenstogenerate maxgeneratedtokens maxnumtokens steps maxsteps maxoutputtokens length "
-    "tokenlimit newtokenslimit numgenerate maxgeneration",
+    "context text prompttext input inputs startids start prefix seq sequence",
+    "max_new_tokens": "maxtokens maxnew maxlength maxlen numtokens ntokens maxgen maxgenlen length "
+    "maxtokenstogenerate maxgeneratedtokens maxnumtokens steps maxsteps maxoutputtokens tokenlimit",
     "temperature": "temp tau softmaxtemperature",
     "top_p": "topp nucleusp nucleus ptop threshold topnucleus pthreshold toppthreshold",
     "end_token": "endtokenid eostokenid eosid eos eot eotid eottokenid endoftext endoftextid "
-    "endoftexttoken endoftexttokenid endid eostoken stoptoken stopid stoptokenid endoftextindex "
-    "stop end specialtokenid eottoken stoptokens stopids stoptokenids",
+    "endoftexttokenid endid eostoken stoptoken stopid stoptokenid stoptokenids stop end",
     "tokenizer": "tok bpe enc encoder bpetokenizer tokenizerinstance",
-    "rope": "ropemodule posenc posencoding positionalencoding posencoder rotary rotaryemb "
-    "rotaryembedding ropelayer positionalembedding posemb pe posencoderlayer rotarypositional "
-    "posembed posembedding positionembedding positionencoding rotaryembed ropeemb ropeembedding "
-    "rotarypositionalembedding rotator posemblayer positionalencoder positionencoder",
+    "rope": "rotary ropemodule ropelayer ropeemb rotaryemb rotaryembedding posenc posencoder "
+    "posencoding posemb posembed positionalencoding positionalencoder positionalembedding pe "
+    "positionencoding positionembedding rotarypositionalembedding",
 }
 SYNONYMS = {meant: frozenset(names.split()) for meant, names in SYNONYMS.items()}
 
 
-def _joined(firsts: str, lasts: str, others: str = "") -> frozenset[str]:
-    """Each of the first words with each of the last ones; a trailing space adds an empty word."""
-    both = {first + last for first in firsts.split(" ") for last in lasts.split(" ")}
-    return frozenset({*both, *others.split()})
-
-
-EVERY = "every interval freq frequency steps iters period everysteps everynsteps everyiters"
-DATA = "data path datapath file filepath bin npy tokens tokenspath ids dataset datasetpath set"
-# The settings of a training run, whose names are made of the same few words.
-SYNONYMS |= {
-    "resume": _joined(
-        "resume load restore continue start init",
-        "from path checkpoint ckpt fromcheckpoint fromckpt frompath checkpointpath ckptpath dir ",
-        "checkpointtoload ckpttoload checkpointtoresume loadckpt fromcheckpoint pretrained",
-    )
-    - {"start", "init"},
-    "eval_every": _joined(
-        "eval val valid validate validation evaluation", f"{EVERY} batches",
-        "numevalbatches nevalbatches numvalbatches nvalbatches numvalidbatches nvalidbatches",
-    ),
-    "save_every": _joined("save saving checkpoint ckpt", EVERY),
-    "log_every": _joined("log logging print report trainlog", EVERY),
-    "epochs": _joined("n num max total train ", "epochs"),
-    "steps": _joined(
-        "n num max total train training numtrain maxtrain totaltrain numtraining totaltraining ",
-        "steps iters iterations iter updates",
-    ),
-    "total_tokens": _joined("total max num train totaltrain numtrain", "tokens tokensprocessed",
-                            "tokenstoprocess tokenbudget totaltokensprocessed") - {"traintokens"},
-    "valid_path": _joined("val valid validation dev eval test", f"{DATA} ",
-                          "dataval datavalid pathtoval pathtovalid xval xvalid"),
-    "train_path": _joined("train training", f"{DATA} ", "xtrain pathtotrain datatrain")
-    | _joined("data dataset tokens tokenids input", "path file "),
-    "data_dir": _joined("data dataset token tokens input", "dir folder root directory"),
-    "checkpoint_path": _joined(
-        "checkpoint checkpoints ckpt ckpts save out output model run results",
-        "path dir file folder directory to root", "checkpoint ckpt out save output",
-    ),
-}  # fmt: skip
 # The arguments of a model, by the handout's names.
 SIZES = ("vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "rope_theta")
-# Parameters that say how, not what: left alone, or filled where they have no default.
+# Parameters that say how, not what, and what they get where they have no default.
 HOW = {
-    "device": None,
-    "dtype": None,
-    "bias": False,
-    "eps": 1e-5,
-    "epsilon": 1e-5,
-    "dropout": 0.0,
-    "pdrop": 0.0,
-    "dropoutp": 0.0,
-    "attndropout": 0.0,
-    "residdropout": 0.0,
-    "rope": None,
-    "layeridx": 0,
-    "layerindex": 0,
-    "layerid": 0,
-    "blockidx": 0,
-    "blockindex": 0,
-    "verbose": False,
-    "training": False,
-    "usecache": False,
-    "seed": 0,
-    "generator": None,
-    "rng": None,
-    "topk": None,
+    **dict.fromkeys(["device", "dtype", "rope", "generator", "rng", "topk"]),
+    **dict.fromkeys(["bias", "verbose", "training", "usecache"], False),
+    **dict.fromkeys(["dropout", "pdrop", "dropoutp", "attndropout", "residdropout"], 0.0),
+    **dict.fromkeys(["layeridx", "layerindex", "layerid", "blockidx", "blockindex", "seed"], 0),
+    **dict.fromkeys(["eps", "epsilon"], 1e-5),
 }
 CONFIGS = {"config", "cfg", "args", "hparams", "params", "modelconfig", "trainconfig", "settings"}
 CONFIGS |= {"options", "opt", "conf"}
 OFF = re.compile(r"(no|without|remove|disable|skip|drop|omit|ablate)(_|rope|rotary)", re.I)
-SHARE = re.compile(r"(.+_)?(ratio|frac|fraction|percent|pct)(_.+)?", re.I)  # of another number
 SWITCH = re.compile(rf"(use|with|is|do|enable|has|apply)_.+|(use|with)rope|{OFF.pattern}.*", re.I)
 
 
@@ -214,64 +149,63 @@ def bind(
 
     Raises: Wrong where a value has no place, or a parameter no value.
     """
-    parameters = signature_of(function)
-    if parameters is None:
-        return Binding(tuple(values.values()), {}, {})
-    takes_rest, takes_all = (
-        any(p.kind is kind for p in parameters)
-        for kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    )
-    parameters = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-    if partly and takes_rest and not parameters:  # torch's Module has no arguments of its own
-        return Binding((), {}, dict(values))
-    extras = dict(extras or {})
-    meant = _by_name(parameters, {**values, **extras}, prefer=values)
-    bound = {p.name: values[name] for p in parameters if (name := meant.get(p.name)) in values}
-    left = {name: value for name, value in values.items() if name not in meant.values()}
-    unknown = [
-        p
-        for p in parameters
-        if p.name not in meant
-        and not _says_how(p)
-        and not is_config(p)
-        # Neither `weights=None`, whose name means another value, nor `mode="pre"` takes a number.
-        and (p.default is p.empty or not (meaning(p.name, SYNONYMS) or type(p.default) is str))
-    ]
-    for name in [name for name in left if name not in optional]:
-        if unknown and not (partly and unknown[0].default is not inspect.Parameter.empty):
-            bound[unknown.pop(0).name] = left.pop(name)
-    for parameter in parameters:
+    signature, extras = signature_of(function), extras or {}
+    kinds = {parameter.kind for parameter in signature or ()}
+    if signature is None or (inspect.Parameter.VAR_POSITIONAL in kinds and not partly):
+        return Binding(tuple(values.values()), {}, {})  # in the handout's order
+    parameters = [p for p in signature if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    meant, bound, left = _dealt_out(parameters, values, extras, optional, partly)
+    needed = [name for name in left if name not in optional]
+    # What has no value yet is left alone if it has a default.
+    for parameter in [p for p in parameters if p.name not in bound]:
+        is_empty = parameter.default is parameter.empty
         # A config is made even if it has a default, when values have no other place.
-        wanted = is_config(parameter) and not partly and left.keys() - {*optional}
-        if parameter.name in bound or (parameter.default is not parameter.empty and not wanted):
-            continue
-        name = meant.get(parameter.name)
-        if name in extras:
-            bound[parameter.name] = extras[name]
-        elif is_config(parameter):
-            bound[parameter.name] = _config(parameter.annotation, values, extras, given, rope)
-            left = {}
-        elif _says_how(parameter):
-            bound[parameter.name] = _how(parameter.name)
-        elif optional_left := [name for name in left if name in optional]:
-            bound[parameter.name] = left.pop(optional_left[0])
-        else:
+        if is_config(parameter) and (is_empty or (needed and not partly)):
+            if not is_config_class(parameter):
+                why = f"of which dataclass is `{parameter.name}`? Annotate it."
+                raise _misfit(function, given, why)
+            options = {"optional": values, "extras": extras, "given": given, "rope": rope}
+            args, kwargs, _ = bind(parameter.annotation, values, **options)
+            bound[parameter.name] = call(parameter.annotation, *args, given=given, **kwargs)
+            left, needed = {}, []
+        elif is_empty and meant.get(parameter.name) in extras:
+            bound[parameter.name] = extras[meant[parameter.name]]
+        elif is_empty and _says_how(parameter):
+            bound[parameter.name] = HOW.get(plain(parameter.name), not OFF.match(parameter.name))
+        elif is_empty and left.keys() - {*needed}:
+            bound[parameter.name] = left.pop(next(name for name in left if name not in needed))
+        elif is_empty:
             raise _misfit(function, given, f"the problem has no value for `{parameter.name}`")
-    by_place, rest = [p for p in parameters if p.kind is p.POSITIONAL_ONLY], ()
-    if takes_rest and not partly:
-        by_place = [p for p in parameters if p.kind is not p.KEYWORD_ONLY and p.name in bound]
-        rest = tuple(left.pop(name) for name in list(left) if name not in optional)
-    elif takes_all:
-        bound.update(left)
-        left = {}
-    missing = [name for name in left if name not in optional]
-    if missing and not partly:
-        raise _misfit(function, given, _which(parameters, bound, missing[0]))
+    if inspect.Parameter.VAR_KEYWORD in kinds and not partly:
+        bound, left = {**bound, **left}, {}
+    elif needed and not partly:
+        raise _misfit(function, given, _which(parameters, bound, needed[0]))
     if rope is not None:
-        switches = [each.name for each in parameters if switches_rope(each)]
+        switches = [parameter.name for parameter in parameters if switches_rope(parameter)]
         bound |= {name: rope != bool(OFF.match(name)) for name in switches}
-    args = tuple(bound.pop(p.name) for p in by_place)
-    return Binding((*args, *rest), bound, left)
+    by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
+    return Binding(tuple(bound.pop(name) for name in by_place), bound, left)
+
+
+def _dealt_out(
+    parameters: list[inspect.Parameter],
+    values: Mapping,
+    extras: Mapping,
+    optional: Any,
+    partly: bool,
+) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
+    """What parameters mean, the values that they get by name or by position, and the others."""
+    meant = _by_name(parameters, {**values, **extras}, prefer=values)
+    bound = {theirs: values[name] for theirs, name in meant.items() if name in values}
+    left = {name: value for name, value in values.items() if name not in meant.values()}
+    needed = [name for name in left if name not in optional]
+    unknown = [p for p in parameters if p.name not in meant and _takes_any(p)]
+    # A parameter whose name says nothing gets the next value that no name asked for.
+    for name, parameter in zip(needed, unknown, strict=False):
+        if partly and parameter.default is not parameter.empty:
+            break
+        bound[parameter.name] = left.pop(name)
+    return meant, bound, left
 
 
 def part_of(
@@ -292,12 +226,11 @@ def part_of(
     options, instance, work = {"extras": extras, "given": given}, None, "__call__"
     if inspect.isclass(attempt):
         work = work_of(attempt)
-        if not isinstance(inspect.getattr_static(attempt, work), staticmethod | classmethod):
-            asked = [p.name for p in parameters_of(getattr(attempt, work))]
-            its = {name for name in (meaning(each, values) for each in asked) if name}
-            args, kwargs, left = bind(attempt, values, partly=True, optional=its, **options)
-            attempt = instance = call(attempt, *args, seconds=seconds, given=given, **kwargs)
-            optional = {*optional, *(values.keys() - left.keys())}
+        asked = [p.name for p in parameters_of(getattr(attempt, work))]
+        its = {name for name in (meaning(each, values) for each in asked) if name}
+        args, kwargs, left = bind(attempt, values, partly=True, optional=its, **options)
+        attempt = instance = call(attempt, *args, seconds=seconds, given=given, **kwargs)
+        optional = {*optional, *(values.keys() - left.keys())}
         if work not in CALLED:
             attempt = getattr(attempt, work)
     attempt = getattr(attempt, "forward", attempt)
@@ -402,18 +335,19 @@ def switches_rope(parameter: inspect.Parameter) -> bool:
 def _says_how(parameter: inspect.Parameter) -> bool:
     """Whether a parameter means how something is done, so that no value goes there by position."""
     name = plain(parameter.name)
-    return (
-        name in HOW
-        or is_switch(parameter)
-        or bool(SHARE.fullmatch(parameter.name))
-        or name in SYNONYMS["rope"]
-        or name in SYNONYMS["device"]
-    )
+    known = name in HOW or name in SYNONYMS["rope"] or name in SYNONYMS["device"]
+    is_share = name.endswith(("ratio", "frac", "fraction"))  # of another number
+    return known or is_share or is_switch(parameter)
 
 
-def _how(name: str) -> Any:
-    """The value for a parameter that says how and has no default."""
-    return HOW.get(plain(name), not OFF.match(name))
+def _takes_any(parameter: inspect.Parameter) -> bool:
+    """Whether a value may go to a parameter by position, because its name says nothing.
+
+    Neither `weights=None`, whose name means another value, nor `mode="pre"` takes a number.
+    """
+    says_nothing = not meaning(parameter.name, SYNONYMS) and type(parameter.default) is not str
+    needs_one = parameter.default is parameter.empty
+    return (needs_one or says_nothing) and not _says_how(parameter) and not is_config(parameter)
 
 
 def is_config(parameter: inspect.Parameter) -> bool:
@@ -427,37 +361,6 @@ def is_config_class(parameter: inspect.Parameter) -> bool:
     return inspect.isclass(kind) and (is_dataclass(kind) or hasattr(kind, "model_fields"))
 
 
-def _config(kind: Any, values: Mapping, extras: Mapping, given: Any, rope: bool | None) -> Any:
-    """A config object: of the annotated class, or else one that answers to any usual name."""
-    if inspect.isclass(kind) and kind not in (inspect.Parameter.empty, dict):
-        options = {"optional": values, "extras": extras, "given": given, "rope": rope}
-        args, kwargs, _ = bind(kind, values, **options)
-        return call(kind, *args, given=given, **kwargs)
-    return _Config({**extras, **values}, rope)
-
-
-class _Config:
-    """Settings that answer to any usual name, as attributes and as keys."""
-
-    def __init__(self, values: Mapping[str, Any], rope: bool | None):
-        self._values, self._rope = values, rope
-
-    def __getattr__(self, name: str) -> Any:
-        if meant := meaning(name, self._values):
-            return self._values[meant]
-        if SWITCH.fullmatch(name) or plain(name) in HOW:
-            turned = "rope" in name.lower() and self._rope is not None
-            return self._rope != bool(OFF.match(name)) if turned else _how(name)
-        if meaning(name, SYNONYMS):
-            return None  # a setting that this case does without, such as `theta` without RoPE
-        raise AttributeError(f"the settings have no {name}, only {', '.join(self._values)}")
-
-    __getitem__ = __getattr__
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return default if (value := getattr(self, name, None)) is None else value
-
-
 def _which(parameters: list[inspect.Parameter], bound: Mapping[str, Any], missing: str) -> str:
     """The question to ask when a value has no place: "your third argument is `use_rope`; ..."."""
     places = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
@@ -468,16 +371,10 @@ def _which(parameters: list[inspect.Parameter], bound: Mapping[str, Any], missin
 
 
 def _misfit(function: Callable, given: Any, why: str) -> Wrong:
-    advice = (
-        "Give it these arguments, in any order; any others need a default. Or hand in a small "
-        "function that takes these and passes them on to yours."
-    )
-    return Wrong(
-        "It cannot be called with the arguments that the problem names.",
-        given=given,
-        got=Words(f"the signature {inspect.signature(function)}: {why}"),
-        mistake=advice,
-    )
+    claim = "It cannot be called with the arguments that the problem names."
+    advice = "Give it these; others need a default. Or hand in a small function that calls yours."
+    got = Words(f"the signature {inspect.signature(function)}: {why}")
+    return Wrong(claim, given=given, got=got, mistake=advice)
 
 
 def first_of(result: Any, fits: Callable[[Any], bool]) -> Any:

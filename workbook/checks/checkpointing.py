@@ -2,37 +2,34 @@
 
 import copy
 import io
-import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import nn
 
 from workbook.checks.calling import call_part
 from workbook.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.checks.from_scratch import expect_from_scratch
-from workbook.checks.verdicts import NotAttempted, Words, Wrong, is_stub, kind_of
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, is_stub, kind_of
 
 ITERATION = 7
-WHOLE = re.compile(rb"torch\.(nn\.modules|optim)")  # in a file that holds a model or an optimizer
 # A piece of an error's text, and what it usually comes from.
 ERRORS = {
     r"not BytesIO|BytesIO' object has no": "`out` and `src` may also be open files, which have no "
     "path: `torch.save` and `torch.load` take both, so pass them on as they are.",
-    r"PosixPath|WindowsPath": "`out` and `src` may be a pathlib.Path as well as a str: "
-    "`os.fspath` turns either into a str.",
+    r"PosixPath|WindowsPath": "`out` and `src` may be a pathlib.Path: `os.fspath` makes it a str.",
     r"[Uu]nsupported global": "The file holds whole objects, which `torch.load` refuses, since "
     "loading them can run any code. Store the `state_dict()` of both.",
     r"EOFError|Ran out of input|not a ZIP|PytorchStreamReader|invalid load key|Unsupported operand":
-    "What is read is not what was written: the file is incomplete, it is read in another format, "
-    "or an open one is read twice, and the second reading starts at its end.",
-    r"parameter group|size mismatch|Missing key": "What was stored does not fit: store the "
-    "`state_dict()` of the model and that of the optimizer, and load each into its counterpart.",
+    "What is read is not what was written: the file is incomplete, or an open one is read twice.",
+    r"KeyError: Parameter|'int' object has no attribute": "Hand the optimizer's state to "
+    "`optimizer.load_state_dict(...)`, which assigns each average to its parameter.",
+    r"parameter group|size mismatch|Missing key": "Store the `state_dict()` of the model and that "
+    "of the optimizer, and load each into its counterpart.",
 }  # fmt: skip
 
 
@@ -49,13 +46,11 @@ class SmallRun:
     def steps(self, *numbers: int) -> "SmallRun":
         """The run itself, after the steps with these numbers; a schedule sets each one's lr."""
         for number in numbers:
-            for group in self.optimizer.param_groups:
-                group["lr"] = 0.01 * number
+            self.optimizer.param_groups[0]["lr"] = 0.01 * number
             x = torch.arange(12, dtype=torch.float32, device="cpu").reshape(4, 3).sin() * number
             self.optimizer.zero_grad()
             self.model(x).square().mean().backward()
             self.optimizer.step()
-        self.optimizer.zero_grad()
         return self
 
     def held(self) -> tuple[list[float], list[float]]:
@@ -71,8 +66,6 @@ class SmallRun:
         """Everything that a checkpoint restores, by the claim to make if it does not."""
         held = zip(self.model.parameters(), self.parameters, strict=True)
         same, (weights, moments) = all(p is old for p, old in held), self.held()
-        if isinstance(iteration, torch.Tensor | np.integer):
-            iteration = int(iteration)
         if type(iteration) is not int:
             iteration = "nothing" if iteration is None else "something other than an int"
         return {
@@ -121,8 +114,7 @@ MISTAKES = (
     *instead_of(OPTIMIZER, {
         "pass": "Only the model was restored, or an optimizer other than the one that was passed "
         "in: AdamW's averages begin at zero again, and the loss jumps.",
-        f'{OPTIMIZER}\nnew.optimizer.param_groups[0]["lr"] = 0.01': "Store the `param_groups` of "
-        "`optimizer.state_dict()` as well.",
+        f'{OPTIMIZER}\nnew.optimizer.param_groups[0]["lr"] = 0.01': "Store its `param_groups` too.",
     }),
     mistake("Both that were passed in are as before: `model = ...` only gives the name a new "
             "value, and `model.load_state_dict(...)` writes into it.",
@@ -136,70 +128,46 @@ MISTAKES = (
         "new.now(0)": "The number is lost: store it beside the two state dicts.",
     }),
 )  # fmt: skip
+EMPTY = (
+    "Write to `out` itself, as `torch.save(state, out)` does, and leave an open file open: what is "
+    "kept in memory, in a folder, or under another name is not there when another process loads it."
+)
 
 
 def _beside(form: Form, asked: dict, got: dict) -> Wrong:
     """The verdict on the first thing that is not restored."""
     claim = next(claim for claim in asked if asked[claim] != got[claim])
-    expected, value = (Words(shorten(str(each[claim]), 80)) for each in (asked, got))
+    expected, value = (Words(shorten(str(state[claim]), 80)) for state in (asked, got))
     lost = "Something is lost or changed on the way: store and load both `state_dict()` in full."
     return Wrong(claim, given=str(form), expected=expected, got=value, mistake=lost)
 
 
 class Pair(NamedTuple):
-    """A learner's two functions, and what to say about them."""
+    """A learner's two functions."""
 
     save: Callable
     load: Callable
-    notes: dict[str, str]
 
     def run(self, form: Form) -> dict[str, Any]:
         """What a new run has after loading. Raises: Wrong."""
+        run, new = SmallRun(seed=0).steps(1, 2, 3), SmallRun(seed=1)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             path = Path(folder, "run.pt")
-            out, run = form.make(path), SmallRun(seed=0).steps(1, 2, 3)
-            before = run.held()
+            out, before = form.make(path), run.held()
             self.write(run, out, form)
             if run.held() != before:
                 claim = "Saving changed the model or the optimizer."
                 raise Wrong(claim, given=str(form), mistake="Training goes on: leave both alone.")
-            if is_open := isinstance(out, io.BytesIO):
+            is_open = isinstance(out, io.BytesIO)
+            if is_open:
                 path.write_bytes(b"" if out.closed else out.getvalue())
-            if not path.is_file() or not (data := path.read_bytes()):
-                names = [file.name + "/" * file.is_dir() for file in path.parent.iterdir()]
-                found = ", ".join(names)
-                raise Wrong(
-                    "`out` is empty afterwards, or closed.",
-                    given=str(form),
-                    got=Words(f"beside it: {found}" if found else "nothing"),
-                    mistake="Write to `out` itself, as `torch.save(state, out)` does, and leave an "
-                    "open file open: what is kept in memory, in a folder, or under another name or "
-                    "extension is not there when another process loads `src`.",
-                )
-            run.steps(4, 5, 6)
-            path = path.rename(path.with_name("moved.pt"))  # another process knows `src` alone
-            src = io.BytesIO(data) if is_open else form.make(path)
-            if WHOLE.search(data):
-                self.notes["whole"] = (
-                    "The file holds whole objects, and loading it runs code from the file: store "
-                    "the `state_dict()` of both."
-                )
-            new = SmallRun(seed=1)
+            if not path.is_file() or not path.stat().st_size:
+                raise Wrong("`out` is empty afterwards, or closed.", given=str(form), mistake=EMPTY)
+            run.steps(4, 5, 6)  # which must not show in what is loaded
+            src = io.BytesIO(path.read_bytes()) if is_open else out
             values = {"src": src, "model": new.model, "optimizer": new.optimizer}
             iteration = call_part(self.load, values, given=str(form))
-        if not new.model.training:
-            self.notes["eval"] = "Loading switched the model to `eval()`, but training goes on."
-        try:
-            return new.now(iteration)
-        except Exception as error:
-            raise Wrong(
-                "After loading, training cannot go on.",
-                given=str(form),
-                got=Words(shorten(f"{type(error).__name__}: {error}", 160)),
-                mistake="Pass the optimizer's state to `optimizer.load_state_dict(...)`, which "
-                "assigns each average to its parameter: if you set `state` and `param_groups` by "
-                "hand, they hold indices in place of parameters.",
-            ) from error
+        return call(new.now, iteration, given=str(form))
 
     def write(self, run: SmallRun, out: Any, form: Form) -> None:
         """Save a run in `out`."""
@@ -229,27 +197,17 @@ def checkpointing(attempt: Any, part: str | None = None) -> str:
     if not found:
         run, (_, form) = SmallRun(seed=0), CHECKPOINTS.corners
         with found("style"):
-            expect_from_scratch(lambda: pair.write(run, io.BytesIO(), form), pair[:2])
-    elif found.found[0].weight == "corner":
-        found.passes.append("With a str as the path, everything is restored.")
-    praise = "A new model and optimizer go on exactly as the saved ones did."
-    return found.verdict(praise, pair.notes.values())
+            expect_from_scratch(lambda: pair.write(run, io.BytesIO(), form), pair)
+    return found.verdict("A new model and optimizer go on exactly as the saved ones did.")
 
 
 def _pair(attempt: Any) -> Pair:
     """The two functions; their names show which is which. Raises unless there are two."""
-    pair = list(attempt.values()) if isinstance(attempt, dict) else attempt
-    two = isinstance(pair, tuple | list) and len(pair) == 2
-    missing = [one is None or one is ... or is_stub(one) for one in pair] if two else ()
+    two = isinstance(attempt, tuple | list) and len(attempt) == 2
+    missing = [one is None or one is ... or is_stub(one) for one in attempt] if two else ()
     if any(missing):
         raise NotAttempted("" if all(missing) else "One of the two functions is still missing.")
-    if not (two and all(map(callable, pair))):
-        raise Wrong(
-            "Two functions are needed.",
-            expected=Words(
-                "the pair of save_checkpoint(model, optimizer, iteration, out) and "
-                "load_checkpoint(src, model, optimizer)"
-            ),
-            got=Words(kind_of(attempt)),
-        )
-    return Pair(*sorted(pair, key=lambda one: "load" in getattr(one, "__name__", "")), {})
+    if not (two and all(map(callable, attempt))):
+        names = "(save_checkpoint, load_checkpoint)"
+        raise Wrong("Two functions are needed.", expected=Words(names), got=Words(kind_of(attempt)))
+    return Pair(*sorted(attempt, key=lambda one: "load" in getattr(one, "__name__", "")))

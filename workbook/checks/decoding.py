@@ -2,8 +2,8 @@
 
 Two untrained models are used, whose results can be worked out on plain numbers: the new tokens of
 one that leaves no choice, and the probabilities of the next token of one that always gives the
-same. The course fixes no signature, so a learner's function is called as its argument names say,
-with ids or with a text and a tokenizer; it may return ids or text, with the prompt or without.
+same. The course fixes no signature: a learner's function takes ids, under any usual names, and may
+return them with the prompt or without. One that wants a text and a tokenizer is told the form.
 """
 
 import inspect
@@ -11,34 +11,18 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import product, starmap
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.calling import (
-    bind,
-    call_part,
-    first_of,
-    is_config,
-    meaning,
-    parameters_of,
-    plain,
-)
+from workbook.checks import verdicts
+from workbook.checks.calling import call_part, meaning, parameters_of
 from workbook.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.checks.from_scratch import expect_from_scratch
-from workbook.checks.verdicts import (
-    NotAttempted,
-    Words,
-    Wrong,
-    call,
-    expect_function,
-    kind_of,
-    work_of,
-)
-from workbook.corpora.corpora import END_OF_TEXT
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, kind_of
 
 SIGNATURE = "decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None)"
 ASKED = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
@@ -64,6 +48,12 @@ class Case(NamedTuple):
     temperature: float = 1.0
     top_p: float = 1.0
 
+    def __str__(self) -> str:
+        return (
+            f"decode(model, {list(self.prompt)}, {self.max_new_tokens}, "
+            f"temperature={self.temperature}, top_p={self.top_p}, end_id={self.end_id})"
+        )
+
 
 # When the model leaves no choice.
 
@@ -76,9 +66,9 @@ def follower(ids: Sequence[int]) -> int:
 def written(case: Case) -> list[int]:
     """The new tokens."""
     ids = list(case.prompt)
-    for _ in range(case.max_new_tokens):
-        new_id = follower(ids[-case.context_length :])
-        if new_id == case.end_id:
+    for _ in range(case.max_new_tokens):  # how many tokens are written
+        new_id = follower(ids[-case.context_length :])  # what the model is shown
+        if new_id == case.end_id:  # where it stops
             break
         ids.append(new_id)
     return ids[len(case.prompt) :]
@@ -86,18 +76,13 @@ def written(case: Case) -> list[int]:
 
 COUNT, SEEN = "range(case.max_new_tokens)", "ids[-case.context_length :]"
 END, RETURN = "if new_id == case.end_id:", "return ids[len(case.prompt) :]"
-GOES_ON = "It goes on after the end token: stop when its id comes. A str never equals an id."
-NO_END = "It goes on after the end token: there is no argument that says which token that is."
-TELL_THE_END = {"end_token", "tokenizer", None}  # None: an argument whose name says nothing
+GOES_ON = "It goes on after the end token: stop at its id, which an argument has to tell."
+LAST_ONE = "The model sees only the last token: it needs all those before it, too."
 CHAIN_MISTAKES = (
-    *instead_of(RETURN, {
-        f"{RETURN}[-1:]": "Only the last new token is returned: collect them all.",
-        "return ids[2 * len(case.prompt) :]": "One token is cut off in front for each character "
-        "of the prompt: count its tokens.",
-    }),
+    mistake("Only the last new token is returned: collect them all.", RETURN, f"{RETURN}[-1:]"),
     *instead_of(END, {
         "if False:": GOES_ON,
-        "if new_id == 0:": "It stops at id 0, whichever id the end token has: ask the tokenizer.",
+        "if new_id == 0:": "It stops at id 0, whichever id the end token has.",
         "if case.end_id and new_id == case.end_id:": "It does not stop when `end_id` is 0, which "
         "is false in an `if`: test `is not None`.",
     }),
@@ -112,16 +97,12 @@ CHAIN_MISTAKES = (
     *instead_of(SEEN, {
         "case.prompt[-case.context_length :]": "The model sees only the prompt each time: append "
         "each new token to it.",
-        "ids[-1:]": "The model sees only the last token: it needs all those before it, too.",
-        "ids[-1:] if len(ids) > len(case.prompt) else ids": "The model sees only the last new "
-        "token: it needs all those before it, too.",
+        **dict.fromkeys(("ids[-1:]", "ids[-1:] if len(ids) > len(case.prompt) else ids"), LAST_ONE),
         "[*ids[len(case.prompt) :][::-1], *case.prompt]": "A new token is put in front of the "
         "others: it belongs after them.",
-        "ids[:1]": "The logits of the first position were taken: those of the last say what comes "
-        "next.",
+        "ids[:1]": "The logits of the first position were taken: take those of the last.",
         "ids[: max(1, len(ids) - 1)]": "The logits of the last position but one were taken.",
-        "ids[: case.context_length]": "When there are more tokens than the context holds, the "
-        "first are kept: keep the last.",
+        "ids[: case.context_length]": "A full context keeps the first tokens: keep the last.",
     }),
 )  # fmt: skip
 CHAINS = (
@@ -131,15 +112,8 @@ CHAINS = (
     Case((2, 7), 8, end_id=4),
     Case((6,), 6, end_id=0),
     Case((5, 1, 2), 2, end_id=5),
-    Case((3, 1, 4, 2), 6, context_length=5),
+    Case((3, 1, 4, 2), 8, context_length=5),
 )
-TRIALS = CHAINS[1], CHAINS[2]  # by which the form of an attempt is found
-
-
-def agree(right: list[int], new: list[int]) -> bool:
-    """Whether the new tokens are right; they may end where the context is full."""
-    return right[: max(len(new), getattr(new, "enough", ENDLESS))] == new
-
 
 # When the same probabilities hold for every token.
 
@@ -152,26 +126,25 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 def probabilities(case: Case) -> np.ndarray:
     """The probability of each token to be drawn."""
     logits = np.log(SHARES)
-    shares = softmax(logits / case.temperature)
-    order = np.argsort(-shares)
-    before = np.cumsum(shares[order]) - shares[order]
-    kept = order[before < case.top_p]
-    weights = shares[kept] / shares[kept].sum()
+    shares = softmax(logits / case.temperature)  # the temperature
+    order = np.argsort(-shares)  # how the tokens are sorted for top-p
+    before = np.cumsum(shares[order]) - shares[order]  # what top-p adds up
+    kept = order[before < case.top_p]  # which tokens top-p keeps
+    weights = shares[kept] / shares[kept].sum()  # what is drawn from
     drawn = np.zeros(len(shares))
     drawn[kept] = weights
     return drawn
 
 
+# Pieces of the source above, which the mistakes edit. With CUT, a mistake shows only where top-p
+# leaves something out: many write `if top_p < 1`, others do without.
 LOGITS, TEMPERED = "np.log(SHARES)", "softmax(logits / case.temperature)"
 ORDER, SUMS = "np.argsort(-shares)", "np.cumsum(shares[order]) - shares[order]"
 BELOW, KEPT, CUT = "before < case.top_p", "order[before < case.top_p]", "if case.top_p < 1 else"
 WEIGHTS, DRAWN, RETURNED = "shares[kept] / shares[kept].sum()", "drawn[kept]", "return drawn"
 TEMPERATURE = "The logits are divided by the temperature before the softmax: "
 TOP_P = "Top-p keeps the smallest set of the likeliest tokens whose probabilities reach p: "
-NO_SUM = (
-    "What top-p keeps adds up to less than 1, and the rest goes to the last token: divide by the "
-    "sum."
-)
+NO_SUM = "What top-p keeps adds up to less than 1: divide by the sum."
 TWICE = "The kept probabilities go through a second softmax: divide them by their sum."
 EQUALLY = "All kept tokens are drawn equally often: draw according to their probabilities."
 PLACE = "That is the index in the sorted list, not the id at that index: look it up."
@@ -225,13 +198,10 @@ CHOICE_MISTAKES = (
         f"softmax(shares[kept]) {CUT} {WEIGHTS}": TWICE,
         f"softmax(0 * kept) {CUT} {WEIGHTS}": EQUALLY,
         "softmax(logits[kept])": TEMPERATURE + "yours draws from the undivided ones.",
-        "np.eye(len(kept))[0]": "It always takes the likeliest token: draw one "
-        "with `torch.multinomial`.",
+        "np.eye(len(kept))[0]": "It always takes the likeliest token: use `torch.multinomial`.",
     }),
-    *instead_of(DRAWN, {
-        "drawn[: len(kept)]": PLACE,
-        f"drawn[np.arange(len(kept)) {CUT} kept]": PLACE,
-    }),
+    *instead_of(DRAWN, dict.fromkeys(
+        ("drawn[: len(kept)]", f"drawn[np.arange(len(kept)) {CUT} kept]"), PLACE)),
 )  # fmt: skip
 CHOICES = (
     Case(),
@@ -243,31 +213,22 @@ CHOICES = (
     Case(temperature=3.0, top_p=0.7),
 )
 ERRORS = {
-    "sum to 1|sum of prob|<= 0|contains either|non-empty|nan": "Too little is left to draw "
-    "from: top-p always keeps the likeliest token, and what it keeps is divided by its "
-    "sum.",
-    "takes a tensor": "Make the ids an int64 tensor of shape (1, T) for the model.",
+    "sum to 1|sum of prob|<= 0|contains either|non-empty|nan": "Too little is left to draw from: "
+    "top-p keeps the likeliest token in any case, and what it keeps is divided by its sum.",
+    "used as indices": "Make the ids an int64 tensor of shape (1, T) for the model.",
     "is out of bounds": "A sum in float32 may end below 1, and then no token reaches a `top_p` of "
     "1: go no further than the last.",
     "values to unpack": "The model returns only the logits, (1, T, vocab_size).",
-    "CUDA|NVIDIA": "There is no GPU here: put the ids on the model's device, "
-    "`next(model.parameters()).device`.",
-    "prob_dist must be 1 or 2 dim": "Only one number is left, not probabilities. Give the "
-    "model a batch of one, (1, T); the logits of the next token are then `logits[0, -1]`.",
+    "CUDA|NVIDIA": "There is no GPU here: put the ids on `next(model.parameters()).device`.",
+    "prob_dist must be 1 or 2 dim": "Only one number is left, not probabilities. Give the model a "
+    "batch of one, (1, T); the logits of the next token are then `logits[0, -1]`.",
     "more often than": "It goes on after `max_new_tokens` tokens: stop there, whatever comes.",
+    "tokenizer": "The prompt is a list of ids, not a text: hand in a function that takes these.",
     "iterat|unsqueeze|'list'|list' object": "The prompt is a list of ids: make a tensor of it.",
 }
 NOTES = {
-    "prompt": "The prompt is returned in front of the new tokens, which the course leaves open.",
-    "counted": "Your limit counts the prompt, too; the course speaks of generated tokens.",
-    "end": "The end token is returned with the rest, which the course leaves open.",
-    "gradients": "Every call of the model keeps what a backward pass would need: decode under "
-    "`torch.no_grad()`.",
-    "context": "A model cannot look at more tokens than its `context_length`, but yours is given "
-    "all: give it only the last ones.",
-    "eval": "The model is left in `eval()`, though it was in `train()` before.",
-    "greedy": "Temperature 0, if it is allowed at all, means the likeliest token each time; "
-    "yours gives something else.",
+    "gradients": "Each call keeps what a backward pass needs: decode under `torch.no_grad()`.",
+    "context": "No model sees more than `context_length` tokens: give it only the last ones.",
 }
 
 
@@ -284,9 +245,6 @@ class Model(nn.Module):
 
     def forward(self, *args: Any, **named: Any) -> Tensor:
         ids = next(iter([*args, *named.values()]))
-        if not isinstance(ids, Tensor) or ids.is_floating_point():
-            kind = ids.dtype if isinstance(ids, Tensor) else type(ids).__name__
-            raise TypeError(f"the model takes a tensor of integers, (1, T), but got {kind}")
         self.calls += 1
         if self.calls > self.most_calls:
             raise RuntimeError(f"the model was called more often than {self.most_calls} times")
@@ -295,11 +253,9 @@ class Model(nn.Module):
         return self.logits(ids) * self.scale
 
     def __getattr__(self, name: str) -> Any:
-        """Its sizes by any usual name, itself as its `config` and `model`, and no blocks."""
-        if name.strip("_") in ("config", "cfg", "args", "model", "lm"):  # of a method's `self`
+        """Its sizes by any usual name, and itself as its `config`."""
+        if name in ("config", "cfg", "args"):
             return self
-        if name in ("blocks", "layers", "transformer_blocks"):
-            return ()
         if name not in self._parameters and (size := meaning(name, SIZES)):
             return vars(self)[size]
         return super().__getattr__(name)
@@ -322,214 +278,95 @@ def undecided() -> Model:
     return Model(len(SHARES), ENDLESS, lambda ids: row.expand(*ids.shape, len(SHARES)))
 
 
-class Table(dict):
-    """Ids by their texts and bytes, bytes by their ids; it may be called, too."""
-
-    __call__ = dict.__getitem__
-
-
-class Letters:
-    """A tokenizer with two letters for each id, and one id for `<|endoftext|>`."""
-
-    def __init__(self, vocab_size: int, end_id: int):
-        self.texts = {i: chr(ord("a") + i) + chr(ord("A") + i) for i in range(vocab_size)}
-        self.texts[end_id] = END_OF_TEXT
-        self.vocab = {i: text.encode() for i, text in self.texts.items()}
-        self.special_tokens, self.merges, self.vocab_size = [END_OF_TEXT], [], vocab_size
-        self.ids = Table({text: i for i, text in self.texts.items()})
-        self.ids |= {token: i for i, token in self.vocab.items()} | self.vocab
-
-    def __len__(self) -> int:
-        return self.vocab_size
-
-    def encode(self, text: str, *others: Any, **named: Any) -> list[int]:
-        pieces = re.findall(re.escape(END_OF_TEXT) + "|..?", text, re.DOTALL)
-        return [self.ids[piece] for piece in pieces]
-
-    def decode(self, ids: Any, *others: Any, **named: Any) -> str:
-        return "".join(self.texts[int(i)] for i in np.asarray(ids).reshape(-1))
-
-    def __getattr__(self, name: str) -> Any:
-        """What else learners' tokenizers have: the end token, an inverted vocabulary."""
-        asked = plain(name)
-        if re.search("eo[st]|end", asked):
-            return self.ids[END_OF_TEXT] if "id" in asked else END_OF_TEXT
-        if re.search("special|id|inv|rev|2i", asked):
-            return self.ids
-        raise AttributeError(f"the check's tokenizer has no {name}")
-
-
-PROMPTS: dict[str, Callable[[list[int], Letters], Any]] = {
-    "text": lambda ids, tokenizer: tokenizer.decode(ids),
-    "list": lambda ids, tokenizer: ids,
-    "tensor": lambda ids, tokenizer: torch.tensor(ids),
-    "batch": lambda ids, tokenizer: torch.tensor([ids]),
-}
-ENDS = {"int": lambda end_id: end_id, "str": lambda _: END_OF_TEXT, "list": lambda end_id: [end_id]}
-
-
-class Form(NamedTuple):
-    """How the prompt and the end token are given, and whether the limit counts the prompt."""
-
-    prompt: str = "list"
-    end: str = "int"
-    counted: bool = False
-
-
-class Tokens(list):
-    """New ids, or how often each was drawn, with the call that they come from.
-
-    `enough` is how many there must be.
-    """
-
-    def __init__(self, values: Sequence[int], given: Words, enough: int = ENDLESS):
-        super().__init__(values)
-        self.given, self.enough = given, enough
+# The forms of the prompt, in the order in which they are tried: the course names none.
+FORMS = (list, torch.tensor, lambda ids: torch.tensor([ids]))
 
 
 class Learner:
     """The learner's function or class: how it wants its arguments, and what to remark on."""
 
     def __init__(self, attempt: Callable):
-        self.attempt, self.form, self.notes, self.with_prompt = attempt, Form(), set(), False
-        work = getattr(attempt, work_of(attempt)) if inspect.isclass(attempt) else None
-        each = self.signature = [p for part in (attempt, work) for p in parameters_of(part)]
-        self.seeds = any(re.search("seed|generator|rng", parameter.name) for parameter in each)
-        self.parameters = {meaning(parameter.name, NAMES): parameter for parameter in each}
-        self.defaults = {name: parameter.default for name, parameter in self.parameters.items()}
+        self.attempt, self.as_prompt, self.notes, self.with_prompt = attempt, list, set(), False
+        work = getattr(attempt, verdicts.work_of(attempt)) if inspect.isclass(attempt) else None
+        parameters = [p for part in (attempt, work) for p in parameters_of(part)]
+        self.takes_seed = any(re.search("seed|generator|rng", p.name) for p in parameters)
+        self.parameters = {meaning(p.name, NAMES): p for p in parameters}
         self.about = [name for name in ("context_length", "device") if name in self.parameters]
-        self.optional = [*self.about, "end_token"]
-        with suppress(Wrong):  # a last argument may be the end token, whatever its name
-            if "tokenizer" not in self.parameters:
-                bind(attempt, dict.fromkeys([*ASKED, *self.about]), optional=self.about)
-                self.optional = self.about
-        # A `context_length` asked for instead of a number of tokens is the length of the result.
-        instead = not self.parameters.keys() & {"max_new_tokens", None} and self.about[:1]
-        self.limit = "context_length" if instead == ["context_length"] else "max_new_tokens"
 
     def find_form(self) -> None:
-        """Find how the arguments are to be given: the form with the most right results."""
-        end, limit = self.parameters.get("end_token"), self.parameters.get(self.limit)
-        kind = f"{end.annotation} {type(end.default).__name__}" if end else "int"
-        said = re.search(r"\b(list|str|int)\b", kind)
-        total = limit and re.search("(?!.*(new|gen|out)).*(len|limit|total)", limit.name)
-        text_last = "tokenizer" not in self.parameters
-        scores = {}
-        for self.form in starmap(
-            Form,
-            product(
-                sorted(PROMPTS, key=lambda form: form == "text" and text_last),
-                [said[0]] if said else ENDS,
-                [False, True] if total else [False],
-            ),
-        ):
-            scores[self.form] = 0
-            for case in TRIALS:
-                try:
-                    scores[self.form] += 1 + agree(written(case), self.written(case))
-                except Wrong as failure:
-                    if failure.timed_out:
-                        return
-            if scores[self.form] == 2 * len(TRIALS):
+        """Find the form of the prompt: the first that raises no error. Raises: NotJudged."""
+        prompt, tokenizer = (self.parameters.get(name) for name in ("prompt", "tokenizer"))
+        wants_text = prompt and prompt.annotation in (str, "str")
+        if wants_text or (tokenizer and tokenizer.default is tokenizer.empty):
+            form = f"The check calls {SIGNATURE}, with token ids and without a tokenizer."
+            raise verdicts.NotJudged(f"{form} Let yours of a text encode, call that, and decode.")
+        for self.as_prompt in (*FORMS, list):  # the list again, where each raises an error
+            with suppress(Wrong):
+                self.written(CHAINS[1])
                 break
-        self.form = max(scores, key=scores.__getitem__)
         self.notes.clear()
 
-    def written(self, case: Case) -> Tokens:
+    def written(self, case: Case) -> list[int]:
         """The new tokens of a chain. Raises: Wrong."""
-        new = self.run(sure(case.context_length), case)
-        new.enough = case.context_length - len(case.prompt)
-        return new
+        new, right = self.run(sure(case.context_length), case), written(case)
+        # It may as well stop where the context is full, before or after the token that fills it.
+        is_full = len(new) + len(case.prompt) - case.context_length in (0, 1)
+        return right if is_full and right[: len(new)] == new else new
 
-    def drawn(self, case: Case) -> Tokens:
+    def drawn(self, case: Case) -> list[int]:
         """How often each token was drawn. Raises: Wrong."""
         new = self.run(undecided(), case)
-        return Tokens([new.count(token) for token in range(len(SHARES))], new.given)
+        return [new.count(token) for token in range(len(SHARES))]
 
-    def run(self, model: Model, case: Case) -> Tokens:
+    def run(self, model: Model, case: Case) -> list[int]:
         """The new ids, without the prompt and without an end token at the end. Raises: Wrong."""
-        end_id = case.end_id
-        end_token = model.vocab_size - 1 if end_id is None else end_id
-        tokenizer = Letters(model.vocab_size, end_token)
-        model.tokenizer, model.most_calls = tokenizer, case.max_new_tokens + len(case.prompt) + 8
-        new, handed_in, given = self.asked(model, tokenizer, case, end_token)
-        ends = end_id is not None and new[-1:] == [end_id]
+        model.most_calls = case.max_new_tokens + len(case.prompt) + 8
+        prompt = self.as_prompt(list(case.prompt))
+        new = self.asked(model, prompt, case, never=model.vocab_size - 1)
         habits = {
-            "prompt": self.with_prompt,
-            "counted": self.form.counted,
-            "end": ends,
             "gradients": model.with_gradients,
             "context": model.longest > model.context_length,
-            "eval": not model.training,
-            "changed": self.form.prompt != "text"
-            and np.ravel(handed_in).tolist() != list(case.prompt),
+            "changed": np.ravel(prompt).tolist() != list(case.prompt),
         }
         self.notes |= {name for name, holds in habits.items() if holds}
-        return Tokens(new[:-1] if ends else new, given)
+        return new[:-1] if new and new[-1] == case.end_id else new
 
     def asked(
-        self, model: Any, tokenizer: Any, case: Case, end_token: int, seconds: float = 5.0
-    ) -> tuple[list[int], Any, Words]:
-        """The new ids behind the prompt, what was handed in as the prompt, and the call in words.
+        self, model: Any, prompt: Any, case: Case, never: int, seconds: float = 5.0
+    ) -> list[int]:
+        """The ids that the function returns, without the prompt.
 
-        `model` has the sizes that are asked for as attributes. Raises: Wrong.
+        `model` has the sizes that are asked for as attributes; `never` is the id of an end token
+        for a function that must have one where none is to come. Raises: Wrong.
         """
-        prompt, end_id = list(case.prompt), case.end_id
-        end = ENDS[self.form.end](end_token)
-        if end_id is None and self.defaults.get("end_token") is None:
-            end = None
-        handed_in = PROMPTS[self.form.prompt]([*prompt], tokenizer)
-        limit = case.max_new_tokens + len(prompt) * self.form.counted
-        keeps_all = case.top_p == 1 and self.defaults.get("top_p", 1) is None
-        top_p = None if keeps_all else case.top_p
-        own = "tokenizer, " * ("tokenizer" in self.parameters)
-        given = Words(
-            f"decode(model, {own}{handed_in!r}, {limit}, temperature={case.temperature}, "
-            f"top_p={top_p}, end={end!r})"
-        )
-        values = [model, handed_in, limit, case.temperature, top_p, end]
+        end, end_id = self.parameters.get("end_token"), case.end_id
+        if end_id is None and end and end.default is not None:
+            end_id = never
+        if end and re.search(r"\blist\b", str(end.annotation)):
+            end_id = [end_id]
+        values = (model, prompt, case.max_new_tokens, case.temperature, case.top_p, end_id)
         arguments = dict(zip(ASKED, values, strict=True))
         arguments |= {name: getattr(model, name) for name in self.about}
-        arguments[self.limit] = limit
-        if self.limit not in ASKED:
-            del arguments["max_new_tokens"]
-        extras = {"tokenizer": tokenizer}
-        if any(map(is_config, self.signature)):  # which may be asked for sizes
-            extras |= {name: getattr(model, name) for name in (*SIZES, "device")}
-        options = {"optional": self.optional, "extras": extras}
-        result = call_part(self.attempt, arguments, given=given, seconds=seconds, **options)
-        if inspect.isgenerator(result):
-            result = call(lambda: list(result), given=given, seconds=seconds)
-        ids = ids_of(result, given, tokenizer)
-        if ids[: len(prompt)] == prompt and (len(prompt) > 1 or self.with_prompt):
-            self.with_prompt, ids = True, ids[len(prompt) :]
-        return ids, handed_in, given
+        options = {"given": Words(case), "seconds": seconds, "optional": [*self.about, "end_token"]}
+        ids = ids_of(call_part(self.attempt, arguments, **options), case)
+        # A prompt of one token may be what is written first, too.
+        length = len(case.prompt)
+        if ids[:length] == list(case.prompt) and (length > 1 or self.with_prompt):
+            self.with_prompt, ids = True, ids[length:]
+        return ids
 
 
-def ids_of(result: Any, given: Words, tokenizer: Any) -> list[int]:
-    """The ids in what was returned: a list, a tensor, a list of tensors, or a text."""
+def ids_of(result: Any, case: Case) -> list[int]:
+    """The ids in what was returned, a list or a tensor. Raises: Wrong if it holds none."""
     if result is None:
         raise NotAttempted
-    why = "Without a tokenizer there is no text: return the ids."
-    result = first_of(result, lambda item: isinstance(item, str | list | Tensor | np.ndarray))
-    try:
-        if isinstance(result, list) and all(isinstance(x, str) for x in result):
-            result = "".join(result)
-        if isinstance(result, str):
-            return tokenizer.encode(result)
-        ids = np.ravel([x.tolist() if isinstance(x, Tensor) else x for x in result])
-        if not ids.size or ids.dtype.kind in "iu":
-            return ids.tolist()
-        why = "Ids are integers: make a list, or a tensor of int64."
-    except (KeyError, TypeError, ValueError, RuntimeError):
-        pass
-    raise Wrong(
-        "It returns neither ids nor their text.",
-        given=given,
-        expected=Words("a list of the new ids"),
-        got=Words(kind_of(result)),
-        mistake=why,
-    )
+    with suppress(TypeError, ValueError, RuntimeError):
+        ids = torch.as_tensor(result)
+        if not ids.numel() or not ids.is_floating_point():
+            return ids.flatten().tolist()
+    advice = "Ids are integers: return a list of them, or a tensor of int64, but no text."
+    got = Words(kind_of(result))
+    raise Wrong("It does not return ids.", given=Words(case), got=got, mistake=advice)
 
 
 def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
@@ -537,10 +374,11 @@ def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
 
     For two references, both are probabilities, which must agree.
     """
-    if isinstance(shares, Tokens):  # both are drawn
+    if isinstance(shares, list):  # both are drawn
         return True
-    if not isinstance(counts, Tokens):
+    if isinstance(counts, np.ndarray):
         return np.allclose(shares, counts)
+    # Pearson's chi-squared: squared distances, each in units of what is expected.
     expected, counts = DRAWS * np.array(shares), np.array(counts)
     if not np.isfinite(expected).all() or counts[expected < 1e-6].any():
         return False
@@ -554,51 +392,30 @@ def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
 OTHER_TOKENS = "The new tokens are not right."
 
 
-def _chain_beside(case: Case, asked: list[int], got: Tokens) -> Wrong:
+def _chain_beside(case: Case, right: list[int], new: list[int]) -> Wrong:
     small = f" of context_length {case.context_length}" if case.context_length < ENDLESS else ""
-    given = Words(f"{got.given}, with a model{small} that leaves no choice")
-    return Wrong(OTHER_TOKENS, given=given, expected=asked, got=list(got))
+    given = Words(f"{case}, with a model{small} that leaves no choice")
+    return Wrong(OTHER_TOKENS, given=given, expected=right, got=new)
 
 
-def _counts_beside(case: Case, asked: list[float], got: Tokens) -> Wrong:
-    return Wrong(
-        "The tokens are not drawn as often as they should be.",
-        given=Words(
-            f"{got.given}, with a model that gives the ids 0 to {len(SHARES) - 2} the "
-            f"probabilities {list(SHARES[:-1])}"
-        ),
-        expected=Words(f"each about this often: {[round(DRAWS * share) for share in asked]}"),
-        got=Words(str(list(got))),
-    )
+def _counts_beside(case: Case, shares: np.ndarray, counts: list[int]) -> Wrong:
+    claim = "The tokens are not drawn as often as they should be."
+    given = Words(f"{case}, with a model that gives the ids the probabilities {SHARES[:-1]}")
+    expected = Words(f"about {[round(DRAWS * share) for share in shares]} times")
+    return Wrong(claim, given=given, expected=expected, got=Words(f"{counts} times"))
 
 
 CHAIN = Exercise(
-    program=Program(
-        written,
-        places={
-            "range(": "how many tokens are written",
-            "follower(": "what the model is shown",
-            "if new_id": "where it stops",
-        },
-    ),
+    program=Program(written),
     mistakes=CHAIN_MISTAKES,
     cases=CHAINS,
     run=Learner.written,
-    same=agree,
+    same=lambda right, new: right == new,
     report=_chain_beside,
     errors=ERRORS,
 )
 CHOICE = Exercise(
-    program=Program(
-        probabilities,
-        places={
-            "shares = softmax": "the temperature",
-            "order =": "how the tokens are sorted for top-p",
-            "before =": "what top-p adds up",
-            "kept =": "which tokens top-p keeps",
-            "weights =": "what is drawn from",
-        },
-    ),
+    program=Program(probabilities),
     mistakes=CHOICE_MISTAKES,
     cases=CHOICES,
     run=Learner.drawn,
@@ -606,54 +423,50 @@ CHOICE = Exercise(
     report=_counts_beside,
     errors=ERRORS,
 )
-CHAIN_WORDS = {each.words for each in CHAIN_MISTAKES}
+CHAIN_WORDS = {mistake.words for mistake in CHAIN_MISTAKES}
 
 
 def decoding(attempt: Any, part: str | None = None) -> str:
     """Praise for a right function; raises `Wrong` with the first case that fails."""
-    expect_function(attempt, SIGNATURE)
+    verdicts.expect_function(attempt, SIGNATURE)
     for seed in (random.seed, np.random.seed, torch.manual_seed):
         seed(6)  # so that the same function is judged the same way each time
     learner = Learner(attempt)
     learner.find_form()
-    found = judge(CHAIN, learner)
-    chain = found.found[0] if found else None
-    if not chain or chain.claim == OTHER_TOKENS:
-        draws = judge(CHOICE, learner).found
-        named = chain and set((chain.mistake or "").split(" And: ")) & CHAIN_WORDS
-        if draws:  # what spoils the draws may spoil the tokens of a chain too
-            found.found = [chain, *draws] if named else draws
-        if chain and not draws:
-            found.passes.append("Each token is drawn as often as it should be.")
-        elif draws and not chain:
-            found.passes.append("When there is no choice, the new tokens are right.")
-    if chain and chain.mistake == GOES_ON and not learner.parameters.keys() & TELL_THE_END:
-        chain.mistake = NO_END
-    if not found:  # a model without a choice would repeat the end token
+    found = _tokens_or_draws(learner)
+    if not found:
+        case = Case(end_id=0)  # a model without a choice would repeat the end token
         with found("use"):
-            new = learner.run(undecided(), Case(end_id=0))
-            if len(new) > DRAWS // 2:
+            if len(learner.run(undecided(), case)) > DRAWS // 2:
                 skips = "It leaves the end token out, and goes on: stop there."
-                raise Wrong("It does not stop at the end token.", given=new.given, mistake=skips)
+                claim = "It does not stop at the end token."
+                raise Wrong(claim, given=Words(case), mistake=skips)
     if not found:
         with found("style"):
-            expect_from_scratch(
-                lambda: learner.run(undecided(), Case(max_new_tokens=2, top_p=0.5)),
-                [attempt],
-                allowed=("softmax", "log_softmax"),
-            )
+            run = partial(learner.run, undecided(), Case(max_new_tokens=2, top_p=0.5))
+            expect_from_scratch(run, [attempt], allowed=("softmax", "log_softmax"))
         with found("corner"):
-            one, other = (learner.run(undecided(), Case(max_new_tokens=40)) for _ in range(2))
-            if one == other and not learner.seeds:
-                seeded = "The generator is seeded inside: let the caller set the seed."
-                raise Wrong("Every call draws the same tokens.", mistake=seeded)
-        with suppress(Wrong, NotAttempted):  # refusing temperature 0 is just as good
-            greedy = learner.run(undecided(), Case(max_new_tokens=5, temperature=0.0))
-            if greedy != [SHARES.index(max(SHARES))] * 5:
-                learner.notes.add("greedy")
-        with found("corner"):
-            if "changed" in learner.notes:
-                again = "A second call would start from a different prompt: copy it first."
-                raise Wrong("The prompt that was passed in is changed.", mistake=again)
+            _expect_usable_again(learner)
     praise = "The new tokens are right, and each is drawn as often as it should be."
     return found.verdict(praise, [note for name, note in NOTES.items() if name in learner.notes])
+
+
+def _tokens_or_draws(learner: Learner) -> verdicts.Findings:
+    """What is wrong with the tokens of a chain, or else with the draws."""
+    chain = judge(CHAIN, learner)
+    for wrong in chain.found:
+        if wrong.claim != OTHER_TOKENS or wrong.mistake in CHAIN_WORDS:
+            return chain
+    # Wrong tokens without a name: what spoils the draws may spoil those of a chain, too.
+    return judge(CHOICE, learner) or chain
+
+
+def _expect_usable_again(learner: Learner) -> None:
+    """Raise `Wrong` where a second call would suffer from the first."""
+    one, other = (learner.run(undecided(), Case(max_new_tokens=40)) for _ in range(2))
+    if one == other and not learner.takes_seed:
+        seeded = "The generator is seeded inside: let the caller set the seed."
+        raise Wrong("Every call draws the same tokens.", mistake=seeded)
+    if "changed" in learner.notes:
+        again = "A second call would start from a different prompt: copy it first."
+        raise Wrong("The prompt that was passed in is changed.", mistake=again)

@@ -89,8 +89,9 @@ class Program:
     """A right solution as source that can be edited: functions, of which the last is called.
 
     `places` says what a line is for, by a piece of it: where a mutant of that line does what the
-    learner's code does, they are told to look there. `call` says how the last function is called
-    with a case, if it does not take the case itself.
+    learner's code does, they are told to look there. By default, it is what the comments behind
+    the lines say. `call` says how the last function is called with a case, if it does not take the
+    case itself.
     """
 
     def __init__(
@@ -99,11 +100,12 @@ class Program:
         places: Mapping[str, str] | None = None,
         call: Callable[[Callable, Any], Any] | None = None,
     ):
-        self.entry, self.places, self.call = functions[-1].__name__, places or {}, call
+        self.entry, self.call = functions[-1].__name__, call
         self.globals = {
             k: v for each in functions for k, v in inspect.unwrap(each).__globals__.items()
         }
         self.source = BORDER.join(textwrap.dedent(inspect.getsource(each)) for each in functions)
+        self.places = places or dict(re.findall(r"([^\s#].*)  # (.+)", self.source))
 
     @lru_cache(maxsize=10_000)  # noqa: B019 - programs are few and stay
     def edited(self, mistake: Mistake | None = None) -> Callable:

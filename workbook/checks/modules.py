@@ -12,22 +12,14 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from itertools import islice, permutations, product
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.calling import (
-    bind,
-    first_of,
-    is_switch,
-    meaning,
-    parameters_of,
-    switches_rope,
-)
+from workbook.checks.calling import bind, first_of, is_switch, meaning, parameters_of, switches_rope
 from workbook.checks.engine import Exercise, usual
-from workbook.checks.tensors import Case, alike, beside, copied, drawn, kind, tensor_of
+from workbook.checks.tensors import Case, alike, beside, copied, drawn, tensor_of
 from workbook.checks.verdicts import (
     Findings,
     NotAttempted,
@@ -36,11 +28,11 @@ from workbook.checks.verdicts import (
     call,
     expect_class,
     is_stub,
-    kind_of,
 )
 
 QUICK = 5.0  # seconds that a call with a few numbers may take
 THETA, LENGTH = ("theta", "rope_theta"), ("max_seq_len", "context_length")
+NO_MODULE = "Only what an `nn.Module` holds is trained, saved and moved with the model. "
 NO_INIT = "Begin `__init__` with `super().__init__()`: torch's Module must be set up first."
 IN_INIT = "It happens in `__init__`, before any weight or input is there."
 
@@ -58,76 +50,69 @@ class Learner:
         self.attempt, self.exercise, self.rope = attempt, exercise, rope
         self.forward = getattr(attempt, "forward", None)
         self.module: nn.Module | None = None  # the last one
-        # Whether positions are wanted as (1, seq), and which of several ways to fill in weights
-        # was the right one last.
-        self.form = (False, 0)
-        self.transposed: bool | None = None  # how weights are stored, once it is known
-        self.own_rope: type | None = None  # to be handed in instead of ours
-        self.in_tuple = False  # whether results come first in a tuple
+        # Whether a matrix is stored transposed, by the parameter's name, once that is known.
+        self.transposed: dict[str, bool] = {}
 
     def __call__(self, case: Case) -> Tensor:
         """What a module makes of a case, with its weights filled in. Raises: Wrong."""
         self.module = module = self.make(case)
         for parameter in module.parameters():
             parameter.data = parameter.data.to(case.dtype)
-        ways = self.ways(case)
-        if len({way.transposed for way in ways}) == 1:
-            self.transposed = ways[0].transposed
-        both = self.takes_positions() and {"num_heads", "theta"} <= case.arguments.keys()
-        forms = product((False, True) if both else (False,), range(len(ways)))
-        last, outcomes, expected = self.form, [], self.exercise.expected
-        for form in sorted(forms, key=lambda form: form != last):
-            self.form, way = form, ways[form[1]]
-            fill(module, way.weights)
-            try:
-                outcomes.append(self.run(case))
-                if (len(ways) == 1 and not both) or alike(outcomes[-1], expected(case)):
-                    self.transposed = way.transposed
-                    return outcomes[-1]
-            except (Wrong, NotAttempted) as failure:
-                outcomes.append(failure)
-        self.form = last
-        results = [each for each in outcomes if isinstance(each, Tensor)]
-        if not results:
-            raise outcomes[0]
-        return results[0]  # a result says more than the refusal of another form of positions
+        weights = self.layout(case)
+        fill(module, weights)
+        result = self.run(case)
+        # The shape of a square matrix does not show how it is stored: the result does.
+        square = [n for n, w in weights.items() if n not in self.transposed and not _is_vector(w)]
+        if square and alike(result, self.exercise.expected(case)):
+            self.transposed |= dict.fromkeys(square, False)
+        elif square:
+            fill(module, {name: weights[name].T for name in square})
+            if alike(other := self.run(case), self.exercise.expected(case)):
+                self.transposed |= dict.fromkeys(square, True)
+                return other
+        return result
 
-    def ways(self, case: Case) -> list["Layout"]:
-        """The ways to fill the last module with the weights of a case."""
-        try:
-            ways = layouts(self.module, case.weights, case.arguments.get("num_heads", 1))
-        except Wrong:
-            if not any(True for _ in self.module.parameters()):
-                self.run(case)  # a skeleton that returns nothing: raises NotAttempted
-            raise
-        return [way for way in ways if way.transposed == self.transposed] or ways
+    def layout(self, case: Case) -> dict[str, Tensor]:
+        """The weights of a case by the names of the last module, as it stores them. Raises: Wrong.
 
-    def gradients(self, case: Case) -> Iterator[tuple[str, Tensor | None, Tensor]]:
-        """By name, the gradients of the last module, and those expected, as weights of a case."""
-        way = self.ways(case)[self.form[1]]
-        for name, parameter in own_parameters(self.module).items():
-            yield name, parameter.grad, way.weights[name]
+        A square matrix counts as stored like the course's, unless it is known to be transposed.
+        """
+        own = own_parameters(self.module)
+        if case.weights and not own:
+            self.run(case)  # raises NotAttempted for a skeleton that returns nothing
+        weights = named(self.module, case.weights)
+        for name, weight in weights.items():
+            if weight.ndim == 2 and weight.shape != weight.T.shape:
+                self.transposed[name] = own[name].shape == weight.T.shape
+            if self.transposed.get(name):
+                weights[name] = weight.T
+            elif _is_vector(own[name]) and own[name].numel() == weight.numel():
+                weights[name] = weight.reshape(own[name].shape)  # a gain may be (1, d_model)
+            if own[name].shape != weights[name].shape:
+                raise _of_shape(name, own[name].shape, weight.shape)
+        return weights
 
-    def ready(self, case: Case) -> Any:
+    def expect_upright(self) -> None:
+        """Raise `Wrong` if a weight is stored transposed."""
+        if any(self.transposed.values()):
+            raise Wrong("The weights are stored transposed.", mistake=TRANSPOSED)
+
+    def assumed(self) -> str:
+        """How the check has read the parameters, where that may be other than they are meant."""
+        # A fused matrix is never square, so its shape shows how it is stored.
+        fused = [name for name in self.transposed if re.search(FUSED, name)]
+        turned = [name for name, is_turned in self.transposed.items() if is_turned]
+        readings = {
+            "holds the rows of Q, then those of K, then those of V (of W1, then of W3)": fused,
+            "is stored transposed, unless it has another parameter's name": turned,
+        }
+        words = [f"`{names[0]}` {how}" for how, names in readings.items() if names]
+        return f" The check supposes that {' and that '.join(words)}." if words else ""
+
+    def ready(self, case: Case) -> nn.Module:
         """RoPE of the sizes of a case, for a class that is handed one."""
         theta, length = (_first(case.arguments, names) for names in (THETA, LENGTH))
-        d_k = case.arguments["d_model"] // case.arguments["num_heads"]
-        with suppress(Wrong, NotAttempted):
-            if self.own_rope:
-                values = {"theta": theta, "d_k": d_k, "max_seq_len": length or d_k}
-                args, kwargs, _ = bind(self.own_rope, values)
-                return call(self.own_rope, *args, **kwargs)
-        return self.rope(theta, d_k, length)
-
-    def takes_own_rope(self) -> bool:
-        """Hand in the learner's own RoPE from now on; False if none is beside the class.
-
-        Only their classes know what it is called with, and what it returns.
-        """
-        beside = vars(sys.modules.get(self.attempt.__module__, self.attempt)).values()
-        ropes = [each for each in beside if inspect.isclass(each) and _is_rope(each)]
-        self.own_rope = ropes[-1] if ropes and self.takes("rope") else None
-        return bool(self.own_rope)
+        return self.rope(theta, case.arguments["d_model"] // case.arguments["num_heads"], length)
 
     def takes(self, *names: str) -> bool:
         """Whether the class, or its `forward`, has an argument of one of these meanings."""
@@ -142,48 +127,39 @@ class Learner:
 
     def takes_positions(self) -> bool:
         """Whether `forward` takes positions."""
-        return _takes_positions(self.forward)
+        return any(
+            parameter.kind is parameter.VAR_POSITIONAL
+            or ("pos" in parameter.name and not meaning(parameter.name, ["rope"]))
+            for parameter in parameters_of(self.forward)
+        )
 
     def make(self, case: Case, **further: Any) -> nn.Module:
         """A module of the sizes of a case. Raises: Wrong, NotAttempted."""
-        values, maker = dict(case.arguments), self.attempt
+        values = dict(case.arguments)
         given = Words(f"{case.name}({', '.join(f'{name}={v:g}' for name, v in values.items())})")
         d_head = values.get("d_model", 0) // values.get("num_heads", 1)
         theta = _first(values, THETA)
-        if theta is not None and not self.takes(*THETA):
-            if self.takes("rope"):
-                values = {name: value for name, value in values.items() if name not in THETA}
-                if _asked(maker, "rope"):
-                    values["rope"] = self.ready(case)
-            else:  # the class may have a constructor for RoPE, such as `with_rope`
-                ways = [getattr(maker, n) for n, v in vars(maker).items() if type(v) is classmethod]
-                maker = next((way for way in ways if _asked(way, *THETA)), maker)
-        if theta is not None and any(each.default is None for each in _asked(maker, "d_k")):
+        # Some are not told θ, but handed the layer that rotates: here, or in each call.
+        if theta is not None and not self.takes(*THETA) and self.takes("rope"):
+            values = {name: value for name, value in values.items() if name not in THETA}
+            if _asked(self.attempt, "rope"):
+                values["rope"] = self.ready(case)
+        if theta is not None and any(each.default is None for each in _asked(self.attempt, "d_k")):
             values = {"d_k": d_head, **values}  # without it, some leave RoPE out
-        extras = {"d_k": d_head, "d_v": d_head, "max_seq_len": 16}
-        if any(map(switches_rope, parameters_of(maker))):
-            extras["theta"] = 10_000.0  # which is switched off, or in `values`
+        # For what a class insists on: with θ, it may have a switch that turns RoPE off.
+        extras = {"d_k": d_head, "d_v": d_head, "max_seq_len": 16, "theta": 10_000.0}
+        optional = () if self.takes(*LENGTH) else LENGTH  # RoPE without tables has no length
         options = {"extras": extras, "given": given, "rope": theta is not None}
+        args, kwargs, _ = bind(self.attempt, values, optional=optional, **options)
         try:
-            args, kwargs, _ = bind(maker, values, **options)
-        except Wrong:  # a RoPE without tables has no longest sequence
-            fewer = {name: value for name, value in values.items() if name not in LENGTH}
-            if fewer == values or self.takes(*LENGTH):
-                raise
-            args, kwargs, _ = bind(maker, fewer, **options)
-        try:
-            module = _called(maker, *args, **{**kwargs, **further})
+            module = _called(self.attempt, *args, **{**kwargs, **further})
         except Wrong as failure:
-            failure.mistake = failure.mistake or usual(failure.error) or IN_INIT
+            is_early = "before Module.__init__" in str(failure.error)
+            failure.mistake = NO_INIT if is_early else usual(failure.error) or IN_INIT
             raise
         if not isinstance(module, nn.Module) or "_parameters" not in vars(module):
-            raise Wrong(
-                "It is not a torch module.",
-                expected=Words("a class that inherits from `torch.nn.Module`"),
-                got=Words(kind_of(self.attempt)),
-                mistake="Only what a module holds is trained, saved and moved with the model. "
-                + NO_INIT,
-            )
+            got = Words(f"the class `{self.attempt.__name__}`")
+            raise Wrong("It is not a torch module.", got=got, mistake=NO_MODULE + NO_INIT)
         return module.cpu().eval()
 
     def run(self, case: Case) -> Tensor:
@@ -193,46 +169,39 @@ class Learner:
             raise NotAttempted("`forward` is still missing.")
         values = {name: copied(value) for name, value in case.inputs.items()}
         optional, extras = (), {}
-        forward = module if type(module).__call__ is not nn.Module.__call__ else module.forward
         if "num_heads" in case.arguments:
+            # A mask or positions are the usual ones, for a `forward` that insists on them.
             length = next(iter(values.values())).shape[-1 if "token_ids" in values else -2]
-            theta = _first(case.arguments, THETA)
             extras = {
-                "token_positions": torch.arange(length),
+                "token_positions": torch.arange(length)[None],
                 "mask": torch.ones(length, length, dtype=torch.bool).tril(),
                 "rope": None,
             }
-            if theta is not None and _asked(forward, "rope"):
+            has_rope = _first(case.arguments, THETA) is not None
+            if has_rope and _asked(self.forward, "rope"):
                 values["rope"] = self.ready(case)
-            if not _takes_positions(forward):
+            if not self.takes_positions():
                 optional = ("token_positions",)
-            elif theta is not None and "token_positions" not in values:
+            elif has_rope and "token_positions" not in values:
                 values["token_positions"] = extras["token_positions"]
-            positions = values.get("token_positions")
-            if self.form[0] and positions is not None and positions.ndim == 1:
-                values["token_positions"] = positions.unsqueeze(0)
-        args, kwargs, _ = bind(forward, values, optional=optional, extras=extras, given=given)
+        args, kwargs, _ = bind(
+            module.forward, values, optional=optional, extras=extras, given=given
+        )
         result = _called(module, *args, given=given, **kwargs)
+        # Many return (output, cache) or (output, weights).
         if isinstance(result, tuple) and "num_heads" in case.arguments:
             shape = self.exercise.expected(case).shape
-            first = first_of(result, lambda x: isinstance(x, Tensor) and x.shape == shape)
-            self.in_tuple, result = first is not result, first
+            result = first_of(result, lambda x: isinstance(x, Tensor) and x.shape == shape)
         return tensor_of(result, given)
 
     def remarks(self, case: Case) -> list[str]:
         """Remarks on a right class."""
         found = []
         if case.weights and "dtype" in inspect.signature(self.attempt).parameters:
-            try:
+            with suppress(Wrong):
                 made = self.make(case, dtype=torch.float64)
                 if {parameter.dtype for parameter in made.parameters()} != {torch.float64}:
                     found.append("`dtype` is accepted, but not every parameter gets it.")
-            except (Wrong, TypeError):
-                found.append("It fails when `dtype=torch.float64` is given.")
-        if self.form[0]:
-            found.append("Positions of shape (seq,) fail: those of shape (1, seq) were given.")
-        if self.in_tuple:
-            found.append("It returns a tuple, whose first item was taken as the result.")
         if not case.weights and self.module.state_dict():
             found.append("Its tables are saved with the model: `persistent=False` keeps them out.")
         return found
@@ -243,34 +212,15 @@ def _first(values: Mapping[str, Any], names: Collection[str]) -> Any:
     return next((values[name] for name in names if name in values), None)
 
 
-def _is_rope(kind: type) -> bool:
-    named = re.search("rope|rotary|pos", kind.__name__, re.I)
-    return bool(named and _asked(kind, *THETA) and not _asked(kind, "num_heads"))
-
-
 def _asked(function: Any, *names: str) -> list[inspect.Parameter]:
     """The parameters that mean one of these, and are more than yes/no switches."""
     return [p for p in parameters_of(function) if meaning(p.name, names) and not is_switch(p)]
 
 
-def _takes_positions(forward: Any) -> bool:
-    """Whether a `forward` takes positions: by name, or under a single letter in second place."""
-    names = [parameter.name for parameter in parameters_of(forward) if parameter.name != "self"]
-    return any(
-        ("pos" in name and not meaning(name, ["rope"])) or (len(name) == 1 and place == 1)
-        for place, name in enumerate(names)
-    ) or any(p.kind is p.VAR_POSITIONAL for p in parameters_of(forward))
-
-
 def _called(function: Any, *args: Any, given: Any = None, **kwargs: Any) -> Any:
     """Call a learner's class or module, without `torch.compile`."""
-    try:
-        with uncompiled():
-            return call(function, *args, seconds=QUICK, given=given, **kwargs)
-    except Wrong as failure:
-        if "before Module.__init__" in str(failure.error):
-            failure.mistake = NO_INIT
-        raise
+    with uncompiled():
+        return call(function, *args, seconds=QUICK, given=given, **kwargs)
 
 
 @contextmanager
@@ -320,10 +270,10 @@ LEAVES = {
     "k_proj": rf"{_BEFORE}(?:k|keys?){_AFTER}",
     "v_proj": rf"{_BEFORE}(?:v|values?){_AFTER}",
     "output_proj": rf"{_BEFORE}(?:o|out|output){_AFTER}|(?:c_)?proj|projection|dense|w_?0",
-    "w13": r"w_?13|w_?1_?w_?3|gate_up(?:_proj)?|up_gate(?:_proj)?",
+    "w13": r"w_?13|w_?1_?w_?3|gate_up(?:_proj)?",
     "w1": r"(?:w|fc|lin|linear|l)_?1|gate(?:_proj)?|w_gate",
-    "w2": r"(?:w|fc|lin|linear|l)_?2|down(?:_proj)?|w_down",
-    "w3": r"(?:w|fc|lin|linear|l)_?3|up(?:_proj)?|w_up",
+    "w2": r"(?:w|fc|lin|linear|l)_?2|down(?:_proj)?|w_down|out_proj",
+    "w3": r"(?:w|fc|lin|linear|l)_?3|up(?:_proj)?|w_up|in_proj",
     "ln1": rf"{_NORM}_?1|(?:pre_)?{_ATTENTION}_?{_NORM}|{_NORM}_?{_ATTENTION}",
     "ln2": rf"{_NORM}_?2|(?:pre_)?{_FEED_FORWARD}_?{_NORM}|{_NORM}_?{_FEED_FORWARD}",
     "ln_final": rf"{_NORM}_?(?:f|final|out|last)?|(?:f|final|last|out|output)_?{_NORM}",
@@ -339,8 +289,8 @@ INSIDE = {
     },
     rf"{_FEED_FORWARD}|{_NOT_NORM}(?:.*ffn?|.*feed.*|swi.*)": {"w13", "w1", "w2", "w3", "ln2"},
 }
+FUSED = r"(?i)qkv|\bw?kv|query_key_value|c_attn|w_?1_?3|gate_up"
 HOLDS = {"qkv": ("q_proj", "k_proj", "v_proj"), "kv": ("k_proj", "v_proj"), "w13": ("w1", "w3")}
-BY_HEAD = {"qkv", "kv"}  # fused matrices that may be laid out head by head
 
 
 def place(name: str) -> Place:
@@ -372,45 +322,65 @@ def place_of_learners(name: str, wanted: Collection[Place]) -> Place | None:
     return None
 
 
-# Weights by shape.
+# Weights as a module stores them.
 
-TRIED = 24  # at most so many ways to read one module are tried
 TRANSPOSED = (
-    "The weight is stored transposed. The course keeps one row for each output: (d_out, d_in) in a "
-    "linear layer, (vocabulary, d_model) in an embedding."
+    "The course stores a linear layer as (d_out, d_in), and an embedding as (vocabulary, d_model)."
 )
+ADAPTER = " Store them as the course does, or let `workbook adopt` read your `tests/adapters.py`."
+REPEATED = "`[Block(...)] * n` repeats one block: write `[Block(...) for _ in range(n)]`."
+TIED = "They share one weight: in the course each has its own."
+LEARNED = r"(?:^|\.)(?:wpe|pos(?:ition(?:al)?)?s?_?(?:emb|enc)\w*)(?:\.|$)"
 Weights = Mapping[str, Tensor]
 
 
-class Layout(NamedTuple):
-    """A way to fill in the weights, by the learner's names."""
+def named(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
+    """The weights of the course by the names of a learner's parameters.
 
-    weights: dict[str, Tensor]
-    transposed: bool | None  # None if nothing shows it, because all are vectors
-
-
-def layouts(module: nn.Module, weights: Weights, heads: int = 1) -> list[Layout]:
-    """The ways to fill the parameters: one if names are clear, several for a fused matrix.
-
-    If shapes do not show whether matrices are transposed, both ways are included.
-    Raises: Wrong if parameters are missing, too many, of another shape or indistinguishable.
+    A fused parameter gets several of them, one below the other; each of several heads gets its
+    rows of one. Raises: Wrong if a parameter is missing, too many, or has an unknown name.
     """
-    parameters = own_parameters(module)
-    _expect_some(module, parameters, weights)
-    # A gain may have axes of length 1 besides its own, such as (1, d_model).
-    own = {n: each.flatten() if _is_vector(each) else each for n, each in parameters.items()}
-    vectors = all(weight.ndim < 2 for weight in weights.values())
-    found = [Layout(way, None if vectors else False) for way in _ways(own, weights, heads)]
-    matrices = [n for n, w in weights.items() if w.ndim == 2 and not n.startswith("token_emb")]
-    last = [name for name in matrices if name.endswith("w2.weight")]  # alone: (d_ff, d_model) too
-    for names, axis in ((matrices, 1), (last, 0)):
-        turned = {n: weight.T if n in names else weight for n, weight in weights.items()}
-        if names:
-            found += [Layout(way, True) for way in _ways(own, turned, heads, axis)]
-    return [
-        Layout({n: w.reshape(parameters[n].shape) for n, w in way.weights.items()}, way.transposed)
-        for way in found or _refuse(module, own, weights)
-    ]
+    own = own_parameters(module)
+    _expect_some(module, own, weights)
+    _expect_no_twins(module)
+    if own.keys() == weights.keys():
+        return dict(weights)
+    if len(own) == len(weights) == 1:  # whatever its name
+        return dict(zip(own, weights.values(), strict=True))
+    by_place = {place(name): weight for name, weight in weights.items()}
+    groups: dict[Place | None, list[str]] = {}
+    for name in own:
+        groups.setdefault(place_of_learners(name, by_place), []).append(name)
+    unknown = groups.pop(None, [])
+    missing = [at for at in by_place if not any(at in _held(group) for group in groups)]
+    # The one name in a block that says nothing belongs to the one weight there that has no name.
+    for layer in {at.layer for at in missing}:  # None: outside the blocks
+        left = [at for at in missing if at.layer == layer]
+        names = [name for name in unknown if layer_of(name, by_place) == layer]
+        if len(left) == len(names) == 1:
+            groups[left[0]] = names
+            missing.remove(left[0])
+            unknown.remove(names[0])
+    arranged: dict[str, Tensor] = {}
+    for at, names in groups.items():
+        whole = torch.cat([by_place[each] for each in _held(at)])
+        if len(names) == 1 or sum(own[name].numel() for name in names) == whole.numel():
+            arranged |= zip(names, whole.chunk(len(names)), strict=True)
+        else:
+            unknown += names  # of two names for one weight, neither tells
+    if missing or unknown:
+        absent = [name for name in weights if place(name) in missing]
+        mistake = "The check, like the course's tests, fills in weights by these names."
+        mistake += f" Missing: {_listed(absent)}." if absent else ""
+        mistake += f" Not understood: {_listed(unknown)}." if unknown else ""
+        claim = "The parameters have names or shapes other than those of the course."
+        raise Wrong(claim, expected=_names(weights), got=_names(own), mistake=mistake + ADAPTER)
+    return arranged
+
+
+def _held(at: Place) -> list[Place]:
+    """The weights that a parameter holds: itself, or those that are fused in it."""
+    return [Place(at.layer, leaf) for leaf in HOLDS.get(at.leaf, (at.leaf,))]
 
 
 def own_parameters(module: nn.Module) -> dict[str, Tensor]:
@@ -426,23 +396,6 @@ def fill(module: nn.Module, weights: Weights) -> None:
             own[name].copy_(weight)
 
 
-def _ways(own: Weights, weights: Weights, heads: int, axis: int = 0) -> list[dict[str, Tensor]]:
-    """The ways to fill in weights that are all stored in one orientation."""
-    if set(own) == set(weights) or len(own) == len(weights) == 1:
-        known = zip(sorted(own), (weights[name] for name in sorted(weights)), strict=True)
-        found: Iterator[dict] = iter([dict(known)])
-    else:
-        by_place = {place(name): weight for name, weight in weights.items()}
-        groups, guesses = _groups(own, by_place)
-        found = (
-            {**known, **guess}
-            for known in islice(_by_names(own, groups, by_place, heads, axis), TRIED)
-            for guess in guesses
-        )
-    fitting = (way for way in found if all(own[n].shape == w.shape for n, w in way.items()))
-    return list(islice(fitting, TRIED))
-
-
 def _is_vector(tensor: Tensor) -> bool:
     """Whether no axis but one is longer than 1."""
     return tensor.numel() == max(tensor.shape, default=1)
@@ -453,22 +406,19 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
     hidden = [
         name
         for part in module.modules()
-        for name, value in vars(part).items()
-        if isinstance(value, list | tuple)
-        and any(isinstance(each, nn.Module) and own_parameters(each) for each in value)
+        for name, values in vars(part).items()
+        if isinstance(values, list | tuple)
+        and any(isinstance(value, nn.Module) and own_parameters(value) for value in values)
     ]
     biases = [name for name in own if "bias" in name or name.endswith("beta")]
     learned = [name for name in own if re.search(LEARNED, name)]
-    claim = None
+    claim = mistake = None
     if own and not weights:
         claim = "There is nothing to learn here, but the module has parameters."
         mistake = "Store computed tables with `register_buffer`, not as an `nn.Parameter`."
     elif hidden:
-        claim = f"Some parameters are hidden from torch: `{hidden[0]}` is a plain list of modules."
-        mistake = (
-            "Modules in a plain list are not found by `parameters()`, and would never be trained: "
-            "put them into an `nn.ModuleList`."
-        )
+        claim = f"Some parameters are hidden from torch: {_listed(hidden)} is a plain list."
+        mistake = "Put the modules into an `nn.ModuleList`, so that `parameters()` finds them."
     elif biases:
         claim = "There is a bias."
         mistake = f"The course's layers have no bias: leave out {_listed(biases)}."
@@ -478,110 +428,14 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
     elif weights and not own:
         claim = "The module has no parameters."
         mistake = (
-            "Wrap the tensor in an `nn.Parameter` and set it on `self`, so that torch knows what "
-            "to train."
+            "Wrap the tensor in an `nn.Parameter` and set it on `self`, so that it is trained."
         )
     if claim:
         raise Wrong(claim, expected=_names(weights), got=_names(own), mistake=mistake)
 
 
-REPEATED = (
-    "`[Block(...)] * n` repeats one block: make each one separately, as "
-    "`[Block(...) for _ in range(n)]` does."
-)
-TIED = "They share one weight: in the course each has its own."
-LEARNED = r"(?:^|\.)(?:wpe|pos(?:ition(?:al)?)?s?_?(?:emb|enc)\w*)(?:\.|$)"
-
-
-def _groups(
-    own: Weights, by_place: dict[Place, Tensor]
-) -> tuple[dict[Place, list[str]], list[dict[str, Tensor]]]:
-    """The parameters at each place that names show, and the ways to match the others by shape."""
-    groups: dict[Place | None, list[str]] = {}
-    for name in own:
-        groups.setdefault(place_of_learners(name, by_place), []).append(name)
-    unclear = groups.pop(None, [])
-    for at, names in [*groups.items()]:  # of two names for one whole weight, neither tells
-        if len(names) > 1 and at in by_place and own[names[0]].shape == by_place[at].shape:
-            unclear += groups.pop(at)
-    held = [Place(at.layer, leaf) for at in groups for leaf in HOLDS.get(at.leaf, (at.leaf,))]
-    # By shape, in or outside the layers, and by layer: names, and the weights that have none.
-    open_: dict[tuple, dict[int | None, tuple[list[str], list[Tensor]]]] = {}
-    for side, layer, shape, each in (
-        *((0, layer_of(name, by_place), own[name].shape, name) for name in unclear),
-        *((1, at.layer, w.shape, w) for at, w in by_place.items() if at not in held),
-    ):
-        layers = open_.setdefault((layer is None, shape), {})
-        layers.setdefault(layer, ([], []))[side].append(each)
-    ways: list[dict[str, Tensor]] = [{}]
-    for layers in open_.values():  # the layers are alike: one order holds for them all
-        number, *others = {len(side) for sides in layers.values() for side in sides}
-        if others or len(ways) * math.factorial(number) > TRIED:
-            return groups, []
-        ways = [
-            way
-            | {
-                n: weights[i]
-                for names, weights in layers.values()
-                for n, i in zip(names, order, strict=True)
-            }
-            for way, order in product(ways, permutations(range(number)))
-        ]
-    return groups, [] if len(held) > len(set(held)) else ways
-
-
-def _by_names(
-    own: Weights,
-    groups: dict[Place, list[str]],
-    by_place: dict[Place, Tensor],
-    heads: int,
-    axis: int,
-) -> Iterator[dict[str, Tensor]]:
-    """The ways to fill the parameters whose names are clear.
-
-    A fused matrix may hold its parts in any order, one after the other or head by head. A weight
-    of three axes may have them in any order, which its shape does not always show.
-    """
-    fused = sorted({at.leaf for at in groups} & HOLDS.keys())
-    orders = [list(permutations(HOLDS[leaf])) for leaf in fused]
-    heads_apart = (False, True) if BY_HEAD.intersection(fused) else (False,)
-    last_fit = (False, True) if any(weight.ndim == 3 for weight in own.values()) else (False,)
-    for *chosen, by_head, last in product(*orders, heads_apart, last_fit):
-        order = dict(zip(fused, chosen, strict=True))
-        layout: dict[str, Tensor] = {}
-        for at, names in groups.items():
-            parts = [by_place[Place(at.layer, leaf)] for leaf in order.get(at.leaf, (at.leaf,))]
-            if by_head and at.leaf in BY_HEAD:  # all rows of the first head, then of the second
-                parts = [part.unflatten(axis, (heads, -1)) for part in parts]
-                whole = torch.stack(parts, axis + 1).flatten(axis, axis + 2)
-            else:
-                whole = torch.cat(parts, axis if parts[0].ndim > 1 else 0)
-            pieces = _cut(whole, [own[name].shape for name in names], heads, at.leaf, last)
-            if pieces is None:
-                break
-            layout.update(zip(names, pieces, strict=True))
-        else:
-            yield layout
-
-
-def _cut(whole: Tensor, shapes: list, heads: int, leaf: str, last: bool) -> list[Tensor] | None:
-    """A weight cut into pieces of these shapes; None if they do not add up to it."""
-    if len(shapes) == 1 and len(shapes[0]) == 3:
-        by_head = whole.unflatten(int(leaf == "output_proj"), (heads, -1))
-        turns = (by_head.permute(turn) for turn in permutations(range(3)))
-        fitting = [turned for turned in turns if turned.shape == shapes[0]]
-        return (fitting[-1:] if last else fitting[:1]) or None
-    for axis in range(whole.ndim):
-        sizes = [shape[axis] for shape in shapes if len(shape) == whole.ndim]
-        if len(sizes) == len(shapes) and sum(sizes) == whole.shape[axis]:
-            pieces = list(whole.split(sizes, axis))
-            if [piece.shape for piece in pieces] == shapes:
-                return pieces
-    return None
-
-
-def _refuse(module: nn.Module, own: Weights, weights: Weights) -> list[Layout]:
-    """Say why the weights do not fit: one is shared, or has another shape or name."""
+def _expect_no_twins(module: nn.Module) -> None:
+    """Raise `Wrong` if two parameters are one and the same."""
     seen: dict[int, str] = {}
     for name, parameter in module.named_parameters(remove_duplicate=False):
         twin = seen.setdefault(id(parameter), name)
@@ -589,55 +443,22 @@ def _refuse(module: nn.Module, own: Weights, weights: Weights) -> list[Layout]:
             layers = [re.findall(r"\.(\d+)\.", each) for each in (name, twin)]
             claim = f"`{twin}` and `{name}` are one and the same parameter."
             raise Wrong(claim, mistake=REPEATED if layers[0] != layers[1] else TIED)
-    by_place = {place(name): weight for name, weight in weights.items()}
-    groups, _ = _groups(own, by_place)
-    alone = {n: by_place[at] for at, (n, *more) in groups.items() if at in by_place and not more}
-    if len(own) == len(weights) == 1:
-        alone = dict(zip(own, weights.values(), strict=True))
-    for name, weight in alone.items():
-        if own[name].shape not in (weight.shape, weight.shape[::-1]):
-            raise _of_shape(name, own[name], weight)
-    for name, weight in alone.items():  # some are transposed, or all would have been understood
-        if len(alone) == len(own) == len(weights) and own[name].shape != weight.shape:
-            raise _of_shape(name, own[name], weight)
-    held = {Place(at.layer, leaf) for at in groups for leaf in HOLDS.get(at.leaf, (at.leaf,))}
-    missing = [name for name in weights if place(name) not in held]
-    unknown = [name for name in own if not any(name in names for names in groups.values())]
-    mistake = "The check, like the course's tests, fills in weights by these names."
-    mistake += f" Missing: {_listed(missing)}." if missing else ""
-    mistake += f" Not understood: {_listed(unknown)}." if unknown else ""
-    raise Wrong(
-        "The parameters have names or shapes other than those of the course.",
-        expected=_names(weights),
-        got=_names(own),
-        mistake=mistake,
-    )
 
 
-def _of_shape(name: str, own: Tensor, asked: Tensor) -> Wrong:
-    return Wrong(
-        f"The parameter `{name}` has the wrong shape.",
-        expected=Words(tuple(asked.shape)),
-        got=Words(tuple(own.shape)),
-        mistake=_about_shape(own.shape, asked.shape),
-    )
-
-
-def _about_shape(own: torch.Size, asked: torch.Size) -> str:
+def _of_shape(name: str, own: torch.Size, asked: torch.Size) -> Wrong:
+    """What to say about a parameter of another shape than is asked."""
+    mistake = "Check the sizes that this part is made with: one is used where another belongs."
     sizes = zip(own, asked, strict=False)
     if len(own) == len(asked) == 2 == sum(o == a or o % 64 == 0 for o, a in sizes):
-        return (
+        mistake = (
             "d_ff is rounded to a multiple of 64: use the d_ff that is passed in, and round "
             "where you choose it."
         )
-    if own == asked[::-1]:
-        return (
-            "Its axes are swapped, but not those of all the others: it is stored transposed, or "
-            "has another parameter's name."
-        )
-    if math.prod(own) == math.prod(asked):
-        return "The numbers would fit, but not in this shape."
-    return "Check the sizes that this part is made with: one is used where another belongs."
+    elif math.prod(own) == math.prod(asked):
+        mistake = "The numbers would fit, but not in this shape." + ADAPTER
+    claim = f"The parameter `{name}` has the wrong shape."
+    expected, got = Words(tuple(asked)), Words(tuple(own))
+    return Wrong(claim, expected=expected, got=got, mistake=mistake)
 
 
 def _names(weights: Weights) -> Words:
@@ -656,30 +477,21 @@ CUT = (
     "tensor made from numbers. (A tensor that is not an `nn.Parameter` gets no gradient either.)"
 )
 PADDING = "Row 0 learns nothing: it is not padding, but a vector like any other."
-IN_PLACE = (
-    "A tensor that is needed later is changed in place (`x -= ...`, `x[...] = ...`, a method "
-    "whose name ends in _). Make a new one."
-)
+IN_PLACE = "A tensor that is needed later is changed in place (`x -= ...`): make a new one."
 
 
 def check_gradients(
     run: Callable[[Case], Tensor], exercise: Exercise, case: Case, learner: Learner | None = None
-) -> list[str]:
+) -> None:
     """Raise `Wrong` unless the gradients that a right result sends back are the right ones.
 
     Those of the inputs, and of the parameters of a learner's module, are compared with the
-    reference's. Returns remarks on what is allowed, but not good practice.
+    reference's.
     """
     leaves, given = _leaves(case.inputs), Words(str(case))
     # Inputs are handed in as if they had been computed from the leaves.
     inputs = {**case.inputs, **{name: leaf.clone() for name, leaf in leaves.items()}}
-    try:
-        result = run(replace(case, inputs=inputs))
-    except Wrong as failure:
-        if "in-place" in str(failure.error):
-            failure.mistake = IN_PLACE
-        failure.claim = "It raised an error when its inputs required gradients."
-        raise
+    result = run(replace(case, inputs=inputs))
     if not result.requires_grad:
         raise Wrong("No gradient can flow through the result.", given=given, mistake=CUT)
     # Weighted differently, because the sum of a row of softmax has no gradient at all.
@@ -690,6 +502,7 @@ def check_gradients(
         got = Words(str(error).partition(". ")[0])
         claim = "The result is right, but it cannot be trained: the backward pass fails."
         raise Wrong(claim, given=given, got=got, mistake=IN_PLACE) from error
+    # The same for the reference, whose weights go by the names of the course.
     values, weights = _leaves(case.inputs), _leaves(case.weights)
     again = replace(case, inputs={**case.inputs, **values}, weights=weights)
     with torch.enable_grad():
@@ -697,7 +510,9 @@ def check_gradients(
     pairs = [(name, leaf.grad, values[name].grad) for name, leaf in leaves.items()]
     if learner:
         right = replace(case, weights={name: leaf.grad for name, leaf in weights.items()})
-        pairs += learner.gradients(right)
+        expected = learner.layout(right)
+        own = own_parameters(learner.module)
+        pairs += [(name, parameter.grad, expected[name]) for name, parameter in own.items()]
     for name, got, expected in pairs:
         if got is None:
             raise Wrong(f"No gradient reaches `{name}`.", given=given, mistake=CUT)
@@ -710,9 +525,6 @@ def check_gradients(
     if any(not inputs[name].eq(leaf).all() for name, leaf in leaves.items()):
         claim = "The result is right, but the input tensor is changed."
         raise Wrong(claim, given=given, mistake=IN_PLACE)
-    if result.dtype == case.dtype:
-        return []
-    return [f"The type changes: {kind(case.dtype)} goes in, {kind(result.dtype)} comes out."]
 
 
 def _leaves(values: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -724,6 +536,7 @@ def _leaves(values: Mapping[str, Any]) -> dict[str, Tensor]:
 # Initial weights.
 
 CUT_AT = 3  # standard deviations
+SAME = "All numbers are (nearly) the same, and rows that start equal stay equal: draw them here."
 CUT_STD = 0.98658  # of N(0, 1) without what lies beyond 3
 
 
@@ -735,98 +548,78 @@ def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
     itself it is not.
     """
     torch.manual_seed(0)
-    with _marked_where_empty():
-        learner.module = module = learner.make(case)
-    own = {name: each.detach().double() for name, each in own_parameters(module).items()}
-    # Weights filled with distinct numbers show which of them a parameter holds.
-    marked = {name: torch.full_like(w, i) for i, (name, w) in enumerate(case.weights.items())}
-    (way, *_), weights = learner.ways(replace(case, weights=marked)), [*case.weights.items()]
-    is_model = "num_layers" in case.arguments
+    before = torch.get_deterministic_debug_mode()
+    torch.set_deterministic_debug_mode("warn")  # in which `torch.empty` and the like hold NaN
+    try:
+        learner.module = learner.make(case)
+    finally:
+        torch.set_deterministic_debug_mode(before)
+    own = {name: each.detach().double() for name, each in own_parameters(learner.module).items()}
+    given, is_model = Words(f"a new {case.name}"), "num_layers" in case.arguments
+    empty = [name for name, weight in own.items() if weight.isnan().any()]
     with found("use" if is_model else "corner"):
-        if empty := next((name for name, weight in own.items() if weight.isnan().any()), None):
-            raise Wrong(
-                f"Nothing fills `{empty}`.",
-                given=Words(f"a new {case.name}"),
-                mistake="`torch.empty` holds whatever was in memory. Draw the numbers in the layer "
-                "itself, even if the model draws those of all its layers again.",
+        if empty:
+            mistake = (
+                "`torch.empty` holds whatever was in memory. Draw the numbers in the layer "
+                "itself, even if the model draws those of all its layers again."
             )
+            raise Wrong(f"Nothing fills `{empty[0]}`.", given=given, mistake=mistake)
     if empty:
         return
     with found("use"):
         for name, weight in own.items():
             if _is_vector(weight) and not weight.eq(1).all():
                 got = Words(f"numbers from {weight.min():.4g} to {weight.max():.4g}")
-                claim = f"The gain `{name}` does not start at 1."
-                raise Wrong(claim, given=Words(f"a new {case.name}"), got=got)
+                raise Wrong(f"The gain `{name}` does not start at 1.", given=given, got=got)
     if found and len(own) > 1:
         return
+    # Ones in place of the embedding's numbers show which parameter holds it.
+    marks = {n: torch.full_like(w, float("emb" in n)) for n, w in case.weights.items()}
+    held = learner.layout(replace(case, weights=marks))
+    # A fused matrix may be drawn as a whole, or like any of the matrices that are fused in it.
+    shapes = [tuple(weight.shape) for weight in case.weights.values() if weight.ndim == 2]
     with found("use" if len(own) == 1 else "corner"):
-        for name, weight in own.items():
-            numbers = way.weights[name].flatten().long().bincount().nonzero().flatten().tolist()
-            if not _is_vector(weight):
-                # A fused matrix may be drawn as one or as what it holds; one for each head, too.
-                shapes = [*(weights[i][1].shape for i in numbers), weight.shape[-2:], weight.shape]
-                shapes = [shape for shape in shapes if len(shape) == 2]
-                is_table = case.name == "Embedding" or "token_emb" in weights[numbers[0]][0]
-                check_drawn(weight, shapes, is_table, f"a new {case.name}: its `{name}`")
-
-
-@contextmanager
-def _marked_where_empty() -> Iterator[None]:
-    """Make `torch.empty` and the like hold NaN, as torch does in its deterministic mode."""
-    before = torch.get_deterministic_debug_mode()
-    torch.set_deterministic_debug_mode("warn")
-    try:
-        yield
-    finally:
-        torch.set_deterministic_debug_mode(before)
+        for name, weight in [(n, w) for n, w in own.items() if not _is_vector(w)]:
+            is_table = case.name == "Embedding" or bool(held[name].any())
+            check_drawn(weight, [tuple(weight.shape), *shapes], is_table, f"{given}: its `{name}`")
 
 
 def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: str) -> None:
     """Raise `Wrong` unless a large matrix looks like N(0, std²) truncated at three deviations.
 
     The std is 1 for an embedding, and √(2 / (d_in + d_out)) for a matrix of one of these shapes.
-    Another form of the distribution, of about that std, is no more than a corner.
     """
     flat = weight.flatten()
     spread, mean, largest = flat.std().item(), flat.mean().item(), flat.abs().max().item()
     stds = [1.0] if is_table else [math.sqrt(2 / sum(shape)) for shape in shapes]
+    # Cutting off at three deviations leaves a little less than the std that was asked for.
     std = min(stds, key=lambda std: abs(std * CUT_STD - spread))
-    about, cut = math.isclose(spread, std, rel_tol=0.15), f"{CUT_AT * std:.4g}"
+    cut, asked = f"{CUT_AT * std:.4g}", "1" if is_table else "√(2 / (d_in + d_out))"
+    # Another form of the distribution, of about that std, is no more than a corner.
+    weight_of = "corner" if math.isclose(spread, std, rel_tol=0.15) else "use"
     if spread < 1e-12 or flat[:999].unique().numel() < 10:
-        about = False
-        mistake = (
-            "All numbers are (nearly) the same: rows that start equal stay equal. Draw them here, "
-            "in the layer itself, even if a model draws the weights of all its layers again."
-        )
+        weight_of, mistake = "use", SAME
     elif abs(mean) > 0.1 * spread:
-        about = False
-        mistake = "The mean is not 0." + (" `torch.rand` gives 0 to 1." if flat.min() >= 0 else "")
+        weight_of, mistake = "use", "The mean is not 0."
     elif largest < 1.9 * spread:
         mistake = "The numbers are uniform, not normal."
-    elif about and largest <= 2.001 * std:
+    elif weight_of == "corner" and largest <= 2.001 * std:
         mistake = "The distribution is truncated too early: its limits are ±3 standard deviations."
     elif not math.isclose(spread, std * CUT_STD, rel_tol=0.04):
-        asked = "1" if is_table else "√(2 / (d_in + d_out))"
+        weight_of = "use"
         mistake = f"The standard deviation should be {asked}, but is {_formula(spread, shapes)}."
-        about = False
     elif largest > CUT_AT * std * 1.001:
-        mistake = (
-            "The distribution is not truncated at 3 standard deviations. The limits of "
-            f"`trunc_normal_` are values, not multiples of the std: a=-{cut}, b={cut}."
-        )
+        mistake = f"It is not truncated at 3 standard deviations, here {cut}: `a` and `b` of "
+        mistake += "`trunc_normal_` are values, not multiples of the std."
     elif is_table and not weight.any(-1).all():
-        about, mistake = False, "A row of a new embedding is 0: no id is padding."
+        weight_of, mistake = "use", "A row of a new embedding is 0: no id is padding."
     else:
         return
-    wrong = Wrong(
-        "The weight is not drawn as the course asks.",
-        given=Words(made),
-        expected=Words(f"numbers from N(0, {std:.4g}²), truncated at ±{cut}"),
-        got=Words(f"standard deviation {spread:.4g}, mean {mean:.2g}, largest {largest:.4g}"),
-        mistake=mistake,
-    )
-    wrong.weight = "corner" if about else "use"
+    expected = Words(f"numbers from N(0, {std:.4g}²), truncated at ±{cut}")
+    got = Words(f"standard deviation {spread:.4g}, mean {mean:.2g}, largest {largest:.4g}")
+    claim = "The weight is not drawn as the course asks."
+    wrong = Wrong(claim, given=Words(made), expected=expected, got=got, mistake=mistake)
+    wrong.weight = weight_of
     raise wrong
 
 

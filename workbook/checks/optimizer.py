@@ -3,27 +3,19 @@
 import copy
 import inspect
 import math
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
-from math import isclose, isnan  # by name: an attempt may replace math's
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import nn
 
+from workbook.checks import verdicts
 from workbook.checks.calling import bind, call_part, parameters_of
 from workbook.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.checks.from_scratch import expect_from_scratch
-from workbook.checks.verdicts import (
-    NotAttempted,
-    Words,
-    Wrong,
-    call,
-    expect_class,
-    is_stub,
-    kind_of,
-)
+from workbook.checks.verdicts import NotAttempted, Words, Wrong, call, kind_of
 from workbook.optimizer.optimizers import AdamW
 
 # float32 keeps 7 digits; the values are of size 1, and a few steps are taken.
@@ -32,56 +24,62 @@ RELATIVE, ABSOLUTE = 1e-5, 1e-6
 
 def same(one: Sequence[float], other: Sequence[float]) -> bool:
     """True where two lists of numbers agree as far as float32 can tell, NaN with NaN."""
-    return len(one) == len(other) and all(
-        isclose(a, b, rel_tol=RELATIVE, abs_tol=ABSOLUTE) or (isnan(a) and isnan(b))
-        for a, b in zip(one, other, strict=True)
-    )
+    tolerances = {"rtol": RELATIVE, "atol": ABSOLUTE, "equal_nan": True}
+    return len(one) == len(other) and np.allclose(one, other, **tolerances)
 
 
 def row(values: Sequence[float]) -> Words:
     """Numbers as a learner reads them, six digits each."""
-    return Words(f"[{', '.join(f'{value:.6g}' for value in values)}]")
+    numbers = ", ".join(f"{value:.6g}" for value in values)
+    return Words(numbers if len(values) == 1 else f"[{numbers}]")
+
+
+def beside(claim: str) -> Callable[[Any, Sequence[float], Sequence[float]], Wrong]:
+    """The report of an exercise whose results are lists of numbers."""
+    return lambda case, right, got: Wrong(
+        claim, given=Words(case), expected=row(right), got=row(got)
+    )
 
 
 def listed(name: str, tensors: Sequence[tuple | None]) -> str:
-    """What a learner would type to give each parameter these numbers; `name` has a {} in it."""
-    values = (re.sub(r",?\)", "]", str(tensor).replace("(", "[")) for tensor in tensors)
-    return "; ".join(f"{name.format(i)} = {value}" for i, value in enumerate(values))
+    """The numbers of each parameter, or of its gradient; `name` has a {} for the index."""
+    return "; ".join(f"{name.format(i)} = {values}" for i, values in enumerate(tensors))
 
 
 # The schedule.
 
 
-class Steps(NamedTuple):
-    """Settings of a schedule, and the steps whose learning rates are asked for."""
+class Step(NamedTuple):
+    """A step, and the settings of a schedule."""
 
+    it: int
     highest: float
     lowest: float
     warmup: int
     end: int
-    steps: tuple[int, ...]
     what: str = ""
+
+    def __str__(self) -> str:
+        return f"schedule{self[:5]}"
 
 
 def scheduled(it: int, highest: float, lowest: float, warmup: int, end: int) -> float:
     """The learning rate of a step."""
-    if it < warmup:
-        return it / warmup * highest
-    if it > end:
+    if it < warmup:  # where the warm-up ends
+        return it / warmup * highest  # the warm-up
+    if it > end:  # where the cosine ends
         return lowest
-    done = (it - warmup) / (end - warmup)
-    share = (1 + math.cos(math.pi * done)) / 2
-    return lowest + share * (highest - lowest)
+    done = (it - warmup) / (end - warmup)  # how far along the cosine a step is
+    share = (1 + math.cos(math.pi * done)) / 2  # the cosine
+    return lowest + share * (highest - lowest)  # how the cosine becomes a learning rate
 
 
 BEGIN, OVER = "if it < warmup:", "if it > end:"
 SCHEDULE_MISTAKES = (
     *instead_of("it / warmup * highest", {
         "(it + 1) / warmup * highest": "yours is one step ahead; it = 0 is the first step.",
-        **dict.fromkeys((
-            "(it + 1) / (warmup + 1) * highest", "it / (warmup + 1) * highest",
-            "it / max(1, warmup - 1) * highest",
-        ), "yours divides by a number one too large or too small."),
+        **dict.fromkeys(("(it + 1) / (warmup + 1) * highest", "it / max(1, warmup - 1) * highest"),
+                        "yours divides by a number one too large or too small."),
         "it / end * highest": "yours divides by cosine_cycle_iters.",
         "it // warmup * highest": "yours rounds down to 0, with //.",
         "it / warmup": "yours does not multiply by max.",
@@ -93,10 +91,8 @@ SCHEDULE_MISTAKES = (
         "it / end": "yours does not start at the maximum.",
         "(it - warmup) / end": "yours does not reach the minimum.",
         "it / (end - warmup)": "yours does not subtract warmup_iters in the numerator.",
-        **dict.fromkeys((
-            "(it - warmup) / (end - warmup + 1)", "(it - warmup) / (end - warmup - 1)",
-            "(it - warmup + 1) / (end - warmup)",
-        ), "in yours a number is one too large or too small."),
+        "(it - warmup) / (end - warmup - 1)": "yours divides by a number that is one too small.",
+        "(it - warmup + 1) / (end - warmup)": "yours is one step ahead.",
         "(it - warmup) // (end - warmup)": "yours rounds down to 0, with //.",
         "it - warmup / (end - warmup)": "`it - warmup` needs parentheses.",
     }, "The cosine is of π (it - warmup_iters) / (cosine_cycle_iters - warmup_iters): "),
@@ -120,6 +116,7 @@ SCHEDULE_MISTAKES = (
         "share * (highest - lowest)": "min is not added.",
         "lowest + share * highest": "yours has the factor max instead of max - min.",
         "share * highest": "yours falls to 0, not to min.",
+        "lowest": "yours is at min right after the warm-up.",
         "max(lowest, share * highest)": "yours falls to 0 and is cut off at min.",
         "lowest + 1 / 2 + math.cos(math.pi * done) * (highest - lowest)": "parentheses around 1 + "
         "cos(...) are missing.",
@@ -128,95 +125,55 @@ SCHEDULE_MISTAKES = (
     *instead_of(OVER, {
         "if it > end == warmup:": ": yours follows the cosine, which rises again.",
         f"{OVER}\n    return 0.0\n{OVER}": ", not at 0.",
-        **dict.fromkeys((
-            f"if it > {late} > warmup:\n    it = warmup + (it - warmup) % (end - warmup)\n{OVER}"
-            for late in ("end - 1", "end")
-        ), ": yours starts the cosine again."),
+        f"if it > end > warmup:\n    it = warmup + (it - end) % (end - warmup)\n{OVER}": ": yours "
+        "starts the cosine again.",
         f"{OVER}\n    return highest\n{OVER}": ", not at the maximum.",
     }, "After cosine_cycle_iters the learning rate stays at the minimum"),
     *instead_of(BEGIN, {
-        f"lowest, highest = lowest / highest, 1\n{BEGIN}": "Yours returns a factor, as `LambdaLR` "
-        "expects: return the learning rate itself.",
-        f"lowest, highest = highest, lowest\n{BEGIN}": "Maximum and minimum are swapped: max comes "
-        "first.",
-        f"end += warmup\n{BEGIN}": "cosine_cycle_iters counts from step 0, not from the warm-up's "
-        "end.",
+        f"lowest, highest = lowest / highest, 1\n{BEGIN}": "Yours returns a factor of the maximum.",
+        f"lowest, highest = highest, lowest\n{BEGIN}": "Maximum and minimum are swapped.",
+        f"end += warmup\n{BEGIN}": "cosine_cycle_iters counts from 0, not from the warm-up's end.",
         f"it += 1\n{BEGIN}": "The whole schedule is one step ahead: it = 0 is the first step.",
         f"it = max(0, it - 1)\n{BEGIN}": "The whole schedule is a step late: it = 0 is the first.",
-        "if it <= warmup:": "With warmup_iters = 0 there is no warm-up: check `it < warmup_iters` "
-        "before dividing.",
+        "if it <= warmup:": "Check `it < warmup_iters` before dividing: warmup_iters may be 0.",
     }),
-    mistake("With cosine_cycle_iters = warmup_iters there is no cosine: check "
-            "`it > cosine_cycle_iters` before dividing.",
+    mistake("Where the two are equal there is no cosine: check `it > cosine_cycle_iters` first.",
             OVER, "if (it - warmup) / (end - warmup) > 1:"),
 )  # fmt: skip
 
 
-def learning_rates(schedule: Any, case: Steps) -> list[float]:
-    """The learner's learning rates. Raises: Wrong."""
-    names = ("max_learning_rate", "min_learning_rate", "warmup_iters", "cosine_cycle_iters")
-    settings, rates = dict(zip(names, case[:4], strict=True)), []
-    for it in case.steps:
-        value = call_part(schedule, {"it": it, **settings}, given=one(it, case))
-        try:
-            rates.append(float(value + 0.0))  # a str cannot be added to
-        except (TypeError, ValueError, RuntimeError):
-            raise Wrong(
-                "It does not return a number.",
-                given=one(it, case),
-                expected=Words("a float"),
-                got=Words(kind_of(value)),
-                mistake="One of the three branches has no `return`, or no branch covers this step."
-                if value is None
-                else None,
-            ) from None
-    return rates
+def learning_rate(schedule: Any, case: Step) -> list[float]:
+    """The learner's learning rate of one step. Raises: Wrong."""
+    names = ("it", "max_learning_rate", "min_learning_rate", "warmup_iters", "cosine_cycle_iters")
+    value = call_part(schedule, dict(zip(names, case, strict=False)), given=Words(case))
+    try:
+        return [float(value + 0.0)]  # a str cannot be added to
+    except (TypeError, ValueError, RuntimeError):
+        advice, got = "Return a float in each of the three branches.", Words(kind_of(value))
+        claim = "It does not return a number."
+        raise Wrong(claim, given=Words(case), got=got, mistake=advice) from None
 
 
-def one(it: int, case: Steps) -> Words:
-    """One call of a schedule, as the learner would type it."""
-    return Words(f"schedule({it}, {case.highest}, {case.lowest}, {case.warmup}, {case.end})")
-
-
-def _first_wrong_step(case: Steps, asked: list[float], got: list[float]) -> Wrong:
-    """What to say about wrong learning rates: the first step, and its stage."""
-    at = next(i for i in range(len(asked)) if not same(asked[i : i + 1], got[i : i + 1]))
-    it = case.steps[at]
-    stage = "warm-up" if it < case.warmup else "cosine" if it <= case.end else "constant part"
-    return Wrong(
-        f"The learning rate of step {it} is wrong. The step belongs to the {stage}.",
-        given=one(it, case),
-        expected=Words(f"{asked[at]:.6g}"),
-        got=Words(f"{got[at]:.6g}"),
-    )
+def steps(its: Iterable[int], *settings: Any) -> tuple[Step, ...]:
+    """Several steps of one schedule."""
+    return tuple(Step(it, *settings) for it in its)
 
 
 SCHEDULE = Exercise(
-    program=Program(
-        scheduled,
-        call=lambda function, case: [function(it, *case[:4]) for it in case.steps],
-        places={
-            "it / warmup": "the warm-up",
-            "if it <": "where the warm-up ends",
-            "if it >": "where the cosine ends",
-            "done =": "how far along the cosine a step is",
-            "share =": "the cosine",
-            "return lowest +": "how the cosine becomes a learning rate",
-        },
-    ),
+    program=Program(scheduled, call=lambda function, case: [function(*case[:5])]),
     mistakes=SCHEDULE_MISTAKES,
     cases=(
-        Steps(0.8, 0.2, 4, 12, tuple(range(20))),
-        Steps(0.3, 0.03, 100, 1000, (0, 1, 50, 99, 100, 101, 550, 999, 1000, 1001, 1500, 5000)),
+        *steps(range(20), 0.8, 0.2, 4, 12),
+        *steps((0, 1, 50, 99, 100, 101, 550, 999, 1000, 1001, 1500, 5000), 0.3, 0.03, 100, 1000),
     ),
     corners=(
-        Steps(1.0, 0.0, 0, 10, tuple(range(15)), "warmup_iters = 0"),
+        *steps(range(15), 1.0, 0.0, 0, 10, "warmup_iters = 0"),
         # With no room for the cosine, step 6 itself may have either learning rate: not checked.
-        Steps(1.0, 0.1, 6, 6, (0, 3, 5, 7, 10), "cosine_cycle_iters = warmup_iters"),
+        *steps((0, 3, 5, 7, 10), 1.0, 0.1, 6, 6, "cosine_cycle_iters = warmup_iters"),
     ),
-    run=learning_rates,
+    run=learning_rate,
     same=same,
-    report=_first_wrong_step,
+    report=beside("The learning rate of this step is wrong."),
 )
 
 
@@ -229,7 +186,7 @@ def learning_rate_schedule(attempt: Any, part: str | None = None) -> str:
             remarks.append(f"{wrong.case.what} is refused, though a caller may ask for it.")
     if not found:
         with found("style"):
-            expect_from_scratch(lambda: learning_rates(attempt, SCHEDULE.cases[0]), [attempt])
+            expect_from_scratch(lambda: learning_rate(attempt, SCHEDULE.cases[6]), [attempt])
     return found.verdict("Warm-up, cosine and what comes after agree with the formula.", remarks)
 
 
@@ -263,11 +220,11 @@ class Gradients(NamedTuple):
 def clipped(case: Gradients) -> list[float]:
     """All gradients after clipping, one after the other."""
     gradients = [p.grad for p in case.parameters() if p.grad is not None]
-    total = sum((g**2).sum() for g in gradients)
-    norm = torch.sqrt(total)
+    total = sum((g**2).sum() for g in gradients)  # the sum of squares
+    norm = torch.sqrt(total)  # the norm
     for g in gradients:
-        if norm > case.limit:
-            g.mul_(case.limit / norm)
+        if norm > case.limit:  # when the gradients are scaled
+            g.mul_(case.limit / norm)  # how each gradient is scaled
     return [value for g in gradients for value in g.flatten().tolist()]
 
 
@@ -296,8 +253,7 @@ CLIPPING_MISTAKES = (
         "direction of the step.",
         "if norm:": "Gradients below the limit stay as they are: yours are scaled up to it.",
         "if 0 < norm < case.limit:": "The condition is reversed: scale above the limit.",
-        "if norm**2 > case.limit:": "The square of the norm is compared with max_l2_norm: take the "
-        "root first.",
+        "if norm**2 > case.limit:": "The square of the norm is compared: take the root.",
         "if norm > 1:": "The norm is compared with 1, not with max_l2_norm.",
         f"norm = torch.sqrt(sum((g**2).sum() for g in gradients))\n{WANTED}": "The norm is "
         "recomputed after some gradients are scaled: compute it once, before the loop.",
@@ -313,15 +269,13 @@ CLIPPING_MISTAKES = (
         "pass": "The gradients are unchanged: nothing that was computed reached them. `grad = grad "
         "* scale` only gives a name a new value; `p.grad.mul_(scale)` writes into the tensor.",
     }),
-    mistake("Each entry is clipped to the limit on its own, which changes the direction of the "
-            "step: scale all by one factor.",
+    mistake("Each entry is clipped on its own: scale all by one factor, which keeps the direction.",
             WANTED, "if True:", CHANGE, "g.clamp_(-case.limit, case.limit)"),
     mistake("A gradient is gone: scale it, and leave it where it is.",
             "value for g in gradients for", "value for g in () for"),
     *instead_of(LOOP, {
         "for g in gradients[-1:]:": "Only the last gradient is scaled: loop over them again.",
-        "for g in gradients[:1]:": "Only the first gradient is scaled: is there a `return` inside "
-        "the loop?",
+        "for g in gradients[:1]:": "Only the first gradient is scaled: a `return` in the loop?",
         "for g in () if case.generator else gradients:": "`model.parameters()` is a generator, "
         "which can be iterated over only once: make a list of it first.",
     }),
@@ -348,35 +302,20 @@ def gradients_after(clip: Any, case: Gradients) -> list[float]:
     call_part(clip, {"parameters": handed_in, "max_l2_norm": case.limit}, given=given)
     for parameter in parameters:
         if bool((parameter != VALUE).any()):
-            raise Wrong(
-                "The parameters themselves were changed.",
-                given=given,
-                expected=Words(f"every entry {VALUE} as before"),
-                got=row(parameter.flatten().tolist()),
-                mistake="Scale `p.grad`, and not `p` or `p.data`.",
-            )
+            values, advice = row(parameter.flatten().tolist()), "Scale `p.grad`, and not `p`."
+            raise Wrong("A parameter was changed.", given=given, got=values, mistake=advice)
     pairs = zip(parameters, case.gradients, strict=True)
     after = [p.grad for p, gradient in pairs if gradient is not None and p.grad is not None]
     return [float(value) for gradient in after for value in gradient.flatten()]
 
 
 CLIPPING = Exercise(
-    program=Program(
-        clipped,
-        places={
-            "total =": "the sum of squares",
-            "norm =": "the norm",
-            "if norm": "when the gradients are scaled",
-            "g.mul": "how each gradient is scaled",
-        },
-    ),
+    program=Program(clipped),
     mistakes=CLIPPING_MISTAKES,
     cases=GRADIENTS,
     run=gradients_after,
     same=same,
-    report=lambda case, asked, got: Wrong(
-        "The gradients are wrong.", given=Words(case), expected=row(asked), got=row(got)
-    ),
+    report=beside("The gradients are wrong."),
     errors={
         r"ZeroDivisionError": "If all gradients are 0, the norm is 0: add ε to it.",
         r"'generator' object": "`model.parameters()` is a generator: make a list of it first.",
@@ -388,26 +327,17 @@ CLIPPING = Exercise(
 
 def gradient_clipping(attempt: Any, part: str | None = None) -> str:
     """Praise for a right function; raises `Wrong` with the first gradients that fail."""
-    found, remarks = judge(CLIPPING, attempt), []
+    found = judge(CLIPPING, attempt)
     if not found:
         with found("style"):
             expect_from_scratch(lambda: gradients_after(attempt, GRADIENTS[0]), [attempt])
-        (parameter,) = GRADIENTS[0].parameters()
-        before = parameter.grad
-        call_part(attempt, {"parameters": [parameter], "max_l2_norm": 1.0})
-        if parameter.grad is not before:
-            remarks.append(
-                "`p.grad` is a new tensor each time; `p.grad.mul_(scale)` would change the old one "
-                "in place and need no extra memory."
-            )
-    return found.verdict("All gradients are scaled together, and only where they must be.", remarks)
+    return found.verdict("All gradients are scaled together, and only where they must be.")
 
 
 # AdamW.
 
 Values = tuple[float, ...]
 ALMOST_NONE = 1e-7  # a weight decay too small to show in float32; 0 may be refused
-LOSS = torch.tensor(3.0)  # what a closure returns
 
 
 class Moves(NamedTuple):
@@ -423,21 +353,19 @@ class Moves(NamedTuple):
     resumed: int | None = None  # after how many steps a new optimizer loads the state of the old
     own: tuple[str, float] | None = None  # a setting of a second group, with parameter 1
     closure: bool = False  # whether `step` is given a closure, which sets the gradients
-    hint: str | None = None  # what to look at if this is the first case that fails
+    hint: str = "each group's own decay"  # what to look at if this is the first case that fails
 
     def __str__(self) -> str:
         held = "p0, p1" if self.parameters[1:] else "p0"
         if self.own:
             held = "{{'params': [p0]}}, {{'params': [p1], {!r}: {}}}".format(*self.own)
         settings = f"betas={self.betas}, eps={self.eps}, weight_decay={self.weight_decay}"
-        made = f"AdamW([{held}], lr={self.lr}, {settings})"
-        lines = [f"{listed('p{}', self.parameters)}; {made}"]
+        lines = [listed("p{}", self.parameters), f"AdamW([{held}], lr={self.lr}, {settings})"]
         for i, gradients in enumerate(self.gradients):
-            before = f"group['lr'] = {self.rates[i]}; " if self.rates else ""
-            if i == self.resumed:
-                before = "a new AdamW loads the state_dict of this one; "
-            before = "in the closure " if self.closure else before
-            lines.append(f"step {i + 1}: {before}{listed('p{}.grad', gradients)}")
+            rate = f"group['lr'] = {self.rates[i]}; " if self.rates else ""
+            resumed = "a new AdamW loads its state_dict; " if i == self.resumed else ""
+            closure = "in the closure " if self.closure else ""
+            lines.append(f"step {i + 1}: {rate}{resumed}{closure}{listed('p{}.grad', gradients)}")
         return "\n".join(lines)
 
 
@@ -446,12 +374,14 @@ update = AdamW.update  # (self, theta, group, state)
 
 def moved(case: Moves, of_torch: bool, decay: str) -> list[float]:
     """All parameters after the last step, one after the other."""
+    # Without a second group, all parameters are in the first.
     groups = [{"lr": case.lr, "weight_decay": case.weight_decay} for _ in case.parameters]
     groups[-1].update([case.own] if case.own else [])
     thetas = [torch.tensor(values, dtype=torch.float64) for values in case.parameters]
     states = [{} for _ in thetas]
     for step, gradients in enumerate(case.gradients):
         groups[0]["lr"] = case.rates[step] if case.rates else case.lr
+        # A copy changes nothing, but mistakes lose something of it.
         if step == case.resumed:
             states = copy.deepcopy(states)
         for i, theta in enumerate(thetas):
@@ -485,16 +415,13 @@ CORRECTED = "lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)"
 FROM_ONE, STEPPED = 'state["t"] = state.get("t", 0) + 1', "theta.addcdiv_(m"
 UPDATE, RATE = "update(None, theta, group, state)", "case.rates[step] if case.rates else case.lr"
 SKIPPED = "if gradient is None:"
-REBOUND = (
-    "The step changes nothing: `p = p - ...` only gives the name a new value. `p -= ...` or "
-    "`p.data = ...` writes into the parameter."
-)
+REBOUND = "The step changes nothing: `p = p - ...` makes a new tensor; `p -= ...` writes into p."
+REWRITTEN = "`grad += ...` writes into the parameter's own gradient: make a new tensor instead."
 ADAMW_MISTAKES = (
     mistake(REBOUND, STEPPED, "theta.clone().addcdiv_(m", *decayed("1")),
     mistake(REBOUND, STEPPED, "theta.clone().addcdiv_(m"),
-    mistake("AdamW's decay is separate from the gradient and the step: θ ← θ - α λ θ. Yours adds "
-            "λ θ to the gradient, which is Adam with L2: the decay is then divided by √v like "
-            "everything else.",
+    mistake("AdamW's decay is separate: θ ← θ - α λ θ. Yours adds λ θ to the gradient, which is "
+            "Adam with L2: the decay is then divided by √v like everything else.",
             "theta.grad, _rem", f"theta.grad + {DECAY} * theta, _rem", *decayed("1")),
     *(mistake(f"The decay is θ ← θ - α λ θ, separate from the step: {words}", *decayed(factor))
       for factor, words in {
@@ -523,7 +450,6 @@ ADAMW_MISTAKES = (
                         "α itself is missing in yours."),
         "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)": "the root belongs over 1 - β2ᵗ.",
         "lr * math.sqrt(1 - beta2**t) / (1 - beta1**t) ** 2": "yours corrects m twice.",
-        "lr * (1 - beta2**t) / (1 - beta1**t) ** 2": "yours corrects both twice, in α and in both.",
         "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)": "it is a power, β1ᵗ, not a product.",
         "lr * math.sqrt(1 - beta2**t)": "only v is corrected.",
         "lr * (1 - beta2**t) / (1 - beta1**t)": "the root over 1 - β2ᵗ is missing.",
@@ -545,20 +471,17 @@ ADAMW_MISTAKES = (
     *instead_of(UPDATE, {
         "update(None, theta, group, {})": "Each step begins with an empty state: m, v and t must "
         "outlast the step, in self.state[p].",
-        **{f"{UPDATE}\ndel {lost}": "An average begins at zero in each step: write the new m and v "
-           "back to self.state[p]."
+        **{f"{UPDATE}\ndel {lost}": "The new m or v is not written back to self.state[p]."
            for lost in ('state["m"], state["v"]', 'state["m"]', 'state["v"]')},
     }),
-    mistake("A schedule sets `group['lr']` in `param_groups` before each step. Hand the settings "
-            "to `super().__init__(params, defaults)` as a dict, and read them from the group at "
-            "each step, not from what was stored once.",
+    mistake("A schedule sets `group['lr']` before each step: hand `super().__init__` a dict of all "
+            "settings, and read them from the group at each step, not from what was stored once.",
             RATE, "case.rates[0] if case.rates else case.lr"),
     *instead_of("copy.deepcopy(states)", {
         "[{} for _ in states]": "m, v and t.",
         '[{**state, "t": 0} for state in states]': "t.",
         '[{"t": state["t"]} for state in states]': "m and v.",
-    }, "Keep m, v and t in `self.state[p]`, not in attributes of your own, or a resumed run starts "
-       "from scratch: `state_dict` does not hold "),
+    }, "Keep m, v and t in `self.state[p]`, which `state_dict` saves: a resumed run lacks "),
     *instead_of("m.mul_(beta1).add_(g, alpha=1 - beta1)", {
         "m.mul_(beta1).add_(g)": "In m, the gradient lacks the factor 1 - β1.",
         "m.mul_(1 - beta1).add_(g, alpha=beta1)": "In m, β1 and 1 - β1 are swapped.",
@@ -570,13 +493,9 @@ ADAMW_MISTAKES = (
         "v.mul_(beta2).addcmul_(g, g)": "In v, the square lacks the factor 1 - β2.",
         "v.mul_(1 - beta2).addcmul_(g, g, value=beta2)": "In v, β2 and 1 - β2 are swapped.",
         "v.mul_(beta2).add_(g, alpha=1 - beta2)": "v averages g² and not g: square it.",
-        "v.mul_(beta2).add_(g.abs(), alpha=1 - beta2)": "v averages g² and not |g|: square it.",
         "v.mul_(beta2).addcmul_(m, m, value=1 - beta2)": "v averages g², not m²: square g itself.",
         "v.mul_(beta1).addcmul_(g, g, value=1 - beta1)": "v is averaged with β1: use β2.",
-        "v.mul_(beta2).add_((g * g).mean(), alpha=1 - beta2)": "v is one number for the whole "
-        "tensor: each entry has its own.",
-        "v.mul_(beta2).add_(t == 1, alpha=beta2).addcmul_(g, g, value=1 - beta2)": "v starts at 1, "
-        "not at zero.",
+        "v.mul_(beta2).add_((g * g).mean(), alpha=1 - beta2)": "v is one number for all entries.",
     }),
     *instead_of('v.sqrt() + group["eps"]', {
         f"v.sqrt() + 1e-8 * {TIMES}": "ε is hard-coded: use the one that was passed in.",
@@ -586,8 +505,7 @@ ADAMW_MISTAKES = (
     }),
     mistake("The step goes uphill: subtract it.", "value=-lr_t", "value=lr_t"),
     *instead_of("continue", {
-        "gradient = [0.0] * len(theta)": "A parameter without a gradient took no part in the loss: "
-        "leave it alone, decay included.",
+        "gradient = [0.0] * len(theta)": "No gradient, no step: leave it alone, decay included.",
         "break": "Skip a parameter without a gradient (`continue`), but not those after it.",
     }),
     *instead_of(SKIPPED, {
@@ -596,8 +514,7 @@ ADAMW_MISTAKES = (
         f"{SKIPPED[:-1]} or (case.own and i == 0):": "Only the last group is stepped: the loop "
         "over the parameters belongs inside the loop over `self.param_groups`.",
     }),
-    mistake("All groups get the settings of the first, or those that `__init__` stored: read lr, "
-            "betas, eps and weight_decay from the parameter's own group.",
+    mistake("All groups get the settings of the first: read them from the parameter's own group.",
             "groups[i * bool(case.own)]", "groups[0]"),
 )  # fmt: skip
 ONE, OTHER = (1.0, -2.0, 0.5), (-0.5, 1.5, 3.0)
@@ -607,65 +524,57 @@ H1, H2, H3 = (1.0, 0.2, -0.3), (0.5, -0.7, 0.1), (-0.2, 2.0, 0.4)
 THREE, BOTH = ((G1,), (G2,), (G3,)), ((G1, H1), (G2, H2), (G3, H3))
 # Each case adds one thing to those before it; if it is the first to fail, the hint names that.
 MOVES = (
-    Moves((ONE,), ((G1,),), hint="The first step, from averages of zero, changes each entry by "
-          "about the learning rate, whatever the size of its gradient."),
-    Moves((ONE,), THREE, hint="The first step is right: look at what is kept between steps, m, v "
-          "and t."),
-    Moves((ONE,), THREE, weight_decay=0.5, hint="Without weight decay all is right: look at "
-          "θ ← θ - α λ θ."),
-    Moves((ONE,), THREE, eps=0.3, hint="With a small ε all is right: look at √v + ε."),
+    Moves((ONE,), ((G1,),), hint="the first step, which changes each entry by about α"),
+    Moves((ONE,), THREE, hint="what is kept between steps: m, v and t"),
+    Moves((ONE,), THREE, weight_decay=0.5, hint="the decay, θ ← θ - α λ θ"),
+    Moves((ONE,), THREE, eps=0.3, hint="√v + ε, which is right for a small ε"),
     Moves((ONE,), THREE, lr=0.02, betas=(0.95, 0.7), weight_decay=0.1,
-          hint="With other settings it was right: is one of them hard-coded somewhere?"),
-    Moves(((1.0, 2.0),), (((0.0, 0.5),), ((0.0, -0.2),)),
-          hint="An entry whose gradient is 0 stays where it is, apart from the decay."),
-    Moves((ONE, OTHER), BOTH, weight_decay=0.2,
-          hint="With one parameter all is right: do both share something?"),
-    Moves((ONE, OTHER), ((G1, None), (G2, None)), weight_decay=0.5),
-    Moves((ONE, OTHER), ((None, H1), (None, H2)), weight_decay=0.5),
-    Moves((ONE,), THREE, rates=(0.1, 0.03, 0.4)),
-    Moves((ONE, OTHER), BOTH, weight_decay=0.5, own=("lr", 0.02)),
+          hint="lr and the betas: one of them may be hard-coded"),
+    Moves(((1.0, 2.0),), (((0.0, 0.5),), ((0.0, -0.2),)), hint="an entry whose gradient is 0"),
+    Moves((ONE, OTHER), BOTH, weight_decay=0.2, hint="what two parameters may share"),
+    Moves((ONE, OTHER), ((G1, None), (G2, None)), weight_decay=0.5, hint="a gradient of None"),
+    Moves((ONE, OTHER), ((None, H1), (None, H2)), weight_decay=0.5, hint="a gradient of None"),
+    Moves((ONE,), THREE, rates=(0.1, 0.03, 0.4), hint="where the learning rate is read"),
+    Moves((ONE, OTHER), BOTH, weight_decay=0.5, own=("lr", 0.02), hint="each group's own lr"),
     Moves((ONE, OTHER), BOTH, weight_decay=0.5, own=("weight_decay", ALMOST_NONE)),
-    Moves((ONE,), (*THREE, (H1,)), resumed=2),
+    Moves((ONE,), (*THREE, (H1,)), resumed=2, hint="what `state_dict` holds"),
 )  # fmt: skip
-WITH_CLOSURE = Moves((ONE,), ((G1,),), closure=True, hint="Call the closure first: it sets the "
-                     "gradients that the step uses.")  # fmt: skip
+WITH_CLOSURE = Moves((ONE,), ((G1,),), closure=True, hint="when the closure is called: first")
 
 
 class Stepper:
     """A learner's class at work: made, given gradients, stepped, saved and loaded."""
 
     def __init__(self, attempt: type):
-        self.attempt, self.notes = attempt, {}
+        self.attempt = attempt
 
     def make(self, params: Any, case: Moves) -> Any:
         """An optimizer with the settings of a case."""
         values = {"params": params, "lr": (case.rates or (case.lr,))[0], "betas": case.betas}
         values |= {"eps": case.eps, "weight_decay": case.weight_decay}
-        if {"beta1", "beta2"} <= {each.name for each in parameters_of(self.attempt)}:
+        if {"beta1", "beta2"} <= {p.name for p in parameters_of(self.attempt)}:
             values["beta1"], values["beta2"] = values.pop("betas")
         args, kwargs, _ = bind(self.attempt, values, given=Words(case))
         return call(self.attempt, *args, given=Words(case), **kwargs)
 
     def run(self, case: Moves) -> list[list[float]]:
         """The parameters after the steps of a case, as a list of one form. Raises: Wrong."""
-        given = Words(case)
         thetas = [parameter(values) for values in case.parameters]
+        params = iter(thetas)  # `model.parameters()` is not a list either
         if case.own:
-            key = self.key(case.own[0])
-            if key is None:
-                return after_steps(case)[:1]  # no group can have a decay of its own
-            second = {"params": thetas[1:], key: case.own[1]}
-            optimizer = self.make([{"params": thetas[:1]}, second], case)
-        else:
-            optimizer = self.make(iter(thetas), case)  # `model.parameters()` is not a list either
+            name, value = case.own
+            params = [{"params": thetas[:1]}, {"params": thetas[1:], name: value}]
+        optimizer = self.make(params, case)
+        if case.own and case.own[0] not in optimizer.defaults:
+            return after_steps(case)[:1]  # it has one decay for all groups, which is its choice
         for i, gradients in enumerate(case.gradients):
             if i == case.resumed:
-                state = copy.deepcopy(call(optimizer.state_dict, given=given))
+                state = copy.deepcopy(call(optimizer.state_dict, given=Words(case)))
                 thetas = [parameter(theta.tolist()) for theta in thetas]
                 optimizer = self.make(thetas, case)
-                call(optimizer.load_state_dict, state, given=given)
+                call(optimizer.load_state_dict, state, given=Words(case))
             if case.rates:
-                optimizer.param_groups[0][self.key("lr") or "lr"] = case.rates[i]
+                optimizer.param_groups[0]["lr"] = case.rates[i]
             self.step(optimizer, thetas, gradients, case)
         return [[value for theta in thetas for value in theta.flatten().tolist()]]
 
@@ -677,45 +586,19 @@ class Stepper:
             calls.append("made")
             for theta, gradient in zip(thetas, gradients, strict=True):
                 theta.grad = None if gradient is None else parameter(gradient).detach()
-            return LOSS
+            return torch.tensor(3.0)
 
-        takes_it = case.closure and parameters_of(optimizer.step)
-        loss = call(optimizer.step, closure, given=given) if takes_it else None
+        if case.closure and parameters_of(optimizer.step):
+            call(optimizer.step, closure, given=given)
         if not calls:  # the course leaves open whether `step` takes a closure
             closure()
             call(optimizer.step, given=given)
-        if case.closure and loss is not LOSS:
-            self.notes["closure"] = (
-                "Torch's `step` also takes a closure, calls it, and returns its loss."
-            )
         for theta, gradient in zip(thetas, gradients, strict=True):
-            if gradient is None:
-                continue
-            after = () if theta.grad is None else theta.grad.flatten().tolist()
-            if any(gradient) and not any(after):  # that does little harm: only a remark
-                self.notes["clears"] = (
-                    "`step` clears the gradients, which torch's optimizers leave to `zero_grad`: "
-                    "what is logged or accumulated after the step is gone."
-                )
-            elif not same(after, gradient):
-                raise Wrong(
-                    "The step rewrote a gradient.",
-                    given=given,
-                    expected=Words(f"p.grad = {row(gradient)} as before"),
-                    got=Words(f"p.grad = {row(after)}"),
-                    mistake="`grad` is the parameter's own tensor, and `grad += ...` writes into "
-                    "it: make a new one, and keep the decay out of the gradient.",
-                )
-
-    def key(self, name: str) -> str | None:
-        """The name under which a group keeps a setting; None for one that it does not keep."""
-        case = Moves((ONE,), (), weight_decay=0.5)
-        group = self.make([parameter(ONE)], case).param_groups[0]
-        by_value = {value: key for key, value in group.items() if type(value) is float}
-        key = name if name in group else by_value.get(getattr(case, name))
-        if name == "lr" != key:
-            self.notes["lr"] = f"Your groups call the learning rate {key!r}; torch calls it 'lr'."
-        return key
+            after = [] if theta.grad is None else theta.grad.flatten().tolist()
+            # To clear the gradients does little harm.
+            if gradient and any(after) and not same(after, gradient):
+                claim = "The step rewrote a gradient."
+                raise Wrong(claim, given=given, got=row(after), mistake=REWRITTEN)
 
 
 def parameter(values: Iterable[float]) -> nn.Parameter:
@@ -728,34 +611,21 @@ def moved_alike(rights: list[list[float]], got: list[list[float]]) -> bool:
     return all(any(same(right, one) for right in rights) for one in got)
 
 
-def _moves_beside(case: Moves, rights: list[list[float]], got: list[list[float]]) -> Wrong:
-    """What to say about wrong parameters, compared with the right form that is closest."""
-    claim, hint = "The parameters are not right after the steps.", case.hint
-    gaps = [sum(abs(a - b) for a, b in zip(right, got[0], strict=False)) for right in rights]
-    nearest = row(rights[gaps.index(min(gaps))])
-    return Wrong(claim, given=Words(case), expected=nearest, got=row(got[0]), mistake=hint)
+def wrong_moves(case: Moves, rights: list[list[float]], got: list[list[float]]) -> Wrong:
+    """What to say about wrong parameters, beside those of the handout's form."""
+    wrong = beside("The parameters are not right after the steps.")(case, rights[0], got[0])
+    wrong.mistake = f"Look at {case.hint}."
+    return wrong
 
 
 ADAMW = Exercise(
-    program=Program(
-        AdamW.update,
-        moved,
-        after_steps,
-        places={
-            "m.mul_": "the average m",
-            "v.mul_": "the average v",
-            "lr_t =": "the corrections",
-            "addcdiv_": "the step",
-            "theta.mul_": "the decay",
-            't = state["t"]': "how t is counted",
-        },
-    ),
+    program=Program(AdamW.update, moved, after_steps),
     mistakes=ADAMW_MISTAKES,
     cases=(MOVES[0], *MOVES),  # the first twice: no optimizer may share state with another
     corners=(WITH_CLOSURE,),
     run=Stepper.run,
     same=moved_alike,
-    report=_moves_beside,
+    report=wrong_moves,
     errors={
         r"leaf Variable|view of a leaf": "Autograd tracks the parameter. Change it without "
         "autograd: through `p.data`, or with the whole step under `torch.no_grad()`.",
@@ -776,17 +646,11 @@ ADAMW = Exercise(
 
 def adamw(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the first case that fails."""
-    expect_class(attempt, "AdamW(params, lr, betas, eps, weight_decay)")
+    verdicts.expect_class(attempt, "AdamW(params, lr, betas, eps, weight_decay)")
     if not issubclass(attempt, torch.optim.Optimizer):
-        bases = ", ".join(base.__name__ for base in attempt.__bases__)
-        raise Wrong(
-            "It is not a subclass of torch.optim.Optimizer.",
-            expected=Words("class AdamW(torch.optim.Optimizer)"),
-            got=Words(f"class {attempt.__name__}({bases})"),
-            mistake="The base class keeps parameters in groups, clears gradients, and saves and "
-            "loads the state: schedules and checkpoints rely on it.",
-        )
-    if is_stub(attempt.__init__) or is_stub(inspect.unwrap(attempt.step)):
+        base = "Schedules and checkpoints rely on the groups and the state of the base class."
+        raise Wrong("It is not a subclass of torch.optim.Optimizer.", mistake=base)
+    if verdicts.is_stub(attempt.__init__) or verdicts.is_stub(inspect.unwrap(attempt.step)):
         raise NotAttempted("`__init__` or `step` is still missing.")
     # The first optimizer of a process loads torch's compiler, which takes seconds: no
     # learner's call should time out because of that.
@@ -797,4 +661,4 @@ def adamw(attempt: Any, part: str | None = None) -> str:
         with found("style"):
             expect_from_scratch(lambda: stepper.run(MOVES[0]), [attempt])
     praise = "The parameters move like the reference's, in the handout's form or in torch's."
-    return found.verdict(praise, stepper.notes.values())
+    return found.verdict(praise)

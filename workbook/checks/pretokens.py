@@ -1,4 +1,4 @@
-"""How a text is cut, for the checks of `train_bpe` and the tokenizer.
+"""What the checks of `train_bpe` and the tokenizer share: how a text is cut, and long texts.
 
 `decode`, `cut_specials` and `pretokens` are part of both references; `READING`, `SPECIALS` and
 `CUTTING` are edits of them.
@@ -6,12 +6,18 @@
 
 import re
 import unicodedata  # noqa: F401 - for an edit
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import regex
 
-from workbook.checks.engine import Mistake, mistake
+from workbook.checks.engine import Exercise, Mistake, mistake
+from workbook.checks.timeout import processor_seconds
+from workbook.checks.verdicts import Words, Wrong, first_difference, slow
 from workbook.tokenization.pretokens import PATTERN
+
+END = "<|endoftext|>"
+STOPPED = 2.0  # times the seconds of a long text: a right result that comes until then is *almost*
 
 
 def decode(data: bytes) -> str:
@@ -45,19 +51,18 @@ PLACES = {
     "pattern =": "how special tokens are found",
     "enumerate(parts)": "what becomes of the parts between special tokens",
 }
-(LINE_ENDS,) = mistakes(UTF8, (
+LINE_ENDS = mistake(
     r"The line endings \r\n were read as \n: a file opened in text mode translates them. "
     'Open it with `newline=""`, or in binary mode and decode.',
-    UTF8 + r'.replace("\r\n", "\n").replace("\r", "\n")',
-))  # fmt: skip
-READING = mistakes(
-    UTF8,
+    UTF8, UTF8 + r'.replace("\r\n", "\n").replace("\r", "\n")',
+)  # fmt: skip
+READING = mistakes(UTF8,
     ("The file was decoded as Latin-1, or byte by byte: it is UTF-8, in which a character may take "
      "several bytes.", 'data.decode("latin-1")'),
     ("Characters outside ASCII were dropped: decode the file as UTF-8.",
      'data.decode("ascii", "ignore")'),
-    ("The text was converted to lower case: BPE keeps every byte as it is.", UTF8 + ".lower()"),
-    ("The text was normalised: BPE keeps every byte as it is.",
+    ("The text was converted to lower case, or normalised: BPE keeps every byte as it is.",
+     UTF8 + ".lower()",
      *(f'unicodedata.normalize("{form}", {UTF8})' for form in ("NFC", "NFKC", "NFD"))),
     ("Newlines were lost, or became spaces: they are text like any other.",
      UTF8 + r'.replace("\n", " ")', f'"".join({UTF8}.splitlines())',
@@ -75,7 +80,7 @@ def one_after_another(text: str, tokens: Sequence[str]) -> list[tuple[str, bool]
     """The text cut at each special token in turn."""
     parts = [(text, False)]
     for token in tokens:
-        cuts = [[each] if each[1] else cut_specials(each[0], [token]) for each in parts]
+        cuts = [[part] if part[1] else cut_specials(part[0], [token]) for part in parts]
         parts = [part for cut in cuts for part in cut]
     return parts
 
@@ -85,15 +90,12 @@ SORTED, SPLIT = "sorted(tokens, key=len, reverse=True)", 'regex.split(f"({patter
 ESCAPED = f'"|".join(map(regex.escape, {SORTED}))'
 LIKE_TEXT = "Special tokens were treated like ordinary text: cut the text at them first."
 LONGEST = "When special tokens overlap, the longest wins: sort them by length, longest first, "
+IN_TURN = "if len(tokens) > 1:\n    return one_after_another(text, {order})\n" + NONE
 UNSORTED = tuple(
-    each
+    mistake(LONGEST + "and cut at all of them in one pass, by one pattern.", piece, code)
     for order in ("tokens", "sorted(tokens)", "sorted(tokens, key=len)")
-    for each in (
-        mistake(LONGEST + "and cut at all of them in one pass, by one pattern.", SORTED, order),
-        mistake(LONGEST + "and cut at all of them in one pass, by one pattern.", NONE,
-                f"if len(tokens) > 1:\n    return one_after_another(text, {order})\n{NONE}"),
-    )
-)  # fmt: skip
+    for piece, code in ((SORTED, order), (NONE, IN_TURN.format(order=order)))
+)
 BESIDE = "White space, or a newline, next to a special token was dropped: it belongs to the text."
 SPECIALS = (
     mistake(LIKE_TEXT, NONE, "if True:"),
@@ -108,13 +110,12 @@ SPECIALS = (
       for which, code in (("the first of the special tokens", "tokens[:1]"),
                           ("the last of the special tokens", "tokens[-1:]"),
                           ("<|endoftext|>", '[t for t in tokens if t == "<|endoftext|>"]'))),
-    *mistakes("return [(text, False)]",
-              ("An empty list of special tokens became an empty pattern, which splits the text at "
-               "every character: split only if there are special tokens.",
-               "return [(character, False) for character in text]")),
-    *mistakes("(part, at % 2 == 1)",
-              (BESIDE, *(f"(part if at % 2 else part.{strip}, at % 2 == 1)"
-                         for strip in ("strip()", r'strip("\n")', r'lstrip("\n")')))),
+    mistake("An empty list of special tokens became an empty pattern, which splits the text at "
+            "every character: split only if there are special tokens.",
+            "return [(text, False)]", "return [(character, False) for character in text]"),
+    *mistakes("(part, at % 2 == 1)", (BESIDE, *(
+        f"(part if at % 2 else part.{strip}, at % 2 == 1)"
+        for strip in ("strip()", r'strip("\n")', r'lstrip("\n")')))),
     *mistakes(SPLIT, (BESIDE, *(f'regex.split(rf"{pattern}", text)'
                                 for pattern in (r"\s*({pattern})\s*", r"({pattern})\n?"))),
               ("Everything of the form <|...|> was treated as special: only what `special_tokens` "
@@ -142,8 +143,7 @@ def _but(old: str, new: str) -> str:
     return _by(f"PATTERN.replace({old!r}, {new!r})")
 
 
-CUTTING = mistakes(
-    FOUND,
+CUTTING = mistakes(FOUND,
     ("There is no pre-tokenisation: merges cross word boundaries. Cut the text with GPT-2's "
      "pattern first.", "[document] if document else []"),
     ("The white space between words is lost: GPT-2's pattern keeps the space at the front of the "
@@ -198,3 +198,69 @@ CUTTING = mistakes(
     ("Each character became a pre-token of its own, so that no pair is left except inside a "
      "character: look at what your split or pattern returns.", "list(document)"),
 )  # fmt: skip
+MISTAKES = (*SPECIALS, *CUTTING, *READING)  # of both
+
+
+def expect_right_and_quick(
+    name: str,
+    run: Callable[..., list],
+    right: list,
+    given: Words,
+    seconds: float,
+    mistakes: tuple[str, str],
+) -> None:
+    """Raise `Wrong` unless a call on a long text gives the right list in time.
+
+    Args:
+        name: of what is judged.
+        run: makes the call, with a limit `seconds` and the words `given` for the report.
+        right: the expected result.
+        given: the call in words.
+        seconds: of processor time that are plenty; a right result that takes more is *almost*.
+        mistakes: the likely one if the result is wrong, and if it takes too long.
+    """
+    before = processor_seconds()
+    try:
+        result = run(seconds=STOPPED * seconds, given=given)
+    except Wrong as failure:
+        if failure.timed_out:
+            failure.claim = f"{name} is far too slow. {failure.claim}"
+            failure.mistake = mistakes[1]
+        raise
+    used, at = processor_seconds() - before, first_difference(right, result)
+    if result != right:
+        claim = f"{name} goes wrong at index {at:,} of a long text, though short texts are right."
+        expected, got = right[at : at + 4], result[at : at + 4]
+        raise Wrong(claim, given=given, expected=expected, got=got, mistake=mistakes[0])
+    if used > seconds:
+        raise slow(f"{name} is right", used, seconds, given, mistakes[1])
+
+
+def expect_no_memory(exercise: Exercise, attempt: Any, cases: Sequence[Any], likely: str) -> None:
+    """Raise `Wrong` if only the last result is wrong, because of what earlier calls left behind.
+
+    `likely` is the mistake that is told.
+    """
+    try:
+        results = [exercise.run(attempt, case) for case in cases]
+    except Wrong as failure:
+        if failure.timed_out:
+            raise
+        return  # what is wrong from the start is found by the exercise, with its cause
+    rights, last = [exercise.expected(case) for case in cases], len(cases) - 1
+    if results != rights and first_difference(rights, results) == last:
+        wrong = exercise.report(cases[last], rights[last], results[last])
+        wrong.claim, wrong.mistake = "The result depends on earlier calls.", likely
+        raise wrong
+
+
+def one_for_each_cause(findings: Sequence[Wrong]) -> list[Wrong]:
+    """The findings without those whose mistake, or kind of case, was told before."""
+    told: set[str] = set()
+    kept = []
+    for finding in findings:
+        causes = {finding.mistake, getattr(finding.case, "what", None)} - {None, ""}
+        if not causes & told:
+            kept.append(finding)
+        told |= causes
+    return kept

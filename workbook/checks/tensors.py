@@ -74,6 +74,12 @@ def alike(one: Tensor, other: Tensor, tolerance: float = TOLERANCE) -> bool:
     return allclose(one.double(), other.double(), rtol=tolerance, atol=limit, equal_nan=True)
 
 
+def same_kind(expected: Tensor, result: Tensor) -> bool:
+    """Whether a result is as exact as its type can be, and half precision is kept."""
+    kept = expected.dtype == result.dtype or expected.dtype not in ROUNDED
+    return kept and alike(expected, result, ROUNDED.get(result.dtype, TOLERANCE))
+
+
 def _scale(tensor: Tensor) -> float:
     """The largest of the finite numbers, without its sign."""
     finite = tensor[tensor.isfinite()]
@@ -86,23 +92,20 @@ def tensor_of(result: Any, given: Words) -> Tensor:
         raise NotAttempted("It returned None: is a `return` missing?")
     what, mistake = kind_of(result), None
     if isinstance(result, Tensor):
-        what = f"a tensor of {kind(result.dtype)}, {result.layout}, on {result.device}"
+        if not result.is_complex() and result.device.type == "cpu":
+            return result
+        what = f"a tensor of {kind(result.dtype)} on {result.device}"
+        mistake = "Make new tensors on the device of the inputs: `device=x.device`."
         if result.is_complex():
             mistake = "The numbers are complex: convert them back with `torch.view_as_real`."
-        elif result.device.type != "cpu":
-            mistake = "Make new tensors on the device of the inputs: `device=x.device`."
-        elif result.layout == torch.strided:
-            return result
     elif isinstance(result, tuple):
-        what = "a tuple"
-        mistake = "There is more than one value after `return`, or a comma too many."
+        what, mistake = "a tuple", "There is more than one value after `return`, or a comma."
     elif isinstance(result, float | int):
         mistake = "A plain number (`.item()`, `float`) lets no gradient through."
     elif type(result).__module__ == "numpy":
         mistake = "numpy does not track gradients: use torch throughout."
-    asked = Words("a tensor of numbers")
-    claim = "It does not return a tensor of numbers."
-    raise Wrong(claim, given=given, expected=asked, got=Words(what), mistake=mistake)
+    expected, claim = Words("a tensor of numbers"), "It does not return a tensor of numbers."
+    raise Wrong(claim, given=given, expected=expected, got=Words(what), mistake=mistake)
 
 
 def kind(dtype: torch.dtype) -> str:
@@ -182,18 +185,12 @@ def symptom(expected: Tensor, got: Tensor) -> str | None:
     for axis, what in ((-2, "position"), (-1, "entry")):
         if expected.ndim >= -axis:
             pairs = zip(expected.unbind(axis), got.unbind(axis), strict=True)
-            right = [place for place, pair in enumerate(pairs) if alike(*pair)]
+            right = ", ".join(str(i) for i, pair in enumerate(pairs) if alike(*pair))
             if right:
-                places = ", ".join(map(str, right))
-                return f"Right only at {what} {places} (counted from 0) of {got.shape[axis]}."
+                return f"Right only at {what} {right} (counted from 0) of {got.shape[axis]}."
     for words, view in SEEN_AS.items():
         if alike(view(expected), view(got)):
             return words
-    same, right = (
-        each.ndim > 1 and alike(each, each[..., :1, :].expand_as(each)) for each in (got, expected)
-    )
-    if same and not right:
-        return "Every position has the same result."
     return None
 
 
@@ -207,9 +204,8 @@ SEEN_AS = {  # what to say if a right and a wrong tensor are the same in this vi
 def _about_shape(expected: tuple[int, ...], got: tuple[int, ...]) -> str | None:
     if got == tuple(size for size in expected if size > 1):
         return "Axes of length 1 are lost: keep them; a batch of one is still a batch."
-    lost = [i for i in range(len(expected)) if got == expected[:i] + expected[i + 1 :]]
-    if lost:
-        return "An axis is lost." if lost[1:] else f"Axis {lost[0]} (counted from 0) is lost."
+    if any(got == expected[:axis] + expected[axis + 1 :] for axis in range(len(expected))):
+        return "An axis is lost."
     if sorted(got) == sorted(expected):
         return "The axes are in a different order."
     if math.prod(got) == math.prod(expected):

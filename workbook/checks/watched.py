@@ -23,7 +23,6 @@ from workbook.checks.timeout import Stopped
 from workbook.checks.verdicts import NotAttempted, Wrong, call, unfinished
 
 SECONDS = 40.0  # for one run
-PATIENCE = 3  # times the steps that were asked for; then the run is stopped
 PRINTED, LOGS = "printed.txt", (".txt", ".log", ".jsonl")
 # "train_loss=3.21", {"val/loss": 3.25}, "loss: tensor(3.21)"
 NUMBER = r"-?\d+\.?\d*(?:e[-+]?\d+)?|nan|inf"
@@ -42,17 +41,15 @@ class Seen:
     rates: list[float] = field(default_factory=list)  # the learning rate of each step
     no_gradient: bool = False  # nothing that the optimizer changes has one
     uncleared: bool = False  # gradients were left over when the next ones came
-    memory_map: bool = False
-    stopped: bool = False  # by us, after too many steps
+    in_memory: bool = False  # `np.load` without a memory map
     claim: str = ""  # in general, how it failed
     error: str = ""
-    mistake: str | None = None  # that the error may come from
     log: str = ""
 
     def losses(self, validation: bool = False) -> list[float]:
         """The losses in its log, of one of the two splits."""
-        found = LOSS.findall(self.log)
-        return [float(x) for name, x in found if bool(VALIDATION.search(name)) == validation]
+        losses = LOSS.findall(self.log)
+        return [float(x) for name, x in losses if bool(VALIDATION.search(name)) == validation]
 
 
 def checkpoint(folder: Path) -> tuple[Path | None, dict[str, Any]]:
@@ -101,37 +98,32 @@ def observed(attempt: Any, words: list, values: dict, folder: str, steps: int) -
     os.environ["COLUMNS"] = "400"  # so that --help cuts no name
     sys.argv = [str(attempt), *words]
     seen = Seen()
-    _watch(seen, PATIENCE * steps)
+    _watch(seen, 3 * steps)  # then the run is stopped
     start = (lambda: _run_script(Path(attempt))) if isinstance(attempt, str) else attempt
     try:
         call(start, seconds=SECONDS, given="", **values)
     except Stopped:
-        seen.stopped = True
+        pass  # after more steps than it was told to take
     except NotAttempted as nothing:
         seen.claim, seen.error = unfinished(nothing).claim, "NotImplementedError"
     except Wrong as wrong:
         if getattr(wrong.error, "code", 1):  # `sys.exit()` is no error
             seen.claim, seen.error = wrong.claim, dict(wrong.rows)["got"]
-            seen.mistake = wrong.mistake
     yield asdict(seen)
 
 
 def _run_script(path: Path) -> None:
     """Run a script as `python path` does, or as `python -m` if it is part of a package."""
-    # A repository is seldom installed: its packages lie beside its `pyproject.toml`.
-    tops = [p for p in path.parents if (p / "pyproject.toml").is_file() or (p / ".git").exists()]
-    top = tops[0] if tops else path.parent
-    sys.path[:0] = [str(path.parent), str(top)]
-    if top != path.parent and (path.parent / "__init__.py").is_file():  # for `from .model import`
-        name = ".".join(path.relative_to(top).with_suffix("").parts)
-        runpy.run_module(name, run_name="__main__", alter_sys=True)
-    else:
-        runpy.run_path(str(path), run_name="__main__")
+    top = next(folder for folder in path.parents if not (folder / "__init__.py").is_file())
+    # A repository is seldom installed: its packages lie in a folder above the script.
+    sys.path[:] = [str(path.parent), *sys.path, *map(str, path.parents)]
+    name = ".".join(path.relative_to(top).with_suffix("").parts)
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 def _watch(seen: Seen, most_steps: int) -> None:
     """Note what this process does from now on."""
-    backward, load, memory_map = Tensor.backward, np.load, np.memmap.__new__
+    backward, load = Tensor.backward, np.load
     optimizers: list[Optimizer] = []
     moved: list[Tensor] = []  # parameters, by the last step
 
@@ -155,14 +147,10 @@ def _watch(seen: Seen, most_steps: int) -> None:
     def load_numbers(file: Any, mmap_mode: str | None = None, **options: Any) -> Any:
         if not str(file).endswith(".bin"):
             return load(file, mmap_mode, **options)
-        # The data have no header; `np.load` must be right, too.
-        return np.memmap(file, np.uint16, "r") if mmap_mode else np.fromfile(file, np.uint16)
+        seen.in_memory |= mmap_mode is None
+        return np.memmap(file, np.uint16, "r")  # the data have no header; `np.load` must be right
 
-    def note_memory_map(*args, **kwargs) -> np.memmap:
-        seen.memory_map = True
-        return memory_map(*args, **kwargs)
-
-    Tensor.backward, np.load, np.memmap.__new__ = clear_before, load_numbers, note_memory_map
+    Tensor.backward, np.load = clear_before, load_numbers
     register_optimizer_step_post_hook(count_step)
     torch.compile = lambda model=None, **_: model or (lambda function: function)  # it takes long
     tracker = MagicMock(log=lambda values, *_, **__: print(values))

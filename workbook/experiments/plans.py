@@ -42,7 +42,7 @@ from workbook.experiments.records import Run
 from workbook.files import write_json
 from workbook.generation.generate import write
 from workbook.training import devices, log
-from workbook.training.data import train_data
+from workbook.training.data import prepare
 from workbook.training.train import CHECKPOINTS, DivergedError, run_folder, train
 
 Results = dict[str, Run]
@@ -83,7 +83,7 @@ def run(
                     for config in stage.missing():
                         if may_begin(config, underway, made):
                             made[config.key] = config
-                            train_data(config)  # made once here, and not by every worker
+                            prepare(config)  # made once here, and not by every worker
                             config = as_computed(config, accumulation)
                             underway[config.key] = submit(executor, config, until)
                 # As soon as one run ends its plan may ask for the next round.
@@ -174,7 +174,7 @@ def make(config: TrainConfig, until: float = math.inf) -> None:
     folder = run_folder(config)
     if Run(config, folder).status != "diverged":
         try:
-            finished = train(config, until=until)
+            finished = train(config, prepare(config), until=until)
         except DivergedError:
             pass  # the log and the reason are on the disk
         else:
@@ -191,7 +191,7 @@ def sample(finished: Run) -> dict:
     other libraries. The text is compared with the first `COMPARED` characters of it.
     """
     config = finished.config
-    tokenizer = train_data(config).tokenizer
+    tokenizer = prepare(config).tokenizer
     generator = torch.Generator().manual_seed(config.seed)
     pieces = write(
         finished.model(), tokenizer, "", SAMPLE_TOKENS, TEMPERATURE, TOP_P, generator=generator

@@ -28,7 +28,7 @@ from workbook.experiments.studies import (
     rate_of,
     scale_named,
 )
-from workbook.training.data import train_data
+from workbook.training.data import prepare
 from workbook.training.loss_bounds import bits_per_byte, nats_per_token, uniform_loss
 from workbook.training.parts import NAMES
 from workbook.training.presets import varied
@@ -179,7 +179,7 @@ class Levels:
 
 def levels(config: TrainConfig) -> Levels:
     """The levels for runs of this config."""
-    data, size = train_data(config), config.model.vocab_size
+    data, size = prepare(config), config.model.vocab_size
     held_out = data.validation[: config.eval_tokens]
     bytes_per_token = float(data.token_bytes[held_out].mean())
     return Levels(

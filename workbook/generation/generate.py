@@ -142,14 +142,13 @@ def write(
     """Yield the continuation of a text as it is generated, up to `<|endoftext|>`.
 
     An empty prompt begins a new document. `decoding` is a learner's function, used instead of ours
-    and called with the first six arguments of `decode` and the tokenizer. The other arguments are
-    those of `decode`.
+    and called with the first six arguments of `decode`. The other arguments are those of `decode`.
     """
     end_id = end_of_text(tokenizer)
     prompt_ids = tokenizer.encode(prompt) or ([] if end_id is None else [end_id])
     how = (max_new_tokens, temperature, top_p, end_id)
     if decoding is not None:
-        return decode_stream(tokenizer, decoding(model, prompt_ids, *how, tokenizer))
+        return decode_stream(tokenizer, decoding(model, prompt_ids, *how))
     if not isinstance(model, TransformerLM):  # a learner's model, which has no caches
         return decode_stream(tokenizer, decode(model, prompt_ids, *how, top_k, generator))
     drawn = stream(model, [prompt_ids], *how, top_k, generator)

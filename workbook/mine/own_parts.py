@@ -282,9 +282,8 @@ class NamedModel:
     def places(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Weights by the course's names as the learner's parameters hold them. Raises: Wrong."""
         if self.learner.module is None:
-            self.learner(self.case)  # finds the order in which a fused matrix holds its parts
-        ways = self.learner.ways(replace(self.case, weights=weights))
-        return ways[self.learner.form[1]].weights
+            self.learner(self.case)  # finds out whether square matrices are stored transposed
+        return self.learner.layout(replace(self.case, weights=weights))
 
     def call(self, module: nn.Module, ids: Tensor) -> Tensor:
         """The logits. Raises: Wrong, and what the model raises."""
@@ -375,23 +374,20 @@ class LearnersTokenizer(Tokenizer):
         return self.part.tried(lambda: tokenizers.in_one_form(call(), method, NOTHING))
 
 
-def _decode(
-    part, model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None, tokenizer=None
-):
+def _decode(part, model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
     """The new ids from their function, called in the form that it takes."""
     config, own = model.config, getattr(model, "theirs", model)
-    own.tokenizer = getattr(tokenizer, "theirs", tokenizer)
     device = next(own.parameters()).device
-    for name in (*SIZES, "device"):  # which the function, or its settings, may ask for
+    for name in (*SIZES, "device"):  # which the function may ask for
         if not hasattr(own, name):
             setattr(own, name, getattr(config, name, device))
 
     def run() -> list[int]:
         learner = decoding.Learner(part.thing)
         learner.find_form()
-        length = config.context_length
+        length, prompt = config.context_length, learner.as_prompt(list(prompt_ids))
         case = decoding.Case(tuple(prompt_ids), max_new_tokens, end_id, length, temperature, top_p)
-        new, *_ = learner.asked(own, own.tokenizer, case, end_id or 0, SECONDS)
+        new = learner.asked(own, prompt, case, end_id or 0, SECONDS)
         return new[: new.index(end_id)] if end_id in new else new
 
     return part.tried(run)
@@ -483,7 +479,7 @@ def open_run(folder: Path) -> tuple[nn.Module, Tokenizer, Callable]:
             f"{folder} was made by another version of your code, so its weights may not fit your"
             " model; restore that version, or train again"
         )
-    return run.model(), run.parts.train_data(run.config).tokenizer, run.parts.decode
+    return run.model(), run.parts.prepare(run.config).tokenizer, run.parts.decode
 
 
 def now_yours(*names: str) -> Callable:

@@ -181,17 +181,17 @@ class AdamW(Rule):
     def update(self, theta: Tensor, group: dict, state: dict) -> None:
         lr, (beta1, beta2) = group["lr"], group["betas"]
         g, m, v = theta.grad, _remembered(state, "m", theta), _remembered(state, "v", theta)
-        t = state["t"] = state.get("t", 0) + 1
+        t = state["t"] = state.get("t", 0) + 1  # how t is counted
 
-        m.mul_(beta1).add_(g, alpha=1 - beta1)
-        v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
-        lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)
+        m.mul_(beta1).add_(g, alpha=1 - beta1)  # the average m
+        v.mul_(beta2).addcmul_(g, g, value=1 - beta2)  # the average v
+        lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)  # the corrections
 
         if group["decay"] == "before":
-            theta.mul_(1 - lr * group["weight_decay"])
-        theta.addcdiv_(m, v.sqrt() + group["eps"], value=-lr_t)
+            theta.mul_(1 - lr * group["weight_decay"])  # the decay
+        theta.addcdiv_(m, v.sqrt() + group["eps"], value=-lr_t)  # the step
         if group["decay"] == "after":
-            theta.mul_(1 - lr * group["weight_decay"])
+            theta.mul_(1 - lr * group["weight_decay"])  # the decay
 
 
 def _remembered(state: dict, name: str, theta: Tensor) -> Tensor:

@@ -461,13 +461,13 @@ _RECORDS = (
         points=5, chapter=3, notebook="04_accounting", check="accounting",
         parts=("a", "b", "c", "d", "e"), differs="the inner width of the feed-forward layer",
         takes={
-            "a": '{"parameters": 124e6, "gb": 0.5}, the number of parameters alone, or a sentence',
+            "a": '{"parameters": 124e6, "gb": 0.49}, the number of parameters alone, or a sentence',
             "b": "the total of the FLOPs, such as 1.2e12, or a sentence",
             "c": 'the part ("ffn", "projections", "scores", "attention" or "head"), or shares in '
                  'percent, such as {"head": 12, "attention": 50}; or a sentence',
-            "d": 'FLOPs and shares in percent by size, such as {"small": {"flops": 1e11, "ffn": '
+            "d": 'FLOPs and shares in percent by size, such as {"small": {"flops": 1.2e11, "ffn": '
                  '12, "head": 34}, "medium": {...}, "large": {...}}, or a sentence',
-            "e": '{"flops": 5e13, "growth": 12, "scores": 40}, with the share of the scores in '
+            "e": '{"flops": 5.1e13, "growth": 12, "scores": 40}, with the share of the scores in '
                  "percent, the FLOPs alone, or a sentence",
         },
         requires={
@@ -561,8 +561,8 @@ _RECORDS = (
         points=2, chapter=4, notebook="04_accounting", check="accounting",
         parts=("a", "b", "c", "d"), differs="the feed-forward layer, the GPU and the unit of time",
         takes={
-            "a": '{"parameters_gb": 5, "gradients_gb": 5, "optimizer_gb": 5}, all three together, '
-                 'such as 5e9 or "5 GB", or a sentence',
+            "a": '{"parameters_gb": 1.5, "gradients_gb": 1.5, "optimizer_gb": 1.5}, all three '
+                 'together, such as 4.5e9 or "4.5 GB", or a sentence',
             "b": '{"a": 10.5, "b": 20.5, "batch": 7} with a and b in GB, the largest batch alone, '
                  "or a sentence",
             "c": "FLOPs per parameter, such as 7, or a sentence",

@@ -22,8 +22,8 @@ HOMES = {
     "Trainer": "train",
     "get_batch": "data",
     "load_checkpoint": "checkpoints",
+    "prepare": "data",
     "save_checkpoint": "checkpoints",
-    "train_data": "data",
     "trained": "train",
 }
 __all__ = list(HOMES)

@@ -110,10 +110,12 @@ class TrainData:
         return hashes
 
 
-def train_data(
+def prepare(
     config: TrainConfig, make: Callable[..., Tokenizer] | None = None, maker: str = ""
 ) -> TrainData:
-    """The data that a config asks for, encoded first unless that was done before.
+    """The data that a config asks for: its text, tokenizer and tokens, made unless they are there.
+
+    Every run begins with it: `data = prepare(config)`, then `train(config, data)`.
 
     `make` builds a learner's tokenizer from our vocabulary, and `maker` identifies its source. If
     it encodes a sample as ours does, our tokens are used; otherwise it encodes the text itself,

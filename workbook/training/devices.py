@@ -184,11 +184,11 @@ GROUPS: list = []  # the process groups so far
 
 @contextmanager
 def process_group(wanted_device: str = "auto") -> Iterator[None]:
-    """Connect the processes that torchrun started; without torchrun, do nothing.
+    """Connect the processes that torchrun started; without torchrun, or inside, do nothing.
 
     All functions below work in a single process too.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or distributed.is_initialized():
         yield
         return
     on_gpu = wanted_device in ("auto", "cuda") and torch.cuda.is_available()

@@ -3,7 +3,7 @@
 The trainer, the text samples and the benches call the parts of a `Parts`, never one of ours by
 name. So if you have written a part, you can put it in place of ours:
 
-    train(config, parts=replace(Parts.ours(config), optimizer=my_optimizer, made_by={...}))
+    train(config, data, parts=replace(Parts.ours(config), optimizer=my_optimizer, made_by={...}))
 """
 
 import json
@@ -38,8 +38,8 @@ class Parts:
     """The parts of a run. Each takes the handout's arguments, in its order.
 
     `clipping` returns the norm that the gradients had before. `get_batch` draws from the generator
-    that it is given, or from the global ones. `decode` also gets the tokenizer, after the
-    handout's arguments; None means ours, which is in `generation`.
+    that it is given, or from the global ones. `decode` is a learner's; None means ours, which is in
+    `generation`.
     """
 
     model: Callable[[ModelConfig], nn.Module] = TransformerLM.from_config
@@ -67,11 +67,11 @@ class Parts:
         hashes = json.dumps({name: maker.hash for name, maker in sorted(self.made_by.items())})
         return sha256(hashes.encode()).hexdigest()[:8]
 
-    def train_data(self, config: TrainConfig) -> data.TrainData:
+    def prepare(self, config: TrainConfig) -> data.TrainData:
         """The data of a run, encoded by the tokenizer of these parts. Raises: as in `data`."""
         if maker := self.made_by.get("tokenizer"):
-            return data.train_data(config, self.tokenizer, maker.hash[:8])
-        return data.train_data(config)
+            return data.prepare(config, self.tokenizer, maker.hash[:8])
+        return data.prepare(config)
 
     def __repr__(self) -> str:
         rows = [(name, *self._whose(name)) for name in NAMES]

@@ -30,7 +30,7 @@ from workbook.files import locked, write_json
 from workbook.optimizer.floats import FORMATS
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices, guards, log
-from workbook.training.data import TrainData
+from workbook.training.data import TrainData, prepare
 from workbook.training.devices import matmul_peak
 from workbook.training.evaluate import evaluate
 from workbook.training.guards import ClimbWatch, StopFlag, TimeLimit
@@ -163,16 +163,16 @@ def asked_for(config: TrainConfig, parts: Parts) -> dict:
 
 def train(
     config: TrainConfig,
+    data: TrainData,
     folder: str | os.PathLike | None = None,
-    data: TrainData | None = None,
     listeners: Sequence[log.Listener] = (),
     parts: Parts | None = None,
     until: float = math.inf,
 ) -> Run:
     """Train, or finish what an earlier call began; a finished run is not repeated.
 
-    `folder` is where the run is kept; None: its place in the data folder. `data` is what it trains
-    on; None: the config's corpus. Each of `listeners` is called with every record of the log.
+    `data` is what it trains on, such as `prepare(config)`. `folder` is where the run is kept; None:
+    its place in the data folder. Each of `listeners` is called with every record of the log.
     `parts` is what the run is made of; None: ours. `until` is the time, in seconds of
     `time.time()`, at which it stops as if asked to.
     Raises: DivergedError; KeyboardInterrupt, after the current step has been saved; OSError if a
@@ -195,8 +195,6 @@ def train(
                 state = devices.from_first_process(
                     lambda: checkpoints.newest(run.folder / CHECKPOINTS, KEPT)
                 )
-                with devices.first_process_first():  # it makes the files that the others open
-                    data = data or parts.train_data(config)
                 trainer = Trainer(config, run.folder, data, parts)
                 with trainer.open_log(listeners), guards.stop_on_signal(until) as stop:
                     trainer.begin(state)
@@ -225,8 +223,8 @@ def trained(
     config: TrainConfig, listeners: Sequence[log.Listener] = ()
 ) -> tuple[nn.Module, Tokenizer]:
     """The model of a config and its tokenizer; trained first unless it is in the data folder."""
-    run = train(config, listeners=listeners)
-    return run.model(), run.parts.train_data(config).tokenizer
+    data = prepare(config)
+    return train(config, data, listeners=listeners).model(), data.tokenizer
 
 
 class Trainer:
@@ -597,7 +595,12 @@ def train_and_print(
             print("matmuls in {precision} on {device}, threads: {threads}".format(**found))
         print(progress_line(config, record), flush=True)
 
-    run = train(config, place, listeners=[show], parts=parts)
+    run = Run(config, place, parts=parts)
+    if not is_done(run):
+        with devices.process_group(config.device):
+            with devices.first_process_first():  # it makes the files that the others open
+                data = (parts or Parts.ours(config)).prepare(config)
+            run = train(config, data, place, [show], parts)
     if os.environ.get("RANK", "0") == "0":  # of several processes, the first one prints
         print(f"trained: {run.folder}")
         for flag in run.flags:

@@ -141,8 +141,8 @@ class LiveCurve:
 
 def train_live(
     config: TrainConfig,
+    data: TrainData,
     folder=None,
-    data: TrainData | None = None,
     listeners=(),
     parts: Parts | None = None,
     beside: Run | None = None,
@@ -156,7 +156,7 @@ def train_live(
     curve, place = LiveCurve(config), DisplayHandle()
     place.display(curve)
     try:
-        return train(config, folder, data, [curve, *listeners], parts)
+        return train(config, data, folder, [curve, *listeners], parts)
     finally:
         output, metadata = still(config, folder, beside)
         place.update(output, metadata=metadata, raw=True)

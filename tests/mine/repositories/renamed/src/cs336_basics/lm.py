@@ -150,10 +150,9 @@ class MyLM(nn.Module):
 
 
 @torch.no_grad()
-def decode(lm, tok, prompt, max_new=100, temp=1.0, nucleus=0.9, eos="<|endoftext|>"):
-    """Returns the prompt and what follows it, as a text."""
-    (eos_id,) = tok.encode(eos)
-    idx = torch.tensor([tok.encode(prompt)])
+def decode(lm, prompt_tokens, max_new=100, temp=1.0, nucleus=0.9, eos=None):
+    """Returns the prompt and what follows it, in one list."""
+    idx = torch.tensor([prompt_tokens])
     n_ctx = getattr(lm, "n_ctx", None)
     for _ in range(max_new):
         last = lm(idx[:, -n_ctx:] if n_ctx else idx)[:, -1]
@@ -161,7 +160,7 @@ def decode(lm, tok, prompt, max_new=100, temp=1.0, nucleus=0.9, eos="<|endoftext
         ranked, order = probs.sort(dim=-1, descending=True)
         ranked[ranked.cumsum(-1) - ranked >= nucleus] = 0
         chosen = order.gather(-1, torch.multinomial(ranked, 1))  # multinomial rescales
-        if chosen.item() == eos_id:
+        if chosen.item() == eos:
             break
         idx = torch.cat((idx, chosen), dim=-1)
-    return tok.decode(idx[0].tolist())
+    return idx[0].tolist()

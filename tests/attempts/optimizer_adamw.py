@@ -1,15 +1,17 @@
-"""Right solutions of `adamw`, written the way different people write them."""
+"""AdamW as learners write it: right in different styles, and wrong."""
 
 import math
 
-import numpy as np
 import torch
 from torch.optim import Optimizer
 
+from attempts import catalogue
 from attempts.ours import copied
 from workbook.optimizer.optimizers import AdamW
 
 optimizers = copied("optimizer.optimizers")
+WRONG, mistake = catalogue()
+ALMOST, corner = catalogue()
 
 
 class Handout(Optimizer):
@@ -70,18 +72,22 @@ class Paper(Optimizer):
         p.addcdiv_(m_hat, v_hat.sqrt().add_(eps), value=-lr)
 
 
-class ByPosition(Paper):
-    """Other names for the arguments."""
+class OneDecay(Paper):
+    """Groups that hold the learning rate alone; the other settings belong to the optimizer."""
 
-    def __init__(self, parameters, learning_rate, b, epsilon, decay):
-        super().__init__(parameters, learning_rate, b, epsilon, decay)
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        Optimizer.__init__(self, params, {"lr": lr})
+        self.others = {"betas": betas, "eps": eps, "weight_decay": weight_decay}
+
+    def update(self, p, state, lr, **others):
+        super().update(p, state, lr, **self.others)
 
 
-class OtherKeys(Optimizer):
-    """Symbols of the algorithm as keys, a `step` without closure, t kept for the group."""
+class CountsForTheGroup(Optimizer):
+    """A `step` without closure, t kept for the group."""
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        super().__init__(params, {"alpha": lr, "betas": betas, "eps": eps, "lam": weight_decay})
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay))
         for group in self.param_groups:
             group["t"] = 0
 
@@ -95,8 +101,8 @@ class OtherKeys(Optimizer):
                     m, v = b1 * m + (1 - b1) * p.grad, b2 * v + (1 - b2) * p.grad.square()
                     self.state[p]["mv"] = m, v
                     scale = (1 - b2 ** group["t"]) ** 0.5 / (1 - b1 ** group["t"])
-                    p -= group["alpha"] * scale * m / (v**0.5 + group["eps"])
-                    p *= 1 - group["alpha"] * group["lam"]
+                    p -= group["lr"] * scale * m / (v**0.5 + group["eps"])
+                    p *= 1 - group["lr"] * group["weight_decay"]
 
 
 class Foreach(Paper):
@@ -132,36 +138,6 @@ class Foreach(Paper):
         return loss
 
 
-def adamw_step(p, g, m, v, t, lr, betas, eps, weight_decay):
-    """New parameter, m and v, as numpy arrays."""
-    m = betas[0] * m + (1 - betas[0]) * g
-    v = betas[1] * v + (1 - betas[1]) * g**2
-    p = p - lr * np.sqrt(1 - betas[1] ** t) / (1 - betas[0] ** t) * m / (np.sqrt(v) + eps)
-    return p - lr * weight_decay * p, m, v
-
-
-class Functional(Paper):
-    """A pure function of arrays does the work; gradients are cleared afterwards."""
-
-    def update(self, p, state, lr, betas, eps, weight_decay, **others):
-        t = state.get("t", 0) + 1
-        zeros = torch.zeros_like(p)
-        tensors = p, p.grad, state.get("m", zeros), state.get("v", zeros)
-        arrays = [tensor.detach().numpy() for tensor in tensors]
-        new = adamw_step(*arrays, t, lr, betas, eps, weight_decay)
-        new, m, v = (torch.from_numpy(array) for array in new)
-        state.update(t=t, m=m, v=v)
-        p.copy_(new)
-        p.grad = None
-
-
-class Before(optimizers.AdamW):
-    """The package's, with the decay first."""
-
-    def __init__(self, params, lr, betas, eps, weight_decay):
-        super().__init__(params, lr, betas, eps, weight_decay, decay="before")
-
-
 class AnySettings(Handout):
     def __init__(self, params, **settings):
         super().__init__(params, **settings)
@@ -193,11 +169,9 @@ class TwoBetas(Handout):
 RIGHT = [
     Handout,
     Paper,
-    ByPosition,
-    OtherKeys,
+    OneDecay,
+    CountsForTheGroup,
     Foreach,
-    Functional,
-    Before,
     AnySettings,
     Strict,
     TwoBetas,
@@ -228,3 +202,161 @@ class Wrapped(Optimizer):
 
 
 NOT_FROM_SCRATCH = [OfTorch, Wrapped, AdamW, torch.optim.AdamW]
+
+
+class Plain(Optimizer):
+    """Algorithm 1 in methods, so that one of them can be got wrong."""
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, defaults)
+
+    def step(self, closure=None):
+        loss = None if closure is None else closure()
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    self.update(p, p.grad.data, self.state_of(p), group)
+        return loss
+
+    def state_of(self, p):
+        return self.state[p]
+
+    def update(self, p, g, state, group):
+        if "t" not in state:
+            state.update(t=0, m=torch.zeros_like(p), v=torch.zeros_like(p))
+        state["t"] += 1
+        t, (b1, b2) = state["t"], group["betas"]
+        g = self.gradient(p, g)
+        state["m"] = m = self.first(state["m"], g, b1)
+        state["v"] = v = self.second(state["v"], g, b2)
+        lr = self.rate(group["lr"], b1, b2, t)
+        with torch.no_grad():
+            self.move(p, lr * m / (v.sqrt() + group["eps"]))
+            p *= self.decay(group["lr"], group["weight_decay"])
+
+    gradient = staticmethod(lambda p, g: g)
+    first = staticmethod(lambda m, g, b1: b1 * m + (1 - b1) * g)
+    second = staticmethod(lambda v, g, b2: b2 * v + (1 - b2) * g**2)
+    rate = staticmethod(lambda lr, b1, b2, t: lr * math.sqrt(1 - b2**t) / (1 - b1**t))
+    move = staticmethod(lambda p, change: p.sub_(change))
+    decay = staticmethod(lambda lr, decay: 1 - lr * decay)
+
+
+def but(**steps):
+    """Plain, but for some of its steps."""
+    return type("Learners", (Plain,), {name: staticmethod(step) for name, step in steps.items()})
+
+
+def no_decay(lr, decay):
+    return 1
+
+
+def rebound(p, change):
+    p = p - change
+
+
+def under_autograd(p, change):
+    with torch.enable_grad():
+        p -= change
+
+
+STATES = {}  # of all optimizers that a class makes
+
+
+WRONG += [
+    (torch.optim.Adam, "which is Adam with L2"),
+    (but(gradient=lambda p, g: g.add_(p.data)), "rewrote a gradient"),
+    (but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b1, b2, t - 1)), "t begins at 1"),
+    (but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2 * t) / (1 - b1**t)), "is β2ᵗ a power"),
+    # The second beta of a case, and not a mistake that fits one case alone.
+    (but(first=lambda m, g, b1: 0.96 * m + 0.04 * g), "Look at the first step"),
+    # Nobody foresaw that v never falls.
+    (but(second=lambda v, g, b2: Plain.second(v, g, b2).maximum(v)), "Look at what is kept"),
+    (but(move=rebound, decay=no_decay), "The step changes nothing"),
+    (but(move=under_autograd), "Autograd tracks the parameter"),
+    (but(state_of=lambda p: STATES.setdefault(tuple(p.shape), {})), "kept from call to call"),
+]
+
+
+@mistake("before it reaches `super().__init__`")
+class UsesUp(Plain):
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        self.number = sum(1 for p in params)
+        super().__init__(params, lr, betas, eps, weight_decay)
+
+
+@mistake("not a subclass of torch.optim.Optimizer")
+class Alone:
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        self.inner = Plain(params, lr, betas, eps, weight_decay)
+
+    def step(self, closure=None):
+        return self.inner.step(closure)
+
+
+@mistake("hand `super().__init__` a dict of all settings")
+class EmptyDefaults(Plain):
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        Optimizer.__init__(self, params, {})
+        self.settings = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+
+    def update(self, p, g, state, group):
+        super().update(p, g, state, self.settings)
+
+
+@mistake("A schedule sets `group['lr']`")
+class OtherKeys(Plain):
+    """Symbols of the algorithm as keys, which no schedule knows."""
+
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        Optimizer.__init__(self, params, {"α": lr, "β": betas, "eps": eps, "λ": weight_decay})
+
+    def update(self, p, g, state, group):
+        settings = {"lr": group["α"], "betas": group["β"], "weight_decay": group["λ"]}
+        super().update(p, g, state, {**settings, "eps": group["eps"]})
+
+
+@mistake("a resumed run lacks m, v and t")
+class OwnDict(Plain):
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        super().__init__(params, lr, betas, eps, weight_decay)
+        self.own = {}
+
+    def state_of(self, p):
+        return self.own.setdefault(p, {})
+
+
+@mistake("has `p.grad` None: skip it")
+class ReadsTheDataOfNone(Plain):
+    def step(self, closure=None):
+        loss = None if closure is None else closure()
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.update(p, p.grad.data, self.state_of(p), group)
+        return loss
+
+
+@mistake("The group has no such key")
+class NoRateInTheGroup(Plain):
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        Optimizer.__init__(self, params, {"betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+
+@mistake("takes different arguments")
+class NoRateForUpdate(Plain):
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        Optimizer.__init__(self, params, {"betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    def update(self, p, g, state, group):
+        self.rate_of(**group)
+
+    def rate_of(self, lr, **others):
+        return lr
+
+
+@corner("when the closure is called")
+class ClosureLast(Plain):
+    def step(self, closure=None):
+        super().step()
+        return closure and closure()
