@@ -357,7 +357,7 @@ def asks(x, dim):
         (crashes_python, "signal 11"),
         (dives, "RecursionError"),
         (raises_exit, "SystemExit"),
-        (asks, "EOFError"),
+        (asks, "a check cannot answer input()"),
     ],
 )
 def test_an_attempt_that_ends_its_process_is_reported(attempt, words):

@@ -14,9 +14,11 @@ started at once, so that it is warm by the time it is needed.
 """
 
 import atexit
+import builtins
 import importlib
 import io
 import json
+import logging
 import os
 import pickle
 import pkgutil
@@ -185,6 +187,7 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
             "environment": dict(os.environ),
             "argv": sys.argv,
             "recursion_limit": sys.getrecursionlimit(),
+            "log_level": logging.getLogger().level,  # some report a loss by `logging.info`
         }
         server, worker, status, watch = _take(), None, None, None
         try:
@@ -438,10 +441,11 @@ def _move_in(request: dict) -> None:
     raw = open(1, "wb", buffering=0, closefd=False)  # noqa: SIM115
     sys.stdout = sys.__stdout__ = io.TextIOWrapper(raw, "utf-8", "replace", write_through=True)
     sys.stderr = sys.__stderr__ = sys.stdout
-    sys.stdin = sys.__stdin__ = io.StringIO()
+    sys.stdin, builtins.input = io.StringIO(), _no_input
     set_recursion_limit = sys.setrecursionlimit
     sys.setrecursionlimit = lambda limit: set_recursion_limit(min(limit, DEEPEST))
     sys.setrecursionlimit(request["recursion_limit"])
+    logging.getLogger().setLevel(request["log_level"])
     sys.path[:], sys.argv[:] = request["path"], request["argv"]
     os.environ.clear()
     os.environ.update(request["environment"], MPLBACKEND="Agg")  # no window, nothing inline
@@ -452,3 +456,7 @@ def _move_in(request: dict) -> None:
     warnings.showwarning = lambda message, kind, *_: print(f"{kind.__name__}: {message}")
     # What fails in a thread or a destructor is not the verdict's business.
     sys.unraisablehook = threading.excepthook = lambda info: None
+
+
+def _no_input(prompt: str = "") -> str:
+    raise EOFError("a check cannot answer input(): pass values as arguments instead")
