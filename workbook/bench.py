@@ -200,8 +200,8 @@ def open_trainer(config: "TrainConfig", data: "TrainData") -> "Iterator[Trainer]
     from workbook.training.train import Trainer
 
     with TemporaryDirectory() as folder:
-        short = replace(config, eval_tokens=2_048)
-        trainer = Trainer(short, Path(folder), data, Parts.ours(config))
+        config = replace(config, eval_tokens=2_048)
+        trainer = Trainer(config, Path(folder), data, Parts.ours(config))
         with trainer.open_log(()):
             trainer.begin(None)
             yield trainer

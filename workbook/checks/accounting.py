@@ -159,11 +159,6 @@ def _entries(attempt: Any, part: Part) -> list[Handed]:
     return [Handed(_amount(key, x), key, QUANTITIES[key][0]) for key, x in entries.items()]
 
 
-def _measured(key: str) -> str:
-    """What is measured under a key, as `explain` calls it, such as "bytes"."""
-    return UNITS[QUANTITIES[key][1]][0]
-
-
 def _amount(key: str, value: Any) -> Amount:
     """A number with its unit, such as 1.2e9 or "5 GB". Raises: `Unreadable` for anything else."""
     # Fifteen digits of a float: 39.8 / 100 would show the rounding of its last bit.
@@ -174,7 +169,9 @@ def _amount(key: str, value: Any) -> Amount:
         amount = Amount.of(_shown(digits.replace(",", "")), unit, f"{digits} {unit}")
     except (ArithmeticError, ValueError):  # no number, no unit, or out of range
         amount = None
-    if amount is None or not 0 < amount.value < 1e300 or amount.kind != _measured(key):
+    # What is measured under this key, such as bytes, is the first in `UNITS`.
+    fits = amount and 0 < amount.value < 1e300 and amount.kind == UNITS[QUANTITIES[key][1]][0]
+    if not fits:
         raise Unreadable(value, f"{shown(value)} cannot be the `{key}`.")
     # No model here is so small: a number such as 2.13 was meant in billions.
     small = amount.kind != "seconds" and amount.value < 1e6

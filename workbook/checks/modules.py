@@ -10,14 +10,14 @@ import math
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.calling import bind, first_of, is_switch, meaning, parameters_of, switches_rope
+from workbook.checks.calling import bind, first_of, is_switch, meaning, parameters_of
 from workbook.checks.engine import Exercise, usual
 from workbook.checks.tensors import Case, alike, beside, copied, drawn, tensor_of
 from workbook.checks.verdicts import (
@@ -118,13 +118,6 @@ class Learner:
         """Whether the class, or its `forward`, has an argument of one of these meanings."""
         return bool(_asked(self.attempt, *names) or _asked(self.forward, *names))
 
-    def turns(self) -> bool:
-        """Whether RoPE is always applied: there is no switch, and θ is never None."""
-        return not any(map(switches_rope, parameters_of(self.attempt))) and any(
-            each.default is each.empty or isinstance(each.default, float | int)
-            for each in _asked(self.attempt, *THETA, "rope")
-        )
-
     def takes_positions(self) -> bool:
         """Whether `forward` takes positions."""
         return any(
@@ -193,18 +186,6 @@ class Learner:
             shape = self.exercise.expected(case).shape
             result = first_of(result, lambda x: isinstance(x, Tensor) and x.shape == shape)
         return tensor_of(result, given)
-
-    def remarks(self, case: Case) -> list[str]:
-        """Remarks on a right class."""
-        found = []
-        if case.weights and "dtype" in inspect.signature(self.attempt).parameters:
-            with suppress(Wrong):
-                made = self.make(case, dtype=torch.float64)
-                if {parameter.dtype for parameter in made.parameters()} != {torch.float64}:
-                    found.append("`dtype` is accepted, but not every parameter gets it.")
-        if not case.weights and self.module.state_dict():
-            found.append("Its tables are saved with the model: `persistent=False` keeps them out.")
-        return found
 
 
 def _first(values: Mapping[str, Any], names: Collection[str]) -> Any:
@@ -472,10 +453,7 @@ def _listed(names: list[str]) -> str:
 
 # Gradients.
 
-CUT = (
-    "Something cuts off the gradient: `.detach()`, `.data`, `.item()`, `torch.no_grad`, or a new "
-    "tensor made from numbers. (A tensor that is not an `nn.Parameter` gets no gradient either.)"
-)
+CUT = "Something cuts it off: `.detach()`, `.data`, `.item()`, `torch.no_grad`, no `nn.Parameter`."
 PADDING = "Row 0 learns nothing: it is not padding, but a vector like any other."
 IN_PLACE = "A tensor that is needed later is changed in place (`x -= ...`): make a new one."
 
@@ -560,8 +538,7 @@ def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
     with found("use" if is_model else "corner"):
         if empty:
             mistake = (
-                "`torch.empty` holds whatever was in memory. Draw the numbers in the layer "
-                "itself, even if the model draws those of all its layers again."
+                "`torch.empty` holds whatever was in memory: draw numbers in the layer itself."
             )
             raise Wrong(f"Nothing fills `{empty[0]}`.", given=given, mistake=mistake)
     if empty:

@@ -179,15 +179,13 @@ SCHEDULE = Exercise(
 
 def learning_rate_schedule(attempt: Any, part: str | None = None) -> str:
     """Praise for a right function; raises `Wrong` with the first step that fails."""
-    found, remarks = judge(SCHEDULE, attempt), []
-    for wrong in list(found.found):
-        if wrong.weight == "corner" and isinstance(wrong.error, ValueError | AssertionError):
-            found.found.remove(wrong)  # refusing such settings is a choice; a wrong rate is not
-            remarks.append(f"{wrong.case.what} is refused, though a caller may ask for it.")
+    found, refusals = judge(SCHEDULE, attempt), (ValueError, AssertionError)
+    # To refuse the settings of a corner is a choice; a wrong rate there is none.
+    found.found = [w for w in found.found if w.weight == "use" or not isinstance(w.error, refusals)]
     if not found:
         with found("style"):
             expect_from_scratch(lambda: learning_rate(attempt, SCHEDULE.cases[6]), [attempt])
-    return found.verdict("Warm-up, cosine and what comes after agree with the formula.", remarks)
+    return found.verdict("Warm-up, cosine and what comes after agree with the formula.")
 
 
 # Clipping.
@@ -606,11 +604,6 @@ def parameter(values: Iterable[float]) -> nn.Parameter:
     return nn.Parameter(torch.tensor(list(values), dtype=torch.float32, device="cpu"))
 
 
-def moved_alike(rights: list[list[float]], got: list[list[float]]) -> bool:
-    """Whether each form of `got` is one of the right ones."""
-    return all(any(same(right, one) for right in rights) for one in got)
-
-
 def wrong_moves(case: Moves, rights: list[list[float]], got: list[list[float]]) -> Wrong:
     """What to say about wrong parameters, beside those of the handout's form."""
     wrong = beside("The parameters are not right after the steps.")(case, rights[0], got[0])
@@ -624,7 +617,8 @@ ADAMW = Exercise(
     cases=(MOVES[0], *MOVES),  # the first twice: no optimizer may share state with another
     corners=(WITH_CLOSURE,),
     run=Stepper.run,
-    same=moved_alike,
+    # Each form of what came out is one of the right ones.
+    same=lambda rights, got: all(any(same(right, one) for right in rights) for one in got),
     report=wrong_moves,
     errors={
         r"leaf Variable|view of a leaf": "Autograd tracks the parameter. Change it without "

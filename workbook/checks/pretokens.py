@@ -256,8 +256,7 @@ def expect_no_memory(exercise: Exercise, attempt: Any, cases: Sequence[Any], lik
 
 def one_for_each_cause(findings: Sequence[Wrong]) -> list[Wrong]:
     """The findings without those whose mistake, or kind of case, was told before."""
-    told: set[str] = set()
-    kept = []
+    told, kept = set(), []
     for finding in findings:
         causes = {finding.mistake, getattr(finding.case, "what", None)} - {None, ""}
         if not causes & told:

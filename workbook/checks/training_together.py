@@ -47,7 +47,6 @@ NEEDED = {"train_path", "checkpoint_path", "steps"}
 WANTED = SETTINGS.keys() - NEEDED - {"vocab_size", "d_ff", "log_every", "eval_every", "save_every"}
 FOREIGN = "The file holds uint16: read it with that dtype."
 MIXED = "Are the two paths, or their batches, mixed up?"
-IN_MEMORY = "It reads all data into memory: use np.memmap, or np.load with mmap_mode='r'."
 
 
 def training_together(attempt: Any, part: str | None = None) -> str:
@@ -60,7 +59,7 @@ def training_together(attempt: Any, part: str | None = None) -> str:
                 with findings("use"):
                     judge(trainer, findings)
     praise = f"It trained for {STEPS} steps as it was told, and went on from its checkpoint."
-    return findings.verdict(praise, [IN_MEMORY] if trainer.first.in_memory else [])
+    return findings.verdict(praise)
 
 
 def _write_data(folder: Path) -> None:

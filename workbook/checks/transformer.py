@@ -202,22 +202,18 @@ of_tensors = partial(
     Part, run=lambda run, case: run(case), same=alike, report=compared, errors=NOT_TAKEN
 )
 SIZES_KEPT = "Something keeps the sizes of the first call, such as a mask: make it in each call."
-WITHOUT_ROPE = "It does not work without RoPE, as the ablation of chapter 7 will need it to."
 
 
 def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
-    """Praise for what is right, with remarks on what the course leaves open; raises `Wrong`."""
-    case, learner, remarks = part.gradients, None, []
+    """Praise for what is right; raises `Wrong`."""
+    case, learner = part.gradients, None
     if not case.weights and (not case.arguments or is_plain(attempt)):
         expect_function(attempt, case.signature)
         run, made = partial(call_function, attempt), [attempt]
-        if case.arguments:
-            remarks.append("It is not an `nn.Module`: `model.to(device)` leaves its tables behind.")
     else:
         run = learner = Learner(attempt, part, ReadyRope)
         if "num_heads" in case.arguments:
             part = learner.exercise = possible(part, learner)
-            remarks += [WITHOUT_ROPE] * ("theta" in case.arguments and learner.turns())
     found = judge(part, run)
     if not found.in_use:
         with found("use"):
@@ -229,7 +225,6 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
         if learner:
             run, parts = learner.run, learner.module.modules()
             made = [each for each in parts if not isinstance(each, ReadyRope)]
-            remarks += learner.remarks(case)
         with found("style"):
             expect_from_scratch(lambda: run(case), made)
         with found("corner"):
@@ -242,7 +237,7 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
             wrong.mistake = ((wrong.mistake or "") + learner.assumed()).strip() or None
         rope_alone = wrong.case and "theta" in wrong.case.arguments.keys() - part.cases[0].arguments
         found.passes += ["Right without RoPE."] if rope_alone else []
-    return found.verdict(part.praise, remarks)
+    return found.verdict(part.praise)
 
 
 def possible(part: Part, learner: Learner) -> Part:

@@ -30,8 +30,8 @@ Weight = Literal["use", "corner", "style"]
 WEIGHTS = get_args(Weight)
 POOL_SECONDS = 20.0  # for a call that waits for processes of its own: starting them takes time
 WORKERS = (
-    "It is waiting for its worker processes: starting them takes longer than the work, or they "
-    "crash at the start. Count small files in this process, and start workers only for large ones."
+    "It is waiting for its worker processes: they take long to start, or crash. Start them only "
+    "for large files."
 )
 POOLS = ("multiprocessing", "concurrent/futures", "joblib")  # in the paths of their files
 # Methods that do the work when an instance is called, and others that do the work of a class.
@@ -217,16 +217,15 @@ def first_difference(expected: Any, got: Any) -> int:
     return min(len(expected), len(got))
 
 
-def call(function: Callable, *args, seconds: float = 5.0, given: Any = None, **kwargs) -> Any:
+def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) -> Any:
     """Call the learner's function under a time limit, and put its failures into words.
 
     A stub or a `NotImplementedError` becomes `NotAttempted`, everything else that goes wrong
-    becomes `Wrong`. An iterator must be used up inside the call: `call(lambda: list(f(x)))`.
+    becomes `Wrong`. `given` is the call in words. An iterator must be used up inside the call.
     A call that is stopped while it waits for processes is made once more, with more time.
     """
     if is_stub(function):
         raise NotAttempted(f"`{function.__name__}` is still missing.")
-    given = shown_call(function, args, kwargs) if given is None else given
     try:
         return limited(seconds, lambda: function(*args, **kwargs))
     except (Wrong, NotAttempted, Stopped, KeyboardInterrupt):
@@ -301,14 +300,6 @@ def waits_for_a_pool(stopped: BaseException | None) -> bool:
     frames = traceback.walk_tb(stopped.__traceback__ if stopped else None)
     paths = [frame.f_code.co_filename.replace("\\", "/") for frame, _ in frames]
     return any(pool in path for path in paths for pool in POOLS)
-
-
-def shown_call(function: Callable, args: tuple, kwargs: dict) -> Words:
-    """Show a call as the learner would type it."""
-    name = getattr(function, "__name__", type(function).__name__)
-    shown_args = [shown(str(arg) if isinstance(arg, Path) else arg) for arg in args]
-    shown_args += [f"{key}={shown(value)}" for key, value in kwargs.items()]
-    return Words(f"{'' if name == '<lambda>' else name}({', '.join(shown_args)})")
 
 
 def is_stub(function: Any) -> bool:

@@ -41,7 +41,6 @@ class Seen:
     rates: list[float] = field(default_factory=list)  # the learning rate of each step
     no_gradient: bool = False  # nothing that the optimizer changes has one
     uncleared: bool = False  # gradients were left over when the next ones came
-    in_memory: bool = False  # `np.load` without a memory map
     claim: str = ""  # in general, how it failed
     error: str = ""
     log: str = ""
@@ -147,7 +146,6 @@ def _watch(seen: Seen, most_steps: int) -> None:
     def load_numbers(file: Any, mmap_mode: str | None = None, **options: Any) -> Any:
         if not str(file).endswith(".bin"):
             return load(file, mmap_mode, **options)
-        seen.in_memory |= mmap_mode is None
         return np.memmap(file, np.uint16, "r")  # the data have no header; `np.load` must be right
 
     Tensor.backward, np.load = clear_before, load_numbers

@@ -7,8 +7,6 @@ forth, which is slower than float32.
 import ctypes
 import os
 import platform
-import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -119,12 +117,6 @@ def compiled(model: nn.Module) -> nn.Module:
     # a process that makes one run after another has to reset it for each.
     torch._dynamo.reset()
     return torch.compile(model)
-
-
-def cpp_compiler() -> str | None:
-    """The C++ compiler that torch.compile needs on a CPU; None if this machine does not have it."""
-    usual = {"darwin": "clang++", "win32": "cl"}.get(sys.platform, "g++")
-    return shutil.which(os.environ.get("CXX", usual))
 
 
 def synchronize(device: torch.device) -> None:
