@@ -238,7 +238,6 @@ RIGHT_SCRIPTS = {
                     parts=PARTS + TRAIN + CLICKED),
 }  # fmt: skip
 
-IN_MEMORY = function((', mmap_mode="r"', ""))
 
 # --- Not right, and a piece of what is said
 

@@ -81,15 +81,6 @@ class ScaledDotProductAttention(nn.Module):
         return attention(Q, K, V, mask)
 
 
-@right("scaled_dot_product_attention")
-def attention_and_weights(q, k, v, attn_mask=None, dropout_p=0.0):
-    scores = q @ k.mT / k.shape[-1] ** 0.5
-    if attn_mask is not None:
-        scores = scores.masked_fill(~attn_mask, -math.inf)
-    weights = softmax(scores, -1)
-    return weights @ v, weights
-
-
 @right("cross_entropy")
 def targets_first(targets, logits):
     return cross_entropy(logits, targets)

@@ -377,3 +377,10 @@ for one_axis in (
     lambda x, y: -logs(x).gather(1, y.unsqueeze(1)).mean(),
 ):
     almost("cross_entropy", "one batch dimension only")(one_axis)
+
+
+@mistake("scaled_dot_product_attention", "more than one value after `return`")
+def attention_and_weights(q, k, v, mask=None):
+    scores = q @ k.mT / k.shape[-1] ** 0.5
+    weights = softmax(scores if mask is None else scores.masked_fill(~mask, -math.inf), -1)
+    return weights @ v, weights

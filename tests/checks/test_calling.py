@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from workbook.checks.calling import bind, call_part, first_of, parameters_of
+from workbook.checks.calling import bind, call_part, parameters_of
 from workbook.checks.verdicts import Wrong, expect_function
 
 BLOCK = {"d_model": 8, "num_heads": 2, "d_ff": 12, "max_seq_len": 16, "theta": 50.0}
@@ -203,12 +203,6 @@ def test_extras_are_given_where_a_signature_asks_for_them():
     both = bind(made("hidden_dim, dim, device"), {"d_model": 8, "d_ff": 12}, extras=extras).kwargs
     assert both == {"hidden_dim": 12, "dim": 8, "device": None}
     assert "tok" not in bind(made("d_model, num_heads, tok=None"), values, extras=extras).kwargs
-
-
-def test_the_first_of_a_tuple_counts_where_it_is_what_fits():
-    x = torch.zeros(2)
-    assert first_of((x, None), lambda item: isinstance(item, torch.Tensor)) is x
-    assert first_of((1, x), lambda item: isinstance(item, torch.Tensor)) == (1, x)
 
 
 def test_the_method_of_a_class_that_does_the_work_is_called():

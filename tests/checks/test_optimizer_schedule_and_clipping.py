@@ -41,8 +41,8 @@ def test_what_leaves_a_corner_open_or_is_not_from_scratch_is_almost_right(proble
     assert report.status == "almost" and words in report.message, report
 
 
-def test_settings_that_a_schedule_refuses_are_told_but_not_asked_for():
-    assert "warmup_iters = 0" in check("learning_rate_schedule", attempts.wants_room).message
+def test_settings_of_a_corner_may_be_refused():
+    assert check("learning_rate_schedule", attempts.wants_room).status == "correct"
 
 
 @pytest.mark.parametrize("problem", ["learning_rate_schedule", "gradient_clipping"])

@@ -42,7 +42,7 @@ def comes_back_late(n):
 @pytest.mark.parametrize("attempt", [loops, sleeps, needs_two_stops, comes_back_late])
 def test_an_attempt_that_hangs_is_stopped(attempt):
     with pytest.raises(Wrong, match=r"stopped after 0.3 s") as caught:
-        call(attempt, 2, seconds=0.3)
+        call(attempt, 2, seconds=0.3, given="attempt(2)")
     assert caught.value.timed_out
 
 

@@ -41,11 +41,6 @@ def test_a_right_script_is_accepted(name, script):
     assert report.status == "correct", report
 
 
-def test_what_reads_all_data_into_memory_is_told_but_not_refused():
-    report = outcome(attempts.IN_MEMORY)
-    assert report.status == "correct" and "np.memmap" in report.message, report
-
-
 @pytest.mark.parametrize(("name", "edits", "words"), attempts.WRONG)
 def test_a_mistake_is_called_by_its_name(name, edits, words):
     report = outcome(attempts.function(*edits))

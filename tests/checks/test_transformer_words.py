@@ -6,7 +6,6 @@ from attempts import (
     transformer_right,
     transformer_right_functions,
     transformer_right_heads,
-    transformer_right_shapes,
 )
 from attempts.transformer_right_heads import Steps
 from attempts.transformer_wrong_heads import halves
@@ -193,11 +192,6 @@ def test_any_class_is_judged_without_an_error_of_ours(problem, thing):
     assert "could not be examined" not in report.claim and "broke off" not in report.claim
 
 
-def test_a_part_that_always_has_rope_is_told_of_the_ablation():
-    report = check("transformer_block", transformer_right_shapes.PositionsWanted)
-    assert report.status == "correct" and "does not work without RoPE" in report.claim
-
-
 def test_rope_need_be_no_module_of_torch():
     def rotated(x, positions, theta):
         return Plain(theta, x.shape[-1])(x, positions)
@@ -218,7 +212,7 @@ def test_rope_need_be_no_module_of_torch():
 
     for right in (rotated, Plain, Named):
         report = check("rope", right)
-        assert report.status == "correct" and "not an `nn.Module`" in report.claim, report
+        assert report.status == "correct", report
     assert (
         "`token_positions` is ignored"
         in check("rope", lambda x, pos, theta: rotated(x, torch.arange(x.shape[-2]), theta)).likely
@@ -232,14 +226,6 @@ def test_an_input_that_is_changed_is_wrong():
 
     report = check("cross_entropy", in_place)
     assert report.status == "wrong" and "the input tensor is changed" in report.claim
-
-
-def test_a_type_that_is_not_handed_on_is_worth_knowing():
-    class Ignores(transformer_right.Linear):
-        def __init__(self, d_in, d_out, device=None, dtype=None):
-            super().__init__(d_in, d_out)
-
-    assert "`dtype` is accepted" in check("linear", Ignores).claim
 
 
 @pytest.mark.parametrize("problem", OURS)

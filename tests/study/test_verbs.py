@@ -22,7 +22,7 @@ def square(attempt, part=None):
     """A checker in miniature."""
     expect_function(attempt, "square(n)")
     for n in (2, 3):
-        got = call(attempt, n, seconds=SECONDS)
+        got = call(attempt, n, seconds=SECONDS, given=f"square({n})")
         if got != n * n:
             raise Wrong("A square is wrong.", given=f"square({n})", expected=n * n, got=got)
     return "Both squares are right."
@@ -182,7 +182,7 @@ def test_code_in_words_is_marked_without_its_backticks():
 
 def test_a_partly_written_class_says_what_is_missing(monkeypatch):
     def checker(attempt, part=None):
-        call(attempt().encode, "a")
+        call(attempt().encode, "a", given="encode('a')")
         raise NotAttempted("encode passes; decode is not written yet.")
 
     class Tokenizer:

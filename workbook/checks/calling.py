@@ -375,13 +375,3 @@ def _misfit(function: Callable, given: Any, why: str) -> Wrong:
     advice = "Give it these; others need a default. Or hand in a small function that calls yours."
     got = Words(f"the signature {inspect.signature(function)}: {why}")
     return Wrong(claim, given=given, got=got, mistake=advice)
-
-
-def first_of(result: Any, fits: Callable[[Any], bool]) -> Any:
-    """The result itself, or the first item of a tuple if only that fits.
-
-    Many return `(output, cache)` or `(loss, logits)`: the result comes first.
-    """
-    if isinstance(result, tuple) and result and fits(result[0]):
-        return result[0]
-    return result

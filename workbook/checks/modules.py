@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.calling import bind, first_of, is_switch, meaning, parameters_of
+from workbook.checks.calling import bind, is_switch, meaning, parameters_of, switches_rope
 from workbook.checks.engine import Exercise, usual
 from workbook.checks.tensors import Case, alike, beside, copied, drawn, tensor_of
 from workbook.checks.verdicts import (
@@ -118,6 +118,13 @@ class Learner:
         """Whether the class, or its `forward`, has an argument of one of these meanings."""
         return bool(_asked(self.attempt, *names) or _asked(self.forward, *names))
 
+    def turns(self) -> bool:
+        """Whether RoPE is always applied: there is no switch, and θ is never None."""
+        return not any(map(switches_rope, parameters_of(self.attempt))) and any(
+            each.default is each.empty or isinstance(each.default, float | int)
+            for each in _asked(self.attempt, *THETA, "rope")
+        )
+
     def takes_positions(self) -> bool:
         """Whether `forward` takes positions."""
         return any(
@@ -181,10 +188,8 @@ class Learner:
             module.forward, values, optional=optional, extras=extras, given=given
         )
         result = _called(module, *args, given=given, **kwargs)
-        # Many return (output, cache) or (output, weights).
-        if isinstance(result, tuple) and "num_heads" in case.arguments:
-            shape = self.exercise.expected(case).shape
-            result = first_of(result, lambda x: isinstance(x, Tensor) and x.shape == shape)
+        if isinstance(result, tuple) and "num_heads" in case.arguments:  # (output, cache)
+            result = result[0]
         return tensor_of(result, given)
 
 
@@ -255,8 +260,9 @@ LEAVES = {
     "w1": r"(?:w|fc|lin|linear|l)_?1|gate(?:_proj)?|w_gate",
     "w2": r"(?:w|fc|lin|linear|l)_?2|down(?:_proj)?|w_down|out_proj",
     "w3": r"(?:w|fc|lin|linear|l)_?3|up(?:_proj)?|w_up|in_proj",
-    "ln1": rf"{_NORM}_?1|(?:pre_)?{_ATTENTION}_?{_NORM}|{_NORM}_?{_ATTENTION}",
-    "ln2": rf"{_NORM}_?2|(?:pre_)?{_FEED_FORWARD}_?{_NORM}|{_NORM}_?{_FEED_FORWARD}",
+    "ln1": rf"{_NORM}_?1|(?:pre_)?{_ATTENTION}_?{_NORM}|{_NORM}_?{_ATTENTION}|pre_{_ATTENTION}",
+    "ln2": rf"{_NORM}_?2|(?:pre_)?{_FEED_FORWARD}_?{_NORM}|{_NORM}_?{_FEED_FORWARD}|"
+    rf"pre_{_FEED_FORWARD}",
     "ln_final": rf"{_NORM}_?(?:f|final|out|last)?|(?:f|final|last|out|output)_?{_NORM}",
     "lm_head": rf"(?:lm_?)?head|(?:un|de|out|output|final)_?embed.*|"
     rf"{_BEFORE}(?:out|output|logits|vocab){_AFTER}|linear",
@@ -453,7 +459,7 @@ def _listed(names: list[str]) -> str:
 
 # Gradients.
 
-CUT = "Something cuts it off: `.detach()`, `.data`, `.item()`, `torch.no_grad`, no `nn.Parameter`."
+CUT = "Something cuts off the gradient: `.detach()`, `.data`, `.item()` or `torch.no_grad`."
 PADDING = "Row 0 learns nothing: it is not padding, but a vector like any other."
 IN_PLACE = "A tensor that is needed later is changed in place (`x -= ...`): make a new one."
 

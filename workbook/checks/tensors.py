@@ -178,7 +178,7 @@ def symptom(expected: Tensor, got: Tensor) -> str | None:
         if difference.isfinite().all() and alike(difference, first.expand_as(difference)):
             return words.format(first.item())
     if alike(got, expected, 0.01):
-        return "Nearly right: is something rounded, an ε too large, or -inf not negative enough?"
+        return "Nearly right: is it rounding (half precision), an ε, or the number used for -inf?"
     for axis, what in ((-2, "position"), (-1, "entry")):
         if expected.ndim >= -axis:
             pairs = zip(expected.unbind(axis), got.unbind(axis), strict=True)

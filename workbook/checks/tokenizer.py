@@ -684,7 +684,7 @@ def expect_lazy(learner: Learner) -> None:
             tracemalloc.stop()
 
     try:
-        call(run, seconds=LONG, given=given)
+        call(run, seconds=QUICK, given=given)
     except Wrong as wrong:
         if held and wrong.timed_out:
             return  # tracing memory takes time: that is not the tokenizer's fault

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from workbook.checks.calling import SIZES, call_part, first_of
+from workbook.checks.calling import SIZES, call_part
 from workbook.checks.engine import Exercise, Mistake, Program, instead_of, judge, mistake, tried
 from workbook.checks.from_scratch import expect_from_scratch
 from workbook.checks.modules import Learner, Weights, check_first_weights, check_gradients
@@ -286,8 +286,6 @@ def call_function(attempt: Any, case: Case) -> Tensor:
     given = Words(str(case))
     values = {**case.arguments, **{name: copied(value) for name, value in case.inputs.items()}}
     result = call_part(attempt, values, optional=("d_k", "max_seq_len"), given=given)
-    if "mask" in case.inputs:  # many return (output, weights)
-        result = first_of(result, torch.is_tensor)
     return tensor_of(result, given)
 
 
