@@ -210,7 +210,7 @@ def test_what_a_gpu_is_tested_and_timed_with_is_done_once(clone):
     install(clone, INSTALLER.format(python=sys.executable))
     (clone.parent / "bin" / "touch").symlink_to(shutil.which("touch"))
     assert make(clone, "gpu").returncode == 0
-    assert log(clone) == ["venv", "pip", "pytest", "workbook", "workbook"]
+    assert log(clone) == ["venv", "pip", "pytest", "benchmarks", "workbook"]
     assert make(clone, "gpu").returncode == 0
     assert log(clone) == ["workbook"], "the runs, which continue"
 

@@ -83,7 +83,7 @@ def shown(monkeypatch):
 def test_a_picture_takes_the_place_of_the_live_curve(shown, tmp_path):
     run = None
     for _ in range(2):  # the second time there is nothing left to train, and a run to be beside
-        arguments = tiny_runs.tiny(), tmp_path / "run", tiny_runs.data()
+        arguments = tiny_runs.tiny(), tiny_runs.data(), tmp_path / "run"
         run = training.train_live(*arguments, beside=run)
         view, picture = shown[-2:]
         assert WIDGET_VIEW in view and set(picture) == {"image/png", "text/plain"}
@@ -101,14 +101,14 @@ def test_an_interrupted_run_leaves_a_picture_too(shown, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        training.train_live(tiny_runs.tiny(), tmp_path, tiny_runs.data(), [interrupt])
+        training.train_live(tiny_runs.tiny(), tiny_runs.data(), tmp_path, [interrupt])
     assert "up to step 6 of 24  loss" in shown[-1]["text/plain"]
 
 
 def test_a_run_that_cannot_begin_says_so_itself(shown, tmp_path):
     bad = tiny_runs.data(train=tiny_runs.ids(3))
     with pytest.raises(ValueError, match="ids"):
-        training.train_live(tiny_runs.tiny(), tmp_path, bad)
+        training.train_live(tiny_runs.tiny(), bad, tmp_path)
     assert shown[-1] == {"text/plain": "The run ended before anything was measured."}
 
 
