@@ -161,6 +161,17 @@ def from_text(model, tokenizer, prompt, max_tokens=50, temperature=1.0, top_p=0.
     return tokenizer.decode(ids)
 
 
+def by_its_end_id(model, tokenizer, prompt, max_new_tokens, temperature=1.0, top_p=1.0):
+    ids = decode(
+        model, tokenizer.encode(prompt), max_new_tokens, temperature, top_p, tokenizer.eot_token_id
+    )
+    return tokenizer.decode(ids)
+
+
+def by_other_names(model, tokenizer, prompt, max_new_tokens, temperature=1.0, top_p=1.0):
+    return tokenizer.decode(decode(model, tokenizer.to_numbers(prompt), max_new_tokens))
+
+
 def method_of_a_decoder(self, prompt: str, max_length=50, temp=1.0, p=1.0):
     return from_text(self.model, self.tokenizer, prompt, max_length, temp, p)
 
@@ -181,6 +192,7 @@ RIGHT = [
     method,
     Decoder,
     from_text,
+    by_its_end_id,
     method_of_a_decoder,
     changed("return new", "return prompt_ids + new"),
     changed("if token == end_id:\n            break\n        new.append(token)",

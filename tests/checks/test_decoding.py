@@ -26,6 +26,11 @@ def test_a_mistake_is_called_by_its_name(wrong, words):
     assert report.status == "wrong" and words in report.message, report
 
 
+def test_what_asks_the_tokenizer_for_more_than_it_has_is_not_judged():
+    report = check("decoding", attempts.by_other_names)
+    assert report.status == "not attempted" and "has no `to_numbers`" in report.claim
+
+
 def test_what_a_longer_text_or_a_larger_model_would_show_is_told_but_not_refused():
     assert "torch.no_grad()" in check("decoding", attempts.with_numpy).message
     no_window = attempts.changed("ids[:, -model.context_length :]", "ids")

@@ -284,3 +284,14 @@ def test_llamas_rotation_is_not_taken_for_something_else():
             return halves(x, angles.cos(), angles.sin())
 
     assert "RoPE on halves" in check("rope", Llama).likely
+
+
+def test_what_needs_a_mask_is_told_once():
+    def attention(Q, K, V, mask=None):
+        scores = torch.where(mask, Q @ K.mT / Q.shape[-1] ** 0.5, -torch.inf)
+        powers = torch.exp(scores - scores.amax(-1, keepdim=True))
+        return powers / powers.sum(-1, keepdim=True) @ V
+
+    report = check("scaled_dot_product_attention", attention)
+    assert report.status == "almost" and not report.also
+    assert "one corner case fails" in report.claim and "`mask=None` must work" in report.likely

@@ -26,6 +26,7 @@ from workbook.checks.verdicts import NotAttempted, Words, Wrong, kind_of
 from workbook.corpora.corpora import END_OF_TEXT
 
 SIGNATURE = "decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None)"
+BY_IDS = f"Hand in a function of ids, {SIGNATURE}: let yours encode, call that, and decode."
 ASKED = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
 NAMES = (*ASKED, "tokenizer", "context_length", "device")
 SIZES = ("context_length", "vocab_size")
@@ -278,11 +279,21 @@ def undecided() -> Model:
     return Model(len(SHARES), ENDLESS, lambda ids: row.expand(*ids.shape, len(SHARES)))
 
 
+class NoSuchError(verdicts.NotJudged, AttributeError):
+    """The learner's function asks the check's tokenizer for what it does not have."""
+
+
 class Letters:
     """A tokenizer, for a function that takes one: a token is a letter, or else the end's."""
 
     def __init__(self, end_id: int):
-        self.eos_token_id = self.end_id = end_id
+        self.end_id = end_id
+
+    def __getattr__(self, name: str) -> Any:
+        """The end token, by the names that learners' tokenizers have for it."""
+        if name.startswith("__") or not re.search("eo[st]|end", name):
+            raise NoSuchError(f"The check's tokenizer has no `{name}`. {BY_IDS}")
+        return self.end_id if "id" in name else END_OF_TEXT
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text."""
@@ -347,13 +358,7 @@ class Learner:
         return new[:-1] if new and new[-1] == case.end_id else new
 
     def asked(
-        self,
-        model: Any,
-        prompt: Any,
-        case: Case,
-        never: int,
-        seconds: float = 5.0,
-        tokenizer: Any = None,
+        self, model: Any, prompt: Any, case: Case, never: int, tokenizer: Any = None, seconds=5.0
     ) -> list[int]:
         """The ids that the function returns, without the prompt.
 

@@ -192,16 +192,16 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
     that is `seldom` met, such as attention without a mask, becomes a corner if it raises an error.
     Raises: NotAttempted.
     """
-    found, outcomes, corners = Findings(), [], list(exercise.corners)
+    found, outcomes, seldom = Findings(), [], []
     with found("use"):
         for place, case in enumerate(exercise.cases, start=1):
             outcome = tried(exercise, attempt, case)
             if outcome.failure and outcome.failure.error and getattr(case, "seldom", False):
-                corners.insert(0, case)
+                seldom = seldom or [case]  # one of them stands for all
             else:
                 outcomes.append(outcome)
                 _expect_right(exercise, attempt, outcomes, exercise.cases[place:])
-    for case in () if found else corners:
+    for case in () if found else (*seldom, *exercise.corners):
         what = getattr(case, "what", "")
         if not (what and any(wrong.case.what == what for wrong in found.found)):
             others = [other for other in exercise.corners if other is not case]

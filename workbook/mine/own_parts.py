@@ -390,7 +390,7 @@ def _decode(
         length, prompt = config.context_length, learner.as_prompt(list(prompt_ids))
         prompt = tokenizer.decode(prompt_ids) if isinstance(prompt, str) else prompt
         case = decoding.Case(tuple(prompt_ids), max_new_tokens, end_id, length, temperature, top_p)
-        new = learner.asked(own, prompt, case, end_id or 0, SECONDS, tokenizer)
+        new = learner.asked(own, prompt, case, end_id or 0, tokenizer, SECONDS)
         return new[: new.index(end_id)] if end_id in new else new
 
     return part.tried(run)
