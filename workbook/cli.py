@@ -116,7 +116,7 @@ NAME, SPOT = argument("name", metavar="NAME"), "PROBLEM=MODULE:NAME"
 COUNT, SEED = presets.between(1, 10**9), presets.between(0, 2**63 - 1)
 PORT, TWIN_STEPS = presets.between(1, 65_535), presets.between(1, 200)
 WORKERS = presets.between(1, presets.MOST_WORKERS)
-SIZE = argument("--size", "for `stories`: the size of the train split", metavar="100MB")
+SIZE = argument("--size", "for `stories`: the size of the split, or of train", metavar="100MB")
 SCALE = argument("--scale", f"{', '.join(settings.PROFILES)}; default: the profile")
 
 

@@ -41,6 +41,7 @@ from workbook.experiments import records
 from workbook.experiments.records import Run
 from workbook.files import write_json
 from workbook.generation.generate import write
+from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import devices, log
 from workbook.training.data import prepare
 from workbook.training.train import CHECKPOINTS, DivergedError, run_folder, train
@@ -174,24 +175,24 @@ def make(config: TrainConfig, until: float = math.inf) -> None:
     folder = run_folder(config)
     if Run(config, folder).status != "diverged":
         try:
-            finished = train(config, prepare(config), until=until)
+            data = prepare(config)
+            finished = train(config, data, until=until)
         except DivergedError:
             pass  # the log and the reason are on the disk
         else:
-            write_json(folder / log.SAMPLE, sample(finished))
+            write_json(folder / log.SAMPLE, sample(finished, data.tokenizer))
     records.keep(config, folder)
     # Those of all runs together would fill a disk, and nobody needs them: there is a record.
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
 
 
-def sample(finished: Run) -> dict:
+def sample(finished: Run, tokenizer: Tokenizer) -> dict:
     """A document that the model of a run writes, how it was drawn, and counts of its words.
 
     They are counted now, while the training text is at hand: `docstrings` is another text with
     other libraries. The text is compared with the first `COMPARED` characters of it.
     """
     config = finished.config
-    tokenizer = prepare(config).tokenizer
     generator = torch.Generator().manual_seed(config.seed)
     pieces = write(
         finished.model(), tokenizer, "", SAMPLE_TOKENS, TEMPERATURE, TOP_P, generator=generator

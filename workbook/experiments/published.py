@@ -6,6 +6,7 @@ semicolons. `data/reported/ablations.csv` has losses of public runs, unverified.
 """
 
 from functools import cache
+from typing import Any
 
 import pandas as pd
 
@@ -42,11 +43,12 @@ def numbers(problem: str) -> list[tuple[str, str, str]]:
     """The part, the digits and the unit of every number that is claimed about a problem."""
     table = all_claims()
     rows = table[(table["problem"] == problem) & (table["value"] != "")]
-    return [
-        (row.part, value, unit)
-        for row in rows.itertuples()
-        for value, unit in zip(row.value.split("; "), row.unit.split("; "), strict=True)
-    ]
+    return [(row.part, *number) for row in rows.itertuples() for number in _numbers_of(row)]
+
+
+def _numbers_of(claim: Any) -> list[tuple[str, str]]:
+    """The digits and the unit of each number of a claim."""
+    return list(zip(claim.value.split("; "), claim.unit.split("; "), strict=True))
 
 
 def claimed_losses() -> pd.DataFrame:
@@ -74,7 +76,7 @@ def token_length(writeup: str, text: str) -> float:
     """The bytes per token that a write-up measured on a text, or else what is usual there."""
     table = all_claims()
     for row in table[table["writeup"] == writeup].itertuples():
-        for value, unit in zip(row.value.split("; "), row.unit.split("; "), strict=True):
+        for value, unit in _numbers_of(row):
             if unit == f"bytes per token of {text}":
                 return float(value)
     return bounds(CORPORA[text]).bytes_per_token
