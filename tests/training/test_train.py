@@ -292,6 +292,11 @@ def test_a_batch_that_cannot_be_shared_out_is_refused():
         tiny_runs.tiny(batch_size=8, accumulation=3)
 
 
+def test_a_folder_in_place_of_the_data_is_told(tmp_path):
+    with pytest.raises(TypeError, match=r"takes the data second, such as prepare\(config\), not a"):
+        train(tiny_runs.tiny(), tmp_path)
+
+
 def test_trained_gives_a_model_and_its_tokenizer(tmp_path, monkeypatch):
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     data = tiny_runs.data(tokenizer=byte_tokenizer())

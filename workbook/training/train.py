@@ -178,6 +178,9 @@ def train(
     Raises: DivergedError; KeyboardInterrupt, after the current step has been saved; OSError if a
     checkpoint cannot be written. The last checkpoint survives all of them.
     """
+    if not isinstance(data, TrainData):
+        kind = type(data).__name__
+        raise TypeError(f"train takes the data second, such as prepare(config), not a {kind}")
     parts = parts or Parts.ours(config)
     run = Run(
         config, Path(folder) if folder is not None else run_folder(config, parts), parts=parts
