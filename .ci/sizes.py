@@ -26,12 +26,14 @@ CAPS = {
     "workbook/generation": 480,
     "workbook/experiments": 1_304,
     "workbook/bench": 151,
-    "workbook/views": 1_800,
-    "workbook/checks": 6_400,
-    "workbook/study": 2_400,
-    "workbook/mine": 1_700,
-    "workbook/export": 1_010,
-    "workbook/cli": 480,
+    "workbook/classroom/views": 1_800,
+    "workbook/classroom/checks": 6_400,
+    "workbook/classroom/study": 2_400,
+    "workbook/classroom/mine": 1_700,
+    "workbook/classroom/export": 1_010,
+    "workbook/classroom/cli": 480,
+    "workbook/classroom/jupyter": 16,
+    "workbook/classroom/__init__": 0,
     "tests": 23_300,
 }
 FREE = {
@@ -69,9 +71,11 @@ def room(path: Path) -> str:
     top, *below = path.parts
     if top == "tests":
         return top
+    if below[0] == "classroom":
+        return "/".join((top, "classroom", path.stem if len(below) == 2 else below[1]))
     if len(below) > 1:
         return f"{top}/{below[0]}"
-    return f"{top}/{path.stem}" if path.stem in ("bench", "cli") else f"{top}/config, files"
+    return f"{top}/bench" if path.stem == "bench" else f"{top}/config, files"
 
 
 def counted(root: Path) -> Counter[str]:

@@ -24,23 +24,22 @@ def pytest_configure():
 @pytest.fixture
 def judged_here(monkeypatch):
     """Attempts are judged in the process of the tests, where a test may have shortened a limit."""
-    from workbook.checks import worker
+    from workbook.classroom.checks import worker
 
     monkeypatch.setattr(worker, "is_inside", True)
 
 
 # What starts processes, trains, typesets or waits for a time limit: not for `make check`.
 SLOW = """
-    checks corpora/test_download.py
-    corpora/test_docstrings.py corpora/test_stories.py experiments/test_plans.py export
-    generation/test_formats.py mine study/test_copy.py study/test_lab.py
-    study/test_labextension.py study/test_notebooks.py study/test_update.py test_bench.py
-    test_browser.py
-    test_cli.py test_notebooks.py test_profiles.py test_setup.py test_wheel.py
-    tokenization/test_cluster.py tokenization/test_compiled.py
-    tokenization/test_kernels.py tokenization/test_token_files.py
-    training/test_train.py training/test_train_in_processes.py training/test_train_killed.py
-    views/test_every_view.py
+    classroom/checks classroom/export classroom/mine classroom/study/test_copy.py
+    classroom/study/test_lab.py classroom/study/test_labextension.py
+    classroom/study/test_notebooks.py classroom/study/test_update.py classroom/test_cli.py
+    classroom/views/test_every_view.py corpora/test_download.py corpora/test_docstrings.py
+    corpora/test_stories.py experiments/test_plans.py generation/test_formats.py test_bench.py
+    test_browser.py test_notebooks.py test_profiles.py test_setup.py test_wheel.py
+    tokenization/test_cluster.py tokenization/test_compiled.py tokenization/test_kernels.py
+    tokenization/test_token_files.py training/test_train.py training/test_train_in_processes.py
+    training/test_train_killed.py
 """
 SLOW_PATHS = {Path(__file__).parent / name for name in SLOW.split()}
 assert all(path.exists() for path in SLOW_PATHS)
@@ -73,9 +72,9 @@ def pytest_terminal_summary(terminalreporter):
     for reports in terminalreporter.stats.values():
         for report in reports:
             if hasattr(report, "duration"):
-                folder, _, rest = report.nodeid.partition("/")
-                room = rest.split("/")[0] if "/" in rest else rest.split("::")[0]
-                seconds[f"{folder}/{room}"] += report.duration
+                *folders, file = report.nodeid.split("::")[0].split("/")
+                room = folders[:3] if len(folders) > 1 else [*folders, file]
+                seconds["/".join(room)] += report.duration
     if seconds.total() > 60:
         terminalreporter.section("seconds by room")
         for room, spent in seconds.most_common():

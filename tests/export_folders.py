@@ -6,9 +6,9 @@ from io import BytesIO
 
 from PIL import Image
 
-from workbook.export.clean import Cleaner
-from workbook.study.answers import MIME
-from workbook.study.progress import MARK, Progress
+from workbook.classroom.export.clean import Cleaner
+from workbook.classroom.study.answers import MIME
+from workbook.classroom.study.progress import MARK, Progress
 
 
 def record(problem, part, text, **more):

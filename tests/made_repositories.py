@@ -1,6 +1,6 @@
 """Two made-up repositories of the course, and the bugs that tests plant in them.
 
-They lie in `tests/mine/repositories`, right and complete, each written as other learners write:
+They lie in `tests/classroom/mine/repositories`, right and complete, as other learners write:
 `flat` has a file for the model and the handout's names, `renamed` has names of its own everywhere,
 a config object, a loss and a trainer that are classes, and asks for a tracker.
 """
@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-FOLDER = Path(__file__).parent / "mine" / "repositories"
+FOLDER = Path(__file__).parent / "classroom" / "mine" / "repositories"
 NAMES = ("flat", "renamed")
 
 # Where the parts are, by problem: what `workbook adopt` is to find. A pair is a list of two. Only

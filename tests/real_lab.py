@@ -17,7 +17,7 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from workbook.study import lab
+from workbook.classroom.study import lab
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 300  # seconds, which only what hangs takes
@@ -58,7 +58,7 @@ START = """
 import sys
 from pathlib import Path
 from workbook import config
-from workbook.study import lab
+from workbook.classroom.study import lab
 
 config.checkout = lambda: Path(sys.argv[1])
 lab.has_browser = lambda: False

@@ -23,10 +23,10 @@ from real_lab import (
     wait_for,
 )
 
-from workbook import views
-from workbook.study import notebooks
-from workbook.study.notebooks import WIDGET_VIEW, role
-from workbook.views.accounting import QUESTIONS
+from workbook.classroom import views
+from workbook.classroom.study import notebooks
+from workbook.classroom.study.notebooks import WIDGET_VIEW, role
+from workbook.classroom.views.accounting import QUESTIONS
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
 PATHS = {path.stem: path for path in notebooks.find()}

@@ -1,6 +1,7 @@
-"""The house has one staircase of rooms: a room imports only from those above it."""
+"""Two rules: only the classroom imports the classroom, and chapters import earlier chapters."""
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -11,8 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# From the ground that everything stands on to the command line.
-ROOMS = [
+# The chapters, each on top of those before it. The classroom may import from all of them.
+CHAPTERS = [
     "config",
     "files",
     "corpora",
@@ -24,12 +25,6 @@ ROOMS = [
     "generation",
     "experiments",
     "bench",
-    "views",
-    "checks",
-    "study",
-    "mine",
-    "export",
-    "cli",
 ]
 
 
@@ -40,7 +35,7 @@ def modules() -> dict[str, Path]:
     for file in sorted((ROOT / "workbook").rglob("*.py")):
         parts = file.relative_to(ROOT / "workbook").with_suffix("").parts
         found[".".join(part for part in parts if part != "__init__")] = file
-    del found[""], found["__main__"]  # the door: they load `study` and `cli` when they are used
+    del found[""], found["__main__"]  # the entrance: they load the classroom when it is asked for
     return found
 
 
@@ -68,17 +63,32 @@ def own_imports(file: Path) -> set[str]:
     return found
 
 
-def test_imports_come_from_rooms_above():
-    upward = []
-    for name, file in modules().items():
-        room = name.split(".")[0]
-        above = ROOMS[: ROOMS.index(room) + 1] if room in ROOMS else ()
-        upward += [
-            f"{name} imports {other}"
-            for other in sorted(own_imports(file))
-            if above and other.split(".")[0] in ROOMS and other.split(".")[0] not in above
-        ]
-    assert upward == []
+def chapters() -> dict[str, set[str]]:
+    """What each module outside the classroom imports."""
+    return {name: own_imports(file) for name, file in modules().items() if room(name) in CHAPTERS}
+
+
+def room(module: str) -> str:
+    return module.split(".")[0]
+
+
+def test_every_module_is_in_a_chapter_or_in_the_classroom():
+    assert {room(name) for name in modules()} == {*CHAPTERS, "classroom"}
+
+
+def test_only_the_classroom_imports_the_classroom():
+    visitors = {name for name, used in chapters().items() if "classroom" in map(room, used)}
+    assert visitors == set()
+
+
+def test_chapters_import_only_from_earlier_chapters():
+    later = [
+        f"{name} imports {other}"
+        for name, used in chapters().items()
+        for other in sorted(used)
+        if other in modules() and CHAPTERS.index(room(other)) > CHAPTERS.index(room(name))
+    ]
+    assert later == []
 
 
 def test_no_two_modules_import_each_other():
@@ -98,11 +108,11 @@ def test_the_package_itself_is_light():
 
 
 def test_the_command_line_is_light():
-    assert not loaded_by("import workbook.cli") & {"torch", "numba", "numpy", "IPython"}
+    assert not loaded_by("import workbook.classroom.cli") & {"torch", "numba", "numpy", "IPython"}
 
 
 @pytest.mark.slow
 def test_text_tokens_and_study_need_no_torch():
-    light = ("config", "files", "corpora", "tokenization", "study", "export")
-    names = [name for name in modules() if name.split(".")[0] in light]
+    light = r"(config|files|corpora|tokenization|classroom\.(study|export))\b"
+    names = [name for name in modules() if re.match(light, name)]
     assert "torch" not in loaded_by("\n".join(f"import workbook.{name}" for name in names))

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from made_repositories import BUGS, NAMES, PARTS, RESTS_ON, copied
 
-from workbook.study.problems import PROBLEMS
+from workbook.classroom.study.problems import PROBLEMS
 
 # In a process of its own, as all four checkouts have a package of the same name.
 COMPARE = """

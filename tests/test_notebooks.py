@@ -9,9 +9,9 @@ from itertools import groupby
 import pytest
 from attempts.pairs import ATTEMPTS
 
-from workbook.study import notebooks
-from workbook.study.notebooks import ROLES, role
-from workbook.study.problems import PROBLEMS
+from workbook.classroom.study import notebooks
+from workbook.classroom.study.notebooks import ROLES, role
+from workbook.classroom.study.problems import PROBLEMS
 
 PATHS = {path.stem: path for path in notebooks.find()}
 ANATOMY = ["prompt", "try", "check", "hint", "reveal", "evidence", "answer"]

@@ -7,7 +7,7 @@ import sys
 import pytest
 import tiny_profiles
 
-from workbook.study import notebooks
+from workbook.classroom.study import notebooks
 
 NAMES = [path.stem for path in notebooks.find()]  # in order
 # A notebook is run once in `make test`, in the laptop's profile: here, only in `make stress`.

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from workbook import cli
+from workbook.classroom import cli
+from workbook.classroom.study import notebooks
 from workbook.corpora import corpora
-from workbook.study import notebooks
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

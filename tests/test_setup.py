@@ -134,7 +134,7 @@ def test_a_python_may_be_named(clone):
 def test_it_is_set_up_once_and_again_where_what_is_installed_changed(clone):
     install(clone, INSTALLER.format(python=sys.executable))
     study = ["workbook_startup.py", "labextension/style.css", "labextension/schemas/a/b.json"]
-    copied = [f"workbook/study/{name}" for name in study]
+    copied = [f"workbook/classroom/jupyter/{name}" for name in study]
     for name in copied:
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         (clone / name).touch()

@@ -34,14 +34,14 @@ def test_explaining_costs_nothing():
 
 
 def test_a_room_is_held_to_its_cap_from_both_sides():
-    caps = {"workbook/checks": 1_000}
+    caps = {"workbook/classroom/checks": 1_000}
     for lines, words in (
         (1_000, []),
         (1_001, ["1 above its cap"]),
         (851, []),
         (850, ["lower its cap of 1,000"]),
     ):
-        found = SIZES["faults"](Counter({"workbook/checks": lines}), caps)
+        found = SIZES["faults"](Counter({"workbook/classroom/checks": lines}), caps)
         assert len(found) == len(words)
         assert all(word in fault for word, fault in zip(words, found, strict=True))
 
@@ -52,11 +52,11 @@ def test_a_new_room_needs_a_cap():
 
 def test_files_are_counted_by_room():
     room = SIZES["room"]
-    assert room(Path("workbook/checks/bpe.py")) == "workbook/checks"
+    assert room(Path("workbook/classroom/checks/bpe.py")) == "workbook/classroom/checks"
     assert room(Path("workbook/tokenization/compiled/count.py")) == "workbook/tokenization"
-    assert room(Path("workbook/cli.py")) == "workbook/cli"
+    assert room(Path("workbook/classroom/cli.py")) == "workbook/classroom/cli"
     assert room(Path("workbook/config.py")) == room(Path("workbook/files.py"))
-    assert room(Path("tests/checks/test_bpe.py")) == "tests"
+    assert room(Path("tests/classroom/checks/test_bpe.py")) == "tests"
 
 
 def test_rivals_in_benchmarks_are_not_counted(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from installed import Installed, build_wheel, copy_checkout, run
 from real_lab import browse, menu, require_browser
 
-from workbook.study import notebooks
+from workbook.classroom.study import notebooks
 
 BPE = (
     """

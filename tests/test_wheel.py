@@ -16,7 +16,7 @@ from zipfile import ZipFile
 import pytest
 from installed import ROOT, Installed, build_wheel, copy_checkout, run, tracked
 
-from workbook.study import notebooks
+from workbook.classroom.study import notebooks
 
 # What is never shipped: made by users, left by an earlier build.
 USED = """
@@ -39,7 +39,7 @@ import sys
 import nbformat
 from nbclient import NotebookClient
 from workbook import config
-from workbook.study import notebooks
+from workbook.classroom.study import notebooks
 
 notebook = notebooks.read(config.shipped() / "notebooks" / sys.argv[1])
 NotebookClient(notebook, kernel_name="python3", extra_arguments=["--log-level=ERROR"]).execute()

@@ -12,16 +12,9 @@ import torch
 from made_records import config as run_config
 from made_records import record
 
-from workbook import config, views
-from workbook.experiments.results import Comparison, Setting
-from workbook.optimizer import toys
-from workbook.optimizer.floats import FORMATS
-from workbook.tokenization import bpe as training
-from workbook.tokenization import utf8
-from workbook.tokenization.simple import ByteTokenizer, WordTokenizer
-from workbook.tokenization.tokenizer import Tokenizer
-from workbook.transformer import nn
-from workbook.views import (
+from workbook import config
+from workbook.classroom import views
+from workbook.classroom.views import (
     accounting,
     bpe,
     experiments,
@@ -31,7 +24,15 @@ from workbook.views import (
     transformer,
     unicode,
 )
-from workbook.views import training as training_plots
+from workbook.classroom.views import training as training_plots
+from workbook.experiments.results import Comparison, Setting
+from workbook.optimizer import toys
+from workbook.optimizer.floats import FORMATS
+from workbook.tokenization import bpe as training
+from workbook.tokenization import utf8
+from workbook.tokenization.simple import ByteTokenizer, WordTokenizer
+from workbook.tokenization.tokenizer import Tokenizer
+from workbook.transformer import nn
 
 HOSTILE = "<img src=x onerror=alert(1)> & \"'</div><script>\ud800"
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from workbook.cli import main
+from workbook.classroom.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

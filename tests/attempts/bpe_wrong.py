@@ -1,8 +1,9 @@
 """Wrong solutions of `train_bpe`: each is a plain trainer with one of its steps done wrongly.
 
 They are those that learners write most often, and what no edit of the reference can express: wrong
-forms, crashes, lost parts of a file, state between calls. `tests/checks/test_catalogue.py` has the
-others. `WRONG` holds them with words that the check must say, `ALMOST` those that are right in use.
+forms, crashes, lost parts of a file, state between calls. The others are in
+`tests/classroom/checks/test_catalogue.py`. `WRONG` holds them with words that the check must say,
+`ALMOST` those that are right in use.
 """
 
 from collections import Counter

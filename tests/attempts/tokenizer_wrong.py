@@ -2,8 +2,8 @@
 
 They are those that learners write most often, and what no edit of the reference can express:
 crashes, wrong types, state between calls, streams that are not lazy, missing pieces.
-`tests/checks/test_catalogue.py` has the others. `WRONG` and `ALMOST` hold them with words that the
-check must say.
+`tests/classroom/checks/test_catalogue.py` has the others. `WRONG` and `ALMOST` hold them with
+words that the check must say.
 """
 
 import functools

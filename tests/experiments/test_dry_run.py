@@ -12,9 +12,10 @@ import torch
 from made_records import Imagined
 from torch import Tensor
 
-from workbook import accounting, cli
+from workbook import accounting
 from workbook import config as settings
 from workbook.accounting.measured import peak_bytes
+from workbook.classroom import cli
 from workbook.corpora import corpora
 from workbook.experiments import dry_run, records, studies
 from workbook.experiments.dry_run import (

@@ -13,7 +13,7 @@ import pytest
 import tiny_runs
 import torch
 
-from workbook import cli
+from workbook.classroom import cli
 from workbook.experiments import plans, records, results, studies
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import data as training_data

@@ -7,12 +7,12 @@ import matplotlib.pyplot as plt
 import pytest
 
 from workbook import config
+from workbook.classroom.study import notebooks
+from workbook.classroom.study.answers import MIME
+from workbook.classroom.study.notebooks import role
+from workbook.classroom.views import plots
 from workbook.experiments import records, results
-from workbook.study import notebooks
-from workbook.study.answers import MIME
-from workbook.study.notebooks import role
 from workbook.training import train
-from workbook.views import plots
 
 PLACE = config.shipped() / "data" / "runs"
 FOLDERS = sorted(PLACE.glob("*-*"))

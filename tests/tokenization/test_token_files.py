@@ -13,7 +13,7 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from workbook import cli
+from workbook.classroom import cli
 from workbook.files import LOCK
 from workbook.tokenization import spans, token_files
 from workbook.tokenization.bpe import train_bpe

@@ -6,7 +6,7 @@ from dataclasses import asdict, fields, replace
 
 import pytest
 
-from workbook import cli
+from workbook.classroom import cli
 from workbook.config import PROFILES, ModelConfig, OptimizerConfig, TrainConfig
 from workbook.experiments import studies
 from workbook.training import presets

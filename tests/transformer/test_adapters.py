@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional
 
-from workbook.mine.course_adapters import (
+from workbook.classroom.mine.course_adapters import (
     run_cross_entropy,
     run_embedding,
     run_linear,

@@ -1,0 +1,177 @@
+"""The check of `train_bpe`: right solutions pass, and each usual mistake is called by its name."""
+
+import multiprocessing
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+from attempts import bpe_right, bpe_wrong
+
+from workbook.classroom.checks import bpe, pretokens
+from workbook.classroom.checks.verdicts import NotAttempted, Wrong
+from workbook.classroom.study.verbs import check
+from workbook.tokenization.bpe import train_bpe
+
+
+def name(value):
+    return getattr(value, "__name__", type(value).__name__) if callable(value) else ""
+
+
+WRONG = bpe_wrong.WRONG
+ALMOST = [*bpe_right.ALMOST, *((wrong(), words) for wrong, words in bpe_wrong.ALMOST)]
+
+
+@pytest.fixture
+def impatient(monkeypatch, judged_here):
+    """Short limits, so that what is too slow is stopped soon."""
+    monkeypatch.setattr(bpe, "QUICK", 1.0)
+    monkeypatch.setattr(bpe, "LONG", 2.0)
+
+
+@pytest.fixture
+def short(monkeypatch, impatient):
+    """No long texts, for what is plain and slow."""
+    monkeypatch.setattr(bpe, "_long_texts", tuple)
+
+
+@pytest.mark.parametrize("solution", bpe_right.RIGHT, ids=name)
+def test_a_right_solution_is_accepted(solution):
+    report = check("train_bpe", solution)
+    assert report.status == "correct", report
+
+
+def test_what_is_right_but_slow_is_almost_right(monkeypatch, judged_here):
+    monkeypatch.setattr(bpe, "LONG", 0.001)
+    monkeypatch.setattr(pretokens, "STOPPED", 10**6)
+    report = check("train_bpe", bpe_right.RIGHT[0])
+    assert report.status == "almost" and "Training is right, but slow: " in report.claim
+    assert "s of processor time" in report.claim and "Store each distinct" in report.likely
+
+
+@pytest.mark.parametrize(("wrong", "words"), WRONG, ids=name)
+def test_a_mistake_is_called_by_its_name(wrong, words, impatient):
+    report = check("train_bpe", wrong())
+    assert report.status == "wrong" and words in report.message, report
+
+
+@pytest.mark.parametrize(("attempt", "words"), ALMOST, ids=name)
+def test_what_leaves_only_a_corner_open_is_almost_right(attempt, words, short):
+    report = check("train_bpe", attempt)
+    assert report.status == "almost" and words in report.message, report
+
+
+def test_corners_are_told_once_for_each_cause(short):
+    report = check("train_bpe", bpe_wrong.OnlyEndOfText())
+    assert "2 corner cases fail" in report.message and len(report.also) == 1
+
+
+def test_what_is_the_workbooks_own_is_not_from_scratch_yet():
+    report = check("train_bpe", train_bpe)
+    assert report.status == "almost" and "from scratch" in report.message
+
+
+def test_the_failing_input_is_the_smallest_one():
+    rows = dict(check("train_bpe", bpe_wrong.Smaller()).rows)
+    letter = rows["input"][-2]
+    assert rows["input"].endswith(f"room for 1 merge; the file holds ' {letter}{letter}'")
+    assert rows["expected"] == f"[(b'{letter}', b'{letter}')]"
+    assert rows["got"] == f"[(b' ', b'{letter}')]"
+
+
+def test_a_crash_names_the_line_and_what_the_failing_inputs_share():
+    def needs_special(input_path, vocab_size, special_tokens):
+        marker = special_tokens[0]
+        return bpe_right.heap(input_path, vocab_size, [marker, *special_tokens[1:]])
+
+    report = check("train_bpe", needs_special)
+    assert report.status == "almost" and "special_tokens[0]" in dict(report.rows)["got"]
+    assert "any number of them or none" in report.likely
+
+
+def test_a_mistake_that_nobody_foresaw_is_told_by_the_counts():
+    class Odd(bpe_wrong.Plain):
+        def best(self, counts):
+            counts = {pair: counts[pair] - 3 * (b"a" in self.key(pair)) for pair in counts}
+            return max(counts, key=lambda pair: (counts[pair], self.key(pair)))
+
+    report = check("train_bpe", Odd())
+    assert "have the same count, 1" in report.likely and "then a count is not" in report.likely
+
+
+def test_an_endless_loop_is_stopped(impatient):
+    def endless(input_path, vocab_size, special_tokens):
+        while True:
+            pass
+
+    report = check("train_bpe", endless)
+    assert "stopped" in report.claim and "never ends" in report.likely
+
+
+def dies():
+    raise ValueError("on purpose")
+
+
+def broken_pool(input_path, vocab_size, special_tokens):
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(1, context, initializer=dies) as pool:
+        list(pool.map(abs, [1]))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_workers_that_die_are_told():
+    assert "worker processes die" in check("train_bpe", broken_pool).likely
+
+
+def test_who_takes_long_to_start_is_asked_less(monkeypatch, judged_here):
+    monkeypatch.setattr(bpe, "SLOW", 0.0)
+    assert check("train_bpe", bpe_right.heap).status == "correct"
+    assert check("train_bpe", bpe_wrong.FirstSeen()).status == "wrong"
+
+
+@pytest.mark.slow
+def test_a_script_without_a_guard_starts_no_check_in_its_workers(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "import multiprocessing\n"
+        "from workbook.classroom.study.verbs import check\n"
+        "def train(input_path, vocab_size, special_tokens):\n"
+        "    with multiprocessing.get_context('spawn').Pool(2) as pool:\n"
+        "        pool.map(abs, [1, 2])\n"
+        "    return {}, []\n"
+        "print(check('train_bpe', train).status)\n"
+    )
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True)
+    assert done.stdout.split() == [b"wrong"]
+
+
+def stub(input_path, vocab_size, special_tokens):
+    """Only a docstring."""
+
+
+def unfinished(input_path, vocab_size, special_tokens):
+    vocab = {i: bytes([i]) for i in range(256)}
+    raise NotImplementedError(len(vocab))
+
+
+def no_return(input_path, vocab_size, special_tokens):
+    bpe_right.heap(input_path, vocab_size, special_tokens)
+
+
+@pytest.mark.parametrize("attempt", [stub, unfinished, no_return])
+def test_a_stub_is_not_attempted(attempt):
+    with pytest.raises(NotAttempted):
+        bpe.train_bpe(attempt)
+
+
+@pytest.mark.parametrize("attempt", [7, "train_bpe", object, {}])
+def test_what_is_no_function_is_told_in_words(attempt):
+    with pytest.raises(Wrong, match="not a function"):
+        bpe.train_bpe(attempt)
+
+
+def test_the_reference_agrees_with_the_package(tmp_path):
+    for case in (*bpe.BPE.cases, *bpe.CORNERS):
+        path = tmp_path / "text.txt"
+        path.write_bytes(case.text.encode())
+        _, merges = train_bpe(path, case.vocab_size, case.special_tokens)
+        assert merges == bpe.train(case)

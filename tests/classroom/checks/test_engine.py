@@ -1,0 +1,161 @@
+"""The engine: each mistake in a catalogue is one, can be told from the others, and is found."""
+
+import importlib
+import pkgutil
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+from workbook.classroom import checks
+from workbook.classroom.checks import optimizer
+from workbook.classroom.checks.engine import Exercise, Program, judge, mistake, shrink
+from workbook.classroom.checks.verdicts import Words, Wrong
+
+RAISED = object()  # stands for the result of a call that raised an error
+
+
+@cache
+def exercises():
+    """Every exercise in the checks, by its place."""
+    modules = [
+        importlib.import_module(f"workbook.classroom.checks.{found.name}")
+        for found in pkgutil.iter_modules(checks.__path__)
+    ]
+    return {
+        f"{module.__name__.rpartition('.')[2]}.{name}": exercise
+        for module in modules
+        for name, exercise in vars(module).items()
+        if isinstance(exercise, Exercise)
+    }
+
+
+def outcomes(exercise, mistake=None):
+    """What the reference returns for each case with a mistake in it."""
+    results = []
+    for case in (*exercise.cases, *exercise.corners):
+        try:
+            results.append(exercise.expected(case, exercise.program.edited(mistake)))
+        except Exception:
+            results.append(RAISED)
+    return results
+
+
+def agree(exercise, ones, others):
+    def same(one, other):
+        is_error = one is RAISED or other is RAISED
+        return one is other if is_error else exercise.same(one, other)
+
+    return all(map(same, ones, others))
+
+
+def test_each_mistake_applies_to_its_reference_and_shows_in_a_case():
+    offenders = [
+        f"{name}: {each.words}"
+        for name, exercise in exercises().items()
+        for each in exercise.mistakes
+        if agree(exercise, outcomes(exercise), outcomes(exercise, each))
+    ]
+    assert not offenders, "\n".join(offenders)
+
+
+def test_no_two_mistakes_with_other_words_look_alike():
+    offenders = []
+    for name, exercise in exercises().items():
+        seen = []
+        for each in exercise.mistakes:
+            made = outcomes(exercise, each)
+            for words, other in seen:
+                if words != each.words and agree(exercise, made, other):
+                    offenders.append(f"{name}: {each.words} = {words}")
+            seen.append((each.words, made))
+    assert not offenders, "\n".join(offenders)
+
+
+def test_each_place_is_in_its_reference():
+    offenders = [
+        f"{name}: {piece}"
+        for name, exercise in exercises().items()
+        for piece in exercise.program.places
+        if piece not in exercise.program.source
+    ]
+    assert not offenders, offenders
+
+
+def area(case):
+    width, height = case
+    half = width * height
+    return half / 2
+
+
+AREA = Exercise(
+    program=Program(area, places={"half =": "the product"}),
+    mistakes=(
+        mistake("The half is missing.", "half / 2", "half"),
+        mistake("Added, not multiplied.", "width * height", "(width + height)"),
+    ),
+    cases=((3.0, 4.0), (2.0, 5.0), (1.0, 6.0)),
+    corners=((0.0, 2.0),),
+    run=lambda attempt, case: attempt(*case),
+    same=lambda one, other: one == other,
+    report=lambda case, asked, got: Wrong("It differs.", given=Words(f"area{case}"), got=got),
+)
+
+
+def verdict(attempt):
+    with pytest.raises(Wrong) as raised:
+        judge(AREA, attempt).verdict("Right.")
+    return raised.value
+
+
+def test_a_right_attempt_is_praised():
+    assert judge(AREA, lambda w, h: w * h / 2).verdict("Right.") == "Right."
+
+
+def test_a_mistake_is_named():
+    assert verdict(lambda w, h: w * h).mistake == "The half is missing."
+
+
+def test_where_no_mistake_fits_a_mutant_tells_where_to_look():
+    assert verdict(lambda w, h: w / h / 2).mistake.startswith("Look at the product: an operator")
+    assert verdict(lambda w, h: 7.5).mistake is None
+
+
+def test_a_corner_is_a_finding_of_its_own():
+    def fails_for_zero(w, h):
+        return 1 / w * w * w * h / 2 if w else None
+
+    wrong = verdict(fails_for_zero)
+    assert wrong.weight == "corner" and wrong.rows[0] == ("input", "area(0.0, 2.0)")
+
+
+def test_corners_of_one_kind_are_one_finding():
+    class Square(NamedTuple):
+        side: float
+        what: str
+
+        def __iter__(self):
+            return iter((self.side, self.side))
+
+    corners = Square(0.0, "small"), Square(0.1, "small"), Square(9.0, "large"), Square(0.2, "small")
+    found = judge(replace(AREA, corners=corners), lambda w, h: w * h / 2 + (w == h) * w)
+    assert [wrong.case.side for wrong in found.found] == [0.1, 9.0]
+
+
+def test_what_changes_from_call_to_call_is_told():
+    calls = []
+
+    def drifting(w, h):
+        calls.append(w)
+        return w * h / 2 + len(calls)
+
+    assert "a different result the second time" in verdict(drifting).mistake
+
+
+def test_the_catalogue_of_the_schedule_has_mutants_with_places():
+    assert len(optimizer.SCHEDULE.program.mutants) > 20
+
+
+def test_a_text_shrinks_to_what_still_fails():
+    assert shrink("some words, a needle, more", lambda text: "need" in text) == "need"

@@ -1,0 +1,106 @@
+"""Small mistakes that a machine makes in right solutions: how many are refused, and get a cause.
+
+Authors test a check with the mistakes that they have thought of. These, nobody has thought of:
+each operator, number, comparison and step of a right solution is changed once. `make test` takes a
+sample of each problem's; with STRESS in the environment, all.
+"""
+
+import ast
+import inspect
+import os
+import textwrap
+from collections import Counter
+from functools import cache
+
+from attempts import (
+    bpe_right,
+    decoding,
+    optimizer_adamw,
+    optimizer_schedule_and_clipping,
+    tokenizer_right,
+    transformer_right,
+    transformer_right_functions,
+    transformer_right_heads,
+)
+
+from workbook.classroom.checks.mutants import mutated
+from workbook.classroom.study.verbs import check
+
+SAMPLE = 6 * int(os.environ.get("STRESS", "1")) ** 2  # mutants of each solution
+SOLUTIONS = {
+    "learning_rate_schedule": optimizer_schedule_and_clipping.handout,
+    "gradient_clipping": optimizer_schedule_and_clipping.clip_without_eps,
+    "softmax": transformer_right_functions.softmax,
+    "scaled_dot_product_attention": transformer_right_functions.attention,
+    "cross_entropy": transformer_right_functions.cross_entropy,
+    "linear": transformer_right.Linear,
+    "embedding": transformer_right.Embedding,
+    "rmsnorm": transformer_right.RMSNorm,
+    "positionwise_feedforward": transformer_right.SwiGLU,
+    "rope": transformer_right.RotaryPositionalEmbedding,
+    "multihead_self_attention": transformer_right_heads.MultiHeadSelfAttention,
+    "transformer_block": transformer_right_heads.TransformerBlock,
+    "transformer_lm": transformer_right_heads.TransformerLM,
+    "adamw": optimizer_adamw.Paper,
+    "decoding": decoding.decode,
+    "tokenizer": tokenizer_right.Ranked,
+    "train_bpe": bpe_right.recount,
+}
+# What behaves as the right one does, or is another right one: by problem, a piece of the mutant.
+EQUIVALENT = {
+    "adamw": ["if False", "loss = None\n        if True", "pass\n"],
+    "decoding": [
+        *("temperature=2", "temperature=0", "top_p=2", "top_p=0", "top_p <= 1", "top_p < 2"),
+        *("if True", "before > top_p", "[-1, -1]", "(-1", "dim=-0", "* sorted_probs.sum()"),
+        *("sorted_probs.mean()",),
+    ],
+    "train_bpe": ["special_tokens):\n    pass"],
+    "linear": ["drawn(out_features, in_features, dtype=dtype)"],
+    "embedding": ["embedding_dim, dtype=dtype)", "trunc_normal_(weight, a=-3, b=3)"],
+    "multihead_self_attention": ["if False else", "d_model / num_heads", "[+2]) if", "[-3]) if"],
+    "rmsnorm": ["torch.ones(d_model, dtype=dtype)"],
+    "tokenizer": [  # the last two: the course leaves the files' format open
+        *("class Ranked:\n    pass", "or [], reverse=True", "filepath) as f", "cls(merges, vocab"),
+    ],
+    "rope": ["angles.cos())", "angles.sin())", "persistent=True", "2).float()", "len).float()"],
+}
+
+
+def mutants(attempt):
+    """Every program that differs from a solution by one small change, and its source."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(attempt)))
+    tree.body[0].decorator_list = []
+    original = ast.unparse(tree)
+    for what, _, mutant in mutated(tree):
+        source = ast.unparse(mutant)
+        if source != original:
+            names = dict(inspect.getmodule(attempt).__dict__)
+            exec(compile(source, "<mutant>", "exec"), names)
+            yield f"{what}:\n{source}", names[tree.body[0].name]
+
+
+@cache
+def reports():
+    """(problem, source, report) of each mutant that is tried."""
+    tried = []
+    for problem, solution in SOLUTIONS.items():
+        every = list(mutants(solution))
+        for source, mutant in every[:: max(1, len(every) // SAMPLE)]:
+            if not any(piece in source for piece in EQUIVALENT.get(problem, ())):
+                tried.append((problem, source, check(problem, mutant)))
+    return tried
+
+
+def test_nearly_every_mutant_of_a_right_solution_is_refused_and_most_get_a_cause():
+    accepted = [each for each in reports() if each[2].status == "correct"]
+    refused = [each for each in reports() if each[2].status not in ("correct", "not attempted")]
+    named = [each for each in refused if each[2].likely]
+    print(f"{len(refused)} of {len(reports())} mutants refused, {len(named)} of these with a cause")
+    print(Counter(problem for problem, _, report in refused if not report.likely))
+    for problem, source, _ in accepted:
+        print(f"accepted: {problem}, {source}")
+    for problem, source, report in refused:
+        if not report.likely:
+            print(f"no cause: {problem}, {source}\n{report}")
+    assert len(accepted) <= 0.03 * len(reports())
+    assert len(named) >= 0.85 * len(refused)

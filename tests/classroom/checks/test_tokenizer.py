@@ -1,0 +1,191 @@
+"""The check of `Tokenizer`: right classes pass, and each usual mistake is called by its name."""
+
+import re
+
+import pytest
+from attempts import tokenizer_right, tokenizer_wrong
+from attempts.ours import copied
+
+from workbook.classroom.checks import pretokens
+from workbook.classroom.checks import tokenizer as checks
+from workbook.classroom.checks.tokenizer import tokenizer
+from workbook.classroom.checks.verdicts import NotAttempted, Wrong
+from workbook.classroom.study.verbs import check
+from workbook.tokenization.tokenizer import Tokenizer
+
+Right = tokenizer_wrong.Quick
+
+
+def name(value):
+    return getattr(value, "__name__", "")
+
+
+def listed(entries):
+    return [pytest.param(one, words, id=f"{name(one)}: {words}") for one, words in entries]
+
+
+@pytest.fixture
+def impatient(monkeypatch, judged_here):
+    """Short limits, so that what is too slow is stopped soon."""
+    monkeypatch.setattr(checks, "LONG", 2.0)
+    monkeypatch.setattr(checks, "QUICK", 1.5)
+
+
+OURS = copied("tokenization.tokenizer").Tokenizer
+
+
+def test_what_is_right_but_slow_is_almost_right(monkeypatch, judged_here):
+    monkeypatch.setattr(checks, "LONG", 0.001)
+    monkeypatch.setattr(pretokens, "STOPPED", 10**6)
+    report = check("tokenizer", OURS)
+    assert report.status == "almost"
+    assert "`encode` is right, but slow: " in report.claim
+
+
+@pytest.mark.parametrize("solution", [OURS, *tokenizer_right.RIGHT], ids=name)
+def test_a_right_class_is_accepted(solution):
+    report = check("tokenizer", solution)
+    assert report.status == "correct", report
+
+
+@pytest.mark.parametrize(("wrong", "words"), listed(tokenizer_wrong.WRONG))
+def test_a_mistake_is_called_by_its_name(wrong, words, impatient):
+    report = check("tokenizer", wrong)
+    assert report.status == "wrong" and words in report.message, report
+
+
+@pytest.mark.parametrize(("attempt", "words"), listed(tokenizer_wrong.ALMOST))
+def test_what_leaves_a_corner_open_is_almost_right(attempt, words, impatient):
+    report = check("tokenizer", attempt)
+    assert report.status == "almost" and words in report.message, report
+
+
+def test_what_passes_is_said_before_the_corners():
+    report = check("tokenizer", tokenizer_wrong.EachPieceAndNotAppended)
+    assert "2 corner cases fail. `decode` is right. `encode_iterable` is right " in report.message
+    assert report.message.count("Each piece was encoded by itself") == 1
+
+
+def test_what_is_wrong_with_encode_and_with_decode_is_told_at_once():
+    class Both(tokenizer_wrong.OnlyBytes):
+        def decode(self, ids):
+            return super().decode(ids).strip()
+
+    report = check("tokenizer", Both)
+    assert "No merge was applied" in report.likely and "`decode` does not give" in report.also[0]
+
+
+def test_lines_of_a_file_are_told_before_cuts_in_a_word():
+    report = check("tokenizer", tokenizer_wrong.EachPiece)
+    assert r"encode_iterable(['the\n', '\n']) of a tokenizer" in dict(report.rows)["input"]
+
+
+def test_the_workbooks_own_is_not_from_scratch():
+    assert "the workbook's own" in str(check("tokenizer", Tokenizer))
+
+
+def test_the_failing_input_is_the_smallest_one():
+    with pytest.raises(Wrong) as verdict:
+        tokenizer(tokenizer_wrong.Leftmost)
+    rows = dict(verdict.value.rows)
+    word = re.match(r"encode\('(\w{3})'\) of a tokenizer with the merges", rows["input"])[1]
+    assert f"b'{word[0]}' b'{word[1:]}'" in rows["expected"]
+    assert f"b'{word[:2]}' b'{word[2]}'" in rows["got"]
+
+
+def test_a_class_that_is_half_written_is_told_what_passes():
+    class Half(Right):
+        def decode(self, ids):
+            raise NotImplementedError
+
+        def encode_iterable(self, iterable):
+            """Still to write."""
+
+    with pytest.raises(NotAttempted) as verdict:
+        tokenizer(Half)
+    words = str(verdict.value)
+    assert "`encode` is right. `from_files` is right." in words
+    assert "`decode` is still missing" in words
+    assert "`encode_iterable` is still missing" in words
+
+
+def test_a_stream_that_knows_the_one_before_is_told():
+    class Kept(Right):
+        kept = ""
+
+        def encode_iterable(self, iterable):
+            yield from self.encode(self.kept + "".join(iterable))
+            self.kept = "the"
+
+    report = check("tokenizer", Kept)
+    assert report.status == "wrong" and "depends on earlier calls" in report.message, report
+
+
+def test_what_calls_an_encode_without_a_return_is_not_blamed():
+    class NoReturn(Right):
+        def encode(self, text):
+            super().encode(text)
+
+        def encode_iterable(self, iterable):
+            for piece in iterable:
+                yield from self.encode(piece)
+
+    with pytest.raises(NotAttempted, match="`encode` returned None"):
+        tokenizer(NoReturn)
+
+
+def test_a_constructor_that_fails_is_not_blamed_on_the_text():
+    class TwoArguments(Right):
+        def __init__(self, vocab, merges):
+            super().__init__(vocab, merges)
+
+    with pytest.raises(Wrong, match="arguments that the problem names") as verdict:
+        tokenizer(TwoArguments)
+    assert "no argument for `special_tokens`" in dict(verdict.value.rows)["got"]
+
+    class NoArguments(Right):
+        def __init__(self):
+            super().__init__({}, [])
+
+    with pytest.raises(Wrong, match="arguments that the problem names") as verdict:
+        tokenizer(NoArguments)
+    assert "text" not in verdict.value.mistake
+
+
+def test_a_mistake_in_a_half_written_class_is_still_found():
+    class Half(tokenizer_wrong.Greedy):
+        decode = encode_iterable = None
+
+    with pytest.raises(Wrong, match="encode"):
+        tokenizer(Half)
+
+
+def test_a_stub_is_not_attempted():
+    class Stub:
+        def __init__(self, vocab, merges, special_tokens=None):
+            raise NotImplementedError
+
+    with pytest.raises(NotAttempted):
+        tokenizer(Stub)
+
+
+@pytest.mark.parametrize("attempt", [7, "Tokenizer", Right({0: b"a"}, []), Right.encode])
+def test_what_is_no_class_is_told_in_words(attempt):
+    with pytest.raises(Wrong, match="not a class"):
+        tokenizer(attempt)
+
+
+def test_a_mistake_that_nobody_foresaw_is_told_by_the_ids():
+    class Odd(Right):
+        def word(self, data):
+            return super().word(data[:5]) + super().word(data[5:])
+
+    with pytest.raises(Wrong) as verdict:
+        tokenizer(Odd)
+    assert "the earliest merge in the list that applies goes first" in verdict.value.mistake
+
+
+def test_the_small_reference_agrees_with_the_package():
+    for case in (*checks.TEXTS, *checks.ODD_TEXTS):
+        ours = Tokenizer(case.setup.vocab(), case.setup.merges, case.setup.special_tokens)
+        assert ours.encode(case.given) == checks.ENCODE.expected(case)

@@ -1,0 +1,188 @@
+"""Scripts and functions that train are run: right ones pass, others are told what they lack."""
+
+import functools
+import sys
+
+import pytest
+import torch
+from attempts import training_together as attempts
+
+from workbook.classroom import cli
+from workbook.classroom.checks import training_together as checks
+from workbook.classroom.study import problems, solutions
+from workbook.classroom.study.verbs import check
+
+
+def outcome(attempt):
+    return check("training_together", attempt)
+
+
+@pytest.fixture
+def script(tmp_path):
+    """What the check says of a script with this text."""
+
+    def outcome_of(text):
+        path = tmp_path / "train.py"
+        path.write_text(text)
+        return outcome(path)
+
+    return outcome_of
+
+
+@pytest.mark.parametrize("name", attempts.RIGHT)
+def test_a_right_function_is_accepted(name):
+    report = outcome(attempts.RIGHT[name])
+    assert report.status == "correct" and "Worth knowing" not in report.message, report
+
+
+@pytest.mark.parametrize("name", attempts.RIGHT_SCRIPTS)
+def test_a_right_script_is_accepted(name, script):
+    report = script(attempts.RIGHT_SCRIPTS[name])
+    assert report.status == "correct", report
+
+
+@pytest.mark.parametrize(("name", "edits", "words"), attempts.WRONG)
+def test_a_mistake_is_called_by_its_name(name, edits, words):
+    report = outcome(attempts.function(*edits))
+    assert report.status == "wrong" and words in report.message, report
+
+
+@pytest.mark.parametrize(("name", "edits", "words"), attempts.ALMOST)
+def test_what_fails_in_a_corner_alone_is_almost_right(name, edits, words):
+    report = outcome(attempts.function(*edits))
+    assert report.status == "almost" and words in report.message, report
+
+
+@pytest.mark.parametrize(("name", "text", "status", "words"), attempts.REFUSED_SCRIPTS)
+def test_a_script_that_fails_is_told_where(name, text, status, words, script):
+    report = script(text)
+    assert report.status == status and words in report.message, report
+
+
+def test_a_script_that_never_ends_is_ended(script, monkeypatch, judged_here):
+    monkeypatch.setattr(checks.watched, "SECONDS", 3.0)
+    report = script(attempts.HANGING)
+    assert report.status == "wrong" and "stopped after 3 s" in report.message, report
+
+
+def test_a_script_that_cannot_be_stopped_is_ended(script, monkeypatch, judged_here):
+    monkeypatch.setattr(checks, "SECONDS", 1.0)
+    monkeypatch.setattr(checks, "SPARE_SECONDS", 9.0)
+    text = "import signal, time\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(600)\n"
+    report = script(text)
+    assert report.status == "wrong" and "stopped after 10 s" in report.message, report
+
+
+def test_a_function_that_never_ends_is_stopped(monkeypatch, judged_here):
+    monkeypatch.setattr(checks.watched, "SECONDS", 0.5)
+    report = outcome(attempts.function((attempts.LOOP, f"while True: pass\n    {attempts.LOOP}")))
+    assert report.status == "wrong" and "stopped after 0.5 s" in report.message, report
+
+
+def my_training(**settings) -> None:
+    """As the notebook has it before anything is written."""
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    "nothing", [None, ..., my_training, "", "a.py", "my script", "it's", "It\ntrains."]
+)
+def test_what_is_not_there_is_not_attempted(nothing):
+    assert outcome(nothing).status == "not attempted"
+
+
+def with_settings(train):
+    """Hand over the settings, as hydra does."""
+
+    @functools.wraps(train)
+    def run():
+        return train({"lr": 1e-3})
+
+    return run
+
+
+@with_settings
+def decorated(cfg):
+    raise AssertionError("it must not be called")
+
+
+def with_args(args):
+    raise AssertionError("it must not be called")
+
+
+def without_data(steps, lr):
+    raise AssertionError("it must not be called")
+
+
+class Trainer:
+    """One may write a class, but not hand it in."""
+
+    def train(self, train_path, steps):
+        raise AssertionError("it must not be called")
+
+
+@pytest.mark.parametrize(
+    ("attempt", "words"),
+    [
+        (decorated, "It asks for `cfg`"),
+        (with_args, "It asks for `args`"),
+        (without_data, "It has no setting checkpoint_path and train_path"),
+        (Trainer, "This is the class `Trainer`"),
+        (3, "This is an int: 3"),
+    ],
+)
+def test_what_is_not_in_the_contract_is_told_the_contract(attempt, words):
+    report = outcome(attempt)
+    assert report.status == "not attempted" and words in report.message, report
+    assert checks.CONTRACT in report.message
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A folder like the course's repository, with scripts that import what lies in it."""
+    package = tmp_path / "repository" / "basics"
+    (package / "scripts").mkdir(parents=True)
+    (package.parent / "pyproject.toml").touch()
+    (package / "__init__.py").touch()
+    (package / "parts.py").write_text(attempts.PARTS + attempts.TRAIN)
+    text = "import argparse\nfrom {}parts import train\nfrom basics.parts import save\n"
+    (package / "train.py").write_text(text.format(".") + attempts.MAIN)
+    (package / "scripts" / "train.py").write_text(text.format("basics.") + attempts.MAIN)
+    monkeypatch.chdir(package.parent)
+    return package.parent
+
+
+def files(folder):
+    return {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
+
+
+def test_a_script_in_a_folder_of_a_repository_finds_its_packages(repository):
+    report = outcome("basics/scripts/train.py")
+    assert report.status == "correct", report
+
+
+def test_a_command_is_run_with_its_own_arguments_and_leaves_no_file(repository):
+    before = files(repository)
+    report = outcome("!python basics/train.py --lr 0")
+    assert report.status == "wrong" and "learning rate is never above 0" in report.message, report
+    assert files(repository) == before
+
+
+def test_the_command_line_hands_a_script_in_as_a_path_and_a_kept_function_as_such(tmp_path):
+    problem, path = problems.get("training_together"), tmp_path / "training_together.py"
+    for text, expected in (
+        ("raise OSError('it must not be imported')", path),
+        (f"{solutions.KEPT.format(problem.id, 'correct')}\ntrain = 3\n__all__ = ['train']\n", 3),
+    ):
+        path.write_text(text)
+        assert cli.load_attempt(path, "", problem) == expected
+    path.write_text("def mine(): ...")
+    assert cli.load_attempt(path, "mine", problem).__name__ == "mine"
+
+
+def test_a_run_changes_nothing_in_the_process_that_judges(tmp_path, monkeypatch, judged_here):
+    held = (torch.Tensor.backward, torch.compile, checks.np.load, sys.stdout, sys.argv[:])
+    monkeypatch.chdir(tmp_path)
+    outcome(attempts.function())
+    assert held == (torch.Tensor.backward, torch.compile, checks.np.load, sys.stdout, sys.argv)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,173 @@
+"""What is begun is wrong, and what is missing is named; only an untouched stub is not attempted."""
+
+import pytest
+import torch
+from attempts import bpe_right, data_loading, transformer_right, transformer_right_functions
+from torch import nn
+
+from workbook.classroom.checks.verdicts import is_untouched
+from workbook.classroom.study.verbs import check
+
+
+def softmax(x, dim):
+    """Written, but for the line that the stub had."""
+    shares = transformer_right_functions.softmax(x, dim)
+    assert shares.shape == x.shape
+    raise NotImplementedError
+
+
+def train_bpe(input_path, vocab_size, special_tokens):
+    bpe_right.recount(input_path, vocab_size, special_tokens)
+    raise NotImplementedError("write me")
+
+
+def get_batch(dataset, batch_size, context_length, device):
+    data_loading.list_of_windows(dataset, batch_size, context_length, device)
+    raise NotImplementedError
+
+
+def save_checkpoint(model, optimizer, iteration, out):
+    torch.save({"model": model.state_dict()}, out)
+
+
+def load_checkpoint(src, model, optimizer):
+    raise NotImplementedError
+
+
+def decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
+    torch.tensor([prompt_ids])
+
+
+class RMSNorm(transformer_right.RMSNorm):
+    def forward(self, x):
+        super().forward(x)
+        raise NotImplementedError
+
+
+class RMSNormOfNoForward(nn.Module):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__()
+        self.eps, self.weight = eps, nn.Parameter(torch.ones(d_model))
+
+
+class RMSNormMisspelt(RMSNormOfNoForward):
+    def forwrad(self, x):
+        return x
+
+
+class RMSNormStub(RMSNormOfNoForward):
+    def forward(self, x):
+        """Still to write."""
+
+
+class RMSNormWithoutReturn(RMSNormOfNoForward):
+    def forward(self, x):
+        x = x * self.weight
+
+
+class FeedForwardOfAMisspeltNorm(transformer_right.SwiGLU):
+    def __init__(self, d_model, d_ff):
+        super().__init__(d_model, d_ff)
+        self.norm = RMSNormMisspelt(d_model)
+        del self.norm.weight
+
+    def forward(self, x):
+        return super().forward(self.norm(x))
+
+
+class AdamW(torch.optim.Optimizer):
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        super().__init__(params, {"lr": lr})
+
+    def setp(self, closure=None): ...
+
+
+class Tokenizer:
+    def __init__(self, vocab, merges, special_tokens=None):
+        self.vocab = vocab
+
+    def encod(self, text):
+        return []
+
+    def decode(self, ids):
+        b"".join(self.vocab[i] for i in ids).decode()
+
+
+def line(function, text):
+    """The number of the line of a function that has this text."""
+    code = function.__code__
+    with open(code.co_filename) as file:
+        lines = file.readlines()
+    return next(n for n, each in enumerate(lines, 1) if n >= code.co_firstlineno and text in each)
+
+
+def left(function):
+    number = line(function, "raise NotImplementedError")
+    return f"`raise NotImplementedError` is still there, in line {number}, in `{function.__name__}`"
+
+
+def misspelt(function):
+    return f"is `{function.__name__}` meant?"
+
+
+FORWRAD = f"`RMSNormMisspelt` has no `forward`; {misspelt(RMSNormMisspelt.forwrad)}"
+BEGUN = [
+    ("softmax", softmax, left(softmax)),
+    ("train_bpe", train_bpe, left(train_bpe)),
+    ("data_loading", get_batch, left(get_batch)),
+    ("checkpointing", (save_checkpoint, load_checkpoint), left(load_checkpoint)),
+    ("checkpointing", (save_checkpoint, None), "One of the two functions is still missing."),
+    ("rmsnorm", RMSNorm, left(RMSNorm.forward)),
+    ("rmsnorm", RMSNormOfNoForward, "`RMSNormOfNoForward` has no `forward`."),
+    ("rmsnorm", RMSNormMisspelt, FORWRAD),
+    ("rmsnorm", RMSNormStub, "`forward` is still missing."),
+    ("rmsnorm", RMSNormWithoutReturn, "It returned None: is a `return` missing?"),
+    ("positionwise_feedforward", FeedForwardOfAMisspeltNorm, FORWRAD),
+    ("adamw", AdamW, f"`AdamW` has no `step`; {misspelt(AdamW.setp)}"),
+    ("tokenizer", Tokenizer, f"`encode` is still missing; {misspelt(Tokenizer.encod)}"),
+    ("tokenizer", Tokenizer, "`decode` returned None: is a `return` missing?"),
+    ("softmax", lambda x, dim: print(x), "It returned None: is a `return` missing?"),
+    ("data_loading", lambda *arguments: print(), "It returned None: is a `return` missing?"),
+    ("decoding", decode, "It returned None: is a `return` missing?"),
+]
+
+
+@pytest.mark.parametrize(("problem", "attempt", "words"), BEGUN)
+def test_what_is_begun_is_wrong_and_what_is_missing_is_named(problem, attempt, words):
+    report = check(problem, attempt)
+    assert report.status == "wrong" and words in report.claim, report
+
+
+def test_a_stub_is_untouched_and_anything_else_is_not():
+    class Stub(nn.Module):
+        """As the notebooks have it."""
+
+        def __init__(self, d_model):
+            super().__init__()
+            raise NotImplementedError("write me")
+
+        @staticmethod
+        def of(size):
+            """Still to write."""
+
+        def forward(self, x): ...
+
+    class Empty(nn.Module):
+        pass
+
+    def docstring():
+        """Still to write."""
+
+    def returns_its_input(x):
+        return x
+
+    def returns_words():
+        return "words"
+
+    class Derived(RMSNormOfNoForward):
+        pass
+
+    for stub in (None, ..., Stub, Stub.forward, Empty, docstring, (docstring, None), print):
+        assert is_untouched(stub) == (stub is not print), stub
+    for begun in (returns_its_input, returns_words, Derived, (docstring, softmax), softmax, 7):
+        assert not is_untouched(begun), begun

@@ -1,0 +1,455 @@
+"""A process of its own for a learner's code: values come back, and nothing of it stays."""
+
+import os
+import queue
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+
+from workbook.classroom.checks import worker
+from workbook.classroom.checks.worker import EndedError, result, results
+from workbook.classroom.study.verbs import judge
+
+HERE = "tests.checks.test_worker:"
+
+
+def counts(n):
+    yield from range(n)
+
+
+def fails():
+    yield 1
+    raise ValueError("no such thing")
+
+
+def crashes():
+    yield 1
+    print("before the end")
+    os._exit(3)
+
+
+def hangs(file):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path(file).write_text(str(child.pid))
+    yield 1
+    time.sleep(600)
+
+
+def multiplies():
+    for _ in range(100):
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    time.sleep(600)
+    yield 1
+
+
+def calls_c():
+    yield sum(range(10**12))
+
+
+def multiplies_matrices():
+    yield torch.get_num_threads()
+    yield (torch.ones(1000, 1000) @ torch.ones(1000, 1000)).sum().item()
+    yield torch.randn(2_000_000).cos().exp().numel()
+
+
+def test_a_worker_computes_with_as_many_threads_as_torch_would_use(monkeypatch):
+    worker.close()  # a server reads the variable when it starts
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    ask = "import torch; print(torch.get_num_threads())"
+    threads = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True).stdout
+    try:
+        got = [*results(HERE + "multiplies_matrices", seconds=60)]
+    finally:
+        worker.close()
+    assert got == [int(threads), 1e9, 2_000_000]
+
+
+def test_values_come_back_in_order():
+    assert list(results(HERE + "counts", 3, seconds=60)) == [0, 1, 2]
+
+
+def test_its_errors_are_raised_here():
+    found = results(HERE + "fails", seconds=60)
+    assert next(found) == 1
+    with pytest.raises(ValueError, match="no such thing"):
+        next(found)
+
+
+def test_what_came_before_a_crash_is_there():
+    found = results(HERE + "crashes", seconds=60)
+    assert next(found) == 1
+    with pytest.raises(EndedError, match="status 3; its last output: before the end"):
+        next(found)
+
+
+def test_one_that_hangs_is_ended_with_its_children(tmp_path):
+    file = tmp_path / "pid"
+    found = results(HERE + "hangs", str(file), seconds=3)
+    assert next(found) == 1
+    with pytest.raises(EndedError, match="stopped after 3 s"):
+        next(found)
+    assert ends(lambda: not is_running(int(file.read_text())))
+
+
+def test_one_that_is_left_is_ended_too(tmp_path):
+    file = tmp_path / "pid"
+    found = results(HERE + "hangs", str(file), seconds=60)
+    next(found)
+    found.close()
+    assert ends(lambda: not is_running(int(file.read_text())))
+
+
+def test_a_call_of_c_that_never_returns_is_ended():
+    with pytest.raises(EndedError, match="stopped after 2 s"):
+        result(HERE + "calls_c", seconds=2)
+
+
+def leaves_a_thread(file):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path(file).write_text(str(child.pid))
+    threading.Thread(target=time.sleep, args=[600]).start()
+    yield 1
+
+
+def leaves_a_thread_and_fails():
+    threading.Thread(target=time.sleep, args=[600]).start()
+    yield 1
+    raise KeyError("an error that nobody foresaw")
+
+
+def test_a_thread_that_never_ends_keeps_no_process_alive(tmp_path):
+    file = tmp_path / "pid"
+    assert list(results(HERE + "leaves_a_thread", str(file), seconds=60)) == [1]
+    assert ends(lambda: not is_running(int(file.read_text())))
+    found = results(HERE + "leaves_a_thread_and_fails", seconds=60)
+    assert next(found) == 1
+    with pytest.raises(EndedError, match=r"status 1; (.|\n)*an error that nobody"):
+        next(found)
+
+
+def test_too_many_children_are_all_ended():
+    before = {each.pid for each in psutil.process_iter()}
+    with pytest.raises(EndedError, match="processes, more than 48"):
+        result(HERE + "multiplies", seconds=60)
+    assert ends(lambda: not sleepers(before))
+
+
+def copies(file):
+    """In a worker: what comes of copies of it."""
+    options = {"printed": Path(file), "seconds": 3}
+    yield worker.forked(counts, 3, **options)
+    for function, arguments in ((crashes, ()), (hangs, (file,))):
+        try:
+            yield worker.forked(function, *arguments, **options)
+        except EndedError as error:
+            yield str(error)
+
+
+def test_a_worker_may_ask_for_a_copy_of_itself(tmp_path):
+    file = tmp_path / "pid"
+    file.touch()
+    found = results(HERE + "copies", str(file), seconds=60)
+    assert next(found) == 2
+    assert next(found).startswith("Python ended with status 3")
+    assert next(found).startswith("it was stopped after 3 s")
+    assert ends(lambda: not is_running(int(file.read_text())))
+
+
+def test_requests_of_several_threads_do_not_mix():
+    with ThreadPoolExecutor(3) as pool:
+        tasks = [
+            pool.submit(lambda n: list(results(HERE + "counts", n, seconds=60)), n)
+            for n in (1, 2, 3)
+        ]
+        assert [task.result() for task in tasks] == [[0], [0, 1], [0, 1, 2]]
+
+
+def test_a_server_that_was_killed_is_replaced():
+    worker.start()
+    worker._idle[-1].process.kill()
+    worker._idle[-1].process.wait()
+    assert list(results(HERE + "counts", 1, seconds=60)) == [0]
+
+
+def test_a_server_ends_with_the_process_that_asked(tmp_path):
+    """Killed in the middle of a request, it can say nothing any more."""
+    file = tmp_path / "pid"
+    program = f"""
+from workbook.classroom.checks import worker
+for _ in worker.results({HERE + "hangs"!r}, {str(file)!r}, seconds=600):
+    print(worker.__name__, flush=True)
+"""
+    asks = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    asks.stdout.readline()
+    family = psutil.Process(asks.pid).children(recursive=True)
+    asks.kill()
+    asks.wait()
+    asks.stdout.close()
+    assert len(family) == 3  # the server, the worker and its child
+    assert ends(lambda: not any(is_running(each.pid) for each in family))
+
+
+def ends(is_over) -> bool:
+    """Wait for what was killed to be gone: a busy system takes a moment."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not is_over():
+        time.sleep(0.1)
+    return is_over()
+
+
+def sleepers(before) -> list:
+    found = []
+    for each in psutil.process_iter(["cmdline", "status"]):
+        if each.pid not in before and "time.sleep(600)" in " ".join(each.info["cmdline"] or []):
+            found += [each] if each.info["status"] != psutil.STATUS_ZOMBIE else []
+    return found
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+# Attempts that hang, or hurt the process that they run in. The next one must not notice.
+
+
+def softmax(x, dim):
+    y = torch.exp(x - x.max(dim, keepdim=True).values)
+    return y / y.sum(dim, keepdim=True)
+
+
+def swallows(x, dim):
+    while True:
+        try:  # noqa: SIM105
+            x.sum()  # busy: it is stopped by its processor time, and the last one by the clock
+        except:  # noqa: E722
+            pass
+
+
+def swallows_twice(x, dim):
+    while True:
+        try:
+            swallows(x, dim)
+        except BaseException:
+            continue
+
+
+def swallows_in_finally(x, dim):
+    while True:
+        try:
+            time.sleep(100)
+        finally:
+            continue  # noqa: B012
+
+
+@pytest.mark.parametrize("attempt", [swallows, swallows_twice, swallows_in_finally])
+def test_code_that_throws_every_stop_away_is_stopped(attempt):
+    report = judge("softmax", attempt)
+    assert (report.status, report.claim) == ("wrong", "It was stopped after 5 s.")
+    assert "a loop never ends" in report.likely
+
+
+def keeps_a_pool(x, dim, pools=[]):  # noqa: B006 - kept on purpose
+    pools.append(ThreadPoolExecutor(2))
+    list(pools[-1].map(abs, [1, 2]))
+    return softmax(x, dim)
+
+
+def keeps_a_thread(x, dim):
+    full = queue.Queue(1)
+    full.put(1)
+    threading.Thread(target=full.put, args=[2]).start()
+    return softmax(x, dim)
+
+
+def keeps_a_timer(x, dim):
+    threading.Timer(3_600, print).start()
+    return softmax(x, dim)
+
+
+def replaces(x, dim):
+    torch.Tensor.sum = torch.exp = None
+    return x
+
+
+def changes_modes(x, dim):
+    torch.set_default_dtype(torch.float64)
+    torch.set_default_device("meta")
+    torch.set_grad_enabled(False)
+    random.seed(0)
+    os.chdir("/")
+    sys.path.clear()
+    return x
+
+
+def rings_later(x, dim):
+    signal.setitimer(signal.ITIMER_PROF, 0.01)
+    return softmax(x, dim)
+
+
+def leaves_a_process(x, dim):
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    return softmax(x, dim)
+
+
+LINGERING = [keeps_a_pool, keeps_a_thread, keeps_a_timer, leaves_a_process]
+
+
+@pytest.mark.parametrize("attempt", LINGERING)
+def test_what_an_attempt_leaves_running_ends_with_its_process(attempt):
+    before = {each.pid for each in psutil.process_iter()}
+    assert judge("softmax", attempt).status == "correct"
+    assert judge("softmax", softmax).status == "correct"
+    assert ends(lambda: not sleepers(before))
+
+
+@pytest.mark.parametrize("attempt", [replaces, changes_modes, rings_later])
+def test_what_an_attempt_changes_ends_with_its_process(attempt):
+    before = os.getcwd(), list(sys.path), random.getstate(), torch.get_default_dtype()
+    judge("softmax", attempt)
+    assert (os.getcwd(), list(sys.path), random.getstate(), torch.get_default_dtype()) == before
+    assert judge("softmax", softmax).status == "correct"
+
+
+def exits(x, dim):
+    os._exit(0)
+
+
+def crashes_python(x, dim):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def dives(x, dim):
+    sys.setrecursionlimit(10**9)
+    return dives(x, dim)
+
+
+def raises_exit(x, dim):
+    sys.exit()
+
+
+def forks(x, dim):
+    os.fork()
+    return softmax(x, dim)
+
+
+def asks(x, dim):
+    return input("x? ")
+
+
+@pytest.mark.parametrize(
+    ("attempt", "words"),
+    [
+        (exits, "`os._exit` end Python itself"),
+        (crashes_python, "signal 11"),
+        (dives, "RecursionError"),
+        (raises_exit, "SystemExit"),
+        (asks, "a check cannot answer input()"),
+    ],
+)
+def test_an_attempt_that_ends_its_process_is_reported(attempt, words):
+    report = judge("softmax", attempt)
+    assert report.status == "wrong"
+    assert words in str(report)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_copy_that_an_attempt_forks_says_nothing():
+    assert judge("softmax", forks).status == "correct"
+
+
+def prints(x, dim):
+    print("a line")
+    print("x" * 10_000_000, file=sys.stderr)
+    os.write(2, b"from below")
+    subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
+    warnings.warn("look out", stacklevel=1)
+    return x
+
+
+def cheats(x, dim):
+    for name in ("allclose", "isclose", "equal"):
+        setattr(torch, name, lambda *args, **kwargs: True)
+    return x * 0
+
+
+def test_comparing_is_out_of_an_attempts_reach():
+    assert judge("softmax", cheats).status == "wrong"
+
+
+def recurses_deep(x, dim):
+    def sums(n, k):
+        return n + sums(n, k - 1) if k else 0
+
+    sys.setrecursionlimit(10**6)
+    assert sums(1, 5_000) == 5_000
+    return softmax(x, dim)
+
+
+def test_a_high_recursion_limit_is_no_mistake():
+    assert judge("softmax", recurses_deep).status == "correct"
+
+
+def test_a_request_that_was_given_up_before_it_began_spoils_no_other(monkeypatch):
+    worker.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(worker, "START_SECONDS", 0.0)  # a server that takes too long to start
+        patch.setattr(worker, "LOOK_SECONDS", 0.0)
+        with pytest.raises(EndedError, match="stopped after 0 s"):
+            result(HERE + "counts", 3, seconds=60)
+    assert list(results(HERE + "counts", 2, seconds=60)) == [0, 1]
+
+
+def test_the_users_own_interrupt_passes():
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        result(HERE + "hangs", os.devnull, seconds=600)
+    assert judge("softmax", softmax).status == "correct"
+
+
+def closes_its_output(x, dim):
+    print("heard")
+    sys.stdout.close()
+    os.close(1)
+    sys.stderr = None
+    return x
+
+
+def test_print_outs_and_warnings_come_back_shortened(capfd):
+    printed = dict(judge("softmax", prints).rows)["printed"]
+    assert printed.startswith("a line\nxxxx")
+    assert len(printed) < 700
+    assert dict(judge("softmax", closes_its_output).rows)["printed"].startswith("heard")
+    assert capfd.readouterr() == ("", "")
+
+
+def finds_a_neighbour(x, dim):
+    import neighbour_of_a_learner
+
+    Path("left.txt").touch()
+    return neighbour_of_a_learner.softmax(x, dim)
+
+
+def test_the_working_directory_is_a_folder_of_its_own(tmp_path, monkeypatch):
+    (tmp_path / "neighbour_of_a_learner.py").write_text(
+        "from tests.checks.test_worker import softmax\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    with suppress(KeyError):
+        monkeypatch.delitem(sys.modules, "neighbour_of_a_learner")
+    assert judge("softmax", finds_a_neighbour).status == "correct"
+    assert not (tmp_path / "left.txt").exists()

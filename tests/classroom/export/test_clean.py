@@ -1,0 +1,209 @@
+"""What people write: markup is kept, and nothing acts, reaches out, or reads a file."""
+
+import base64
+import html.parser
+import re
+from io import BytesIO
+
+import pandas as pd
+import pytest
+from export_folders import answered, cleaned, learner, png, printed, shown
+from PIL import Image
+from pypdf import PdfReader
+
+from workbook.classroom.export import clean, export, pandoc, pdf
+from workbook.classroom.export.document import Document
+
+SECRET = "the-secret-in-a-file"
+HOSTILE = r"""
+A <script>alert("inline")</script> <b onclick="alert(1)">bold</b> [run](javascript:alert(1))
+[file](file:///etc/passwd) <a href="javascript:alert(2)">two</a> <unk> and <s> stay.
+![up](../../etc/passwd) ![there](SECRET_FILE) ![far](https://evil.example/a.png)
+<img src="https://evil.example/b.png" onerror="alert(3)"> <img src=SECRET_FILE>
+
+<script>alert("block")</script>
+<style>body { background: url(https://evil.example/c.png) }</style>
+<iframe src="https://evil.example/"></iframe>
+<svg onload="alert(4)"><image href="SECRET_FILE"/></svg>
+<meta http-equiv="refresh" content="0; url=https://evil.example/">
+
+#read("SECRET_FILE") #include "SECRET_FILE" #import "@preview/evil:1.0.0": * #panic("x")
+"; #read("SECRET_FILE") \"; #panic("y") $ #read("z") $ $\text{"); \#read("w")}$ // no comment /*
+
+```{=typst}
+#read("SECRET_FILE")
+```
+
+.. include:: SECRET_FILE
+
+\input{SECRET_FILE} $$\input{SECRET_FILE}$$ `<script>alert(5)</script>`{=html}
+
+# unicode2 {#unicode2 onclick="alert(6)"}
+
+<details><summary>open</summary> <!-- open comment
+"""
+
+
+class Page(html.parser.HTMLParser):
+    """Everything in a page that could act or reach out."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.attributes = set(), []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += attrs
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """The write-up of a folder by a stranger, and what the export said of it."""
+    root = tmp_path_factory.mktemp("hostile")
+    (root / "secret.txt").write_text(SECRET)
+    text = HOSTILE.replace("SECRET_FILE", str(root / "secret.txt"))
+    table = "<table onclick='alert(7)'><tr><td><script>alert(8)</script>cell</td></tr></table>"
+    learner(
+        root / "study",
+        answered("unicode1", "a", text),
+        answered("unicode1", "b", "After it.", shown(html=f"{table}<img src='/etc/passwd'>")),
+        answered("unicode2", "a", "Pictures.", shown(png="bm8gcGljdHVyZQ=="), shown(png="?")),
+        answered("unicode2", "b", "`b'x'`", shown(html=text), shown(markdown=text)),
+        answered("unicode2", "c", "`b'x'`", printed("\x1b]0;title\x07\x1b[31mred\x1b[0m \x00\x08")),
+        passed={"softmax": 'def softmax():\n    """ ``` """\n#</code><script>alert(9)</script>\n'},
+    )
+    said = "\n".join(export(root / "study", to=root / "build"))
+    assert "unicode1 (a) has a picture in its text" in said
+    assert "unicode2 (a) shows a picture that cannot be read" in said
+    return root / "build"
+
+
+def test_the_page_holds_nothing_that_acts_or_reaches_out(hostile):
+    page, text = Page(), (hostile / "writeup.html").read_text(encoding="utf-8")
+    page.feed(text)
+    assert not page.tags & {"script", "iframe", "object", "embed", "svg", "link", "base", "form"}
+    targets = [value for key, value in page.attributes if key in ("src", "href", "action")]
+    assert all(re.match(r"#|data:image/(png|jpeg);base64,", target) for target in targets)
+    assert not [key for key, _ in page.attributes if key.startswith("on")]
+    policies = [value for key, value in page.attributes if key == "http-equiv"]
+    assert policies == ["Content-Security-Policy"] and "default-src 'none'" in text
+    assert "&lt;unk&gt;" in text and "&lt;s&gt;" in text, "what is only text stays"
+    assert "After it." in text, "what one answer leaves open does not swallow the next"
+    assert r"red \x00\x08" in text and "\x1b" not in text
+
+
+def test_no_file_was_read(hostile):
+    for name in ("writeup.html", "writeup.md", "code.zip"):
+        assert SECRET not in (hostile / name).read_bytes().decode(errors="replace")
+    text = "".join(page.extract_text() for page in PdfReader(hostile / "writeup.pdf").pages)
+    assert SECRET not in text and "root:" not in text
+    assert '#read("' in text, "what looks like typst is text"
+
+
+def test_markdown_points_to_nothing_but_its_own_pictures(hostile):
+    text = (hostile / "writeup.md").read_text(encoding="utf-8")
+    assert not re.search(r"!\[.*?\]\((?!figures/figure-\d\d\.png)", text)
+    no_indented = re.sub(r"^ {4}.*$", "", text, flags=re.MULTILINE)
+    outside_code = re.sub(r"(`+).*?\1(?!`)", "", no_indented, flags=re.DOTALL)
+    assert not re.search(r"(?<!\\)<(script|iframe|img|svg|meta|style)\b", outside_code)
+
+
+def as_html(text, kind="markdown"):
+    return pandoc.write(cleaned(text, kind), "html")[0].strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "page"),
+    [
+        ("&alpha; &lt;b&gt; &amp;", "<p>α &lt;b&gt; &amp;</p>"),
+        ("<unk>, </s>, <s> and <b", "<p>&lt;unk&gt;, &lt;/s&gt;, &lt;s&gt; and &lt;b</p>"),
+        ("2<sup>3</sup><!-- note -->", "<p>2&lt;sup&gt;3&lt;/sup&gt;</p>"),
+        ("a<br>*b*", "<p>a<br />\n<em>b</em></p>"),
+        ("<think>\n*so*\n</think>", "<pre><code>&lt;think&gt;\n*so*\n&lt;/think&gt;</code></pre>"),
+        ("[x](https://x.org) [y](x.org)", '<p><a href="https://x.org">x</a> y</p>'),
+        ("! ![b](a)", "<p>! <em>[A picture: b]</em></p>"),
+    ],
+)  # fmt: skip
+def test_html_in_markdown_is_shown_as_typed(text, page):
+    assert as_html(text) == page
+
+
+def test_a_formula_may_have_space_inside_its_dollars_as_in_jupyterlab():
+    def formulas(text):
+        return [n["c"][1] for n in pandoc.nodes_in(cleaned(text)) if n["t"] == "Math"]
+
+    assert formulas(r"Spaces: $ \Delta + x $ and $z $. Price: 5$ to 6$.") == [
+        r"\Delta + x", "z", "to 6",
+    ]  # fmt: skip
+    assert formulas("It is \\$ 5 and $ y\n$, $$ z $$") == ["y", " z "]
+    for text in (
+        "`$ x $`",
+        "```\n$ x $\n```",
+        "- a\n\n      $ x\n      $ y",
+        "$ a\n\nb $",
+        "$5, $6",
+    ):
+        assert formulas(text) == []
+        assert "".join(pandoc.text_of(cleaned(text)).split()) in "".join(text.split())
+    assert "$ x\n$ y" in pandoc.text_of(cleaned("    $ x\n    $ y"))
+
+
+def test_a_text_that_is_a_maze_is_still_set():
+    mazes = [
+        "> " * 1500 + "deep", "<div>\n\n" * 300 + "deep", "*a **b " * 1000, "- " * 500 + "list",
+        "\n".join("  " * i + "- a" for i in range(50)), "[" * 3000, "`" * 50_000, "$ " * 2_000,
+        "$" + "{" * 2000 + "x" + "}" * 2000 + "$", "$\\frac{a}{$ $\\left($ $#x$ $x_$ $\\text{$",
+        "\ud800 lone \u202e backwards", "---\ntitle: taken\n---\n", "\\newcommand{\\x}{y} $\\x$",
+    ]  # fmt: skip
+    cleaner = clean.Cleaner()
+    blocks = [block for text in mazes for block in cleaner.blocks("markdown", text, "here")]
+    blocks += cleaner.blocks("html", "<b>" * 5000 + "<table><tr>" * 50, "here")
+    assert "lone" in pandoc.text_of(blocks) and "title: taken" in pandoc.text_of(blocks)
+    assert pdf.pdf(Document("t", [], blocks, cleaner))[0].startswith(b"%PDF")
+
+
+def test_a_table_of_pandas_has_its_cells_in_their_columns_and_no_style():
+    index = pd.MultiIndex.from_product([["a", "b"], [1, 2]], names=["k", "n"])
+    text = as_html(pd.DataFrame({"v": [3, 4, 5, 6]}, index=index)._repr_html_(), "html")
+    rows = re.findall(r"<tr>(.*?)</tr>", text, re.DOTALL)
+    cells = [re.findall(r"<t.[^>]*>(.*?)</t.>", row) for row in rows]
+    assert cells[2:4] == [["a", "1", "3"], ["", "2", "4"]]
+    assert "dataframe" not in text
+
+
+def test_a_long_table_is_cut_and_says_so():
+    rows = "".join(f"<tr><td>{i}</td></tr>" for i in range(100))
+    table, more = cleaned(f"<table>{rows}</table>", "html")
+    assert len(table["c"][4][0][3]) == clean.ROWS and "60 more rows" in pandoc.text_of(more)
+    (left_out,) = cleaned(f"<table><tr>{'<td>1</td>' * 2000}</tr></table>", "html")
+    assert "2,000 columns" in pandoc.text_of(left_out)
+
+
+def test_a_text_of_many_pages_is_cut_and_says_so():
+    cleaner, text = clean.Cleaner(), "word " * 30_000
+    (block, more) = cleaner.blocks("markdown", text, "u")
+    assert pandoc.text_of(block).count("word") == 20_000 and pandoc.text_of(more).strip() == "..."
+    assert cleaner.notes == ["u has 150,000 characters: it is cut after 100,000"]
+
+
+def test_printed_output_loses_colours_and_overwritten_bars():
+    (block,) = clean.printed("\x1b[1;31mred\x1b[0m\n 10%|#\r100%|####\ndone\x1b[K\n")
+    assert block["c"][1] == "red\n100%|####\ndone"
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg"])
+def test_of_a_picture_only_what_is_seen_is_kept(kind):
+    shades = Image.new("RGB", (4, 2), "navy")
+    shades.putpixel((0, 0), (255, 255, 255))
+    exif, data = Image.Exif(), BytesIO()
+    exif[0x0112], exif[0x010E] = 6, "SECRET"  # to be turned by 90 degrees; a description
+    shades.save(data, kind, exif=exif, icc_profile=b"SECRET")
+    stored = data.getvalue() + b"<script>SECRET</script>"
+    assert stored.count(b"SECRET") > 1
+    cleaner = clean.Cleaner()
+    kept = cleaner.pictures[cleaner.keep(base64.b64encode(stored).decode())]
+    with Image.open(BytesIO(kept)) as picture:
+        shade = picture.convert("L").getpixel
+        assert picture.size == (2, 4) and shade((1, 0)) > shade((0, 3)) + 50
+    assert b"SECRET" not in kept
+    assert cleaner.keep(png(8_000, 6_000)) is None, "it is too large"

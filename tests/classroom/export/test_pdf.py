@@ -1,0 +1,137 @@
+"""The pages themselves: the same bytes each time, every letter shown or named, text that fits."""
+
+import re
+from io import BytesIO
+
+import pytest
+import typst
+from export_folders import answered, cleaned, learner, png, shown
+from pypdf import PdfReader
+
+from workbook.classroom.export import clean, export, pandoc, pdf
+from workbook.classroom.export.document import Document
+
+SCRIPTS = "naÃ¯ve, ığüşöç, λόγος, слово; $x^2$"
+FORMULA = r"$$\frac{QK^\top}{\sqrt{d_k}}$$"
+CODE = "```python\ndef f(x):\n    return x\n```"
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory):
+    """The write-up of one folder, made twice in different places."""
+    root = tmp_path_factory.mktemp("twice")
+    folder = learner(
+        root / "study",
+        answered("unicode1", "a", f"{SCRIPTS}\n\n{FORMULA}\n\n{CODE}"),
+        answered("unicode1", "b", "A figure.", shown(png=png(), alt="A blue field.")),
+        passed={"softmax": "def softmax(x, dim):\n    return x\n"},
+    )
+    for name in ("one", "two"):
+        export(folder, to=root / name)
+    return root / "one", root / "two"
+
+
+def document(*blocks):
+    return Document("Title", [], list(blocks), clean.Cleaner())
+
+
+def text_in(done):
+    return "\n".join(page.extract_text() for page in PdfReader(BytesIO(done)).pages)
+
+
+def test_two_exports_are_equal_to_the_byte(twice):
+    one, two = ({path.name: path.read_bytes() for path in folder.rglob("*.*")} for folder in twice)
+    assert {"writeup.md", "writeup.html", "writeup.pdf", "code.zip", "figure-01.png"} == set(one)
+    assert [name for name in one if one[name] != two[name]] == []
+
+
+def test_the_pdf_has_text_title_bookmarks_and_described_figures(twice):
+    reader = PdfReader(twice[0] / "writeup.pdf")
+    text = "\n".join(page.extract_text() for page in reader.pages)
+    assert reader.metadata.title == "Write-up" and len(reader.pages) < 12
+    for words in ("naÃ¯ve", "ığüşöç", "λόγος", "слово", "def f(x):", "A blue field."):
+        assert words in text
+    assert "Write-up" in reader.pages[0].extract_text()
+    assert len(re.findall(r"^\w+ .*unanswered", reader.pages[1].extract_text(), re.M)) > 30
+    assert reader.outline and "/StructTreeRoot" in reader.root_object, "for screen readers"
+    page = (twice[0] / "writeup.html").read_text(encoding="utf-8")
+    assert "<mfrac>" in page and page.count("<img") == 1 and 'alt="A blue field."' in page
+
+
+def test_letters_without_a_font_are_named_and_never_boxes():
+    private = "\U000f0000"  # a letter for private use
+    done, (note,) = pdf.pdf(document(*cleaned(f"ü{private} שלום مرحبا `{private}`")))
+    assert text_in(done).count("[U+F0000]") == 2 and private not in text_in(done)
+    assert "no font here has U+F0000: the PDF shows numbers" in note and "fonts-noto-cjk" in note
+
+
+def test_the_fonts_of_matplotlib_and_of_the_system_are_asked_for_letters(monkeypatch):
+    class Found:
+        path = None
+
+    monkeypatch.setattr(typst.Fonts, "fonts", lambda self: [Found])
+    asked = "a\u200d\ufe0f\u0301\x85é שלום مرحبا λόγος नमस्ते ⑳ 数🦊"
+    assert pdf.missing_letters(asked) == ["数", "🦊"]
+    Found.path = pdf._deja_vu()[0]
+    monkeypatch.setattr(pdf, "_deja_vu", list)
+    assert pdf.missing_letters("λ 数") == ["数"]
+
+
+def test_a_formula_that_cannot_be_set_stands_as_it_was_typed():
+    done, (note,) = pdf.pdf(document(*cleaned(r"Here: $\nosuch{x}$ and $x^2$.")))
+    assert note.endswith(r"is shown as it was typed: \nosuch{x}") and r"\nosuch{x}" in text_in(done)
+    blocks = cleaned("A $$\\nosuch{x} % why\n= // 3$$ b.\n\nA $$2 % why\n= 3$$ b.")
+    markup, refused = pdf._markup(document(*blocks), ())
+    assert refused == [r"\nosuch{x} = // 3"] and "#raw(" in markup and "\n=" not in markup
+
+
+def test_what_pandoc_names_unlike_typst_is_set_all_the_same():
+    formula = r"$\dot a \odot \ddot b \cdot c \bigodot \boxdot \ominus - \otimes \bigotimes \times$"
+    done, notes = pdf.pdf(document(*cleaned(rf"{formula} $\cap \bigcap \sqcap \Cap$")))
+    assert notes == [] and all(sign in text_in(done) for sign in "⊙⊡⊖−⊗×∩⊓⋒")  # noqa: RUF001
+
+
+def test_very_long_words_may_be_broken():
+    done = text_in(pdf.pdf(document(pandoc.para(*pandoc.words("x" * 300))))[0])
+    assert max(len(line.replace("\u200b", "")) for line in done.splitlines()) < 120
+
+
+def test_a_formula_that_is_nested_too_deeply_stands_as_typed_and_is_named(tmp_path):
+    formulas = [
+        r"\frac{1}{" * 160 + "x" + "}" * 160,  # these end typst
+        "x^{" * 25 + "x" + "}" * 25,  # for these pandoc takes twice as long with each one more
+    ]
+    said = [f"Before{n} ${formula}$ and after{n}, $y^2$." for n, formula in enumerate(formulas)]
+    cells = [answered("unicode1", part, text) for part, text in zip("ab", said, strict=True)]
+    notes = "\n".join(export(learner(tmp_path / "study", *cells), to=tmp_path / "build"))
+    text = text_in((tmp_path / "build" / "writeup.pdf").read_bytes()).replace("\u200b", "")
+    for n, formula in enumerate(formulas):
+        place = f"unicode1 ({'ab'[n]})"
+        assert f"{place} is shown as it was typed: a formula is nested too deeply" in notes
+        assert f"Before{n}" in text and f"after{n}" in text and formula[:7] in text
+
+
+def test_an_answer_that_ends_typst_is_found_among_others(tmp_path):
+    deep = r"\hat" * 5_000 + " x"  # in no braces, so that only typst can tell
+    learner(
+        tmp_path / "study",
+        answered("unicode1", "a", "First $x^2$, then **y**."),
+        answered("unicode1", "b", f"Before ${deep}$ and after, with $z^2$."),
+    )
+    said = export(tmp_path / "study", to=tmp_path / "build")
+    text = text_in((tmp_path / "build" / "writeup.pdf").read_bytes())
+    assert "First" in text and "Before" in text and "and after" in text and "**" not in text
+    # With a stack of another size it may be set, after all.
+    if r"\hat\hat" in text:
+        assert "  note: unicode1 (b) cannot be typeset, and is shown as it was typed" in said
+
+
+def test_what_fails_without_any_answer_is_told(tmp_path, monkeypatch):
+    def broken(*job):
+        raise ValueError("typst could not set the write-up: no font")
+
+    monkeypatch.setattr(pdf, "_compiled", broken)
+    learner(tmp_path / "study", answered("unicode1", "a", "It is NUL."))
+    with pytest.raises(ValueError, match="no font"):
+        export(tmp_path / "study", to=tmp_path / "build")
+    assert not (tmp_path / "build").exists()

@@ -1,0 +1,98 @@
+"""How far each problem has come, in both editions: states, parts, what counts."""
+
+import re
+
+from export_folders import answered, learner, notebook
+
+from workbook.classroom.export import status
+from workbook.classroom.export.document import compose
+from workbook.classroom.export.pandoc import text_of
+
+STORIES = {"corpora": [{"name": "stories", "bytes": None}], "stand_in": True}
+
+
+def test_parts_that_are_missing_are_named_and_stand_ins_marked(tmp_path):
+    learner(
+        tmp_path,
+        answered("unicode1", "a", "It is NUL."),
+        answered("unicode1", "c", "It stays."),
+        answered("train_bpe_tinystories", "a", "It took 5 s and 47 MB.", **STORIES),
+        answered("train_bpe_tinystories", "b", "The merges.", **STORIES),
+        answered("learning_rate_tuning", None, "They grow."),
+        answered("unicode2", "a", "  "),
+        passed={"softmax": "def softmax(x, dim):\n    return x\n"},
+    )
+    entries = status.assess(tmp_path, "2025").entries
+    assert {e.problem.id: e.in_words for e in entries if e.in_words != status.UNANSWERED} == {
+        "unicode1": "answered: a, c; unanswered: b",
+        "train_bpe_tinystories": "answered on a stand-in corpus",
+        "softmax": "code correct",
+        "learning_rate_tuning": "answered",
+    }
+
+
+def test_an_answer_that_falls_short_is_named(tmp_path):
+    story = "> Once upon a time there was a dog who liked the sun.\n\nFluent, and it is short."
+    write_up = status.assess(learner(tmp_path, answered("generate", None, story)), "2025")
+    short = r"generate: the text has about \d+ tokens, but needs 256 or an end token.*"
+    assert any(re.fullmatch(short, line) for line in write_up.missing)
+    (entry,) = (entry for entry in write_up.entries if entry.answers)
+    assert "falls short of what is asked" in entry.in_words
+
+
+def test_code_that_is_almost_correct_is_counted_as_such(tmp_path):
+    folder = learner(tmp_path, passed={"rope": "class R: 1"})
+    learner(folder, passed={"softmax": "def softmax(x, dim): ..."}, best="almost")
+    write_up = status.assess(folder, "2025")
+    found = {entry.problem.id: entry.in_words for entry in write_up.entries if entry.listings}
+    assert found == {"softmax": "code almost correct", "rope": "code correct"}
+    assert [entry.id for entry in write_up.entries if entry.is_done] == ["rope"]
+    assert "softmax: code almost correct" in write_up.missing
+
+
+def test_answers_of_several_profiles_are_named_on_the_first_page(tmp_path):
+    learner(
+        tmp_path,
+        answered("unicode1", "a", "Words."),
+        answered("unicode1", "b", "Words.", profile="full", edition="2026"),
+    )
+    lead = text_of(compose(status.assess(tmp_path, "2025")).lead)
+    assert "Profile full, laptop" in lead and "Written under edition 2026" in lead
+
+
+def test_answers_for_both_editions_side_by_side_are_no_mixture(tmp_path):
+    learner(
+        tmp_path,
+        answered("unicode1", "a", "The same in both."),
+        answered("adamwAccounting", "d", "5,115 days"),
+        answered("adamwAccounting", "d", "4,850 hours", edition="2026"),
+    )
+    for edition, said in (("2025", "5,115 days"), ("2026", "4,850 hours")):
+        entries = {e.problem.id: e for e in status.assess(tmp_path, edition).entries}
+        assert entries["adamwAccounting"].answers["d"].text == said
+        assert "a" in entries["unicode1"].answers
+
+
+def test_an_answer_that_differs_between_editions_counts_for_its_own_only(tmp_path):
+    learner(tmp_path, answered("adamwAccounting", "d", "5,115 days"))
+    write_up = status.assess(tmp_path, "2026")
+    assert not any(entry.answers for entry in write_up.entries)
+    assert any("edition 2025, for which" in note for note in write_up.notes)
+
+
+def test_the_last_answer_counts_and_its_notebook_is_named(tmp_path):
+    learner(tmp_path, answered("unicode1", "a", "Second."))
+    notebook(tmp_path / "01_unicode-Copy1.ipynb", answered("unicode1", "a", "First."))
+    write_up = status.assess(tmp_path, "2025")
+    assert write_up.entries[0].answers["a"].text == "Second."
+    assert write_up.notes == [
+        "unicode1 (a) is answered in 01_unicode-Copy1.ipynb and again in 01_unicode.ipynb: the last"
+        " one counts"
+    ]
+
+
+def test_a_folder_among_the_kept_files_is_left_alone(tmp_path):
+    folder = learner(tmp_path, passed={"softmax": "def softmax(x, dim): ..."})
+    (folder / "mine" / "linear.py").mkdir(parents=True)
+    found = {each.problem.id: each.listings for each in status.assess(folder, "2025").entries}
+    assert found["softmax"] and not found["linear"]

@@ -1,0 +1,190 @@
+"""The write-up of both editions: order, what `--strict` demands, what is told in one line."""
+
+import re
+import sys
+import zipfile
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from export_folders import answered, learner, notebook, png, shown
+
+from workbook import config
+from workbook.classroom import cli
+from workbook.classroom.export import export, write
+from workbook.classroom.study import problems
+from workbook.classroom.study.progress import Progress
+from workbook.tokenization import bpe
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The reference write-up of each edition, and what the command said."""
+    to = {edition: tmp_path_factory.mktemp(edition) for edition in config.EDITIONS}
+    return {edition: (to[edition], export(edition=edition, to=to[edition])) for edition in to}
+
+
+@pytest.mark.parametrize("edition", config.EDITIONS)
+def test_every_problem_comes_in_the_order_of_the_handout_with_points_and_state(written, edition):
+    text = (written[edition][0] / "writeup.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[`(\w+)`\]\(#[\w-]+\) \| [^|]+ \| (\S+) \| (.+) \|$", text, re.M)
+    expected = problems.PROBLEMS.values()
+    assert [id for id, _, _ in rows] == [problem.ids[edition] for problem in expected]
+    points = [problem.points[edition] for problem in expected]
+    assert [row[1] for row in rows] == ["—" if each is None else str(each) for each in points]
+    headings = [text.index(f"### `{problem.ids[edition]}`") for problem in expected]
+    assert all(one < next for one, next in pairwise(headings))
+    assert f"edition {edition}" in text and "**Name**" not in text and "**Date**" not in text
+    states_in_table = {id: state for id, _, state in rows}
+    assert states_in_table["unicode1"] == "✓ answered"
+    assert states_in_table["train_bpe"] == "✓ code correct"
+    assert states_in_table["tokenizer_experiments"] == "≈ answered on a stand-in corpus"
+
+
+def test_the_reference_says_what_it_is_and_shows_answers_figures_and_code(written):
+    folder, said = written["2025"]
+    text = (folder / "writeup.md").read_text(encoding="utf-8")
+    before, _, after = text.partition("| Problem")
+    assert "reference write-up" in before and "follow its policy" in before
+    assert "def train_bpe(" in after and "**Figure 1.**" in after
+    assert after.index("Which character") < after.index("U+0000") < after.index("**(b)**")
+    assert said[0].startswith("Reference write-up, edition 2025: 38 problems")
+    assert list((folder / "figures").iterdir())
+
+
+def test_the_archive_of_the_reference_is_the_package(written):
+    with zipfile.ZipFile(written["2025"][0] / "code.zip") as archive:
+        names = archive.namelist()
+        assert names == sorted(names) and {"workbook/tokenization/bpe.py", "LICENSE"} <= set(names)
+        assert not any("__pycache__" in name or "notebooks" in name.split("/") for name in names)
+        assert {entry.date_time for entry in archive.infolist()} == {write.EPOCH}
+        source = Path(bpe.__file__).read_text(encoding="utf-8")
+        assert archive.read("workbook/tokenization/bpe.py").decode() == source
+
+
+def test_strict_lists_what_is_missing_and_writes_nothing(tmp_path):
+    folder = learner(tmp_path / "study", answered("unicode1", "a", "It is NUL."))
+    with pytest.raises(ValueError, match="this is missing") as error:
+        export(folder, strict=True, to=tmp_path / "build")
+    listed = str(error.value)
+    assert "unicode1 (b): unanswered" in listed and "train_bpe: unanswered" in listed
+    assert "unicode1 (a)" not in listed
+    assert not (tmp_path / "build").exists()
+
+
+def test_strict_refuses_code_that_does_not_import_by_itself(tmp_path):
+    folder = learner(tmp_path / "study", passed={"softmax": "softmax = torch.softmax\n"})
+    export(folder, to=tmp_path / "build")
+    with pytest.raises(ValueError, match="softmax: its code does not import by itself: NameError"):
+        export(folder, strict=True, to=tmp_path / "build")
+    (folder / "mine").mkdir()
+    kept = "# softmax, kept when its check said correct\nimport torch\n\nsoftmax = torch.softmax\n"
+    (folder / "mine" / "softmax.py").write_text(kept)
+    with pytest.raises(ValueError, match="this is missing") as error:
+        export(folder, strict=True, to=tmp_path / "build")
+    assert "softmax" not in str(error.value)
+
+
+def test_wrong_answers_and_attempts_are_marked_as_such(tmp_path):
+    cells = [
+        answered("unicode1", "a", "It is NUL.", verdict="correct"),
+        answered("unicode1", "b", "It is A.", verdict="wrong"),
+    ]
+    folder = learner(tmp_path / "study", *cells)
+    for problem, part in (("unicode1", "c"), ("rope", None)):
+        with Progress(folder).changing(problem, part) as entry:
+            entry.reach("wrong")
+    said = export(folder, to=tmp_path / "build")
+    assert "2 wrong" in said[0]
+    text = (tmp_path / "build" / "writeup.md").read_text(encoding="utf-8")
+    assert "✗ answered: a; wrong: b, c" in text and "Its check found this wrong." in text
+    assert "0 of 38 problems, worth 0 of 107 points" in text
+    with pytest.raises(ValueError, match=r"unicode1 \(b\): wrong\n.*unicode1 \(c\): wrong\n"):
+        export(folder, strict=True, to=tmp_path / "build")
+
+
+def test_name_and_date_stand_on_the_first_page_of_a_learners_write_up(tmp_path, capsys):
+    folder = learner(tmp_path / "study", answered("unicode1", "a", "It is NUL."))
+    build = tmp_path / "build"
+    assert cli.main(["export", str(folder), "--name", "Ada <b>Lovelace", "--to", str(build)]) == 0
+    assert cli.main(["export", str(folder), "--to", str(build)]) == 0  # it is remembered
+    first = (build / "writeup.md").read_text(encoding="utf-8").split("# The state")[0]
+    assert "**Name** Ada \\<b\\>Lovelace" in first
+    assert f"**Date** {date.today().isoformat()}" in first
+    assert cli.main(["export", "--name", "Ada", "--to", str(build)]) == 2
+    assert "carries no name" in capsys.readouterr().err
+
+
+def test_the_first_page_says_how_many_points_rest_on_stand_ins(tmp_path):
+    stories = {"corpora": [{"name": "stories", "bytes": None}], "stand_in": True}
+    folder = learner(
+        tmp_path / "study",
+        answered("train_bpe_tinystories", "a", "It took 5 s and 47 MB.", **stories),
+        answered("train_bpe_tinystories", "b", "The merges."),
+        answered("tokenizer_experiments", "a", "4.2 bytes per token.", **stories),
+        answered("learning_rate_tuning", None, "They grow."),
+    )
+
+    def first_page():
+        export(folder, to=tmp_path / "build")
+        text = (tmp_path / "build" / "writeup.md").read_text(encoding="utf-8")
+        return " ".join(text.split("# The state")[0].split())
+
+    first = first_page()
+    assert "worth 3 of 107 points" in first  # with learning_rate_tuning, and no part alone
+    assert (
+        "**Stand-ins** 2 of 107 points rest on stand-in texts made offline, not on TinyStories or"
+        " OpenWebText" in first
+    )
+    notebook(folder / "01_unicode.ipynb", answered("learning_rate_tuning", None, "They grow."))
+    assert "Stand-ins" not in first_page()
+
+
+def test_strict_is_content_with_a_whole_write_up(tmp_path):
+    basis = {"corpora": [{"name": "stories", "bytes": None}], "stand_in": True}
+    said = "5 s, 47 MB, 2 MB/s, `b'x'`, 64 and 128, loss 1.40 before the end of text, 3 days"
+    cells = [
+        answered(
+            problem.id, part, said, shown(png=png(), alt="A curve."), figure=True, loss=1.4, **basis
+        )
+        for problem in problems.PROBLEMS.values()
+        if problem.kind == "written"
+        for part in problem.parts or [None]
+    ]
+    code = [problem.id for problem in problems.PROBLEMS.values() if problem.kind == "code"]
+    passed = {id: f"def solution_of_{id}():\n    return 1\n" for id in code}
+    learner(tmp_path / "study", *cells, passed=passed)
+    said = export(tmp_path / "study", strict=True, to=tmp_path / "build")
+    assert "unanswered" not in said[0] and len(said) == 2
+
+
+def test_a_name_that_cannot_be_remembered_is_used_all_the_same(tmp_path):
+    folder = learner(tmp_path / "study", answered("unicode1", "a", "It is NUL."))
+    (folder / ".workbook" / ".lock").mkdir()
+    said = export(folder, name="Ada", to=tmp_path / "build")
+    assert any("the name cannot be remembered in" in line for line in said)
+    assert "**Name** Ada" in (tmp_path / "build" / "writeup.md").read_text(encoding="utf-8")
+
+
+def test_a_place_where_nothing_can_be_written_is_named(tmp_path, capsys):
+    learner(tmp_path / "study", answered("unicode1", "a", "It is NUL."))
+    (tmp_path / "file").touch()
+    (tmp_path / "build" / "writeup.pdf").mkdir(parents=True)
+    for to in ("file", "file/sub", "build"):
+        assert cli.main(["export", str(tmp_path / "study"), "--to", str(tmp_path / to)]) == 2
+        said = capsys.readouterr().err
+        assert f"cannot write to {tmp_path / to} (" in said and said.count("\n") == 1
+        assert "name another folder (--to)" in said and "None" not in said
+
+
+def test_an_unknown_edition_is_told_what_it_may_be(capsys):
+    assert cli.main(["export", "--edition", "2027"]) == 2
+    assert "no edition '2027'; pick 2025 or 2026" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("missing", ["pypandoc", "typst"])
+def test_without_the_extra_the_way_to_install_it_is_told(monkeypatch, tmp_path, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ValueError, match=r'needs \w+, .* pip install "cs336-workbook\[export\]"'):
+        export(notebook(tmp_path / "a.ipynb").parent)

@@ -1,0 +1,370 @@
+"""The learner's repository of the course: what is found in it, where that is kept, its model."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from made_repositories import FOLDER, NAMES, PARTS
+
+from workbook.classroom import cli
+from workbook.classroom.mine import adopt
+from workbook.classroom.mine.adapters import AdoptedModel
+from workbook.config import ModelConfig
+from workbook.transformer import TransformerLM
+
+LM = (FOLDER / "renamed/src/cs336_basics/lm.py").read_text(encoding="utf-8")
+COURSE = (FOLDER / "renamed/tests/adapters.py").read_text(encoding="utf-8")
+MODEL = """
+from torch import nn
+class Dense(nn.Linear): ...
+class Gate(nn.Module): ...
+class Net(nn.Module):
+    def generate(self, prompt, max_new_tokens, temperature=1.0):
+        return prompt
+"""
+ADAPTERS = """
+from cs336_basics import model as m
+from cs336_basics.model import Dense as Linear
+
+def run_linear(d_in, d_out, weights, in_features):
+    return Linear(d_in, d_out)(in_features)
+
+def run_rmsnorm(d_model, eps, weights, in_features):
+    raise NotImplementedError
+
+def run_softmax(in_features, dim):
+    e = (in_features - in_features.amax(dim, keepdim=True)).exp()
+    return e / e.sum(dim, keepdim=True)
+
+def run_swiglu(d_model, d_ff, w1_weight, w2_weight, w3_weight, in_features):
+    inner = Linear(d_model, d_ff)
+    return m.Gate(inner)(in_features)
+
+def run_transformer_lm(vocab_size, weights, in_indices):
+    return helper(m.Net(vocab_size), weights)(in_indices)
+
+def helper(net, weights):
+    return net
+
+def get_tokenizer(vocab, merges, special_tokens=None):
+    from cs336_basics.tok import Tokenizer
+    return Tokenizer(vocab, merges, special_tokens)
+
+def run_train_bpe(input_path, vocab_size, special_tokens, **kwargs):
+    from cs336_basics.tok import Tokenizer
+    return Tokenizer.train(input_path, vocab_size, special_tokens)
+"""
+FILES = {
+    "cs336_basics/__init__.py": "import importlib.metadata\n"
+    '__version__ = importlib.metadata.version("cs336_basics")\n'
+    "from .prep import text, size\nfrom .model import Dense\n",
+    "cs336_basics/prep.py": 'text = open("data/text.txt").read()\nsize = 1 / 0\n',
+    "cs336_basics/model.py": MODEL,
+    "cs336_basics/training.py": "import torch\nimport fast_tensors\n"
+    "def train_model(config):\n    return config\n",
+    "cs336_basics/longest_token_train.py": "for n in range(3):\n    print(n)\n",
+    "cs336_basics/tok.py": """
+import wandb
+from wandb import sdk
+from torch.utils.tensorboard import SummaryWriter
+
+class Tokenizer:
+    def __init__(self, vocab, merges, special_tokens=None):
+        wandb.init()
+
+    @staticmethod
+    def train(path, size, specials):
+        return {}, []
+""",
+    "data/text.txt": "some text\n",
+    "tests/__init__.py": "",
+    "tests/adapters.py": ADAPTERS,
+    "tests/conftest.py": "def newer[T](x: T): ...\n",
+    "pyproject.toml": '[project]\nname = "my-cs336"\ndependencies = ["fast-tensors-core>=1.2"]\n',
+}
+
+
+def repository(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> adopt.Adopted:
+    folder = repository(tmp_path_factory.mktemp("made") / "assignment1-basics", FILES)
+    before = sorted(folder.rglob("*"))
+    adopted = adopt.adopt(folder.parent, {}, tmp_path_factory.mktemp("study"))
+    assert sorted(folder.rglob("*")) == before and adopted.folder == folder
+    return adopted
+
+
+def inside(adopted: adopt.Adopted, code: str) -> str:
+    """What a Python of its own prints that has read the mapping as `a`."""
+    start = (
+        f"from workbook.classroom.mine import adopt\na = adopt.read({str(adopted.file.parent)!r})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"{start}\n{code}"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_parts_of_a_repository_are_found(name, tmp_path):
+    assert adopt.adopt(FOLDER / name, {}, tmp_path).parts == PARTS[name]
+
+
+def test_parts_are_found_where_the_adapters_call_them(made):
+    assert made.parts == {
+        "train_bpe": "cs336_basics.tok:Tokenizer.train",
+        "tokenizer": "cs336_basics.tok:Tokenizer",
+        "linear": "cs336_basics.model:Dense",
+        "positionwise_feedforward": "cs336_basics.model:Gate",
+        "softmax": "tests.adapters:run_softmax",  # whose body is there
+        "transformer_lm": "cs336_basics.model:Net",
+        "training_together": "cs336_basics.training:train_model",
+        "decoding": "cs336_basics.model:Net.generate",
+    }
+    assert made.how["linear"] == "run_linear uses it" and made.how["decoding"] == "by its name"
+
+
+def test_what_is_not_found_and_what_fails_is_told_once(made):
+    words = str(made)
+    assert words.count("Not found: embedding, rmsnorm, ") == 1
+    assert words.count("ZeroDivisionError") == 1 and "conftest" not in words
+    assert "`from .prep import text, size` in cs336_basics fails: " in words
+
+
+def test_parts_work_though_a_tracker_is_missing_and_a_package_is_named(made):
+    code = """
+import torch
+print(adopt.load(a, "linear")(3, 2)(torch.ones(3)).shape)
+print(type(adopt.load(a, "tokenizer")({}, [])).__name__)
+try:
+    adopt.load(a, "training_together")
+except adopt.MissingPackage as error:
+    print(error)
+"""
+    shape, name, why = inside(made, code).splitlines()
+    assert (shape, name) == ("torch.Size([2])", "Tokenizer")
+    assert why.startswith("cs336_basics.training cannot be imported: ModuleNotFoundError: No mod")
+    assert why.endswith(
+        "cs336_basics/training.py; install the package that has `fast_tensors` first"
+    )
+
+
+def test_no_adapter_runs_and_an_import_that_fails_costs_only_its_part(tmp_path):
+    files = {
+        "src/own/__init__.py": "",
+        "src/own/parts.py": "def squash(x, dim):\n    return x\ndef loss(x, y):\n    1 / 0\n",
+        "src/own/ends.py": "import sys\nsys.exit(3)\ndef clip(p, norm):\n    return 1\n",
+        "tests/adapters.py": """
+from __future__ import annotations
+from own import parts
+from own.ends import clip
+from no_such_package import train
+
+def run_softmax(in_features: Nobody, dim):
+    return parts.squash(in_features, dim)
+def run_cross_entropy(inputs, targets):
+    return parts.loss(inputs, targets)
+def run_gradient_clipping(parameters, max_l2_norm):
+    return clip(parameters, max_l2_norm)
+""",
+    }
+    adopted = adopt.adopt(repository(tmp_path / "repo", files), {}, tmp_path / "study")
+    assert adopted.parts == {"softmax": "own.parts:squash", "cross_entropy": "own.parts:loss"}
+    assert "`from own.ends import clip` in tests.adapters fails: SystemExit: 3" in str(adopted)
+    assert "'no_such_package', at line 5" in str(adopted)
+    code = "import tests.study\nprint(adopt.adapters(a, 'softmax')['run_softmax'].__code__)"
+    assert f"{adopted.folder}/tests/adapters.py" in inside(adopted, code)  # not of our `tests`
+
+
+# The file.
+
+
+@pytest.fixture
+def small(tmp_path) -> Path:
+    code = "SIZES = {}\n\ndef squash(x, dim):\n    return x\n\nclass Table:\n    pass\n"
+    adapters = "from nn import squash as run_softmax\n"
+    return repository(tmp_path / "repo", {"nn.py": code, "tests/adapters.py": adapters})
+
+
+def test_what_a_hand_set_stays_until_it_is_cleared(small, tmp_path):
+    study = tmp_path / "study"
+    assert adopt.adopt(small, {"embedding": "nn:Table"}, study).parts == {
+        "embedding": "nn:Table",
+        "softmax": "nn:squash",
+    }
+    file = study / adopt.FILE
+    file.write_text(f'{file.read_text(encoding="utf-8")}softmax = ""\n', encoding="utf-8")
+    stays = adopt.adopt(small, {}, study)
+    assert stays.parts == {"embedding": "nn:Table", "softmax": ""} == adopt.read(study).parts
+    assert "by hand" in str(stays) and stays.where("softmax") == ""
+    cleared = adopt.adopt(small, {"softmax": "", "embedding": ""}, study)
+    assert cleared.parts == {"softmax": "nn:squash"}
+
+
+def test_the_command_prints_what_was_found(small, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
+    assert cli.main(["adopt", str(small), "--set", "embedding=nn:Table"]) == 0
+    printed = capsys.readouterr().out
+    assert "2 of 20 parts found in" in printed and f"Kept in {tmp_path / 'study'}" in printed
+    assert printed.splitlines()[-1].startswith("Next: `workbook check --all`")
+    assert cli.main(["adopt", str(small / "nn.py")]) == 2
+    assert "is a file; expected the folder of your repository" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["linear=nn:Lineal"], "nn has no Lineal; it has squash, Table"),
+        (["linear=nm:Linear"], "No module named 'nm'"),
+        (["linear=Linear"], "expected linear = \"module:object\", got 'Linear'"),
+        (["linear=nn:SIZES"], "it is a dict, not a function or class"),
+        (["unicode1=a:b"], "is not a code problem"),
+        (["checkpointing=a:b"], r'\["module:save", "module:load"\]'),
+        (["linear"], "expected --set problem=module:name, got 'linear'"),
+        (["lineal=a:B"], "did you mean 'linear'"),
+    ],
+)
+def test_a_wrong_place_is_refused(small, tmp_path, options, words):
+    with pytest.raises(ValueError, match=words):
+        adopt.adopt(small, adopt.read_options(options), tmp_path)
+    assert not (tmp_path / adopt.FILE).exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("folder = ", "cannot be used"),
+        ('folder = "/"\n[parts]\nlinear = 3\n', "expected linear = .*got 3"),
+        ('folder = "/"\n[by_hand]\nlineal = "a:B"\n', "did you mean 'linear'"),
+        ('[parts]\nlinear = "a:B"\n', 'expected folder = "PATH"'),
+    ],
+)
+def test_a_damaged_file_is_told(tmp_path, text, words):
+    (tmp_path / adopt.FILE).write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=words):
+        adopt.read(tmp_path)
+
+
+def test_a_folder_that_moved_or_has_no_code_is_named(tmp_path):
+    assert adopt.read(tmp_path) is None
+    (tmp_path / adopt.FILE).write_text('folder = "/no/such"\n[parts]\n', encoding="utf-8")
+    with pytest.raises(FileNotFoundError, match="/no/such, which is not there; if it moved"):
+        adopt.read(tmp_path)
+    with pytest.raises(ValueError, match="has no Python file"):
+        adopt.adopt(tmp_path, {}, tmp_path)
+    with pytest.raises(OSError, match="is not there; expected the folder"):
+        adopt.adopt(tmp_path / "none", {}, tmp_path)
+
+
+# The model, as `run_transformer_lm` makes it.
+
+SIZES = {"vocab_size": 29, "context_length": 8, "d_model": 12, "num_layers": 2, "num_heads": 3}
+CONFIG = ModelConfig(**SIZES, d_ff=20, rope_theta=100.0)
+MAKES, CALLS = "lm.MyLM(lm.Settings(*sizes))", "return model(in_indices)"
+BEGINS, RETURNS = "self, config: Settings):", "return self.unembed(self.final_norm(x))"
+
+
+def source(monkeypatch, changes: dict[str, str]) -> AdoptedModel:
+    """The model of the repository `renamed`, with some of its text changed."""
+    model, course = LM, COURSE
+    for old, new in changes.items():
+        assert old in model + course, old
+        model, course = model.replace(old, new), course.replace(old, new)
+    package, module = ModuleType("cs336_basics"), ModuleType("cs336_basics.lm")
+    package.lm, package.learn, package.tok = module, None, None
+    monkeypatch.setitem(sys.modules, "cs336_basics", package)
+    monkeypatch.setitem(sys.modules, "cs336_basics.lm", module)
+    exec(model, vars(module))
+    names: dict = {}
+    exec(course, names)
+    return AdoptedModel(names["run_transformer_lm"], CONFIG, None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {  # RoPE, positions and a mask at the call
+            "def forward(self, idx: Tensor) -> Tensor:": "def forward(self, idx, turn, at, seen):\n"
+            "        assert at.shape[-1] == seen.shape[-1] == seen.shape[-2] == idx.shape[1]\n"
+            "        for block in self.blocks:\n            block.attention.rope = turn",
+            CALLS: "turn = lm.RotaryEncoding(rope_theta, d_model // num_heads, context_length)\n"
+            "    return model(in_indices, turn, torch.arange(n := in_indices.shape[1]).expand("
+            "in_indices.shape), seen=torch.ones(1, 1, n, n).tril())",
+        },
+        {  # the heads one after the other, each with its q, k and v
+            "seq, 3, self.num_heads, d_": "seq, self.num_heads, 3, d_",
+            "split.transpose(-4, -2).unbind(-3)": "split.transpose(-4, -3).unbind(-2)",
+            "torch.cat(qkv)": "torch.stack([w.unflatten(0, (layer.attention.num_heads, -1)) for w"
+            " in qkv], 1).flatten(0, 2)",
+        },
+        {  # transposed
+            "torch.empty(n_out, n_in": "torch.empty(n_in, n_out",
+            "self.kernel.mT": "self.kernel",
+            "kernel.data = ": "kernel.data.T[:] = ",
+        },
+        {BEGINS: "self, config, weights):", MAKES: "lm.MyLM(lm.Settings(*sizes), weights)"},
+        {CALLS: "return model.forward(in_indices)"},
+        {MAKES: f"torch.compile({MAKES})"},
+        {
+            RETURNS: "return {'logits': self.unembed(self.final_norm(x))}",
+            CALLS: f"{CALLS}['logits']",
+        },
+    ],
+    ids=["plain", "call", "heads", "transposed", "weights", "forward", "compiled", "dict"],
+)
+def test_a_model_is_caught(monkeypatch, changes):
+    adopted = source(monkeypatch, changes)
+    torch.manual_seed(3)
+    model, expected = adopted.make(), torch.rand(1)
+    torch.manual_seed(3)
+    ours = TransformerLM.from_config(CONFIG)
+    assert torch.rand(1) == expected  # the adapter's own draws leave no trace
+    assert type(model).__name__ == "MyLM" and model.training
+    assert model.tok_emb.embeddings.equal(ours.token_embeddings.weight)  # so it starts as ours does
+    ids = torch.randint(0, 29, (3, 7))
+    torch.testing.assert_close(adopted.call(model, ids), ours(ids), rtol=1e-3, atol=1e-4)
+    adopted.call(model, ids).sum().backward()
+    assert all(each.grad is not None for each in model.parameters())
+    other = TransformerLM.from_config(CONFIG)
+    for name, value in adopted.places(other.state_dict()).items():
+        model.get_parameter(name).data.copy_(value)
+    torch.testing.assert_close(adopted.call(model, ids), other(ids), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"self.blocks = nn.ModuleList(": "self.blocks = list("}, "plain list; use nn.ModuleList"),
+        ({"self.n_ctx, d_m": "self.extra = Proj(3, 3)\n        self.n_ctx, d_m"}, "to `extra.kern"),
+        ({CALLS: f"{CALLS} * 2"}, "returns something other than the result of MyLM.forward"),
+        ({MAKES: "1 / 0"}, "the adapter fails: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_model_that_cannot_be_trained_is_refused(monkeypatch, changes, words):
+    adopted = source(monkeypatch, changes)
+    with pytest.raises(ValueError, match=words):
+        adopted.make()
+        adopted.places(TransformerLM.from_config(CONFIG).state_dict())
+
+
+def test_a_model_that_is_no_module_is_named():
+    class Net:
+        def __init__(self, layers, weights):
+            self.layers, self.weights = layers, weights
+
+    with pytest.raises(
+        ValueError, match=r"Net is no nn.Module, so torch finds no parameters in it"
+    ):
+        AdoptedModel(lambda **arguments: None, CONFIG, Net).make()

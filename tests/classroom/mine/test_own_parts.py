@@ -1,0 +1,289 @@
+"""A learner's parts take the places of ours, and are named where they fail."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_runs
+import torch
+
+from workbook.classroom import cli, mine
+from workbook.classroom.mine import adopt, own_parts
+from workbook.classroom.mine.own_parts import PartError
+from workbook.config import OptimizerConfig
+from workbook.generation.generate import write
+from workbook.tokenization.tokenizer import Tokenizer
+from workbook.training import data as training_data
+from workbook.training import train as trainer
+from workbook.training.train import train
+from workbook.transformer.model import TransformerLM
+
+REPOSITORIES = Path(__file__).parent / "repositories"
+CONFIG = tiny_runs.tiny(steps=12, checkpoint_every=5, log_every=4, precision="float32")
+BYTES = Tokenizer(
+    {i: bytes([65 + i]) for i in range(63)} | {63: b"<|endoftext|>"}, [], ["<|endoftext|>"]
+)
+
+CLIP = """
+def clip(parameters, max_l2_norm, eps=1e-6):
+    parameters = [p for p in parameters if p.grad is not None]
+    norm = sum(p.grad.square().sum() for p in parameters) ** 0.5
+    if norm > max_l2_norm:
+        for p in parameters:
+            p.grad.mul_(max_l2_norm / (norm + eps))
+
+__all__ = ["clip"]
+"""
+LOSS = """
+import torch
+
+def cross_entropy(logits, targets):
+    logits = logits - logits.amax(-1, keepdim=True)
+    return (logits.logsumexp(-1) - logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)).mean()
+
+__all__ = ["cross_entropy"]
+"""
+MODEL = """
+import torch
+from torch import nn
+
+class TransformerLM(nn.Module):
+    def __init__(
+        self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
+    ):
+        super().__init__()
+        self.table, self.head = nn.Embedding(vocab_size, d_model), nn.Linear(d_model, vocab_size)
+
+    def forward(self, token_ids):
+        return {forward}
+
+__all__ = ["TransformerLM"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def study(tmp_path, monkeypatch):
+    """An empty study folder, in which we are."""
+    folder = tmp_path / "study"
+    (folder / ".workbook").mkdir(parents=True)
+    (folder / "mine").mkdir()
+    monkeypatch.setenv("WORKBOOK_STUDY", str(folder))
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(trainer, "matmul_peak", lambda *_: 1e15)
+    monkeypatch.setattr(training_data, "prepare", lambda config, *_: tiny_runs.data())
+    return folder
+
+
+@pytest.fixture
+def clean_imports():
+    """Each repository has a package of the same name: none is left for the next one."""
+    modules, path = set(sys.modules), list(sys.path)
+    yield
+    for name in set(sys.modules) - modules:
+        if name.partition(".")[0] in ("cs336_basics", "tests"):
+            del sys.modules[name]
+    sys.path[:] = path
+    adopt._entered.clear()
+
+
+def solved(study, **sources):
+    for problem, source in sources.items():
+        (study / "mine" / f"{problem}.py").write_text(source)
+
+
+class TestFromTheNotebooks:
+    """What the study folder has kept."""
+
+    def test_a_table_says_whose_each_part_is(self, study):
+        solved(study, gradient_clipping=CLIP, cross_entropy=LOSS)
+        lines = str(mine.parts()).splitlines()
+        assert lines[0].split() == ["model", "ours"]
+        assert lines[1].split() == ["loss", "yours", "mine.cross_entropy:cross_entropy"]
+        assert lines[4].split() == ["clipping", "yours", "mine.gradient_clipping:clip"]
+
+    def test_right_parts_make_the_run_of_ours_and_other_code_is_another_run(self, study, tmp_path):
+        solved(study, gradient_clipping=CLIP, cross_entropy=LOSS)
+        parts = mine.parts()
+        run = train(CONFIG, tiny_runs.data(), None, parts=parts)
+        ours = train(CONFIG, tiny_runs.data(), None)
+        both = run.log["train_loss"].dropna(), ours.log["train_loss"].dropna()
+        assert np.allclose(*both, atol=1e-3)
+        assert run.made_of == {
+            "loss": "mine.cross_entropy:cross_entropy", "clipping": "mine.gradient_clipping:clip"
+        }  # fmt: skip
+        solved(study, gradient_clipping=CLIP + "# changed")
+        assert mine.parts().key != parts.key
+        (listed,) = mine.runs().values()
+        assert listed.folder == run.folder and listed.parts is None  # that code is gone
+        with pytest.raises(ValueError, match="made by another version of your code"):
+            mine.open_run(run.folder)
+
+    def test_without_parts_all_are_ours(self):
+        assert mine.parts().key == "" and mine.runs() == {}
+        with pytest.raises(PartError, match="you have no part for rope yet"):
+            mine.own("rope")
+
+    def test_own_takes_the_handouts_arguments_by_name_and_says_what_fails(self, study):
+        solved(study, gradient_clipping=CLIP.replace("max_l2_norm", "threshold"))
+        weight = torch.nn.Parameter(torch.zeros(2))
+        weight.grad = torch.tensor([3.0, 4.0])
+        mine.own("gradient_clipping")(parameters=[weight], max_l2_norm=1.0)
+        assert torch.allclose(weight.grad, torch.tensor([0.6, 0.8]))
+        with pytest.raises(PartError, match=r"TypeError: .*, at line \d+, in clip: `"):
+            mine.own("gradient_clipping")(parameters=None, max_l2_norm=1.0)
+
+
+@pytest.mark.parametrize("name", ["flat", "renamed"])
+def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports, capsys):
+    adopt.adopt(REPOSITORIES / name, {}, study)
+    parts = mine.parts()
+    assert set(parts.made_by) == set(own_parts.PARTS)
+    ours = TransformerLM.from_config(CONFIG.model)
+    model, ids = parts.model(CONFIG.model), torch.arange(32).reshape(2, 16)
+    model.fill(ours.state_dict())
+    with torch.no_grad():
+        assert torch.allclose(model(ids), ours(ids), atol=1e-4)
+    assert mine.rehearsed(CONFIG, parts) == CONFIG
+    assert "starts from weights that the workbook draws" in capsys.readouterr().out
+
+    def breaks(record):
+        if record["step"] == 8:
+            raise OSError("broken off")
+
+    with pytest.raises(OSError, match="broken off"):
+        train(CONFIG, tiny_runs.data(), None, [breaks], parts)
+    run = train(CONFIG, tiny_runs.data(), None, parts=mine.parts())
+    assert run.loss < run.log["validation_loss"].iloc[0] - 0.2 and run.flags == []
+    opened, _, decode = mine.open_run(run.folder)
+    text = "".join(write(opened, BYTES, "ABC", 5, decoding=decode))
+    assert text == "" or set(text.encode()) <= set(range(65, 128))
+    made = parts.tokenizer(BYTES.vocab, BYTES.merges, BYTES.special_tokens)
+    assert made.decode(made.encode("ABC<|endoftext|>")) == "ABC<|endoftext|>"
+
+
+class TestFailures:
+    """A part that does not work is named, with its place and what to do."""
+
+    def fails(self, match):
+        return pytest.raises(PartError, match=match)
+
+    def test_one_that_cannot_be_imported(self, study):
+        solved(study, cross_entropy="import no_such_package\n")
+        parts = mine.parts()
+        assert "broken: ModuleNotFoundError" in str(parts)
+        with self.fails(
+            "your loss .*cross_entropy.* cannot be imported: .*'no_such_package', at line 1"
+        ):
+            train(CONFIG, tiny_runs.data(), None, parts=parts)
+
+    def test_one_that_crashes_stops_the_run_and_keeps_it(self, study):
+        late = CLIP.replace("    norm =", "    clip.calls = getattr(clip, 'calls', 0) + 1\n"
+                            "    assert clip.calls < 8, 'too often'\n    norm =")  # fmt: skip
+        solved(study, gradient_clipping=late)
+        where = r"clipping .*: AssertionError: too often, at line 5, in clip"
+        with self.fails(where):
+            train(CONFIG, tiny_runs.data(), None, parts=mine.parts())
+        (run,) = mine.runs().values()
+        assert run.status == "stopped" and "too often" in run.outcome["reason"]
+
+    def test_one_that_hangs(self, study, monkeypatch):
+        monkeypatch.setattr(own_parts, "SECONDS", 0.5)
+        solved(
+            study, gradient_clipping="def clip(parameters, max_l2_norm):\n    while True: pass\n"
+        )
+        with self.fails("your clipping .* stopped after 0.5 s.*, at line 2, in clip"):
+            train(CONFIG, tiny_runs.data(), None, parts=mine.parts())
+
+    @pytest.mark.parametrize(
+        ("forward", "said"),
+        [
+            ("self.head(self.table(token_ids))[:, -1]", r"returns \(2, 64\) instead of logits"),
+            ("self.table.missing", "AttributeError"),
+        ],
+    )
+    def test_a_model_of_another_shape(self, study, forward, said):
+        solved(study, transformer_lm=MODEL.replace("{forward}", forward))
+        with self.fails(said):
+            mine.parts().model(CONFIG.model)(torch.zeros(2, 16, dtype=torch.long))
+
+    def test_a_loss_that_is_no_number(self, study):
+        logits, targets = torch.zeros(2, 3, 5), torch.zeros(2, 3, dtype=torch.long)
+        solved(study, cross_entropy=LOSS.replace(".mean()", ""))
+        with self.fails(r"returns \(6,\) instead of one number"):
+            mine.parts().loss(logits, targets)
+
+    def test_an_optimizer_without_groups(self, study):
+        solved(study, adamw="class AdamW:\n    def __init__(self, params, lr, betas, eps, "
+               "weight_decay):\n        pass\n__all__ = ['AdamW']\n")  # fmt: skip
+        with self.fails("has no param_groups"):
+            mine.parts().optimizer([torch.nn.Parameter(torch.ones(1))], OptimizerConfig())
+
+    def test_what_is_still_to_write(self, study):
+        stub = "def get_batch(dataset, batch_size, context_length, device):\n    ...\n"
+        solved(study, data_loading=stub + "__all__ = ['get_batch']\n")
+        with self.fails("your get_batch .* is not written yet"):
+            train(CONFIG, tiny_runs.data(), None, parts=mine.parts())
+
+
+class TestInNotebooks:
+    """The optional cells."""
+
+    def test_nothing_happens_without_the_parts_or_outside_of_a_study_folder(
+        self, study, monkeypatch, capsys
+    ):
+        @mine.now_yours("clipping")
+        def _(parts):
+            raise AssertionError
+
+        solved(study, gradient_clipping=CLIP)
+        monkeypatch.delenv("WORKBOOK_STUDY")
+        monkeypatch.chdir(study.parent)
+
+        @mine.now_yours("clipping")
+        def _(parts):
+            raise AssertionError
+
+        assert capsys.readouterr().out == ""
+
+    def test_what_comes_back_is_shown_and_what_fails_is_told(self, study, capsys):
+        solved(study, gradient_clipping=CLIP)
+
+        @mine.now_yours("clipping", "gradient_clipping")
+        def _(parts):
+            return f"from {parts.made_by['clipping'].where}"
+
+        @mine.now_yours("clipping")
+        def _(parts):
+            parts.clipping(None, 1.0)
+
+        out = capsys.readouterr().out
+        assert "from mine.gradient_clipping:clip" in out
+        assert "✗ Your part does not run here: " in out and "NoneType" in out
+
+
+class TestTheCommand:
+    """`workbook train PRESET --mine`."""
+
+    def test_without_parts_it_says_what_to_do(self, capsys):
+        assert cli.main(["train", "laptop", "--mine"]) == 2
+        assert "workbook adopt PATH" in capsys.readouterr().err
+
+    def test_it_trains_and_a_run_can_write(self, study, monkeypatch, capsys):
+        solved(study, gradient_clipping=CLIP, cross_entropy=LOSS)
+        monkeypatch.setattr(cli.presets, "chosen", lambda options: CONFIG)
+        assert cli.main(["train", "laptop", "--mine"]) == 0
+        out = capsys.readouterr().out
+        assert "loss       yours  mine.cross_entropy" in out and "step 12 of 12" in out
+        (run,) = mine.runs().values()
+        assert json.loads((run.folder / "config.json").read_text())["parts"]["places"]
+
+    def test_parts_that_need_float32_get_it(self, study, capsys):
+        picky = "    assert logits.dtype == torch.float32, logits.dtype\n    logits ="
+        solved(study, cross_entropy=LOSS.replace("    logits =", picky))
+        half = replace(CONFIG, precision="bfloat16")
+        assert mine.rehearsed(half, mine.parts()).precision == "float32"
+        assert "float32 is used" in capsys.readouterr().out

@@ -1,0 +1,411 @@
+"""The twin test: right parts never differ from ours, and of wrong ones the right part is named."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from made_repositories import BUGS, FOLDER, NAMES, PARTS, adopt, copied, plant
+from torch import nn
+
+from workbook.classroom import cli
+from workbook.classroom.mine import own_parts, twin
+from workbook.optimizer.optimizers import AdamW, clip_gradients, cosine_schedule
+from workbook.training import data
+from workbook.training.parts import Maker, Parts
+from workbook.transformer import fused
+from workbook.transformer import nn as textbook
+from workbook.transformer.model import TransformerLM
+
+STEPS = 8
+
+
+class Theirs(nn.Module):
+    """A model as `own_parts` gives it, with other kernels than ours and other names."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.theirs = nn.ModuleDict(
+            {"lm": TransformerLM.from_config(replace(config, kernels="fused"))}
+        )
+
+    def forward(self, ids):
+        return self.theirs["lm"](ids)
+
+    def fill(self, weights):
+        self.theirs["lm"].load_state_dict(weights)
+
+    def places(self, weights):
+        return {f"lm.{name}": weight for name, weight in weights.items()}
+
+
+def get_batch(dataset, batch_size, context_length, device, generator):
+    starts = np.random.default_rng().integers(len(dataset) - context_length, size=batch_size)
+    rows = np.stack([dataset[s : s + context_length + 1] for s in starts]).astype(np.int64)
+    return torch.from_numpy(rows[:, :-1]), torch.from_numpy(rows[:, 1:])
+
+
+def torchs(params, config):
+    return torch.optim.AdamW(
+        params, config.max_learning_rate, config.betas, config.eps, config.weight_decay
+    )
+
+
+RIGHT = {
+    "model": Theirs,
+    "loss": fused.cross_entropy,
+    "optimizer": torchs,
+    "schedule": lambda it, top, low, warmup, end: cosine_schedule(it, top, low, warmup, end),
+    "clipping": lambda params, limit: nn.utils.clip_grad_norm_(list(params), limit),
+    "get_batch": get_batch,
+}
+
+
+def theirs(**parts):
+    """Parts of a learner's; those that are not given are ours."""
+    made_by = {name: Maker(f"mine:{name}", "") for name in parts}
+    return replace(Parts(), **parts, made_by=made_by)
+
+
+def report_on(preset="laptop", steps=STEPS, **parts):
+    report = twin.Report(preset, steps)
+    list(twin.compare(report, twin.small(preset, steps), theirs(**parts)))
+    return report
+
+
+def differing(report):
+    return [each.part for each in report.findings]
+
+
+@pytest.mark.parametrize("preset", ["laptop", "full"])
+def test_right_parts_of_another_make_do_not_differ(preset):
+    report = report_on(preset, 20, **RIGHT)
+    assert not report.differs
+    assert {report.outcome(part) for part in report.places} == {"same"}
+    assert report.message.startswith("Nothing differs in 20 steps: forward, loss, gradients,")
+    assert "Not compared: the tokenizer, decoding," in report.message
+    ours, its = report.losses
+    assert its == pytest.approx(ours, rel=1e-3) and its[-1] < its[0]
+
+
+@pytest.mark.parametrize("right", twin.RIGHT, ids=lambda each: each.args[1] + each.args[0].__name__)
+@pytest.mark.parametrize("steps", [1, STEPS])
+def test_either_decay_and_either_eps_is_right(right, steps):
+    report = report_on(steps=steps, optimizer=right)
+    assert not report.differs
+    assert report.outcome("optimizer") == "same"
+    assert report.outcome("forward") == "ours"
+
+
+def test_a_small_run_shows_all_that_a_part_does():
+    config = twin.small("laptop", 20)
+    ours, its = Parts.ours(config), config.optimizer
+    rates = [ours.schedule(*twin.asked_of_schedule(config, step)) for step in range(1, 21)]
+    assert rates[0] < rates[3] < rates[4] > rates[10] > its.min_learning_rate
+    assert rates[4] == pytest.approx(its.max_learning_rate)
+    assert rates[15:] == [its.min_learning_rate] * 5
+    clipped = []
+
+    def clipping(params, limit):
+        clipped.append(clip_gradients(params, limit).item() > limit)
+
+    report_on(clipping=clipping)
+    assert clipped[:4] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 200])
+def test_a_run_of_any_length_has_a_cosine(steps):
+    its = twin.small("full", steps).optimizer
+    assert 0 < its.warmup_iters < its.cosine_cycle_iters
+
+
+# Wrong parts.
+
+
+class Broken(Theirs):
+    """Its class attribute is what is broken about its parts."""
+
+    edit = staticmethod(lambda model: None)
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.edit(self.theirs["lm"])
+
+
+def model(edit):
+    return type("Model", (Broken,), {"edit": staticmethod(edit)})
+
+
+def without_scale(model):
+    for layer in model.layers:
+        layer.attn.attend = lambda Q, K, V: textbook.causal_attention(Q * 4, K, V)
+
+
+def with_a_look_ahead(model):
+    for layer in model.layers:
+        layer.attn.attend = lambda Q, K, V: nn.functional.scaled_dot_product_attention(
+            Q, K, V, torch.ones(Q.shape[-2], Q.shape[-2], dtype=torch.bool).tril(1)
+        )
+
+
+def for_a_batch_of_heads(model):
+    """RoPE in which positions of shape (batch, seq) lack an axis for the heads."""
+    for layer in model.layers:
+        turn = layer.attn.rope.forward
+        layer.attn.rope.forward = lambda x, positions, first, turn=turn: turn(
+            x, torch.arange(x.shape[-2]).expand(len(x), -1)
+        )
+
+
+def keeps_its_first_mask(model):
+    for layer in model.layers:
+        kept = {}
+
+        def attend(Q, K, V, kept=kept):
+            mask = torch.ones(Q.shape[-2], Q.shape[-2], dtype=torch.bool).tril()
+            mask = kept.setdefault("mask", mask)
+            return nn.functional.scaled_dot_product_attention(Q, K, V, mask)
+
+        layer.attn.attend = attend
+
+
+def detached(model):
+    forward = model.layers[0].ffn.forward
+    model.layers[0].ffn.forward = lambda x: forward(x).detach()
+
+
+def halved_gradient(model):
+    model.layers[1].ln1.weight.register_hook(lambda gradient: gradient / 2)
+
+
+def adamw(**changes):
+    def make(params, config):
+        settings = {"lr": config.max_learning_rate, "betas": config.betas, "eps": config.eps,
+                    "weight_decay": config.weight_decay}  # fmt: skip
+        return AdamW(params, **settings | changes)
+
+    return make
+
+
+class L2(AdamW):
+    """Adam with the decay in the gradient."""
+
+    def update(self, theta, group, state):
+        theta.grad.add_(theta, alpha=group["weight_decay"])
+        super().update(theta, {**group, "weight_decay": 0}, state)
+
+
+def own_norms(params, limit):
+    for each in params:
+        clip_gradients([each], limit)
+
+
+def no_clipping(params, limit):
+    [each.grad * limit for each in params]
+
+
+def in_place_of_the_rest(inputs_and_targets):
+    return lambda *args: inputs_and_targets(*data.get_batch(*args))
+
+
+def last_start_missing(dataset, *args):
+    return data.get_batch(dataset[:-1], *args)
+
+
+WRONG = [
+    ("forward", 0, {"model": model(without_scale)}, "The logits before position 1 agree."),
+    ("forward", 0, {"model": model(with_a_look_ahead)}, "a logit at position 0 is"),
+    ("forward", 0, {"model": model(keeps_its_first_mask)}, "(for 5 sequences of 6 tokens)"),
+    ("forward", 0, {"model": model(for_a_batch_of_heads)}, "(for 3 sequences of 4 tokens)"),
+    ("gradients", 0, {"model": model(detached)},
+     "in its backward pass no gradient reaches `lm.layers.0.ln2"),
+    ("gradients", 0, {"model": model(halved_gradient)}, "a gradient of `lm.layers.1.ln1.weight`"),
+    ("loss", 0, {"loss": lambda x, y: fused.cross_entropy(x, y) * y.numel()},
+     "for the same logits"),
+    ("loss", 0, {"loss": lambda x, y: fused.cross_entropy(x, y) * math.nan},
+     "it is nan, but ours is"),
+    (
+        "gradients", 0,
+        {"loss": lambda x, y: (fused.cross_entropy(x, y) + fused.cross_entropy(x, y).detach()) / 2},
+        "its value is right, but",
+    ),
+    ("clipping", 0, {"clipping": own_norms}, "afterwards"),
+    ("clipping", 0, {"clipping": no_clipping}, "afterwards a gradient of"),
+    ("schedule", 1, {"schedule": lambda it, *its: cosine_schedule(it + 1, *its)}, "(1, 0.01, "),
+    ("schedule", 3, {"schedule": lambda it, top, low, w, end: cosine_schedule(it, top, 0, w, end)},
+     "with the arguments (3,"),
+    ("schedule", 7, {"schedule": lambda it, top, low, w, end: cosine_schedule(it, top, low, w, end)
+                     * (it <= end)}, "returns 0, but ours is 0.001"),
+    ("optimizer", 1, {"optimizer": adamw(betas=(0.95, 0.9))}, "after it, a weight of"),
+    ("optimizer", 1, {"optimizer": adamw(weight_decay=0)}, "after it, a weight of"),
+    ("optimizer", 1, {"optimizer": lambda params, its: L2(params, its.max_learning_rate, its.betas,
+                     its.eps, its.weight_decay)}, ""),
+    ("batches", 0, {"get_batch": in_place_of_the_rest(lambda x, y: (x, x))}, "are the inputs"),
+    ("batches", 0, {"get_batch": last_start_missing}, "last start is never drawn"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("part", "step", "parts", "words"), WRONG)
+def test_the_part_that_is_wrong_is_named(part, step, parts, words):
+    report = report_on(**parts)
+    assert differing(report) == [part], report.message
+    assert (report.first.part, report.first.step) == (part, step)
+    assert words in report.message and f"(mine:{next(iter(parts))})" in report.message
+    assert f"differs at step {step}" in str(report)
+    assert "\n" not in report.message and report.message[-1] in ".?!"
+
+
+def test_several_parts_are_found_and_the_first_is_named():
+    report = report_on(
+        schedule=lambda it, *its: cosine_schedule(it + 1, *its),
+        clipping=no_clipping,
+        get_batch=last_start_missing,
+        optimizer=adamw(weight_decay=0),
+    )
+    assert sorted(differing(report)) == ["batches", "clipping", "optimizer", "schedule"]
+    assert report.first.part == "clipping"
+    assert report.message.endswith("These differ too: schedule, optimizer, batches.")
+    assert report.diverged == 1
+
+
+def raising(*args):
+    raise own_parts.PartError("your clipping (mine:clipping) fails: boom, at line 3")
+
+
+@pytest.mark.parametrize(
+    ("part", "parts", "words"),
+    [
+        (
+            "clipping",
+            {"clipping": raising},
+            "Your clipping (mine:clipping) fails: boom, at line 3.",
+        ),
+        ("schedule", {"schedule": lambda *args: 1 / 0}, "fails at step 1: ZeroDivisionError"),
+        ("forward", {"model": lambda config: 1 / 0}, "Your model (mine:model) fails at step 0"),
+        (
+            "loss",
+            {"loss": lambda x, y: (x.sum(-1) * 0).flatten()},
+            "the shape is (256,), but ours is ()",
+        ),
+    ],
+)
+def test_a_part_that_fails_is_named(part, parts, words):
+    report = report_on(**parts)
+    assert report.first.part == part and words in report.message
+    assert report.losses == [] and report.differs
+
+
+class Remembering(Theirs):
+    """Right, until it is trained as a whole: two of its weights are not given to the optimizer."""
+
+    def parameters(self, recurse=True):
+        return iter(list(super().parameters(recurse))[:-4])
+
+
+def test_what_only_a_whole_run_shows_is_told():
+    report = report_on(**RIGHT | {"model": Remembering})
+    assert report.first is None and report.differs and report.diverged >= 1
+    assert "though each of your parts alone does what ours does" in str(report)
+
+
+def test_an_unknown_preset_is_refused_at_once(capsys):
+    assert cli.main(["twin", "desktop"]) == 2
+    assert "'desktop' is not a preset" in capsys.readouterr().err
+
+
+# The learner's own code, in a process of its own.
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """A study folder of these tests."""
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
+    return tmp_path / "study"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_right_repository_trains_as_ours_does(name, study, tmp_path, capsys):
+    adopt(copied(name, tmp_path), PARTS[name], study)
+    assert cli.main(["twin"]) == 0, capsys.readouterr()
+    shown = capsys.readouterr().out
+    assert f"  optimizer  same                {PARTS[name]['adamw']}\n" in shown
+    assert "d_model 64, num_layers 2" in shown and "Nothing differs in 20 steps" in shown
+
+
+def groups():
+    """Bugs of one repository in different parts, so that none hides another."""
+    found = []
+    for bug in BUGS:
+        for group in found:
+            parts = {bug.part, *(each.part for each in group)}
+            hidden = "gradients" in parts and parts & {"forward", "loss"}
+            if group[0].repository == bug.repository and len(parts) > len(group) and not hidden:
+                group.append(bug)
+                break
+        else:
+            found.append([bug])
+    return found
+
+
+@pytest.mark.parametrize("bugs", groups(), ids=lambda bugs: f"{bugs[0].repository}-{len(bugs)}")
+def test_a_planted_bug_is_named_by_its_part(bugs, study, tmp_path):
+    root = copied(bugs[0].repository, tmp_path)
+    for bug in bugs:
+        plant(bug, root)
+    adopt(root, PARTS[bugs[0].repository], study)
+    report = twin.twin("laptop", 8, study)
+    parts = {bug.part for bug in bugs}
+    assert {*differing(report)} == parts, report
+    order = [part for part, *_ in twin.COMPARED if part in parts]
+    assert report.first.part == order[0] and "cs336_basics." in report.message
+    assert (report.first.step == 0) == (order[0] not in twin.AFTER_STEP)
+
+
+BROKEN = """
+import os
+
+def {name}(*arguments):
+    {body}
+
+__all__ = ["{name}"]
+"""
+
+
+def test_code_that_fails_is_named_and_code_that_ends_the_process_is_told(study):
+    (study / "mine").mkdir(parents=True)
+    code = BROKEN.format(name="cosine", body="raise KeyError('lost')")
+    (study / "mine" / "learning_rate_schedule.py").write_text(code)
+    report = twin.twin("laptop", 2, study)
+    assert differing(report) == ["schedule"] and report.outcome("forward") == "ours"
+    assert "KeyError: 'lost', at line 5, in cosine" in report.message
+    code = BROKEN.format(name="clip", body="os._exit(3)")
+    (study / "mine" / "gradient_clipping.py").write_text(code)
+    with pytest.raises(OSError, match="Python ended with status 3"):
+        twin.twin("laptop", 2, study)
+
+
+CLIP = """
+def clip(parameters, max_l2_norm):
+    norm = sum(p.grad.square().sum() for p in parameters) ** 0.5
+    for p in parameters:
+        p.grad.mul_(min(1, max_l2_norm / (norm + 1e-6)))
+
+__all__ = ["clip"]
+"""
+
+
+def test_clipping_is_handed_a_generator_as_a_training_loop_does(study):
+    (study / "mine").mkdir(parents=True)
+    (study / "mine" / "gradient_clipping.py").write_text(CLIP)
+    report = twin.twin("laptop", 2, study)
+    assert differing(report) == ["clipping"] and "afterwards a gradient of" in report.message
+
+
+def test_where_nothing_can_be_compared_it_says_what_to_do(study, capsys):
+    study.mkdir()
+    assert cli.main(["twin"]) == 2
+    assert "workbook adopt" in capsys.readouterr().err
+    adopt(FOLDER / "flat", {"train_bpe": PARTS["flat"]["train_bpe"]}, study)
+    assert cli.main(["twin"]) == 2
+    assert "none of your parts (train_bpe) is used in a run" in capsys.readouterr().err

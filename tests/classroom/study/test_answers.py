@@ -1,0 +1,246 @@
+import json
+import math
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from workbook import config
+from workbook.classroom.study import answers, notebooks
+from workbook.classroom.study.answers import MIME, QUANTITIES, complaints, look_up
+from workbook.classroom.study.problems import PROBLEMS
+from workbook.classroom.study.verbs import answer
+from workbook.corpora import corpora
+
+STORY = " ".join(["Once upon a time there was a little dog who ran to the park."] * 20)
+
+
+@pytest.fixture
+def bundles(monkeypatch):
+    """What is displayed, as in a notebook."""
+    shown = []
+    InteractiveShell.instance()
+    # `plots` first: imported while IPython's own is replaced, it would keep the replacement.
+    monkeypatch.setattr(
+        "workbook.classroom.views.plots.display", lambda bundle, **_: shown.append(bundle)
+    )
+    monkeypatch.setattr("IPython.display.display", lambda bundle, **_: shown.append(bundle))
+    yield shown
+    InteractiveShell.clear_instance()
+
+
+def test_an_answer_is_rendered_and_stored(bundles):
+    answer("unicode1", "a", "It is **NUL**.")
+    (bundle,) = bundles
+    assert bundle["text/markdown"] == "**unicode1 (a)**\n\nIt is **NUL**."
+    assert bundle["text/plain"] == "unicode1 (a)\n\nIt is **NUL**."
+    assert bundle[MIME] == {
+        "problem": "unicode1",
+        "part": "a",
+        "text": "It is **NUL**.",
+        "edition": "2025",
+        "profile": "laptop",
+        "corpora": [],
+        "stand_in": False,
+        "figure": False,
+        "device": None,
+    }
+    json.dumps(bundle)
+
+
+def test_an_answer_names_corpus_size_profile_device_and_stand_in(bundles, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    monkeypatch.delenv("WORKBOOK_PRECISION", raising=False)
+    text = corpora.path("stories", size=20_000)
+    answer("train_bpe_tinystories", "a", "Quick.", corpora=[text])
+    record = bundles[0][MIME]
+    assert record["stand_in"] is True and record["profile"] == "laptop"
+    assert record["corpora"] == [{"name": "stories", "bytes": text.stat().st_size}]
+    assert record["device"] == answers.device() != ""
+    footnote = bundles[0]["text/plain"].split("\n")[-1]
+    assert "stories (0.0 MB), which stands in for TinyStories. Profile laptop." in footnote
+    assert record["device"] in footnote
+
+
+def test_a_forced_precision_is_named_beside_the_profile(bundles, monkeypatch):
+    monkeypatch.setenv("WORKBOOK_PRECISION", "bfloat16")
+    answer("generate", None, "Once upon a time.")
+    assert bundles[0][MIME]["precision"] == "bfloat16"
+    assert "Profile laptop, precision bfloat16. " in bundles[0]["text/plain"]
+    answer("unicode1", "a", "NUL.")  # nothing was measured
+    answer("no_pos_emb", None, "Worse.", measured_on="an abacus")  # in whatever precision it had
+    assert all("precision" not in bundle[MIME] for bundle in bundles[1:])
+
+
+def test_recorded_measurements_name_the_machine_that_they_were_made_on(bundles):
+    answer("no_pos_emb", None, "Worse.", measured_on="an abacus")
+    assert bundles[0][MIME]["device"] == "an abacus"
+    assert bundles[0]["text/plain"].endswith("Profile laptop. an abacus.*")
+    answer("unicode1", "a", "NUL.", measured_on="an abacus")
+    assert bundles[1][MIME]["device"] is None
+
+
+def test_a_corpus_is_named_once_with_the_size_of_each_file(bundles, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    files = [corpora.path("stories", split, size=200_000) for split in ("train", "validation")]
+    answer("train_bpe_tinystories", "a", "Quick.", corpora=files)
+    assert "*On stories (0.2 MB and 0.2 MB), which stands in" in bundles[0]["text/plain"]
+
+
+def test_the_corpora_of_the_profile_are_assumed(bundles, monkeypatch):
+    answer("tokenizer_experiments", "b", "More tokens.")
+    assert [used["name"] for used in bundles[0][MIME]["corpora"]] == ["stories", "docstrings"]
+    monkeypatch.setenv("WORKBOOK_PROFILE", "full")
+    answer("tokenizer_experiments", "b", "More tokens.")
+    assert [used["name"] for used in bundles[1][MIME]["corpora"]] == ["tinystories", "owt"]
+    assert bundles[1][MIME]["stand_in"] is False
+
+
+def test_a_figure_comes_first_and_has_words(bundles):
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    answer("unicode2", "a", "UTF-8 is shortest. Look.", figure)
+    picture, stored = bundles
+    assert picture["image/png"] and picture["text/plain"].endswith("UTF-8 is shortest")
+    assert stored[MIME]["figure"] is True
+
+
+@pytest.mark.parametrize("empty", ["", "\n", "   \n  "])
+def test_an_empty_answer_says_so(bundles, empty):
+    answer("unicode1", "b", empty)
+    assert bundles[0]["text/plain"] == "unicode1 (b): not answered yet."
+    assert bundles[0][MIME]["text"] == ""
+
+
+def test_the_edition_spells_the_id(bundles, monkeypatch):
+    monkeypatch.setenv("WORKBOOK_EDITION", "2026")
+    answer("adamwAccounting", "a", "16 bytes a parameter.")
+    assert bundles[0]["text/plain"].startswith("adamw_accounting (a)")
+    assert bundles[0][MIME]["problem"] == "adamwAccounting"
+
+
+def test_outside_a_notebook_an_answer_is_printed(capsys):
+    answer("unicode1", "a", "\n    It is NUL.\n    Nobody sees it.\n    ")
+    assert capsys.readouterr().out == "unicode1 (a)\n\nIt is NUL.\nNobody sees it.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "named"),
+    [
+        (("unicode9", "a", "x"), ValueError, "did you mean 'unicode"),
+        (("unicode1", "d", "x"), ValueError, "no part 'd'"),
+        (("unicode1", None, "x"), ValueError, "say which part of unicode1"),
+        (("unicode1", "a", 7), TypeError, "expects its text as a str, not int"),
+        (("learning_rate_tuning", "a", "x"), ValueError, "has no parts"),
+    ],
+)
+def test_a_misplaced_answer_is_a_clear_error(arguments, error, named):
+    with pytest.raises(error, match=named):
+        answer(*arguments)
+    with pytest.raises(ValueError, match="no corpus is called 'wikipedia'"):
+        answer("main_experiment", None, "x", corpora=["wikipedia"])
+
+
+@pytest.fixture
+def worked(tmp_path, monkeypatch):
+    """A checkout whose 01_unicode holds one answer with a picture and one without."""
+    monkeypatch.setattr(config, "checkout", lambda: tmp_path)
+    cells = []
+    for part, picture in (("a", "aGk="), ("b", None)):
+        record = {"problem": "unicode1", "part": part, "text": f"Our *{part}*.", "corpora": []}
+        outputs = [new_output("display_data", {MIME: record})]
+        if picture:
+            outputs.insert(0, new_output("display_data", {"image/png": picture}))
+        cells.append(new_code_cell("answer()", outputs=outputs, execution_count=1))
+    notebooks.write(tmp_path / "notebooks" / "01_unicode.ipynb", new_notebook(cells=cells))
+
+
+def test_our_answer_is_looked_up_behind_a_fold(worked):
+    found = look_up("unicode1", "a")
+    assert str(found) == "Our answer to unicode1 (a)\n\nOur *a*."
+    markdown = found._repr_markdown_()
+    assert markdown.startswith("<details><summary>Our answer to unicode1 (a)</summary>\n\nOur *a*.")
+    assert 'src="data:image/png;base64,aGk="' in markdown
+    assert "<img" not in look_up("unicode1", "b")._repr_markdown_()
+    assert str(look_up("unicode1")).count("Our answer") == 2
+
+
+def test_our_answer_says_what_it_rests_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "checkout", lambda: tmp_path)
+    record = {"problem": "train_bpe_tinystories", "part": "a", "text": "Ours.", "profile": "laptop"}
+    record |= {"corpora": [{"name": "stories", "bytes": 5_000_000}], "device": "a laptop"}
+    ours = new_code_cell("answer()", outputs=[new_output("display_data", {MIME: record})])
+    notebooks.write(tmp_path / "notebooks" / "02_bpe.ipynb", new_notebook(cells=[ours]))
+    found = str(look_up("train_bpe_tinystories", "a"))
+    assert found.endswith(
+        "Ours.\n\n*On stories (5.0 MB), which stands in for TinyStories. Profile laptop. a laptop.*"
+    )
+
+
+@pytest.mark.parametrize(
+    ("problem", "part", "said"),
+    [
+        ("unicode1", "c", "has no answer in 01_unicode"),
+        ("train_bpe", None, "is answered in code"),
+    ],
+)
+def test_where_there_is_no_answer_it_is_said(worked, problem, part, said):
+    assert said in str(look_up(problem, part))
+
+
+def test_every_quantity_that_is_required_is_known():
+    required = [each for problem in PROBLEMS.values() for each in problem.requires.values()]
+    assert {kind for each in required for kind in each.quantities} == set(QUANTITIES)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"> {STORY}\n\nFluent.", None),
+        (f"```\n{STORY}\n```\n\nFluent.", None),
+        ("> A dog ran.\n\nIt stopped at its end token.", None),
+        ("```\nA dog ran.<|endoftext|>\n```", None),
+        ("> A dog ran to the park.\n\nFluent.", "about 8 tokens"),
+        ("I asked for 256 tokens.\n\n> A dog ran to the park.", "about 8 tokens"),
+    ],
+)
+def test_a_generated_text_is_long_enough_or_ends_by_itself(text, said):
+    found = complaints("generate", "", text, 0)
+    assert (not found) if said is None else said in found[0]
+
+
+@pytest.mark.parametrize(
+    ("problem", "part", "text", "figures", "said"),
+    [
+        ("no_pos_emb", "", "RoPE is better.", 0, "it shows no figure"),
+        ("no_pos_emb", "", "RoPE is better.", 1, None),
+        ("batch_size_experiment", "", "From 1, over 64, to 1,128.", 1, "it does not mention 128"),
+        ("batch_size_experiment", "", "From 1, over 64 and 128, to 512.", 1, None),
+        ("leaderboard", "", "A loss of 3.1; 5.0 is asked for.", 1, "it hands in no loss"),
+        ("train_bpe_tinystories", "a", "3.8 s at 47 MB; the longest is ` Everything`.", 0, None),
+        ("train_bpe_tinystories", "a", "Fast, in 47 MB.", 0, "it gives no time"),
+        ("tokenizer_experiments", "c", "0.49 MB/s; the Pile takes 40.5 days.", 0, None),
+        ("tokenizer_experiments", "c", "It takes 40.5 days.", 0, "no rate in bytes per second"),
+        ("unicode2", "c", r"`b'\xc3\x28'` is none.", 0, None),
+        ("unicode2", "c", "0xC3 0x28 is none.", 0, None),
+        ("unicode2", "b", '`"naïve".encode()`: the ï is two bytes.', 0, None),
+        ("unicode2", "c", "Two bytes are none.", 0, "it gives no example in bytes"),
+        ("unicode1", "a", "", 0, None),
+    ],
+)
+def test_what_is_missing_is_named(problem, part, text, figures, said):
+    found = complaints(problem, part, text, figures)
+    assert (not found) if said is None else said in found[0]
+
+
+def test_a_level_is_read_from_the_loss_that_was_handed_in_and_not_from_a_quoted_target():
+    text = "A validation loss of 6.2. The course asks for a loss of 1.45."
+    said = ["the loss is 6.2, but must be at most 2"]
+    assert complaints("learning_rate", "a", text, 1, 6.2) == said
+    assert complaints("learning_rate", "a", text, 1, 6.2, stand_in=True) == []
+    assert complaints("learning_rate", "a", text, 1, 1.44) == []
+
+
+@pytest.mark.parametrize("loss", ["1.4", True, math.nan, -1, math.inf])
+def test_a_loss_that_is_none_is_refused(loss):
+    with pytest.raises(ValueError, match="in nats per token, a positive number such as"):
+        answer("leaderboard", None, "Our entry.", loss=loss)

@@ -1,0 +1,201 @@
+"""`workbook lab` serves this machine alone, on a free port, and stops when it is told to."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+import webbrowser
+
+import psutil
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from workbook import config
+from workbook.classroom.study import lab, notebooks
+from workbook.classroom.study.notebooks import normalise
+from workbook.classroom.study.progress import MARK
+
+PATIENCE = 300  # seconds, which only what hangs takes
+POSIX = pytest.mark.skipif(os.name != "posix", reason="a process is sent signals on POSIX")
+# The command, which says at its end what it has loaded.
+START = """
+import atexit
+import sys
+from pathlib import Path
+from workbook import config
+from workbook.classroom import cli
+
+config.checkout = lambda: Path(sys.argv[1])
+atexit.register(lambda: print("loaded:", *(name for name, module in sys.modules.items() if module)))
+cli.main(["lab"])
+"""
+
+
+def status_of(url: str) -> int:
+    """The HTTP status that `url` answers with."""
+    try:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as response:
+            return response.status
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A folder like the repository, with two worked notebooks."""
+    (tmp_path / "notebooks").mkdir()
+    notebook = new_notebook(cells=[new_code_cell("print(1)")])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    for name in ("02_bpe", "01_unicode"):
+        notebooks.write(tmp_path / "notebooks" / f"{name}.ipynb", normalise(notebook))
+    return tmp_path
+
+
+@pytest.fixture
+def server(checkout):
+    """A running `workbook lab`, and the address that it printed; Node.js notes what it is asked."""
+    private = {name: str(checkout / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR")}
+    private["BROWSER"] = "none %s"  # a browser of the terminal is not opened
+    node = checkout / "bin" / "node"
+    node.parent.mkdir()
+    node.write_text(f"#!/bin/sh\necho \"$*\" >> '{checkout}/node-asked'\n")
+    node.chmod(0o755)
+    private["PATH"] = os.pathsep.join([str(node.parent), os.environ.get("PATH", os.defpath)])
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, str(checkout)],
+        cwd=checkout,  # the real one may hold a study folder, which would be nearer
+        env=os.environ | private,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if "Ctrl-C" in line:
+            break
+    address = re.search(r"http://\S+", "".join(lines))
+    assert address, "".join(lines)
+    yield process, address[0]
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+@POSIX
+@pytest.mark.slow
+def test_the_printed_address_opens_the_first_notebook_on_this_machine_only(server, checkout):
+    process, address = server
+    base, token = re.fullmatch(
+        r"(http://127\.0\.0\.1:\d+/)lab/tree/study/01_unicode\.ipynb\?token=(\w+)", address
+    ).groups()
+    assert (checkout / "study" / "01_unicode.ipynb").exists()
+    assert status_of(address) == 200
+    assert status_of(f"{base}api/contents/notebooks/01_unicode.ipynb?token={token}") == 200
+    assert status_of(f"{base}api/contents") == 403, "without the token nobody gets in"
+    listening = [c for c in psutil.Process(process.pid).net_connections() if c.status == "LISTEN"]
+    assert {connection.laddr.ip for connection in listening} == {"127.0.0.1"}
+
+
+@POSIX
+@pytest.mark.slow
+def test_a_worked_notebook_that_is_only_looked_at_stays_as_it_is(server, checkout):
+    """JupyterLab saves by itself what it added about the machine's Python."""
+    _, address = server
+    base, token = re.fullmatch(r"(http://[^/]+/).*=(\w+)", address).groups()
+    for folder, stays in (("notebooks", True), ("study", False)):
+        path = checkout / folder / "01_unicode.ipynb"
+        before = path.read_bytes()
+        url = f"{base}api/contents/{folder}/01_unicode.ipynb?token={token}"
+        with urllib.request.urlopen(url, timeout=PATIENCE) as response:
+            model = json.load(response)
+        model["content"]["metadata"]["language_info"] = {"name": "python", "version": "3.99"}
+        save = urllib.request.Request(url, json.dumps(model).encode(), method="PUT")
+        urllib.request.urlopen(save, timeout=PATIENCE).close()
+        assert (path.read_bytes() == before) is stays
+
+
+@POSIX
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it_cleanly(server, number):
+    process, _ = server
+    process.send_signal(number)
+    rest = process.communicate(timeout=PATIENCE)[0]
+    assert process.returncode == 0
+    assert "Traceback" not in rest
+
+
+@POSIX
+@pytest.mark.slow
+def test_it_starts_without_what_takes_seconds_to_load(server, checkout):
+    process, _ = server
+    process.terminate()
+    rest = process.communicate(timeout=PATIENCE)[0]
+    loaded = set(rest.partition("loaded:")[2].split())
+    assert "jupyterlab.labapp" in loaded
+    heavy = {"torch", "numpy", "pandas", "matplotlib", "scipy", "sympy", "numba", "transformers"}
+    assert not loaded & {*heavy, "rfc3987_syntax", "lark"}
+    asked = checkout / "node-asked"  # language servers, where there is npm, ask too: later
+    assert "yarn" not in (asked.read_text() if asked.exists() else "")
+
+
+def test_what_is_served_holds_the_study_folder(tmp_path, monkeypatch):
+    checkout = tmp_path / "checkout"
+    monkeypatch.setattr(config, "checkout", lambda: checkout)
+    assert lab.root_around(checkout / "study") == checkout
+    assert lab.root_around(tmp_path / "elsewhere" / "mine") == tmp_path / "elsewhere"
+    monkeypatch.setattr(config, "checkout", lambda: None)
+    assert lab.root_around(checkout / "study") == checkout
+
+
+def test_the_study_folder_that_we_are_in_is_opened(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(config, "checkout", lambda: tmp_path)
+    monkeypatch.setattr(lab, "serve", lambda *arguments: opened.append(arguments))
+    monkeypatch.setattr(notebooks, "find", lambda: [])
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    for name in ("study", "copied"):
+        (tmp_path / name / MARK).mkdir(parents=True)
+        for file in ("01_unicode.ipynb", "02_bpe.ipynb", "._01_unicode.ipynb"):
+            (tmp_path / name / file).touch()  # the last as macOS writes it beside the first
+        monkeypatch.chdir(tmp_path / "copied" if name == "copied" else tmp_path)
+        lab.start()
+    assert opened == [(tmp_path / name, f"lab/tree/{name}/01_unicode.ipynb", None)
+                      for name in ("study", "copied")]  # fmt: skip
+
+
+@POSIX
+@pytest.mark.parametrize(("user", "allowed"), [(0, True), (1000, False)])
+def test_root_is_allowed_only_where_it_is_root(tmp_path, monkeypatch, user, allowed):
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert ("--allow-root" in lab.arguments(tmp_path, "lab", None, "t")) is allowed
+    assert "--ServerApp.port_retries=0" in lab.arguments(tmp_path, "lab", 8890, "t")
+
+
+def test_a_browser_is_opened_only_where_there_is_one_with_a_window(monkeypatch):
+    def none():
+        raise webbrowser.Error
+
+    monkeypatch.setattr(webbrowser, "get", none)
+    assert not lab.has_browser()
+    monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.GenericBrowser("w3m"))
+    assert not lab.has_browser()
+    monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.BackgroundBrowser("xdg-open"))
+    assert lab.has_browser()
+
+
+def test_a_live_view_is_stored_as_its_picture():
+    view = {"application/vnd.jupyter.widget-view+json": {}, "image/png": "AAAA", "text/plain": "a"}
+    alone = {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "a slider"}
+    cells = [{"source": "#"}, {"outputs": [{"data": dict(view)}, {"data": dict(alone)}, {}]}]
+    lab.drop_live_views({"type": "notebook", "content": {"cells": cells}}, path="x.ipynb")
+    assert cells[1]["outputs"] == [{"data": {"image/png": "AAAA", "text/plain": "a"}},
+                                   {"data": alone}, {}]  # fmt: skip
+    lab.drop_live_views({"type": "file", "content": "text"}, path="x.txt")

@@ -1,0 +1,292 @@
+"""The learner's cells in a real JupyterLab: how they look, the way to the next one, the verbs.
+
+Needs Chromium, as `test_browser.py` does. Pictures go to `build/screenshots/`.
+"""
+
+import re
+from copy import deepcopy
+
+import pytest
+from contrast import contrast
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from real_lab import PATIENCE, ROOT, browse, menu, require_browser, serve
+
+from workbook.classroom.study import notebooks
+from workbook.classroom.study.progress import MARK
+
+SCREENSHOTS = ROOT / "build" / "screenshots"
+NAME = "01_unicode.ipynb"
+STUDY, WORKED = f"study/{NAME}", f"notebooks/{NAME}"
+
+
+def cell(role: str, part: str, source: str):
+    """A cell of unicode1, as in a study folder."""
+    metadata = {"workbook": {"problem": "unicode1", "part": part, "role": role}}
+    if role in ("try", "answer"):
+        metadata["tags"] = ["your-turn"]
+    return new_code_cell(source, metadata=metadata)
+
+
+def prose(n: int) -> list:
+    """So much that what stands above and below is never in sight together."""
+    return [new_markdown_cell(f"Paragraph {n}.{i}\n\n" + "Words. " * 200) for i in range(6)]
+
+
+CELLS = [
+    new_code_cell('"check" in globals()'),
+    new_code_cell('check("softmax", None)'),
+    *prose(1),
+    cell("try", "a", 'my_character = "U+0000"'),
+    cell("check", "a", 'check("unicode1", my_character, part="a")'),
+    cell("answer", "a", 'answer("unicode1", "a", "U+0001")'),
+    *prose(2),
+    cell("try", "b", "my_difference = ..."),
+    cell("check", "b", 'check("unicode1", my_difference, part="b")'),
+    cell("evidence", "b", 'print("explained", chr(0))'),
+    cell("evidence", "b", 'print("and shown", repr(chr(0)))'),
+    cell("answer", "b", 'answer("unicode1", "b", """\nThe repr is an escape.\n""")'),
+    *prose(3),
+    cell("try", "c", "my_observation = (chr(0), 1)"),
+    cell("check", "c", 'check("unicode1", my_observation, part="c")'),
+]
+# How each of the learner's cells begins, from the first to the last.
+WAY = [cell.source.split("\n")[0] for cell in CELLS if "tags" in cell.metadata]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """JupyterLab on a study folder and a folder of worked notebooks, which have no tags."""
+    require_browser()
+    root = tmp_path_factory.mktemp("labextension")
+    (root / "study" / MARK).mkdir(parents=True)
+    (root / "notebooks").mkdir()
+    kernel = {"kernelspec": notebooks.METADATA["kernelspec"]}
+    notebooks.write(root / STUDY, new_notebook(cells=CELLS, metadata=kernel))
+    worked = new_notebook(cells=deepcopy(CELLS), metadata=kernel)
+    for each in worked.cells:
+        each.metadata.pop("tags", None)
+    notebooks.write(root / WORKED, worked)
+    with serve(root, windowing="full") as running:
+        yield running
+
+
+@pytest.fixture
+def page(server):
+    """A page that has to stay without errors and warnings."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=1000 * PATIENCE)
+    with browse() as (context, left), context.new_page() as page:
+        said = []
+        page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: said.append(f"error: {error}"))
+        yield page
+        restarting = "warning: Connection lost"  # JupyterLab's, of the kernel that it stops
+        unwanted = [line for line in said if line.startswith(("error", "warning"))]
+        assert [line for line in unwanted if not line.startswith(restarting)] == []
+        assert left == [], "the page asked another machine for something"
+
+
+def open_notebook(page, server, name: str) -> None:
+    page.goto(server.page(name))
+    server.wait_until_ready(name, PATIENCE)
+    page.locator(".jp-Notebook .jp-Cell.jp-mod-active").wait_for()
+
+
+def run(page, source: str):
+    """Run the cell that begins with this source, and return what it shows."""
+    found = page.locator(".jp-Notebook .jp-CodeCell", has_text=source)
+    found.locator(".jp-InputPrompt").click()
+    page.keyboard.press("Control+Enter")
+    return found.locator(".jp-OutputArea-output")
+
+
+def expect_active(page, source: str) -> None:
+    from playwright.sync_api import expect
+
+    active = page.locator(".jp-Notebook .jp-Cell.jp-mod-active")
+    expect(active).to_contain_text(source)
+    expect(active).to_be_in_viewport()
+
+
+def test_check_is_there_before_any_cell_and_after_a_restart(page, server):
+    from playwright.sync_api import expect
+
+    open_notebook(page, server, STUDY)
+    expect(run(page, "check(")).to_contain_text("softmax: not attempted")
+    expect(run(page, '"check" in')).to_contain_text("True")
+    menu(page, "Kernel", "Restart Kernel and Clear Outputs of All Cells…")
+    page.locator(".jp-Dialog .jp-mod-accept").click()
+    expect(page.locator(".jp-OutputArea-output")).to_have_count(0)
+    expect(run(page, "check(")).to_contain_text("softmax: not attempted")
+
+
+def test_a_worked_notebook_is_as_jupyterlab_has_it(page, server):
+    from playwright.sync_api import expect
+
+    open_notebook(page, server, WORKED)
+    expect(run(page, '"check" in')).to_contain_text("False")
+    page.keyboard.press("F8")
+    expect_active(page, '"check" in')
+    marks = ".workbook-study, .workbook-open, .workbook-done, .workbook-folded"
+    assert page.locator(marks).count() == 0
+    expect(page.get_by_role("button", name="Next open exercise")).to_be_hidden()
+
+
+def test_the_way_goes_round_the_open_exercises_from_wherever_one_is(page, server):
+    open_notebook(page, server, STUDY)
+    for source in WAY:
+        page.keyboard.press("F8")
+        expect_active(page, source)
+    page.keyboard.press("Enter")  # to write in it, and on from there
+    page.keyboard.press("F8")
+    expect_active(page, WAY[0])
+    page.keyboard.press("Control+Shift+c")  # the command palette
+    page.get_by_placeholder("SEARCH", exact=True).fill("Next open exercise")
+    page.keyboard.press("Enter")
+    expect_active(page, WAY[1])
+    page.get_by_role("button", name="Next open exercise").click()
+    expect_active(page, WAY[2])
+    page.keyboard.press("F8")  # a click leaves the keyboard with the notebook
+    expect_active(page, WAY[3])
+
+
+def test_what_is_done_is_passed_over(page, server):
+    from playwright.sync_api import expect
+
+    open_notebook(page, server, STUDY)
+    first_try, first_answer, second_try, second_answer, third_try = WAY
+
+    def is_done(source: str) -> None:
+        expect(page.locator(".workbook-done", has_text=source)).to_be_visible()
+
+    page.keyboard.press("F8")
+    run(page, first_try)
+    expect(run(page, 'check("unicode1", my_character').first).to_contain_text("correct")
+    is_done(first_try)
+    page.keyboard.press("F8")
+    expect_active(page, first_answer)
+    expect(run(page, first_answer).last).to_contain_text("wrong")
+    page.keyboard.press("F8")
+    expect_active(page, second_try)
+    page.keyboard.press("F8")
+    run(page, second_answer)
+    is_done(second_answer)
+    is_done(second_try)  # the text is what is asked
+    page.keyboard.press("F8")
+    expect_active(page, third_try)
+    run(page, third_try)
+    expect(run(page, 'check("unicode1", my_observation').first).to_contain_text("correct")
+    is_done(third_try)
+    for _ in range(2):
+        page.keyboard.press("F8")
+        expect_active(page, first_answer)  # has a text, and a wrong one
+
+    page.keyboard.press("Enter")
+    page.keyboard.press("Control+a")
+    right = 'answer("unicode1", "a", "U+0000")'
+    page.keyboard.insert_text(right)
+    page.keyboard.press("Control+Enter")
+    is_done(right)
+    page.keyboard.press("F8")
+    expect(page.get_by_text("Every exercise in this notebook is done.")).to_be_visible()
+
+
+def test_an_explanation_is_folded_until_the_exercise_is_done(page, server):
+    from playwright.sync_api import expect
+
+    open_notebook(page, server, STUDY)
+    shown, folded = page.locator(".workbook-folded-first"), page.locator(".workbook-folded")
+    explained = page.locator(".jp-CodeCell", has_text='"explained"')
+    page.keyboard.press("F8")
+    page.keyboard.press("F8")
+    page.keyboard.press("F8")
+    expect_active(page, WAY[2])
+    expect(shown).to_have_count(1)
+    expect(folded).to_have_count(2)
+    expect(explained.locator(".jp-InputArea-editor")).to_be_hidden()
+    page.screenshot(path=SCREENSHOTS / "folded.png")
+    run(page, WAY[3])  # the answer, which solves it
+    expect(folded).to_have_count(0)
+    expect(explained.locator(".jp-InputArea-editor")).to_be_visible()
+
+
+def test_an_explanation_unfolds_for_whoever_asks(page, server):
+    from playwright.sync_api import expect
+
+    open_notebook(page, server, STUDY)
+    for _ in range(3):
+        page.keyboard.press("F8")
+    expect_active(page, WAY[2])
+    page.locator(".workbook-folded-first").click()
+    expect(page.locator(".workbook-folded")).to_have_count(0)
+    run(page, WAY[2])  # it stays unfolded, though the exercise is open
+    expect(page.locator(".workbook-open", has_text=WAY[2])).to_be_visible()
+    expect(page.locator(".workbook-folded")).to_have_count(0)
+    expect(run(page, 'print("and shown"')).to_contain_text("and shown")
+
+
+def test_a_cell_is_marked_from_when_it_is_tagged(page, server):
+    from playwright.sync_api import expect
+
+    open_notebook(page, server, STUDY)
+    page.keyboard.press("F8")
+    expect_active(page, "my_character =")
+    page.keyboard.press("c")
+    page.keyboard.press("v")  # the copy comes below, and is the active one
+    expect(page.locator(".workbook-open", has_text="my_character =")).to_have_count(2)
+    page.keyboard.press("ArrowDown")  # to the check
+    page.get_by_role("tab", name="Property Inspector").click()
+    page.get_by_text("Common Tools").click()
+    page.locator(".jp-CellTags").get_by_text("your-turn").click()
+    page.locator(".workbook-open .jp-InputPrompt").first.click()
+    check = page.locator(".jp-CodeCell", has_text='check("unicode1", my_character')
+    expect(check).to_have_class(re.compile("workbook-open"))
+
+
+# How a cell is told to be the learner's: the bar beside its source, the word below its number.
+LOOK = """cell => {
+    const bar = getComputedStyle(cell.querySelector('.jp-InputArea-editor'));
+    const prompt = cell.querySelector('.jp-InputPrompt');
+    const word = getComputedStyle(prompt, '::after');
+    let behind = cell;
+    while (/, 0\\)$/.test(getComputedStyle(behind).backgroundColor)) behind = behind.parentElement;
+    const paper = getComputedStyle(behind).backgroundColor;
+    return {
+        width: parseFloat(bar.borderLeftWidth),
+        word: word.content, opacity: getComputedStyle(prompt).opacity,
+        colours: [bar.borderLeftColor, word.color, paper].map(c => c.match(/\\d+/g).map(Number)),
+    };
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_learners_cells_look_like_theirs(page, server, theme):
+    open_notebook(page, server, STUDY)
+    menu(page, "Settings", "Theme", f"JupyterLab {theme.title()}")
+    is_light = "true" if theme == "light" else "false"
+    page.locator(f"body[data-jp-theme-light={is_light}]").wait_for(state="attached")
+    page.get_by_role("button", name="Next open exercise").click()
+    run(page, "my_character =")
+    page.locator(".workbook-open", has_text="my_character =").wait_for()
+    ours = page.locator(".jp-CodeCell", has_text='check("unicode1", my_character')
+    looks = {"open": page.locator(".workbook-open").first.evaluate(LOOK)}
+    run(page, 'check("unicode1", my_character')
+    page.locator(".workbook-done").wait_for()
+    looks["done"] = page.locator(".workbook-done").evaluate(LOOK)
+
+    assert ours.evaluate(LOOK)["width"] <= 1, "JupyterLab's own line around the source"
+    assert ours.evaluate(LOOK)["word"] == "none"
+    assert looks["open"]["word"] == '"your turn"'
+    assert looks["done"]["word"] == '"✓ done"'
+    for look in looks.values():
+        bar, word, paper = look["colours"]
+        assert look["width"] >= 4
+        assert contrast(bar, paper) >= 3, "what WCAG asks of a sign"
+        assert contrast(word, paper) >= 4.5, "what WCAG asks of a text"
+        assert look["opacity"] == "1"
+    assert looks["open"]["colours"][0] != looks["done"]["colours"][0]
+
+    for width in (1366, 700):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.screenshot(path=SCREENSHOTS / f"exercises_{theme}_{width}.png")

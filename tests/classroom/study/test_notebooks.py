@@ -1,0 +1,283 @@
+"""The normal form drops what a run of a notebook leaves behind; a second run adds nothing."""
+
+import json
+import random
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbval.plugin import get_sanitize_patterns
+
+from workbook import config
+from workbook.classroom import cli
+from workbook.classroom.checks.timeout import limited
+from workbook.classroom.study import notebooks
+from workbook.classroom.study.notebooks import REPLACEMENTS, WIDGET_VIEW, normalise
+
+NASTY = [
+    "/home/ada/x.txt",
+    "/tmp/tmpab12cd_9",
+    " ",
+    "\t",
+    "\n",
+    "\r",
+    "at 0x7f3a2c1d5e10",
+    "é",
+    "🙂",
+]
+NASTY += ["C:\\Users\\ada\\", "50%|##  | 1/2 [00:01<00:02]", "/", "..", "<b>", "a", "0", ")", "tmp"]
+texts = st.lists(st.sampled_from(NASTY) | st.text(max_size=3), max_size=8).map("".join)
+bundles = st.dictionaries(
+    st.sampled_from(["text/plain", "text/html", "image/png", WIDGET_VIEW]), texts, max_size=4
+)
+outputs = st.one_of(
+    st.builds(
+        new_output, st.just("stream"), name=st.sampled_from(["stdout", "stderr"]), text=texts
+    ),
+    st.builds(new_output, st.just("display_data"), data=bundles),
+    st.builds(new_output, st.just("execute_result"), data=bundles, execution_count=st.just(4)),
+)
+counts = st.none() | st.integers(1, 9)
+metadata = st.fixed_dictionaries(
+    {},
+    optional={
+        "workbook": st.fixed_dictionaries(
+            {}, optional={"role": st.sampled_from(["try", "prose"]), "problem": st.just("u1")}
+        ),
+        "tags": st.lists(st.sampled_from(["b", "a"]), unique=True),
+        "execution": st.just({"iopub.status.busy": "2026-01-01"}),
+    },
+)
+cells = st.one_of(
+    st.builds(new_markdown_cell, texts, metadata=metadata),
+    st.builds(
+        new_code_cell,
+        texts,
+        outputs=st.lists(outputs, max_size=4),
+        execution_count=counts,
+        metadata=metadata,
+    ),
+)
+
+
+def normal_outputs(*stored):
+    """The outputs of one code cell after normalising."""
+    notebook = new_notebook(cells=[new_code_cell("x", outputs=list(stored), execution_count=1)])
+    return normalise(notebook).cells[0].outputs
+
+
+def printed(text, name="stdout"):
+    return new_output("stream", name=name, text=text)
+
+
+@given(st.lists(cells, max_size=5).map(lambda some: new_notebook(cells=some)))
+def test_normalising_twice_changes_nothing_more(notebook):
+    before = nbformat.writes(notebook)
+    once = normalise(notebook)
+    assert normalise(once) == once
+    assert nbformat.writes(notebook) == before, "the notebook that was handed in was changed"
+    nbformat.validate(once)
+
+
+@given(texts)
+def test_one_pass_of_the_replacements_is_enough_for_nbval(text):
+    def sanitize(text):
+        for pattern, replacement in REPLACEMENTS:
+            text = re.sub(pattern, replacement, text)
+        return text
+
+    assert sanitize(sanitize(text)) == sanitize(text)
+
+
+def test_nbval_makes_the_same_replacements():
+    config = Path(__file__).parents[1].joinpath("sanitize.cfg").read_text(encoding="utf-8")
+    assert get_sanitize_patterns(config) == list(REPLACEMENTS)
+
+
+@pytest.mark.parametrize(
+    ("raw", "normal"),
+    [
+        ("<f at 0x7f3a2c1d5e10>", "<f at 0x...>"),
+        ("read /home/ada/cs336/data/train.txt", "read .../train.txt"),
+        ("'/tmp/tmpab12cd_9/x.json'", "'.../x.json'"),
+        ("in /tmp/tmpab12cd_9", "in .../tmp..."),
+        (r"C:\Users\ada\study\x.txt", ".../x.txt"),
+        ("one  \ntwo\t\n", "one\ntwo\n"),
+    ],
+)
+def test_what_only_this_machine_has_is_replaced(raw, normal):
+    assert normal_outputs(printed(raw))[0].text == normal
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "U+1F600 is 0x1F600, below 0x10ffff",
+        "bytes/s and and/or, 1/2/3, 2026/01/02",
+        "https://example.org/a/b/c",
+        "</summary></details><br/>",
+        "(a+b)/c/d",
+        "data:image/png;base64,iVBOR/abc/def+/gh",
+        "  indented",
+    ],
+)
+def test_what_a_reader_needs_is_left_alone(text):
+    assert normal_outputs(printed(text))[0].text == text
+
+
+@pytest.mark.parametrize("line", ["7" * 100_000, " " * 100_000 + "x", "/a" * 50_000, "7a" * 50_000])
+def test_a_very_long_line_takes_no_quadratic_time(line):
+    shown = new_output("stream", name="stdout", text=line)
+    limited(5, lambda: normalise(new_notebook(cells=[new_code_cell("x", outputs=[shown])])))
+
+
+def test_streams_that_came_in_pieces_are_joined_up_to_a_picture():
+    picture = new_output("display_data", data={"text/plain": "a plot"})
+    pieces = [printed("a"), printed("oh", "stderr"), printed("b"), picture, printed("c\n")]
+    stored = [each.get("text") for each in normal_outputs(*pieces)]
+    assert stored == ["ab", "oh", None, "c\n"]
+
+
+def test_a_progress_bar_leaves_nothing():
+    bar = "\r  0%|          | 0/9 [00:00<?, ?it/s]\r100%|████| 9/9 [00:01<00:00,  8.9it/s]\n"
+    assert normal_outputs(printed(bar, "stderr")) == []
+    assert normal_outputs(printed("12.3kB [00:01, 9.1kB/s]", "stderr")) == []
+
+
+def test_a_line_overwritten_by_carriage_returns_shows_its_last_state():
+    assert normal_outputs(printed("1 of 3\r2 of 3\r3 of 3\ndone\r\n"))[0].text == "3 of 3\ndone\n"
+
+
+def test_a_widget_keeps_its_picture_and_its_text():
+    data = {WIDGET_VIEW: {"model_id": "7"}, "image/png": "AA\nAA\n", "text/plain": "a slider"}
+    (output,) = normal_outputs(new_output("display_data", data=data))
+    assert output.data == {"image/png": "AAAA", "text/plain": "a slider"}
+
+
+def test_ids_do_not_move_when_a_cell_is_put_in():
+    about = {"workbook": {"problem": "unicode1", "role": "answer", "part": "a"}}
+    some = [
+        new_markdown_cell("One."),
+        new_code_cell("answer()", metadata=about),
+        new_code_cell("2"),
+    ]
+    before = [cell.id for cell in normalise(new_notebook(cells=some)).cells]
+    some.insert(random.Random(1).randrange(3), new_markdown_cell("New."))
+    after = [cell.id for cell in normalise(new_notebook(cells=some)).cells]
+    assert before[1] == "unicode1-answer-a"
+    assert [name for name in after if name in before] == before
+
+
+def test_metadata_is_what_the_workbook_knows():
+    cell = new_code_cell(
+        "x", metadata={"tags": ["b", "a"], "collapsed": True, "workbook": {"x": 1}}
+    )
+    notebook = normalise(new_notebook(cells=[cell], metadata={"widgets": {}, "title": "x"}))
+    assert notebook.cells[0].metadata == {"tags": ["a", "b"], "workbook": {}}
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty notebooks/ in a checkout of its own."""
+    monkeypatch.setattr(config, "checkout", lambda: tmp_path)
+    (tmp_path / "notebooks").mkdir()
+    return tmp_path / "notebooks"
+
+
+def store(path, *sources, **last):
+    """A notebook of code cells that never ran; `last` is metadata of the last one."""
+    cells = [new_markdown_cell("# One"), *(new_code_cell(source) for source in sources)]
+    cells[-1].metadata.update(last)
+    notebooks.write(path, new_notebook(cells=cells))
+
+
+def test_two_runs_give_the_same_bytes(folder, capsys):
+    path = folder / "09_try.ipynb"
+    sources = [
+        "import os, sys, tempfile",
+        "print(tempfile.mkdtemp(), lambda: 0)\nprint(os.getcwd(), file=sys.stderr)",
+        "from tqdm import tqdm\nsum(tqdm(range(3)))",
+        "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
+    ]
+    store(path, *sources)
+    assert cli.main(["notebooks", "--check"]) == 1
+    notebooks.run()
+    first = path.read_bytes()
+    assert cli.main(["notebooks", "--check", "09_try"]) == 0
+    notebooks.run(["09_try"])
+    assert path.read_bytes() == first
+    assert b".../notebooks" in first and str(folder).encode() not in first
+    told = capsys.readouterr().out
+    assert (
+        "09_try.ipynb is not in normal form" in told
+        and "09_try: stored" in told
+        and "09_try: unchanged" in told
+    )
+
+
+def test_a_run_that_fails_leaves_the_stored_notebook(folder):
+    path = folder / "09_try.ipynb"
+    store(path, "1 / 0")
+    before = path.read_bytes()
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        notebooks.run()
+    assert path.read_bytes() == before
+
+
+def test_an_unknown_notebook_is_told_with_the_known_ones(folder):
+    store(folder / "01_unicode.ipynb", "1")
+    with pytest.raises(ValueError, match="no notebook '02_bpe'; pick from 01_unicode"):
+        notebooks.find(["02_bpe"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "text",
+        "[]",
+        "{}",
+        "3",
+        '{"nbformat": 4, "metadata": {}}',
+        '{"nbformat": 4, "cells": 3}',
+        '{"nbformat": 99, "cells": []}',
+        '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"source": ""}]}',
+    ],
+)
+def test_what_is_no_notebook_is_told_in_one_line(tmp_path, text):
+    path = tmp_path / "mine.ipynb"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"mine\.ipynb cannot be read as a notebook") as error:
+        notebooks.read(path)
+    assert "\n" not in str(error.value)
+
+
+def test_ids_that_another_program_left_out_come_back(folder, tmp_path):
+    path = tmp_path / "mine.ipynb"
+    worked = folder / "01_one.ipynb"
+    about = {"problem": "unicode1", "role": "try", "part": "a"}
+    store(worked, "x = 1", "x = 2", workbook=about)
+    notebook = json.loads(worked.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        cell.pop("id", None)
+    path.write_text(json.dumps({**notebook, "nbformat_minor": 2}))
+    assert notebooks.read(path).cells == normalise(notebooks.read(worked)).cells
+
+
+def test_ids_that_another_program_doubled_are_told_apart(folder, tmp_path):
+    path = tmp_path / "mine.ipynb"
+    store(folder / "01_one.ipynb", "x = 1", "x = 2", "x = 3")
+    notebook = json.loads((folder / "01_one.ipynb").read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        cell["id"] = "same"
+    path.write_text(json.dumps({**notebook, "nbformat_minor": 4}))
+    read = notebooks.read(path)
+    ids = [cell.id for cell in read.cells]
+    assert ids[0] == "same" and len({*ids}) == len(ids)
+    notebooks.write(path, read)  # a warning of nbformat would be an error here
+    assert notebooks.read(path).cells == read.cells

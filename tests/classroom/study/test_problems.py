@@ -1,0 +1,78 @@
+import ast
+
+import pytest
+
+from workbook.classroom.study import problems
+from workbook.classroom.study.problems import PROBLEMS
+from workbook.config import EDITIONS
+
+
+def test_the_registry_holds_the_38_problems_in_the_order_of_the_handout():
+    assert len(PROBLEMS) == 38
+    chapters = [problem.chapter for problem in PROBLEMS.values()]
+    assert chapters == sorted(chapters)
+    assert [chapters.count(chapter) for chapter in range(2, 8)] == [7, 11, 6, 3, 1, 10]
+
+
+def test_every_problem_has_a_check():
+    assert [p.id for p in PROBLEMS.values() if not callable(p.checker())] == []
+
+
+def test_parts_with_a_requirement_or_an_example_exist():
+    for problem in PROBLEMS.values():
+        assert {*problem.requires, *problem.takes} <= set(problem.parts or ("",)), problem.id
+
+
+def test_signatures_are_python_and_are_put_in_words():
+    for problem in PROBLEMS.values():
+        if problem.name:
+            ast.parse(f"def {problem.signature.partition(', called')[0]}: 0")
+    in_words = {p.id: p.hand_in for p in PROBLEMS.values() if p.hand_in}
+    assert in_words["softmax"] == "the function softmax(x, dim)"
+    assert in_words["rope"].endswith("(theta, d_k, max_seq_len), called with (x, positions)")
+    assert in_words["checkpointing"] == "the pair (save_checkpoint, load_checkpoint)"
+
+
+def test_only_one_id_differs_between_the_editions():
+    differing = [p for p in PROBLEMS.values() if len(set(p.ids.values())) > 1]
+    assert [p.ids for p in differing] == [{"2025": "adamwAccounting", "2026": "adamw_accounting"}]
+    assert problems.get("adamw_accounting") is problems.get("adamwAccounting")
+
+
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=lambda p: p.id)
+def test_every_record_is_whole(problem):
+    assert set(problem.points) == set(problem.ids) == set(EDITIONS)
+    assert (problem.kind == "code") == bool(problem.hand_in)
+    assert tuple(problem.hints) == (problem.parts or ("",))
+    for nudge, idea in problem.hints.values():
+        assert nudge.endswith((".", "?")) and idea.endswith((".", "?"))
+    assert problem.title and problem.notebook[:2].isdigit()
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("trainbpe", "train_bpe"),
+        ("AdamW_accounting", "adamw_accounting"),
+        ("toknizer", "tokenizer"),
+    ],
+)
+def test_an_unknown_id_names_the_nearest_one(typed, meant):
+    with pytest.raises(ValueError, match=f"did you mean '{meant}'"):
+        problems.get(typed)
+
+
+@pytest.mark.parametrize("nonsense", [None, 3, ["train_bpe"], problems.get])
+def test_what_is_no_text_is_no_id(nonsense):
+    with pytest.raises(ValueError, match="expected a problem's id"):
+        problems.get(nonsense)
+
+
+def test_parts_are_recognised_in_the_ways_they_are_written():
+    unicode2 = problems.get("unicode2")
+    parts = [problems.part_of(unicode2, part) for part in ("a", "A", "(b)", "", None)]
+    assert parts == ["a", "a", "b", None, None]
+    with pytest.raises(ValueError, match="unicode2 has the parts a, b, c; there is no part 'd'"):
+        problems.part_of(unicode2, "d")
+    with pytest.raises(ValueError, match="train_bpe has no parts"):
+        problems.part_of(problems.get("train_bpe"), "a")

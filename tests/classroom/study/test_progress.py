@@ -1,0 +1,236 @@
+"""Progress is kept by part, never falls, survives broken files and kernels, and stops no cell."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbook import config
+from workbook.classroom.study import progress
+from workbook.classroom.study.problems import PROBLEMS
+from workbook.classroom.study.progress import (
+    Part,
+    Progress,
+    around,
+    current,
+    nearest,
+    overview,
+    points,
+    record_answer,
+)
+from workbook.classroom.study.verbs import answer, check, tick
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """A study folder that we stand in."""
+    (tmp_path / "study" / ".workbook").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "study")
+    return Progress(tmp_path / "study")
+
+
+def lines(study):
+    """The lines of the overview by problem."""
+    return {line.split()[0]: line for line in overview(study).splitlines() if line[:2] == "  "}
+
+
+EVENTS = st.tuples(
+    st.sampled_from(["unicode1", "unicode2", "train_bpe"]),
+    st.sampled_from(["wrong", "read", "almost", "correct", "answer", "tick"]),
+    st.sampled_from(["a", "b", "c"]),
+)
+
+
+@given(st.lists(EVENTS, max_size=30))
+def test_more_work_never_makes_the_points_fewer(events):
+    done, before = {}, 0.0
+    for problem, event, part in events:
+        part = part if PROBLEMS[problem].parts else ""
+        entry = done.setdefault(problem, {}).setdefault(part, Part())
+        if event == "answer":
+            entry.answered = not entry.answered
+        elif event == "tick":
+            entry.tick(["one"], ("one", "two"))
+        else:
+            entry.reach(event)
+        now = sum(points(PROBLEMS[each], parts, "2025") for each, parts in done.items())
+        assert now >= before
+        before = now
+
+
+def test_the_parts_of_all_problems_are_worth_what_the_handout_says():
+    solved = {"": Part(best="correct")} | {part: Part(best="ticked") for part in "abcde"}
+    for edition in config.EDITIONS:
+        most = sum(problem.points[edition] or 0 for problem in PROBLEMS.values())
+        earned = sum(points(problem, solved, edition) for problem in PROBLEMS.values())
+        assert earned == pytest.approx(most)
+
+
+def test_a_week_in_the_table(study):
+    assert "a, b, c ○ open" in lines(study)["unicode1"]
+    check("unicode1", "U+0041", "a")
+    assert "a ✗ wrong · b, c ○ open" in lines(study)["unicode1"]
+    assert "Next: unicode1 (a), wrong, in 01_unicode.ipynb." in overview(study)
+    check("unicode1", "U+0000", "a")
+    assert "a ✓ correct · b, c ○ open" in lines(study)["unicode1"]
+    check("unicode1", "U+0041", "a")
+    assert "a ✓ correct · b, c ○ open" in lines(study)["unicode1"]
+    check("unicode1", "The one shows what the other hides.", "b")
+    assert "a ✓ correct · b ✎ read · c ○ open" in lines(study)["unicode1"]
+    answer("unicode1", "a", "It is the null character, U+0000.")
+    assert 'compare your text with its list, then tick("unicode1", "b").' in overview(study)
+    tick("unicode1", "b", 1)
+    assert "a ✓ correct, answered · b ✎ read, 1 ticked · c ○ open" in lines(study)["unicode1"]
+    tick("unicode1", "b")
+    assert "a ✓ correct, answered · b ✓ ticked · c ○ open" in lines(study)["unicode1"]
+    assert "Solved: 0.7 of 107 points. Answered for the write-up: 1 of 35" in overview(study)
+    assert "Next: unicode1 (b), in 01_unicode.ipynb: solved, but not yet" in overview(study)
+
+
+def test_only_a_text_that_was_handed_in_is_ticked_off(study):
+    def refuse(*place):
+        with pytest.raises(ValueError, match=r"no text for \w+ \(\w\) was handed in yet"):
+            tick(*place)
+
+    refuse("unicode2", "a")
+    assert not study.path.exists()
+    answer("unicode2", "a", "UTF-8 is shorter.")
+    tick("unicode2", "a")
+    check("unicode1", "The one shows what the other hides.", "b")
+    tick("unicode1", "b", 1)
+    tick("unicode1", "b")
+    check("tokenizer_experiments", 70_000, "d")
+    assert study.of("tokenizer_experiments", "d").best == "wrong"
+    refuse("tokenizer_experiments", "d")
+    assert "a ✓ ticked" in lines(study)["unicode2"] and "b ✓ ticked" in lines(study)["unicode1"]
+
+
+def test_the_table_follows_the_edition(study, monkeypatch):
+    monkeypatch.setenv("WORKBOOK_EDITION", "2026")
+    assert "adamw_accounting" in lines(study)
+    assert "edition 2026" in overview(study) and " of 109 points" in overview(study)
+
+
+def test_an_untouched_stub_leaves_no_trace(study):
+    check("unicode1", ..., "a")
+    answer("unicode2", "a", "\n")
+    assert not study.path.exists()
+
+
+def test_an_answer_that_was_emptied_no_longer_counts(study):
+    for text in ("Because.", " \n"):
+        record_answer("unicode2", "a", text)
+        assert study.of("unicode2", "a").answered == bool(text.strip())
+
+
+def test_nothing_is_recorded_outside_a_study_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check("unicode1", "U+0000", "a")
+    answer("unicode2", "a", "Because.")
+    with pytest.raises(ValueError, match="not in a study folder"):
+        tick("unicode1", "a")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_worked_notebooks_record_nothing(tmp_path, monkeypatch):
+    assert current(config.shipped() / "notebooks") is None
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path))
+    assert current().folder == tmp_path
+    monkeypatch.chdir(config.shipped() / "notebooks")
+    assert current() is None
+
+
+def test_the_nearest_study_folder_is_meant(tmp_path, monkeypatch):
+    (tmp_path / "study" / ".workbook").mkdir(parents=True)
+    (tmp_path / "code" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "code" / "deep")
+    assert nearest() == tmp_path / "study"
+    monkeypatch.chdir("/")
+    assert nearest(tmp_path / "code" / "x.py") == tmp_path / "study"
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "mine"))
+    assert nearest() == tmp_path / "mine"
+
+
+def test_in_a_checkout_no_folder_above_it_is_meant(tmp_path, monkeypatch):
+    (tmp_path / "study" / ".workbook").mkdir(parents=True)
+    checkout = tmp_path / "checkout"
+    (checkout / "code").mkdir(parents=True)
+    monkeypatch.setattr(config, "checkout", lambda: checkout)
+    monkeypatch.chdir(checkout / "code")
+    assert nearest() == checkout / "study"
+    monkeypatch.setattr(config, "checkout", lambda: None)
+    (tmp_path / "study" / ".workbook").rmdir()
+    assert around() is None and nearest() == checkout / "code" / "study"
+
+
+def test_a_folder_below_the_study_folder_belongs_to_it(study):
+    below = study.folder / "notes" / "today"
+    below.mkdir(parents=True)
+    assert current(below).path == study.path
+
+
+def test_a_record_of_another_version_is_not_lost(study, capsys):
+    study.path.write_text(json.dumps({"version": 99, "problems": {}}))
+    with pytest.raises(OSError, match="of a later version of the workbook: update this one"):
+        study.read()
+    assert check("unicode1", "U+0000", "a").status == "correct"
+    assert "could not be saved" in capsys.readouterr().err
+    before = {"version": 2, "problems": {"unicode1": {"a": {"best": "correct", "last": "wrong"}}}}
+    study.path.write_text(json.dumps(before))
+    assert study.of("unicode1", "a").best == "correct"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"",
+        b'{"version": 2, "problems": {"train_b',
+        b"[]",
+        b"\xff\xfe",
+        b'{"version": 2}',
+        b'{"version": 2, "problems": {"train_bpe": 1}}',
+        b"[" * 100_000,
+        b'{"version": 2, "problems": {"train_bpe": {"": {"best": "splendid"}}}}',
+        b'{"version": 2, "problems": {}, "name": 3}',
+        b'{"version": 2, "problems": {"train_bpe": {"": {"ticked": "all"}}}}',
+    ],
+)
+def test_a_broken_file_is_moved_aside_and_told(study, capsys, broken):
+    study.path.write_bytes(broken)
+    check("unicode1", "U+0000", "a")
+    assert set(study.read()) == {"unicode1"}
+    (aside,) = study.path.parent.glob("progress-broken-*.json")
+    assert aside.read_bytes() == broken
+    assert aside.name in capsys.readouterr().err
+
+
+def test_a_full_disk_is_told_and_stops_nothing(study, capsys, monkeypatch):
+    def full(path, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(progress, "write_json", full)
+    assert check("unicode1", "U+0000", "a").status == "correct"
+    assert "No space left" in capsys.readouterr().err
+
+
+def test_two_kernels_lose_nothing_of_each_other(study):
+    code = (
+        "import sys\nfrom workbook.classroom.study.progress import current\n"
+        "for n in range(25):\n"
+        "    with current().changing(f'{sys.argv[1]}{n}', None) as part: part.reach('correct')"
+    )
+    kernels = [subprocess.Popen([sys.executable, "-c", code, name]) for name in ("one", "two")]
+    assert [kernel.wait(300) for kernel in kernels] == [0, 0]
+    assert len(study.read()) == 50
+    assert {path.name for path in study.path.parent.iterdir()} == {".lock", "progress.json"}
+
+
+def test_a_name_is_kept_beside_the_progress(study):
+    assert study.name == ""
+    study.name = "\ud800"  # as from a terminal that is not UTF-8
+    study.name = "Ada Lovelace"
+    record_answer("unicode2", "a", "Because.")
+    assert study.name == "Ada Lovelace" and study.of("unicode2", "a").answered

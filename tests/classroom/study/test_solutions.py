@@ -1,0 +1,383 @@
+"""What was solved is kept with all that it needs, from whatever cells, and imports by itself."""
+
+import hashlib
+import json
+import math
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+
+from workbook.classroom.study import copy, notebooks, problems, solutions
+from workbook.classroom.study.progress import Part
+from workbook.classroom.study.solutions import gather, why_not_alone
+
+PLAY = """
+def play():  # everything is local: the shell's reset empties the names around it
+    import json, sys, __main__
+    from IPython.core.interactiveshell import InteractiveShell
+    from workbook.classroom.study.solutions import gather, why_not_alone
+
+    shell = InteractiveShell.instance(user_module=__main__)
+    for cells, attempt, name, ours in json.load(sys.stdin):
+        shell.reset()
+        shell.user_ns["open"] = lambda *a: open(*a)  # as a kernel does
+        for cell in cells:
+            shell.run_cell(cell, store_history=True)
+        source, trouble = gather(eval(attempt, shell.user_ns), (name,), ours)
+        said = trouble or (why_not_alone(source, name) if source else "")
+        sys.__stdout__.write(f"\\nplayed {json.dumps([source, said or ''])}\\n")
+
+play()
+"""
+
+
+def played(*plays):
+    """For lists of cells, an attempt, its name and digests of our cells: what is gathered."""
+    run = [sys.executable, "-c", PLAY]
+    done = subprocess.run(run, input=json.dumps(plays), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.startswith("played ")]
+    return [json.loads(line.removeprefix("played ")) for line in lines]
+
+
+def values(source):
+    """The names of a module of this source."""
+    names = {"__name__": "kept"}
+    exec(source, names)
+    return names
+
+
+# Cells, and a call of the attempt with what it returns.
+KEPT = {
+    "imports, a constant, a table that is filled, helpers, a magic": (
+        [
+            "import re, json\nfrom collections import Counter, OrderedDict\nimport os.path",
+            "# as in the paper\nPAT = r'x+'  # one or more\nTABLE = {}\nfor i in range(3):\n"
+            "    TABLE[i] = bytes([i])",
+            "def pieces(text):\n    assert open\n    return re.findall(PAT, text)\n"
+            "TABLE.update({3: b'ab'})",
+            "%%time\ndef merged(text):\n    return Counter(pieces(text)), os.path.sep",
+            "noise = print('noise')\ndef attempt(text):\n    return merged(text)[0], TABLE[3]",
+        ],
+        ("(attempt('xxyxx')[0]['xx'], attempt('')[1])", (2, b"ab")),
+    ),
+    "a base class, a method that is set later, a class that is defined after its use": (
+        [
+            "class Base:\n    def size(self):\n        return Other.n + LATE",
+            "class attempt(Base):\n    pass\nattempt.twice = lambda self: 2 * self.size()",
+            "class Other:\n    n = 3\nLATE = 1\nLATE += 1",
+        ],
+        ("attempt().twice()", 10),
+    ),
+    "cells that were run twice, and one that no longer is Python": (
+        [
+            "def attempt():\n    return 'noise'",
+            *("n = []", "n.append(1)", "n.append(1)", "def broken(:"),
+            *("def attempt():\n    return n", "def attempt():\n    return n"),
+        ],
+        ("attempt()", [1, 1]),
+    ),
+    "what a factory made, from a part of a function": (
+        [
+            "from functools import partial\ndef power(x, n):\n    return x**n",
+            "def make(k):\n    def inner(x):\n        return k * cube(x)\n    return inner",
+            "cube = partial(power, n=3)\nattempt = make(3)",
+        ],
+        ("attempt(2)", 24),
+    ),
+    "decorated functions, a dataclass, a comment at the end": (
+        [
+            "from dataclasses import dataclass\nfrom functools import cache, wraps",
+            "@dataclass\nclass Sizes:\n    n: int = 4",
+            "def loud(f):\n    @wraps(f)\n    def g(*a):\n        return f(*a) + 1\n    return g",
+            "@cache\ndef zero():\n    return 0\n    # no more\n",
+            "@loud\ndef attempt(sizes: Sizes = Sizes()):\n    return sizes.n + zero()",
+        ],
+        ("attempt()", 5),
+    ),
+    "conditions, a context, an import that may fail, a counter": (
+        [
+            "size = 1\nif size:\n    size = 2",
+            "try:\n    import no_such_module as fast\nexcept ImportError:\n    import math as fast",
+            "from __future__ import annotations",
+            "K, cache = 1, {}\nif not K:\n    K = cache['K']\nelse:\n    cache['K'] = K",
+            "def attempt(x: NoSuchName = None):\n    global size\n    size += cache['K']\n"
+            "    return size + fast.floor(0.5)",
+        ],
+        ("attempt()", 3),
+    ),
+    "names that are local, and names of the notebook's own cells": (
+        [
+            "from collections import Counter\nfrom contextlib import nullcontext",
+            "counts = words = best = i = n = self = 'noise'",
+            "total = len(counts)\nK = 2\nsize = 3",
+            "class Sizes:\n    size: int = size\n    n = 0\n    n += size",
+            "with nullcontext([]) as table:\n    n = 1\n    n += len(table)\n    more = n",
+            "squares = [i * i for i in range(K)]",
+            "def attempt(text, n=more):\n    words, total = Counter(text.split()), 0\n"
+            "    counts = Counter()\n    for word, n in words.items():\n        counts[word] += n\n"
+            "        total += n\n    best = max(counts, key=lambda i: counts[i])\n"
+            "    return best, total, [n + i for i in squares], Sizes.n",
+        ],
+        ("attempt('ab abc ab')", ("ab", 3, [1, 2], 3)),
+    ),
+}
+OURS = "vocabulary = 3\nimport math\ndef noise():\n    return 1"
+# Cells, what is checked, and what is said.
+TOLD = {
+    "star imports": (
+        ["from math import *", "def attempt(x):\n    return floor(x)"],
+        ("attempt", "no statement of your cells or files makes `floor`"),
+    ),
+    "a version that was never reached": (
+        ["def attempt():\n    return 2\n1/0\ndef attempt():\n    return 3"],
+        ("attempt", "`attempt` is another version than your cells or file define last"),
+    ),
+    "methods that are added in other ways": (
+        [
+            "class attempt:\n    pass",
+            "def run(self):\n    return 1\nsetattr(attempt, 'run', run)",
+        ],
+        ("attempt", "`run` is another version than your cells or file define last, or was put"),
+    ),
+    "a base that is another class by now": (
+        ["class Base:\n    n = 1", "class attempt(Base):\n    pass", "class Base:\n    n = 2"],
+        ("attempt", "NameError: name 'Base' is not defined"),
+    ),
+    "what a function sets from outside": (
+        [
+            "n = None\ndef start():\n    global n\n    n = 1\nstart()",
+            "def attempt():\n    return n",
+        ],
+        ("attempt", "`def start():` sets what it needs, by `global`"),
+    ),
+    "no name": (
+        ["K = 5\nfound = [lambda x: x + K]"],
+        ("found[0]", "it has no name; write `attempt"),
+    ),
+    "not the learner's own": (["from math import floor"], ("floor", "not your own code")),
+    "what only a notebook can do": (
+        ["def attempt():\n    !ls"],
+        ("attempt", "no statement of your cells or files makes `get_ipython`"),
+    ),
+    "what the notebook's own cell makes": (
+        [OURS, "def attempt():\n    return math.floor(vocabulary)"],
+        ("attempt", "it uses `vocabulary`, which the notebook's own cell makes"),
+    ),
+}
+
+
+@cache
+def results():
+    """What is gathered and said for each case, in one process for all."""
+    ours = hashlib.sha256(f"code\n{OURS}".encode()).hexdigest()[:8]
+    plays = [(cells, "attempt", "attempt", []) for cells, _ in KEPT.values()]
+    plays += [(cells, attempt, "attempt", [ours]) for cells, (attempt, _) in TOLD.values()]
+    return dict(zip([*KEPT, *TOLD], played(*plays), strict=True))
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_what_cells_made_is_gathered(case):
+    (call, wanted), (source, told) = KEPT[case][1], results()[case]
+    assert told == "", source
+    names = values(source)
+    assert names["__all__"] == ["attempt"]
+    assert eval(call, names) == wanted, source
+    assert "noise" not in source and "OrderedDict" not in source
+
+
+@pytest.mark.parametrize("case", TOLD)
+def test_what_the_rule_does_not_find_is_told(case):
+    source, told = results()[case]
+    assert TOLD[case][1][1] in told
+    assert "noise" not in source and "vocabulary = 3" not in source
+
+
+def test_it_reads_as_it_was_typed():
+    source, _ = results()["imports, a constant, a table that is filled, helpers, a magic"]
+    assert source.startswith("import os.path\nimport re\nfrom collections import Counter\n\n")
+    assert "\n\n# as in the paper\nPAT = r'x+'  # one or more\n\n" in source
+    assert source.index("TABLE = {}") < source.index("TABLE[i]") < source.index("TABLE.update")
+
+
+@pytest.mark.parametrize(
+    ("code", "reads"),
+    [
+        ("def f():\n    n = 0\n    n += 1", ""),
+        ("def f(x=i):\n    for i in x:\n        counts[i] += n\n    counts = {}", "i n"),
+        ("def f(x: A) -> B:\n    global n\n    n += 1\n    y: C = lambda n: n + m", "A B C m n"),
+        ("class A:\n    n: int = n\n    k = 0\n    k += 1\n    def f(self): return k", "int k n"),
+        ("x = [i for i in y if (z := i)] + [lambda i: i + k for j in y]", "k y"),
+        ("with a as b:\n    n = 0\n    n += b", "a"),
+        ("if a:\n    for i in k:\n        j = i\n        j += 1", "a k"),
+        ("n += 1", "n"),
+    ],
+)
+def test_local_names_are_not_read_from_around(code, reads):
+    [statement] = solutions.parsed(code)
+    found = {name for name in statement.now | statement.later if name[:2] != "__"}
+    assert found == set(reads.split())
+
+
+def test_cells_of_ours_are_known_also_from_an_older_copy(tmp_path):
+    (tmp_path / ".workbook").mkdir()
+    copy.make(tmp_path)
+    path = tmp_path / "02_bpe.ipynb"
+    notebook = notebooks.read(path)
+    old = next(each for each in notebook.cells if notebooks.role(each) == "evidence")
+    old.source, old.metadata.workbook["original"] = "old = 1", "0123abcd-2"
+    notebooks.write(path, notebook)
+    ours = solutions._own_cells(tmp_path, problems.get("train_bpe"))
+    assert "0123abcd" in ours
+    for each in copy.fresh(notebooks.find(["02_bpe"])[0]).cells:
+        assert (notebooks.digest(each) in ours) == (notebooks.role(each) not in copy.STUBS)
+
+
+def loaded(tmp_path, monkeypatch, **files):
+    """The module `main` of these files, imported."""
+    for name, text in files.items():
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return __import__("main")
+
+
+def test_files_are_gathered_into_one(tmp_path, monkeypatch):
+    main = loaded(
+        tmp_path,
+        monkeypatch,
+        low_part="import logging\nlogger = logging.getLogger(__name__)\n"
+        "N = 2\ndef low(x): logger.debug(x); return x * N\ndef _low(x): return x * N\n",
+        high_part="import low_part\nfrom low_part import low as lowest\nN = 2\n"
+        "import logging\nlogger = logging.getLogger(__name__)\n"
+        "class High:\n    def run(self, x): return logger and lowest(x) + low_part.N\n",
+        main="import json\nimport high_part as high\nclass Mine(high.High):\n"
+        "    def no(low_part): return low_part._low\n"
+        "if __name__ == '__main__':\n    print(json)\n",
+    )
+    source, told = gather(main.Mine, ("Mine",))
+    assert told == "" and why_not_alone(source, "x") is None
+    assert values(source)["Mine"]().run(5) == 12
+    assert "json" not in source and "def _low" not in source
+
+
+@pytest.mark.parametrize(
+    ("other", "main", "said"),
+    [
+        (
+            "def helper(x): return 1\ndef use(x): return helper(x)\n",
+            "from other import use\ndef helper(x): return 2\ndef run(x): return helper(use(x))\n",
+            "two of your files mean different things by `helper`",
+        ),
+        (
+            "def helper(x): return 1\n",
+            "def run(x):\n    from other import helper\n    return helper(x)\n",
+            "`from other import helper` is not at the top of your file",
+        ),
+        ("", "import other\ndef run(x): return vars(other)\n", "`import other` takes a whole file"),
+    ],
+)
+def test_what_several_files_cannot_share_is_told(tmp_path, monkeypatch, other, main, said):
+    found = loaded(tmp_path, monkeypatch, other=other, main=main)
+    found.run(1)
+    assert said in gather(found.run, ("run",))[1]
+
+
+def test_plain_values_of_our_package_are_kept_without_it(tmp_path, monkeypatch):
+    main = loaded(
+        tmp_path,
+        monkeypatch,
+        main="import regex\nfrom workbook.tokenization import bpe, pretokens\n"
+        "from workbook.tokenization.pretokens import PATTERN as SAME\n"
+        "def f(text): return regex.findall(pretokens.PATTERN, text), SAME\n"
+        "def g(text): return bpe.train_bpe\n",
+    )
+    source, told = gather(main.f, ("f",))
+    assert told == "" and "workbook" not in source and why_not_alone(source, "x") is None
+    assert values(source)["f"]("a b") == (["a", " b"], values(source)["SAME"])
+    assert "from workbook.tokenization import bpe\n" in gather(main.g, ("g",))[0]
+
+
+def test_a_name_that_stands_for_something_else_stays(tmp_path, monkeypatch):
+    text = "def softmax(x):\n    return x\ndef stable(x):\n    return softmax(x) + 1\n"
+    main = loaded(tmp_path, monkeypatch, main=f"{text}def load(): pass\ndef keep(): pass\n")
+    assert values(gather(main.stable, ("softmax",))[0])["__all__"] == ["stable"]
+    assert values(gather(main.stable, ("steady",))[0])["steady"](1) == 2
+    pair = gather((main.load, main.keep), ("save", "read"))[0]
+    assert values(pair)["save"].__name__ == "keep"
+    assert "got 2 objects" in gather((1, 2), ("softmax",))[1]
+
+
+def test_a_module_that_does_not_import_says_why(monkeypatch):
+    assert why_not_alone("import no_such_thing", "x") == (
+        "ModuleNotFoundError: No module named 'no_such_thing'"
+    )
+    assert why_not_alone("import os\nos._exit(4)", "numpy") == "Python ended with status 4"
+    monkeypatch.setattr(solutions, "IMPORT_SECONDS", 0.5)
+    assert "longer than 0.5 s" in why_not_alone("while True: pass", "x")
+
+
+def test_a_file_is_read_as_python_reads_it(tmp_path, monkeypatch):
+    text = (
+        "# -*- coding: latin-1 -*-\r\nNAME = 'caf\xe9'\r\n\x0cM = 5\r\ndef f(): return NAME, M\r\n"
+    )
+    (tmp_path / "accented.py").write_bytes(text.encode("latin-1"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert values(gather(__import__("accented").f, ("f",))[0])["f"]() == ("caf\xe9", 5)
+
+
+SOFTMAX = problems.get("softmax")
+
+
+def square(x, dim):
+    return x * x
+
+
+def cube(x, dim):
+    return x * x * x
+
+
+def test_a_file_that_was_edited_by_hand_is_moved_aside(tmp_path, monkeypatch):
+    (kept, trouble), said = solutions.keep(tmp_path, SOFTMAX, square, "correct", Part())
+    assert trouble == "" and "imported on its own" in said
+    file = tmp_path / "mine" / "softmax.py"
+    assert file.read_text() == kept
+    monkeypatch.setattr(solutions, "why_not_alone", None)  # the same again is not proved again
+    solutions.keep(tmp_path, SOFTMAX, square, "correct", Part(source=kept, trouble=""))
+    monkeypatch.setattr(solutions, "why_not_alone", lambda *_: None)
+    solutions.keep(tmp_path, SOFTMAX, cube, "correct", Part(source=kept))
+    assert [path.name for path in file.parent.iterdir()] == ["softmax.py"]
+    file.write_text("# my own notes")
+    solutions.keep(tmp_path, SOFTMAX, square, "almost", Part(source=kept))
+    assert solutions.status_of(file.read_text(), "softmax") == "almost"
+    assert solutions.status_of(file.read_text(), "rope") is None
+    assert (file.parent / "softmax-1.py").read_text() == "# my own notes"
+
+
+def test_what_does_not_import_by_itself_is_told_and_no_file(tmp_path, monkeypatch):
+    (kept, _), _ = solutions.keep(tmp_path, SOFTMAX, square, "almost", Part())
+    monkeypatch.setattr(solutions, "why_not_alone", lambda *_: "OSError: no such file")
+    before = Part(source=kept, trouble="")
+    again, said = solutions.keep(tmp_path, SOFTMAX, cube, "almost", before)
+    assert again is None and "What was kept before stays" in said
+    assert (tmp_path / "mine" / "softmax.py").read_text() == kept
+    (source, trouble), said = solutions.keep(tmp_path, SOFTMAX, cube, "correct", before)
+    assert "def cube" in source and trouble == "OSError: no such file" and trouble in said
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["softmax-1.py"]
+    none, said = solutions.keep(tmp_path, SOFTMAX, math.floor, "correct", Part())
+    assert none is None and "It is not kept" in said
+
+
+@pytest.mark.parametrize("id", [each.id for each in problems.PROBLEMS.values() if each.form])
+def test_the_first_line_says_nothing_to_python(id):
+    first = solutions.KEPT.format(id, "correct")
+    compile(f"{first}\n".encode(), "kept", "exec")
+    assert solutions.status_of(first, id) == "correct"
+
+
+def test_what_cannot_be_written_is_kept_in_the_record(tmp_path):
+    (tmp_path / "mine").write_text("a file where a folder should be")
+    (kept, trouble), said = solutions.keep(tmp_path, SOFTMAX, square, "correct", Part())
+    assert "def square" in kept and trouble == "" and "not as a file" in said

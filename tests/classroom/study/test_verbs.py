@@ -1,0 +1,387 @@
+import os
+import sys
+import time
+from collections import defaultdict
+from decimal import Decimal
+
+import numpy
+import pytest
+import torch
+
+from workbook.classroom.checks import worker
+from workbook.classroom.checks.verdicts import (
+    NotAttempted,
+    Wrong,
+    call,
+    expect_function,
+    is_learners,
+)
+from workbook.classroom.study import answers, verbs
+from workbook.classroom.study.problems import Problem
+from workbook.classroom.study.verbs import check, hint, reveal
+from workbook.config import PACKAGE
+
+SECONDS = 60  # for each call
+
+
+def square(attempt, part=None):
+    """A checker in miniature."""
+    expect_function(attempt, "square(n)")
+    for n in (2, 3):
+        got = call(attempt, n, seconds=SECONDS, given=f"square({n})")
+        if got != n * n:
+            raise Wrong("A square is wrong.", given=f"square({n})", expected=n * n, got=got)
+    return "Both squares are right."
+
+
+def check_with(monkeypatch, checker, problem="train_bpe"):
+    others = Problem.checker
+    monkeypatch.setattr(
+        Problem, "checker", lambda self: checker if self.id == problem else others(self)
+    )
+
+
+@pytest.fixture(autouse=True)
+def square_stands_for_train_bpe(monkeypatch):
+    """Judged in this process, where there is such a checker; no attempt here spoils it."""
+    monkeypatch.setattr(worker, "is_inside", True)
+    check_with(monkeypatch, square)
+
+
+def judged(attempt, status):
+    report = check("train_bpe", attempt)
+    assert report.status == status, report
+    return str(report)
+
+
+class Trouble:
+    """A value that is nothing but trouble."""
+
+    def __eq__(self, other):
+        raise RuntimeError("no comparing")
+
+    __ne__, __hash__ = __eq__, object.__hash__
+
+    def __repr__(self):
+        raise SystemExit("no repr")
+
+
+def docstring_only(n):
+    """Return the square."""
+
+
+def dots(n): ...
+
+
+def raises_not_implemented(n):
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize("nothing", [None, ..., docstring_only, dots, raises_not_implemented])
+def test_what_is_not_written_yet_is_not_attempted(nothing):
+    assert "Write the function train_bpe(input_path" in judged(nothing, "not attempted")
+
+
+@pytest.mark.parametrize(
+    ("thing", "named"),
+    [(os, "the module `os`"), (7, "an int: 7"), (dict, "the class `dict`"), ("x", "a str: 'x'")],
+)
+def test_what_is_no_function_is_told_so_in_words(thing, named):
+    message = judged(thing, "wrong")
+    assert "This is not a function." in message and named in message
+
+
+def test_a_class_is_expected_and_not_an_instance():
+    report = check("tokenizer", object())
+    assert report.status == "wrong" and "the class itself, not an instance" in report.message
+
+
+def test_other_arguments_are_shown():
+    assert "missing 1 required positional argument: 'b'" in judged(lambda a, b: a, "wrong")
+
+
+def test_a_wrong_result_shows_the_input_and_expected_beside_got():
+    lines = judged(lambda n: n + n, "wrong").splitlines()
+    assert lines[0] == "✗ train_bpe: wrong"
+    assert lines[2:] == ["  input     square(3)", "  expected  9", "  got       6"]
+
+
+def raising(error):
+    def attempt(n):
+        raise error
+
+    return attempt
+
+
+@pytest.mark.parametrize(
+    "error",
+    [KeyError(3), SystemExit(), KeyboardInterrupt(), GeneratorExit(), BaseException("odd")],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_is_shown_with_its_line(error):
+    message = judged(raising(error), "wrong")
+    assert type(error).__name__ in message and "It raised an error." in message
+    assert "in attempt: `raise error`" in message or isinstance(error, KeyboardInterrupt)
+
+
+def test_whose_a_file_is_shows_in_its_path():
+    theirs = [f"{PACKAGE}_of_mine.py", "/home/me/cs336/model.py", "<ipython-input-1>"]
+    others = [verbs.__file__, os.__file__, torch.__file__, "<frozen importlib>"]
+    others += ["/home/me/.local/lib/python3.12/site-packages/einops/einops.py"]
+    assert all(map(is_learners, theirs)) and not any(map(is_learners, others))
+
+
+def recurses(n):
+    return recurses(n + 1)
+
+
+def exits(n):
+    sys.exit(1)
+
+
+def opens(n):
+    return len(open("text.txt").read())
+
+
+@pytest.mark.parametrize(
+    ("attempt", "named"),
+    [
+        (recurses, "RecursionError"),
+        (exits, "SystemExit"),
+        (opens, "an empty folder of its own"),
+    ],
+)
+def test_code_that_cannot_end_well_is_wrong(attempt, named):
+    assert named in judged(attempt, "wrong")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [Trouble, lambda: [Trouble()], lambda: "x" * 10**7, lambda: b"x" * 10**7, lambda: 10**5000],
+    ids=["hostile", "hostile inside", "long text", "many bytes", "many digits"],
+)
+def test_results_that_resist_are_shown_shortened(make):
+    assert len(judged(lambda n: make(), "wrong")) < 2_000
+
+
+def sleeps(n):
+    time.sleep(100)
+
+
+def test_an_attempt_that_hangs_is_stopped_and_told_so(monkeypatch):
+    monkeypatch.setitem(globals(), "SECONDS", 0.5)
+    assert "It was stopped after 0.5 s." in judged(sleeps, "wrong")
+
+
+def test_cases_that_take_too_long_together_are_stopped(monkeypatch):
+    monkeypatch.setattr(verbs, "TOTAL_SECONDS", 0.3)
+    check_with(monkeypatch, lambda attempt, part: attempt(2), "softmax")
+    assert "longer than 0.3 s in total" in check("softmax", sleeps).claim
+
+
+def test_code_in_words_is_marked_without_its_backticks():
+    report = check("softmax", torch.softmax)
+    assert ("got", "`torch`'s ready `softmax`") in report.rows
+    page = report._repr_html_()
+    assert "</code>&#x27;s ready <code" in page and "`" not in page
+
+
+def test_a_partly_written_class_says_what_is_missing(monkeypatch):
+    def checker(attempt, part=None):
+        call(attempt().encode, "a", given="encode('a')")
+        raise NotAttempted("encode passes; decode is not written yet.")
+
+    class Tokenizer:
+        def encode(self, text):
+            return [0]
+
+    check_with(monkeypatch, checker, "tokenizer")
+    report = check("tokenizer", Tokenizer)
+    assert report.status == "wrong" and "decode is not written" in report.message
+
+
+@pytest.mark.parametrize(
+    ("problem", "part", "named"),
+    [
+        ("train_bep", None, "did you mean 'train_bpe'"),
+        (square, None, "expected a problem's id"),
+        (None, None, "expected a problem's id"),
+        ("unicode1", "z", "there is no part 'z'"),
+        ("train_bpe", "a", "has no parts"),
+        ("unicode1", 3, "expected a part such as 'a', not int"),
+    ],
+)
+def test_an_unknown_problem_or_part_is_named(problem, part, named):
+    report = check(problem, 1, part)
+    assert report.status == "not attempted" and named in report.message
+
+
+def test_troublesome_arguments_are_no_exception():
+    assert check(Trouble(), 1).status == "not attempted"
+    assert check("unicode1", 1, Trouble()).status == "not attempted"
+    for problem, part in [("unicode2", "a"), ("unicode2", None), ("train_bpe", None)]:
+        for trouble in (Trouble(), [Trouble()], {Trouble: Trouble()}, numpy.zeros(3)):
+            assert check(problem, trouble, part).status in ("wrong", "not attempted", "read")
+
+
+def test_the_panel_is_escaped_and_tells_the_status_in_words():
+    report = check("train_bpe", lambda n: "<script>alert(1)</script>")
+    html = report._repr_html_()
+    assert repr(report) == str(report)
+    assert "✗ train_bpe: wrong" in html
+    assert "<script>" not in html and "&lt;script&gt;" in html
+    assert "background" not in html and ";color" not in html
+
+
+def test_an_attempt_that_cannot_tell_its_signature_is_called():
+    class Square:
+        @property
+        def __signature__(self):
+            raise ZeroDivisionError
+
+        def __call__(self, n):
+            return n * n
+
+    judged(Square(), "correct")
+
+
+@pytest.mark.parametrize(
+    ("problem", "part", "attempt"),
+    [
+        ("transformer_accounting", "a", numpy.array(2127057600)),
+        ("transformer_accounting", "a", torch.tensor(2127057600)),
+        ("transformer_accounting", "a", Decimal(2127057600)),
+        ("tokenizer_experiments", "c", numpy.array([1e6, 229.2])),
+        ("main_experiment", None, [defaultdict(float, corpus="owt", loss=torch.tensor(4.1))]),
+    ],
+)
+def test_a_number_may_come_in_any_container(problem, part, attempt):
+    assert check(problem, attempt, part).status == "correct"
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """A study folder that we stand in."""
+    (tmp_path / ".workbook").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_an_answer_is_checked_where_it_stands(study, capsys):
+    verbs.answer("unicode1", "a", "U+0041")
+    printed = capsys.readouterr().out
+    assert printed.index("U+0041") < printed.index("✗ unicode1 (a): wrong")
+    verbs.answer("unicode1", "c", "It stays in the text.")
+    assert "☐ when printed, the text looks" in capsys.readouterr().out
+
+
+def test_outside_a_study_folder_an_answer_is_shown_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    verbs.answer("unicode1", "a", "U+0041")
+    assert "wrong" not in capsys.readouterr().out
+
+
+def test_facts_are_ticked_by_number_or_all(study):
+    report = check("unicode1", "It stays in the text.", "c")
+    assert '`tick("unicode1", "c")`' in str(report) and "2. ☐ when printed" in str(report)
+    report = verbs.tick("unicode1", "(C)", 2)
+    assert report.status == "read" and str(report).count("☑") == 1
+    assert "☑ when printed, the text looks" in report._repr_html_()
+    assert verbs.tick("unicode1", "c", 1, 3).status == "ticked"
+    report = check("unicode1", "It stays in the text.", "c")
+    assert str(report).count("☑") == 3 and "tick(" not in str(report)
+    assert "is solved already" in str(report)
+    assert check("unicode1", "U+0000", "a").then == ()
+    wrong = check("unicode1", "U+0041", "a")
+    assert wrong.status == "wrong" and "is solved already" in wrong._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        (("unicode1",), "say which part"),
+        (("unicode1", "c", 0), "no fact 0"),
+        (("unicode1", "c", "1"), "no fact '1'"),
+        (("softmax",), "nothing to tick off"),
+        (("unicode1", "b"), r"no text for unicode1 \(b\) was handed in yet"),
+        (("unicode1", "a"), "nothing to tick off"),
+    ],
+)
+def test_what_cannot_be_ticked_is_told(study, place, said):
+    with pytest.raises(ValueError, match=said):
+        verbs.tick(*place)
+
+
+def squared(n):
+    return n * n
+
+
+def test_a_report_is_stored_in_a_study_folder_alone(study, monkeypatch):
+    assert check("train_bpe", squared)._repr_mimebundle_() == {
+        answers.CHECK_MIME: {
+            "problem": "train_bpe",
+            "part": None,
+            "status": "correct",
+            "source": "# train_bpe, kept when its check said correct\n"
+            'def squared(n):\n    return n * n\n\ntrain_bpe = squared\n\n__all__ = ["train_bpe"]\n',
+            "trouble": "",
+        }
+    }
+    (study / "mine" / "train_bpe.py").unlink()
+    monkeypatch.chdir(study.parent)
+    assert check("train_bpe", squared)._repr_mimebundle_() == {}
+
+
+def test_a_hint_goes_from_a_nudge_to_the_idea():
+    first, second, third = (str(hint("train_bpe")) for _ in range(3))
+    assert "1. Make it right on one line" in first and "2. " not in first
+    assert "Run hint again" in first and "Run hint again" not in second
+    assert first.splitlines()[1] == second.splitlines()[1] and second == third
+    assert "<code" in hint("train_bpe")._repr_html_()
+    with pytest.raises(ValueError, match="did you mean"):
+        hint("unicode3")
+
+
+def test_each_part_has_hints_of_its_own():
+    first, second = str(hint("unicode2", "a")), str(hint("unicode2", part="(A)"))
+    assert "Hint for unicode2, part a" in first and "2. " not in first and "2. " in second
+    nudge, other = (each.splitlines()[1][3:] for each in (first, str(hint("unicode2", "b"))))
+    assert nudge != other
+    every = str(hint("unicode2"))
+    assert f"(a) {nudge}" in every and f"(b) {other}" in every and "(a)" in every
+    with pytest.raises(ValueError, match="the parts a, b, c; there is no part 'd'"):
+        hint("unicode2", "d")
+    with pytest.raises(ValueError, match="no parts"):
+        hint("train_bpe", "a")
+
+
+class Example:
+    def method(self):
+        """Return <b> & more."""
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("thing", "starts"),
+    [
+        (check, "# workbook.classroom.study.verbs.check\ndef check("),
+        (Example, f"# {__name__}.Example\nclass Example:"),
+        (Example.method, f"# {__name__}.Example.method\ndef method(self):"),
+        (Example(), f"# {__name__}.Example\nclass Example:"),
+        (answers, '# workbook.classroom.study.answers\n"""Written answers'),
+    ],
+)
+def test_reveal_shows_the_source(thing, starts):
+    assert str(reveal(thing)).startswith(starts)
+
+
+def test_reveal_is_folded():
+    markdown = reveal(Example.method)._repr_markdown_()
+    assert markdown.startswith("<details><summary>The reference: <code>")
+    assert "\n~~~~python\ndef method(self):\n" in markdown and "<b> & more." in markdown
+
+
+@pytest.mark.parametrize("thing", [len, int, 3])
+def test_reveal_says_what_has_no_source(thing):
+    with pytest.raises(ValueError, match="whose source cannot be found"):
+        reveal(thing)

@@ -1,0 +1,110 @@
+"""In the kernels of a study folder, and there alone, `check` and its friends need no import."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import workbook
+from workbook.classroom.checks import worker
+from workbook.classroom.jupyter import workbook_startup
+from workbook.classroom.study.progress import MARK
+
+STARTUP = Path(workbook_startup.__file__)
+EXTENSION = STARTUP.with_name("labextension")
+
+
+@pytest.fixture(autouse=True)
+def started(monkeypatch):
+    """A list with an entry for each worker server that was asked for; none is started."""
+    started = []
+    monkeypatch.setattr(worker, "start", lambda: started.append("server"))
+    return started
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    """What a new kernel in a folder has in its namespace, besides what Python puts there."""
+
+    def in_folder(name: str, **learners) -> dict:
+        folder = tmp_path / name
+        folder.mkdir(parents=True, exist_ok=True)
+        monkeypatch.chdir(folder)
+        namespace = {"__builtins__": __builtins__, **learners}
+        exec(compile(STARTUP.read_text(encoding="utf-8"), str(STARTUP), "exec"), namespace)
+        del namespace["__builtins__"]
+        return namespace
+
+    (tmp_path / "study" / MARK).mkdir(parents=True)
+    return in_folder
+
+
+@pytest.mark.parametrize("folder", ["study", "study/drafts/old"])
+def test_in_a_study_folder_the_verbs_are_those_of_the_package(start, folder):
+    found = start(folder)
+    assert set(found) == set(workbook.__all__)
+    assert all(value is getattr(workbook, name) for name, value in found.items())
+
+
+def test_the_server_that_judges_starts_with_the_kernel(start, started):
+    start("notebooks")
+    assert started == []
+    start("study")
+    assert started == ["server"]
+
+
+def test_names_of_the_learner_stay(start):
+    assert start("study", check="mine")["check"] == "mine"
+
+
+@pytest.mark.parametrize("folder", ["notebooks", "."])
+def test_elsewhere_there_is_nothing(start, folder):
+    assert start(folder) == {}
+
+
+def test_elsewhere_the_package_is_not_loaded(tmp_path):
+    show = f"exec(open({str(STARTUP)!r}).read()); import sys; print('workbook' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", show], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False"]
+
+
+def test_a_kernel_starts_although_the_package_is_broken(start, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "workbook", None)  # importing it raises ImportError
+    assert start("study") == {}
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX removes the folder that one works in")
+def test_a_kernel_starts_although_its_folder_is_gone(start, tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    namespace = {}
+    exec(STARTUP.read_text(encoding="utf-8"), namespace)
+    assert set(namespace) == {"__builtins__"}
+
+
+def test_the_environment_has_what_kernels_and_jupyterlab_look_for_there():
+    """An editable install copies these files: after a change of them `make` installs again."""
+    lab = Path(sys.prefix, "share", "jupyter", "labextensions", "cs336-workbook")
+    installed = {STARTUP: Path(sys.prefix, "etc", "ipython", "startup", STARTUP.name)}
+    for file in EXTENSION.rglob("*.*"):
+        installed[file] = lab / file.relative_to(EXTENSION)
+    assert len(installed) == 5
+    differ = [
+        str(copy.relative_to(sys.prefix))
+        for file, copy in installed.items()
+        if not copy.exists() or copy.read_bytes() != file.read_bytes()
+    ]
+    assert differ == [], "call make, or pip install -e ."
+
+
+def test_the_extension_has_the_version_of_the_package():
+    package = json.loads((EXTENSION / "package.json").read_text(encoding="utf-8"))
+    assert package["version"] == workbook.__version__

@@ -1,0 +1,100 @@
+"""`workbook generate` and `workbook export-model`, small and whole."""
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from workbook.classroom import cli
+from workbook.config import ModelConfig
+from workbook.files import write_json
+from workbook.generation import formats
+from workbook.generation.generate import decode
+from workbook.tokenization import token_files
+from workbook.tokenization.bpe import train_bpe
+from workbook.tokenization.tokenizer import Tokenizer
+from workbook.training import checkpoints
+from workbook.transformer.model import TransformerLM
+
+SIZES = {
+    "vocab_size": 270, "context_length": 64, "d_model": 16, "num_layers": 1, "num_heads": 2,
+    "d_ff": 24,
+}  # fmt: skip
+pytestmark = [  # of transformers' own making
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """The folder of a run, as training leaves it, and a data folder with its tokenizer."""
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("The fox ran to the café. " * 40, encoding="utf-8")
+    tokenizer = Tokenizer(*train_bpe(corpus, 270, ["<|endoftext|>"]), ["<|endoftext|>"])
+    files = tmp_path / "data" / "tokenizers" / "stories-2048"
+    tokenizer.save(files / "vocab.json", files / "merges.txt")
+    torch.manual_seed(0)
+    model = TransformerLM.from_config(ModelConfig(**SIZES))
+    folder = tmp_path / "run"
+    write_json(folder / "config.json", {"corpus": "stories", "model": SIZES})
+    optimizer = torch.optim.SGD(model.parameters())
+    checkpoints.save_checkpoint(model, optimizer, 7, folder / "checkpoints/step-000000007.pt")
+    return folder, model, tokenizer
+
+
+def command(capsys, *arguments):
+    assert cli.main([*map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def test_generate_writes_behind_the_prompt(run, capsys):
+    folder, model, tokenizer = run
+    prompt = "The fox"
+    ids = decode(model, tokenizer.encode(prompt), 20, temperature=0, end_id=0)
+    said = command(capsys, "generate", folder, prompt, "--tokens", 20, "--temperature", 0)
+    assert said == f"{prompt}{tokenizer.decode(ids)}\n"
+
+
+def test_a_model_is_not_read_with_another_tokenizer_than_its_own(run, capsys):
+    folder, model, tokenizer = run
+    state = {"model": model.state_dict(), "iteration": 7}
+    for made_by, status in ((token_files.fingerprint(tokenizer), 0), ("another", 2)):
+        checkpoints.keep(state | {"data": {"tokenizer": made_by}}, folder / "checkpoints", 1)
+        assert cli.main(["generate", str(folder), "--tokens", "1"]) == status
+    assert "was trained with another tokenizer than stories-2048" in capsys.readouterr().err
+
+
+def test_a_seed_that_torch_cannot_take_is_refused(run, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["generate", str(run[0]), "--seed", str(2**70)])
+    assert "is not a number from 0 to" in capsys.readouterr().err
+
+
+def test_a_seed_gives_the_same_text_again(run, capsys):
+    folder, *_ = run
+    one, other, third = (
+        command(capsys, "generate", folder, "--tokens", 20, "--seed", seed) for seed in (1, 1, 2)
+    )
+    assert one == other != third
+
+
+def test_an_exported_model_gives_the_same_logits(run, capsys):
+    folder, model, _ = run
+    target = command(capsys, "export-model", folder).strip()
+    assert target == str(folder / "llama")
+    assert cli.main(["generate", target]) == 2
+    assert "holds an exported model, for `transformers`" in capsys.readouterr().err
+    ids = torch.randint(270, (1, 9))
+    with torch.no_grad():
+        theirs = AutoModelForCausalLM.from_pretrained(target)(ids).logits
+        torch.testing.assert_close(theirs, model(ids), atol=1e-4, rtol=0)
+
+
+def test_a_folder_without_a_model_is_named(run, tmp_path, capsys):
+    folder, *_ = run
+    assert cli.main(["generate", str(tmp_path)]) == 2
+    assert "holds no model; give the folder" in capsys.readouterr().err
+    (folder / "checkpoints/step-000000007.pt").unlink()
+    with pytest.raises(FileNotFoundError, match="has no checkpoint yet"):
+        formats.open_model(folder)

@@ -1,0 +1,115 @@
+"""The views of notebook 04 show what the formulas give."""
+
+from functools import partial
+
+import pytest
+from view_inputs import drawn, seen, texts
+from work import calls
+
+from workbook.accounting.assumptions import SWITCHES
+from workbook.classroom import views
+from workbook.classroom.views import accounting
+from workbook.classroom.views.accounting import QUESTIONS, numbers
+from workbook.config import EDITIONS
+
+
+def test_a_limit_is_a_line_and_bars_have_their_totals():
+    ax = drawn(accounting.stacked)
+    assert texts(ax) == ["6.5", "78.5", "106.5", "limit: 80"]
+
+
+def shown_boxes(view):
+    """The switches that can be seen, by their words."""
+    return {
+        control.description: control
+        for name, control in view.controls.items()
+        if "=" in name and control.layout.display != "none"
+    }
+
+
+def flip(view, start):
+    """Flip the switch whose words begin like this."""
+    (box,) = [box for words, box in shown_boxes(view).items() if words.startswith(start)]
+    box.value = not box.value
+
+
+def test_the_explorer_shows_bits_and_what_became_of_a_number():
+    view = views.float_explorer("70000")
+    text = seen(view.html)
+    assert "float16 0 11111 0000000000 inf overflow: the largest number is 65504" in text
+    assert "bfloat16 0 10001111 0001001 70144 off by 0.0021 of its size" in text
+    view.controls["text"].value = "2^-25"
+    assert "underflow: the smallest positive number is 5.96e-08" in seen(view.html)
+    view.controls["text"].value = "3e-6"
+    assert "subnormal, its digits run out: off by 0.0066 of its size" in seen(view.html)
+
+
+def test_the_buttons_halve_and_double_the_number():
+    view = views.float_explorer("3")
+    field, halve, double = view.box.children[1].children
+    halve.click()
+    assert field.value == "1.5"
+    double.click()
+    double.click()
+    assert field.value == "6.0" and "Python holds 6.0" in seen(view.html)
+    field.value = "six"
+    double.click()
+    assert field.value == "six" and "'six' is not a number. Try 0.1" in seen(view.html)
+
+
+def test_the_switchboard_begins_with_what_is_asked():
+    text = seen(views.switchboard().html)
+    assert "No switch is on" in text
+    assert "parameters 2,127,057,600 2,127,057,600" in text
+
+
+def test_a_flipped_switch_changes_the_number():
+    view = views.switchboard()
+    flip(view, "the final norm is left out")
+    assert "parameters 2,127,057,600 2,127,056,000" in seen(view.html)
+    flip(view, "the final norm is left out")
+    assert "No switch is on" in seen(view.html)
+
+
+def test_an_assumption_has_one_value():
+    view = views.switchboard()
+    flip(view, "the final norm is left out")
+    flip(view, "the norms are left out")
+    on = [words for words, box in shown_boxes(view).items() if box.value]
+    assert on == ["the norms are left out"]
+
+
+both_editions = pytest.mark.parametrize("edition", EDITIONS)
+every_question = pytest.mark.parametrize("question", QUESTIONS)
+
+
+@both_editions
+@every_question
+def test_every_switch_that_is_offered_changes_a_number(question, edition):
+    asked = numbers(question, edition)
+    offered = shown_boxes(views.switchboard(question, edition))
+    assert len(offered) >= 3
+    for switch in SWITCHES:
+        if switch.words in offered and switch.words != "80 GB are read as 80 GiB":
+            assert numbers(question, edition, switch) != asked, switch.words
+
+
+def test_switches_of_another_question_rest():
+    view = views.switchboard("AdamW")
+    flip(view, "the weight decay")
+    view.controls["question"].value = "parameters"
+    assert "No switch is on" in seen(view.html)
+    assert not any("decay" in words for words in shown_boxes(view))
+
+
+def test_the_edition_changes_what_is_asked():
+    view = views.switchboard("time")
+    assert "5,115.2 days" in seen(view.html)
+    view.controls["edition"].value = "2026"
+    assert "202.1 days (4,850 hours)" in seen(view.html)
+
+
+def test_a_flipped_switch_takes_little_work():
+    view = views.switchboard("time")
+    for _ in range(3):
+        assert calls(partial(flip, view, "the head is left out")) < 50_000

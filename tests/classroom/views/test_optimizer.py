@@ -1,0 +1,83 @@
+"""The views of notebook 05 show the numbers that they are given, and the toy's closed form."""
+
+import re
+
+import numpy as np
+import pytest
+from view_inputs import FALLING, GRADIENTS, WALKS, drawn, legend, seen
+
+from workbook.classroom import views
+from workbook.classroom.views import optimizer
+from workbook.optimizer import toys
+from workbook.optimizer.floats import FORMATS
+
+
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_every_path_has_its_map(count):
+    paths = dict(list(WALKS.items())[:count])
+    shown = [ax for ax in optimizer.valley(paths, toys.ravine).axes if ax.axison]
+    assert [ax.get_title() for ax in shown] == list(paths)
+    for ax, path in zip(shown, paths.values(), strict=True):
+        np.testing.assert_array_equal(ax.lines[0].get_xydata(), path)
+
+
+def test_tables_side_by_side_share_their_scale_and_one_legend():
+    figure = drawn(optimizer.side_by_side)
+    left, right = figure.axes
+    assert left.get_ylim() == right.get_ylim()
+    assert (left.get_title(), right.get_title()) == ("one", "two")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b", "wanted"]
+    np.testing.assert_array_equal(right.lines[1].get_ydata(), FALLING["b"] / 2)
+
+
+def test_the_histogram_marks_where_float16_loses():
+    ax, half = drawn(optimizer.size_histogram), FORMATS["float16"]
+    marks = sorted(line.get_xdata()[0] for line in ax.lines)
+    wanted = np.log10([half.smallest_subnormal / 2, half.smallest_normal])
+    np.testing.assert_allclose(marks, wanted)
+    assert legend(ax) == list(GRADIENTS)
+
+
+def row(view, step):
+    """The cells of one step, as numbers."""
+    body = view.html.partition("<tbody>")[2]
+    cells = re.findall(r'<td class="number">([^<]*)</td>', body)[4 * step : 4 * step + 4]
+    return [float(cell) for cell in cells]
+
+
+@pytest.mark.parametrize("lr", [1, 10, 50, 99, 100, 101, 1_000])
+def test_the_slider_shows_ten_steps_of_the_closed_form(lr):
+    view = views.learning_rate_slider(lr)
+    losses = toys.relative_losses(lr, 10)
+    assert toys.story(lr) in seen(view.html) and f"Learning rate {lr:,}" in repr(view)
+    for t in range(10):
+        factor = toys.factor(lr, t)
+        step, times, squared, loss = row(view, t)
+        assert step == t
+        assert times == pytest.approx(factor, abs=6e-4)
+        assert squared == pytest.approx(factor**2, abs=6e-4)
+        assert loss == pytest.approx(losses[t + 1], rel=6e-3)
+
+
+def test_the_slider_and_the_buttons_move_it():
+    view = views.learning_rate_slider(10)
+    *buttons, slider = view.box.children[1].children
+    assert [button.description for button in buttons] == ["10", "100", "1,000"]
+    buttons[2].click()
+    assert slider.value == 1_000 and "It grows for 99 steps" in seen(view.html)
+    buttons[1].click()
+    assert "After 4 steps it is exactly 0." in seen(view.html)
+    slider.value = 50
+    assert "After 1 step it is exactly 0." in seen(view.html)
+
+
+def test_a_bar_goes_left_for_a_small_loss_and_right_for_a_large_one():
+    def widths(lr, step):
+        bars = re.findall(r" width: ([\d.]+)rem", views.learning_rate_slider(lr).html)
+        return [float(width) for width in bars[2 * step : 2 * step + 2]]
+
+    assert widths(100, 0) == [0, 0]
+    assert widths(100, 4) == [6, 0]
+    left, right = widths(10, 9)
+    assert 0 < left < 1 and right == 0
+    assert widths(1_000, 9) == [0, 6]

@@ -1,0 +1,274 @@
+"""The checks of the two accounting problems: is a number right, or what assumption gives it?
+
+A number is right if the problem gives it, to the digits written. Where the course leaves a choice
+(how AdamW's operations are counted, which activations are kept, d_ff of the smaller models), every
+choice is right. A number that other assumptions give is wrong, and they are named.
+"""
+
+from decimal import Decimal
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+from workbook import config
+from workbook.accounting import explain
+from workbook.accounting.explain import UNITS, Amount, Explanation, listed
+from workbook.classroom.checks.verdicts import NotAttempted, Unreadable, Words, Wrong, expect, shown
+from workbook.classroom.checks.written import judged
+from workbook.config import EDITIONS, Edition
+
+MODEL, ADAMW = "transformer_accounting", "adamwAccounting"
+# What an entry of an answer is, by its key: its name in `accounting.explain`, and the unit of a
+# number that has none of its own.
+QUANTITIES = {
+    "parameters": ("parameters", "parameters"),
+    "gb": ("bytes of the parameters", "GB"),
+    "flops": ("FLOPs", "FLOPs"),
+    "growth": ("growth", "times"),
+    "ffn": ("share of the feed-forward layers", "%"),
+    "projections": ("share of the projections", "%"),
+    "scores": ("share of the scores and weighted sums", "%"),
+    "attention": ("share of the attention", "%"),
+    "head": ("share of the head", "%"),
+    "bytes": ("bytes of all but the activations", "bytes"),
+    "parameters_gb": ("bytes of the parameters", "GB"),
+    "gradients_gb": ("bytes of the parameters", "GB"),  # of which there are as many
+    "optimizer_gb": ("bytes of the optimizer state", "GB"),
+    "batch": ("largest batch", "sequences"),
+    "a": ("bytes per sequence", "GB"),
+    "b": ("bytes whatever the batch", "GB"),
+    "per_parameter": ("FLOPs per parameter", "FLOPs per parameter"),
+    "step": ("FLOPs of a step", "FLOPs"),
+    "days": ("time", "days"),
+    "hours": ("time", "hours"),
+}
+SHARES = ("ffn", "projections", "scores", "attention", "head")
+# The keys of each part; a number alone is the first of them.
+KEYS: dict[tuple[str, str], tuple[str, ...]] = {
+    (MODEL, "a"): ("parameters", "gb"),
+    (MODEL, "b"): ("flops",),
+    (MODEL, "c"): SHARES,
+    (MODEL, "d"): ("flops", *SHARES),
+    (MODEL, "e"): ("flops", "growth", *SHARES),
+    (ADAMW, "a"): ("bytes", "parameters_gb", "gradients_gb", "optimizer_gb", "parameters"),
+    (ADAMW, "b"): ("batch", "a", "b"),
+    (ADAMW, "c"): ("per_parameter", "step"),
+    (ADAMW, "d"): ("days", "hours"),
+}
+# What the course leaves open: the assumptions that may be made, and their values.
+OPEN: dict[str, dict[str, tuple]] = {
+    MODEL: {"d_ff": ("4", "64", "8/3"), "head": (False,), "every_block": (False,)},
+    ADAMW: {"d_ff": ("8/3",), "matrices": (3,), "residual_copies": (1,), "decay": (3,)}
+    | {"moments": ("2 + 3",), "bias_corrections": (1, 2), "epsilon": (False,)}
+    | {"embedding_output": (True,), "by_parameters": (True,)},
+}
+# How far off a number may be that was computed from rounded ones.
+SLACK = {"seconds": 5e-3, "bytes per sequence": 1e-2, "factor": 1e-2}
+THE_OTHER = "right in edition {0}. The workbook is set to {1}: is WORKBOOK_EDITION={0} yours?"
+HINTS = {  # where no assumption gives a number
+    (MODEL, "e"): "With 16 times the tokens, the T × T matmuls need 256 times as many FLOPs, all"
+    " others 16 times as many.",
+    (ADAMW, "b"): "The batch is rounded down: there is no half a sequence.",
+    (ADAMW, "c"): "Count, for one parameter, all operations on m and v, in the step and in the"
+    " decay, divisions and roots included; the forward and backward passes do not count.",
+}
+WHY = {  # every other part needs less than the feed-forward layers
+    "scores": "They grow with the square of the context, but at 1,024 the weights need more.",
+    "attention": "It has four matmuls of d × d and two of T × T, the FFN three of d × d_ff.",
+    "projections": "They are d × d; a feed-forward matrix is d × d_ff.",
+    "head": "It is one large matmul, but there is only one of it, and there are 48 blocks.",
+}
+
+
+class Part(NamedTuple):
+    """A part of one of the two problems, in an edition."""
+
+    problem: str
+    part: str
+    edition: Edition
+
+
+class Handed(NamedTuple):
+    """A number that was handed in."""
+
+    amount: Amount
+    key: str  # of `QUANTITIES`
+    quantity: str  # its name in `accounting.explain`, with the size of the model in part (d)
+
+    def agrees(self, way: Explanation) -> bool:
+        """True for the value itself, rounded or cut off to the digits that were written."""
+        amount, off = self.amount, way.value - self.amount.value
+        half = max(amount.half, 1e-9 * way.value)
+        if way.unit in ("batch", "per parameter"):  # which are whole numbers, and never rounded
+            half = 0
+        cut_off = amount.digits > 2 and 0 <= off < 2 * half
+        return cut_off or abs(off) <= half + SLACK.get(way.unit, 0) * way.value
+
+
+# --- What each part takes
+
+
+def _costs(problem: str, part: str, attempt: Any) -> str:
+    """Judge a number, or a dict of them."""
+    asked_for = Part(problem, part, config.edition())
+    return _judged(_entries(attempt, asked_for), asked_for)
+
+
+def _largest_part(attempt: Any) -> str:
+    """Judge the name of the part that needs most FLOPs, or a dict of shares in percent."""
+    name = attempt if isinstance(attempt, str) else ""
+    expect(name not in WHY, "Another part needs more.", WHY.get(name), got=name)
+    if name == "ffn":
+        return "The feed-forward layers: three matmuls with the widest matrices in each block."
+    return _costs(MODEL, "c", attempt)
+
+
+def _by_size(attempt: Any) -> str:
+    """Judge a dict of FLOPs and shares for each size of the model."""
+    asked_for, handed = Part(MODEL, "d", config.edition()), []
+    if not attempt.keys() <= {*explain.SIZES}:
+        raise Unreadable(attempt)
+    for size, entries in attempt.items():
+        for one in _entries(entries, asked_for):
+            handed.append(one._replace(quantity=f"{one.quantity}, GPT-2 {size}"))
+    return _judged(handed, asked_for)
+
+
+def _memory(attempt: Any) -> str:
+    """Judge the largest batch, or a dict with it and with a and b of the memory a·batch + b."""
+    asked_for = Part(ADAMW, "b", config.edition())
+    handed = _entries(attempt, asked_for)
+    praise = _judged(handed, asked_for)
+    values = {one.key: one.amount.value for one in handed}
+    if values.keys() >= {"a", "b", "batch"}:
+        batch, right = int(values["batch"]), int((80e9 - values["b"]) // values["a"])
+        expect(batch == right, "Your own a and b give another batch.", expected=right, got=batch)
+    return praise
+
+
+# --- From an entry to an amount
+
+
+def _entries(attempt: Any, part: Part) -> list[Handed]:
+    """The numbers of a dict with the keys of a part, or a number alone."""
+    keys = KEYS[part[:2]]
+    if part == (ADAMW, "d", "2026"):  # which asks for hours
+        keys = keys[::-1]
+    entries = attempt if isinstance(attempt, dict) else {keys[0]: attempt}
+    if unknown := [key for key in entries if key not in keys]:
+        raise Unreadable(attempt, f"{unknown[0]!r} is not a key of this answer.")
+    return [Handed(_amount(key, x), key, QUANTITIES[key][0]) for key, x in entries.items()]
+
+
+def _amount(key: str, value: Any) -> Amount:
+    """A number with its unit, such as 1.2e9 or "5 GB". Raises: `Unreadable` for anything else."""
+    # Fifteen digits of a float: 39.8 / 100 would show the rounding of its last bit.
+    text = f"{value:.15g}" if type(value) is float else str(value)
+    digits, _, unit = text.partition(" ")
+    unit = unit or QUANTITIES[key][1]
+    try:
+        amount = Amount.of(_shown(digits.replace(",", "")), unit, f"{digits} {unit}")
+    except (ArithmeticError, ValueError):  # no number, no unit, or out of range
+        amount = None
+    # What is measured under this key, such as bytes, is the first in `UNITS`.
+    fits = amount and 0 < amount.value < 1e300 and amount.kind == UNITS[QUANTITIES[key][1]][0]
+    if not fits:
+        raise Unreadable(value, f"{shown(value)} cannot be the `{key}`.")
+    # No model here is so small: a number such as 2.13 was meant in billions.
+    small = amount.kind != "seconds" and amount.value < 1e6
+    if amount.kind in ("count", "bytes", "flops", "seconds") and (small or amount.digits < 2):
+        raise NotAttempted('In billions? Write it with two digits at least: 1.2e8, "0.52 GB".')
+    return amount
+
+
+def _shown(digits: str) -> str:
+    """The digits that count: the zeros of 350,000,000,000 may only be placeholders."""
+    short = Decimal(digits).normalize()
+    padded = "." not in digits and short >= 1_000 and len(short.as_tuple().digits) < 7
+    return str(short) if padded else digits
+
+
+# --- What is said of the numbers
+
+
+def _judged(handed: list[Handed], part: Part) -> str:
+    """Praise for numbers that are all right. Raises: `Wrong` with the cause of one that is not."""
+    praise = {one: _praise(one, part) for one in handed}
+    if bad := [one for one in handed if not praise[one]]:
+        raise _wrong(bad, part)
+    return " ".join(praise.values())
+
+
+@cache
+def _good(part: Part) -> tuple[Explanation, ...]:
+    """All right numbers of a part, those with the fewest choices first."""
+    sizes = explain.SIZES if part[:2] == (MODEL, "d") else ("xl",)
+    reached = [explain.outcomes(*part, size).values() for size in sizes]
+    right = [w for by_unit in reached for ways in by_unit for w in ways if _is_open(w, part)]
+    return tuple(sorted(right, key=lambda way: len(way.changes)))
+
+
+def _is_open(way: Explanation, part: Part) -> bool:
+    """True for a number that the course's own choices give."""
+    allowed = dict(OPEN[part.problem])
+    if (part.problem == ADAMW and part.edition == "2025") or part.part in ("a", "b", "c", "e"):
+        allowed.pop("d_ff", None)
+    if part.problem == MODEL and (way.unit != "share" or part.part == "b"):  # or of the blocks
+        del allowed["head"], allowed["every_block"]
+    return all(switch.value in allowed.get(switch.field, ()) for switch in way.flipped)
+
+
+def _right(handed: Handed, part: Part) -> list[Explanation]:
+    """The right values of its quantity that a number agrees with."""
+    return [w for w in _good(part) if w.quantity == handed.quantity and handed.agrees(w)]
+
+
+def _praise(handed: Handed, part: Part) -> str:
+    """What is said of a right number, also where it is that of the other edition; "" if wrong."""
+    named = f"{handed.amount.text} (`{handed.key}`)"
+    if right := _right(handed, part):
+        changes = right[0].changes
+        choice = f" if {listed(changes)}. Say so in the answer" if changes else ""
+        return f"{named}: right{choice}."
+    (other,) = {*EDITIONS} - {part.edition}
+    there = any(not way.changes for way in _right(handed, part._replace(edition=other)))
+    is_there = there and handed.amount.digits > 2
+    return f"{named}: {THE_OTHER.format(other, part.edition)}" if is_there else ""
+
+
+def _causes(handed: Handed, part: Part) -> list[Explanation]:
+    """What gives a wrong number, fewest changes first."""
+    ways = explain.ways(part.problem, handed.amount, part.part, part.edition)
+    return [way for way in ways if way.quantity == handed.quantity]
+
+
+def _wrong(bad: list[Handed], part: Part) -> Wrong:
+    """What is wrong: the key, the assumptions that give the number, or how far off it is."""
+    handed = next((one for one in bad if _causes(one, part)), bad[0])
+    ways, got = _causes(handed, part), Words(handed.amount.text)
+    # A right number at the wrong place needs no other explanation.
+    alike = (way for way in _good(part) if way.unit.startswith(handed.amount.kind))
+    if way := next(filter(handed.agrees, alike), None):
+        cause = f"It is: {way.quantity}. Are keys or sizes mixed up?"
+        return Wrong("That is the right number for something else.", got=got, mistake=cause)
+    if ways:
+        few = [listed(way.changes) for way in ways if len(way.changes) == len(ways[0].changes)]
+        cause = f"Your number comes out when {'; or when '.join([*dict.fromkeys(few)][:3])}."
+        return Wrong(f"That is not the right number ({handed.quantity}).", got=got, mistake=cause)
+    right = [way.value for way in _good(part) if way.quantity == handed.quantity]
+    value = handed.amount.value
+    nearest = min(right, key=lambda one: max(one / value, value / one))
+    expected = Words(f"{nearest / value:.6g} times that")
+    claim = "No assumption known here gives this number: is it a slip in a sum?"
+    return Wrong(claim, expected=expected, got=got, mistake=HINTS.get(part[:2]))
+
+
+ANY = int | float | str | dict
+transformer_accounting = partial(
+    judged,
+    **{part: (ANY, partial(_costs, MODEL, part)) for part in "abe"},
+    c=(ANY, _largest_part),
+    d=(dict, _by_size),
+)
+adamwAccounting = partial(  # noqa: N816 - the problem's id
+    judged, **{part: (ANY, partial(_costs, ADAMW, part)) for part in "acd"}, b=(ANY, _memory)
+)

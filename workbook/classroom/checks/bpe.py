@@ -1,0 +1,577 @@
+"""The check of `train_bpe`: texts to train on, and the mistake that explains what went wrong."""
+
+import random
+import tempfile
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import pairwise
+from numbers import Integral
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workbook.classroom.checks import pretokens as shared
+from workbook.classroom.checks.calling import call_part, meaning
+from workbook.classroom.checks.engine import Exercise, Program, judge, mistake, shrink
+from workbook.classroom.checks.from_scratch import expect_from_scratch
+from workbook.classroom.checks.pretokens import END, KEPT, cut_specials, decode, mistakes, pretokens
+from workbook.classroom.checks.timeout import processor_seconds
+from workbook.classroom.checks.verdicts import (
+    Findings,
+    NotAttempted,
+    Words,
+    Wrong,
+    expect_function,
+    first_difference,
+    shown,
+)
+from workbook.tokenization.bpe import Pair, count_pairs, merge_pair, split_bytes, train_incremental
+from workbook.tokenization.gpt2_files import to_readable  # noqa: F401 - for an edit
+
+SIGNATURE = "train_bpe(input_path, vocab_size, special_tokens) -> (vocab, merges)"
+QUICK, LONG = 5.0, 20.0  # seconds of processor time that a short text and a long one may take
+# If a tiny text takes more seconds, as when each call starts processes, fewer texts are run.
+SLOW = 0.25
+
+
+class Case(NamedTuple):
+    """A text to train on, and the room for merges."""
+
+    text: str
+    num_merges: int
+    special_tokens: tuple[str, ...] = (END,)
+    what: str = ""  # makes it a corner
+    path: type = Path  # as the course's tests do; a str must do, too
+
+    @property
+    def vocab_size(self) -> int:
+        """The size of a vocabulary with room for that many merges."""
+        return 256 + len(self.special_tokens) + self.num_merges
+
+
+# The reference. It shares the plain parts with `tokenization.bpe`, but keeps its own counts.
+
+
+def documents(case: Case) -> list[str]:
+    """The parts between the special tokens."""
+    parts = cut_specials(decode(case.text.encode()), case.special_tokens)
+    return [part for part, special in parts if not special]
+
+
+def pretoken_counts(case: Case) -> Counter[str]:
+    """How often each pre-token occurs, in order of first appearance."""
+    parts = [pretokens(document) for document in documents(case)]
+    return Counter(token for part in parts for token in part)
+
+
+def train(case: Case) -> list[Pair]:
+    """The merges, in order."""
+    words = [(split_bytes(token), n) for token, n in pretoken_counts(case).items()]
+    pairs, merges = count_pairs(words), []
+    while pairs and len(merges) < case.num_merges:
+        most = max(pairs.values())
+        tied = [pair for pair, count in pairs.items() if count == most]
+        best = max(tied)
+        merges.append(best)
+        # Only words that hold the pair change: their old pairs are taken out, the new ones counted.
+        for place, (word, n) in enumerate(words):
+            merged = merge_pair(word, best) if best[0] in word else word
+            if merged != word:
+                words[place] = merged, n
+                old, new = count_pairs([(word, n)]), count_pairs([(merged, n)])
+                pairs.subtract(old)
+                pairs.update(new)
+        pairs = +pairs
+    return merges
+
+
+# Helpers for the edits of the reference.
+
+
+def seen(words: list[tuple[list[bytes], int]], tied: list[Pair]) -> list[Pair]:
+    """The tied pairs, in the order in which they occur in the words."""
+    wanted = set(tied)
+    return list(dict.fromkeys(p for word, _ in words for p in pairwise(word) if p in wanted))
+
+
+def by_id(case: Case, merges: list[Pair]) -> Callable[[Pair], list[int]]:
+    """A key that compares the ids of tokens."""
+    ids = {token: place for place, token in enumerate(vocabulary(case, merges))}
+    return lambda pair: [ids[token] for token in pair]
+
+
+def apart(word: list[bytes]) -> Iterator[Pair]:
+    """The pairs of a word, skipping every second of overlapping equal ones."""
+    last = None
+    for pair in pairwise(word):
+        last = None if pair == last else pair
+        if last:
+            yield pair
+
+
+def near(pairs, word, pair, n, left=(1, 1), right=(1, 1), fresh=True, step=2) -> None:
+    """Update the counts around each occurrence of the pair, perhaps on one side only.
+
+    `left` and `right` say how many times n is subtracted from the old pair and added to the new.
+    If not `fresh`, the left neighbour is read from the old word, even if it was merged too.
+    """
+    joined, done, at = pair[0] + pair[1], [], 0
+    while at < len(word):
+        if tuple(word[at : at + 2]) != pair:
+            done.append(word[at])
+            at += 1
+            continue
+        if done:
+            neighbour = done[-1] if fresh else word[at - 1]
+            pairs[neighbour, pair[0]] -= n * left[0]
+            pairs[neighbour, joined] += n * left[1]
+        if at + 2 < len(word):
+            pairs[pair[1], word[at + 2]] -= n * right[0]
+            pairs[joined, word[at + 2]] += n * right[1]
+        done.append(joined)
+        at += step
+
+
+TIE = "When pairs tie in frequency, merge the greater one, as Python compares tuples of bytes: "
+TIES = tuple(
+    mistake(TIE + words, "best = max(tied)", f"best = {choice}") for words, *choices in (
+        ("you took the first seen.", "seen(words, tied)[0]", "tied[0]"),
+        ("you took the last seen.", "seen(words, tied)[-1]", "tied[-1]"),
+        ("you took the smaller pair.", "min(tied)"),
+        ("you compared their ids. A greater id only means a later token.",
+         "max(tied, key=by_id(case, merges))", "min(tied, key=by_id(case, merges))"),
+        ("you compared the two parts joined into one string, but (b'a', b'bc') is less than "
+         "(b'ab', b'b') although abc is greater than abb.", "max(seen(words, tied), key=b''.join)"),
+        ("you compared decoded text, where all bytes that form no whole character look the same.",
+         *(f"max(seen(words, tied), key=lambda pair: [t.decode(errors={how!r}) for t in pair])"
+           for how in ("replace", "ignore"))),
+        ("you compared GPT-2's visible characters, where the space (Ġ) comes after the letters.",
+         "max(tied, key=lambda pair: tuple(map(to_readable, pair)))"),
+        ("your key inverts the bytes (as for a heap), which ranks a short string above a longer "
+         "one that begins with it, but b'ab' is greater than b'a'.",
+         "min(tied, key=lambda pair: [[-byte for byte in token] for token in pair])"),
+        ("you compared only one part of the pair, or the second part first.",
+         "max(seen(words, tied), key=lambda pair: pair[0])",
+         "max(seen(words, tied), key=lambda pair: pair[1])",
+         "max(tied, key=lambda pair: pair[::-1])"),
+        ("you took the longer one, or the shorter one.",
+         "max(seen(words, tied), key=lambda pair: len(b''.join(pair)))",
+         "min(seen(words, tied), key=lambda pair: len(b''.join(pair)))"),
+        ("you compared their `str` or `repr`.", "max(tied, key=str)"),
+    ) for choice in choices
+)  # fmt: skip
+BETWEEN = "[part for part, special in parts if not special]"
+SPLITTING = (
+    mistake(f"{shared.LIKE_TEXT} A split with a group, `(...)`, keeps them: leave these parts out.",
+            "if not special]", "if True]"),
+    *(mistake(f"The special tokens were {how}: they are hard boundaries that no pre-token and "
+              "no pair crosses.",
+              KEPT, "enumerate(parts)", BETWEEN, f"[{between!r}.join({BETWEEN})]")
+      for how, between in (("cut out, and the text on both sides joined", ""),
+                           ("replaced by a space", " "), ("replaced by a newline", "\n"))),
+    *mistakes(KEPT, (
+        "The text before the first special token, or after it, or after the last, was left out.",
+        *(f"{KEPT} and {how}" for how in ("not at", "(at or len(parts) < 2)",
+                                          "(at < len(parts) - 1 or len(parts) < 2)")))),
+    mistake("<|endoftext|> was treated as special though it is not in `special_tokens`.",
+            "case.special_tokens)", "(*case.special_tokens, END))"),
+)  # fmt: skip
+SYMBOLS, COUNTED = "split_bytes(token)", "pretoken_counts(case).items()]"
+JOIN, MERGE = "merged.append(left + right)", "merge_pair(word, best)"
+OLD, NEW, KEEP = "pairs.subtract(old)", "pairs.update(new)", "pairs = +pairs"
+NEAR = "near(pairs, word, best, n, {})".format
+STALE = (  # the words, then what the counts are mended by
+    ("each merge changes the counts of its neighbours; yours were counted once.", "pass", "pass"),
+    *(("after a merge, subtract the pairs that it broke up.", "pass", mended)
+      for mended in ("pairs.update(new - old)", NEW)),
+    *(("after a merge, count the pairs of the new token with its neighbours.", mended, "pass")
+      for mended in ("pairs.subtract(old - new)", OLD)),
+    *((f"{what} on the {side} of a merge was forgotten.", NEAR(f"{side}={times}"), "pass")
+      for side in ("left", "right")
+      for what, times in (("the neighbour", (0, 0)), ("the new pair with the neighbour", (1, 0)),
+                          ("subtracting the old pair with the neighbour", (0, 1)))),
+    ("when a pair comes twice in a row (abab), the second one's left neighbour is the new token.",
+     NEAR("fresh=False"), "pass"),
+    ("when pairs overlap (aaa), only the first of them is merged; step over both parts.",
+     NEAR("fresh=False, step=1"), "pass"),
+)  # fmt: skip
+RAN_OUT = "The text may run out of pairs before the vocabulary is full: training then stops, "
+COUNTS = (
+    mistake("The last byte of the file was lost: a slice, or a part, ends one past its last byte.",
+            "case.text.encode()", "case.text.encode()[:-1].decode(errors='ignore').encode()"),
+    mistake("Each distinct pre-token was counted once: multiply its pairs' counts by its own.",
+            SYMBOLS + ", n)", SYMBOLS + ", 1)"),
+    mistake("Each pre-token was counted once in each stretch between special tokens: count it as "
+            "often as it occurs.",
+            "for token in part)", "for token in dict.fromkeys(part))"),
+    mistake("Pre-tokens that occur once were left out.", COUNTED, COUNTED[:-1] + " if n > 1]"),
+    mistake("Training started from characters, not from bytes: é or 猫 is several bytes.",
+            SYMBOLS, "[character.encode() for character in token]"),
+    *mistakes("in pairwise(symbols):",
+        ("A pair that occurs twice in a word was counted once.",
+         "in dict.fromkeys(pairwise(symbols)):"),
+        ("Overlapping pairs were not counted: in aaa the pair (a, a) counts twice.",
+         "in apart(symbols):"),
+        ("The last pair of each word was not counted: does a `range` end one too early?",
+         "in pairwise(symbols[:-1]):")),
+    mistake("Only the first occurrence of the pair in each word was merged.",
+            JOIN, "return [*merged, left + right, *symbols[at + 2 :]]"),
+    mistake("Pairs were merged from right to left: aaa becomes aa a, not a aa.",
+            MERGE, "merge_pair(word[::-1], best[::-1])[::-1]", JOIN, "merged.append(right + left)"),
+    mistake("After a merge the next symbol was looked at again: step over both parts, so that aaa "
+            "becomes aa a.",
+            "at += 2", "at += 1"),
+    mistake("After a merge one symbol was skipped: the next pair may begin right after the new "
+            "token, which in the shortened list is one place further on, not two.",
+            JOIN, f"{JOIN}\nmerged += symbols[at + 2 : at + 3]\nat += 1"),
+    mistake("The pair was also merged where it is only the end of one longer token and the "
+            "start of the next: compare whole tokens.",  # b"\xff" occurs in no UTF-8
+            MERGE, 'b"\\xff\\xff".join(word).replace(b"\\xff\\xff".join(best), b"".join(best))'
+            '.split(b"\\xff\\xff")'),
+    *(mistake(f"The counts are stale: {words}",  # without updates, the merged pair is dropped
+              OLD, old, NEW, new, KEEP, f"pairs.pop(best)\n{KEEP}") for words, old, new in STALE),
+    *mistakes("case.num_merges",
+        ("One special token was assumed: there is room for "
+         "vocab_size - 256 - len(special_tokens) merges.", "case.vocab_size - 257"),
+        ("There is one merge too few: off by one.", "case.num_merges - 1"),
+        ("There are too many merges: off by one, or you forgot that `vocab_size` includes the "
+         "256 bytes and the special tokens.",
+         "case.vocab_size - 256", "case.num_merges + 1", "case.vocab_size")),
+    *mistakes("while pairs and",
+        ("Training stopped when the best pair occurred only once. Some libraries choose to do "
+         "so, but the course's algorithm goes on while any pair is left.",
+         "while max(pairs.values(), default=0) > 1 and"),
+        (RAN_OUT + "with fewer merges.", "while")),
+    mistake(RAN_OUT + "and no pair is merged again.",
+            "return merges", "return merges + merges[-1:] * (case.num_merges - len(merges))"),
+)  # fmt: skip
+
+# The texts. Each distinguishes a few common mistakes; the first that fails is shown.
+
+SMALL = (
+    Case("hug hug hug pug", 3),
+    # Ties: the greater pair is neither the first seen, nor the last, nor ...
+    Case("ba zz ca zy dd dd", 1),
+    Case(f"low low low!{END}low lower newer{END}er er", 4),
+    # Runs of one letter: how overlapping pairs are counted and merged.
+    Case(" aaaa aaa aaaaa aa" * 2, 3),
+    # A pair twice in a row and twice in a word.
+    Case(" ababab abab abc abc babab cab" * 2, 7),
+    # Counts around a merge.
+    Case("banana bandana ananas nanny cabana " * 2, 14),
+    # Ties between tokens of several bytes.
+    Case("abc bca cab abb bab aab bba " * 2, 12),
+    # Tokens that begin alike, and bytes that form no whole character.
+    Case("ö ø ö ø é è ü û ñ 猫 猴 狗 猫 é 🙂🙃 " * 2, 20),
+    # Special tokens: at both ends, side by side, inside a word, beside line ends.
+    Case(f"{END}ab{END}{END}abc ab {END} cab\n\n{END}\n\nab" * 2, 5),
+    Case(f"ab{END}\n\n\nab ba{END}\nab\n\n" * 2, 4),
+    # All that the pattern keeps apart.
+    Case("It's we'll I'd 'TIS 'quote' CAN'T DON'T" * 2, 18),
+    Case("a  b   cc\n\n\nd \n e\tf\u00a0g\u3000h \n\n  x  " * 2, 12),
+    Case("in 2026 and 12345 x2 7up 3.14 a_b b_c x² ½ Ⅳ ١٢٣ " * 2, 28),
+    Case("naïve Übung día हिन्दी 한국어 наука e\u0301te\u0301 " * 2, 40),
+    Case("stop! (really?) ... --- #1 a+b=c => <b>!> e-mail!!\nEnd.\n" * 2, 22),
+)
+EVERYTHING = Case(END.join(case.text for case in SMALL), 160)
+TINY = SMALL[0], Case("vw vw vw", 1)  # they share no letter
+STR_PATH = "a path that is a str"
+RUNS_OUT = "a text that runs out of pairs before the vocabulary is full"
+SEVERAL = "several special tokens"
+CORNERS = (
+    Case("hug hug hug pug", 3, (END,), STR_PATH, str),
+    Case("hug hug hug pug", 3, (), "special_tokens=[]"),
+    Case("ab cab", 9, what=RUNS_OUT),
+    Case(f"ab{END}", 3, what=RUNS_OUT),
+    Case("ab ab cd ef", 4, what="pairs that occur only once"),
+    Case("ab<|pad|>ab<|pad|>ba" * 2, 2, ("<|pad|>",), "a special token that is not <|endoftext|>"),
+    Case(f"b<|pad|>abc{END}abc<|pad|>{END}ab" * 2, 2, ("<|pad|>", END), SEVERAL),
+    Case("x<|.*|>y z<|.*|>y z<|+|>zy (a|b) <|*|> xy zy\n<|+|>\nxz " * 2, 9, ("<|.*|>", "<|+|>"),
+         SEVERAL),
+    Case(f"ab{END}ab{END}ba" * 2, 11, ("<|pad|>",),
+         "<|endoftext|> in the text but not in special_tokens"),
+    Case(f"ab{END}   {END}   {END}ba" * 2, 2, what="a document of nothing but white space"),
+)  # fmt: skip
+ANY_TOKENS = "`special_tokens` may hold any strings, any number of them or none."
+HINTS = {  # for a corner in which it raises an error, or is stopped; else it is `ANY_TOKENS`
+    STR_PATH: "`Path(input_path)` makes a Path of a str, and leaves a Path as it is.",
+    RUNS_OUT: RAN_OUT + "with fewer merges.",
+}
+FRESH_START = (
+    "Something is kept from call to call: a global, a default argument such as `merges=[]`, or a "
+    "cache; or ties are broken at random. Start every call with fresh lists and dicts."
+)
+THROUGH_ALL = (
+    "Probably each merge goes through the whole text again. Store each distinct pre-token once, "
+    "with its count, and update only the counts that a merge changes."
+)
+CUT = (
+    "Probably the file is read in parts whose boundaries fall inside words, or characters. Move "
+    "each boundary to a special token, or hold back the end of a part until the next is read."
+)
+AT_SIZE = (
+    "All short texts were right, so this shows only on long ones: counts that drift from merge to "
+    "merge, parts of the file counted twice or left out, or workers whose counts are not added up."
+)
+WORD = " Größenwahn"  # 13 bytes and 11 characters, so that boundaries at 4096, 65536 ... cut it
+
+
+# What a learner's `train_bpe` returned, or a description of what is wrong with it.
+
+FORM = Words("(vocab: dict[int, bytes], merges: list[tuple[bytes, bytes]])")
+
+
+def called(case: Case) -> str:
+    """The call as the learner would make it."""
+    return f"train_bpe(path, {case.vocab_size}, {list(case.special_tokens)})"
+
+
+def described(case: Case) -> Words:
+    """The call, and what the file holds."""
+    room = f"{case.num_merges} merge{'' if case.num_merges == 1 else 's'}"
+    return Words(f"{called(case)}, room for {room}; the file holds {shown(case.text)}")
+
+
+def answer(result: Any, given: Words) -> tuple[dict[int, bytes], list[Pair]]:
+    """The vocabulary and the merges; raises `Wrong` if they are not in the form asked for.
+
+    An object that keeps them as attributes, such as a trainer that returns nothing, will do.
+    """
+    if result is None:
+        raise NotAttempted("It returned None: is `return vocab, merges` missing?")
+    names = {meaning(name, ("vocab", "merges")): name for name in getattr(result, "__dict__", ())}
+    if len(names.keys() & {"vocab", "merges"}) == 2:
+        result = getattr(result, names["vocab"]), getattr(result, names["merges"])
+    odd = [result]
+    if isinstance(result, tuple | list) and len(result) == 2:
+        vocab, merges = result
+        odd = odd_parts(vocab, merges)
+        if not odd:  # numpy's integers become Python's, and lists of two become tuples
+            return {int(i): token for i, token in vocab.items()}, [tuple(pair) for pair in merges]
+    raise Wrong(
+        "The result is not in the form asked for.",
+        given=given,
+        expected=FORM,
+        got=Words(f"among other things {shown(odd[0])}"),
+        mistake="`train_bpe` returns two things, the vocabulary first: a dict from ids to bytes "
+        "objects, special tokens too, and a list of pairs of bytes objects in the order in which "
+        "they were merged: not joined, not their ids, not text, not a dict.",
+    )
+
+
+def odd_parts(vocab: Any, merges: Any) -> list:
+    """What is not in the form asked for; empty if all is."""
+    if not isinstance(vocab, Mapping):
+        return [vocab]
+    if not isinstance(merges, list | tuple):
+        return [merges]
+    odd = [{i: t} for i, t in vocab.items() if not (isinstance(i, Integral) and type(t) is bytes)]
+    for pair in merges:
+        if not isinstance(pair, tuple | list) or [type(token) for token in pair] != [bytes, bytes]:
+            odd.append(pair)
+    return odd
+
+
+def vocabulary(case: Case, merges: Iterable[Pair]) -> list[bytes]:
+    """The tokens that belong to the merges: special tokens, the 256 bytes, merged tokens."""
+    specials = [token.encode() for token in case.special_tokens]
+    return [*specials, *(bytes([byte]) for byte in range(256)), *map(b"".join, merges)]
+
+
+def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Case) -> None:
+    """Raise `Wrong` unless the vocabulary matches the merges; ids in any order will do."""
+    wanted, having = Counter(vocabulary(case, merges)), Counter(got.values())
+    missing, extra = [*(wanted - having)], [*(having - wanted)]
+    if {token.decode("utf-8", "replace") for token in missing} & set(case.special_tokens):
+        likely = "The special tokens belong to the vocabulary, each with an id of its own."
+    elif any(len(token) == 1 for token in missing):
+        likely = (
+            "The vocabulary holds all 256 bytes, even those that are not in the text: the byte b "
+            "is `bytes([b])`; `bytes(b)` is b zeros, and `chr(b).encode()` is UTF-8."
+        )
+    elif missing or extra:
+        likely = "Each merge adds one token to the vocabulary: its two parts joined, in order."
+    elif max(got) >= case.vocab_size:
+        likely = "The ids have gaps: give each new token the next free id, such as `len(vocab)`."
+    else:
+        return
+    last, size = max(got, default="none"), wanted.total()
+    odd = f"missing: {missing[:4]}, not expected: {extra[:4]}"
+    raise Wrong(
+        "The merges are right, but the vocabulary is not.",
+        given=described(case),
+        expected=Words(f"{size} entries, ids up to {size - 1}"),
+        got=Words(f"{having.total()} entries, ids up to {last}; {odd}"),
+        mistake=likely,
+    )
+
+
+# What to say about wrong merges, from the state in which they went wrong.
+
+
+def beside(case: Case, right: list[Pair], got: list[Pair]) -> Wrong:
+    """What to say about wrong merges: where they first go wrong, and why."""
+    at = first_difference(right, got)
+    words = [(split_bytes(token), n) for token, n in pretoken_counts(case).items()]
+    for pair in right[:at]:
+        words = [(merge_pair(word, pair), n) for word, n in words]
+    counts = count_pairs(words)
+    claim = f"Merge {at + 1} is not the expected one"
+    if at == len(right):
+        claim = "There are too many merges"
+        symptom = "The vocabulary has no room for more, or no pair is left: then training stops."
+    elif at == len(got):
+        claim = "There are too few merges"
+        symptom = f"There is room, and the count of {right[at]} is still {counts[right[at]]}."
+    elif got[at] in right[:at]:
+        symptom = (
+            f"{got[at]} was merged before, and is merged again: merge it wherever it occurs, "
+            "and subtract it from the counts. A list of the words that contain each pair must be "
+            "updated with new pairs, too."
+        )
+    else:
+        symptom = _why_not(got[at], right[at], counts)
+    claim += f" with {case.what}." if case.what else "."
+    return Wrong(claim, given=described(case), expected=right, got=got, mistake=symptom)
+
+
+def _why_not(pair: Pair, wanted: Pair, counts: Counter[Pair]) -> str:
+    """Why this pair is not the one to merge, but `wanted` is."""
+    if not counts[pair]:
+        return (
+            f"{pair} no longer occurs, and its count is stale; or it never occurred inside one "
+            "pre-token: merges cross neither special tokens nor the cuts of GPT-2's pattern."
+        )
+    why = f"The count of {pair} is {counts[pair]}, that of {wanted} is {counts[wanted]}. "
+    if counts[pair] == counts[wanted]:
+        why = f"{TIE}{pair} and {wanted} have the same count, {counts[pair]}. "
+        why += "If your rule for ties is right, then a count is not. "
+    return why + (
+        "A merge also subtracts the pairs that it breaks up, and adds the new token's with its "
+        "neighbours. With a heap, compare each count from the heap with the current one."
+    )
+
+
+class Learner:
+    """The learner's function, with the text in a new file at each call."""
+
+    def __init__(self, attempt: Callable, folder: str):
+        self.attempt, self.folder, self.calls = attempt, Path(folder), 0
+
+    def __call__(self, case: Case, seconds: float = 0, given: Words | None = None) -> Any:
+        """The vocabulary and the merges. Raises `Wrong` or `NotAttempted` as `call_part` does."""
+        self.calls += 1
+        path = self.folder / f"text{self.calls}.txt"
+        path.write_bytes(case.text.encode())
+        values = {"input_path": case.path(path), "vocab_size": case.vocab_size}
+        values["special_tokens"] = list(case.special_tokens)
+        options = {"extras": {"num_processes": 1}, "given": given or described(case)}
+        try:
+            result = call_part(self.attempt, values, seconds=seconds or QUICK, **options)
+        except Wrong as failure:
+            if case.what:
+                failure.claim = f"{failure.claim.removesuffix('.')} with {case.what}."
+                failure.mistake = HINTS.get(case.what, ANY_TOKENS)
+            raise
+        return answer(result, options["given"])
+
+
+def merges_of(learner: Learner, case: Case) -> list[Pair]:
+    """The learner's merges; if they are right, the vocabulary must be too."""
+    vocab, merges = learner(case)
+    if merges == BPE.expected(case):
+        expect_vocabulary(vocab, merges, case)
+    return merges
+
+
+def smaller(case: Case, fails: Callable[[Case], bool]) -> Case:
+    """A smaller case that still fails: fewer merges, then less text that has as many."""
+    if case.what:
+        return case  # a shorter text might meet another corner
+    # Who fails with some number of merges fails with more, too.
+    enough = bisect_left(
+        range(case.num_merges), True, lo=1, key=lambda n: fails(case._replace(num_merges=n))
+    )
+    case = case._replace(num_merges=enough)
+
+    def still(text: str) -> bool:
+        shorter = case._replace(text=text)
+        return len(BPE.expected(shorter)) == enough and fails(shorter)
+
+    return case._replace(text=shrink(case.text, still))
+
+
+BPE = Exercise(
+    program=Program(
+        *(split_bytes, count_pairs, merge_pair, decode, cut_specials, pretokens),
+        *(documents, pretoken_counts, train),
+        places=shared.PLACES
+        | {
+            "while pairs": "when training stops",
+            "most =": "how the most frequent pair is found",
+            "tied =": "how the most frequent pair is found",
+            "pairs.subtract": "the counts that a merge subtracts",
+            "pairs.update": "the counts that a merge adds",
+        },
+    ),
+    mistakes=(*TIES, *SPLITTING, *COUNTS, *shared.MISTAKES),
+    cases=(*SMALL, EVERYTHING),
+    corners=CORNERS,
+    run=merges_of,
+    same=lambda right, got: right == got,
+    report=beside,
+    smaller=smaller,
+    errors={
+        r"range\(0, 256\)": "There are 256 bytes, from 0 to 255: `range(256)`.",
+        "BrokenProcessPool": "Its worker processes die: look at what they import and run first.",
+    },
+)
+
+
+def train_bpe(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right `train_bpe`; raises `Wrong` with the smallest input that fails."""
+    expect_function(attempt, SIGNATURE)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        learner, found, exercise = Learner(attempt, folder), Findings(), BPE
+        before = processor_seconds()
+        with found("use"):
+            shared.expect_no_memory(BPE, learner, TINY, FRESH_START)
+        if processor_seconds() - before > len(TINY) * SLOW:
+            exercise = replace(BPE, cases=(EVERYTHING,), corners=CORNERS[:3])
+        found = found or judge(exercise, learner)
+        if not found.in_use:
+            with found("use"):
+                _expect_long_texts(learner)
+        found.found = shared.one_for_each_cause(found.found)
+        if not found:
+            with found("style"):
+                expect_from_scratch(lambda: learner(SMALL[0]), [attempt])
+    return found.verdict("Merges and vocabulary agree with the reference on every text.")
+
+
+@lru_cache
+def _long_texts() -> tuple[tuple[Case, list[Pair], str, str], ...]:
+    """Long texts: each case, its merges, the file described in words, and the likely mistake."""
+    rng, times = random.Random(336), 160_001
+    often = [1 / rank for rank in range(1, 1201)]
+    words = ["".join(rng.choices("etaoinshrdlucm", k=rng.randint(2, 9))) for _ in often]
+    lines = [" ".join(rng.choices(words, often, k=50)) + ".\n" for _ in range(4_000)]
+    megabyte = END.join(lines)
+    cases = Case(WORD * times, len(WORD.encode()) - 1), Case(megabyte, 343)
+    # The merges come from the package's own trainer: the reference is slow.
+    merges = [train_incremental(pretoken_counts(case), case.num_merges) for case in cases]
+    held = f"the word {WORD!r} {times:,} times", f"{len(megabyte):,} bytes of made-up words"
+    return tuple(zip(cases, merges, held, (CUT, AT_SIZE), strict=True))
+
+
+def _expect_long_texts(learner: Learner) -> None:
+    """Raise `Wrong` if a long file is read in parts that cut words, or takes far too long."""
+
+    def merges(case: Case, seconds: float, given: Words) -> list[Pair]:
+        return learner(case, seconds, given)[1]
+
+    for case, right, held, likely in _long_texts():
+        given, run = Words(f"{called(case)}; the file holds {held}"), partial(merges, case)
+        shared.expect_right_and_quick("Training", run, right, given, LONG, (likely, THROUGH_ALL))

@@ -1,0 +1,377 @@
+"""Call a learner's part as its own signature asks: arguments by name first, then by position.
+
+A problem names its arguments as the handout does; a learner may have other names, another order,
+a config object, or more parameters. `bind` gives each value to the parameter that means it. If a
+signature has no place for a value, the learner is told so, and no value ever lands on a parameter,
+such as `device` or `use_rope`, that means something else.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import is_dataclass
+from typing import Any, NamedTuple, get_args
+
+from workbook.classroom.checks.verdicts import CALLED, Words, Wrong, call, work_of
+
+# By the handout's name: what else learners call it, in lower case and without underscores. Single
+# letters are matched by position: `d` is d_model, d_k or d_ff.
+SYNONYMS = {
+    # sizes
+    "vocab_size": "nvocab vocabularysize vocabsz vocab numembeddings ntokens numtokens",
+    "context_length": "maxseqlen maxseqlength maxsequencelength seqlen seqlength sequencelength "
+    "contextlen contextsize contextwindow blocksize maxlen maxlength nctx ctxlen ctx length",
+    "max_seq_len": "contextlength maxseqlength maxsequencelength seqlen seqlength sequencelength "
+    "contextlen contextsize contextwindow blocksize maxlen maxlength nctx ctxlen ctx length",
+    "d_model": "dmodel modeldim dimmodel embeddim embdim embeddingdim embedsize hiddensize "
+    "hiddendim nembd dim normalizedshape size infeatures features width din indim inputdim",
+    "num_layers": "nlayers nlayer layers numblocks nblocks depth numtransformerlayers",
+    "num_heads": "nheads nhead heads numattentionheads numhead nhd",
+    "d_ff": "dff ffdim ffndim dimff dimfeedforward dfeedforward feedforwarddim intermediatesize "
+    "hiddendim hiddensize dhidden dinner innerdim dmlp mlpdim ff ffsize",
+    "d_k": "dk dhead headdim headsize dkey dimk dimhead dim dmodel embeddim",
+    "d_v": "dvalue dimv vdim",
+    "theta": "ropetheta rotarytheta thetabase base ropebase freqbase thetavalue",
+    "rope_theta": "theta rotarytheta base ropebase thetabase",
+    "in_features": "din dimin indim inputdim infeature nin fanin insize inputsize inputfeatures "
+    "dinput indims inchannels",
+    "out_features": "dout dimout outdim outputdim outfeature nout fanout outsize outputsize "
+    "outputfeatures doutput outdims outchannels",
+    "num_embeddings": "vocabsize nvocab vocabularysize vocab ntokens numtokens numembedding nemb",
+    "embedding_dim": "dmodel embeddim embdim dim hiddensize nembd dembed embeddingsize",
+    "eps": "epsilon",
+    # inputs
+    "x": "input inputs infeatures tensor features hidden hiddenstates logits scores seq",
+    "token_ids": "tokens ids inputids inputindices inindices indices tokenid idx input inputs",
+    "token_positions": "positions pos position positionids posids tokenposition",
+    "dim": "axis",
+    "Q": "query queries",
+    "K": "key keys",
+    "V": "value values",
+    "mask": "attnmask attentionmask causalmask",
+    "logits": "inputs input preds pred predictions outputs output yhat scores predlogits",
+    "targets": "target labels label ytrue gold nexttokens xnext answers",
+    # optimizer and training
+    "params": "parameters param modelparams modelparameters weights",
+    "lr": "learningrate alpha stepsize rate eta maxlr",
+    "betas": "beta",
+    "weight_decay": "decay wd lam lambd lambda weightdecayrate",
+    "parameters": "params param modelparams modelparameters weights parameterlist grads",
+    "max_l2_norm": "maxnorm maxl2 maxgradnorm l2norm clip clipvalue clipnorm threshold maxl2norm",
+    "it": "step iteration iter stepnum currentstep currentiter curstep",
+    "max_learning_rate": "maxlr lrmax alphamax amax maxrate maxlearnrate high peaklr lr "
+    "learningrate baselr initlr initiallr etamax",
+    "min_learning_rate": "minlr lrmin alphamin amin minrate minlearnrate low finallr endlr etamin",
+    "warmup_iters": "warmup warmupsteps tw twarmup warmupiterations numwarmupsteps warm nwarmup "
+    "warmupt lrwarmupiters lrwarmupsteps numwarmupiters",
+    "cosine_cycle_iters": "tc cosineiters cosinesteps cosinecycle totaliters totalsteps maxiters "
+    "tcosine cosineannealingiters cosinecyclesteps end annealingiters annealiters tmax cossteps "
+    "lrdecayiters lrdecaysteps lrcosineiters lrcosinecycleiters",
+    "dataset": "data tokens tokenids ids arr array inputids trainingdata",
+    "batch_size": "bs batch batchsz numsequences trainbatchsize evalbatchsize valbatchsize "
+    "microbatchsize minibatchsize",
+    "device": "dev",
+    "model": "lm net network module transformer transformerlm languagemodel self generator",
+    "optimizer": "optim opt",
+    "iteration": "it step iter epoch",
+    "out": "path file dst dest destination outpath outputpath filename filepath fp target "
+    "checkpointpath ckptpath savepath output",
+    "src": "path file source in inpath inputpath filename filepath fp checkpointpath ckptpath "
+    "loadpath",
+    # tokenizer
+    "input_path": "path file filepath filename infile inpath corpuspath textpath corpus inputfile",
+    "special_tokens": "specials specialtoks special specialtokenlist",
+    "num_processes": "numworkers nworkers workers processes nprocesses numproc nproc njobs",
+    "vocab": "vocabulary idtobytes",
+    "merges": "bpemerges mergelist",
+    # generation
+    "prompt": "promptids prompttokens prompttokenids inputids inputtokens tokens tokenids ids idx "
+    "context text prompttext input inputs startids start prefix seq sequence",
+    "max_new_tokens": "maxtokens maxnew maxlength maxlen numtokens ntokens maxgen maxgenlen length "
+    "maxtokenstogenerate maxgeneratedtokens maxnumtokens steps maxsteps maxoutputtokens tokenlimit",
+    "temperature": "temp tau softmaxtemperature",
+    "top_p": "topp nucleusp nucleus ptop threshold topnucleus pthreshold toppthreshold",
+    "end_token": "endtokenid eostokenid eosid eos eot eotid eottokenid endoftext endoftextid "
+    "endoftexttokenid endid eostoken stoptoken stopid stoptokenid stoptokenids stop end",
+    "tokenizer": "tok bpe enc encoder bpetokenizer tokenizerinstance",
+    "rope": "rotary ropemodule ropelayer ropeemb rotaryemb rotaryembedding posenc posencoder "
+    "posencoding posemb posembed positionalencoding positionalencoder positionalembedding pe "
+    "positionencoding positionembedding rotarypositionalembedding",
+}
+SYNONYMS = {meant: frozenset(names.split()) for meant, names in SYNONYMS.items()}
+
+
+# The arguments of a model, by the handout's names.
+SIZES = ("vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "rope_theta")
+# Parameters that say how, not what, and what they get where they have no default.
+HOW = {
+    **dict.fromkeys(["device", "dtype", "rope", "generator", "rng", "topk"]),
+    **dict.fromkeys(["bias", "verbose", "training", "usecache"], False),
+    **dict.fromkeys(["dropout", "pdrop", "dropoutp", "attndropout", "residdropout"], 0.0),
+    **dict.fromkeys(["layeridx", "layerindex", "layerid", "blockidx", "blockindex", "seed"], 0),
+    **dict.fromkeys(["eps", "epsilon"], 1e-5),
+}
+CONFIGS = {"config", "cfg", "args", "hparams", "params", "modelconfig", "trainconfig", "settings"}
+CONFIGS |= {"options", "opt", "conf"}
+OFF = re.compile(r"(no|without|remove|disable|skip|drop|omit|ablate)(_|rope|rotary)", re.I)
+SWITCH = re.compile(rf"(use|with|is|do|enable|has|apply)_.+|(use|with)rope|{OFF.pattern}.*", re.I)
+
+
+class Binding(NamedTuple):
+    """Arguments that fit a signature, and the values that it has no place for."""
+
+    args: tuple
+    kwargs: dict[str, Any]
+    left: dict[str, Any]
+
+
+def bind(
+    function: Callable,
+    values: Mapping[str, Any],
+    *,
+    optional: Collection[str] = (),
+    extras: Mapping[str, Any] | None = None,
+    given: Any = None,
+    partly: bool = False,
+    rope: bool | None = None,
+) -> Binding:
+    """Give each value to the parameter of `function` that means it.
+
+    Args:
+        values: by the handout's names, in the handout's order.
+        optional: names of values that a signature need not have a place for.
+        extras: values, by name, for parameters that the handout does not have, such as `d_v` or
+            `tokenizer`: used only if the signature has one without a default.
+        given: the call in words, for the report.
+        partly: whether any value may be left over, as when a class takes some and its call others.
+        rope: on or off, for a signature that has a switch for RoPE, such as `use_rope`.
+
+    Raises: Wrong where a value has no place, or a parameter no value.
+    """
+    signature, extras = signature_of(function), extras or {}
+    kinds = {parameter.kind for parameter in signature or ()}
+    if signature is None or (inspect.Parameter.VAR_POSITIONAL in kinds and not partly):
+        return Binding(tuple(values.values()), {}, {})  # in the handout's order
+    parameters = [p for p in signature if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    meant, bound, left = _dealt_out(parameters, values, extras, optional, partly)
+    needed = [name for name in left if name not in optional]
+    # What has no value yet is left alone if it has a default.
+    for parameter in [p for p in parameters if p.name not in bound]:
+        is_empty = parameter.default is parameter.empty
+        # A config is made even if it has a default, when values have no other place.
+        if is_config(parameter) and (is_empty or (needed and not partly)):
+            if not is_config_class(parameter):
+                why = f"of which dataclass is `{parameter.name}`? Annotate it."
+                raise _misfit(function, given, why)
+            options = {"optional": values, "extras": extras, "given": given, "rope": rope}
+            args, kwargs, _ = bind(parameter.annotation, values, **options)
+            bound[parameter.name] = call(parameter.annotation, *args, given=given, **kwargs)
+            left, needed = {}, []
+        elif is_empty and meant.get(parameter.name) in extras:
+            bound[parameter.name] = extras[meant[parameter.name]]
+        elif is_empty and _says_how(parameter):
+            bound[parameter.name] = HOW.get(plain(parameter.name), not OFF.match(parameter.name))
+        elif is_empty and left.keys() - {*needed}:
+            bound[parameter.name] = left.pop(next(name for name in left if name not in needed))
+        elif is_empty:
+            raise _misfit(function, given, f"the problem has no value for `{parameter.name}`")
+    if inspect.Parameter.VAR_KEYWORD in kinds and not partly:
+        bound, left = {**bound, **left}, {}
+    elif needed and not partly:
+        raise _misfit(function, given, _which(parameters, bound, needed[0]))
+    if rope is not None:
+        switches = [parameter.name for parameter in parameters if switches_rope(parameter)]
+        bound |= {name: rope != bool(OFF.match(name)) for name in switches}
+    by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
+    return Binding(tuple(bound.pop(name) for name in by_place), bound, left)
+
+
+def _dealt_out(
+    parameters: list[inspect.Parameter],
+    values: Mapping,
+    extras: Mapping,
+    optional: Any,
+    partly: bool,
+) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
+    """What parameters mean, the values that they get by name or by position, and the others."""
+    meant = _by_name(parameters, {**values, **extras}, prefer=values)
+    bound = {theirs: values[name] for theirs, name in meant.items() if name in values}
+    left = {name: value for name, value in values.items() if name not in meant.values()}
+    needed = [name for name in left if name not in optional]
+    unknown = [p for p in parameters if p.name not in meant and _takes_any(p)]
+    # A parameter whose name says nothing gets the next value that no name asked for.
+    for name, parameter in zip(needed, unknown, strict=False):
+        if partly and parameter.default is not parameter.empty:
+            break
+        bound[parameter.name] = left.pop(name)
+    return meant, bound, left
+
+
+def part_of(
+    attempt: Callable,
+    values: Mapping[str, Any],
+    *,
+    optional: Collection[str] = (),
+    extras: Mapping[str, Any] | None = None,
+    given: Any = None,
+    seconds: float = 5.0,
+) -> Callable[[], Any]:
+    """A learner's function bound to the arguments that a problem names, to be called at will.
+
+    If it is a class, an instance is made and the method that does the work is called, as in
+    `Softmax(dim)(x)` or `Trainer(vocab_size).train(path)`. If that returns nothing, the instance is
+    the result. Raises, here and when called: Wrong and NotAttempted, as `verdicts.call` does.
+    """
+    options, instance, work = {"extras": extras, "given": given}, None, "__call__"
+    if inspect.isclass(attempt):
+        work = work_of(attempt)
+        asked = [p.name for p in parameters_of(getattr(attempt, work))]
+        its = {name for name in (meaning(each, values) for each in asked) if name}
+        args, kwargs, left = bind(attempt, values, partly=True, optional=its, **options)
+        attempt = instance = call(attempt, *args, seconds=seconds, given=given, **kwargs)
+        optional = {*optional, *(values.keys() - left.keys())}
+        if work not in CALLED:
+            attempt = getattr(attempt, work)
+    attempt = getattr(attempt, "forward", attempt)
+    args, kwargs, _ = bind(attempt, values, optional=optional, **options)
+
+    def part() -> Any:
+        result = call(attempt, *args, seconds=seconds, given=given, **kwargs)
+        return instance if result is None and work not in CALLED else result
+
+    return part
+
+
+def call_part(attempt: Callable, values: Mapping[str, Any], **options: Any) -> Any:
+    """Call a learner's function once, as `part_of` says."""
+    return part_of(attempt, values, **options)()
+
+
+def parameters_of(function: Any) -> list[inspect.Parameter]:
+    """The parameters of a learner's part, with those of a config object in its place."""
+    return [
+        each
+        for parameter in signature_of(function) or ()
+        for each in (
+            parameters_of(parameter.annotation) if is_config_class(parameter) else [parameter]
+        )
+    ]
+
+
+def signature_of(function: Any) -> list[inspect.Parameter] | None:
+    """The parameters of a function, without `| None`; None for a builtin that reveals none."""
+    for evaluated in (True, False):  # annotations may be strings, and name what is not defined
+        with suppress(Exception):
+            signature = inspect.signature(function, eval_str=evaluated)
+            return [
+                each.replace(annotation=_without_none(each.annotation))
+                for each in signature.parameters.values()
+            ]
+    return None
+
+
+def _without_none(kind: Any) -> Any:
+    """The type in `type | None`."""
+    kinds = [each for each in get_args(kind) if each is not type(None)]
+    return kinds[0] if len(kinds) == 1 < len(get_args(kind)) else kind
+
+
+def meaning(name: str, names: Collection[str]) -> str | None:
+    """The one of the handout's `names` that a learner's parameter name means, or None."""
+    exact = [each for each in names if _is(name, each)]
+    alike = [each for each in names if _is_synonym(name, each)]
+    return next(iter(exact + alike), None)
+
+
+def _is(name: str, meant: str) -> bool:
+    return plain(name) == plain(meant)
+
+
+def _is_synonym(name: str, meant: str) -> bool:
+    return plain(name) in SYNONYMS.get(meant, ())
+
+
+def plain(name: str) -> str:
+    """A name as names are compared: in lower case, without underscores."""
+    return name.lower().replace("_", "")
+
+
+def _by_name(
+    parameters: list[inspect.Parameter], values: Collection[str], prefer: Collection[str]
+) -> dict[str, str]:
+    """The handout's name by the learner's, for the parameters whose names say it.
+
+    Exact names are dealt out first, then synonyms, beginning with those that mean one thing only:
+    of `(hidden_dim, dim)`, the second is d_model and leaves d_ff to the first. Names that are
+    not in `prefer` come last: few signatures ask for d_k, which `dim` may mean as well.
+    """
+    meant: dict[str, str] = {}
+    for names in (prefer, [name for name in values if name not in prefer]):
+        for says in (_is, _is_synonym):
+            candidates = {
+                each.name: [name for name in names if says(each.name, name)]
+                for each in parameters
+                if each.name not in meant
+            }
+            for parameter, candidate in sorted(candidates.items(), key=lambda item: len(item[1])):
+                free = [name for name in candidate if name not in meant.values()]
+                if free:
+                    meant[parameter] = free[0]
+    return meant
+
+
+def is_switch(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter takes yes or no."""
+    yes_or_no = isinstance(parameter.default, bool) or parameter.annotation in (bool, "bool")
+    return yes_or_no or bool(SWITCH.fullmatch(parameter.name))
+
+
+def switches_rope(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter turns RoPE on or off."""
+    return is_switch(parameter) and bool(re.search("rope|rotary", parameter.name.lower()))
+
+
+def _says_how(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter means how something is done, so that no value goes there by position."""
+    name = plain(parameter.name)
+    known = name in HOW or name in SYNONYMS["rope"] or name in SYNONYMS["device"]
+    is_share = name.endswith(("ratio", "frac", "fraction"))  # of another number
+    return known or is_share or is_switch(parameter)
+
+
+def _takes_any(parameter: inspect.Parameter) -> bool:
+    """Whether a value may go to a parameter by position, because its name says nothing.
+
+    Neither `weights=None`, whose name means another value, nor `mode="pre"` takes a number.
+    """
+    says_nothing = not meaning(parameter.name, SYNONYMS) and type(parameter.default) is not str
+    needs_one = parameter.default is parameter.empty
+    return (needs_one or says_nothing) and not _says_how(parameter) and not is_config(parameter)
+
+
+def is_config(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter takes all settings as one object."""
+    return is_config_class(parameter) or plain(parameter.name) in CONFIGS
+
+
+def is_config_class(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter is annotated with a class of settings."""
+    kind = parameter.annotation
+    return inspect.isclass(kind) and (is_dataclass(kind) or hasattr(kind, "model_fields"))
+
+
+def _which(parameters: list[inspect.Parameter], bound: Mapping[str, Any], missing: str) -> str:
+    """The question to ask when a value has no place: "your third argument is `use_rope`; ..."."""
+    places = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+    for place, parameter in zip(places, parameters, strict=False):
+        if parameter.name not in bound:
+            return f"your {place} argument is `{parameter.name}`; which one is `{missing}`?"
+    return f"it has no argument for `{missing}`"
+
+
+def _misfit(function: Callable, given: Any, why: str) -> Wrong:
+    claim = "It cannot be called with the arguments that the problem names."
+    advice = "Give it these; others need a default. Or hand in a small function that calls yours."
+    got = Words(f"the signature {inspect.signature(function)}: {why}")
+    return Wrong(claim, given=given, got=got, mistake=advice)

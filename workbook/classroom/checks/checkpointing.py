@@ -1,0 +1,213 @@
+"""The check of checkpointing: a run is saved and goes on, and from the file it must do the same."""
+
+import copy
+import io
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import shorten
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from workbook.classroom.checks.calling import call_part
+from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
+from workbook.classroom.checks.from_scratch import expect_from_scratch
+from workbook.classroom.checks.verdicts import NotAttempted, Words, Wrong, call, is_stub, kind_of
+
+ITERATION = 7
+# A piece of an error's text, and what it usually comes from.
+ERRORS = {
+    r"not BytesIO|BytesIO' object has no": "`out` and `src` may also be open files, which have no "
+    "path: `torch.save` and `torch.load` take both, so pass them on as they are.",
+    r"PosixPath|WindowsPath": "`out` and `src` may be a pathlib.Path: `os.fspath` makes it a str.",
+    r"[Uu]nsupported global": "The file holds whole objects, which `torch.load` refuses, since "
+    "loading them can run any code. Store the `state_dict()` of both.",
+    r"EOFError|Ran out of input|not a ZIP|PytorchStreamReader|invalid load key|Unsupported operand":
+    "What is read is not what was written: the file is incomplete, or an open one is read twice.",
+    r"KeyError: Parameter|'int' object has no attribute": "Hand the optimizer's state to "
+    "`optimizer.load_state_dict(...)`, which assigns each average to its parameter.",
+    r"parameter group|size mismatch|Missing key": "Store the `state_dict()` of the model and that "
+    "of the optimizer, and load each into its counterpart.",
+}  # fmt: skip
+
+
+class SmallRun:
+    """A small training run, whose data depend on the number of the step alone."""
+
+    def __init__(self, seed: int):
+        torch.manual_seed(seed)
+        layers = nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)
+        self.model = nn.Sequential(*layers).to("cpu", torch.float32)
+        self.parameters = list(self.model.parameters())
+        self.optimizer = torch.optim.AdamW(self.parameters, lr=0.01)
+
+    def steps(self, *numbers: int) -> "SmallRun":
+        """The run itself, after the steps with these numbers; a schedule sets each one's lr."""
+        for number in numbers:
+            self.optimizer.param_groups[0]["lr"] = 0.01 * number
+            x = torch.arange(12, dtype=torch.float32, device="cpu").reshape(4, 3).sin() * number
+            self.optimizer.zero_grad()
+            self.model(x).square().mean().backward()
+            self.optimizer.step()
+        return self
+
+    def held(self) -> tuple[list[float], list[float]]:
+        """All the numbers of the model, and all of the optimizer's state."""
+        states = [self.optimizer.state.get(p, {}) for p in self.model.parameters()]
+        moments = [torch.as_tensor(s[name]) for s in states for name in sorted(s)]
+        return tuple(
+            [x for tensor in tensors for x in tensor.detach().flatten().tolist()]
+            for tensors in (self.model.parameters(), moments)
+        )
+
+    def now(self, iteration: Any) -> dict[str, Any]:
+        """Everything that a checkpoint restores, by the claim to make if it does not."""
+        held = zip(self.model.parameters(), self.parameters, strict=True)
+        same, (weights, moments) = all(p is old for p, old in held), self.held()
+        if type(iteration) is not int:
+            iteration = "nothing" if iteration is None else "something other than an int"
+        return {
+            "The model's parameters were replaced.": "the old ones" if same else "new ones",
+            "The weights are not those that were saved.": weights,
+            "The optimizer's state is not what was saved.": moments,
+            "The optimizer's settings differ.": f"lr={self.optimizer.param_groups[0]['lr']:g}",
+            "The step number that comes back is not the saved one.": iteration,
+            "The resumed run differs after three steps.": self.steps(4, 5, 6).held()[0],
+        }
+
+
+class Form(NamedTuple):
+    """What a checkpoint is written to: as code, and made from the path of a file."""
+
+    code: str
+    make: Callable[[Path], Any]
+    what: str = ""
+
+    def __str__(self) -> str:
+        return f"""save_checkpoint(model, optimizer, {ITERATION}, {self.code})
+load_checkpoint({self.code}, new_model, new_optimizer)"""
+
+
+def restored(form: Form) -> dict[str, Any]:
+    """What a new run has after it has loaded a checkpoint of another; `form` changes nothing."""
+    run = SmallRun(seed=0).steps(1, 2, 3)
+    model, optimizer = copy.deepcopy((run.model.state_dict(), run.optimizer.state_dict()))
+    run.steps(4, 5, 6)
+    new = SmallRun(seed=1)
+    new.model.load_state_dict(model)
+    new.optimizer.load_state_dict(optimizer)
+    return new.now(ITERATION)
+
+
+MODEL, OPTIMIZER = "new.model.load_state_dict(model)", "new.optimizer.load_state_dict(optimizer)"
+MISTAKES = (
+    *instead_of(MODEL, {
+        "pass": "The model that was passed in is as before. `model = ...`, or `p = ...` in a loop, "
+        "only gives the name a new value: `model.load_state_dict(...)` writes into it.",
+        "new.model.load_state_dict({k: v.half() for k, v in model.items()})": "The weights are "
+        "rounded: store them in the dtype that they have.",
+        "new.model.load_state_dict(model, assign=True)": "The optimizer still holds the old "
+        "parameters, and will update those: write into them, as `load_state_dict` does.",
+    }),
+    *instead_of(OPTIMIZER, {
+        "pass": "Only the model was restored, or an optimizer other than the one that was passed "
+        "in: AdamW's averages begin at zero again, and the loss jumps.",
+        f'{OPTIMIZER}\nnew.optimizer.param_groups[0]["lr"] = 0.01': "Store its `param_groups` too.",
+    }),
+    mistake("Both that were passed in are as before: `model = ...` only gives the name a new "
+            "value, and `model.load_state_dict(...)` writes into it.",
+            MODEL, "pass", OPTIMIZER, "pass"),
+    mistake("Those are the weights of the run that went on, from memory and not from the file.",
+            "copy.deepcopy(", "(", MODEL, "new.model.load_state_dict(run.model.state_dict())"),
+    *instead_of("new.now(ITERATION)", {
+        "new.now(None)": "Nothing is returned: return the step number that was saved.",
+        "new.now('an int')": "Return the step number alone, as an int.",
+        "new.now(ITERATION + 1)": "Return the number as it was saved, not the next one.",
+        "new.now(0)": "The number is lost: store it beside the two state dicts.",
+    }),
+)  # fmt: skip
+EMPTY = (
+    "Write to `out` itself, as `torch.save(state, out)` does, and leave an open file open: what is "
+    "kept in memory, in a folder, or under another name is not there when another process loads it."
+)
+
+
+def _beside(form: Form, asked: dict, got: dict) -> Wrong:
+    """The verdict on the first thing that is not restored."""
+    claim = next(claim for claim in asked if asked[claim] != got[claim])
+    expected, value = (Words(shorten(str(state[claim]), 80)) for state in (asked, got))
+    lost = "Something is lost or changed on the way: store and load both `state_dict()` in full."
+    return Wrong(claim, given=str(form), expected=expected, got=value, mistake=lost)
+
+
+class Pair(NamedTuple):
+    """A learner's two functions."""
+
+    save: Callable
+    load: Callable
+
+    def run(self, form: Form) -> dict[str, Any]:
+        """What a new run has after loading. Raises: Wrong."""
+        run, new = SmallRun(seed=0).steps(1, 2, 3), SmallRun(seed=1)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            path = Path(folder, "run.pt")
+            out, before = form.make(path), run.held()
+            self.write(run, out, form)
+            if run.held() != before:
+                claim = "Saving changed the model or the optimizer."
+                raise Wrong(claim, given=str(form), mistake="Training goes on: leave both alone.")
+            is_open = isinstance(out, io.BytesIO)
+            if is_open:
+                path.write_bytes(b"" if out.closed else out.getvalue())
+            if not path.is_file() or not path.stat().st_size:
+                raise Wrong("`out` is empty afterwards, or closed.", given=str(form), mistake=EMPTY)
+            run.steps(4, 5, 6)  # which must not show in what is loaded
+            src = io.BytesIO(path.read_bytes()) if is_open else out
+            values = {"src": src, "model": new.model, "optimizer": new.optimizer}
+            iteration = call_part(self.load, values, given=str(form))
+        return call(new.now, iteration, given=str(form))
+
+    def write(self, run: SmallRun, out: Any, form: Form) -> None:
+        """Save a run in `out`."""
+        values = {"model": run.model, "optimizer": run.optimizer}
+        call_part(self.save, {**values, "iteration": ITERATION, "out": out}, given=str(form))
+
+
+CHECKPOINTS = Exercise(
+    program=Program(restored),
+    mistakes=MISTAKES,
+    cases=(Form("'run.pt'", str),),
+    corners=(
+        Form("Path('run.pt')", Path, "a pathlib.Path"),
+        Form("io.BytesIO()", lambda path: io.BytesIO(), "an open file"),
+    ),
+    run=Pair.run,
+    same=lambda one, other: one == other,
+    report=_beside,
+    errors=ERRORS,
+)
+
+
+def checkpointing(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right pair of functions; raises `Wrong` with what is not restored."""
+    pair = _pair(attempt)
+    found = judge(CHECKPOINTS, pair)
+    if not found:
+        run, (_, form) = SmallRun(seed=0), CHECKPOINTS.corners
+        with found("style"):
+            expect_from_scratch(lambda: pair.write(run, io.BytesIO(), form), pair)
+    return found.verdict("A new model and optimizer go on exactly as the saved ones did.")
+
+
+def _pair(attempt: Any) -> Pair:
+    """The two functions; their names show which is which. Raises unless there are two."""
+    two = isinstance(attempt, tuple | list) and len(attempt) == 2
+    missing = [one is None or one is ... or is_stub(one) for one in attempt] if two else ()
+    if any(missing):
+        raise NotAttempted("" if all(missing) else "One of the two functions is still missing.")
+    if not (two and all(map(callable, attempt))):
+        names = "(save_checkpoint, load_checkpoint)"
+        raise Wrong("Two functions are needed.", expected=Words(names), got=Words(kind_of(attempt)))
+    return Pair(*sorted(attempt, key=lambda one: "load" in getattr(one, "__name__", "")))

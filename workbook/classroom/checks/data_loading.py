@@ -1,0 +1,194 @@
+"""The check of `get_batch`: windows, targets, types, and where the windows may begin.
+
+The ids of each data set follow one another, so that a batch shows where it was cut out.
+"""
+
+import random
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from workbook.classroom.checks.calling import part_of
+from workbook.classroom.checks.from_scratch import expect_from_scratch
+from workbook.classroom.checks.verdicts import Findings, NotAttempted, Words, Wrong, kind_of
+
+# A data set so short that all starts can be counted, in batches of 8 windows of 3 tokens.
+FEW, ROWS, CONTEXT, DRAWS = np.arange(12), 8, 3, 300
+LAST = len(FEW) - CONTEXT - 1  # where a window may begin
+LARGE = FEW + 2**16 - len(FEW)  # the largest ids that uint16 holds
+SIGMAS = 6  # a fair draw strays that far once in 10⁸ times
+# What torch and numpy say of windows that reach past the end, and so are too short.
+UNEVEN = re.compile("equal size|same|of length|out of (bounds|range)|inhomo|broadcast|expand|index")
+INT64 = "An embedding and the cross-entropy take int64: convert windows, say by `astype(np.int64)`."
+
+
+def faults(claim: str, expected: Any, **mistakes: str) -> dict[str, tuple]:
+    """Ways to go wrong that share a claim and what is expected, each with the likely mistake."""
+    return {fault: (claim, expected, words) for fault, words in mistakes.items()}
+
+
+FAULTS = {
+    **faults("It does not return two tensors.", "a tuple (inputs, targets)",
+             form="End with `return inputs, targets`, two tensors: each call gives one batch."),
+    **faults("The batch has the wrong shape.", (ROWS, CONTEXT),
+             turned="Rows and columns are swapped: a window is a row.",
+             shape="A batch has batch_size rows, each of them context_length tokens long."),
+    **faults("The batch has the wrong type.", torch.int64, type=INT64),
+    **faults("A row is not a contiguous piece of the data.", "consecutive tokens, such as 7, 8, 9",
+             scattered="Draw one start for each row, and take context_length tokens from there."),
+    **faults("The targets are not the tokens that come next.", "the next token of each input",
+             inputs="The targets are the inputs: they must be the same window, one token later.",
+             shifted="The targets must be shifted by 1, but are shifted differently.",
+             end="The last target is made up, or wrapped around: read the token after the window.",
+             apart="The targets have starts of their own: take those of the inputs, plus 1."),
+    **faults("A window reaches past the end.", f"starts from 0 to {LAST}",
+             late="With n tokens and a context of m the last start is n - m - 1: its last target "
+             "is the last token."),
+    **faults("The rows do not begin at random places.", "a new random start for each row and call",
+             one_start="One start was drawn for the whole batch: draw one for each row.",
+             in_a_row="The rows follow one another: draw a start for each.",
+             seeded="The generator is seeded inside the function, or nothing is random at all."),
+    **faults("Some windows are never drawn.", f"every start from 0 to {LAST}",
+             no_last="The last start is never drawn: with n tokens and a context of m it is "
+             "n - m - 1. `randint` in numpy and torch excludes its upper end: give it n - m.",
+             no_first="The first start is never drawn: positions count from 0.",
+             neither="The first and the last start are never drawn: they are 0 and n - m - 1.",
+             gaps="Windows may overlap: each position from 0 to n - m - 1 may be a start."),
+    **faults("Some windows are drawn far more often than others.", "every start equally often",
+             uneven="Every start from 0 to n - m - 1 must be equally likely: draw one integer, "
+             "and do not clamp what falls outside."),
+    **faults("Large token ids change on the way.", f"tokens from {LARGE[0]} to {LARGE[-1]}",
+             small_type="An intermediate type is too small: int16 ends at 32,767, uint8 at 255."),
+    **faults("The batch is on the wrong device.", "both tensors on meta",
+             device="`device` is not used: end with `.to(device)`, for both tensors."),
+}  # fmt: skip
+UINT16 = "Token files hold uint16, which few operations take: convert each window to int64 first."
+
+
+def data_loading(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right function; raises `Wrong` with all that is not right."""
+    for seed in (random.seed, np.random.seed, torch.manual_seed):
+        seed(6)  # so that the same function is judged the same way each time
+    found, loader = Findings(), Loader(attempt)
+    with found("use"):
+        starts = loader.starts()
+        for check in (lambda: loader.expect_fair(starts), loader.expect_ids, loader.expect_device):
+            with found("use"):
+                check()
+        if found:
+            found.passes.append("The targets are the inputs, one token later.")
+    if not found:
+        with found("style"):
+            expect_from_scratch(lambda: [*loader.batches(FEW, 1)], [attempt])
+    return found.verdict("Inputs and targets fit, and every start is drawn equally often.")
+
+
+class Loader:
+    """A learner's function, and the last call of it in words."""
+
+    def __init__(self, attempt: Callable):
+        self.attempt, self.given = attempt, Words("")
+
+    def wrong(self, fault: str, got: Any) -> Wrong:
+        """The verdict on a fault."""
+        claim, expected, mistake = FAULTS[fault]
+        expected, got = Words(expected), Words(got)
+        return Wrong(claim, given=self.given, expected=expected, got=got, mistake=mistake)
+
+    def batches(
+        self, data: np.ndarray, count: int, device: str = "cpu", said: str = "dataset"
+    ) -> Iterator[list[Tensor]]:
+        """Some batches, each as inputs and targets in int64. Raises: Wrong."""
+        values = {"dataset": data, "batch_size": ROWS, "context_length": CONTEXT, "device": device}
+        self.given = Words(f"get_batch({said}, {ROWS}, {CONTEXT}, {device!r})")
+        try:
+            part = part_of(self.attempt, values, optional=["device"], given=self.given)
+            for _ in range(count):
+                yield self.pair(part())
+        except Wrong as failure:
+            if UNEVEN.search(str(failure.error)):
+                failure.mistake = FAULTS["late"][2]
+            raise
+
+    def pair(self, result: Any) -> list[Tensor]:
+        """The two tensors of a result, as int64. Raises: Wrong if it has another form."""
+        if result is None:
+            raise NotAttempted
+        tensors = isinstance(result, tuple | list) and [isinstance(t, Tensor) for t in result]
+        if tensors != [True, True]:
+            raise self.wrong("form", kind_of(result))
+        for tensor in result:
+            shape, dtype = tuple(tensor.shape), tensor.dtype
+            if shape != (ROWS, CONTEXT):
+                raise self.wrong("turned" if shape == (CONTEXT, ROWS) else "shape", shape)
+            if dtype not in (torch.int64, torch.int32):  # an nn.Embedding takes no other
+                raise self.wrong("type", dtype)
+        return [tensor.to(torch.int64) for tensor in result]
+
+    def starts(self) -> list[int]:
+        """Where windows begin. Raises `Wrong` unless they are windows, drawn at random."""
+        starts = []
+        for inputs, targets in self.batches(FEW, DRAWS, said=f"np.arange({len(FEW)})"):
+            rows = zip(inputs.tolist(), targets.tolist(), strict=True)
+            for x, y in sorted(rows, key=lambda row: row[0][0] > LAST):
+                if x[0] > LAST:
+                    raise self.wrong("late", f"inputs {x}, targets {y}")
+                if x != [*range(x[0], x[0] + CONTEXT)]:
+                    raise self.wrong("scattered", x)
+                if y != [token + 1 for token in x]:
+                    by = {*(targets - inputs).flatten().tolist()}
+                    fault = "inputs" if by == {0} else "shifted" if len(by) == 1 else "apart"
+                    fault = "end" if y[:-1] == x[1:] else fault
+                    raise self.wrong(fault, f"{y}, for the inputs {x}")
+            starts.append(inputs[:, 0].tolist())
+            steps = {b - a for batch in starts[:2] for a, b in pairwise(batch)}
+            if len(starts) == 2 and (len(steps) == 1 or starts[0] == starts[1]):
+                fault = "one_start" if steps == {0} else "in_a_row" if len(steps) == 1 else "seeded"
+                raise self.wrong(fault, f"starts {starts[0]}, then {starts[1]}")
+        return [start for batch in starts for start in batch]
+
+    def expect_fair(self, starts: list[int]) -> None:
+        """Raise `Wrong` unless each place that leaves room for a target is drawn equally often."""
+        counts = [starts.count(start) for start in range(LAST + 1)]
+        missing = tuple(start for start, count in enumerate(counts) if not count)
+        if missing:
+            fault = {(LAST,): "no_last", (0,): "no_first", (0, LAST): "neither"}.get(missing)
+            got = f"none at {', '.join(map(str, missing))} in {DRAWS} batches"
+            raise self.wrong(fault or "gaps", got)
+        mean = len(starts) / len(counts)
+        spread = (mean * (1 - 1 / len(counts))) ** 0.5
+        if max(abs(count - mean) for count in counts) > SIGMAS * spread:
+            fair = f"{mean:.0f} give or take {spread:.0f}"
+            raise self.wrong("uneven", f"{counts} times; fair is {fair} each")
+
+    def expect_ids(self) -> None:
+        """Raise `Wrong` if large ids of a memory-mapped uint16 file are changed."""
+        said = f"np.memmap(path, dtype=np.uint16, ...) of the tokens {LARGE[0]} to {LARGE[-1]}"
+        # A folder that Windows cannot delete, because the file is still mapped, does no harm.
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            file = np.memmap(Path(folder, "ids.bin"), np.uint16, "w+", shape=len(LARGE))
+            file[:] = LARGE
+            try:
+                (batch,) = self.batches(file, 1, said=said)
+            except Wrong as failure:
+                failure.mistake = UINT16 if failure.error else failure.mistake
+                raise
+        for row in torch.cat(batch).tolist():
+            if row != [*range(row[0], row[0] + CONTEXT)] or row[0] not in LARGE:
+                raise self.wrong("small_type", row)
+
+    def expect_device(self) -> None:
+        """Raise `Wrong` where the device is ignored: every machine has "meta"."""
+        try:
+            ((inputs, targets),) = self.batches(FEW, 1, device="meta")
+        except (Wrong, NotAttempted):  # it may well refuse a device that holds no numbers
+            return
+        if not (inputs.is_meta and targets.is_meta):
+            raise self.wrong("device", f"{inputs.device} and {targets.device}")

@@ -1,0 +1,506 @@
+"""The check of `decode`: new tokens when there is no choice, and how often each when there is.
+
+Two untrained models are used, whose results can be worked out on plain numbers: the new tokens of
+one that leaves no choice, and the probabilities of the next token of one that always gives the
+same. The course fixes no signature: a learner's function takes ids, or a text and a tokenizer,
+under any usual names, and may return them with the prompt or without.
+"""
+
+import inspect
+import random
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from workbook.classroom.checks import verdicts
+from workbook.classroom.checks.calling import call_part, meaning, parameters_of
+from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
+from workbook.classroom.checks.from_scratch import expect_from_scratch
+from workbook.classroom.checks.verdicts import NotAttempted, Words, Wrong, kind_of
+from workbook.corpora.corpora import END_OF_TEXT
+
+SIGNATURE = "decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None)"
+BY_IDS = f"Hand in a function of ids, {SIGNATURE}: let yours encode, call that, and decode."
+ASKED = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
+NAMES = (*ASKED, "tokenizer", "context_length", "device")
+SIZES = ("context_length", "vocab_size")
+ENDLESS = 4096  # a context that is never full
+DRAWS = 250  # tokens drawn at each setting
+RAISED = 3.0  # which changes no probability: logits need not be log-probabilities
+SURE = 40.0  # a logit so far above the others that the rest is never drawn
+IDS = 13  # that the model without a choice gives
+# Not in order, so that a position in the sorted list is not the id; no sum is near a `top_p`.
+# The last is never drawn: each model has such an id, for an end token that never comes.
+SHARES = (0.27, 0.03, 0.07, 0.2, 0.16, 0.1, 0.13, 0.04, 1e-26)
+
+
+class Case(NamedTuple):
+    """What is asked of one of the models."""
+
+    prompt: tuple[int, ...] = (0,)
+    max_new_tokens: int = DRAWS
+    end_id: int | None = None
+    context_length: int = ENDLESS
+    temperature: float = 1.0
+    top_p: float = 1.0
+
+    def __str__(self) -> str:
+        return (
+            f"decode(model, {list(self.prompt)}, {self.max_new_tokens}, "
+            f"temperature={self.temperature}, top_p={self.top_p}, end_id={self.end_id})"
+        )
+
+
+# When the model leaves no choice.
+
+
+def follower(ids: Sequence[int]) -> int:
+    """The token that comes next: each of the last three counts, and so does its position."""
+    return sum((place + 2) * (token + 1) for place, token in enumerate(ids[-3:])) % IDS
+
+
+def written(case: Case) -> list[int]:
+    """The new tokens."""
+    ids = list(case.prompt)
+    for _ in range(case.max_new_tokens):  # how many tokens are written
+        new_id = follower(ids[-case.context_length :])  # what the model is shown
+        if new_id == case.end_id:  # where it stops
+            break
+        ids.append(new_id)
+    return ids[len(case.prompt) :]
+
+
+COUNT, SEEN = "range(case.max_new_tokens)", "ids[-case.context_length :]"
+END, RETURN = "if new_id == case.end_id:", "return ids[len(case.prompt) :]"
+GOES_ON = "It goes on after the end token: stop at its id, which an argument has to tell."
+LAST_ONE = "The model sees only the last token: it needs all those before it, too."
+CHAIN_MISTAKES = (
+    mistake("Only the last new token is returned: collect them all.", RETURN, f"{RETURN}[-1:]"),
+    *instead_of(END, {
+        "if False:": GOES_ON,
+        "if new_id == 0:": "It stops at id 0, whichever id the end token has.",
+        "if case.end_id and new_id == case.end_id:": "It does not stop when `end_id` is 0, which "
+        "is false in an `if`: test `is not None`.",
+    }),
+    *instead_of(COUNT, {
+        f"{COUNT} if case.end_id not in case.prompt else ()": "An end token in the prompt stops "
+        "it: look at the new token only.",
+        "range(case.max_new_tokens + 1)": "It writes one token too many.",
+        "range(case.max_new_tokens - 1)": "It writes one token too few.",
+        "range(case.max_new_tokens - len(case.prompt))": "The prompt is counted, but "
+        "`max_new_tokens` counts only new tokens.",
+    }),
+    *instead_of(SEEN, {
+        "case.prompt[-case.context_length :]": "The model sees only the prompt each time: append "
+        "each new token to it.",
+        **dict.fromkeys(("ids[-1:]", "ids[-1:] if len(ids) > len(case.prompt) else ids"), LAST_ONE),
+        "[*ids[len(case.prompt) :][::-1], *case.prompt]": "A new token is put in front of the "
+        "others: it belongs after them.",
+        "ids[:1]": "The logits of the first position were taken: take those of the last.",
+        "ids[: max(1, len(ids) - 1)]": "The logits of the last position but one were taken.",
+        "ids[: case.context_length]": "A full context keeps the first tokens: keep the last.",
+    }),
+)  # fmt: skip
+CHAINS = (
+    Case((3,), 1),
+    Case((5, 1, 2), 6),
+    Case((2, 7), 8, end_id=3),
+    Case((2, 7), 8, end_id=4),
+    Case((6,), 6, end_id=0),
+    Case((5, 1, 2), 2, end_id=5),
+    Case((3, 1, 4, 2), 8, context_length=5),
+)
+
+# When the same probabilities hold for every token.
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Probabilities in proportion to e to the power of each logit."""
+    return np.exp(logits) / np.exp(logits).sum()
+
+
+def probabilities(case: Case) -> np.ndarray:
+    """The probability of each token to be drawn."""
+    logits = np.log(SHARES)
+    shares = softmax(logits / case.temperature)  # the temperature
+    order = np.argsort(-shares)  # how the tokens are sorted for top-p
+    before = np.cumsum(shares[order]) - shares[order]  # what top-p adds up
+    kept = order[before < case.top_p]  # which tokens top-p keeps
+    weights = shares[kept] / shares[kept].sum()  # what is drawn from
+    drawn = np.zeros(len(shares))
+    drawn[kept] = weights
+    return drawn
+
+
+# Pieces of the source above, which the mistakes edit. With CUT, a mistake shows only where top-p
+# leaves something out: many write `if top_p < 1`, others do without.
+LOGITS, TEMPERED = "np.log(SHARES)", "softmax(logits / case.temperature)"
+ORDER, SUMS = "np.argsort(-shares)", "np.cumsum(shares[order]) - shares[order]"
+BELOW, KEPT, CUT = "before < case.top_p", "order[before < case.top_p]", "if case.top_p < 1 else"
+WEIGHTS, DRAWN, RETURNED = "shares[kept] / shares[kept].sum()", "drawn[kept]", "return drawn"
+TEMPERATURE = "The logits are divided by the temperature before the softmax: "
+TOP_P = "Top-p keeps the smallest set of the likeliest tokens whose probabilities reach p: "
+NO_SUM = "What top-p keeps adds up to less than 1: divide by the sum."
+TWICE = "The kept probabilities go through a second softmax: divide them by their sum."
+EQUALLY = "All kept tokens are drawn equally often: draw according to their probabilities."
+PLACE = "That is the index in the sorted list, not the id at that index: look it up."
+CHOICE_MISTAKES = (
+    *instead_of(TEMPERED, {
+        "softmax(logits)": "yours changes nothing.",
+        "softmax(logits * case.temperature)": "you multiplied.",
+        "softmax(softmax(logits) / case.temperature)": "yours takes the softmax twice.",
+    }, TEMPERATURE),
+    mistake(TEMPERATURE + "you divided the probabilities, which changes nothing.",
+            TEMPERED, "softmax(logits) / case.temperature",
+            BELOW, "(before < case.top_p) | (case.top_p == 1)"),
+    mistake("All tokens are drawn equally often: the logits are not used.",
+            TEMPERED, "softmax(0 * logits)"),
+    mistake("Token 0 can never be drawn, though no token is forbidden: is its logit set to minus "
+            "infinity?", LOGITS, "np.log(SHARES) - SURE * np.eye(len(SHARES))[0]"),
+    *instead_of(BELOW, {
+        "before < 2": "yours keeps all.",
+        "(before + shares[order] < case.top_p + 1e-9) | (before == 0)": "yours leaves out the "
+        "token that reaches p.",
+        "np.append(0, before[:-1]) < case.top_p": "yours keeps one too many.",
+        "(shares[order] >= case.top_p) | (before == 0) | (case.top_p == 1)": "yours compares each "
+        "single probability with p.",
+        "(shares[order] >= case.top_p * max(shares)) | (case.top_p == 1)": "yours keeps what has "
+        "at least p times the largest probability, which is min-p.",
+        "(before <= 1 - case.top_p) | (case.top_p == 1)": "in ascending order, tokens are dropped "
+        "as long as their sum is below 1 - p; yours drops them as long as it is below p.",
+    }, TOP_P),
+    *instead_of(ORDER, {
+        "np.argsort(shares)": "yours begins with the least likely: sort in descending order.",
+        "np.arange(len(shares))": "yours adds up in the order of the ids: sort first.",
+    }, TOP_P),
+    mistake("The mask of what top-p keeps is in sorted order, but yours is applied in the order of "
+            "the ids: map it back with the indices of `sort`, or mask the sorted values.",
+            KEPT, "np.flatnonzero(before < case.top_p)"),
+    *(mistake("What top-p leaves out has the logit 0, and e to the power 0 is 1, not a small "
+              "share: its logit must be minus infinity.",
+              RETURNED, f"raised = (np.log(SHARES) + RAISED) / case.temperature\nreturn {code}")
+      for code in ("softmax(np.where(drawn > 0, raised, 0)) if case.top_p < 1 else drawn",
+                   "softmax(np.where(drawn > 1e-20, raised, 0))")),
+    mistake("Top-p looks at the probabilities after the temperature, but yours at those before.",
+            SUMS, "np.cumsum(softmax(logits)[order]) - softmax(logits)[order]"),
+    mistake(TOP_P + "yours keeps a fixed number of tokens, which is top-k.",
+            KEPT, "order[: max(1, int(case.top_p * len(order)))]"),
+    *(mistake(NO_SUM, WEIGHTS, "shares[kept]",
+              RETURNED, f"drawn[{last}] += 1 - drawn.sum()\nreturn drawn")
+      for last in ("kept[-1]", "-1")),
+    *instead_of(WEIGHTS, {
+        "softmax(0 * kept)": EQUALLY,
+        "softmax(shares[kept])": TWICE,
+        f"softmax(shares[kept]) {CUT} {WEIGHTS}": TWICE,
+        f"softmax(0 * kept) {CUT} {WEIGHTS}": EQUALLY,
+        "softmax(logits[kept])": TEMPERATURE + "yours draws from the undivided ones.",
+        "np.eye(len(kept))[0]": "It always takes the likeliest token: use `torch.multinomial`.",
+    }),
+    *instead_of(DRAWN, dict.fromkeys(
+        ("drawn[: len(kept)]", f"drawn[np.arange(len(kept)) {CUT} kept]"), PLACE)),
+)  # fmt: skip
+CHOICES = (
+    Case(),
+    Case(temperature=0.1),
+    Case(temperature=3.0),
+    Case(top_p=0.5),
+    Case(top_p=0.1),
+    Case(temperature=0.3, top_p=0.88),
+    Case(temperature=3.0, top_p=0.7),
+)
+ERRORS = {
+    "sum to 1|sum of prob|<= 0|contains either|non-empty|nan": "Too little is left to draw from: "
+    "top-p keeps the likeliest token in any case, and what it keeps is divided by its sum.",
+    "used as indices": "Make the ids an int64 tensor of shape (1, T) for the model.",
+    "is out of bounds": "A sum in float32 may end below 1, and then no token reaches a `top_p` of "
+    "1: go no further than the last.",
+    "values to unpack": "The model returns only the logits, (1, T, vocab_size).",
+    "CUDA|NVIDIA": "There is no GPU here: put the ids on `next(model.parameters()).device`.",
+    "prob_dist must be 1 or 2 dim": "Only one number is left, not probabilities. Give the model a "
+    "batch of one, (1, T); the logits of the next token are then `logits[0, -1]`.",
+    "more often than": "It goes on after `max_new_tokens` tokens: stop there, whatever comes.",
+    "iterat|unsqueeze|'list'|list' object": "The prompt is a list of ids: make a tensor of it.",
+}
+NOTES = {
+    "gradients": "Each call keeps what a backward pass needs: decode under `torch.no_grad()`.",
+    "context": "No model sees more than `context_length` tokens: give it only the last ones.",
+}
+
+
+class Model(nn.Module):
+    """Logits for ids; its sizes have any usual name, and it notes how it is called."""
+
+    def __init__(self, vocab_size: int, context_length: int, logits: Callable[[Tensor], Tensor]):
+        super().__init__()
+        self.context_length, self.vocab_size = context_length, vocab_size
+        self.device = torch.device("cpu")
+        self.scale = nn.Parameter(torch.ones((), dtype=torch.float32, device="cpu"))
+        self.logits, self.longest, self.calls, self.most_calls = logits, 0, 0, 100
+        self.with_gradients = False
+
+    def forward(self, *args: Any, **named: Any) -> Tensor:
+        ids = next(iter([*args, *named.values()]))
+        self.calls += 1
+        if self.calls > self.most_calls:
+            raise RuntimeError(f"the model was called more often than {self.most_calls} times")
+        self.longest = max(self.longest, ids.shape[-1])
+        self.with_gradients |= torch.is_grad_enabled()
+        return self.logits(ids) * self.scale
+
+    def __getattr__(self, name: str) -> Any:
+        """Its sizes by any usual name, and itself as its `config` and `model`."""
+        if name in ("config", "cfg", "args", "model"):
+            return self
+        if name not in self._parameters and (size := meaning(name, SIZES)):
+            return vars(self)[size]
+        return super().__getattr__(name)
+
+
+def sure(context_length: int) -> Model:
+    """A model that leaves no choice: `follower` of what is seen comes next."""
+
+    def logits(ids: Tensor) -> Tensor:
+        rows = ids.reshape(-1, ids.shape[-1]).tolist()
+        following = [[follower(row[: place + 1]) for place in range(len(row))] for row in rows]
+        return SURE * torch.eye(IDS + 1)[torch.tensor(following).reshape(ids.shape)]
+
+    return Model(IDS + 1, context_length, logits)
+
+
+def undecided() -> Model:
+    """A model that gives the same logits for each next token, whatever came before."""
+    row = torch.tensor(SHARES).log() + RAISED
+    return Model(len(SHARES), ENDLESS, lambda ids: row.expand(*ids.shape, len(SHARES)))
+
+
+class NoSuchError(verdicts.NotJudged, AttributeError):
+    """The learner's function asks the check's tokenizer for what it does not have."""
+
+
+class Letters:
+    """A tokenizer, for a function that takes one: a token is a letter, or else the end's."""
+
+    def __init__(self, end_id: int):
+        self.end_id = end_id
+
+    def __getattr__(self, name: str) -> Any:
+        """The end token, by the names that learners' tokenizers have for it."""
+        if name.startswith("__") or not re.search("eo[st]|end", name):
+            raise NoSuchError(f"The check's tokenizer has no `{name}`. {BY_IDS}")
+        return self.end_id if "id" in name else END_OF_TEXT
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text."""
+        letters = text.replace(END_OF_TEXT, chr(FIRST + self.end_id))
+        return [ord(letter) - FIRST for letter in letters]
+
+    def decode(self, ids: Any) -> str:
+        """The text of ids, of which the end's is a letter, too."""
+        return "".join(chr(FIRST + int(token)) for token in np.ravel(ids))
+
+
+FIRST = ord("A")  # the letter of id 0
+as_text = Letters(0).decode
+# The forms of the prompt, in the order in which they are tried: the course names none.
+FORMS = (list, torch.tensor, lambda ids: torch.tensor([ids]), as_text)
+
+
+class Learner:
+    """The learner's function or class: how it wants its arguments, and what to remark on."""
+
+    def __init__(self, attempt: Callable):
+        self.attempt, self.as_prompt, self.notes, self.with_prompt = attempt, list, set(), False
+        work = getattr(attempt, verdicts.work_of(attempt)) if inspect.isclass(attempt) else None
+        parameters = [p for part in (attempt, work) for p in parameters_of(part)]
+        self.takes_seed = any(re.search("seed|generator|rng", p.name) for p in parameters)
+        self.parameters = {meaning(p.name, NAMES): p for p in parameters}
+        self.about = [name for name in ("context_length", "device") if name in self.parameters]
+
+    def find_form(self) -> None:
+        """Find the form of the prompt: the first that raises no error, or else a list."""
+        prompt = self.parameters.get("prompt")
+        wants_text = prompt and prompt.annotation in (str, "str")
+        for self.as_prompt in [as_text] if wants_text else [*FORMS, list]:
+            with suppress(Wrong):
+                self.written(CHAINS[1])
+                break
+        self.notes.clear()
+
+    def written(self, case: Case) -> list[int]:
+        """The new tokens of a chain. Raises: Wrong."""
+        new, right = self.run(sure(case.context_length), case), written(case)
+        # It may as well stop where the context is full, before or after the token that fills it.
+        is_full = len(new) + len(case.prompt) - case.context_length in (0, 1)
+        return right if is_full and right[: len(new)] == new else new
+
+    def drawn(self, case: Case) -> list[int]:
+        """How often each token was drawn. Raises: Wrong."""
+        new = self.run(undecided(), case)
+        return [new.count(token) for token in range(len(SHARES))]
+
+    def run(self, model: Model, case: Case) -> list[int]:
+        """The new ids, without the prompt and without an end token at the end. Raises: Wrong."""
+        model.most_calls = case.max_new_tokens + len(case.prompt) + 8
+        prompt = self.as_prompt(list(case.prompt))
+        new = self.asked(model, prompt, case, never=model.vocab_size - 1)
+        habits = {
+            "gradients": model.with_gradients,
+            "context": model.longest > model.context_length,
+            "changed": prompt != as_text(case.prompt) and [*np.ravel(prompt)] != [*case.prompt],
+        }
+        self.notes |= {name for name, holds in habits.items() if holds}
+        return new[:-1] if new and new[-1] == case.end_id else new
+
+    def asked(
+        self, model: Any, prompt: Any, case: Case, never: int, tokenizer: Any = None, seconds=5.0
+    ) -> list[int]:
+        """The ids that the function returns, without the prompt.
+
+        `model` has the sizes that are asked for as attributes; `never` is the id of an end token
+        for a function that must have one where none is to come; `tokenizer` is for one that takes
+        a text (None: `Letters`). Raises: Wrong.
+        """
+        end, end_id = self.parameters.get("end_token"), case.end_id
+        if end_id is None and end and end.default is not None:
+            end_id = never
+        model.tokenizer = tokenizer = tokenizer or Letters(never if end_id is None else end_id)
+        if end and re.search(r"\blist\b", str(end.annotation)):
+            end_id = [end_id]
+        values = (model, prompt, case.max_new_tokens, case.temperature, case.top_p, end_id)
+        arguments = dict(zip(ASKED, values, strict=True)) | {"tokenizer": tokenizer}
+        arguments |= {name: getattr(model, name) for name in self.about}
+        options = {"given": Words(case), "seconds": seconds}
+        options["optional"] = [*self.about, "end_token", "tokenizer"]
+        result = call_part(self.attempt, arguments, **options)
+        if isinstance(result, str) and (
+            self.as_prompt is as_text or "tokenizer" in self.parameters
+        ):
+            result = tokenizer.encode(result)
+        ids = ids_of(result, case)
+        # A prompt of one token may be what is written first, too.
+        length = len(case.prompt)
+        if ids[:length] == list(case.prompt) and (length > 1 or self.with_prompt):
+            self.with_prompt, ids = True, ids[length:]
+        return ids
+
+
+def ids_of(result: Any, case: Case) -> list[int]:
+    """The ids in what was returned, a list or a tensor. Raises: Wrong if it holds none."""
+    if result is None:
+        raise NotAttempted
+    with suppress(TypeError, ValueError, RuntimeError):
+        ids = torch.as_tensor(result)
+        if not ids.numel() or not ids.is_floating_point():
+            return ids.flatten().tolist()
+    advice = "Ids are integers: return a list of them, a tensor of int64, or their text."
+    got = Words(kind_of(result))
+    raise Wrong("It does not return ids.", given=Words(case), got=got, mistake=advice)
+
+
+def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
+    """True if fair draws with these probabilities may well give these counts.
+
+    For two references, both are probabilities, which must agree.
+    """
+    if isinstance(shares, list):  # both are drawn
+        return True
+    if isinstance(counts, np.ndarray):
+        return np.allclose(shares, counts)
+    # Pearson's chi-squared: squared distances, each in units of what is expected.
+    expected, counts = DRAWS * np.array(shares), np.array(counts)
+    if not np.isfinite(expected).all() or counts[expected < 1e-6].any():
+        return False
+    rare = expected < 5  # together: few draws are no normal distribution
+    expected = np.append(expected[~rare], expected[rare].sum() or 1)
+    counts = np.append(counts[~rare], counts[rare].sum())
+    # A fair draw passes this limit less than once in 10⁸ times, whatever the degrees of freedom.
+    return ((counts - expected) ** 2 / expected).sum() < 40 + 2 * len(expected)
+
+
+OTHER_TOKENS = "The new tokens are not right."
+
+
+def _chain_beside(case: Case, right: list[int], new: list[int]) -> Wrong:
+    small = f" of context_length {case.context_length}" if case.context_length < ENDLESS else ""
+    given = Words(f"{case}, with a model{small} that leaves no choice")
+    return Wrong(OTHER_TOKENS, given=given, expected=right, got=new)
+
+
+def _counts_beside(case: Case, shares: np.ndarray, counts: list[int]) -> Wrong:
+    claim = "The tokens are not drawn as often as they should be."
+    given = Words(f"{case}, with a model that gives the ids the probabilities {SHARES[:-1]}")
+    expected = Words(f"about {[round(DRAWS * share) for share in shares]} times")
+    return Wrong(claim, given=given, expected=expected, got=Words(f"{counts} times"))
+
+
+CHAIN = Exercise(
+    program=Program(written),
+    mistakes=CHAIN_MISTAKES,
+    cases=CHAINS,
+    run=Learner.written,
+    same=lambda right, new: right == new,
+    report=_chain_beside,
+    errors=ERRORS,
+)
+CHOICE = Exercise(
+    program=Program(probabilities),
+    mistakes=CHOICE_MISTAKES,
+    cases=CHOICES,
+    run=Learner.drawn,
+    same=plausible,
+    report=_counts_beside,
+    errors=ERRORS,
+)
+CHAIN_WORDS = {mistake.words for mistake in CHAIN_MISTAKES}
+
+
+def decoding(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right function; raises `Wrong` with the first case that fails."""
+    verdicts.expect_function(attempt, SIGNATURE)
+    for seed in (random.seed, np.random.seed, torch.manual_seed):
+        seed(6)  # so that the same function is judged the same way each time
+    learner = Learner(attempt)
+    learner.find_form()
+    found = _tokens_or_draws(learner)
+    if not found:
+        case = Case(end_id=0)  # a model without a choice would repeat the end token
+        with found("use"):
+            if len(learner.run(undecided(), case)) > DRAWS // 2:
+                skips = "It leaves the end token out, and goes on: stop there."
+                claim = "It does not stop at the end token."
+                raise Wrong(claim, given=Words(case), mistake=skips)
+    if not found:
+        with found("style"):
+            run = partial(learner.run, undecided(), Case(max_new_tokens=2, top_p=0.5))
+            expect_from_scratch(run, [attempt], allowed=("softmax", "log_softmax"))
+        with found("corner"):
+            _expect_usable_again(learner)
+    praise = "The new tokens are right, and each is drawn as often as it should be."
+    return found.verdict(praise, [note for name, note in NOTES.items() if name in learner.notes])
+
+
+def _tokens_or_draws(learner: Learner) -> verdicts.Findings:
+    """What is wrong with the tokens of a chain, or else with the draws."""
+    chain = judge(CHAIN, learner)
+    for wrong in chain.found:
+        if wrong.claim != OTHER_TOKENS or wrong.mistake in CHAIN_WORDS:
+            return chain
+    # Wrong tokens without a name: what spoils the draws may spoil those of a chain, too.
+    return judge(CHOICE, learner) or chain
+
+
+def _expect_usable_again(learner: Learner) -> None:
+    """Raise `Wrong` where a second call would suffer from the first."""
+    one, other = (learner.run(undecided(), Case(max_new_tokens=40)) for _ in range(2))
+    if one == other and not learner.takes_seed:
+        seeded = "The generator is seeded inside: let the caller set the seed."
+        raise Wrong("Every call draws the same tokens.", mistake=seeded)
+    if "changed" in learner.notes:
+        again = "A second call would start from a different prompt: copy it first."
+        raise Wrong("The prompt that was passed in is changed.", mistake=again)

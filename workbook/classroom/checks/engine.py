@@ -1,0 +1,353 @@
+"""The engine of every check of code: a right program, and mistakes as edits of its source.
+
+A check has a reference (`Program`), which is plain code that can be read, and a catalogue of usual
+mistakes: each is a sentence for the learner and an edit of the reference's source. The attempt runs
+on all cases beside the reference (`judge`). Where it fails, the mistake whose edited reference
+gives what the attempt gave is the likely one. Where none does, first-order mutants of the reference
+are tried, and the learner is told where their code differs, not how.
+"""
+
+import ast
+import inspect
+import re
+import textwrap
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, partial
+from types import CodeType
+from typing import Any, NamedTuple
+
+from workbook.classroom.checks.mutants import mutated
+from workbook.classroom.checks.timeout import time_is_up
+from workbook.classroom.checks.verdicts import Findings, NotAttempted, Wrong
+
+PATIENCE = 2.0  # seconds of processor time for more cases once one has failed, and for mutants
+ENOUGH = 1 / 4  # of the wrong outcomes must come from a mistake that is named
+BORDER = "\n\n#\n\n"  # between the functions of a program
+# Errors about sizes that do not match, whatever their type: torch, numpy and einops differ.
+SIZES = re.compile(r"shape|size|dimension|broadcast|reshape|expand|index out|out of range", re.I)
+# By a pattern for the start of an error's "Type: text", what it usually comes from.
+USUAL = {
+    r"^(NameError|UnboundLocalError)": "This name has no value yet: is a line missing above, or "
+    "is the name misspelt?",
+    r"^AttributeError: '\w+' object has no attribute": "Nothing gave this attribute a value: is a "
+    "line of `__init__` missing, or is the name misspelt?",
+    r"^IndexError: .*index .*out of (range|bounds)": "An index is past the end: print it and the "
+    "length.",
+    r"^\w+: .*(shape|size|dimension|broadcast|expand)": "The shapes in this line do not fit: "
+    "print them.",
+    r"^KeyError": "This key is not in the dict: was it ever added?",
+    r"^ZeroDivisionError": "The divisor is 0 here: in which case does that happen?",
+    r"^RecursionError": "The function calls itself for ever: which call should end it?",
+    r"^TypeError: '\w+' object is not (callable|iterable|subscriptable)": "This is not the kind "
+    "of value that the line expects: print its type.",
+    r"^TypeError: .*(bytes-like|string pattern|bytes pattern|expected string)": "This line "
+    "mixes text and bytes, or two arguments are swapped: print the types.",
+    r"^TypeError: .*(unsupported operand|not supported between)": "This line combines values "
+    "of two types, or of a type that lacks this operator: print the types.",
+    r"^UnicodeDecodeError": "These bytes begin or end in the middle of a character: cut the text "
+    "elsewhere, and keep tokens as bytes.",
+    r"^TypeError: .*argument": "This function takes different arguments: compare their "
+    "names, number and order.",
+    r"^RuntimeError: (a|Boolean value of) Tensor with": "`item()` and `if` take a tensor with "
+    "a single element; `is not None` asks whether there is a tensor at all.",
+}
+
+
+VARIES = (
+    "The same call gave a different result the second time: something is random, kept from call to "
+    "call, or never filled (`torch.empty`)."
+)
+
+
+class Mistake(NamedTuple):
+    """A sentence for a learner whose code does what the reference does after these edits."""
+
+    words: str
+    edits: tuple[tuple[str, str], ...]  # (a piece of the reference's source, what replaces it)
+
+
+def mistake(words: str, *edits: str) -> Mistake:
+    """Make a mistake from its words and "old", "new", "old", "new", ..."""
+    return Mistake(words, tuple(zip(edits[::2], edits[1::2], strict=True)))
+
+
+def instead_of(piece: str, codes: Mapping[str, str], rule: str = "") -> tuple[Mistake, ...]:
+    """Make the mistakes in one piece of the source: `codes` has the words by what replaces it."""
+    return tuple(mistake(rule + words, piece, code) for code, words in codes.items())
+
+
+def of_one_kind(one: BaseException, other: BaseException) -> bool:
+    """Tell whether two errors are of one kind: both about sizes, or else of the same type."""
+    about_sizes = [bool(SIZES.search(str(error))) for error in (one, other)]
+    return all(about_sizes) or (not any(about_sizes) and type(one) is type(other))
+
+
+class Program:
+    """A right solution as source that can be edited: functions, of which the last is called.
+
+    `places` says what a line is for, by a piece of it: where a mutant of that line does what the
+    learner's code does, they are told to look there. By default, it is what the comments behind
+    the lines say. `call` says how the last function is called with a case, if it does not take the
+    case itself.
+    """
+
+    def __init__(
+        self,
+        *functions: Callable,
+        places: Mapping[str, str] | None = None,
+        call: Callable[[Callable, Any], Any] | None = None,
+    ):
+        self.entry, self.call = functions[-1].__name__, call
+        self.globals = {
+            k: v for each in functions for k, v in inspect.unwrap(each).__globals__.items()
+        }
+        self.source = BORDER.join(textwrap.dedent(inspect.getsource(each)) for each in functions)
+        self.places = places or dict(re.findall(r"([^\s#].*)  # (.+)", self.source))
+
+    @lru_cache(maxsize=10_000)  # noqa: B019 - programs are few and stay
+    def edited(self, mistake: Mistake | None = None) -> Callable:
+        """The function, with this mistake in it if one is given."""
+        source = self.source
+        for old, new in mistake.edits if mistake else ():
+            assert source.count(old) == 1, f"not exactly once in the reference: {old}"
+            line = next(line for line in source.splitlines() if old.splitlines()[0] in line)
+            indent = line[: len(line) - len(line.lstrip())]
+            source = source.replace(old, new.replace("\n", f"\n{indent}"))
+        return self._compiled(source.split(BORDER))
+
+    @cached_property
+    def mutants(self) -> tuple[tuple[str, Callable], ...]:
+        """All programs that differ from this one by one small change, in a line with a place.
+
+        Before each function stand the words for a learner whose code does the same.
+        """
+        parts, mutants = self.source.split(BORDER), []
+        for number, part in enumerate(parts):
+            for what, line, tree in mutated(ast.parse(part)):
+                code = part.splitlines()[line - 1]
+                place = next((words for piece, words in self.places.items() if piece in code), None)
+                if place:
+                    function = self._compiled([*parts[:number], tree, *parts[number + 1 :]])
+                    mutants.append((f"Look at {place}: {what}.", function))
+        return tuple(mutants)
+
+    def _compiled(self, parts: Sequence[str | ast.Module]) -> Callable:
+        names = dict(self.globals)
+        for part in parts:
+            exec(_code(part), names)
+        return names[self.entry] if self.call is None else partial(self.call, names[self.entry])
+
+
+@lru_cache(maxsize=10_000)  # edits of one function leave the others as they are
+def _code(source: str | ast.Module) -> CodeType:
+    return compile(source, "<reference>", "exec")
+
+
+@dataclass(frozen=True, eq=False)
+class Exercise:
+    """All that the check of one problem knows."""
+
+    program: Program  # called with a case
+    mistakes: tuple[Mistake, ...]
+    cases: tuple[Any, ...]  # of ordinary use, the smallest first
+    run: Callable[[Any, Any], Any]  # (attempt, case) -> result; raises Wrong
+    same: Callable[[Any, Any], bool]  # (expected, result)
+    report: Callable[[Any, Any, Any], Wrong]  # (case, expected, result) -> the verdict
+    errors: dict[str, str] = field(default_factory=dict)  # a pattern of "Type: text" -> mistake
+    smaller: Callable[[Any, Callable[[Any], bool]], Any] | None = None  # (case, fails) -> a case
+    corners: tuple[Any, ...] = ()  # edge cases that the handout's wording covers
+
+    @lru_cache(maxsize=100_000)  # noqa: B019 - exercises are few and stay
+    def expected(self, case: Any, program: Callable | None = None) -> Any:
+        """The reference's result for a case, or that of a version of it with a mistake."""
+        return (program or self.program.edited())(case)
+
+    def explains(self, program: Callable, outcome: "Outcome") -> bool:
+        """Tell whether a version of the reference with a mistake gives this outcome."""
+        error = outcome.failure and outcome.failure.error
+        try:
+            result = self.expected(outcome.case, program)
+        except Exception as raised:
+            return error is not None and of_one_kind(raised, error)
+        return outcome.failure is None and result is not None and self.same(result, outcome.result)
+
+
+class Outcome(NamedTuple):
+    """What became of one case: a result, or a failure in words."""
+
+    case: Any
+    result: Any
+    right: bool
+    failure: Wrong | None = None
+
+
+def judge(exercise: Exercise, attempt: Any) -> Findings:
+    """Run an attempt on all cases; collect what it gets wrong, with the likely mistake.
+
+    The cases of ordinary use come first, and the first that fails is reported. If none does, the
+    corners follow, and of those with the same `what` the first that fails. A case of ordinary use
+    that is `seldom` met, such as attention without a mask, becomes a corner if it raises an error.
+    Raises: NotAttempted.
+    """
+    found, outcomes, seldom = Findings(), [], []
+    with found("use"):
+        for place, case in enumerate(exercise.cases, start=1):
+            outcome = tried(exercise, attempt, case)
+            if outcome.failure and outcome.failure.error and getattr(case, "seldom", False):
+                seldom = seldom or [case]  # one of them stands for all
+            else:
+                outcomes.append(outcome)
+                _expect_right(exercise, attempt, outcomes, exercise.cases[place:])
+    for case in () if found else (*seldom, *exercise.corners):
+        what = getattr(case, "what", "")
+        if not (what and any(wrong.case.what == what for wrong in found.found)):
+            others = [other for other in exercise.corners if other is not case]
+            with found("corner"):
+                with_corner = [*outcomes, tried(exercise, attempt, case)]
+                _expect_right(exercise, attempt, with_corner, others)
+    return found
+
+
+def _expect_right(
+    exercise: Exercise, attempt: Any, outcomes: list[Outcome], more: Iterable[Any]
+) -> None:
+    """Raise `Wrong` if the last outcome is: the smallest failing input, the likely mistake.
+
+    The cases in `more` are run as well, to tell apart mistakes that agree on the earlier ones.
+    """
+    failed, is_up = outcomes[-1], time_is_up(PATIENCE)
+    if failed.right:
+        return
+    wrong, case = failed.failure, failed.case
+    if not (wrong and (wrong.mistake or wrong.timed_out)):
+        outcomes = list(outcomes)
+        for other in more:
+            if is_up():
+                break
+            with suppress(NotAttempted):
+                outcomes.append(tried(exercise, attempt, other))
+        if exercise.smaller:
+            failed = _shrunk(exercise, attempt, failed)
+            outcomes.append(failed)
+        with warnings.catch_warnings():  # from references with mistakes in them
+            warnings.simplefilter("ignore")
+            words = likeliest(exercise, failed, outcomes)
+        if wrong := failed.failure:
+            wrong.mistake = words or usual(wrong.error) or in_common(outcomes)
+        else:
+            wrong = exercise.report(failed.case, exercise.expected(failed.case), failed.result)
+            varies = VARIES if _varies(exercise, attempt, failed) else None
+            wrong.mistake = words or varies or wrong.mistake or in_common(outcomes)
+    wrong.case = case
+    raise wrong
+
+
+def tried(exercise: Exercise, attempt: Any, case: Any) -> Outcome:
+    """Run one case of an exercise."""
+    try:
+        result = exercise.run(attempt, case)
+    except Wrong as failure:
+        failure.mistake = failure.mistake or _known(failure.error, exercise.errors)
+        return Outcome(case, None, False, failure)
+    return Outcome(case, result, exercise.same(exercise.expected(case), result))
+
+
+def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) -> str | None:
+    """Name the mistake that explains most, or else the place of a mutant that does.
+
+    It must give the failed outcome and `ENOUGH` of the wrong ones, and must not spoil a right
+    one: a single small case fits many mistakes.
+    """
+    right = [outcome for outcome in outcomes if outcome.right]
+    wrong = [outcome for outcome in outcomes if not outcome.right]
+    catalogue = ((each.words, exercise.program.edited(each)) for each in exercise.mistakes)
+    for versions in (catalogue, () if failed.failure else exercise.program.mutants):
+        is_up, likely, most = time_is_up(PATIENCE), None, 0
+        for words, program in versions:
+            explains = partial(exercise.explains, program)
+            if all(map(explains, (failed, *right))):
+                explained = sum(map(explains, wrong))
+                if explained > most and explained >= ENOUGH * len(wrong):
+                    likely, most = words, explained
+            if most == len(wrong) or is_up():
+                break
+        if likely:
+            return likely
+    return None
+
+
+def usual(error: BaseException | None) -> str | None:
+    """Say what an error usually comes from, if its type and text show it."""
+    return _known(error, USUAL)
+
+
+def _known(error: BaseException | None, patterns: Mapping[str, str]) -> str | None:
+    """The words of the first pattern that is in "Type: text" of an error."""
+    text = "" if error is None else f"{type(error).__name__}: {error}"
+    return next((words for pattern, words in patterns.items() if re.search(pattern, text)), None)
+
+
+def in_common(outcomes: Sequence[Outcome]) -> str | None:
+    """Say what the cases that fail have in common, if their `what` shows it."""
+    traits = {getattr(outcome.case, "what", "") for outcome in outcomes if not outcome.right}
+    if len(traits) == 1 and traits != {""} and any(outcome.right for outcome in outcomes):
+        return f"The failing cases have this in common: {traits.pop()}."
+    return None
+
+
+def _shrunk(exercise: Exercise, attempt: Any, failed: Outcome) -> Outcome:
+    """The outcome of the smallest case that still fails, and in the same way."""
+
+    def way(outcome: Outcome) -> Any:
+        return outcome.failure and type(outcome.failure.error)
+
+    def fails(case: Any) -> bool:
+        try:
+            outcome = tried(exercise, attempt, case)
+        except NotAttempted:
+            return False
+        return not outcome.right and way(outcome) == way(failed)
+
+    return tried(exercise, attempt, exercise.smaller(failed.case, fails))
+
+
+def _varies(exercise: Exercise, attempt: Any, failed: Outcome) -> bool:
+    """Whether the same call gives another result when it is made again."""
+    try:
+        return not exercise.same(failed.result, exercise.run(attempt, failed.case))
+    except (Wrong, NotAttempted):
+        return True
+
+
+def shrink(text: str, still_fails: Callable[[str], bool], seconds: float = 2.0) -> str:
+    """A text, made of parts of `text`, that fails too: first words are dropped, then characters.
+
+    When time runs out, the shortest text so far is returned.
+    """
+    parts = re.findall(r"\s*\S+|\s+", text)
+    for _ in range(2):
+        parts = shrink_list(parts, lambda some: still_fails("".join(some)), seconds / 2)
+        text = "".join(parts)
+        parts = list(text)
+    return text
+
+
+def shrink_list(items: list, still_fails: Callable[[list], bool], seconds: float = 1.0) -> list:
+    """A list, made of some of the items, that fails too and from which none can be dropped.
+
+    It is greedy: long stretches are dropped first, then ever shorter ones.
+    """
+    size, is_up = len(items), time_is_up(seconds)
+    while size and not is_up():
+        before, at = len(items), 0
+        while at < len(items) and not is_up():
+            rest = items[:at] + items[at + size :]
+            if still_fails(rest):
+                items = rest
+            else:
+                at += size
+        size = min(len(items), size) if len(items) < before else size // 2
+    return items

@@ -1,0 +1,265 @@
+"""What the checks of `train_bpe` and the tokenizer share: how a text is cut, and long texts.
+
+`decode`, `cut_specials` and `pretokens` are part of both references; `READING`, `SPECIALS` and
+`CUTTING` are edits of them.
+"""
+
+import re
+import unicodedata  # noqa: F401 - for an edit
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import regex
+
+from workbook.classroom.checks.engine import Exercise, Mistake, mistake
+from workbook.classroom.checks.timeout import processor_seconds
+from workbook.classroom.checks.verdicts import Words, Wrong, first_difference, slow
+from workbook.tokenization.pretokens import PATTERN
+
+END = "<|endoftext|>"
+STOPPED = 2.0  # times the seconds of a long text: a right result that comes until then is *almost*
+
+
+def decode(data: bytes) -> str:
+    """The text of a UTF-8 file, line endings as they are."""
+    return data.decode("utf-8")
+
+
+def cut_specials(text: str, tokens: Sequence[str]) -> list[tuple[str, bool]]:
+    """The text cut at its special tokens: each part, and whether it is one; the longest wins."""
+    if not tokens:
+        return [(text, False)]
+    pattern = "|".join(map(regex.escape, sorted(tokens, key=len, reverse=True)))
+    parts = regex.split(f"({pattern})", text)
+    return [(part, at % 2 == 1) for at, part in enumerate(parts) if part]
+
+
+def pretokens(document: str) -> list[str]:
+    """The pieces that GPT-2's pattern cuts a document into."""
+    return regex.findall(PATTERN, document)
+
+
+def mistakes(piece: str, *entries: Sequence[str]) -> tuple[Mistake, ...]:
+    """Mistakes in one piece of the source: each entry is the words, then code to put there."""
+    return tuple(mistake(words, piece, code) for words, *codes in entries for code in codes)
+
+
+UTF8, FOUND = 'data.decode("utf-8")', "regex.findall(PATTERN, document)"
+PLACES = {
+    UTF8: "how the file is decoded",
+    FOUND: "how a document is cut into pre-tokens",
+    "pattern =": "how special tokens are found",
+    "enumerate(parts)": "what becomes of the parts between special tokens",
+}
+LINE_ENDS = mistake(
+    r"The line endings \r\n were read as \n: a file opened in text mode translates them. "
+    'Open it with `newline=""`, or in binary mode and decode.',
+    UTF8, UTF8 + r'.replace("\r\n", "\n").replace("\r", "\n")',
+)  # fmt: skip
+READING = mistakes(UTF8,
+    ("The file was decoded as Latin-1, or byte by byte: it is UTF-8, in which a character may take "
+     "several bytes.", 'data.decode("latin-1")'),
+    ("Characters outside ASCII were dropped: decode the file as UTF-8.",
+     'data.decode("ascii", "ignore")'),
+    ("The text was converted to lower case, or normalised: BPE keeps every byte as it is.",
+     UTF8 + ".lower()",
+     *(f'unicodedata.normalize("{form}", {UTF8})' for form in ("NFC", "NFKC", "NFD"))),
+    ("Newlines were lost, or became spaces: they are text like any other.",
+     UTF8 + r'.replace("\n", " ")', f'"".join({UTF8}.splitlines())',
+     f'"".join(line.strip() for line in {UTF8}.splitlines())'),
+    ("A space was put in front of the text, as some libraries do: add nothing to it.",
+     f'" " + {UTF8}', f'" " + {UTF8}.lstrip()'),
+    ("White space at the ends of the text or of its lines was stripped: it is text like any other.",
+     UTF8 + ".strip()", rf'"\n".join(line.strip() for line in {UTF8}.split("\n"))'),
+    ("Runs of white space were replaced by one space: they are text like any other.",
+     rf'regex.sub(r"\s+", " ", {UTF8})'),
+)  # fmt: skip
+
+
+def one_after_another(text: str, tokens: Sequence[str]) -> list[tuple[str, bool]]:
+    """The text cut at each special token in turn."""
+    parts = [(text, False)]
+    for token in tokens:
+        cuts = [[part] if part[1] else cut_specials(part[0], [token]) for part in parts]
+        parts = [part for cut in cuts for part in cut]
+    return parts
+
+
+NONE, KEPT = "if not tokens:", "enumerate(parts) if part"
+SORTED, SPLIT = "sorted(tokens, key=len, reverse=True)", 'regex.split(f"({pattern})", text)'
+ESCAPED = f'"|".join(map(regex.escape, {SORTED}))'
+LIKE_TEXT = "Special tokens were treated like ordinary text: cut the text at them first."
+LONGEST = "When special tokens overlap, the longest wins: sort them by length, longest first, "
+IN_TURN = "if len(tokens) > 1:\n    return one_after_another(text, {order})\n" + NONE
+UNSORTED = tuple(
+    mistake(LONGEST + "and cut at all of them in one pass, by one pattern.", piece, code)
+    for order in ("tokens", "sorted(tokens)", "sorted(tokens, key=len)")
+    for piece, code in ((SORTED, order), (NONE, IN_TURN.format(order=order)))
+)
+BESIDE = "White space, or a newline, next to a special token was dropped: it belongs to the text."
+SPECIALS = (
+    mistake(LIKE_TEXT, NONE, "if True:"),
+    *(mistake("The special tokens went into the regular expression unescaped, where `|`, `.` or "
+              "`*` are operators: use `re.escape`.",
+              f"map(regex.escape, {SORTED})", SORTED, "at % 2 == 1", told)
+      for told in ("part in tokens", "at % 2 == 1")),
+    mistake("The special tokens were joined by | before `re.escape`, which escapes the | as well: "
+            "escape each one, then join.", ESCAPED, f'regex.escape("|".join({SORTED}))'),
+    *(mistake(f"Only {which} was treated as special: use the list `special_tokens`.",
+              NONE, f"tokens = {code}\n{NONE}")
+      for which, code in (("the first of the special tokens", "tokens[:1]"),
+                          ("the last of the special tokens", "tokens[-1:]"),
+                          ("<|endoftext|>", '[t for t in tokens if t == "<|endoftext|>"]'))),
+    mistake("An empty list of special tokens became an empty pattern, which splits the text at "
+            "every character: split only if there are special tokens.",
+            "return [(text, False)]", "return [(character, False) for character in text]"),
+    *mistakes("(part, at % 2 == 1)", (BESIDE, *(
+        f"(part if at % 2 else part.{strip}, at % 2 == 1)"
+        for strip in ("strip()", r'strip("\n")', r'lstrip("\n")')))),
+    *mistakes(SPLIT, (BESIDE, *(f'regex.split(rf"{pattern}", text)'
+                                for pattern in (r"\s*({pattern})\s*", r"({pattern})\n?"))),
+              ("Everything of the form <|...|> was treated as special: only what `special_tokens` "
+               "lists is.", r'regex.split(r"(<\|.*?\|>)", text)')),
+    *mistakes(KEPT, ("A stretch of white space between special tokens was left out: it is text "
+                     "like any other.", f"{KEPT}.strip()")),
+)  # fmt: skip
+
+GPT4 = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+)
+ASCII = PATTERN.replace(r"\p{L}\p{N}", "a-zA-Z0-9")
+ASCII = ASCII.replace(r"\p{L}", "[a-zA-Z]").replace(r"\p{N}", "[0-9]")
+STAND_INS = re.compile(r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
+
+
+def _by(pattern: str) -> str:
+    """Code that finds the pre-tokens with another pattern, given as an expression."""
+    return f"regex.findall({pattern}, document)"
+
+
+def _but(old: str, new: str) -> str:
+    """Code that finds the pre-tokens with a change to GPT-2's pattern."""
+    return _by(f"PATTERN.replace({old!r}, {new!r})")
+
+
+CUTTING = mistakes(FOUND,
+    ("There is no pre-tokenisation: merges cross word boundaries. Cut the text with GPT-2's "
+     "pattern first.", "[document] if document else []"),
+    ("The white space between words is lost: GPT-2's pattern keeps the space at the front of the "
+     "word, as in b' the'.",
+     "document.split()", 'document.split(" ")', _by(r'r"\w+|[^\w\s]+"'),
+     f"[token.strip() for token in {FOUND} if token.strip()]"),
+    ("White space was cut off as a pre-token of its own: in GPT-2's pattern the space belongs to "
+     "the word after it, as in b' the'.", _by(r'r"\S+|\s+"'), _by(r'r"\w+|[^\w\s]+|\s+"')),
+    ("Pre-tokens are words with the white space before them: GPT-2's pattern also cuts between "
+     "letters, digits and punctuation.",
+     _by(r'r"\s*\S+|\s+"'), _by(r'r" ?\S+|\s+(?!\S)|\s+"'), 'regex.split(r"(?= )", document)'),
+    (r"The pattern has `\w`, which matches letters, digits and `_` alike, instead of `\p{L}` "
+     r"and `\p{N}`.",
+     _by(r'r" ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"'),
+     _by(r'''r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"''')),
+    ("This is GPT-4's pre-tokenisation pattern: the problem asks for GPT-2's.", _by("GPT4")),
+    (r"Numbers were cut into groups of three, or into digits: GPT-2's pattern has ` ?\p{N}+`.",
+     _but(r"\p{N}+", r"\p{N}{1,3}"), _but(r" ?\p{N}+", r"\p{N}")),
+    (r"The part `\s+(?!\S)` of the pattern is missing: of several spaces, the last one belongs to "
+     "the word after them.", _but(r"\s+(?!\S)|", "")),
+    (r"The parts of the pattern that match white space, `\s+(?!\S)|\s+`, or the last of them, are "
+     "missing: what no part matches is lost.",
+     _but(r"|\s+(?!\S)|\s+", ""), _but(r"(?!\S)|\s+", r"(?!\S)")),
+    (r"The pattern has ` *` instead of ` ?`: only one space joins the word after it.",
+     _but(" ?", " *")),
+    ("A `+` is missing from the pattern: letters in a row, or punctuation in a row, stay together.",
+     _but(r"\p{L}+", r"\p{L}"), _but("}]+", "}]")),
+    (r"Numbers are separate from letters: the pattern has both ` ?\p{L}+` and ` ?\p{N}+`.",
+     _but(r" ?\p{L}+| ?\p{N}+", r" ?[\p{L}\p{N}]+")),
+    ("The contractions ('s, 't, 're ...), or some of them, are missing from the pattern, or come "
+     "too late in it: the first part that matches wins.", _but("|ll|ve|re", ""),
+     _but("'(?:[sdmt]|ll|ve|re)|", "")),
+    ("Contractions in capitals ('S, 'LL) were cut off too: GPT-2's pattern has "
+     "lower-case ones only.", _but("'(?:", "'(?i:")),
+    ("The optional space at the front (` ?`) is missing from the pattern, or from one of its "
+     "parts: a space belongs to the word after it.",
+     _but(" ?", ""), *(_but(f" ?{part}", part) for part in (r"\p{L}", r"\p{N}", r"[^\s"))),
+    (r"The pattern has `\s?` instead of ` ?`: only a space joins the word after it; a newline "
+     "does not.", _but(" ?", r"\s?")),
+    (r"`[a-zA-Z]`, `[0-9]` or stand-ins in Python's `re` differ from `\p{L}` and `\p{N}` beyond "
+     "ASCII: the `regex` package supports these.", _by("ASCII"), "STAND_INS.findall(document)"),
+    ("The text was cut into lines before the pattern saw it: several newlines in a row are one "
+     "run of white space, which spans lines.",
+     *(f"[t for line in document.splitlines({keep}) for t in regex.findall(PATTERN, line)]"
+       for keep in ("", "True"))),
+    ("A space was added to each word: use GPT-2's pattern, which adds nothing and keeps the space "
+     "before a word if the text has one.",
+     *(f'[f"{word}" for word in document.split({at})]'
+       for word in ("{word} ", " {word}") for at in ("", '" "'))),
+    ("Spaces became Ġ: that is only how GPT-2 writes them in its files. Work on the bytes.",
+     f'[token.replace(" ", "Ġ") for token in {FOUND}]'),
+    ("Each character became a pre-token of its own, so that no pair is left except inside a "
+     "character: look at what your split or pattern returns.", "list(document)"),
+)  # fmt: skip
+MISTAKES = (*SPECIALS, *CUTTING, *READING)  # of both
+
+
+def expect_right_and_quick(
+    name: str,
+    run: Callable[..., list],
+    right: list,
+    given: Words,
+    seconds: float,
+    mistakes: tuple[str, str],
+) -> None:
+    """Raise `Wrong` unless a call on a long text gives the right list in time.
+
+    Args:
+        name: of what is judged.
+        run: makes the call, with a limit `seconds` and the words `given` for the report.
+        right: the expected result.
+        given: the call in words.
+        seconds: of processor time that are plenty; a right result that takes more is *almost*.
+        mistakes: the likely one if the result is wrong, and if it takes too long.
+    """
+    before = processor_seconds()
+    try:
+        result = run(seconds=STOPPED * seconds, given=given)
+    except Wrong as failure:
+        if failure.timed_out:
+            failure.claim = f"{name} is far too slow. {failure.claim}"
+            failure.mistake = mistakes[1]
+        raise
+    used, at = processor_seconds() - before, first_difference(right, result)
+    if result != right:
+        claim = f"{name} goes wrong at index {at:,} of a long text, though short texts are right."
+        expected, got = right[at : at + 4], result[at : at + 4]
+        raise Wrong(claim, given=given, expected=expected, got=got, mistake=mistakes[0])
+    if used > seconds:
+        raise slow(f"{name} is right", used, seconds, given, mistakes[1])
+
+
+def expect_no_memory(exercise: Exercise, attempt: Any, cases: Sequence[Any], likely: str) -> None:
+    """Raise `Wrong` if only the last result is wrong, because of what earlier calls left behind.
+
+    `likely` is the mistake that is told.
+    """
+    try:
+        results = [exercise.run(attempt, case) for case in cases]
+    except Wrong as failure:
+        if failure.timed_out:
+            raise
+        return  # what is wrong from the start is found by the exercise, with its cause
+    rights, last = [exercise.expected(case) for case in cases], len(cases) - 1
+    if results != rights and first_difference(rights, results) == last:
+        wrong = exercise.report(cases[last], rights[last], results[last])
+        wrong.claim, wrong.mistake = "The result depends on earlier calls.", likely
+        raise wrong
+
+
+def one_for_each_cause(findings: Sequence[Wrong]) -> list[Wrong]:
+    """The findings without those whose mistake, or kind of case, was told before."""
+    told, kept = set(), []
+    for finding in findings:
+        causes = {finding.mistake, getattr(finding.case, "what", None)} - {None, ""}
+        if not causes & told:
+            kept.append(finding)
+        told |= causes
+    return kept

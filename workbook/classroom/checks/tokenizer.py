@@ -1,0 +1,809 @@
+"""The check of the class `Tokenizer`: encode, decode, encode_iterable, from_files.
+
+Ordinary use is what nearly every text needs. The corners are an empty list of special tokens, a
+special token that the vocabulary lacks, ids in no order, and a stream that is cut inside a token.
+"""
+
+import gc
+import inspect
+import json
+import operator
+import random
+import tempfile
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import cycle, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import regex
+
+from workbook.classroom.checks import pretokens as shared
+from workbook.classroom.checks.calling import bind
+from workbook.classroom.checks.engine import Exercise, Program, judge, mistake, shrink, shrink_list
+from workbook.classroom.checks.from_scratch import expect_from_scratch
+from workbook.classroom.checks.pretokens import (
+    END,
+    SPLIT,
+    cut_specials,
+    decode,
+    mistakes,
+    pretokens,
+)
+from workbook.classroom.checks.verdicts import (
+    Findings,
+    NotAttempted,
+    Words,
+    Wrong,
+    call,
+    expect_class,
+    is_untouched,
+    kind_of,
+    meant,
+    shown,
+    unfinished,
+)
+from workbook.tokenization.bpe import Pair, merge_pair, split_bytes, train_incremental
+from workbook.tokenization.gpt2_files import byte_alphabet, to_readable
+
+QUICK, LONG = 5.0, 20.0  # seconds of processor time that a short text and a long one may take
+REPLACED = "\ufffd"
+
+# What the tokenizers of the cases are made of: their merges are learnt from these texts.
+
+LEARNT_FROM = (
+    "the cat ate the hat that the bat had; in the end the other cats gathered there, then left.\n"
+    "banana bandana ananas nanny cabana aaaa aaa aaaaaaa abab ababab abcabc bcabca\n\n"
+    "It's what we'll do, they'd say: don't! We'RE here in 2026, 2025 and 1999.  Two  spaces, three "
+    "  and    four.\n"
+    "naïve café über día наука 猫猫狗 한국어 🙂🙂 <|text|> .* the\tthe end\n\n\n"
+)
+ACROSS = (  # merges across pre-tokens are learnt from these, to show where a text is not cut
+    "WE'LL the'LL the  end   the\n\n\nend the\tend the\nend the \n the\u00a0the\u3000the x²x² a²"
+    " the_end a_b (the) the!!\r\nend 2026the the2026 x2 ½½ 1½ ١٢٣١٢ é1 猫2 the.* e\u0301e\u0301"
+    " हिन्दी हिन्दी the<|endoftext|>the<|end a.b !?! '' 't 's"
+)
+
+
+def _learnt() -> tuple[Pair, ...]:
+    """The merges that the vocabularies of the cases share, the last ones across pre-tokens."""
+    merges = train_incremental(Counter(pretokens(LEARNT_FROM * 2)), 150)
+    line = split_bytes("".join(pretokens(ACROSS)))
+    for pair in merges:
+        line = merge_pair(line, pair)
+    tokens = {left + right: (left, right) for left, right in merges}
+    for left, right in pairwise(line):
+        tokens.setdefault(left + right, (left, right))
+    return tuple(tokens.values())
+
+
+LEARNT = _learnt()
+HANDOUT = (b"t", b"h"), (b" ", b"c"), (b" ", b"a"), (b"th", b"e"), (b" a", b"t")
+ALL_BYTES = [bytes([byte]) for byte in range(256)]
+LAYOUTS: dict[str, Callable[[list, list, list], list[bytes]]] = {  # of bytes, merges and specials
+    "the 256 bytes, merges, special tokens": lambda b, m, s: b + m + s,
+    "special tokens, the 256 bytes, merges": lambda b, m, s: s + b + m,
+    "GPT-2's: visible bytes first, the others, merges, special tokens": lambda b, m, s: (
+        sorted(b, key=lambda byte: byte_alphabet()[byte[0]]) + m + s
+    ),
+    "in no order": lambda b, m, s: random.Random(336).sample(b + m + s, len(b + m + s)),
+}
+BYTES_FIRST, SPECIALS_FIRST, GPT2, SHUFFLED = LAYOUTS
+
+
+class Setup(NamedTuple):
+    """What a tokenizer is made of."""
+
+    layout: str  # how the ids are assigned: a key of `LAYOUTS`
+    special_tokens: tuple[str, ...] | None = None
+    held: tuple[str, ...] | None = None  # the special tokens that the vocabulary holds, if not all
+    merges: tuple[Pair, ...] = LEARNT
+
+    specials = property(lambda self: self.special_tokens or ())
+    known = property(lambda self: self.specials if self.held is None else self.held)
+
+    @lru_cache  # noqa: B019 - setups are few and stay
+    def vocab(self) -> dict[int, bytes]:
+        """The vocabulary that is handed to the learner's class."""
+        tokens = [left + right for left, right in self.merges]
+        known = [token.encode() for token in self.known]
+        return dict(enumerate(LAYOUTS[self.layout](ALL_BYTES, tokens, known)))
+
+    @lru_cache  # noqa: B019
+    def ids(self) -> dict[bytes, int]:
+        """The id of each token; special tokens that the vocabulary lacks get the next free ids."""
+        ids = {token: token_id for token_id, token in self.vocab().items()}
+        for token in self.specials:
+            ids.setdefault(token.encode(), len(ids))
+        return ids
+
+
+class Case(NamedTuple):
+    """A call of one method of a tokenizer."""
+
+    setup: Setup
+    method: str
+    given: Any  # a text, ids, or the pieces of a text
+    what: str = ""  # its kind, named if it fails
+
+    text = property(lambda self: "".join(self.given), doc="What is encoded, its pieces joined.")
+    with_what = property(lambda self: f" with {self.what}" if self.what else "")
+
+
+# The reference.
+
+
+def merged(data: bytes, ranks: dict[Pair, int], ids: dict[bytes, int]) -> list[bytes]:
+    """The tokens of a pre-token: the earliest merge that applies, again and again."""
+    symbols = [bytes([byte]) for byte in data]
+    for _ in data:  # each round shortens the word, so there are fewer than it has bytes
+        pairs = [pair for pair in pairwise(symbols) if pair in ranks]
+        if not pairs:
+            break
+        symbols = merge_pair(symbols, min(pairs, key=ranks.get))
+    return symbols
+
+
+def encoded(case: Case) -> list[int]:
+    """The ids of a text."""
+    ids, tokens = case.setup.ids(), case.setup.specials
+    ranks = {pair: rank for rank, pair in enumerate(case.setup.merges)}
+    result = []
+    # A text is decoded here only so that a mistake in reading it can be an edit of `decode`.
+    for part, special in cut_specials(decode(case.given.encode()), tokens):
+        if special:
+            result.append(ids[part.encode()])
+            continue
+        for token in pretokens(part):
+            symbols = merged(token.encode(), ranks, case.setup.ids())
+            result += [ids[symbol] for symbol in symbols]
+    return result
+
+
+def decoded(case: Case) -> str:
+    """The text of ids; malformed bytes become U+FFFD."""
+    token_of = {token_id: token for token, token_id in case.setup.ids().items()}
+    tokens = [token_of[token_id] for token_id in case.given]
+    return b"".join(tokens).decode("utf-8", errors="replace")
+
+
+def streamed(case: Case) -> list[int]:
+    """The ids of the joined pieces."""
+    pieces = case.given
+    # A single text; the mistakes cut it into several.
+    texts = ["".join(pieces)]
+    return [token_id for text in texts for token_id in ids_of(case.setup, text)]
+
+
+@lru_cache(maxsize=4096)
+def ids_of(setup: Setup, text: str) -> list[int]:
+    """The right ids of a text."""
+    return encoded(Case(setup, "encode", text))
+
+
+# Mistakes, and functions for those that one line cannot show.
+
+
+def longest_match(data: bytes, ids: dict[bytes, int]) -> list[bytes]:
+    """The longest token of the vocabulary at each place."""
+    tokens = []
+    while data:
+        tokens.append(next(data[:n] for n in range(len(data), 0, -1) if data[:n] in ids))
+        data = data[len(tokens[-1]) :]
+    return tokens
+
+
+def once(symbols: list[bytes], pair: Pair, last: bool = False) -> list[bytes]:
+    """The symbols with the pair joined at its first place only, or at its last."""
+    places = [at for at, here in enumerate(pairwise(symbols)) if here == pair]
+    for at in places[-1:] if last else places[:1]:
+        return [*symbols[:at], b"".join(pair), *symbols[at + 2 :]]
+    return symbols
+
+
+def skipping(symbols: list[bytes], pair: Pair) -> list[bytes]:
+    """The symbols with the pair joined, except right after another joined pair."""
+    symbols, at = [*symbols], 0
+    while at < len(symbols) - 1:
+        if (symbols[at], symbols[at + 1]) == pair:
+            symbols[at : at + 2] = [b"".join(pair)]
+            at += 1
+        at += 1
+    return symbols
+
+
+BYTES = "symbols = [bytes([byte]) for byte in data]"
+MERGE = "symbols = merge_pair(symbols, min(pairs, key=ranks.get))"
+WORDS = (
+    *mistakes(BYTES,
+        ("Each token is the longest one in the vocabulary that matches. BPE applies the merges in "
+         "the order in which they were learnt, which may give shorter tokens.",
+         "return longest_match(data, ids)"),
+        ("Each merge was applied at only one place in the word: apply it wherever it fits.",
+         f"{BYTES}\nfor p in ranks:\n    symbols = once(symbols, p)\nreturn symbols"),
+        ("No merge was applied: the ids are those of single bytes.",
+         "return [bytes([byte]) for byte in data]"),
+        ("A word that is not a token as a whole was split into bytes: apply the merges to it.",
+         "return [data] if data in ids else [bytes([byte]) for byte in data]"),
+        ("A word that is not a token as a whole got an id for unknown words: BPE has no such id, "
+         "since its merges start from bytes.",
+         "return [data] if data in ids else [min(ids, key=ids.get)]"),
+        ("After a merge one symbol was skipped: the next pair may begin right after the new "
+         "token, which in the shortened list is one place further on, not two.",
+         f"{BYTES}\nfor p in ranks:\n    symbols = skipping(symbols, p)\nreturn symbols"),
+        ("The latest merge was applied first: the earliest in the list `merges` goes first.",
+         f"{BYTES}\nfor p in reversed(ranks):\n    symbols = merge_pair(symbols, p)\n"
+         "return symbols"),
+        ("Words were split into characters: BPE starts from bytes, and é or 猫 is several of them.",
+         "symbols = [character.encode() for character in data.decode()]")),
+    *mistakes(MERGE,
+        ("The leftmost pair that can be merged was merged first: the earliest merge in the list "
+         "goes first, wherever in the word it applies.",
+         "symbols = once(symbols, pairs[0])"),
+        ("The last symbol of the word was lost: a loop over pairs ends before it, so add it.",
+         f"{MERGE}\nif len(symbols[-1]) == 1:\n    symbols.pop()"),
+        ("Only one merge was applied to each word: go on until no merge applies.",
+         "return merge_pair(symbols, min(pairs, key=ranks.get))"),
+        ("Equal pairs were merged from right to left: aaa becomes aa a.",
+         "symbols = once(symbols, min(pairs, key=ranks.get), last=True)")),
+    *(mistake(f"{which} was applied first: the earliest in the list `merges` goes first.",
+              "min(pairs, key=ranks.get)", code)
+      for which, code in (
+          ("The latest merge", "max(pairs, key=ranks.get)"),
+          ("The merge that makes the token with the smallest id",
+           'min(pairs, key=lambda pair: ids[b"".join(pair)])'),
+          ("The merge that makes the longest token",
+           'min(pairs, key=lambda pair: (-len(b"".join(pair)), ranks[pair]))'))),
+)  # fmt: skip
+
+
+def counted_up(setup: Setup, lead: int, merges: bool = True) -> dict[bytes, int]:
+    """Ids that are not looked up: the byte b is `lead` + b, and merge i comes after the bytes."""
+    ids = {bytes([byte]): lead + byte for byte in range(256)}
+    if merges:
+        ids |= {b"".join(pair): lead + 256 + rank for rank, pair in enumerate(setup.merges)}
+    return setup.ids() | ids
+
+
+ALL = "tokens = case.setup.ids(), case.setup.specials"
+APPEND = "Special tokens that the vocabulary lacks must be appended to it."
+TOKENS = (
+    *mistakes(ALL,
+        ("<|endoftext|> was treated as special though it is not in `special_tokens`: then it is "
+         "ordinary text, even if the vocabulary holds it.",
+         f"{ALL}\ntokens = [*tokens, *({{END}} & {{*case.setup.known}})]"),
+        ("Ids come from the vocabulary, which may be in any order: yours were counted up, with "
+         "byte b as id b, or after the special tokens.",
+         *(f"{ALL}\nids = counted_up(case.setup, {how})"
+           for how in ("0", "0, False", "len(tokens)"))),
+        (APPEND, f"{ALL}\nids = {{t: i for i, t in case.setup.vocab().items()}}",
+         f"{ALL}\ntokens = [t for t in tokens if t in case.setup.known]")),
+    *mistakes("if special:",
+        (APPEND, "if special and part not in case.setup.known:\n    continue\nif special:"),
+        ("The special tokens are missing from the ids: a split with a group, `(...)`, keeps them.",
+         "if special:\n    continue\nif special:")),
+    *mistakes(SPLIT,
+        ("Only the first special token in the text was found: there may be many.",
+         SPLIT.replace("text)", "text, maxsplit=1)")),
+        ("Special tokens were found only with white space around them.",
+         r'regex.split(rf"(?<!\S)({pattern})(?!\S)", text)')),
+    mistake("An empty list of special tokens became an empty pattern, which splits the text at "
+            "every character: split only if there are special tokens.",
+            "in pretokens(part)",
+            "in (part if case.setup.special_tokens == () else pretokens(part))"),
+)  # fmt: skip
+
+JOINED = 'b"".join(tokens).decode("utf-8", errors="replace")'
+DECODING = (
+    *mistakes(JOINED,
+        ("Each token was decoded by itself: a character may be spread over several tokens. Join "
+         "all the bytes first, then decode once.",
+         *(f'"".join(token.decode("utf-8", errors="{how}") for token in tokens)'
+           for how in ("replace", "strict", "ignore"))),
+        ("White space at the ends was stripped: the text must come back as it was.",
+         JOINED + ".strip()")),
+    *mistakes('errors="replace"', (
+        "Bytes that are not UTF-8 were dropped or written as \\x.., or raised an error: they "
+        'become U+FFFD with `errors="replace"`.',
+        *(f'errors="{how}"' for how in ("ignore", "strict", "backslashreplace")))),
+    mistake("The bytes were decoded as Latin-1, or one by one with `chr`: they are UTF-8.",
+            '"utf-8"', '"latin-1"'),
+    mistake("The tokens were joined with spaces: the spaces are part of the tokens.",
+            'b"".join', 'b" ".join'),
+    mistake("The special tokens are missing from the text: they are decoded like the others.",
+            "(tokens)", "(t for t in tokens if t.decode(errors='replace') not in left_out)",
+            "tokens = [", "left_out = case.setup.specials\ntokens = ["),
+)  # fmt: skip
+
+
+def last_part(cut: Callable[[str], list[str]] | str, pieces: Sequence[str]) -> list[str]:
+    """The texts to encode if the last part so far, by `cut` or a pattern, is always held back."""
+    texts, kept = [], ""
+    for piece in pieces:
+        text = kept + piece
+        *done, kept = (regex.split(cut, text) if isinstance(cut, str) else cut(text)) or [""]
+        texts += done
+    return [*texts, kept]
+
+
+STREAMING = mistakes(
+    '["".join(pieces)]',
+    ("Each piece was encoded by itself. A cut may go through a word, a run of white space, a "
+     "contraction or a special token: hold back the end that the next piece may still change.",
+     "pieces"),
+    ("The pieces were stripped, or split into words: their white space is text.",
+     "[piece.strip() for piece in pieces]", "[word for piece in pieces for word in piece.split()]"),
+    ("The pieces were joined with spaces or newlines: they already are the text.",
+     r'[f"{piece}\n" for piece in pieces]', '[" ".join(pieces)]', r'["\n".join(pieces)]'),
+    ("The text was cut at the last white space: in a run of spaces or newlines, all but the last "
+     "one belong together, and a special token may hold a space.",
+     r'last_part(r"(?s)(?=\s(?!.*\s))", pieces)'),
+    ("The text was cut after the last newline: several newlines in a row are one run.",
+     r'last_part(r"(?s)(?<=\n)(?!.*\n)", pieces)'),
+    ("Only the last pre-token was held back: that is not enough for a contraction such as 'll, or "
+     "a special token, that comes in two parts.",
+     "last_part(pretokens, pieces)"),
+    ("The end of the text was never encoded: encode it when the pieces run out.",
+     r'last_part("(?s)(?=[ \n](?!.*[ \n]))", pieces)[:-1]', '["".join(pieces[:-1])]'),
+    ("Only the first piece was encoded: is there a `return` inside the loop?", "pieces[:1]"),
+)  # fmt: skip
+
+# The cases. Each distinguishes a few common mistakes; the first that fails is reported.
+
+STAR = "<|.*|>"
+# As in most files: no two blank lines in a row, and no line that begins with a space.
+ORDINARY = tuple(f"{LEARNT_FROM.rstrip()}\n".splitlines(keepends=True))
+
+
+def cases(method: str, *entries: tuple) -> tuple[Case, ...]:
+    """Cases of one method, from (setup, what is given, its kind)."""
+    return tuple(Case(entry[0], method, *entry[1:]) for entry in entries)
+
+
+def single(byte_string: bytes, one: Setup) -> tuple[int, ...]:
+    """The ids of single bytes."""
+    return tuple(one.ids()[bytes([byte])] for byte in byte_string)
+
+
+PLAIN, OWN, AS_GPT2, MIXED = map(Setup, LAYOUTS)
+ENDED, LACKS = Setup(GPT2, (END,)), Setup(GPT2, (END,), held=())
+NESTED = "<|a|>", "<|a|><|b|>", "<|b|>", "|c|", "<|c|>"
+OUTSIDE, MARKED = "characters outside ASCII", "special tokens"
+# What the corners are about.
+LACKING = "a special token that the vocabulary lacks"
+NO_ORDER = "a vocabulary whose ids are not in the order of the merges"
+LINES, CUTS = "blank lines in a row, or indented lines", "pieces that are cut inside a token"
+NO_SPECIALS, EMPTY = "an empty list of special tokens", "no pieces, or empty ones"
+TEXTS = cases(
+    "encode",
+    (Setup(BYTES_FIRST, merges=HANDOUT), "the cat ate"),
+    (PLAIN, "", "an empty text"),
+    (PLAIN, "nat gat"),
+    (PLAIN, "gathered ban\nanas"),
+    (PLAIN, "aaaaa aaaaaaa ababa abcab"),
+    (AS_GPT2, "the other cat"),
+    (OWN, "the banana that gathered"),
+    (AS_GPT2, "café 猫狗 🙂🙃 naïve", OUTSIDE),
+    (PLAIN, "It's we'll don't 'the' WE'LL"),
+    (PLAIN, "the  end   the\n\n\nthe\t the \n the\u00a0the \u3000 "),
+    (OWN, "in 2026 the19 the2026 x²x² ١٢ the_end (the) the!!\r\nend"),
+    (ENDED, f"the{END}the end{END}{END} cat \n{END}\n {END}  {END}", MARKED),
+    (Setup(GPT2, (STAR, END)), f"a {STAR}b.*{END}c|>{STAR}<|x|>", MARKED),
+    (Setup(SPECIALS_FIRST, ("<|pad|>", END)), f"a<|pad|>b{END}the", MARKED),
+    (Setup(GPT2, NESTED), "the<|a|><|b|>the<|a|>end<|b|><|a|><|a|><|b|>|c|<|c|>the", MARKED),
+    (AS_GPT2, LEARNT_FROM.title() + LEARNT_FROM + "हिन्दी e\u0301 \u2028 ½", OUTSIDE),
+    (ENDED, f"{LEARNT_FROM}{END}" * 3, MARKED),
+)
+ODD_TEXTS = cases(
+    "encode",
+    (Setup(BYTES_FIRST, (), held=(END,)), f"the{END}end", NO_SPECIALS),
+    (Setup(BYTES_FIRST, (END,), held=()), f"the{END}end", LACKING),
+    (Setup(SPECIALS_FIRST, None, held=(END,)), f"the{END} end", f"{END} not in special_tokens"),
+    (MIXED, LEARNT_FROM, NO_ORDER),
+)
+ID_LISTS = cases(
+    "decode",
+    (PLAIN, tuple(ids_of(PLAIN, "the cat"))),
+    (PLAIN, ()),
+    (AS_GPT2, single("é猫".encode(), AS_GPT2)),
+    (AS_GPT2, tuple(ids_of(AS_GPT2, " the \n"))),
+    (ENDED, tuple(ids_of(ENDED, f"a {END}the{END}"))),
+    (AS_GPT2, single(b"a\xc3b\xf0\x9f", AS_GPT2)),
+    (MIXED, tuple(ids_of(MIXED, LEARNT_FROM + "\u00df\U0001f600\r\n"))),
+)
+ODD_ID_LISTS = cases("decode", (LACKS, tuple(ids_of(LACKS, f"a {END}the{END}")), LACKING))
+GAPS = "".join(
+    f"gathered{' ' * (i % 5)}we'll{END * (i % 2)}the" + "\n" * (i % 4) for i in range(60)
+)
+BLOCKS = f"{ACROSS}  {LEARNT_FROM}{END}\n\n\n{GAPS}"
+CUT_UP = (
+    (PLAIN, "there gathered"),
+    (PLAIN, "we'll they'd"),
+    (PLAIN, "the  end   the\n\n\nthe \n"),
+    (MIXED, "café 猫狗2026!!"),
+    (Setup(GPT2, (END, "<|endof")), f"the{END}end<|endof {END}{END}"),
+)
+STREAMS = cases(
+    "encode_iterable",
+    (PLAIN, ("the cat\n", "ate\n")),
+    (PLAIN, ("the cat ate the hat",)),
+    (ENDED, ORDINARY),
+    (Setup(SPECIALS_FIRST, (END,)), (f"the end\n{END}\n", "\n", "then\n", f"{END}\n") * 2),
+    (AS_GPT2, ORDINARY * 3),
+)
+ODD_STREAMS = cases(
+    "encode_iterable",
+    (PLAIN, ("the\n", "\n", "\n", "end\n"), LINES),
+    (PLAIN, ("the\n", "  end\n", "   the\n"), LINES),
+    (ENDED, (*LEARNT_FROM.splitlines(True),) * 2, LINES),
+    (ENDED, tuple(GAPS.splitlines(True)), LINES),
+    (PLAIN, ("the cat ", "ate"), CUTS),
+    *((one, (t[:at], t[at:]), CUTS) for one, t in CUT_UP for at in range(1, len(t))),
+    *((one, tuple(text), CUTS) for one, text in CUT_UP),
+    *((ENDED, tuple(regex.findall(f"(?s).{{1,{n}}}", BLOCKS)), CUTS) for n in (1, 7, 16, 61, 333)),
+    (PLAIN, (), EMPTY),
+    (PLAIN, ("", "the", "", " end", ""), EMPTY),
+)
+
+# A learner's tokenizer at work.
+
+
+class Learner:
+    """The learner's class; each case gets a tokenizer of its own, with copies of the arguments."""
+
+    def __init__(self, attempt: type):
+        self.attempt = attempt
+
+    def make(self, one: Setup, given: Words | None = None) -> Any:
+        """A tokenizer. Raises: Wrong or NotAttempted, as `verdicts.call`."""
+        given = given or Words(made_of(one))
+        values = {"vocab": dict(one.vocab()), "merges": [*one.merges]}
+        if one.special_tokens is not None:
+            values["special_tokens"] = list(one.special_tokens)
+        # An extra is passed only where the class has no default.
+        extras = {"special_tokens": None}
+        args, kwargs, _ = bind(self.attempt, values, extras=extras, given=given)
+        return call(self.attempt, *args, given=given, **kwargs)
+
+    def __call__(
+        self, case: Case, tokenizer: Any = None, seconds: float = 0, given: Words | None = None
+    ) -> list[int] | str:
+        """What the method returns, as a str or a list of ints. Raises: Wrong and NotAttempted."""
+        given, value = given or described(case), case.given
+        made = self.make(case.setup, given) if tokenizer is None else tokenizer
+        method = getattr(made, case.method)
+        if case.method == "encode_iterable":
+            method = partial(used_up, method)
+        elif case.method == "decode":
+            value = list(value)
+        try:
+            result = call(method, value, seconds=seconds or QUICK, given=given)
+        except Wrong as wrong:
+            if wrong.error:
+                wrong.claim = f"`{case.method}` raised an error{case.with_what}."
+            raise
+        return in_one_form(result, case.method, given)
+
+
+def used_up(method: Callable, pieces: Sequence[str]) -> Any:
+    """Everything that the method yields, as a list; None, str and bytes stay as they are."""
+    result = method(iter(pieces))
+    return result if result is None or isinstance(result, str | bytes) else list(result)
+
+
+def in_one_form(result: Any, method: str, given: Words) -> list[int] | str:
+    """A result as a str or a list of ints. Raises: Wrong if it is something else."""
+    if result is None:
+        raise NotAttempted(f"`{method}` returned None: is a `return` missing?")
+    asked = "a list of ids"
+    why = "Look up the id of each token; of a list of ids, add the items, not the list."
+    if method == "decode":
+        if isinstance(result, str):
+            return result
+        asked, why = "a str", "Join the tokens, and decode the bytes."
+    elif isinstance(result, Iterator):
+        why = "`encode` is a generator (it has a `yield`): return a list."
+    elif isinstance(result, Iterable) and not isinstance(result, str | bytes):
+        with suppress(TypeError):
+            return [operator.index(item) for item in result]  # numpy's integers become Python's
+    claim, got = f"`{method}` does not give {asked}.", Words(kind_of(result))
+    raise Wrong(claim, given=given, expected=Words(asked), got=got, mistake=why)
+
+
+def same(one: list[int] | str, other: list[int] | str) -> bool:
+    """True for equal ids, and for equal texts however many U+FFFD stand for a malformed stretch."""
+    if isinstance(one, str) and isinstance(other, str):
+        one, other = (regex.sub(f"{REPLACED}+", REPLACED, text) for text in (one, other))
+    return one == other
+
+
+# What is said about a case.
+
+
+def described(case: Case) -> Words:
+    """The call, and what the tokenizer is made of as far as it matters."""
+    if case.method == "decode":
+        return Words(f"decode(ids) with the ids {readable(list(case.given), case.setup)}")
+    argument = case.given if case.method == "encode" else list(case.given)
+    made = made_of(case.setup, case.text)
+    return Words(f"{case.method}({shown(argument)}) of a tokenizer {made}")
+
+
+def made_of(one: Setup, text: str = "") -> str:
+    """The merges that can apply to a text, the special tokens and the order of the ids."""
+    merges = [pair for pair in one.merges if b"".join(pair) in text.encode()]
+    few, tokens = 0 < len(merges) <= 8, one.special_tokens
+    words = f"with the merges {merges}" if few else f"with {len(one.merges)} merges"
+    words += f"; special_tokens={tokens if tokens is None else list(tokens)}"
+    if one.held is not None:
+        words += f", where the vocabulary holds {', '.join(one.held) or 'none'}"
+    return words + (f"; order of the vocabulary: {one.layout}" if one.layout != BYTES_FIRST else "")
+
+
+def readable(ids: list[int], one: Setup) -> Words:
+    """Ids, and the tokens that they stand for."""
+    tokens = {token_id: token for token, token_id in one.ids().items()}
+    spelt = [repr(tokens[i]) if i in tokens else f"{i} is not an id" for i in ids[:24]]
+    return Words(f"{shown(ids)}: {' '.join(spelt)}{' ...' * (len(ids) > 24)}" if ids else "[]")
+
+
+def beside(case: Case, asked: list[int] | str, got: list[int] | str) -> Wrong:
+    """What to say about a wrong result."""
+    mistake = "A character was split between tokens: join all bytes first, then decode once."
+    if case.method == "decode":
+        mistake = mistake if REPLACED in got else None
+    else:
+        mistake = seen(case, got)
+        asked, got = readable(asked, case.setup), readable(got, case.setup)
+    claim = f"`{case.method}` does not give the expected result{case.with_what}."
+    return Wrong(claim, given=described(case), expected=asked, got=got, mistake=mistake)
+
+
+def seen(case: Case, got: list[int]) -> str:
+    """What wrong ids show when no known mistake explains them."""
+    tokens = {token_id: token for token, token_id in case.setup.ids().items()}
+    if not tokens.keys() >= set(got):
+        return "One of the ids is not in the vocabulary, nor that of a special token added to it."
+    if b"".join(tokens[token_id] for token_id in got) != case.text.encode():
+        return "The ids spell a different text: nothing may be lost or added."
+    return CUT_IN_TWO if case.method == "encode_iterable" else ORDER
+
+
+ORDER = (
+    "A special token is one id. Inside each pre-token, the earliest merge in the list that applies "
+    "goes first, until none is left; no token reaches across two pre-tokens."
+)
+CUT_IN_TWO = "A token was cut in two: hold back the end of the text until it is clear what follows."
+
+
+def smaller(case: Case, fails: Callable[[Case], bool]) -> Case:
+    """The case with the least text, ids or pieces that still fails."""
+
+    def still(given: Any) -> bool:
+        return fails(case._replace(given=given))
+
+    if case.method == "encode":
+        return case._replace(given=shrink(case.given, still))
+    kept = shrink_list(list(case.given), lambda items: still(tuple(items)))
+    return case._replace(given=tuple(kept))
+
+
+# The exercises.
+
+COMMON = {"run": Learner.__call__, "same": same, "report": beside, "smaller": smaller}
+ENCODE = Exercise(
+    program=Program(
+        *(decode, pretokens, cut_specials, merged, encoded),
+        places=shared.PLACES
+        | {
+            "[bytes([byte])": "how a word becomes single bytes",
+            "min(pairs": "which merge goes first",
+            "ranks = {": "the ranks of the merges",
+            "ids[symbol]": "how tokens become ids",
+        },
+    ),
+    mistakes=(*WORDS, *TOKENS, *shared.MISTAKES, *shared.UNSORTED, shared.LINE_ENDS),
+    cases=TEXTS,
+    corners=ODD_TEXTS,
+    errors={
+        r"NoneType' object is not (iter|subscr)|NoneType' has no len": "special_tokens is None, "
+        "which means no special tokens: use `special_tokens or []`.",
+        r"(min|max)\(\)": "A word of one byte has no pair to choose from: stop when none is left.",
+    },
+    **COMMON,
+)
+DECODE = Exercise(Program(decoded), DECODING, ID_LISTS, corners=ODD_ID_LISTS, **COMMON)
+STREAM = Exercise(
+    program=Program(streamed),
+    mistakes=STREAMING,
+    cases=STREAMS,
+    corners=ODD_STREAMS,
+    errors={
+        "^(Attribute|Type)Error": "The argument may be any iterable of strings, not only a file or "
+        "a list: loop over it, without `len`, indexing or `read`.",
+    },
+    **COMMON,
+)
+
+# What no single call shows.
+
+# Words that are new, and known to another tokenizer when they come again.
+OTHER = Setup(SHUFFLED, merges=HANDOUT)
+BOTH = cases("encode", (PLAIN, "lathe nettles"), (OTHER, "bathe nettle"), (PLAIN, "bathe nettle"))
+
+
+FRESH_START = (
+    "Something is kept from call to call, or shared between tokenizers: a class attribute, a "
+    "default argument such as `cache={}`, what a stream held back. Keep caches on `self`, and the "
+    "rest of a stream in a local variable."
+)
+
+
+SLOW = {
+    "encode": "Probably the time grows with the square of the length: look up ids in a dict, not "
+    "in a list, merge inside pre-tokens only, and do not copy the rest of the text for each token.",
+    "encode_iterable": "Probably each piece makes it encode again all that it has read: keep "
+    "only the end that the next piece may still change.",
+}
+MANY_LINES = ORDINARY * (80_000 // len("".join(ORDINARY)))
+
+
+def expect_quick(learner: Learner, method: str) -> None:
+    """Raise `Wrong` if a long text takes much longer than it needs, or gives other ids."""
+    case = Case(PLAIN, method, MANY_LINES if method == "encode_iterable" else "".join(MANY_LINES))
+    given = Words(f"{method}(text), where the text is {len(case.text):,} characters in lines")
+    right, likely = ids_of(PLAIN, case.text), (CUT_IN_TWO, SLOW[method])
+    shared.expect_right_and_quick(f"`{method}`", partial(learner, case), right, given, LONG, likely)
+
+
+READ_AHEAD = 1_500_000  # characters that may be read before the first id comes
+FEW, MANY = 8_000, 40_000  # characters after which the memory that is held is compared
+BUFFER = 32_000  # memory is not compared where more is read ahead: a buffer is not a leak
+
+
+def expect_lazy(learner: Learner) -> None:
+    """Raise `Wrong` if no id comes before the stream has been read to its end, or all is kept."""
+    given, read, held = Words("`encode_iterable(lines)`, with endless lines"), 0, []
+
+    def lines() -> Iterator[str]:
+        nonlocal read
+        for line in cycle(ORDINARY):
+            if read > READ_AHEAD:
+                raise EOFError
+            read += len(line)
+            yield line
+
+    def run() -> None:
+        ids = iter(learner.make(PLAIN).encode_iterable(lines()))
+        held.append(next(ids))
+        tracemalloc.start(1)
+        try:
+            for many in (FEW, MANY) if read < BUFFER else ():
+                while read < many:
+                    next(ids)
+                gc.collect()  # a recursive function may leave cycles behind
+                held.append(tracemalloc.get_traced_memory()[0])
+        finally:
+            tracemalloc.stop()
+
+    try:
+        call(run, seconds=QUICK, given=given)
+    except Wrong as wrong:
+        if held and wrong.timed_out:
+            return  # tracing memory takes time: that is not the tokenizer's fault
+        if held or (wrong.error and not isinstance(wrong.error, EOFError)):
+            raise
+        claim, got = "`encode_iterable` is not lazy.", Words(f"no id after {read:,} characters")
+        why = (
+            "It reads the whole stream before it yields anything: yield ids as soon as they are "
+            "certain. Joining the pieces, or making a list, needs memory for all of the text."
+        )
+        raise Wrong(claim, given=given, got=got, mistake=why) from None
+    if len(held) > 1 and held[2] - held[1] > (MANY - FEW) // 2:
+        claim = "`encode_iterable` needs more memory the more it reads."
+        got = Words(f"{held[2] - held[1]:,} more bytes after {MANY - FEW:,} more characters")
+        why = "The text that was read, or its ids, is kept: drop both once the ids are out."
+        raise Wrong(claim, given=given, got=got, mistake=why)
+
+
+FROM_FILES = Words("Tokenizer.from_files(vocab_filepath, merges_filepath, special_tokens)")
+
+
+def check_files(learner: Learner) -> Findings:
+    """What is wrong with `from_files`: it cannot be called, or makes no tokenizer.
+
+    The course leaves the format of the files open. GPT-2's are passed; who reads others may fail.
+    """
+    found, method = Findings(), inspect.getattr_static(learner.attempt, "from_files")
+    spelt = {to_readable(token): token_id for token, token_id in ENDED.ids().items()}
+    lines = [f"{to_readable(left)} {to_readable(right)}\n" for left, right in ENDED.merges]
+    with found("corner"), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        if not isinstance(method, classmethod | staticmethod):
+            why = "`@classmethod` is missing above `def from_files(cls, ...)`."
+            raise Wrong("`from_files` must be a class method.", given=FROM_FILES, mistake=why)
+        values = {"vocab_filepath": f"{folder}/vocab.json", "merges_filepath": f"{folder}/merges"}
+        Path(values["vocab_filepath"]).write_text(json.dumps(spelt), encoding="utf-8")
+        Path(values["merges_filepath"]).write_bytes("".join(lines).encode())
+        values["special_tokens"] = [END]
+        args, kwargs, _ = bind(learner.attempt.from_files, values, given=FROM_FILES)
+        try:
+            made = call(learner.attempt.from_files, *args, given=FROM_FILES, **kwargs)
+        except Wrong as wrong:
+            if isinstance(wrong.error, NameError):  # whatever the format is
+                raise
+            return found
+        if not hasattr(made, "encode"):
+            why = "End it with `return cls(vocab, merges, special_tokens)`."
+            claim, got = "`from_files` does not make a tokenizer.", Words(kind_of(made))
+            raise Wrong(claim, given=FROM_FILES, got=got, mistake=why)
+    return found
+
+
+# The verdict.
+
+
+def check_encode(learner: Learner) -> Findings:
+    """What is wrong with `encode`."""
+    found = Findings()
+    with found("use"):
+        shared.expect_no_memory(ENCODE, learner, BOTH, FRESH_START)
+    found = found or judge(ENCODE, learner)
+    if not found.in_use:
+        with found("use"):
+            expect_quick(learner, "encode")
+    return found
+
+
+def check_stream(learner: Learner) -> Findings:
+    """What is wrong with `encode_iterable`."""
+    found = judge(STREAM, learner)
+    if not found.in_use:
+        with found("use"):
+            expect_quick(learner, "encode_iterable")
+            one = learner.make(PLAIN)
+            again = replace(STREAM, run=lambda learner, case: learner(case, one))
+            shared.expect_no_memory(again, learner, STREAMS[:1] * 2, FRESH_START)
+            found.passes = ["`encode_iterable` is right for the lines of ordinary text."]
+        with found("corner"):
+            expect_lazy(learner)
+    return found
+
+
+CHECKS = {"encode": check_encode, "decode": partial(judge, DECODE)}
+CHECKS |= {"encode_iterable": check_stream, "from_files": check_files}
+
+
+def tokenizer(attempt: Any, part: str | None = None) -> str:
+    """Praise for a right class; raises `Wrong` with the smallest input that fails."""
+    expect_class(attempt, "class Tokenizer with Tokenizer(vocab, merges, special_tokens=None)")
+    if "__init__" in vars(attempt) and is_untouched(attempt.__init__):
+        raise NotAttempted("`__init__` is still missing.")
+    learner, found, missing = Learner(attempt), Findings(), {}
+    for name, check in CHECKS.items():
+        if name not in ("encode", "decode") and found.in_use:
+            break  # the others rest on these two
+        try:
+            if not callable(getattr(attempt, name, None)) or is_untouched(getattr(attempt, name)):
+                raise NotAttempted(f"`{name}` is still missing{meant(attempt, name, CHECKS)}")
+            new = check(learner)
+        except NotAttempted as stub:
+            missing[name] = unfinished(stub).claim
+            continue
+        found.passes += new.passes if new else [f"`{name}` is right."]
+        if "encode" not in missing:  # which the others may call
+            found.found += new.found
+    if [*missing] == ["from_files"]:
+        with found("corner"):  # the other three are what the course's tests call
+            raise Wrong(missing.pop("from_files"))
+    found.passes += dict.fromkeys(missing.values())
+    if missing and not found.in_use:
+        raise NotAttempted(" ".join([*found.passes, *(wrong.claim for wrong in found.found)]))
+    found.found = shared.one_for_each_cause(found.found)
+    if not found:
+        with found("style"):
+            expect_from_scratch(lambda: learner(TEXTS[0]), [attempt])
+    return found.verdict("Every text is encoded and decoded as in the reference, in pieces too.")

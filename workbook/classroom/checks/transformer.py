@@ -1,0 +1,1067 @@
+"""The checks of chapter 3 and of the loss: one plain Transformer, and what goes wrong in it.
+
+The functions of the first part are the reference of every problem: a problem takes those that it
+needs (`Program`), and common mistakes in a small part are looked for in every part that uses it.
+"""
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from workbook.classroom.checks.calling import SIZES, call_part
+from workbook.classroom.checks.engine import (
+    Exercise,
+    Mistake,
+    Program,
+    instead_of,
+    judge,
+    mistake,
+    tried,
+)
+from workbook.classroom.checks.from_scratch import expect_from_scratch
+from workbook.classroom.checks.modules import Learner, Weights, check_first_weights, check_gradients
+from workbook.classroom.checks.tensors import (
+    Case,
+    alike,
+    compared,
+    copied,
+    drawn,
+    same_kind,
+    tensor_of,
+)
+from workbook.classroom.checks.verdicts import CALLED, Words, expect_function, work_of
+
+# The reference: a Transformer in float64. `weights` go by the names of the course.
+
+
+def project(x: Tensor, weight: Tensor) -> Tensor:
+    """A linear layer: the weight has one row for each output."""
+    return x @ weight.T  # the product
+
+
+def look_up(token_ids: Tensor, weight: Tensor) -> Tensor:
+    """An embedding: the rows that the ids name."""
+    return weight[token_ids]  # how the rows are taken
+
+
+def rms_norm(x: Tensor, gain: Tensor, eps: float = 1e-5) -> Tensor:
+    """Each vector divided by its root mean square, times the gain."""
+    came_in = x.dtype
+    x = x.double()  # the type in which the norm is computed
+    mean_square = x.square().sum(-1, keepdim=True) / x.shape[-1]  # the norm's mean of squares
+    normed = x / (mean_square + eps).sqrt() * gain  # what the norm does with its mean of squares
+    return normed.to(came_in)
+
+
+def silu(x: Tensor) -> Tensor:
+    """x · sigmoid(x)."""
+    return x / (1 + torch.exp(-x))  # SiLU
+
+
+def swiglu(x: Tensor, weights: Weights) -> Tensor:
+    """The feed-forward layer: W2 (SiLU(W1 x) ⊙ W3 x)."""
+    w1, w2, w3 = (weights[f"w{number}.weight"] for number in (1, 2, 3))
+    gate, up = silu(project(x, w1)), project(x, w3)  # what goes through SiLU
+    return project(gate * up, w2)  # how the two sides of SwiGLU are joined
+
+
+def rotate(x: Tensor, positions: Tensor, theta: float) -> Tensor:
+    """RoPE: pair k = 0, 1, ... of neighbours rotated by position · theta^(-2k / d_k)."""
+    d_k = x.shape[-1]
+    k = torch.arange(d_k // 2, dtype=torch.float64)  # how RoPE counts its pairs, from 0
+    frequency = theta ** (-2 * k / d_k)  # RoPE's frequencies, theta^(-2k / d_k)
+    angles = positions.unsqueeze(-1) * frequency  # RoPE's angles
+    cos, sin = angles.cos(), angles.sin()  # RoPE's cosines and sines
+    even, odd = x[..., 0::2], x[..., 1::2]  # which numbers RoPE takes as pairs
+    first = even * cos - odd * sin  # the first number of RoPE's pairs
+    second = even * sin + odd * cos  # the second number of RoPE's pairs
+    return torch.stack((first, second), -1).flatten(-2)  # how RoPE puts its pairs back
+
+
+def soft_max(x: Tensor, dim: int) -> Tensor:
+    """Positive numbers that add up to 1 along `dim`; the shift keeps exp from overflowing."""
+    powers = (x - x.amax(dim, keepdim=True)).exp()  # the numerator of the softmax
+    return powers / powers.sum(dim, keepdim=True)  # the denominator of the softmax
+
+
+def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Scaled dot-product attention; a query sees the keys where its row of the mask is True."""
+    scores = Q @ K.transpose(-1, -2) / math.sqrt(Q.shape[-1])  # the scores and their scale
+    if mask is not None:  # when the mask is used
+        scores = scores.masked_fill(~mask, -math.inf)  # what the mask does
+    shares = soft_max(scores, -1)  # the softmax of the scores
+    return shares @ V  # the weighted sum of the values
+
+
+def causal(length: int) -> Tensor:
+    """The mask in which a position sees itself and what comes before."""
+    return torch.ones(length, length, dtype=torch.bool).tril()  # the causal mask
+
+
+def split_heads(x: Tensor, num_heads: int) -> Tensor:
+    """(..., seq, d_model) as (..., heads, seq, d_head)."""
+    return x.unflatten(-1, (num_heads, -1)).transpose(-2, -3)  # how the heads are split
+
+
+def merge_heads(x: Tensor) -> Tensor:
+    """(..., heads, seq, d_head) as (..., seq, d_model)."""
+    return x.transpose(-2, -3).flatten(-2)  # how the heads are put together
+
+
+def multihead(x: Tensor, weights: Weights, num_heads: int, theta=None, positions=None) -> Tensor:
+    """Causal self-attention; with RoPE if there is a theta. Positions may have a batch axis."""
+    q, k, v, output = (weights[f"{role}_proj.weight"] for role in ("q", "k", "v", "output"))
+    Q, K, V = (split_heads(project(x, weight), num_heads) for weight in (q, k, v))  # Q, K and V
+    if theta is not None:  # when RoPE is applied
+        places = torch.arange(x.shape[-2]) if positions is None else positions.unsqueeze(-2)  # RoPE
+        Q, K = rotate(Q, places, theta), rotate(K, places, theta)  # RoPE
+    gathered = attention(Q, K, V, causal(Q.shape[-2]))
+    return project(merge_heads(gathered), output)  # the output projection
+
+
+def inside(weights: Weights, part: str) -> Weights:
+    """The weights of a part, by their names inside it."""
+    return {
+        name.removeprefix(part): weight for name, weight in weights.items() if name.startswith(part)
+    }
+
+
+def block(x: Tensor, weights: Weights, num_heads: int, theta=None, positions=None) -> Tensor:
+    """A pre-norm block: attention and feed-forward layer, each added to what came in."""
+    ln1, ln2 = (partial(rms_norm, gain=weights[f"ln{number}.weight"]) for number in (1, 2))
+    heads = {"num_heads": num_heads, "theta": theta, "positions": positions}
+    attn = partial(multihead, weights=inside(weights, "attn."), **heads)
+    ffn = partial(swiglu, weights=inside(weights, "ffn."))
+    x = x + attn(ln1(x))  # attention, its norm and what is added to it
+    return x + ffn(ln2(x))  # the feed-forward layer, its norm and what is added to it
+
+
+def language_model(
+    token_ids: Tensor, weights: Weights, num_layers: int, num_heads: int, theta: float
+) -> Tensor:
+    """The logits at each position."""
+    x = look_up(token_ids, weights["token_embeddings.weight"])  # the embedding
+    numbers = range(num_layers)  # which blocks are used
+    for number in numbers:
+        x = block(x, inside(weights, f"layers.{number}."), num_heads, theta)
+    x = rms_norm(x, weights["ln_final.weight"])  # the final norm
+    return project(x, weights["lm_head.weight"])  # the head
+
+
+def mean_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """The mean of -log softmax(logits)[target] over all targets, in nats."""
+    logs = logits - logits.logsumexp(-1, keepdim=True)  # the logarithm of the softmax
+    chosen = logs.gather(-1, targets.unsqueeze(-1)).squeeze(-1)  # how the target's number is taken
+    return -chosen.mean()  # the mean
+
+
+COURSE = {"gain": "weight", "positions": "token_positions", "theta": "rope_theta"}
+
+
+def with_case(function: Callable[..., Tensor], case: Case) -> Tensor:
+    """Call a function of the reference with the values of a case for its arguments."""
+    values = {**case.arguments, **case.high, "weights": case.high}
+    values |= {ours: values[name] for ours, name in COURSE.items() if name in values}
+    names = inspect.signature(function).parameters
+    return function(**{name: values[name] for name in names if name in values})
+
+
+reference = partial(Program, call=with_case)  # of some of these functions, the last one called
+
+
+class ReadyRope(nn.Module):
+    """RoPE for a class that is handed one, called with (x, positions)."""
+
+    def __init__(self, theta: float, d_k: int, max_seq_len: int | None):
+        super().__init__()
+        self.theta, self.d_k, self.max_seq_len = theta, d_k, max_seq_len
+
+    def forward(self, *tensors: Tensor | None, **named: Tensor | None) -> Tensor | tuple:
+        """Rotate what is inside a head, or queries and keys at once; the heads share positions."""
+        *given, last = (each for each in (*tensors, *named.values()) if each is not None)
+        rotated, positions = given, last
+        if last.is_floating_point():
+            rotated, positions = [*given, last], torch.arange(last.shape[-2])
+        if 1 < positions.ndim < rotated[0].ndim - 1:
+            positions = positions.unsqueeze(-2)
+        results = [rotate(x, positions, self.theta).to(x.dtype) for x in rotated]
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+# What is asked of every part.
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Part(Exercise):
+    """The exercise of one problem, and what else is asked of a right solution."""
+
+    praise: str
+    gradients: Case  # whose gradients are compared
+    large: Case | None = None  # whose initial weights are checked
+
+
+NOT_TAKEN = {
+    "TypeCheckError|BeartypeCall": "The types in the signature do not allow this "
+    "shape: `...` stands for any number of axes.",
+    r"must be a (matrix|3D)|expects a tensor with <= 2|subscripts|expected \d+ dims": "This works "
+    "for one number of axes only: `@`, `.mT` and the `...` of an einsum work for any.",
+    "view size is not compatible": "After a transpose, call `.contiguous()` before `view`.",
+}
+of_tensors = partial(
+    Part, run=lambda run, case: run(case), same=alike, report=compared, errors=NOT_TAKEN
+)
+SIZES_KEPT = "Something keeps the sizes of the first call, such as a mask: make it in each call."
+
+
+def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
+    """Praise for what is right; raises `Wrong`."""
+    case, learner = part.gradients, None
+    if not case.weights and (not case.arguments or is_plain(attempt)):
+        expect_function(attempt, case.signature)
+        run, made = partial(call_function, attempt), [attempt]
+    else:
+        run = learner = Learner(attempt, part, ReadyRope)
+        if "num_heads" in case.arguments:
+            part = learner.exercise = possible(part, learner)
+    found = judge(part, run)
+    if not found.in_use:
+        with found("use"):
+            check_gradients(run, part, case, learner)
+    if learner and not found.in_use:
+        with found("use"):
+            check_second_calls(part, learner)
+    if not found.in_use:
+        if learner:
+            run, parts = learner.run, learner.module.modules()
+            made = [each for each in parts if not isinstance(each, ReadyRope)]
+        with found("style"):
+            expect_from_scratch(lambda: run(case), made)
+        with found("corner"):
+            if learner:
+                learner.expect_upright()
+    if part.large and not found.in_use:
+        check_first_weights(learner, part.large, found)
+    for wrong in found.found:
+        if learner and wrong.case:
+            wrong.mistake = ((wrong.mistake or "") + learner.assumed()).strip() or None
+        rope_alone = wrong.case and "theta" in wrong.case.arguments.keys() - part.cases[0].arguments
+        found.passes += ["Right without RoPE."] if rope_alone else []
+    return found.verdict(part.praise)
+
+
+def possible(part: Part, learner: Learner) -> Part:
+    """A part without the cases that a class has no place for.
+
+    Where RoPE is always applied these are the cases without it; where `forward` takes no positions,
+    those with other positions than 0, 1, ...
+    """
+    always_rope, takes_positions = learner.turns(), learner.takes_positions()
+    cases = []
+    for case in part.cases:
+        positions = case.inputs.get("token_positions")
+        counted = positions is None or positions.flatten().tolist() == [*range(positions.numel())]
+        has_rope = bool({"theta", "rope_theta"} & case.arguments.keys())
+        if (has_rope or not always_rope) and (counted or takes_positions):
+            cases.append(case)
+    return replace(part, cases=tuple(cases))
+
+
+def check_second_calls(part: Part, learner: Learner) -> None:
+    """Raise `Wrong` unless an instance can be called again, with an input of another size.
+
+    Generation does that: its text grows token by token, and the next one starts short again.
+    """
+    made_alike = [case for case in part.cases if case.arguments == part.gradients.arguments]
+    inputs = [case for case in made_alike if case.dtype == part.gradients.dtype]
+    for first, case in pairwise((*inputs, inputs[0])):
+        before, now = (tuple(next(iter(each.inputs.values())).shape) for each in (first, case))
+        learner(first)
+        outcome = tried(part, learner.run, case)
+        if not outcome.right:
+            wrong = outcome.failure or part.report(case, part.expected(case), outcome.result)
+            wrong.claim = f"A second call, with an input of shape {now} after {before}, fails."
+            wrong.mistake = SIZES_KEPT
+            raise wrong
+
+
+def is_plain(attempt: Any) -> bool:
+    """Whether it is a function, or a class whose objects are called but are no torch modules."""
+    is_class = inspect.isclass(attempt) and not issubclass(attempt, nn.Module)
+    return inspect.isfunction(attempt) or (is_class and work_of(attempt) in CALLED)
+
+
+def call_function(attempt: Any, case: Case) -> Tensor:
+    """What a learner's function of tensors makes of copies of its inputs. Raises: Wrong."""
+    given = Words(str(case))
+    values = {**case.arguments, **{name: copied(value) for name, value in case.inputs.items()}}
+    result = call_part(attempt, values, optional=("d_k", "max_seq_len"), given=given)
+    return tensor_of(result, given)
+
+
+def either(words: str, piece: str, *codes: str) -> tuple[Mistake, ...]:
+    """Mistakes with the same words, one for each code in place of this piece."""
+    return tuple(mistake(words, piece, code) for code in codes)
+
+
+def but(mistakes: Sequence[Mistake], *words: str) -> tuple[Mistake, ...]:
+    """The mistakes whose words contain none of these."""
+    return tuple(each for each in mistakes if not any(some in each.words for some in words))
+
+
+# Softmax.
+
+MAXIMUM, EXP, TOTAL = "x.amax(dim, keepdim=True)", ".exp()", "powers.sum(dim, keepdim=True)"
+SHIFTED, SHARES = f"(x - {MAXIMUM}){EXP}", f"powers / {TOTAL}"
+NO_SHIFT = mistake("exp of a large number overflows: subtract the maximum along `dim` first.",
+                   SHIFTED, f"x{EXP}")  # fmt: skip
+NO_KEEPDIM = "The axis is lost: without `keepdim=True` the result is broadcast along another one."
+SOFTMAX_MISTAKES = (
+    NO_SHIFT,
+    *either("The maximum is that of the whole tensor, or of another axis: take it along `dim`.",
+            MAXIMUM, "x.max()", "x.amax(-1, keepdim=True)", "x.amax(0, keepdim=True)"),
+    *either("The minimum or the mean was subtracted: exp still overflows.",
+            MAXIMUM, "x.amin(dim, keepdim=True)", "x.mean(dim, keepdim=True)"),
+    mistake(NO_KEEPDIM, MAXIMUM, "x.amax(dim)"),
+    mistake(NO_KEEPDIM, TOTAL, "powers.sum(dim)"),
+    *either("The sum is that of the whole tensor, or of another axis: take it along `dim`.",
+            TOTAL, "powers.sum()", "powers.sum(-1, keepdim=True)"),
+    *either("The formula has exp(x): base e, and no minus.", EXP, ".exp2()", ".neg().exp()"),
+    *either("The numbers were divided by their sum: exp comes first.",
+            SHIFTED, f"x - {MAXIMUM}", "x"),
+    mistake("The division by the sum is missing.", SHARES, "powers"),
+    mistake("This is the logarithm of softmax: the numbers should add up to 1.",
+            SHARES, f"({SHARES}).log()"),
+    *either("The wrong axis: `dim` is ignored.", "powers = (x",
+            *(f"dim = {axis}\npowers = (x" for axis in (-1, 0, 1))),
+)  # fmt: skip
+
+
+def _softmax(x: Tensor, dim: int, what: str = "") -> Case:
+    return Case("softmax", {"x": x, "dim": dim}, what=what)
+
+
+FAR_APART = torch.tensor([[1000.0, 1001.0, 1002.0], [-1.0, 0.0, 1.0]])
+SOFTMAX = of_tensors(
+    program=reference(soft_max),
+    mistakes=SOFTMAX_MISTAKES,
+    cases=(
+        _softmax(torch.tensor([1.0, 2.0, 3.0]), -1),
+        _softmax(drawn(2, 3, seed=1), -1),
+        _softmax(drawn(3, 3, seed=2), -1),
+        _softmax(drawn(3, 3, seed=2), 0),
+        _softmax(drawn(2, 3, 2, seed=3), 1),
+        _softmax(drawn(2, 3, 2, seed=3), -3),
+        _softmax(drawn(2, 2, 2, 2, seed=4), 2),
+        _softmax(torch.tensor([1000.0, 1001.0, 999.0]), 0, "large numbers"),
+        _softmax(torch.tensor([-1000.0, -1001.0, -999.0]), -1, "very negative numbers"),
+        _softmax(FAR_APART, -1, "rows that are far apart"),
+        _softmax(FAR_APART.T.contiguous(), 0, "columns that are far apart"),
+        _softmax(torch.tensor([0.5, -torch.inf, 1.5]), -1, "-inf entries, as a mask makes them"),
+    ),
+    errors={
+        "return_types": "`torch.max(x, dim)` returns the values and their indices: use its "
+        "`.values`, or `torch.amax`.",
+        **NOT_TAKEN,
+    },
+    gradients=_softmax(drawn(2, 3, seed=1), -1),
+    praise="Right along every axis, and large numbers do not overflow.",
+)
+
+# Attention.
+
+NEVER = -1e9  # what many write in place of -inf; a row with nothing else becomes uniform
+SCALE, FILL = "math.sqrt(Q.shape[-1])", "scores.masked_fill(~mask, -math.inf)"
+HIDDEN, WEIGH, GATHER = "~mask, -math.inf", "soft_max(scores, -1)", "shares @ V"
+IF, SCORES = "if mask is not None:", "Q @ K.transpose(-1, -2)"
+IN_SCALE = instead_of(SCALE, {
+    "1": "The scores are not scaled: divide by √d_k.",
+    "Q.shape[-1]": "Divided by d_k, not by its square root.",
+    "(1 / math.sqrt(Q.shape[-1]))": "The scores are multiplied by √d_k: divide by it.",
+})  # fmt: skip
+IN_MASK = (
+    mistake("The mask is not used.", FILL, "scores"),
+    *either("The mask itself is added to the scores, as 0 and 1: add 0 and -inf.",
+            FILL, "scores + mask.double()", "scores - (~mask).double()"),
+    mistake("0 times -inf is NaN: use `masked_fill`.",
+            FILL, "scores + (~mask).double() * -math.inf"),
+    mistake("The masked scores become 0, and exp(0) is 1: make them -inf, before the softmax.",
+            HIDDEN, "~mask, 0.0"),
+    mistake("The mask comes after the softmax: the weights no longer add up to 1.",
+            FILL, "scores", f"return {GATHER}",
+            "if mask is not None:\n    shares = shares * mask\nreturn shares @ V"),
+)  # fmt: skip
+IN_WEIGHTS = (
+    *either("The wrong softmax axis: it must run over the keys, the last axis.",
+            WEIGH, "soft_max(scores, -2)", "soft_max(scores, 0)", "soft_max(scores, 1)",
+            "soft_max(scores.flatten(-2), -1).unflatten(-1, scores.shape[-2:])"),
+    *either("The softmax is missing: exp or a sigmoid alone is not one.",
+            WEIGH, "scores", "scores.exp()", "torch.sigmoid(scores)"),
+    mistake("Queries and keys are swapped: the scores need one row for each query, Q Kᵀ.",
+            SCORES, "K @ Q.transpose(-1, -2)"),
+    mistake("K is not transposed, or with `.T`, which reverses all axes: the scores are Q Kᵀ, "
+            "`Q @ K.mT`.", SCORES, "Q @ K"),
+    mistake("These are the weights: multiply them by V.", GATHER, "shares"),
+)  # fmt: skip
+ATTENTION_MISTAKES = (
+    *IN_SCALE,
+    *either("Scaled by another number: divide by √d_k, where d_k is the width of queries and keys.",
+            SCALE, "math.sqrt(V.shape[-1])", "V.shape[-1]", "math.sqrt(K.shape[-2])",
+            "math.sqrt(Q.shape[-2])", "(Q.shape[-1] / 2)"),
+    *either("The mask is inverted: True means that the query may look at the key.",
+            HIDDEN, "mask, -math.inf", "mask, NEVER"),
+    *IN_MASK,
+    mistake("The mask is transposed: it has one row for each query.",
+            HIDDEN, "~mask.mT, -math.inf"),
+    mistake("Without a mask every key counts: yours is causal though no mask is given.",
+            IF, f"if mask is None:\n    mask = torch.ones_like(scores).tril().bool()\n{IF}"),
+    *IN_WEIGHTS,
+    mistake("The axes of K are counted from the front: swap the last two, -2 and -1, however many "
+            "come before them.", SCORES, "Q @ K.transpose(1, 2)"),
+    mistake("The weights are transposed before they are multiplied by V.",
+            GATHER, "shares.transpose(-1, -2) @ V"),
+    mistake("The softmax comes before the scale: divide the scores, not the weights.",
+            SCALE, "1", GATHER, "shares / math.sqrt(Q.shape[-1]) @ V"),
+    mistake("The softmax takes exp of large scores, which overflows: subtract the maximum first.",
+            *NO_SHIFT.edits[0]),
+)  # fmt: skip
+
+
+def _attention(*leading: int, mask=None, what="", queries=2, scale=1.0, d_k=4) -> Case:
+    Q = scale * drawn(*leading, queries, d_k, seed=1)
+    K = scale * drawn(*leading, 3, d_k, seed=2)
+    inputs = {"Q": Q, "K": K, "V": drawn(*leading, 3, 5, seed=3), "mask": mask}
+    what = what or ("no mask" if mask is None else "")
+    return Case("scaled_dot_product_attention", inputs, what=what, seldom=mask is None)
+
+
+SEEN = torch.tensor([[True, False, True], [False, False, True]])
+ATTENTION = of_tensors(
+    program=reference(soft_max, attention),
+    mistakes=ATTENTION_MISTAKES,
+    cases=(
+        _attention(1),
+        _attention(1, mask=SEEN),
+        _attention(1, queries=3, mask=causal(3)),
+        _attention(5),
+        _attention(5, mask=SEEN),
+        _attention(2, mask=torch.stack((SEEN, SEEN.flip(1)))),
+        _attention(2, 3, what="two leading dimensions"),
+        _attention(2, 3, mask=SEEN, what="two leading dimensions"),
+        _attention(1, d_k=6, what="another d_k"),  # 4 is its own root times 2, and 4 · 0.5
+        _attention(1, scale=100.0, what="large scores"),
+    ),
+    errors={
+        r"NoneType|got \(bool": "Without a mask every key counts: `mask=None` must work.",
+        "operator, with a bool tensor": "True and False are not numbers: `~mask` inverts a mask.",
+        "shape of the mask": "One mask of shape (queries, keys) serves the whole batch, but "
+        "indexing does not broadcast it: use `masked_fill` or `torch.where`.",
+        "Dimension out of range": "An axis is counted from the front: with fewer leading "
+        "dimensions that is another axis, or none. The last axis is -1.",
+        **NOT_TAKEN,
+    },
+    gradients=_attention(2, mask=SEEN),
+    praise="Right with and without a mask, for any leading dimensions.",
+)
+
+# The loss.
+
+LOGS = "logits - logits.logsumexp(-1, keepdim=True)"
+CHOSEN = "-1, targets.unsqueeze(-1)).squeeze(-1)"
+MEAN, TARGET = "-chosen.mean()", "targets.unsqueeze(-1)"
+LOSS_MISTAKES = (
+    mistake("You take the log of a softmax, and log(0) is -inf: write it as x - max - log Σ exp(x "
+            "- max).", LOGS, "soft_max(logits, -1).log()"),
+    *either("exp of large logits overflows: subtract the maximum first.", LOGS,
+            "logits - logits.exp().sum(-1, keepdim=True).log()",
+            "(logits.exp() / logits.exp().sum(-1, keepdim=True)).log()"),
+    mistake("The maximum is that of all logits: exp of a row far below it is 0. Subtract each "
+            "row's own.", LOGS, "logits - logits.max() - "
+            "(logits - logits.max()).exp().sum(-1, keepdim=True).log()"),
+    *either("The maximum is subtracted from only one of the two: log Σ exp and the target's logit.",
+            LOGS, f"{LOGS} + logits.amax(-1, keepdim=True)",
+            f"{LOGS} - logits.amax(-1, keepdim=True)"),
+    *either("The wrong axis: softmax must run over the vocabulary, the last axis.",
+            LOGS, "logits.log_softmax(0)", "logits.log_softmax(1)",
+            "logits - logits.logsumexp(-1).max()"),
+    *either("The logarithm has base 2, or 10: the loss is in nats.",
+            LOGS, f"({LOGS}) / math.log(2)", f"({LOGS}) / math.log(10)"),
+    mistake("The logarithm is missing.", LOGS, "soft_max(logits, -1)"),
+    *either("Only the target's logit counts: log Σ exp of all logits is missing.",
+            LOGS, "logits", "logits - logits.amax(-1, keepdim=True)"),
+    mistake("There is a softmax before the loss, which has its own.",
+            LOGS, "soft_max(logits, -1).log_softmax(-1)"),
+    *either("A small number is added before the log, which spoils the loss of an unlikely target: "
+            "write x - max - log Σ exp(x - max).", LOGS,
+            *(f"(soft_max(logits, -1) + 1e-{power}).log()"
+              for power in (5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 30))),
+    mistake("The losses are summed, not averaged.", MEAN, "-chosen.sum()"),
+    mistake("There is one loss per target: take their mean.", MEAN, "-chosen"),
+    *either("Averaged over only one of several dimensions: take the mean over all targets.",
+            MEAN, "-chosen.sum() / len(chosen)", "-chosen.sum() / chosen.shape[-1]",
+            "-chosen.mean(0)", "-chosen.mean(-1)", "-chosen.sum(-1).mean()"),
+    mistake("Averaged over the vocabulary too, not only targets.",
+            MEAN, "-chosen.mean() / logits.shape[-1]"),
+    mistake("This is the perplexity, exp of the loss.", MEAN, "(-chosen.mean()).exp().float()"),
+    mistake("Targets of 0 are left out, as padding: 0 is an id like any other.",
+            MEAN, "-chosen[targets != 0].mean()"),
+    mistake("`[:, targets]` takes every target of each row: use `gather`.",
+            f"logs.gather({CHOSEN}", "logs[:, targets]"),
+    mistake("This works for one batch dimension only: flatten them, or use `gather(-1, ...)`.",
+            CHOSEN, "1, targets.unsqueeze(1)).squeeze(1)"),
+    *either("Off by one: the id before or after the target was taken.",
+            TARGET, *(f"((targets {step}) % logits.shape[-1]).unsqueeze(-1)"
+                      for step in ("+ 1", "- 1"))),
+)  # fmt: skip
+
+
+def _loss(logits: Tensor, targets: list, what: str = "") -> Case:
+    inputs = {"logits": logits, "targets": torch.tensor(targets)}
+    return Case("cross_entropy", inputs, what=what, seldom=what == BATCHES)
+
+
+BATCHES = "several batch dimensions"
+LOSS = of_tensors(
+    program=reference(soft_max, mean_loss),
+    mistakes=LOSS_MISTAKES,
+    cases=(
+        _loss(torch.tensor([[1.0, 2.0, 3.0]]), [1]),
+        _loss(drawn(2, 3, seed=1), [2, 0]),
+        _loss(drawn(4, 3, seed=2), [1, 1, 0, 2]),
+        _loss(drawn(3, 3, seed=3), [0, 2, 2]),
+        _loss(drawn(2, 3, 4, seed=4), [[0, 3, 1], [2, 2, 0]], BATCHES),
+        _loss(drawn(1, 2, 2, 5, seed=5), [[[0, 4], [1, 3]]], BATCHES),
+        _loss(torch.tensor([[1000.0, 1001.0, 999.0]]), [1], "large logits"),
+        _loss(torch.tensor([[-1000.0, -1001.0, -999.0]]), [0], "very negative logits"),
+        _loss(torch.tensor([[0.0, 500.0, 1000.0], [1.0, 2.0, 0.0]]), [0, 1], "an unlikely target"),
+    ),
+    gradients=_loss(drawn(3, 3, seed=3), [0, 2, 2]),
+    praise="The mean over all batch dimensions, in nats, and large logits are safe.",
+)
+
+# Linear and Embedding.
+
+PRODUCT, ROWS = "x @ weight.T", "weight[token_ids]"
+AS_IT_IS = "You compute `x @ W`: a weight has one row for each output, so use `x @ W.T`."
+NO_TRANSPOSE = mistake(AS_IT_IS, PRODUCT, "x @ weight")
+EMBEDDING_MISTAKES = (
+    *either("Off by one: the row before or after that of the id was taken.",
+            ROWS, "weight[token_ids - 1]", "weight[(token_ids + 1) % len(weight)]"),
+    mistake("Multiplied by √d_model: leave that out.",
+            ROWS, f"{ROWS} * math.sqrt(weight.shape[1])"),
+    mistake("Row 0 is treated as padding: it is a vector like any other.",
+            ROWS, f"{ROWS} * (token_ids > 0).unsqueeze(-1)"),
+    mistake("The columns are taken: the table has one row for each id, (vocabulary, d_model).",
+            ROWS, "weight.T[token_ids]"),
+    mistake("The vectors are scaled to length 1: leave that out.",
+            ROWS, f"{ROWS} / {ROWS}.norm(dim=-1, keepdim=True)"),
+)  # fmt: skip
+
+
+def _linear(*leading: int, sizes: tuple[int, int] = (3, 2)) -> Case:
+    arguments = dict(zip(("in_features", "out_features"), sizes, strict=True))
+    x, weight = drawn(*leading, sizes[0], seed=1), drawn(sizes[1], sizes[0], seed=2)
+    return Case("Linear", {"x": x}, arguments, {"weight": weight})
+
+
+LINEAR = of_tensors(
+    program=reference(project),
+    mistakes=(NO_TRANSPOSE, mistake("A ReLU follows.", PRODUCT, f"torch.relu({PRODUCT})")),
+    cases=(_linear(1, 1), _linear(1, 2), _linear(2, 2, sizes=(3, 3)), _linear(5, 2)),
+    gradients=_linear(1, 2),
+    large=_linear(1, 1, sizes=(64, 256)),
+    praise="Right values, and a right initial weight.",
+)
+
+
+def _embedding(ids: list, rows: int = 4, width: int = 2) -> Case:
+    sizes, table = {"num_embeddings": rows, "embedding_dim": width}, drawn(rows, width, seed=1)
+    return Case("Embedding", {"token_ids": torch.tensor(ids)}, sizes, {"weight": table})
+
+
+EMBEDDING = of_tensors(
+    program=reference(look_up),
+    mistakes=EMBEDDING_MISTAKES,
+    cases=(_embedding([[1]]), _embedding([[2, 0, 3, 2]]), _embedding([[0, 1], [1, 3], [2, 0]])),
+    gradients=_embedding([[2, 0, 3, 2]]),
+    large=_embedding([[0]], 256, 64),
+    praise="The right rows, and a right initial weight.",
+)
+
+# RMSNorm.
+
+ROOT, SQUARES = "(mean_square + eps).sqrt()", "x.square().sum(-1, keepdim=True) / x.shape[-1]"
+IN_NORM = (
+    *instead_of(ROOT, {
+        "(mean_square.sqrt() + eps)": "ε is outside the root: it is √(mean of squares + ε).",
+        "mean_square.sqrt()": "ε is missing: a vector of zeros gives 0 / 0.",
+        "mean_square.clamp(min=eps).sqrt()": "ε is a lower limit here: add it to the mean square.",
+        "(mean_square + eps)": "The square root is missing.",
+    }),
+    mistake("This is LayerNorm: the mean is subtracted. RMSNorm leaves the mean where it is.",
+            "x = x.double()", "x = x.double() - x.double().mean(-1, keepdim=True)"),
+    *either("The standard deviation subtracts the mean: divide by the root of the mean of squares.",
+            SQUARES, "x.var(-1, keepdim=True, unbiased=False)", "x.var(-1, keepdim=True)"),
+    mistake("The squares are summed, not averaged.", SQUARES, "x.square().sum(-1, keepdim=True)"),
+    *either("The squares are missing.",
+            SQUARES, "x.abs().mean(-1, keepdim=True).square()", "x.mean(-1, keepdim=True)"),
+    *either("The wrong axis, or the whole tensor: each vector has a root mean square of its own.",
+            SQUARES, "x.square().mean()",
+            *(f"x.square().mean({axis}, keepdim=True)" for axis in (0, 1, -2))),
+    mistake("The mean lost its axis: `keepdim=True` is missing.", SQUARES, "x.square().mean(-1)"),
+    *instead_of("sqrt() * gain", {
+        "sqrt()": "The gain is forgotten: multiply by the weight.",
+        "sqrt() + gain": "The gain is added: multiply by it.",
+        "sqrt() * (1 + gain)": "Multiplied by 1 + gain: the weight itself is the gain.",
+    }),
+)  # fmt: skip
+NORM_MISTAKES = (
+    *IN_NORM,
+    mistake("No upcast: in half precision the squares overflow.", "x = x.double()", "x = x"),
+    mistake("After computing in float32, convert the result back to the type that x had on "
+            "entry: `.to(in_dtype)`.", "normed.to(came_in)", "normed"),
+    mistake("The `eps` that is passed in is not used.",
+            "mean_square = ", "eps = 1e-5\nmean_square = "),
+    *either("The default of `eps` is 1e-5.", "float = 1e-5",
+            *(f"float = {eps}" for eps in (1e-3, 1e-4, 1e-6, 1e-7, 1e-8, 1e-12, 2**-23))),
+)  # fmt: skip
+
+
+def _norm(x: Tensor, eps: float | None = None, what: str = "", dtype=torch.float32) -> Case:
+    sizes = {"d_model": 4} if eps is None else {"d_model": 4, "eps": eps}
+    gain = {"weight": torch.tensor([0.5, 2.0, -1.0, 1.5])}
+    return Case("RMSNorm", {"x": x.to(dtype)}, sizes, gain, dtype, what)
+
+
+HALF = "half precision"
+NORM = of_tensors(
+    program=reference(rms_norm),
+    mistakes=NORM_MISTAKES,
+    cases=(
+        _norm(drawn(1, 1, 4, seed=1), 0.5),
+        _norm(drawn(1, 2, 4, seed=1), what="ε by default, 1e-5"),
+        _norm(drawn(2, 1, 4, seed=2) + 1, 0.5),
+        _norm(drawn(1, 2, 4, seed=2, std=0.003, digits=4), what="small numbers, so that ε matters"),
+        _norm(drawn(4, 4, 4, seed=3), 0.5),
+        _norm(drawn(2, 3, 4, seed=4), 0.5),
+        _norm(torch.zeros(1, 1, 4), what="only zeros"),
+        _norm(drawn(1, 2, 4, seed=6, std=300, digits=0), what=HALF, dtype=torch.float16),
+        _norm(drawn(1, 2, 4, seed=7), what=HALF, dtype=torch.bfloat16),
+        _norm(drawn(1, 2, 4, seed=8), what="double precision", dtype=torch.float64),
+    ),
+    same=same_kind,
+    gradients=_norm(drawn(2, 1, 4, seed=2) + 1, 0.5),
+    large=_norm(drawn(1, 1, 4, seed=1)),
+    praise="Right values, in half precision too, and in the input's type.",
+)
+
+# Weights of larger parts, by their names in the course.
+
+HEADS, FEED = ("q_proj", "k_proj", "v_proj", "output_proj"), ("w1", "w2", "w3")
+IN_ONE_BLOCK = ("ln1", *(f"attn.{n}" for n in HEADS), "ln2", *(f"ffn.{n}" for n in FEED))
+SHAPES = {
+    **dict.fromkeys(("ln1", "ln2", "ln_final"), ("d_model",)),
+    **dict.fromkeys(HEADS, ("d_model", "d_model")),
+    **dict.fromkeys(("w1", "w3"), ("d_ff", "d_model")),
+    "w2": ("d_model", "d_ff"),
+    **dict.fromkeys(("token_embeddings", "lm_head"), ("vocab_size", "d_model")),
+}
+
+
+def made_of(names: Iterable[str], case: Case) -> Case:
+    """A case with weights of these names, drawn for the sizes among its arguments."""
+    weights, std = {}, 1.5 / math.sqrt(case.arguments["d_model"])
+    for seed, name in enumerate(names, start=1):
+        shape = [case.arguments[size] for size in SHAPES[name.rpartition(".")[2]]]
+        weight = drawn(*shape, seed=seed, std=std)
+        weights[f"{name}.weight"] = 1 + weight / 3 if len(shape) == 1 else weight
+    return replace(case, weights=weights)
+
+
+# The feed-forward layer.
+
+GATE_AND_UP, GATED = "silu(project(x, w1)), project(x, w3)", "project(gate * up, w2)"
+SILU, NOT_SILU = "x / (1 + torch.exp(-x))", "SiLU is x · sigmoid(x): here it is "
+IN_FEED_FORWARD = (
+    mistake("W1 and W3 are swapped: SiLU belongs to W1 x, the gate, and not to W3 x.",
+            GATE_AND_UP, "silu(project(x, w3)), project(x, w1)"),
+    *either("One matrix is used twice: SiLU(W1 x) is multiplied by W3 x.", GATE_AND_UP,
+            *(f"silu(project(x, {w})), project(x, {w})" for w in ("w1", "w3"))),
+    *instead_of(GATED, {
+        "project(gate, w2) * up": "The gate comes after W2 instead of before it.",
+        "project(gate * silu(up), w2)": "SiLU is applied to W3 x too: only W1 x goes through it.",
+        "project(gate, w2)": "There is no gate: SiLU(W1 x) must be multiplied by W3 x.",
+        "project(gate + up, w2)": "The gate is added: SiLU(W1 x) and W3 x are multiplied.",
+    }),
+    mistake("SiLU comes after the product: it belongs to W1 x alone.",
+            GATE_AND_UP, "project(x, w1), project(x, w3)", GATED, "project(silu(gate * up), w2)"),
+    mistake("There is no SiLU: W1 x must go through it.", SILU, "x"),
+    mistake(f"{NOT_SILU}sigmoid(x) alone.", SILU, "torch.sigmoid(x)"),
+    mistake(f"{NOT_SILU}a ReLU.", SILU, "torch.relu(x)"),
+    *either(f"{NOT_SILU}a GELU, or another function.", SILU, "torch.nn.functional.gelu(x)",
+            'torch.nn.functional.gelu(x, approximate="tanh")', "x * torch.sigmoid(1.702 * x)",
+            "torch.tanh(x)", "torch.nn.functional.softplus(x)"),
+)  # fmt: skip
+
+
+def _feed_forward(*leading: int, d_model: int = 2, d_ff: int = 3, scale=1, what="") -> Case:
+    x = scale * drawn(*leading, d_model, seed=4)
+    sizes = {"d_model": d_model, "d_ff": d_ff}
+    return made_of(FEED, Case("SwiGLU", {"x": x}, sizes, what=what))
+
+
+FEED_FORWARD = of_tensors(
+    program=reference(project, silu, swiglu),
+    mistakes=(
+        *IN_FEED_FORWARD,
+        NO_TRANSPOSE,
+        mistake("x is added inside: leave that to the block.", GATED, f"x + {GATED}"),
+    ),
+    cases=(
+        _feed_forward(1, 1),
+        _feed_forward(1, 2, d_model=3, d_ff=3),
+        _feed_forward(1, 2, d_model=4, d_ff=2),
+        _feed_forward(5, 3),
+    ),
+    corners=(_feed_forward(2, 3, scale=200, what="large numbers"),),
+    gradients=_feed_forward(2, 3),
+    praise="It is W2 (SiLU(W1 x) ⊙ W3 x).",
+)
+
+# RoPE.
+
+PLACES, POWER = "positions.unsqueeze(-1)", "(-2 * k / d_k)"
+TURNS, EVEN_ODD = "cos, sin = angles.cos(), angles.sin()", "x[..., 0::2], x[..., 1::2]"
+FIRST, SECOND = "even * cos - odd * sin", "even * sin + odd * cos"
+WOVEN = "torch.stack((first, second), -1).flatten(-2)"
+TO_HALVES, FROM_HALVES = (EVEN_ODD, "x.chunk(2, -1)"), (WOVEN, "torch.cat((first, second), -1)")
+PAIRED = (FIRST, "even * a.cos() - odd * a.sin()", SECOND, "even * b.sin() + odd * b.cos()")
+HALVES = "RoPE on halves, as in Llama's code: the course rotates neighbours, (0, 1), (2, 3), ..."
+SIGN = "The sign of the rotation is wrong: it is (x cos - y sin, x sin + y cos) for a pair (x, y)."
+OVERWRITTEN = "One number of each pair is computed from the other's new value: keep both old ones."
+IN_ROPE = (
+    mistake(HALVES, *TO_HALVES, *FROM_HALVES),
+    mistake(HALVES, *TO_HALVES, *FROM_HALVES,
+            TURNS, "a, b = angles.repeat_interleave(2, -1).chunk(2, -1)", *PAIRED),
+    mistake("The angles are not in the order of the pairs: use `repeat_interleave`, not `cat`.",
+            TURNS, "a, b = torch.cat((angles, angles), -1).unflatten(-1, (-1, 2)).unbind(-1)",
+            *PAIRED),
+    mistake(SIGN, TURNS, "cos, sin = angles.cos(), -angles.sin()"),
+    mistake(SIGN, FIRST, "even * cos + odd * sin"),
+    mistake(SIGN, SECOND, "even * sin - odd * cos"),
+    *either("The angles are taken as degrees: they are in radians.",
+            TURNS, *(f"angles = torch.{way}(angles)\n{TURNS}" for way in ("deg2rad", "rad2deg"))),
+    mistake(OVERWRITTEN, SECOND, "first * sin + odd * cos"),
+    mistake(OVERWRITTEN, FIRST, f"even * cos - ({SECOND}) * sin"),
+    mistake("x comes back as it was: nothing is rotated.", WOVEN, "x"),
+    *either("The exponent of theta is wrong: pair k = 0, 1, ... turns by theta^(-2k / d_k).",
+            POWER, "(-2 * (k + 1) / d_k)", "(-(2 * k + 1) / d_k)", "(-(2 * k - 1) / d_k)",
+            "(-k / d_k)", "(-4 * k / d_k)", "(2 * k / d_k)", "(-k)", "(-2 * k)", "(0 * k)",
+            "(0 * k - 1)", "(-2 * k.flip(0) / d_k)", "(-2 * k / max(d_k - 2, 1))"),
+    mistake("`theta` is ignored: 10,000 is used.", "theta **", "10_000.0 **"),
+)  # fmt: skip
+ROPE_MISTAKES = (
+    *IN_ROPE,
+    mistake("Neighbours are rotated, but put back as halves: interleave them.", *FROM_HALVES),
+    mistake("Sine and cosine are swapped.", TURNS, "sin, cos = angles.cos(), angles.sin()"),
+    *either("Positions are off by one: they count from 0.",
+            PLACES, "(positions + 1).unsqueeze(-1)", "(positions - 1).unsqueeze(-1)"),
+    mistake("`token_positions` is ignored.", PLACES, "torch.arange(x.shape[-2]).unsqueeze(-1)"),
+)  # fmt: skip
+
+
+def _rope(x: Tensor, positions: list, theta: float = 50.0, what: str = "", **kind: Any) -> Case:
+    arguments = {"theta": theta, "d_k": x.shape[-1], "max_seq_len": 8}
+    inputs = {"x": x, "token_positions": torch.tensor(positions)}
+    return Case("RotaryPositionalEmbedding", inputs, arguments, what=what, **kind)
+
+
+BY_ROW = [[0, 1, 2], [5, 3, 4]]
+ROPE = of_tensors(
+    program=reference(rotate),
+    mistakes=ROPE_MISTAKES,
+    cases=(
+        _rope(drawn(1, 3, 4, seed=1), [0, 1, 2]),
+        _rope(drawn(1, 3, 4, seed=1), [3, 0, 5]),
+        _rope(drawn(1, 2, 6, seed=2), [1, 2], 10_000.0),
+        _rope(drawn(2, 3, 4, seed=3), [0, 1, 2], what="a batch"),
+        _rope(drawn(5, 3, 4, seed=4), [4, 1, 0], what="a batch"),
+        _rope(drawn(2, 3, 2, 4, seed=5), [1, 6], what="two leading dimensions"),
+        _rope(drawn(1, 1, 4, seed=7), [7], what="the last position, max_seq_len - 1"),
+        _rope(drawn(1, 8, 2, seed=8), list(range(8)), 10_000.0, "as many positions as fit"),
+    ),
+    corners=(
+        _rope(drawn(3, 4, seed=6), [0, 2, 1], what="an x with two axes, (seq, d_k)"),
+        _rope(drawn(2, 3, 4, seed=6), BY_ROW, what="positions of shape (batch, seq)"),
+    ),
+    gradients=_rope(drawn(2, 3, 4, seed=3), [0, 1, 2]),
+    praise="Neighbours are rotated by the positions that are handed in.",
+)
+
+# Attention with several heads.
+
+SPLIT = "x.unflatten(-1, (num_heads, -1)).transpose(-2, -3)"
+MERGE = "x.transpose(-2, -3).flatten(-2)"
+STRAIGHT = "x.reshape(*x.shape[:-2], num_heads, x.shape[-2], -1)"
+STRAIGHT_BACK = "x.reshape(*x.shape[:-3], x.shape[-2], -1)"
+EVERY_NTH = "x.unflatten(-1, (-1, num_heads)).movedim(-1, -3)"
+EVERY_NTH_BACK = "x.movedim(-3, -1).flatten(-2)"
+TURN = "Q, K = rotate(Q, places, theta), rotate(K, places, theta)"
+TRIANGLE = "dtype=torch.bool).tril()"
+ROLES, OUTPUT = "in (q, k, v))", "project(merge_heads(gathered), output)"
+TURNED_ROUND = "The mask is inverted: each position looks at what comes after it, not before."
+DIAGONAL = "The diagonal is masked: a position may look at itself."
+FOR_MODEL = "RoPE is made for d_model numbers: inside a head, d_k is d_model / num_heads."
+LONGEST, BASE = 6, 50.0
+COUNTED, GIVEN_PLACES = "torch.arange(x.shape[-2])", " if positions is None else positions"
+HEADS_SHARE = f"{COUNTED}{GIVEN_PLACES}.unsqueeze(-2)"
+IGNORED = mistake("`token_positions` is ignored: RoPE always counts from 0.",
+                  f"{GIVEN_PLACES}.unsqueeze(-2)", "")  # fmt: skip
+
+
+def _reordered(words: str, split: str, back: str) -> tuple[Mistake, Mistake]:
+    """The mistakes of splitting heads another way, and of merging them alike or rightly."""
+    return mistake(words, SPLIT, split), mistake(words, SPLIT, split, MERGE, back)
+
+
+IN_HEADS = (
+    *_reordered("The heads are split without the transpose: view x as (seq, heads, d_head), then "
+                "swap those two axes.", STRAIGHT, STRAIGHT_BACK),
+    *_reordered("The heads are interleaved: head h takes d_head numbers in a row, (heads d_head).",
+                EVERY_NTH, EVERY_NTH_BACK),
+    *_reordered("Heads attend to heads: (seq, heads, d_head) needs seq and heads swapped before "
+                "attention.", "x.unflatten(-1, (num_heads, -1))", "x.flatten(-2)"),
+    mistake("It is one head as wide as d_model: `num_heads` is unused.", SPLIT, "x.unsqueeze(-3)"),
+    *either("The heads are put together in the wrong order: transpose back to (seq, heads, "
+            "d_head), then flatten the last two.", MERGE, STRAIGHT_BACK, EVERY_NTH_BACK),
+    mistake("There is no causal mask: a position sees what comes after it.",
+            TRIANGLE, "dtype=torch.bool)"),
+    mistake(DIAGONAL, TRIANGLE, "dtype=torch.bool).tril(-1)", HIDDEN, "~mask, NEVER"),
+    mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu()"),
+    mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu(1)", HIDDEN, "~mask, NEVER"),
+    mistake("The mask is off by one: a position sees the one after it.",
+            TRIANGLE, "dtype=torch.bool).tril(1)"),
+    mistake("Scaled by √d_model: divide by √d_head.",
+            SCALE, "math.sqrt(Q.shape[-1] * Q.shape[-3])"),
+    mistake("Scaled by √num_heads: divide by √d_head.", SCALE, "math.sqrt(Q.shape[-3])"),
+    mistake("`num_heads` is used as the width of a head.",
+            SPLIT, "x.unflatten(-1, (-1, num_heads)).transpose(-2, -3)"),
+    mistake("RoPE is applied to the values too: only queries and keys are rotated.",
+            TURN, "Q, K, V = (rotate(each, places, theta) for each in (Q, K, V))"),
+    *either("RoPE is applied to the queries only, or to the keys only.",
+            TURN, "Q = rotate(Q, places, theta)", "K = rotate(K, places, theta)"),
+    mistake("RoPE is applied to the whole d_model: rotate each head, with d_k = d_head.", TURN,
+            "places = places.reshape(-1, x.shape[-2])  # without the axis of the heads\n"
+            "Q, K = (rotate(merge_heads(each), places, theta) for each in (Q, K))\n"
+            "Q, K = split_heads(Q, num_heads), split_heads(K, num_heads)"),
+    mistake("RoPE is applied before the axes of heads and positions are swapped: it counts heads.",
+            TURN, "Q, K = (rotate(each.mT, places, theta).mT for each in (Q, K))"
+            .replace(".mT", ".transpose(-2, -3)")),
+    mistake("Positions (batch, seq) need an axis for the heads, or the batch is taken for it.",
+            HEADS_SHARE, f"({COUNTED}{GIVEN_PLACES}).expand(x.shape[:-1])"),
+    mistake(FOR_MODEL, "d_k = x.shape[-1]", "d_k = 2 * x.shape[-1]"),  # there are two heads
+    *either("The matrices of queries, keys and values are swapped.",
+            ROLES, "in (k, q, v))", "in (q, v, k))", "in (v, k, q))"),
+    *either("One matrix is used twice: queries, keys and values each have their own.",
+            ROLES, "in (q, q, v))", "in (k, k, v))", "in (q, k, k))", "in (q, q, q))"),
+    mistake(AS_IT_IS, "project(x, weight), num_heads", "x @ weight, num_heads"),
+    mistake(AS_IT_IS, OUTPUT, "merge_heads(gathered) @ output"),
+    mistake("The output projection is missing.", OUTPUT, "merge_heads(gathered)"),
+    mistake("The softmax runs over the heads: it must run over the keys, the last axis.",
+            WEIGH, "soft_max(scores, -3)", HIDDEN, "~mask, NEVER"),
+)  # fmt: skip
+HIDING = (  # a position without any key becomes NaN, and so does all that comes after it
+    mistake(DIAGONAL, TRIANGLE, "dtype=torch.bool).tril(-1)"),
+    mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu(1)"),
+)
+IN_ATTENTION = (*IN_SCALE, *IN_MASK[1:], *but(IN_WEIGHTS, "swapped"))
+MULTIHEAD_MISTAKES = (
+    mistake("RoPE is missing: queries and keys are not rotated.", TURN, "pass"),
+    *IN_HEADS, *HIDING,
+    mistake("x is added inside: leave that to the block.", OUTPUT, f"x + {OUTPUT}"),
+    IGNORED, *but(IN_ROPE, "nothing is rotated"), *IN_ATTENTION,
+)  # fmt: skip
+PARTS_OF_HEADS = (project, rotate, soft_max, attention, causal, split_heads, merge_heads, multihead)
+
+
+def _heads(x: Tensor, num_heads: int, positions: list | None = None, what: str = "") -> Case:
+    arguments = {"d_model": x.shape[-1], "num_heads": num_heads}
+    inputs: dict[str, Any] = {"x": x}
+    if positions is not None:  # of shape (1, seq), as in the course's tests
+        arguments |= {"max_seq_len": LONGEST, "theta": BASE}
+        inputs["token_positions"] = torch.tensor([positions])
+    return made_of(HEADS, Case("MultiHeadSelfAttention", inputs, arguments, what=what))
+
+
+WIDE = 128  # d_model where initial weights are checked
+BATCH = drawn(2, 3, 8, seed=7)
+MULTIHEAD = of_tensors(
+    program=reference(*PARTS_OF_HEADS),
+    mistakes=MULTIHEAD_MISTAKES,
+    cases=(
+        _heads(drawn(1, 3, 8, seed=1), 2),
+        _heads(drawn(5, 3, 8, seed=2), 2),
+        _heads(drawn(2, 3, 6, seed=3), 3),
+        _heads(drawn(1, 4, 4, seed=4), 1, what="a single head"),
+        _heads(drawn(1, 3, 8, seed=5), 2, [0, 1, 2], what="RoPE"),
+        _heads(drawn(3, 4, 8, seed=6), 2, [0, 1, 2, 3], what="RoPE"),
+        _heads(BATCH, 2, [0, 2, 5], what="RoPE, other positions"),
+        _heads(drawn(2, 6, 8, seed=8), 2, [*range(6)], what="RoPE, all positions"),
+        _heads(drawn(1, 2, 8, seed=9), 2, [0, 1], what="RoPE"),
+        _heads(drawn(1, 3, 12, seed=9), 2, [0, 1, 2], what="RoPE"),
+    ),
+    gradients=_heads(BATCH, 2, [0, 1, 2]),
+    large=_heads(torch.zeros(1, 1, WIDE), 2, [0]),
+    praise="Right with RoPE, and no position sees what follows it.",
+)
+
+# The block.
+
+ADD_ATTENTION, ADD_FFN = "x = x + attn(ln1(x))", "return x + ffn(ln2(x))"
+NORMS = "for number in (1, 2))"
+NORMED = "The residual stream is normalised: add to the block's input, not to the norm's output."
+IN_BLOCK = (
+    mistake("Post-norm instead of pre-norm: put norms before attention and the feed-forward layer.",
+            ADD_ATTENTION, "x = ln1(x + attn(x))", ADD_FFN, "return ln2(x + ffn(x))"),
+    mistake("The norms come after attention and the feed-forward layer: put them before.",
+            ADD_ATTENTION, "x = x + ln1(attn(x))", ADD_FFN, "return x + ln2(ffn(x))"),
+    mistake("Post-norm in the first half: ln1 comes first.", ADD_ATTENTION, "x = ln1(x + attn(x))"),
+    mistake("Post-norm in the second half: ln2 comes first.", ADD_FFN, "return ln2(x + ffn(x))"),
+    mistake("The norm before attention is missing.", ADD_ATTENTION, "x = x + attn(x)"),
+    mistake("The norm before the feed-forward layer is missing.", ADD_FFN, "return x + ffn(x)"),
+    mistake("ln1 and ln2 are swapped.", NORMS, "for number in (2, 1))"),
+    mistake("ln1 is used twice: the feed-forward layer has ln2.", NORMS, "for number in (1, 1))"),
+    mistake(NORMED,
+            ADD_ATTENTION, "x = ln1(x)\nx = ln2(x + attn(x))", ADD_FFN, "return x + ffn(x)"),
+    mistake(NORMED, ADD_ATTENTION, "x = ln1(x)\nx = x + attn(x)"),
+    mistake(NORMED, ADD_FFN, "x = ln2(x)\nreturn x + ffn(x)"),
+    mistake("The second addition adds to the block's input: add to the sum of the first.",
+            ADD_FFN, "return before + ffn(ln2(x))", ADD_ATTENTION, f"before = x\n{ADD_ATTENTION}"),
+    mistake("The second norm gets the first one's output: give it the sum after attention.",
+            ADD_ATTENTION, "normed = ln1(x)\nx = x + attn(normed)",
+            ADD_FFN, "return x + ffn(ln2(normed))"),
+    mistake("Attention and the feed-forward layer run in parallel, not one after the other.",
+            ADD_ATTENTION, "pass", ADD_FFN, "return x + attn(ln1(x)) + ffn(ln2(x))"),
+    mistake("The feed-forward layer comes before attention.",
+            ADD_ATTENTION, "x = x + ffn(ln2(x))", ADD_FFN, "return x + attn(ln1(x))"),
+    mistake("The residual connection is missing around attention.",
+            ADD_ATTENTION, "x = attn(ln1(x))"),
+    mistake("The residual connection is missing around the feed-forward layer.",
+            ADD_FFN, "return ffn(ln2(x))"),
+    mistake("Both residual connections are missing.",
+            ADD_ATTENTION, "x = attn(ln1(x))", ADD_FFN, "return ffn(ln2(x))"),
+    mistake("Attention is missing.", ADD_ATTENTION, "pass"),
+    mistake("The feed-forward layer is missing.", ADD_FFN, "return x"),
+    mistake("RoPE is missing: is `theta` passed to attention?", '"theta": theta', '"theta": None'),
+)  # fmt: skip
+IN_MODELS_BLOCK = (
+    *IN_BLOCK,
+    # Without those that here give shape errors like any other, or that show only in isolation.
+    *but(IN_HEADS, FOR_MODEL, "Heads attend to heads", "it counts heads"),
+    *but(IN_ATTENTION, "K is not transposed", "These are the weights"),
+    *but(IN_ROPE, "nothing is rotated"),
+    *but(IN_FEED_FORWARD, "after W2"),
+    *but(IN_NORM, "ε", "squares are missing", "keepdim"),
+)
+PARTS_OF_BLOCK = (*PARTS_OF_HEADS, rms_norm, silu, swiglu, inside, block)
+
+
+def _block(*leading, d_model=8, d_ff=12, positions=None, what="") -> Case:
+    arguments = {"d_model": d_model, "num_heads": 2, "d_ff": d_ff}
+    arguments |= {"max_seq_len": LONGEST, "theta": BASE}
+    inputs = {"x": 2 * drawn(*leading, d_model, seed=1)}
+    if positions:
+        inputs["token_positions"] = torch.tensor([positions])
+    return made_of(IN_ONE_BLOCK, Case("TransformerBlock", inputs, arguments, what=what))
+
+
+BLOCK = of_tensors(
+    program=reference(*PARTS_OF_BLOCK),
+    mistakes=(*IN_MODELS_BLOCK, *HIDING, IGNORED),
+    cases=(
+        _block(1, 3),
+        _block(1, 1, what="a single position"),
+        _block(3, 4, what="a batch"),
+        _block(5, 4, d_ff=8, what="a batch"),
+        _block(2, 3, d_model=12, what="a batch"),
+        _block(3, 6, what="as many positions as fit"),
+        _block(3, 3, positions=[0, 2, 5], what="other positions"),
+    ),
+    gradients=_block(2, 3),
+    large=_block(1, 1, d_model=WIDE, d_ff=2 * WIDE),
+    praise="Pre-norm, with both residual connections.",
+)
+
+# The language model.
+
+EMBEDDED = 'look_up(token_ids, weights["token_embeddings.weight"])'
+HEAD, NUMBERS = 'project(x, weights["lm_head.weight"])', "numbers = range(num_layers)"
+ONCE = "`ln_final` is used once: after the last block, before the head."
+IN_MODEL = (
+    mistake("The final norm, `ln_final`, is missing before the head.",
+            'x = rms_norm(x, weights["ln_final.weight"])', "pass"),
+    *either("There is a softmax at the end: return the logits.",
+            HEAD, f"torch.softmax({HEAD}, -1)", f"torch.log_softmax({HEAD}, -1)",
+            f"torch.softmax({HEAD}, 1)"),
+    *either("Only the last position is returned: return all of them.",
+            HEAD, f"{HEAD}[..., -1, :]", f"{HEAD}[..., -1:, :]"),
+    mistake("The likeliest ids are returned: return the logits.", HEAD, f"{HEAD}.argmax(-1)"),
+    mistake(ONCE, EMBEDDED, f"rms_norm({EMBEDDED}, weights['ln_final.weight'])",
+            'x = rms_norm(x, weights["ln_final.weight"])', "pass"),
+    mistake(ONCE, "x = block(",
+            "x = rms_norm(x, weights['ln_final.weight']) if number else x\nx = block("),
+    mistake("The head uses the embedding's matrix: in the course it has its own.",
+            HEAD, 'project(x, weights["token_embeddings.weight"])'),
+    *either("The blocks are not all used once and in order.",
+            NUMBERS, "numbers = [0]", "numbers = [num_layers - 1]", "numbers = []",
+            "numbers = [0] * num_layers", "numbers = range(num_layers)[::-1]"),
+    mistake("The embeddings are multiplied by √d_model: leave that out.",
+            EMBEDDED, f"math.sqrt(weights['ln_final.weight'].numel()) * {EMBEDDED}"),
+    mistake("A position sees no key at all: is the mask inverted, or the diagonal masked?",
+            TRIANGLE, "dtype=torch.bool).tril(-1)"),
+)  # fmt: skip
+
+
+def _model(ids: list | Tensor, what: str = "", vocab_size=5, d_model=8, layers=2, d_ff=12) -> Case:
+    sizes = (vocab_size, LONGEST, d_model, layers, 2, d_ff, BASE)
+    arguments = dict(zip(SIZES, sizes, strict=True))
+    names = [f"layers.{layer}.{name}" for layer in range(layers) for name in IN_ONE_BLOCK]
+    case = Case("TransformerLM", {"token_ids": torch.as_tensor(ids)}, arguments, what=what)
+    return made_of(["token_embeddings", *names, "ln_final", "lm_head"], case)
+
+
+MODEL = of_tensors(
+    program=reference(look_up, *PARTS_OF_BLOCK, language_model),
+    mistakes=(*IN_MODEL, *but(IN_MODELS_BLOCK, "0 times -inf")),
+    cases=(
+        _model([[3]], "a single token"),
+        _model([[1, 4, 0]]),
+        _model([[2, 2, 3, 1], [0, 1, 4, 4], [3, 0, 1, 2]], "a batch"),
+        _model([[2, 1]], d_ff=8),
+        _model([[2, 0]], d_model=12),
+        _model(torch.arange(30).reshape(5, 6) % 5, "as many tokens as the context holds"),
+    ),
+    gradients=_model([[2, 2, 3], [0, 1, 4]]),
+    large=_model([[0]], "", WIDE, WIDE, 1, 2 * WIDE),
+    praise="Logits for each position, block after block.",
+)
+
+# The checks, by the names of their problems.
+
+linear = partial(judge_part, LINEAR)
+embedding = partial(judge_part, EMBEDDING)
+rmsnorm = partial(judge_part, NORM)
+positionwise_feedforward = partial(judge_part, FEED_FORWARD)
+rope = partial(judge_part, ROPE)
+softmax = partial(judge_part, SOFTMAX)
+scaled_dot_product_attention = partial(judge_part, ATTENTION)
+multihead_self_attention = partial(judge_part, MULTIHEAD)
+transformer_block = partial(judge_part, BLOCK)
+transformer_lm = partial(judge_part, MODEL)
+cross_entropy = partial(judge_part, LOSS)

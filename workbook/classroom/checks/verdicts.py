@@ -1,0 +1,413 @@
+"""The tools of every checker: two verdicts, a call under a timer, and values put into words.
+
+A checker is a function like `train_bpe(attempt, part=None)`. It raises `Wrong` or `NotAttempted`,
+or returns a sentence of praise or None (status: correct) or `Facts` (for prose; status: read).
+"""
+
+import builtins
+import dis
+import inspect
+import os
+import re
+import reprlib
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from pathlib import Path
+from types import FunctionType
+from typing import Any, Literal, get_args
+
+from workbook.classroom.checks.timeout import Stopped, TimedOut, limited
+from workbook.config import PACKAGE
+
+OWN_FOLDER = "A check runs in an empty folder of its own. Open files by the path that is passed in."
+# How serious a finding is: it goes wrong in use; only in an edge case that the handout's wording
+# covers, such as an empty list; the values are right but not from scratch. Only the first is
+# "wrong".
+Weight = Literal["use", "corner", "style"]
+WEIGHTS = get_args(Weight)
+POOL_SECONDS = 20.0  # for a call that waits for processes of its own: starting them takes time
+WORKERS = (
+    "It is waiting for its worker processes: they take long to start, or crash. Start them only "
+    "for large files."
+)
+POOLS = ("multiprocessing", "concurrent/futures", "joblib")  # in the paths of their files
+# Methods that do the work when an instance is called, and others that do the work of a class.
+CALLED = ("forward", "__call__")
+USUAL_WORK = (*CALLED, "train", "generate", "decode", "sample", "get_lr", "get_batch", "clip")
+METHODS = (FunctionType, staticmethod, classmethod)  # the types of methods
+NO_LEARNERS = ("builtins", "torch.", "abc", "typing", "collections")
+# In a NotImplementedError from torch, for an operation that a dtype or a device lacks.
+TORCHS = re.compile("not implemented for '|aten::")
+ENDLESS = "Either a loop never ends, or each step does far more work than it needs to."
+# The byte code of `super().__init__()` and of `raise NotImplementedError("...")`.
+OF_STUBS = {
+    *("RESUME", "NOP", "RETURN_VALUE", "RAISE_VARARGS", "POP_TOP", "COPY_FREE_VARS"),
+    *("PUSH_NULL", "PRECALL", "CALL"),
+}
+CONSTANTS = {"LOAD_CONST", "RETURN_CONST"}
+STUB_NAMES = {"NotImplementedError", "super", "__init__", "__class__", "self"}
+# How the paths of files begin that contain none of the learner's lines, and what is in others.
+LIBRARIES = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
+OURS = (PACKAGE, *LIBRARIES, *map(os.path.realpath, LIBRARIES))
+NOT_THEIRS = (*(f"{path}{os.sep}" for path in OURS), "<frozen", "<reference>")
+INSTALLED = re.compile(r"\b(site|dist)-packages\b")
+NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
+
+
+class Facts(tuple):
+    """Facts to tick, from a checker that does not judge; () for the problem's own facts."""
+
+    claim = "Only you can judge this text. Does it say the following?"
+
+
+class Words(str):
+    """A text that is shown as it is; a plain str is shown as a literal in quotes."""
+
+
+class NotAttempted(Exception):  # noqa: N818 - a verdict, not an error
+    """Nothing to judge yet. The message, if any, says what passes and what is not written yet."""
+
+
+class NotJudged(NotAttempted):
+    """It is there, but the check has no way to judge it; the message says why, and what to do."""
+
+
+class Wrong(Exception):  # noqa: N818 - a verdict, not an error
+    """One sentence on what fails, the input with expected beside got, and the likely mistake.
+
+    `given` may be a str that shows the call as code; `expected` and `got` are shown as literals
+    unless they are `Words`.
+    """
+
+    def __init__(
+        self,
+        claim: str,
+        *,
+        given: Any = None,
+        expected: Any = NOT_GIVEN,
+        got: Any = NOT_GIVEN,
+        mistake: str | None = None,
+        timed_out: bool = False,
+        error: BaseException | None = None,
+    ):
+        super().__init__(claim)
+        self.claim = claim
+        self.mistake = mistake
+        self.timed_out = timed_out
+        self.error = error  # that the attempt raised
+        self.weight: Weight = "use"
+        self.case: Any = None  # the one of an exercise that fails
+        self.also: tuple[Wrong, ...] = ()  # the lighter findings
+        # Put into words at once, while the timer runs: a learner's __repr__ may never end.
+        if expected is not NOT_GIVEN and got is not NOT_GIVEN:
+            expected, got = map(Words, contrast(expected, got))
+        if given is None:
+            given = NOT_GIVEN
+        elif isinstance(given, str):
+            given = Words(given)
+        values = {"input": given, "expected": expected, "got": got}
+        self.rows = [(label, shown(x)) for label, x in values.items() if x is not NOT_GIVEN]
+
+
+class Unreadable(NotAttempted):
+    """A value in another form than a part takes; `study.verbs` adds the form that it takes.
+
+    `why` says in a sentence what is not of that form, where that is not plain to see.
+    """
+
+    def __init__(self, attempt: Any, why: str | None = None):
+        super().__init__(why or f"The check cannot read {kind_of(attempt)}.")
+
+
+def expect(holds: Any, claim: str, mistake: str | None = None, **values: Any) -> None:
+    """Raise `Wrong` with this claim and the likely mistake, and with `values`, unless it holds."""
+    if not holds:
+        raise Wrong(claim, mistake=mistake, **values)
+
+
+class Findings:
+    """Everything that is wrong with an attempt, by weight, so that it is reported in one go.
+
+    >>> found = Findings()
+    >>> with found("corner"):
+    ...     raise Wrong("An empty list fails.")
+    >>> len(found)
+    1
+    """
+
+    def __init__(self):
+        self.found: list[Wrong] = []
+        self.passes: list[str] = []  # sentences on what is right in an attempt that is wrong
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @property
+    def in_use(self) -> bool:
+        """Whether something goes wrong in ordinary use."""
+        return any(wrong.weight == "use" for wrong in self.found)
+
+    @contextmanager
+    def __call__(self, weight: "Weight") -> Iterator[None]:
+        """Keep a `Wrong` that is raised in the block, and go on after it.
+
+        It weighs no more than `weight`.
+        """
+        try:
+            yield
+        except Wrong as wrong:
+            wrong.weight = max(weight, wrong.weight, key=WEIGHTS.index)
+            self.found.append(wrong)
+
+    def verdict(self, praise: str, remarks: Iterable[str] = ()) -> str:
+        """Return the praise and the remarks; raise the heaviest finding, if there is one."""
+        if not self.found:
+            remarks = list(remarks)
+            return " ".join([praise, *(["Worth knowing:"] if remarks else []), *remarks])
+        worst, *others = sorted(self.found, key=lambda wrong: WEIGHTS.index(wrong.weight))
+        worst.also = (*worst.also, *others)
+        worst.claim = " ".join([*self.passes, worst.claim])
+        raise worst
+
+
+class _Shortener(reprlib.Repr):
+    """Reprs of at most a few lines, whatever the size of the value."""
+
+    def __init__(self):
+        super().__init__()
+        self.maxstring = self.maxother = 240
+        self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdeque = 16
+        self.maxdict = 10
+        self.maxlong = 60
+
+
+def shown(value: Any) -> str:
+    """Show `value` as a short literal; a value whose repr fails is named by its type."""
+    if type(value) is Words:
+        return str(value)
+    try:
+        return _Shortener().repr(value)
+    except Exception as error:
+        return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
+
+
+def contrast(expected: Any, got: Any) -> tuple[str, str]:
+    """Show both values as short literals; two long sequences from where they begin to differ."""
+    start = 0
+    if type(expected) is type(got) and isinstance(got, list | tuple | str | bytes):
+        start = max(0, first_difference(expected, got) - 4)
+    if start < 12:  # it is in sight
+        return shown(expected), shown(got)
+    return tuple(f"(from position {start} of {len(x)}) {shown(x[start:])}" for x in (expected, got))
+
+
+def first_difference(expected: Any, got: Any) -> int:
+    """Find where two sequences begin to differ: an index; where one begins the other, its length.
+
+    Items that cannot be compared differ.
+    """
+    for i, (a, b) in enumerate(zip(expected, got, strict=False)):
+        with suppress(Exception):
+            if a == b:
+                continue
+        return i
+    return min(len(expected), len(got))
+
+
+def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) -> Any:
+    """Call the learner's function under a time limit, and put its failures into words.
+
+    A stub or a `NotImplementedError` becomes `NotAttempted`, everything else that goes wrong
+    becomes `Wrong`. `given` is the call in words. An iterator must be used up inside the call.
+    A call that is stopped while it waits for processes is made once more, with more time.
+    """
+    if is_stub(function):
+        raise NotAttempted(f"`{function.__name__}` is still missing.")
+    try:
+        return limited(seconds, lambda: function(*args, **kwargs))
+    except (Wrong, NotAttempted, Stopped, KeyboardInterrupt):
+        raise
+    except TimedOut as error:
+        waits = waits_for_a_pool(error.__cause__)
+        if waits and seconds < POOL_SECONDS:
+            return call(function, *args, seconds=POOL_SECONDS, given=given, **kwargs)
+        claim, mistake = f"It was stopped after {seconds:g} s.", WORKERS if waits else ENDLESS
+        got = Words(f"no result{where(error.__cause__)}")
+        raise Wrong(claim, given=given, got=got, mistake=mistake, timed_out=True) from error
+    except BaseException as error:
+        if isinstance(error, NotImplementedError) and not TORCHS.search(str(error)):
+            raise NotAttempted from error
+        claim, got = "It raised an error.", Words(failure(error))
+        mistake = OWN_FOLDER if isinstance(error, FileNotFoundError) else None
+        raise Wrong(claim, given=given, got=got, mistake=mistake, error=error) from error
+
+
+def slow(what: str, used: float, allowed: float, given: Any, mistake: str) -> Wrong:
+    """Return the finding on a right result that took too long; it makes an attempt *almost*."""
+    claim = f"{what}, but slow: {used:.0f} s of processor time, where {allowed:g} s are plenty."
+    finding = Wrong(claim, given=given, mistake=mistake)
+    finding.weight = "style"
+    return finding
+
+
+def failure(error: BaseException) -> str:
+    """Show an error with its place, such as `KeyError: 3, at line 7, in encode: ids[3]`."""
+    try:
+        message = _Shortener().repr_str(str(error), 1)[1:-1] if str(error) else ""
+    except Exception:
+        message = ""
+    name = type(error).__name__
+    return f"{name}: {message}{where(error)}" if message else f"{name}{where(error)}"
+
+
+def is_learners(path: str) -> bool:
+    """Whether a file is a learner's, by its full path: not ours, Python's or installed."""
+    return not (path.startswith(NOT_THEIRS) or INSTALLED.search(path))
+
+
+def where(error: BaseException | None) -> str:
+    """Name the learner's line that an error came from: ", at line 7, in encode: `ids[3]`"."""
+    last = None
+    for each in traceback.walk_tb(error.__traceback__ if error else None):
+        if is_learners(each[0].f_code.co_filename):
+            last = each  # one by one: an endless recursion leaves millions
+    if last is None:
+        return ""
+    (frame,) = traceback.StackSummary.extract([last])
+    code = f": `{frame.line}`" if frame.line else ""
+    return f", at line {frame.lineno}, in {frame.name}{code}"
+
+
+def fault_of_ours(error: BaseException) -> str | None:
+    """Say so where an error is the workbook's own: no line of the learner's code was running."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    ours = [each for each in frames if each[0].f_code.co_filename.startswith(str(PACKAGE))]
+    if not isinstance(error, Exception) or where(error) or not ours:
+        return None
+    frame, line = ours[-1]
+    path = Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix()
+    return (
+        f"The check itself failed ({failure(error)}, in {path}, line {line}). This is a fault of "
+        "the workbook, not of your code; please report it."
+    )
+
+
+def waits_for_a_pool(stopped: BaseException | None) -> bool:
+    """Whether a call was stopped while it waited for processes that it had started."""
+    frames = traceback.walk_tb(stopped.__traceback__ if stopped else None)
+    paths = [frame.f_code.co_filename.replace("\\", "/") for frame, _ in frames]
+    return any(pool in path for path in paths for pool in POOLS)
+
+
+def is_stub(function: Any) -> bool:
+    """Tell whether a function does nothing: `pass`, `...`, a docstring, `return None`."""
+    function = getattr(function, "__func__", function)  # of a method
+    return type(function) is FunctionType and all(
+        step.opname in ("RESUME", "NOP", "RETURN_VALUE")
+        or (step.opname in CONSTANTS and step.argval in (None, ...))
+        for step in dis.get_instructions(function)  # up to the first that does something
+    )
+
+
+def is_untouched(attempt: Any) -> bool:
+    """Tell whether an attempt at a code problem is a stub still: no function of it does anything.
+
+    A function does nothing if it is one of `is_stub`, or raises a NotImplementedError; `__init__`
+    may call that of its base class before.
+    """
+    if inspect.isclass(attempt):
+        attempt = methods_of(attempt)
+    if isinstance(attempt, tuple | list | dict):
+        return all(map(is_untouched, attempt.values() if isinstance(attempt, dict) else attempt))
+    function = inspect.unwrap(attempt) if callable(attempt) else attempt
+    function = getattr(function, "__func__", function)  # of a method
+    if type(function) is not FunctionType:
+        return function is None or function is ...
+    steps = [*dis.get_instructions(function)]
+    raises = any(step.opname == "RAISE_VARARGS" for step in steps)
+    return all(
+        step.opname in OF_STUBS
+        or step.argval in STUB_NAMES
+        or (step.opname in CONSTANTS and (step.argval in (None, ...) or raises))
+        for step in steps
+    )
+
+
+def unfinished(nothing: NotAttempted) -> Wrong:
+    """Return the verdict on an attempt of which only a part is missing."""
+    if str(nothing) or nothing.__cause__ is None:
+        return Wrong(str(nothing) or "It returned None: is a `return` missing?")
+    *_, (frame, line) = traceback.walk_tb(nothing.__cause__.__traceback__)
+    name, kind = frame.f_code.co_name, type(frame.f_locals.get("self"))
+    if is_learners(frame.f_code.co_filename):
+        left = "The stub's `raise NotImplementedError` is still there"
+        return Wrong(f"{left}, in line {line}, in `{name}`.")
+    missing = "forward" if "forward" in name else name  # of torch, in place of a learner's own
+    return Wrong(f"The class `{kind.__name__}` has no `{missing}`{meant(kind, missing)}")
+
+
+def meant(kind: type, name: str, others: Iterable[str] = ()) -> str:
+    """End a sentence on a method that a class lacks: ask whether another name is a slip of the pen.
+
+    `others` are names that the class should have as well.
+    """
+    own = methods_of(kind).keys() - {name, *others}  # torch adds a `step` to optimizers without one
+    near = get_close_matches(name, sorted(own), n=1)
+    return f"; is `{near[0]}` meant?" if near else "."
+
+
+def expect_function(attempt: Any, signature: str) -> None:
+    """Raise unless `attempt` can be a function; `signature` is how it is called, in words.
+
+    A class may take its place, as in `Softmax(dim)(x)` or `Trainer(vocab_size).train(path)`.
+    """
+    works = work_of(attempt) if inspect.isclass(attempt) else callable(attempt)
+    _expect(works, "function", f"the function itself: {signature}", attempt)
+
+
+def expect_class(attempt: Any, signature: str) -> None:
+    """Raise unless `attempt` is a class; `signature` is how it is made, in words."""
+    wanted = f"the class itself, not an instance: {signature}"
+    _expect(inspect.isclass(attempt), "class", wanted, attempt)
+
+
+def _expect(fits: Any, kind: str, wanted: str, attempt: Any) -> None:
+    if attempt is None or attempt is ... or is_stub(attempt):
+        raise NotAttempted
+    if not fits:
+        claim = f"This is not a {kind}."
+        raise Wrong(claim, expected=Words(wanted), got=Words(kind_of(attempt)))
+
+
+def work_of(kind: type) -> str | None:
+    """The name of the method that does the work of a class; None if no method clearly does.
+
+    It is `forward` or `__call__`, one with a usual name such as `train` or `get_lr`, or the only
+    public method of a class that inherits nothing.
+    """
+    own = methods_of(kind)
+    public = [name for name in own if not name.startswith("_")]
+    only = public if len(public) == 1 and kind.__mro__ == (kind, object) else ()
+    return next((name for name in (*USUAL_WORK, *only) if name in own), None)
+
+
+def methods_of(kind: type) -> dict[str, Callable]:
+    """The methods of a class that are a learner's, by name; what overrides comes first."""
+    own: dict[str, Callable] = {}
+    for base in kind.__mro__:
+        if not base.__module__.startswith(NO_LEARNERS):
+            own |= {n: m for n, m in vars(base).items() if isinstance(m, METHODS) and n not in own}
+    return own
+
+
+def kind_of(value: Any) -> str:
+    """Name what a value is: "the function `encode`", "a module", "an int: 3"."""
+    kind = "class" if inspect.isclass(value) else type(value).__name__
+    name = getattr(value, "__name__", None)
+    if isinstance(name, str) and (callable(value) or inspect.ismodule(value)):
+        return f"the {kind} `{name}`"
+    article = "an" if kind[0] in "aeiouAEIOU" else "a"
+    return f"{article} {kind}: {shown(value)}" if hasattr(builtins, kind) else f"{article} {kind}"

@@ -1,0 +1,462 @@
+"""A learner's code runs in a process of its own: it may crash, hang, multiply or change anything.
+
+A *server* process has torch and the checks loaded. For each request it forks a *worker*, which
+calls one of our functions with what the request holds, and sends back each value as soon as it is
+there; so what was found before a crash is not lost. Whatever the code changed ends with the worker.
+Where a system cannot fork (Windows), the server answers one request itself, and the next server is
+started at once, so that it is warm by the time it is needed.
+
+    this process                 server                       worker
+    Server.start()      ->       imports torch, checks
+    results(...)        ->       reads the request, forks ->  calls the function
+                        <-----------------------------------  started, value, value, done
+                        <-       "ended", exit status
+"""
+
+import atexit
+import builtins
+import importlib
+import io
+import json
+import logging
+import os
+import pickle
+import pkgutil
+import queue
+import select
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO, NoReturn
+
+import psutil
+
+from workbook import config
+from workbook.classroom.checks import transfer
+from workbook.classroom.checks.timeout import Stopped, Stopwatch, on_swallowed
+
+CAN_FORK = hasattr(os, "fork")
+MOST_CHILDREN = 48  # processes below it: a pool for each core of a large machine
+LOOK_SECONDS = 0.2  # between two looks at the clock and at the children
+POLL_SECONDS = 0.01  # between two looks of a server at its worker
+KEPT_OUTPUT = 2_000  # bytes of what was printed that a report may quote from
+DEEPEST = 20_000  # nested calls: honest recursion needs fewer, and millions of them fill the memory
+START_SECONDS = 120.0  # for a server to import torch
+TAIL = 600  # characters of what was printed last, for the error of a process that ended
+
+# A process that is started with -c has no file: the workers of a pool, which run the main file
+# again wherever `if __name__ == "__main__":` is missing, have nothing to run here.
+CODE = """
+import sys
+sys.path.insert(0, {root!a})
+import workbook  # this one, whichever is installed
+sys.path.append(sys.path.pop(0))
+from workbook.classroom.checks import worker
+worker.serve()
+"""
+
+
+class EndedError(OSError):
+    """The process ended, took too long or started too many others; the message says which.
+
+    `status` is the exit status (the negative number of a signal), and None if it was ended by us.
+    """
+
+    def __init__(self, message: str, status: int | None = None):
+        super().__init__(message)
+        self.status = status
+
+
+# In the process that asks.
+
+
+class Server:
+    """The server of this process, and the channel to it."""
+
+    def __init__(self):
+        self.owner = os.getpid()  # a fork of this process must not share the channel
+        # -P: no file of the working folder is imported in place of Python's own.
+        # -u: what was printed before a crash is not lost.
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-u", "-c", CODE.format(root=str(config.PACKAGE.parent))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C comes to us alone, and we end it
+        )
+        self.messages: queue.SimpleQueue = queue.SimpleQueue()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self) -> None:
+        """Put every message of the server into the queue, and at last how it ended itself."""
+        for line in self.process.stdout:
+            self.messages.put(json.loads(line))
+        self.messages.put(("ended", self.process.wait()))
+
+    def is_usable(self) -> bool:
+        """Whether it is ours, and still there."""
+        return self.owner == os.getpid() and self.process.poll() is None
+
+    def ask(self, request: dict) -> None:
+        """Send a request. Raises: OSError if the server is gone."""
+        pickle.dump(request, self.process.stdin)
+        self.process.stdin.flush()
+
+    def next_message(self) -> tuple[str, Any] | None:
+        """The next message; None if there is none so far."""
+        try:
+            return tuple(self.messages.get(timeout=LOOK_SECONDS))
+        except queue.Empty:
+            return None
+
+    def end_worker(self, worker: int) -> bool:
+        """Kill its worker, and wait until it says that this has ended; whether it did."""
+        end(worker)
+        return any((self.next_message() or [""])[0] == "ended" for _ in range(100))
+
+    def close(self) -> None:
+        """End the server, and what it is working on."""
+        if self.owner == os.getpid():
+            end(self.process.pid)
+            self.process.wait()
+            self.reader.join(timeout=10)
+            for pipe in (self.process.stdin, self.process.stdout):
+                with suppress(OSError):  # the rest of a request that nobody reads any more
+                    pipe.close()
+
+
+_idle: list[Server] = []
+is_inside = False  # a worker: what judges an attempt there must not ask for another worker
+
+
+def start() -> None:
+    """Have a server ready; it imports what it needs while this process goes on."""
+    if not any(server.is_usable() for server in _idle):
+        _idle.append(Server())
+
+
+def _take() -> Server:
+    """A server that nobody else uses."""
+    while _idle:
+        server = _idle.pop()
+        if server.is_usable():
+            return server
+        server.close()
+    return Server()
+
+
+@atexit.register
+def close() -> None:
+    """End all servers; the next request starts a new one."""
+    while _idle:
+        _idle.pop().close()
+
+
+def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
+    """Yield what a generator function yields in a process of its own, as it comes.
+
+    Args:
+        function: "module:name" of a function of ours.
+        arguments: what it is called with; a learner's functions and classes, too. What it yields
+            must be of a kind that JSON can hold.
+        seconds: the processor time that each value may take, the process's and its children's.
+
+    When this generator is closed, the process and all that it started are ended.
+    Requests of several threads go to servers of their own.
+    Raises: EndedError; `transfer.PackError` for arguments that cannot be sent; ValueError and
+    OSError of the function itself.
+    """
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        home, printed = Path(folder, "home"), Path(folder, "printed")
+        home.mkdir()
+        printed.touch()
+        request = {
+            "function": function,
+            "arguments": transfer.pack(arguments),
+            "home": str(home),  # the working folder: some open a log when they are imported
+            "printed": str(printed),
+            "path": [os.path.abspath(p) if os.path.isdir(p or ".") else p for p in sys.path],
+            "environment": dict(os.environ),
+            "argv": sys.argv,
+            "recursion_limit": sys.getrecursionlimit(),
+            "log_level": logging.getLogger().level,  # some report a loss by `logging.info`
+        }
+        server, worker, status, watch = _take(), None, None, None
+        try:
+            server.ask(request)
+            while status is None:
+                message = server.next_message()
+                if message is None:  # measured only where nothing comes at once
+                    pid, limit = (
+                        (worker, seconds) if worker else (server.process.pid, START_SECONDS)
+                    )
+                    watch = watch or Stopwatch(limit, pid)
+                    _expect_in_bounds(pid, watch, printed)
+                    continue
+                (kind, value), watch = message, None
+                if kind == "started":
+                    worker = value
+                elif kind == "ended":
+                    status = value
+                elif kind == "value":
+                    yield value
+                else:
+                    raise {"ValueError": ValueError}.get(kind, OSError)(value)
+            if status:
+                raise EndedError(f"Python {_how(status)}; {_tail(printed)}", status)
+        finally:
+            is_free = status is not None or (worker is not None and server.end_worker(worker))
+            if is_free and server.is_usable() and not _idle:
+                _idle.append(server)
+            else:  # it is dead, or still at this request, or one is enough
+                server.close()
+            if not CAN_FORK:
+                start()
+
+
+def result(function: str, *arguments: Any, seconds: float) -> Any:
+    """The one value that a generator function of ours yields there. Raises: as `results`."""
+    values = list(results(function, *arguments, seconds=seconds))
+    if not values:
+        raise EndedError(f"Python {_how(0)} before there was a result", 0)
+    return values[-1]
+
+
+def forked(function: Callable, *arguments: Any, printed: Path, seconds: float) -> Any:
+    """The one value that a generator function of ours yields in a copy of this worker.
+
+    For a worker that needs another process, and has run nothing of the learner's yet: it has all
+    loaded that a new server would load first. Where a system cannot fork, it asks one.
+
+    Args:
+        printed: the file that the function writes its output to, for the error.
+
+    Raises: EndedError.
+    """
+    if not CAN_FORK:
+        name = f"{function.__module__}:{function.__name__}"
+        return result(name, *arguments, seconds=seconds)
+    reading, writing = os.pipe()
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        pid = os.fork()  # from 3.12 on it warns of threads: a worker has none, but a test may
+    if pid == 0:
+        os.setsid()  # a group of its own, which can be ended as a whole
+        on_swallowed(lambda _: None)  # a verdict is the worker's to send
+        value = list(function(*arguments))[-1]  # if it raises, `limited` or `answer` ends the copy
+        os.write(writing, json.dumps(value).encode() + b"\n")
+        _leave(0)
+    os.close(writing)
+    watch = Stopwatch(seconds, pid)
+    try:
+        with os.fdopen(reading) as answers:
+            while not select.select([answers], [], [], LOOK_SECONDS)[0]:
+                _expect_in_bounds(pid, watch, printed)
+            line = answers.readline()
+    finally:
+        end(pid)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if not line:
+        raise EndedError(f"Python {_how(status)}; {_tail(printed)}", status)
+    return json.loads(line)
+
+
+def _expect_in_bounds(pid: int, watch: Stopwatch, printed: Path) -> None:
+    """Raise EndedError if a worker has used up its time, or multiplies."""
+    if watch.is_over():
+        raise EndedError(f"it was stopped after {watch.seconds:g} s; {_tail(printed)}")
+    with suppress(psutil.Error):
+        below = len(psutil.Process(pid).children(recursive=True))
+        if below > MOST_CHILDREN:
+            raise EndedError(
+                f"it started {below} processes, more than {MOST_CHILDREN}, so all of them were"
+                " stopped; give a pool fewer workers, and put what a script does under"
+                ' `if __name__ == "__main__":`'
+            )
+
+
+def _how(status: int) -> str:
+    """How a process ended, in words."""
+    if status < 0:
+        return f"was ended by signal {-status} ({signal.strsignal(-status)})"
+    return f"ended with status {status}"
+
+
+def _tail(printed: Path) -> str:
+    text = printed.read_text("utf-8", errors="replace").strip()[-TAIL:]
+    return f"its last output: {text}" if text else "it printed nothing"
+
+
+def end(pid: int) -> None:
+    """End a process and all those below it, and those that it left behind in its group."""
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        process.suspend()  # so that it starts no more of them while we look
+        for member in [process, *process.children(recursive=True)]:
+            with suppress(psutil.Error):
+                member.kill()
+    if hasattr(os, "killpg"):
+        with suppress(OSError):
+            os.killpg(pid, signal.SIGKILL)
+
+
+# In the server.
+
+
+def serve() -> None:
+    """Answer requests until the channel closes, each in a process of its own."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
+    with open(os.devnull, "r+b") as nowhere:
+        for number in (0, 1, 2):
+            os.dup2(nowhere.fileno(), number)
+    threads = _load()
+    while (request := _read_request(requests)) is not None:
+        if not CAN_FORK:
+            answer(request, answers, threads)
+        if (worker := os.fork()) == 0:
+            os.close(requests.fileno())
+            answer(request, answers, threads)
+        while (status := os.waitpid(worker, os.WNOHANG)) == (0, 0):
+            # Nothing is asked meanwhile: if there is something to read, whoever asks has ended.
+            if select.select([requests], [], [], POLL_SECONDS)[0]:
+                end(worker)
+                return
+        with suppress(OSError):  # what it left behind in its group
+            os.killpg(worker, signal.SIGKILL)
+        _send(answers, "ended", os.waitstatus_to_exitcode(status[1]))
+
+
+def _load() -> int:
+    """Import what checks need, and use what torch loads at its first use, once for all workers.
+
+    Returns the number of threads that torch would use. In this process it uses one: a fork has
+    none of the others, and OpenMP would wait there for ever for those that it had started here.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    checks = [name for _, name, _ in pkgutil.iter_modules([str(Path(__file__).parent)])]
+    for name in ("study.verbs", *(f"checks.{name}" for name in checks)):
+        import_module(f"workbook.classroom.{name}")
+    weight = torch.nn.Parameter(torch.ones(2, 2))
+    (weight @ weight).cos().sum().backward()
+    torch.optim.SGD([weight]).step()
+    return threads
+
+
+def _read_request(requests: BinaryIO) -> dict | None:
+    """The next request; None if the channel was closed."""
+    with suppress(EOFError, pickle.UnpicklingError):
+        return pickle.load(requests)
+    return None
+
+
+def _send(answers: BinaryIO, kind: str, value: Any) -> None:
+    # In one call: a line is then whole or not there.
+    answers.write(json.dumps([kind, value]).encode() + b"\n")
+
+
+# In the worker.
+
+
+_printed: Path | None = None  # the file that holds what was printed in this worker
+_answers: BinaryIO | None = None
+
+
+def output() -> str:
+    """What was printed in this worker and by its children, as far as it is kept."""
+    if _printed is None:
+        return ""
+    with _printed.open("rb") as file:
+        text = file.read(KEPT_OUTPUT).decode("utf-8", errors="ignore")
+    rest = _printed.stat().st_size - KEPT_OUTPUT
+    return f"{text}... and {rest:,} more bytes" if rest > 0 else text.rstrip()
+
+
+def finish(value: Any) -> None:
+    """Send a last value and end this worker at once, whatever it is in the middle of."""
+    _send(_answers, "value", value)
+    _leave(0)
+
+
+def _leave(status: int) -> NoReturn:
+    """End this worker with all its children; threads that go on end with it."""
+    with suppress(psutil.Error, OSError):  # such as without /proc
+        for child in psutil.Process().children(recursive=True):
+            child.kill()
+    os._exit(status)
+
+
+def answer(request: dict, answers: BinaryIO, threads: int) -> None:
+    """Call the function of a request, send each value that it yields, and end the process.
+
+    torch may use as many threads there as it is told.
+    """
+    import torch
+
+    torch.set_num_threads(threads)
+    _move_in(request)
+    global _answers, is_inside
+    _answers, is_inside = answers, True
+    _send(answers, "started", os.getpid())
+    pid = os.getpid()
+    try:
+        module, _, name = request["function"].partition(":")
+        try:
+            arguments = transfer.unpack(request["arguments"])
+        except Exception as error:
+            found = f"{type(error).__name__}: {error}"
+            raise ValueError(f"your code cannot be loaded in another process ({found})") from error
+        for value in getattr(import_module(module), name)(*arguments):
+            if os.getpid() != pid:  # a copy that the attempt forked
+                os._exit(0)
+            _send(answers, "value", value)
+    except (ValueError, OSError) as error:
+        _send(answers, "ValueError" if isinstance(error, ValueError) else "OSError", str(error))
+    except (Exception, Stopped):
+        os.write(2, traceback.format_exc().encode())  # a fault of ours: its end is quoted
+        _leave(1)
+    _leave(0)
+
+
+def _move_in(request: dict) -> None:
+    """Take over the path, the environment and the folder of a request; catch what is printed."""
+    if hasattr(os, "setsid"):
+        os.setsid()  # a group of its own, which can be ended as a whole
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    global _printed
+    _printed = Path(request["printed"])
+    with _printed.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    # Written at once, so that nothing is lost in a crash; if it is closed, the file stays open.
+    raw = open(1, "wb", buffering=0, closefd=False)  # noqa: SIM115
+    sys.stdout = sys.__stdout__ = io.TextIOWrapper(raw, "utf-8", "replace", write_through=True)
+    sys.stderr = sys.__stderr__ = sys.stdout
+    sys.stdin, builtins.input = io.StringIO(), _no_input
+    set_recursion_limit = sys.setrecursionlimit
+    sys.setrecursionlimit = lambda limit: set_recursion_limit(min(limit, DEEPEST))
+    sys.setrecursionlimit(request["recursion_limit"])
+    logging.getLogger().setLevel(request["log_level"])
+    sys.path[:], sys.argv[:] = request["path"], request["argv"]
+    os.environ.clear()
+    os.environ.update(request["environment"], MPLBACKEND="Agg")  # no window, nothing inline
+    os.chdir(request["home"])
+    importlib.invalidate_caches()
+    warnings.simplefilter("default")
+    warnings.simplefilter("ignore", ResourceWarning)  # a file left open is not reported
+    warnings.showwarning = lambda message, kind, *_: print(f"{kind.__name__}: {message}")
+    # What fails in a thread or a destructor is not the verdict's business.
+    sys.unraisablehook = threading.excepthook = lambda info: None
+
+
+def _no_input(prompt: str = "") -> str:
+    raise EOFError("a check cannot answer input(): pass values as arguments instead")

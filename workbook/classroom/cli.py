@@ -1,0 +1,622 @@
+"""The `workbook` command: a function for each subcommand, below its name, help and arguments.
+
+What a subcommand needs is imported inside it, so that `workbook --help` answers at once.
+"""
+
+import argparse
+import importlib.util
+import math
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from workbook import __version__
+from workbook import config as settings
+from workbook.classroom.study import problems
+from workbook.files import write_json
+from workbook.training import presets
+
+COMMANDS: list[tuple[str, str, tuple, Callable]] = []  # name, help, arguments, what it runs
+GROUPS = {
+    "data": "list, make or download the corpora",
+    "experiments": "sweeps and ablations: run what is missing, show the results",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; return its exit status.
+
+    It is 0 for success, 1 for a wrong attempt or something that is missing, 2 for an error to fix
+    first, and 128 plus the number of the signal that ended the command.
+    """
+    options = parser().parse_args(arguments)
+    if sys.stdout is None:  # closed by whoever started us
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open until we end
+    sys.stdout.reconfigure(errors="replace")  # an old console may lack a character that we print
+    try:
+        settings.profile()  # a wrong value is refused even if nothing uses it
+        settings.edition()
+        settings.precision()
+        status = options.run(options) or 0
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt as stop:
+        for words in stop.args:  # training says what it has saved
+            print(words, file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader has seen enough, as in `| head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # as for other programs: 128 + SIGPIPE
+    except (OSError, ValueError) as error:
+        print(f"workbook: {error}", file=sys.stderr)
+        return 2
+
+
+def parser() -> argparse.ArgumentParser:
+    """Make the parser of the whole command line."""
+    top = argparse.ArgumentParser(
+        prog="workbook",
+        description="The CS336 workbook: study in notebooks, have your code checked.",
+        epilog="`workbook COMMAND --help` says more about one command.",
+    )
+    top.add_argument("--version", action="version", version=f"workbook {__version__}")
+    places = {"": top.add_subparsers(metavar="COMMAND", required=True)}
+    for name, help, arguments, run in COMMANDS:
+        group, _, kind = name.rpartition(" ")
+        if group not in places:
+            kinds = [other.split()[1] for other, *_ in COMMANDS if other.startswith(f"{group} ")]
+            added = places[""].add_parser(group, help=GROUPS[group])
+            places[group] = added.add_subparsers(metavar=" | ".join(kinds), required=True)
+        added = places[group].add_parser(kind, help=help, description=run.__doc__)
+        added.set_defaults(run=run)
+        for add in arguments:
+            add(added)
+    return top
+
+
+def command(name: str, help: str, *arguments: Callable) -> Callable:
+    """Make the function below a subcommand, such as "lab", or "data make" in the group "data".
+
+    Its docstring, if any, is the description in its own help.
+    """
+
+    def register(run: Callable) -> Callable:
+        COMMANDS.append((name, help, arguments, run))
+        return run
+
+    return register
+
+
+def argument(name: str, help: str | None = None, **options) -> Callable:
+    """Describe an argument that argparse is to add to a subcommand's parser."""
+    return lambda parser: parser.add_argument(name, help=help, **options)
+
+
+def flag(name: str, help: str) -> Callable:
+    """Describe an option that takes no value."""
+    return argument(name, help, action="store_true")
+
+
+def load_quickly() -> None:
+    """Save more than a second when this process first loads nbformat or JupyterLab.
+
+    Both load jsonschema, and that, if it can, `rfc3987_syntax`, which then builds 38 parsers for
+    a format that no schema of theirs uses (IRI). None makes the import fail as if it were missing.
+    """
+    sys.modules.setdefault("rfc3987_syntax", None)
+
+
+NAME, SPOT = argument("name", metavar="NAME"), "PROBLEM=MODULE:NAME"
+COUNT, SEED = presets.between(1, 10**9), presets.between(0, 2**63 - 1)
+PORT, TWIN_STEPS = presets.between(1, 65_535), presets.between(1, 200)
+WORKERS = presets.between(1, presets.MOST_WORKERS)
+SIZE = argument("--size", "for `stories`: the size of the split, or of train", metavar="100MB")
+SCALE = argument("--scale", f"{', '.join(settings.PROFILES)}; default: the profile")
+
+
+@command(
+    "lab",
+    "open JupyterLab on your own copy of the notebooks",
+    argument("--port", "default: the first free port from 8888 on", type=PORT),
+)
+def run_lab(options: argparse.Namespace) -> None:
+    load_quickly()
+    from workbook.classroom.study import lab
+
+    lab.start(options.port)
+
+
+@command(
+    "study",
+    "show your progress and what comes next",
+    flag("--make", "make your notebooks, as `lab` does"),
+    argument("--reset", "start this problem over; a backup is kept", metavar="PROBLEM"),
+    argument(
+        "--tick",
+        "tick off what your text says, all of it or the facts with these numbers",
+        nargs="+",
+        metavar=("PROBLEM", "PART"),
+    ),
+    argument("--update", "bring in what is new; default: all", metavar="NOTEBOOK", nargs="*"),
+)
+def run_study(options: argparse.Namespace) -> None:
+    load_quickly()
+    from workbook.classroom.study import copy, progress, update, verbs
+
+    study = progress.nearest()
+    os.environ["WORKBOOK_STUDY"] = str(study)
+    if options.make:
+        copy.make(study)
+    if options.reset is not None:
+        update.reset(options.reset)
+    if options.update is not None:
+        update.update(options.update, study)
+    if options.tick:
+        problem, *rest = options.tick
+        part = rest.pop(0) if rest and not rest[0].isdigit() else None
+        if wrong := [each for each in rest if not each.isdigit()]:
+            raise ValueError(f"expected the number of a fact, such as 1, got {wrong[0]!r}")
+        print(verbs.tick(problem, part, *map(int, rest)), end="\n\n")
+    record = progress.Progress(study)
+    if options.make or options.reset or options.update is not None or options.tick:
+        print(progress.summary(record))  # what was done just now stays in sight
+    else:
+        print(progress.overview(record))
+    for notice in update.notices(study):
+        print(notice)
+
+
+@command(
+    "check",
+    "check code that you wrote in a Python file",
+    argument("problem", "such as train_bpe", metavar="PROBLEM", nargs="?"),
+    argument("file", "NAME: if it is not the usual one", metavar="FILE.py[:NAME]", nargs="?"),
+    argument("--part", "part of a written problem, such as a"),
+    flag(
+        "--all", "check all your code: what you adopted, or else what you solved in the notebooks"
+    ),
+    argument("--json", "also write what was found there", metavar="FILE", type=Path),
+)
+def run_check(options: argparse.Namespace) -> int:
+    """Check code in a Python file and count it in your progress; exit status 0: it is correct."""
+    from workbook.classroom.study.progress import nearest
+
+    if options.all:
+        return check_all_found(options)
+    if options.file is None:
+        raise ValueError(
+            "expected a problem and a file, as in `workbook check softmax mine.py`; or --all"
+        )
+    from workbook.classroom.checks import worker
+    from workbook.classroom.mine.check_all import Outcome
+    from workbook.classroom.study import verbs
+
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise FileNotFoundError("this folder was deleted; change to one that exists") from None
+    problem = problems.get(options.problem)
+    part = problems.part_of(problem, options.part)
+    path, name = attempt_place(options.file, problem)
+    study = nearest(path)
+    if not (study.is_dir() or settings.checkout() or os.environ.get("WORKBOOK_STUDY")):
+        study = None  # we make no study folder among other things
+    if study:
+        os.environ["WORKBOOK_STUDY"] = str(study)
+    file = str(path.resolve())
+    seconds = 2 * verbs.seconds_for(problem)  # its import has as much time as its check
+    try:
+        report = verbs.Report.from_json(
+            worker.result(f"{__name__}:judged", problem.id, part, file, name, seconds=seconds)
+        )
+    except worker.EndedError as error:
+        report = verbs.ended_early(problem.id, part, error)
+        verbs.note(report)
+    print(report)
+    if options.json is not None:
+        outcome = Outcome(problem.id, options.file, report.status, report.message)
+        write_json(options.json, [outcome.as_json()])
+    if study is None:
+        print("Not counted: there is no study folder; `workbook study --make` makes one here.")
+    return 0 if report.status == "correct" else 1
+
+
+def check_all_found(options: argparse.Namespace) -> int:
+    """Check all the learner's code that can be found; print each problem's line when it is done."""
+    from workbook.classroom.mine import check_all
+    from workbook.classroom.study.progress import nearest
+
+    if options.problem is not None or options.part is not None:
+        raise ValueError("--all checks all your code: leave out the problem, the file and the part")
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    outcomes = []
+    for outcome in check_all.check_all(nearest()):
+        print(outcome.row(columns), flush=True)
+        outcomes.append(outcome)
+    print("", check_all.summary(outcomes), sep="\n")
+    if options.json is not None:
+        write_json(options.json, check_all.as_json(outcomes))
+    return 0 if all(outcome.status == "correct" for outcome in outcomes) else 1
+
+
+def judged(problem: str, part: str | None, file: str, name: str) -> Iterator[dict]:
+    """Yield the report on an attempt in a file, and count it; this runs in a worker."""
+    from workbook.classroom.study import verbs
+
+    attempt = load_attempt(Path(file), name, problems.get(problem))
+    yield verbs.check(problem, attempt, part).to_json()
+
+
+def attempt_place(file: str, problem: problems.Problem) -> tuple[Path, str]:
+    """Split "path.py:name"; the name is "" if the problem's own is meant."""
+    path, name = re.fullmatch(r"(.*?)(?::([^\W\d]\w*))?", file, re.DOTALL).groups()
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no file {path}; expected FILE.py or FILE.py:NAME")
+    if not (name or problem.names):
+        raise ValueError(f"{problem.id} asks for no particular name; add yours, as in FILE.py:NAME")
+    return Path(path), name or ""
+
+
+def load_attempt(path: Path, name: str, problem: problems.Problem):
+    """Load the object of this name from the file `path`, or else what the problem asks for.
+
+    In a file that was kept for a learner `__all__` says what that is: the problem's own name may
+    stand for something else there.
+    """
+    from workbook.classroom.study import solutions
+
+    is_kept = solutions.status_of(path.read_text("utf-8", errors="replace"), problem.id)
+    if problem.form == "script" and not (name or is_kept):
+        return path  # it is run, not imported
+    defined = vars(load_module(path))
+    asked = (name,) if name else problem.names
+    if not name and is_kept:
+        asked = tuple(defined.get("__all__", asked))  # its own lines alone may have none
+    for name in asked:
+        if name not in defined:
+            raise ValueError(
+                f"{path} does not define {name}; for another name, add it: {path}:NAME"
+            )
+    found = tuple(defined[name] for name in asked)
+    return found if len(found) > 1 else found[0]
+
+
+def load_module(path: Path):
+    """Run the file `path` as an import would, under a time limit; return the module."""
+    from workbook.classroom.checks.timeout import TimedOut, limited
+    from workbook.classroom.study.verbs import TOTAL_SECONDS
+
+    name, root = path.stem, path.resolve().parent
+    while (root / "__init__.py").is_file():  # the file may import `from .neighbour`
+        name, root = f"{root.name}.{name}", root.parent
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None:
+        raise ValueError(f"{path} is not a Python file; its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    # If Python has a module of this name, as with random.py, all other code must still get that.
+    known = PathFinder.find_spec(path.stem)
+    if path.stem not in sys.modules and (known is None or known.origin == str(path)):
+        sys.modules[name] = module  # worker processes look its functions up by name
+    # The file may import its neighbours.
+    sys.path += dict.fromkeys(map(str, (path.resolve().parent, root)))
+    try:
+        limited(TOTAL_SECONDS, lambda: spec.loader.exec_module(module))
+    except KeyboardInterrupt:
+        raise
+    except TimedOut as error:
+        remedy = 'put code that takes long under `if __name__ == "__main__":`'
+        raise ValueError(f"{path} does not run: it was {error}; {remedy}") from error
+    except BaseException as error:  # a script that ends with sys.exit() too
+        raise ValueError(f"{path} does not run: {type(error).__name__}: {error}") from error
+    return module
+
+
+@command(
+    "adopt",
+    "find your parts in your checkout of the course's repository",
+    argument("path", "its folder; nothing in it is changed", metavar="PATH"),
+    argument("--set", "where a part is; `PROBLEM=`: look again", metavar=SPOT, action="append"),
+)
+def run_adopt(options: argparse.Namespace) -> None:
+    """Find your parts in your checkout of the course's repository, and note where they are.
+
+    Its modules are imported in a separate process; nothing else in it is run. The file
+    `adopted.toml` in your study folder says what was found, and you may edit it.
+    """
+    from workbook.classroom.mine import adopt
+    from workbook.classroom.study import progress
+
+    places = adopt.read_options(options.set or [])
+    print(adopt.adopt(options.path, places, progress.nearest()))
+
+
+@command("data list", "show the corpora, and which are on this disk")
+def run_data_list(options: argparse.Namespace) -> None:
+    from workbook.corpora import corpora
+
+    print(corpora.overview())
+
+
+@command(
+    "data make",
+    "write a corpus that needs no network",
+    NAME,
+    SIZE,
+    argument("--split", "default: both; with --size, train", choices=("train", "validation")),
+)
+def run_data_make(options: argparse.Namespace) -> None:
+    from workbook.corpora import corpora
+
+    size = None if options.size is None else corpora.parse_size(options.size)
+    splits = corpora.SPLITS if size is None else corpora.SPLITS[:1]
+    for split in [options.split] if options.split else splits:
+        print(corpora.path(options.name, split, size))
+
+
+@command("data get", "download a corpus; continues where it was cut off", NAME)
+def run_data_get(options: argparse.Namespace) -> None:
+    from workbook.corpora import corpora
+
+    print(*corpora.fetch(options.name), sep="\n")
+
+
+@command(
+    "data tokenize",
+    "encode a corpus; continues where it was cut off",
+    NAME,
+    SIZE,
+    argument("--vocab", "with --merges: a tokenizer of yours", metavar="vocab.json"),
+    argument("--merges", "default: the corpus's own tokenizer", metavar="merges.txt"),
+    argument("--workers", "default: one per core", type=WORKERS, metavar="N"),
+)
+def run_data_tokenize(options: argparse.Namespace) -> None:
+    from concurrent.futures import ProcessPoolExecutor
+
+    from workbook.corpora import corpora
+    from workbook.tokenization import token_files
+
+    size = None if options.size is None else corpora.parse_size(options.size)
+    with ProcessPoolExecutor(options.workers) as executor:
+        made = token_files.tokenize_corpus(
+            options.name, size, options.vocab, options.merges, executor
+        )
+    for path, number in made.items():
+        print(f"{path}  {number:,} tokens")
+
+
+@command(
+    "train",
+    "train a model; continues where it stopped",
+    presets.add_options,
+    flag("--mine", "use your own parts in place of ours"),
+)
+def run_train(options: argparse.Namespace) -> int:
+    """Train a model. Settings that you do not give are those of the preset."""
+    from workbook.experiments import dry_run
+    from workbook.training import train
+
+    config = presets.chosen(options)
+    if options.dry_run:
+        return dry_run.report([config])
+    parts = None
+    if options.mine:
+        from workbook.classroom import mine
+
+        parts = mine.expect_some(mine.parts())
+        config = mine.rehearsed(config, parts)
+        if os.environ.get("RANK", "0") == "0":
+            print(parts)
+    train.train_and_print(config, options.folder, parts)
+    return 0
+
+
+@command(
+    "twin",
+    "train your parts beside ours, and name the part that differs",
+    argument("preset", "default: laptop", metavar="PRESET", nargs="?", default="laptop"),
+    argument("--steps", "default: 20", type=TWIN_STEPS, default=20, metavar="N"),
+)
+def run_twin(options: argparse.Namespace) -> int:
+    """Train your parts beside ours at a small size, with equal weights, batches and settings.
+
+    Exit status 0: nothing differs.
+    """
+    from workbook.classroom.mine.twin import twin
+
+    report = twin(options.preset, options.steps)
+    print(report)
+    return 1 if report.differs else 0
+
+
+@command(
+    "generate",
+    "generate text with a trained model",
+    argument("folder", "of a run of `workbook train`", metavar="FOLDER"),
+    argument("prompt", "default: none", metavar="PROMPT", nargs="?", default=""),
+    argument("--tokens", "default: 256", type=int, default=256, metavar="N"),
+    argument("--temperature", "0: greedy; default: 0.8", type=float, default=0.8, metavar="X"),
+    argument("--top-p", "default: 0.95", type=float, default=0.95, metavar="X"),
+    argument("--top-k", "default: all tokens", type=int, metavar="N"),
+    argument("--seed", "default: a different text each time", type=SEED, metavar="N"),
+)
+def run_generate(options: argparse.Namespace) -> None:
+    import torch
+
+    from workbook.generation import formats
+    from workbook.generation.generate import write
+
+    decoding = None
+    if formats.is_of_other_parts(options.folder):
+        from workbook.classroom import mine
+
+        model, tokenizer, decoding = mine.open_run(Path(options.folder))
+    else:
+        model, tokenizer = formats.open_model(options.folder)
+    generator = torch.Generator()
+    generator.seed() if options.seed is None else generator.manual_seed(options.seed)
+    print(options.prompt, end="", flush=True)
+    how = (options.tokens, options.temperature, options.top_p, options.top_k, generator)
+    for piece in write(model, tokenizer, options.prompt, *how, decoding):
+        print(piece, end="", flush=True)
+    print()
+
+
+@command(
+    "export-model",
+    "write a trained model in the format of Hugging Face's Llama",
+    argument("folder", "of a run of `workbook train`", metavar="FOLDER"),
+    argument("--to", "default: a folder `llama` inside it", metavar="FOLDER"),
+)
+def run_export_model(options: argparse.Namespace) -> None:
+    from workbook.generation import formats
+
+    model, tokenizer = formats.open_model(options.folder)
+    target = Path(options.to) if options.to else Path(options.folder) / "llama"
+    print(formats.save_model(model, target, tokenizer))
+
+
+@command(
+    "experiments run",
+    "make the runs that have no record; continues where it stopped",
+    argument("names", "see `list`; default: all", metavar="NAME", nargs="*"),
+    argument("--workers", "default: one per GPU, or else per core", type=WORKERS, metavar="N"),
+    argument("--minutes", "then stop; the same command continues", type=COUNT, metavar="N"),
+    argument(
+        "--accumulation", "batches in N parts: less memory", type=COUNT, default=1, metavar="N"
+    ),
+    flag("--dry-run", "only say what is needed; exit status 1: something is missing"),
+    SCALE,
+)
+def run_experiments(options: argparse.Namespace) -> int:
+    """Make the runs that have no record. Continues where it stopped."""
+    from workbook.experiments import dry_run, records
+    from workbook.experiments import plans as experiments
+    from workbook.training import devices
+
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError("torchrun is for `workbook train`; leave it out, and give --workers N")
+    asked = plans_of(options.names, options.scale)
+    gpus = len(devices.gpus())
+    one_device = devices.pick_device().type != "cpu" and options.workers is None and gpus < 2
+    workers = None if one_device else options.workers or gpus or os.cpu_count()
+    if options.dry_run:
+        return dry_run.report_plans(asked, workers, options.accumulation)
+    until = time.time() + 60 * options.minutes if options.minutes else math.inf
+    pool = nullcontext() if one_device else experiments.process_pool(workers)
+    try:
+        with pool as executor:  # without one, the runs are made one after the other
+            found = experiments.run(asked, executor, until, options.accumulation)
+    except KeyboardInterrupt:
+        if time.time() < until:
+            raise
+        print("The time is up, and all runs are saved; the same command continues.")
+        return 0
+    for name, results in found.items():
+        print(f"{name}: {len(results)} runs in {records.folders()[0]}")
+    return 0
+
+
+@command("experiments list", "list the experiments and how many runs each has", SCALE)
+def list_experiments(options: argparse.Namespace) -> None:
+    from workbook.experiments.studies import STUDIES
+
+    for name, stage in stages_of([], options.scale).items():
+        print(f"{name:16} {len(stage.so_far()):3} runs{'' if stage.over else ', more to come':14}"
+              f" {STUDIES[name].question}")  # fmt: skip
+
+
+@command(
+    "experiments show",
+    "show a table of an experiment's runs",
+    argument("names", "see `list`", metavar="NAME", nargs="+"),
+    SCALE,
+)
+def show_experiments(options: argparse.Namespace) -> None:
+    from workbook.experiments import results
+
+    for name, stage in stages_of(options.names, options.scale).items():
+        found, missing = stage.so_far(), len(stage.missing())
+        print(name, end="\n\n")
+        if found:
+            print(results.table(found).to_string(float_format="{:,.4g}".format), end="\n\n")
+        if missing:
+            scale = f" --scale {options.scale}" if options.scale else ""
+            todo = f"`workbook experiments run {name}{scale}` makes them"
+            print(f"{missing} more runs are needed before it can continue; {todo}\n")
+
+
+def plans_of(names: list[str], scale: str | None) -> dict:
+    """Make the plans of these experiments, or of all. Raises: ValueError for an unknown name."""
+    from workbook.experiments import studies
+    from workbook.experiments.studies import STUDIES
+
+    size = studies.scale_named(scale or settings.profile().name, settings.edition())
+    if unknown := [name for name in names if name not in STUDIES]:
+        raise ValueError(f"{unknown[0]!r} is not an experiment; pick from {', '.join(STUDIES)}")
+    return {name: STUDIES[name].plan(size) for name in names or STUDIES}
+
+
+def stages_of(names: list[str], scale: str | None) -> dict:
+    """Advance each of these experiments as far as its records allow."""
+    from workbook.experiments.plans import Stage
+
+    found = {name: Stage(plan) for name, plan in plans_of(names, scale).items()}
+    for stage in found.values():
+        stage.advance()
+    return found
+
+
+@command(
+    "export",
+    "make the write-up from saved notebooks: PDF, HTML, Markdown and code.zip",
+    argument("folder", "default: your study folder, or our notebooks", metavar="FOLDER", nargs="?"),
+    argument("--edition", "2025 or 2026; default: WORKBOOK_EDITION, or 2025"),
+    flag("--strict", "write nothing if anything is missing or wrong, and list it"),
+    argument("--name", "your name, for the first page; remembered for the next time"),
+    argument("--to", "where to write; default: build", metavar="FOLDER", default="build"),
+    argument(
+        "--adapters",
+        "instead: write your solved code as a repository of the course, with its adapters",
+        metavar="FOLDER",
+        type=Path,
+    ),
+)
+def run_export(options: argparse.Namespace) -> None:
+    from workbook.classroom.export import export
+    from workbook.classroom.study.progress import current, nearest
+
+    if options.adapters is not None:
+        from workbook.classroom.mine import adapters
+
+        if options.strict or options.name is not None:
+            raise ValueError("--adapters writes no write-up; leave out --strict and --name")
+        study = Path(options.folder) if options.folder else nearest()
+        print(*adapters.export(study, options.adapters), sep="\n")
+        return
+    inside = current()
+    choices = {name: getattr(options, name) for name in ("edition", "strict", "name", "to")}
+    print(*export(options.folder or (inside and inside.folder), **choices), sep="\n")
+
+
+@command(
+    "notebooks",
+    "run the worked notebooks again and store their outputs",
+    argument("names", "such as 02_bpe; default: all", metavar="NAME", nargs="*"),
+    flag("--check", "run nothing; list the notebooks that are not in normal form"),
+)
+def run_notebooks(options: argparse.Namespace) -> int:
+    from workbook.classroom.study import notebooks
+
+    if not options.check:
+        notebooks.run(options.names)
+        return 0
+    found = [path for path in notebooks.find(options.names) if not notebooks.is_normal(path)]
+    for path in found:
+        print(f"{path} is not in normal form: run it with `workbook notebooks {path.stem}`")
+    return 1 if found else 0

@@ -1,0 +1,208 @@
+"""What notebooks say, as a syntax tree in which nothing can run or load anything.
+
+A notebook may come from anybody. Text, lists, tables, formulas, code, inline markup and links to
+the web are kept, from Markdown and from HTML that a cell displays. HTML amid Markdown is shown as
+it was typed. Scripts, styles, frames, attributes, other links, and pictures that are not outputs of
+their own are left out.
+"""
+
+import base64
+import re
+from io import BytesIO
+from itertools import accumulate
+
+from workbook.classroom.export import pandoc
+from workbook.classroom.export.pandoc import (
+    PLAIN,
+    Node,
+    cell,
+    node,
+    para,
+    rebuilt,
+    table,
+    text_of,
+    words,
+)
+
+FORMATS = {
+    "markdown": "gfm-yaml_metadata_block-emoji-alerts-gfm_auto_identifiers+tex_math_dollars",
+    "html": "html-raw_html-raw_tex",
+}
+MOST = 100_000  # characters of one text, some forty pages
+DEEPEST = 30  # nested nodes, which typst can take; a list in a quote in a list needs 20
+DEEPEST_FORMULA = 12  # nested braces; each further one doubles the time that pandoc takes
+LINES, LONGEST = 60, 2_000  # of printed output: lines, and characters in one
+ROWS, COLUMNS = 40, 30  # of a table; a page has room for them
+LARGEST_PICTURE = 40_000_000  # pixels: a larger picture is a trap, or a mistake
+# A formula between single dollars, or what holds dollars and is to be left alone: an indented line,
+# code, an escape, a formula on lines of its own. Pandoc reads no formula that ends before a digit.
+DOLLARS = re.compile(
+    r"^(?: {4}|\t)[^\n]*|(?<!`)(?P<ticks>`++).*?(?<!`)(?P=ticks)(?!`)|\\.|\$\$.*?\$\$"
+    r"|\$(?P<formula>(?:\\.|(?!\n\s*\n)[^$`\\])+)\$(?!\d)",
+    re.DOTALL | re.MULTILINE,
+)
+BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+WEB = re.compile(r"(?:https?://|mailto:)[^\s\\\"<>]+", re.IGNORECASE)
+ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+# Control codes, and characters that make a line look different from what is stored.
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufeff]")
+NUMERIC = re.compile(r"\s*(?:[-+±≈~<>−]?\s*[$€£]?\d[\d,._ ]*(?:e[-+]?\d+)?\s*(?:%|[a-zA-Zµ/]{1,5})?"  # noqa: RUF001
+                     r"|NaN|nan|inf|None|NaT|<NA>|[-–—])?\s*")  # fmt: skip  # noqa: RUF001
+
+
+class Cleaner:
+    """A reader of texts with markup, which keeps their pictures and notes what it leaves out."""
+
+    def __init__(self) -> None:
+        self.pictures: dict[str, bytes] = {}  # by the name of their file
+        self.notes: list[str] = []
+        self.formulas: dict[str, str] = {}  # and the place where each is
+
+    def blocks(self, kind: str, text: str, place: str) -> list[Node]:
+        """Read a text, which is "markdown" or "html", into clean blocks; notes call it `place`."""
+        shown = plain(text[:MOST])
+        try:
+            found = pandoc.read(_trimmed(shown) if kind == "markdown" else shown, FORMATS[kind])
+            blocks = rebuilt(found, lambda item: self._clean(kind, item, place), DEEPEST)
+        except (ValueError, RecursionError) as error:
+            self.notes.append(f"{place} is shown as it was typed: {error}")
+            return printed(text[:MOST])
+        if len(text) > MOST:
+            self.notes.append(f"{place} has {len(text):,} characters: it is cut after {MOST:,}")
+            blocks.append(para(*words("...")))
+        return blocks
+
+    def _clean(self, read: str, item: Node, place: str):
+        """Make a node safe whose children already are; it was `read` as "markdown" or "html"."""
+        kind, content = item["t"], item.get("c")
+        if kind.startswith("Raw") and (read == "html" or content[1].startswith("<!--")):
+            return []
+        if kind == "RawInline":
+            return node("LineBreak") if BREAK.fullmatch(content[1]) else words(visible(content[1]))
+        if kind == "RawBlock":
+            return printed(content[1])
+        if kind == "Str":
+            return node("Str", visible(content))
+        if kind in ("Code", "CodeBlock"):
+            (_, classes, _), text = content
+            language = classes[:1] if kind == "CodeBlock" else []
+            return node(kind, [["", language, []], visible(text.expandtabs(4)).strip("\n")])
+        if kind == "Header":  # the write-up has headings of its own
+            return para(node("Strong", content[2]))
+        if kind == "Link":
+            is_web = WEB.fullmatch(content[2][0])
+            return node("Link", [PLAIN, content[1], [content[2][0], ""]]) if is_web else content[1]
+        if kind == "Image":
+            self.notes.append(f"{place} has a picture in its text: only those beside it are shown")
+            return node("Emph", [*words("[A picture:"), node("Space"), *content[1], *words("]")])
+        if kind == "Math":
+            braces = ((letter == "{") - (letter == "}") for letter in content[1])
+            if max(accumulate(braces), default=0) > DEEPEST_FORMULA:
+                raise ValueError("a formula is nested too deeply")
+            self.formulas.setdefault(one_line(content[1]), place)
+        if kind in ("Div", "Span", "Cite"):
+            return content[1]
+        if kind == "Figure":
+            return content[2]
+        if kind == "Table":
+            return _tidy(content)
+        return item
+
+    def keep(self, picture: str) -> str | None:
+        """Keep a picture in base64; return its name, None if it is huge or cannot be drawn.
+
+        It is drawn anew, rotated as the camera recorded. Whatever else a file holds, such as where
+        a photo was taken or what follows the picture's end, is not for readers.
+        """
+        from PIL import Image, ImageOps
+
+        data = BytesIO()
+        try:
+            file = BytesIO(base64.b64decode(picture))
+            with Image.open(file, formats=("PNG", "JPEG")) as found:
+                if found.width * found.height > LARGEST_PICTURE:
+                    return None
+                drawn = ImageOps.exif_transpose(found)
+                drawn.info = {k: v for k, v in drawn.info.items() if k == "transparency"}
+                drawn.save(data, found.format, quality=95, optimize=True)
+        except Exception:  # Pillow raises many kinds for what is not a picture
+            return None
+        name = f"figure-{len(self.pictures) + 1:02}.{found.format.lower()}"
+        self.pictures[name] = data.getvalue()
+        return name
+
+
+def plain(text: str) -> str:
+    """Return a text as a terminal shows it: no colours, and nothing that `\\r` overwrote."""
+    text = ANSI.sub("", text).replace("\r\n", "\n")
+    lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
+    return visible("\n".join(lines))
+
+
+def visible(text: str) -> str:
+    """Write invisible characters as Python escapes them: `\\x00`."""
+    return UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def one_line(formula: str) -> str:
+    """Write a formula on one line, without TeX's comments."""
+    return " ".join(re.sub(r"(\\.)|%.*", r"\1", formula).split())
+
+
+def printed(text: str) -> list[Node]:
+    """Make a block of printed output, cut if it is long, with the number of lines left out."""
+    lines = plain(text[: LINES * LONGEST * 4]).expandtabs(8).strip("\n").split("\n")
+    shown = [line if len(line) <= LONGEST else f"{line[:LONGEST]} ..." for line in lines[:LINES]]
+    more = text.rstrip("\n").count("\n") + 1 - LINES
+    if more > 0:
+        shown.append(f"... {more:,} more lines")
+    return [node("CodeBlock", [PLAIN, "\n".join(shown)])]
+
+
+def _trimmed(text: str) -> str:
+    """Remove the space inside the dollars of formulas: JupyterLab allows it, and pandoc does not.
+
+    >>> _trimmed("$ x $ and `$ code $`")
+    '$x$ and `$ code $`'
+    """
+
+    def trim(found: re.Match) -> str:
+        return f"${found['formula'].strip()}$" if found["formula"] else found[0]
+
+    return DOLLARS.sub(trim, text)
+
+
+def _tidy(content: list) -> list[Node]:
+    """Make a table without attributes, not too long, and with numbers aligned to the right."""
+    _, caption, columns, head, bodies, foot = content
+    rows = [row for body in bodies for part in body[2:] for row in part] + foot[1]
+    more = len(rows) - ROWS
+    has_row_spans = any(down > 1 for row in rows for _, _, down, *_ in row[1])
+    rows, heads = [_bare(row) for row in rows[:ROWS]], [_bare(row) for row in head[1]]
+    wide = max([len(columns), *(_width(row) for row in heads + rows)])
+    if wide > COLUMNS:
+        return [para(node("Emph", words(f"A table of {wide:,} columns is left out.")))]
+    for row in rows if has_row_spans else []:  # what spans rows stands first, as pandas writes it
+        row[1][:0] = [cell([])] * (wide - _width(row))
+    columns = [
+        [node("AlignRight" if _is_numeric(rows, place) else "AlignLeft"), node("ColWidthDefault")]
+        for place in range(wide)
+    ]
+    rest = [para(node("Emph", words(f"{more:,} more rows are left out.")))] if more > 0 else []
+    return [table(columns, heads, rows, caption=caption[1]), *rest]
+
+
+def _bare(row: list) -> list:
+    """Make a row whose cells have no attributes."""
+    return [PLAIN, [cell(blocks, span) for *_, span, blocks in row[1]]]
+
+
+def _width(row: list) -> int:
+    return sum(span for *_, span, _ in row[1])
+
+
+def _is_numeric(rows: list, place: int) -> bool:
+    """Whether a column holds numbers, leaving aside rows with cells that span columns."""
+    cells = [row[1][place] for row in rows if len(row[1]) > place and _width(row) == len(row[1])]
+    texts = [text_of(blocks) for *_, blocks in cells]
+    return any(text.strip() for text in texts) and all(map(NUMERIC.fullmatch, texts))

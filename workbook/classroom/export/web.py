@@ -1,0 +1,81 @@
+"""The write-up as Markdown beside its pictures, and as one HTML file that needs nothing else."""
+
+import base64
+import re
+from pathlib import Path
+
+from workbook.classroom.export import pandoc
+from workbook.classroom.export.document import SUBTITLE, Document
+from workbook.classroom.export.pandoc import (
+    PLAIN,
+    Node,
+    node,
+    nodes_in,
+    para,
+    rebuilt,
+    text_of,
+    words,
+)
+
+PICTURES = "figures"  # the folder beside the Markdown
+DEEPER = "--shift-heading-level-by=1"  # below the title of the page
+
+
+def markdown(document: Document) -> str:
+    """Write GitHub's Markdown; it refers to its pictures in the folder `figures`."""
+    headers = (item["c"] for item in nodes_in(document.blocks) if item["t"] == "Header")
+    slugs = {name: _slug(text_of(inlines)) for _, (name, *_), inlines in headers}
+
+    def change(item: Node):
+        kind, content = item["t"], item.get("c")
+        if kind == "Div":
+            return content[1]
+        if kind == "Link" and content[2][0].startswith("#"):
+            return node("Link", [PLAIN, content[1], [f"#{slugs[content[2][0][1:]]}", ""]])
+        if kind == "Table" and "states" in content[0][1]:
+            return _of_lines(item)
+        if kind == "Image":
+            return node("Image", [PLAIN, content[1], [f"{PICTURES}/{content[2][0]}", ""]])
+        if kind == "Figure":  # as a paragraph, and its caption as the next
+            return [para(*content[2][0]["c"]), para(*content[1][1][0]["c"])]
+        return item
+
+    top = [node("Header", [0, PLAIN, words(document.title)]), para(*words(SUBTITLE))]
+    blocks = rebuilt([*top, *document.lead, *document.blocks], change)
+    return pandoc.write(blocks, "gfm+tex_math_dollars", DEEPER)[0]
+
+
+def _slug(heading: str) -> str:
+    """Return the name that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _of_lines(table: Node) -> Node:
+    """Make a table of one line per row for Markdown, without the rows that group others."""
+    attributes, caption, columns, head, [body], foot = table["c"]
+    columns = [[alignment, node("ColWidthDefault")] for alignment, _ in columns]
+    body = [*body[:3], [row for row in body[3] if len(row[1]) == len(columns)]]
+    return node("Table", [attributes, caption, columns, head, [body], foot])
+
+
+def html(document: Document) -> str:
+    """Write one page: pictures inside, formulas as MathML, no scripts.
+
+    By its own policy, in `writeup.html`, a browser fetches nothing and runs nothing.
+    """
+
+    def change(item: Node):
+        kind, content = item["t"], item.get("c")
+        if kind == "Image":
+            alt, (name, _) = content[1:]
+            data = base64.b64encode(document.cleaner.pictures[name]).decode()
+            source = f"data:image/{name.rpartition('.')[2]};base64,{data}"
+            return node("Image", [PLAIN, alt, [source, ""]])
+        if kind == "Table":
+            return node("Div", [["", ["table"], []], [item]])
+        return item
+
+    blocks = rebuilt([*document.lead, *document.blocks], change)
+    page = [f"--template={Path(__file__).with_name('writeup.html')}"]
+    page += [f"--variable=title:{document.title}", f"--variable=subtitle:{SUBTITLE}"]
+    return pandoc.write(blocks, "html5", "--mathml", DEEPER, *page)[0]

@@ -1,0 +1,441 @@
+"""A learner's parts through the functions of the course's `tests/adapters.py`, and those written.
+
+These functions take the same arguments everywhere, and only they know how a learner's part is made
+and called. So a layer is caught while its adapter runs, and `AdoptedModel` is the whole model that
+`run_transformer_lm` makes. In the other direction, `export` makes a repository of the course of the
+code that a study folder keeps: its adapters are those of `course_adapters`, each tried once.
+"""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from importlib.util import module_from_spec, spec_from_file_location
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from textwrap import wrap
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as hooks
+
+from workbook import transformer
+from workbook.classroom.checks import worker
+from workbook.classroom.checks.calling import SIZES
+from workbook.classroom.checks.modules import own_parameters, uncompiled
+from workbook.classroom.checks.tensors import alike
+from workbook.classroom.checks.timeout import TimedOut, limited
+from workbook.classroom.mine import course_adapters
+from workbook.classroom.mine.adopt import FUNCTIONS, MissingPackage
+from workbook.classroom.study import solutions, verbs
+from workbook.classroom.study.problems import PROBLEMS
+from workbook.config import ModelConfig
+from workbook.files import atomic_write
+
+SECONDS = 120.0  # for one run of an adapter, on a busy machine
+UNKNOWN = "It cannot be checked"
+TOLERANCE = 1e-3
+MARKS = 2**24  # multiples of 1 / MARKS below 1 are exact in float32
+# Our class with the same weights, and what the adapter calls the arguments that it is made with.
+WITH_ROPE = ("d_model", "num_heads", "max_seq_len", "theta")
+BLOCK = ("d_model", "num_heads", "d_ff", "max_seq_len", "theta")
+LAYERS = {
+    "run_linear": (transformer.Linear, ("d_in", "d_out")),
+    "run_embedding": (transformer.Embedding, ("vocab_size", "d_model")),
+    "run_rmsnorm": (transformer.RMSNorm, ("d_model", "eps")),
+    "run_swiglu": (transformer.SwiGLU, ("d_model", "d_ff")),
+    "run_multihead_self_attention": (transformer.MultiHeadSelfAttention, WITH_ROPE[:2]),
+    "run_multihead_self_attention_with_rope": (transformer.MultiHeadSelfAttention, WITH_ROPE),
+    "run_transformer_block": (transformer.TransformerBlock, BLOCK),
+    "run_transformer_lm": (transformer.TransformerLM, SIZES),
+}
+OF_TENSORS = {*LAYERS, "run_rope", "run_silu", "run_softmax", "run_cross_entropy"}
+OF_TENSORS.add("run_scaled_dot_product_attention")
+SMALL = {
+    "d_in": 8, "d_out": 6, "vocab_size": 11, "d_model": 8, "num_heads": 2, "d_ff": 12, "d_k": 8,
+    "max_seq_len": 5, "context_length": 5, "num_layers": 2, "theta": 99.0, "rope_theta": 99.0,
+    "eps": 0.1,
+}  # fmt: skip
+
+
+def example(name: str, spread: float = 0.0, **sizes: Any) -> dict[str, Any]:
+    """Arguments for one of the course's adapters of tensors: initial weights and random inputs.
+
+    Args:
+        spread: the standard deviation of the gains, which all start at 1.
+        sizes: those that shall not be as in `SMALL`.
+    """
+    sizes = {**SMALL, **sizes}
+    asked = inspect.signature(getattr(course_adapters, name)).parameters
+    n = min(5, sizes["max_seq_len"], sizes["context_length"])
+    x = torch.randn(2, n, sizes["d_in" if name == "run_linear" else "d_model"])
+    values = {**dict.fromkeys(("in_features", "in_query_or_key", "Q"), x), "K": x.flip(-1), "V": -x}
+    values |= dict.fromkeys(("token_ids", "in_indices"), torch.randint(sizes["vocab_size"], (2, n)))
+    values |= {"inputs": x[0], "targets": torch.arange(n), "dim": 1}
+    values["mask"] = torch.ones(n, n, dtype=torch.bool).tril()
+    values["token_positions"] = torch.arange(n) if name == "run_rope" else torch.arange(n)[None]
+    if name in LAYERS:
+        kind, made_with = LAYERS[name]
+        weights = kind(*(sizes[each] for each in made_with)).state_dict()
+        for weight in weights.values():
+            weight += spread * torch.randn_like(weight) * (weight.ndim == 1)
+        values["weights"] = weights if len(weights) > 1 else weights["weight"]
+        for own, weight in weights.items():  # `output_proj.weight` is `o_proj_weight`
+            values[own.replace("output", "o").replace(".", "_")] = weight
+    return {each: {**sizes, **values}[each] for each in asked}
+
+
+def differs(adapter: Callable, name: str) -> str | None:
+    """Say how an adapter of tensors differs from the reference in one example; "": not at all.
+
+    None if it is not one of tensors.
+    """
+    if name not in OF_TENSORS:
+        return None
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        expected = getattr(course_adapters, name)(**example(name, spread=0.2)).detach()
+        torch.manual_seed(0)
+        try:
+            with uncompiled():
+                got = limited(SECONDS, lambda: adapter(**example(name, spread=0.2)))
+        except Exception as error:
+            return f"raises {type(error).__name__}: {error}"
+    if not isinstance(got, Tensor):
+        return f"returns a {type(got).__name__} instead of a tensor"
+    return "" if alike(got.detach().cpu(), expected) else "returns other numbers than ours"
+
+
+# A part that is caught while its adapter runs.
+
+
+def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) -> SimpleNamespace:
+    """Run an adapter; return its `result`, the `module` that it made, and how that was called.
+
+    The module is the one with the most parameters, of all that register a parameter or another
+    module meanwhile. `args` and `kwargs` are those of its call; None if only its `forward` was
+    called, which no hook sees.
+
+    Args:
+        part: the learner's class, if that is known.
+
+    Raises: ValueError if there is none, or the adapter fails.
+    """
+    if inspect.isclass(part) and not issubclass(part, nn.Module):
+        raise ValueError(f"{part.__name__} is no nn.Module, so torch finds no parameters in it")
+    made: dict[int, nn.Module] = {}
+    calls: dict[int, tuple] = {}
+
+    def note(module: nn.Module, *registered: Any) -> None:
+        made[id(module)] = module
+
+    def note_call(module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
+        made[id(module)], calls[id(module)] = module, (args, kwargs)
+
+    def size(module: nn.Module) -> tuple[int, int]:
+        return sum(p.numel() for p in module.parameters()), len([*module.modules()])
+
+    with ExitStack() as stack:
+        stack.enter_context(uncompiled())
+        called = hooks.register_module_forward_hook(note_call, with_kwargs=True)
+        for handle in (
+            called,
+            hooks.register_module_module_registration_hook(note),
+            hooks.register_module_parameter_registration_hook(note),
+        ):
+            stack.callback(handle.remove)
+        # torch's `remove` leaves this behind, and then warns of a hook whenever it compiles.
+        stack.callback(hooks._global_forward_hooks_with_kwargs.pop, called.id, None)
+        try:
+            result = limited(SECONDS, lambda: adapter(**arguments))
+        except Exception as error:
+            raise ValueError(f"the adapter fails: {type(error).__name__}: {error}") from error
+    module = max(made.values(), key=size, default=None)
+    if module is None or not size(module)[0]:
+        raise ValueError("the adapter makes no torch module that has parameters")
+    own = set(module.parameters())
+    for each in (made[key] for key in calls):
+        if not own.issuperset(each.parameters()):
+            raise ValueError(
+                f"{type(each).__name__} is called, but is no part of {type(module).__name__}: torch"
+                " neither trains nor saves what is in a plain list; use nn.ModuleList"
+            )
+    args, kwargs = calls.get(id(module), (None, {}))
+    return SimpleNamespace(result=result, module=module, args=args, kwargs=kwargs)
+
+
+def attempt(adapters: Mapping[str, Callable], problem: str, part: Any = None) -> Any:
+    """What a check takes, made and called as the adapters for a problem do it.
+
+    A layer has our initial weights, because its adapter hands weights in.
+
+    Args:
+        part: the learner's own object, if that is known.
+    """
+    names, first = FUNCTIONS[problem], next(iter(adapters.values()))
+    if problem == "adamw":
+        return first()  # which returns the class
+    if problem == "tokenizer":
+        kind = type(first({n: bytes([n]) for n in range(256)}, [], []))
+        return _class(kind, first, inspect.signature(first))
+    if problem == "checkpointing":
+        return tuple(adapters.values())
+    if names[0] not in LAYERS:
+        return first
+    ours, made_with = LAYERS[names[0]]
+    signature = inspect.signature(ours)
+    parameters = [*signature.parameters.values()][: len(made_with)]
+    signature = signature.replace(parameters=parameters)
+
+    def make(*args: Any, **kwargs: Any) -> nn.Module:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        values = zip(made_with, bound.arguments.values(), strict=True)
+        sizes = {name: value for name, value in values if value is not None}
+        # Without theta, it is the second function, for an attention without RoPE.
+        name = names[-1] if sizes.keys() == {*LAYERS[names[-1]][1]} else names[0]
+        return caught(adapters.get(name, first), example(name, **sizes), part).module
+
+    return _class(type(make(*(SMALL[each] for each in made_with))), make, signature)
+
+
+def _class(kind: type, make: Callable, signature: inspect.Signature) -> type:
+    """A subclass that a function makes the instances of: they are of the class itself."""
+    names = {"__new__": lambda cls, *args, **kwargs: make(*args, **kwargs)}
+    names |= {"__signature__": signature, "__module__": kind.__module__}
+    return type(kind)(kind.__name__, (kind,), names)
+
+
+def report_on(name: str, load: Callable[[], Any]) -> verbs.Report:
+    """The report on what `load` returns; what needs a missing package counts as not attempted."""
+    try:
+        report = verbs.judge(name, limited(SECONDS / 2, load))
+    except TimedOut as error:
+        return verbs.Report("wrong", name, None, f"Its import was {error}.")
+    except Exception as error:
+        status = "not attempted" if isinstance(error, MissingPackage) else "wrong"
+        return verbs.Report(status, name, None, f"{UNKNOWN}: {error}.")
+    is_missing = "ModuleNotFoundError" in dict(report.rows).get("got", "")
+    return replace(report, status="not attempted") if is_missing else report
+
+
+class AdoptedModel:
+    """A learner's model with the sizes of one config, as their `run_transformer_lm` makes it.
+
+    The adapter hands weights in, so its initial weights are ours, drawn by the handout's rule.
+
+    Args:
+        adapter: their `run_transformer_lm`.
+        part: their class, if it is one.
+    """
+
+    def __init__(self, adapter: Callable, config: ModelConfig, part: Any):
+        self.adapter, self.config, self.part = adapter, config, part
+        # The longest text, so that positions and masks can be cut; one, so that they fit any batch.
+        self.ids = torch.arange(config.context_length)[None] * 7 % config.vocab_size
+        self._indices: dict[str, Tensor] = {}
+
+    def make(self) -> nn.Module:
+        """Make a new model. Raises: ValueError, and what the model itself raises."""
+        run = self._run(transformer.TransformerLM.from_config(self.config).state_dict())
+        self.args, self.kwargs = run.args or (self.ids,), run.kwargs
+        with torch.no_grad():
+            logits = self.call(run.module, self.ids.to(run.result.device))
+        if alike(logits, run.result.detach(), TOLERANCE):
+            return run.module.train()
+        name = f"{type(run.module).__name__}.forward"
+        raise ValueError(f"run_transformer_lm returns something other than the result of {name}")
+
+    def _run(self, weights: Mapping[str, Tensor]) -> SimpleNamespace:
+        arguments = {name: getattr(self.config, name) for name in SIZES}
+        arguments |= {"weights": weights, "in_indices": self.ids.clone()}
+        with torch.random.fork_rng(devices=[]):  # what the adapter draws is drawn for nothing
+            return caught(self.adapter, arguments, self.part)
+
+    def call(self, module: nn.Module, ids: Tensor) -> Tensor:
+        """The logits of a model that `make` made, for (batch, seq) ids."""
+        kwargs = {name: self._fitted(value, ids) for name, value in self.kwargs.items()}
+        output = module(*(self._fitted(value, ids) for value in self.args), **kwargs)
+        if isinstance(output, Mapping):
+            return output["logits"]
+        output = output[0] if isinstance(output, tuple | list) else output
+        return getattr(output, "logits", output)
+
+    def _fitted(self, value: Any, ids: Tensor) -> Any:
+        """What `forward` was given, for other ids: positions and masks are cut to their length."""
+        if isinstance(value, Tensor):
+            if value.cpu().equal(self.ids):
+                return ids
+            for axis in range(max(value.ndim - 2, 0), value.ndim):
+                if value.shape[axis] == self.ids.shape[1]:
+                    value = value.narrow(axis, 0, ids.shape[1])
+        return value.to(ids.device) if isinstance(value, Tensor | nn.Module) else value
+
+    def places(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The value of each of their parameters, by name, given weights by the course's names.
+
+        Raises: ValueError if the adapter gives no weight to one of them.
+        """
+        if not self._indices:
+            self._indices = self._find_indices(weights)
+        flat = torch.cat([weights[name].flatten() for name in sorted(weights)])
+        return {name: flat[index] for name, index in self._indices.items()}
+
+    def _find_indices(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """For each of their parameters, which of all the course's numbers it holds.
+
+        The adapter is given weights without two equal numbers, so it does not matter how it turns,
+        joins or cuts them.
+        """
+        marks, begin = {}, 0
+        for name in sorted(weights):
+            numbers = torch.arange(begin, begin + weights[name].numel())
+            marks[name] = numbers.reshape(weights[name].shape) / MARKS
+            begin += len(numbers)
+        indices, module = {}, self._run(marks).module
+        for name, parameter in own_parameters(module).items():
+            number = parameter.detach().double().cpu() * MARKS
+            indices[name] = index = number.round().long().clamp(0, begin - 1)
+            if not number.equal(index.double()) or index.unique().numel() < index.numel():
+                kind = type(module).__name__
+                raise ValueError(f"run_transformer_lm gives no weight to `{name}` of {kind}")
+        return indices
+
+
+# Adapters that are written.
+
+PACKAGE, ADAPTERS = "cs336_basics", "tests/adapters.py"
+PART_SECONDS = 300  # for one adapter; on a busy machine torch alone takes ten
+COURSE = "https://github.com/stanford-cs336/assignment1-basics"
+HEAD = f'''"""The course's adapters for the parts in `{PACKAGE}`.
+
+`workbook export --adapters` wrote them: each makes a part with the handout's arguments, loads the
+course's weights under the course's names, and calls it. One that did not work so is left to you.
+"""
+'''
+
+
+def export(study: Path, to: Path) -> list[str]:
+    """Write what a study folder keeps as a course repository into the folder `to`.
+
+    Nothing that is in `to` is lost: a file in the way, such as the course's blank adapters, is kept
+    under another name. Returns what was written, what was not and how to run the course's tests,
+    line by line. Raises: ValueError if nothing is kept; OSError.
+    """
+    found = solutions.kept(study)
+    if not found:
+        raise ValueError(
+            f"nothing that passed its check is kept in {study / solutions.FOLDER}; check a solution"
+            " in a notebook of your study folder first, or name that folder:"
+            " `workbook export study --adapters ...`"
+        )
+    kept = {problem: source for problem, (source, _) in found.items()}
+    files = {f"{PACKAGE}/{problem}.py": source for problem, source in kept.items()}
+    problem_of = {name: problem for problem, names in FUNCTIONS.items() for name in names}
+    problem_of["run_silu"] = "positionwise_feedforward"  # where it is most often a helper
+    codes = {n: _code(n, p, kept[p]) if p in kept else _stub(n, "") for n, p in problem_of.items()}
+    solved = {name: problem for name, problem in problem_of.items() if problem in kept}
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        _save(Path(folder), {**files, f"{PACKAGE}/__init__.py": "", ADAPTERS: _module(codes)})
+        why_not = _why_not(folder, solved)
+    codes |= {name: _stub(name, why) for name, why in why_not.items()}
+    files[ADAPTERS] = _module(codes)
+    if not (to / PACKAGE / "__init__.py").exists():
+        files[f"{PACKAGE}/__init__.py"] = ""
+    saved = _save(to, files)
+    number = f"{len(kept)} solved problem{'s' * (len(kept) != 1)}"
+    works = f"{len(solved) - len(why_not)} of {len(codes)} adapters"
+    lines = [f"{to}: {number} in {PACKAGE}, and {works} in {ADAPTERS}"]
+    lines += [f"  {name} is left to you: {why}" for name, why in why_not.items()]
+    almost = [name for name, (_, status) in found.items() if status == "almost"]
+    for title, names in (
+        ("almost right when checked", almost),
+        (
+            "import the workbook, which the course does not install",
+            [n for n, source in kept.items() if re.search("(?m)^ *(from|import) workbook", source)],
+        ),
+        ("not solved yet", [name for name in codes if name not in solved]),
+    ):
+        lines += [f"  {title}: {', '.join(names)}"] if names else []
+    clone = f"clone {COURSE}, copy {PACKAGE} and {ADAPTERS} into it, and run `uv run pytest` there"
+    has_tests = any((to / "tests").glob("test_*.py"))
+    tests = f"`uv run pytest` in {to}" if has_tests else clone
+    return [*lines, *saved, f"The course's tests: {tests}"]
+
+
+def _split(name: str) -> tuple[str, str]:
+    """An adapter of `course_adapters`: its head, up to the colon, and its body."""
+    source = inspect.getsource(getattr(course_adapters, name))
+    head, body = re.split(r"\):.*\n", source, maxsplit=1)
+    return f"{head}):\n", body
+
+
+def _code(name: str, problem: str, source: str) -> str:
+    """An adapter with the import of the learner's part that it calls."""
+    head, body = _split(name)
+    theirs = re.findall(r"(?m)^__all__ = \[(.*)\]", source)[-1].replace('"', "").split(", ")
+    pairs = [*zip(PROBLEMS[problem].names, theirs, strict=False), ("silu", "silu")]
+    own = {called: each for called, each in pairs if re.search(rf"\b{called}\b", body)}
+    names = [called if called == each else f"{each} as {called}" for called, each in own.items()]
+    return f"{head}    from {PACKAGE}.{problem} import {', '.join(names)}\n\n{body}"
+
+
+def _stub(name: str, why: str) -> str:
+    """An adapter that is left to the learner, with the reason in a comment."""
+    lines = [f"    # {line}\n" for line in wrap(f"Not exported: {why}", 90)[:4] if why]
+    return f"{_split(name)[0]}{''.join(lines)}    raise NotImplementedError\n"
+
+
+def _module(codes: Mapping[str, str]) -> str:
+    """The text of `tests/adapters.py`."""
+    helpers = (course_adapters.loaded, course_adapters.projections)
+    return "\n\n".join([HEAD, *map(inspect.getsource, helpers), *codes.values()])
+
+
+def _why_not(folder: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Why adapters do not work, by name, given their problems; a crash costs only one."""
+    why: dict[str, str] = {}
+    while left := [name for name in names if name not in why]:
+        asked = f"{__name__}:tried", folder, {name: names[name] for name in left}
+        try:
+            why.update(worker.results(*asked, seconds=PART_SECONDS))
+        except worker.EndedError as error:
+            why[next(name for name in left if name not in why)] = str(error)
+    return {name: words for name, words in why.items() if words}
+
+
+def tried(folder: str, names: dict[str, str]) -> Iterator[list[str]]:
+    """Try the adapters in a folder; yield each one's name and why it does not work, or ""."""
+    sys.path.insert(0, folder)
+    spec = spec_from_file_location("adapters", Path(folder, ADAPTERS))
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name, problem in names.items():
+        functions = {each: getattr(module, each) for each in FUNCTIONS[problem] if each in names}
+        words = differs(getattr(module, name), name)
+        if words is None:  # not one of tensors
+            report = report_on(problem, partial(attempt, functions, problem))
+            got = dict(report.rows).get("got", "")
+            is_right = report.status in ("correct", "almost")
+            words = "" if is_right else f"{report.claim} {got}"
+        yield [name, words]
+
+
+def _save(to: Path, files: Mapping[str, str]) -> list[str]:
+    """Write the files; say which old ones are kept, and as what."""
+    said = []
+    for name, text in files.items():
+        path = to / name
+        if path.is_dir() or (path.exists() and path.read_bytes() != text.encode()):
+            places = (path.with_name(f"{path.name}.bak{n or ''}") for n in count())
+            backup = path.rename(next(place for place in places if not place.exists()))
+            said.append(f"  the old {name} is kept as {backup.relative_to(to)}")
+        with atomic_write(path) as file:
+            file.write(text)
+    return said

@@ -1,0 +1,684 @@
+"""The learner's own repository of the course: which of its objects is which part, and its imports.
+
+`workbook adopt PATH` looks for the parts in a process of its own, by what the functions in the
+repository's `tests/adapters.py` use, and writes `adopted.toml` into the study folder. That file may
+be edited: what is changed by hand stays when the repository is adopted again.
+
+Such a repository is seldom installed: the version of its package is unknown, and packages that it
+needs may be missing. Nothing is ever written into it.
+"""
+
+import __future__
+
+import ast
+import atexit
+import importlib
+import inspect
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import tomllib
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, chdir, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest.mock import MagicMock
+
+from workbook.classroom.checks import worker
+from workbook.classroom.checks.calling import meaning, plain
+from workbook.classroom.checks.timeout import TimedOut, limited
+from workbook.classroom.study import problems, solutions
+from workbook.classroom.study.problems import PROBLEMS
+from workbook.classroom.study.progress import MARK
+from workbook.files import atomic_write, locked
+
+FILE = "adopted.toml"
+ADAPTERS = "tests.adapters"
+SECONDS = 180.0  # for one part
+IMPORT_SECONDS = 60.0
+NEXT = "Next: `workbook check --all`, then `workbook twin`, then `workbook train laptop --mine`."
+NOTHING = (
+    "there is no code of yours yet: solve a code problem in a notebook of your study folder, or run"
+    " `workbook adopt PATH` with the path of your repository of the course"
+)
+WHERE = re.compile(r"[^:]+:[^\W\d][\w.]*|[^:]+\.py")
+SKIPPED = {"venv", "env", "site-packages", "node_modules", "__pycache__", "build", "dist", "wandb"}
+MOST_FILES = 2000  # in a repository; a home folder has more
+# They only record what a run does: where one is missing, a stand-in that does nothing will do.
+TRACKERS = ("wandb", "torch.utils.tensorboard", "tensorboard", "tensorboardX", "swanlab", "mlflow")
+CODE = tuple(problem.id for problem in PROBLEMS.values() if problem.form)
+# By problem, what is in the names that learners give the part, in lower case and without
+# underscores, and the functions in the course's `tests/adapters.py`. From simple to complex: what a
+# simple one uses belongs to it, and what a complex one uses besides belongs to that one.
+_PARTS = {
+    "linear": ("linear", "run_linear"),
+    "embedding": ("embed", "run_embedding"),
+    "rmsnorm": ("norm", "run_rmsnorm"),
+    "silu": ("silu|swish|sigmoid", "run_silu"),  # not a problem, but what it uses is not SwiGLU
+    "softmax": ("softmax", "run_softmax"),
+    "rope": ("rope|rotr?ary", "run_rope"),
+    "positionwise_feedforward": ("glu|ffn|feedforward|mlp", "run_swiglu"),
+    "scaled_dot_product_attention": (
+        "scaled|dotproduct|sdpa|^att",
+        "run_scaled_dot_product_attention",
+    ),
+    "multihead_self_attention": (
+        "head|mha|mhsa|att",
+        "run_multihead_self_attention_with_rope",
+        "run_multihead_self_attention",
+    ),
+    "transformer_block": ("block|layer|encoder|transformer", "run_transformer_block"),
+    "transformer_lm": ("(lm|model|gpt|transformer)$", "run_transformer_lm"),
+    "cross_entropy": ("entropy|loss", "run_cross_entropy"),
+    "adamw": ("adam", "get_adamw_cls"),
+    "learning_rate_schedule": ("sched|cos|lr|rate|anneal", "run_get_lr_cosine_schedule"),
+    "gradient_clipping": ("clip", "run_gradient_clipping"),
+    "data_loading": ("batch|load|sample", "run_get_batch"),
+    "checkpointing": ("save|load|checkpoint|ckpt", "run_save_checkpoint", "run_load_checkpoint"),
+    "tokenizer": ("tokenizer|bpe", "get_tokenizer"),
+    "train_bpe": ("train|bpe|learn", "run_train_bpe"),
+}
+FUNCTIONS = {problem: functions for problem, (_, *functions) in _PARTS.items()}
+NAMES = {problem: pattern for problem, (pattern, *_) in _PARTS.items()}
+DECODES = re.compile("decode|generat|sample|complet")
+GENERATES = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
+TRAINS = re.compile("main|(do|start|run)?(pre)?train(ing)?(lm|model|loop|llm|together|run)?")
+ASIDE = re.compile("/(scripts?|experiments?|old|backup|examples?)/")  # rather not the part itself
+OF_STUBS = ("pass", "...", '"', "'", "raise NotImpl")  # how their lines begin; quotes: a docstring
+Where = str | list[str]
+
+
+# A repository, and imports from it.
+
+
+class MissingPackage(ValueError):  # noqa: N818 - says what is wrong
+    """A part needs a package that is not installed here, so nothing is known of the part."""
+
+
+class Repository:
+    """A folder with somebody's solutions, read from its files; none of it runs before `enter`."""
+
+    def __init__(self, folder: str | os.PathLike):
+        """Find the repository, also from a folder inside or just above it. Raises: OSError."""
+        path = Path(folder).expanduser().resolve()
+        if not path.is_dir():
+            what = "a file" if path.exists() else "not there"
+            raise NotADirectoryError(f"{path} is {what}; expected the folder of your repository")
+        places = [path, *path.parents[:2], *sorted(path.glob("*"))]
+        is_whole = (each for each in places if (each / "tests" / "adapters.py").is_file())
+        self.folder = next(is_whole, path)
+        self.adapters_file = self.folder / "tests" / "adapters.py"
+        self.troubles: dict[str, str] = {}  # what could not be imported, by the reason
+        self.lost: set[str] = set()  # the names that imports which failed should have made
+
+    @cached_property
+    def trees(self) -> dict[Path, ast.Module]:
+        """All Python files, parsed; one that Python cannot parse is empty.
+
+        Raises: ValueError if there are none, or far too many.
+        """
+        trees: dict[Path, ast.Module] = {}
+        for folder, below, names in os.walk(self.folder):
+            hidden = [name for name in below if name.startswith(".") or name in SKIPPED]
+            hidden += [name for name in below if Path(folder, name, "pyvenv.cfg").exists()]
+            below[:] = sorted({*below} - {*hidden})
+            for file in (Path(folder, name) for name in sorted(names) if name.endswith(".py")):
+                trees[file] = ast.Module([], [])
+                with suppress(OSError, ValueError, SyntaxError):
+                    trees[file] = ast.parse(file.read_bytes(), str(file))
+            if len(trees) > MOST_FILES:
+                raise ValueError(f"{self.folder} has too many Python files; name your repository")
+        if not trees:
+            raise ValueError(f"{self.folder} has no Python files; expected your repository")
+        return trees
+
+    @cached_property
+    def roots(self) -> list[Path]:
+        """The folders where Python is to look for modules; after the second, for loose ones."""
+        inside = {f for file in self.trees for f in file.parents if f.is_relative_to(self.folder)}
+        loose = sorted(inside, key=lambda folder: (len(folder.parts), folder))
+        return list(dict.fromkeys([self.folder, self.folder / "src", *loose]))
+
+    def name_of(self, file: Path) -> str:
+        """The name by which the module in a file is imported."""
+        root = next(each for each in self.roots[1::-1] if file.is_relative_to(each))
+        parts = file.relative_to(root).with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    def holds(self, module: Any) -> bool:
+        """Whether a module, or the one of this name, is of this repository."""
+        module = sys.modules.get(module) if isinstance(module, str) else module
+        places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+        return any(Path(each).is_relative_to(self.folder) for each in places if each)
+
+    def enter(self) -> None:
+        """Make this process, and those that it starts, able to import from the folder.
+
+        Nothing is written there, and nothing there shadows Python's own modules.
+        """
+        if self.folder in _entered:
+            return
+        sys.dont_write_bytecode = True
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        for name, module in list(sys.modules.items()):
+            is_others = any(other.holds(module) for other in _entered.values())
+            if is_others or name.partition(".")[0] == "tests":  # many libraries install a `tests`
+                del sys.modules[name]
+        _entered[self.folder] = self
+        # Before what is installed, which may be another copy of it, but after Python's own. Loose
+        # modules come last: one may have the name of a library.
+        libraries = (n for n, each in enumerate(sys.path) if each.endswith("-packages"))
+        first = next(libraries, len(sys.path))
+        sys.path[first:first] = map(str, self.roots[:2])
+        sys.path += [*map(str, self.roots[2:]), _as_if_installed("cs336_basics")]
+        importlib.invalidate_caches()
+        if self.adapters_file.is_file():
+            sys.modules["tests"] = tests = ModuleType("tests")
+            tests.__path__ = [str(self.adapters_file.parent)]
+        for name in TRACKERS:
+            if not _is_installed(name.rpartition(".")[2]):  # torch's only wraps another package
+                sys.modules[name] = tracker = MagicMock(name=name)
+                tracker.__spec__, tracker.__path__ = ModuleSpec(name, None), []
+        # A type that older versions of torch have.
+        vars(importlib.import_module("torch.serialization")).setdefault("FILE_LIKE", Any)
+
+    def importing(self, run: Callable[[], Any], what: str) -> Any:
+        """Return what a function returns that imports modules of the repository.
+
+        A file that it does not find is looked for in the repository's folder, where learners run
+        their code; a package whose `__init__` fails is used without the statements that fail.
+
+        Args:
+            what: the beginning of an error's message.
+
+        Raises: ValueError that says why it fails, MissingPackage if that is a package.
+        """
+        with ExitStack() as stack:
+            while True:
+                try:
+                    return run()
+                except (Exception, SystemExit) as error:
+                    file = self.folder / str(getattr(error, "filename", ""))
+                    is_there = isinstance(error, FileNotFoundError) and file.is_file()
+                    if is_there and Path.cwd() != self.folder:
+                        stack.enter_context(chdir(self.folder))
+                    elif package := self._broken_package(error):
+                        self._in_pieces(*package)
+                    else:
+                        kind = MissingPackage if self._missing_package(error) else ValueError
+                        raise kind(f"{what}: {self.why(error)}") from error
+
+    def _broken_package(self, error: BaseException) -> tuple[str, Path] | None:
+        """The name and the file of the package whose `__init__` raised an error."""
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            name, file = frame.f_globals.get("__name__"), Path(frame.f_code.co_filename)
+            if file.name == "__init__.py" and file in self.trees and name not in sys.modules:
+                return name, file
+        return None
+
+    def _in_pieces(self, name: str, file: Path) -> ModuleType:
+        """Run a module statement by statement: one that fails is noted, and the rest works."""
+        module = sys.modules[name] = ModuleType(name)
+        module.__file__, module.__package__ = str(file), name.rpartition(".")[0]
+        if file.name == "__init__.py":
+            module.__package__, module.__path__ = name, [str(file.parent)]
+        for node in ast.parse(file.read_bytes(), str(file)).body:
+            self.run_statement(node, vars(module), name)
+        return module
+
+    def run_statement(self, node: ast.stmt, scope: dict, where: str) -> None:
+        """Run a statement of a module; note it if it fails."""
+        flags = __future__.annotations.compiler_flag  # as at the top of the course's adapters
+        code = compile(ast.Module([node], []), scope["__file__"], "exec", flags)
+        what = f"`{ast.unparse(node).splitlines()[0]}` in {where} fails"
+        self.tried(lambda: self.importing(lambda: exec(code, scope), what))
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = {each.asname or each.name.partition(".")[0] for each in node.names}
+            self.lost |= names - scope.keys()
+
+    def tried(self, run: Callable[[], Any]) -> Any:
+        """Return what a function returns that imports; None, and a note, if it fails."""
+        try:
+            return limited(IMPORT_SECONDS, run)
+        except (ValueError, TimedOut) as error:
+            what, _, why = str(error).partition(": ")
+            self.troubles.setdefault(why or "it takes too long", what)
+
+    def _missing_package(self, error: BaseException) -> str:
+        """The package that an import asks for and that is neither installed nor of this folder."""
+        name = error.name if isinstance(error, ModuleNotFoundError) else None
+        top = (name or "").partition(".")[0]
+        if not top or _is_installed(top):
+            return ""
+        own = any((root / top).exists() or (root / f"{top}.py").exists() for root in self.roots)
+        return "" if own else top
+
+    def why(self, error: BaseException) -> str:
+        """Say in words why an import fails, and what to do."""
+        advice = ""
+        if package := self._missing_package(error):
+            advice = f"; install the package that has `{package}` first"
+        elif isinstance(error, SyntaxError) or getattr(error, "name", 0) in sys.stdlib_module_names:
+            advice = "; if it needs a newer Python, install the workbook in that one"
+        lines = traceback.extract_tb(error.__traceback__)
+        own = [each for each in lines if Path(each.filename).is_relative_to(self.folder)]
+        place = [f", at line {each.lineno} of {each.filename}" for each in own[-1:]]
+        return f"{type(error).__name__}: {error}{''.join(place)}{advice}"
+
+    def imported(self, name: str) -> ModuleType:
+        """Import a module, once entered. Raises: as `importing`."""
+
+        def run() -> ModuleType:
+            if name == ADAPTERS and name not in sys.modules:
+                return self._in_pieces(name, self.adapters_file)
+            return importlib.import_module(name)
+
+        return self.importing(run, f"{name} cannot be imported")
+
+    def object(self, where: str) -> Any:
+        """Import what "module:object" names. Raises: ValueError that lists what the module has.
+
+        "scripts/train.py" names a script: its path is returned, and the script does not run.
+        """
+        module, _, path = where.rpartition(":")
+        if not module and where.endswith(".py"):
+            if not (self.folder / where).is_file():
+                raise ValueError(f"{self.folder} has no file {where}")
+            return self.folder / where
+        self.enter()
+        value: Any = self.imported(module)
+        for name in path.split("."):
+            if not hasattr(value, name):
+                named = ((n, getattr(v, "__module__", None)) for n, v in vars(value).items())
+                has = [n for n, home in named if isinstance(home, str) and self.holds(home)]
+                raise ValueError(f"{module} has no {path}; it has {', '.join(has) or 'nothing'}")
+            value = getattr(value, name)
+        return value
+
+
+_entered: dict[Path, Repository] = {}
+
+
+def _as_if_installed(package: str) -> str:
+    """A folder for the path which says that a package is installed, in version 0.0.
+
+    The course's `__init__.py` asks for its own version; in a file, so that the workers of a pool
+    find it, too.
+    """
+    folder = tempfile.mkdtemp(prefix="workbook-adopt-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    info = Path(folder, f"{package}-0.0.dist-info")
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 0.0\n")
+    return folder
+
+
+def _is_installed(module: str) -> bool:
+    with suppress(ModuleNotFoundError, ValueError):  # of a package above it; it was made by hand
+        return find_spec(module) is not None
+    return module in sys.modules
+
+
+# The search for the parts.
+
+
+def find(folder: str, wanted: dict[str, list[str]]) -> Iterator[dict]:
+    """Find the object of each problem in a repository; each comes as soon as it is found.
+
+    Yields dicts: `problem`, `where` ("module:object", two for a pair) and `how` in words; at last
+    one `trouble` each, a sentence on what cannot be imported.
+
+    Raises: ValueError if an object that is `wanted` for a problem cannot be used.
+    """
+    repository = Repository(folder)
+    repository.enter()
+    for problem, where in ((name, each) for name, wheres in wanted.items() for each in wheres):
+        value = repository.object(where)
+        if not (callable(value) or isinstance(value, Path)):
+            kind = type(value).__name__
+            raise ValueError(f"--set {problem}={where}: it is a {kind}, not a function or class")
+    search = _Search(repository)
+    yield from search.by_adapters()
+    yield from search.by_names()
+    yield from ({"trouble": f"{what}: {why}"} for why, what in repository.troubles.items())
+
+
+class _Search:
+    """What is found so far in one repository."""
+
+    def __init__(self, repository: Repository):
+        self.repository = repository
+        self.found: set[str] = set()  # problems
+        self.taken: dict[int, str] = {}  # the problem that has an object, by its id
+        tree = repository.trees.get(repository.adapters_file, ast.Module([], []))
+        self.adapters = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+
+    def by_adapters(self) -> Iterator[dict]:
+        """Yield what the adapters use that are written."""
+        repository, names = self.repository, written(self.repository)
+        module = names and repository.tried(lambda: repository.imported(ADAPTERS))
+        for problem, functions in FUNCTIONS.items() if module else ():
+            uses = {name: self.uses(name, module) for name in functions if name in names}
+            if problem != "checkpointing":  # one is enough; the second does less
+                uses = dict(sorted(uses.items(), key=lambda item: not item[1])[:1])
+            parts = [self.part(problem, *each) for each in uses.items()]
+            if None not in parts and len(parts) == 1 + (problem == "checkpointing"):
+                self.found.add(problem)
+                wheres = [where for where, _ in parts]
+                where = wheres if len(wheres) > 1 else wheres[0]
+                if problem in CODE:
+                    yield {"problem": problem, "where": where, "how": parts[0][1]}
+
+    def uses(self, name: str, module: ModuleType) -> dict[str, Any]:
+        """The objects of the repository that an adapter names, also through its helpers, in order.
+
+        The names come from its source, and their values from its module; it does not run. They
+        come by the places where they are defined; "" stands for one that could not be imported.
+        """
+        uses: dict[str, Any] = {}
+        todo, scope = [name], dict(vars(module))
+        for each in todo:  # which grows
+            node = self.adapters.get(each, ast.Name(each, ast.Load()))
+            for part in ast.walk(node):
+                if isinstance(part, ast.Import | ast.ImportFrom):
+                    self.repository.run_statement(part, scope, ADAPTERS)
+            for first, *rest in filter(None, map(_path, ast.walk(node))):
+                value = scope.get(first)
+                while isinstance(value, ModuleType) and rest:
+                    value = getattr(value, rest.pop(0), None)
+                is_adapter = any(first in functions for functions in FUNCTIONS.values())
+                if first in self.adapters:
+                    todo += [] if is_adapter or first in todo else [first]
+                elif first not in scope and first in self.repository.lost:
+                    uses[""] = None
+                else:
+                    uses |= self.home(value, rest)
+        return uses
+
+    def home(self, value: Any, rest: list[str]) -> dict[str, Any]:
+        """An object of the repository, or its static method, by where it is; else {}."""
+        method = inspect.getattr_static(value, rest[0], None) if rest else None
+        if isinstance(method, staticmethod | classmethod):
+            value = getattr(value, rest[0])
+        module, path = (getattr(value, name, None) for name in ("__module__", "__qualname__"))
+        is_named = isinstance(module, str) and isinstance(path, str) and "<" not in path
+        return {f"{module}:{path}": value} if is_named and self.repository.holds(module) else {}
+
+    def part(self, problem: str, name: str, uses: dict[str, Any]) -> tuple[str, str] | None:
+        """The object an adapter uses that is likeliest the problem's own, or else the adapter."""
+        ranked = []
+        others = NAMES.keys() - self.found - {problem}
+        form = PROBLEMS[problem].form if problem in PROBLEMS else "function"
+        for place, (where, value) in enumerate(uses.items()):
+            own = plain(re.split("[:.]", where)[-1])
+            is_named = bool(re.search(NAMES[problem], own))
+            is_others = any(re.search(NAMES[other], own) for other in others)
+            # A helper in a body of its own; SiLU may be a method of the class for SwiGLU.
+            is_helper = not is_named and (problem == "silu" or is_others)
+            if where and not is_helper and self.taken.get(id(value), problem) == problem:
+                unfit = inspect.isclass(value) != (form == "class")
+                ranked.append((not is_named, is_others, unfit, -place, where))
+        if ranked:
+            where = min(ranked)[-1]
+            self.taken[id(uses[where])] = problem
+            return where, f"{name} uses it"
+        # `get_adamw_cls` is not an optimizer itself: it takes no arguments.
+        is_part = "" not in uses and problem not in ("silu", "adamw")
+        return (f"{ADAPTERS}:{name}", "its body is in tests/adapters.py") if is_part else None
+
+    def by_names(self) -> Iterator[dict]:
+        """Yield what generates and what trains, for which the course has no adapters."""
+        ranked: dict[str, list[tuple]] = {"training_together": [], "decoding": []}
+        for file, tree in self.repository.trees.items():
+            path = file.relative_to(self.repository.folder).as_posix()
+            module, is_aside = self.repository.name_of(file), bool(ASIDE.search(f"/{path}"))
+            knows_torch = re.search(r"^\s*(import|from) torch", ast.unparse(tree), re.M)
+            trains = knows_torch and not re.search("bpe|tok|test", path.lower())
+            in_script = "train" in file.stem.lower()
+            if path.startswith("tests/"):
+                continue
+            for prefix, node in _functions(tree):
+                rest = (is_aside, len(path), f"{module}:{prefix}{node.name}")
+                arguments = [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]
+                known = {meaning(each, GENERATES) for each in arguments} - {None}
+                name = plain(node.name)
+                if DECODES.search(name) and len(known) > 1 and "token" not in prefix.lower():
+                    ranked["decoding"].append((-len(known), *rest))
+                if trains and not prefix and TRAINS.fullmatch(name) and "train" in path + name:
+                    ranked["training_together"].append((not in_script, name == "main", *rest))
+            if trains and in_script and any(map(_does, tree.body)):  # for want of a function
+                ranked["training_together"].append((True, True, is_aside, len(path), path))
+        for problem, places in ranked.items():
+            if places:
+                yield {"problem": problem, "where": min(places)[-1], "how": "by its name"}
+
+
+def written(repository: Repository) -> set[str]:
+    """The names in `tests/adapters.py` that are imported, or of functions that are no stubs."""
+    tree = repository.trees.get(repository.adapters_file, ast.Module([], []))
+    imports = (node.names for node in tree.body if isinstance(node, ast.ImportFrom))
+    names = {alias.asname or alias.name for names in imports for alias in names}
+    return names | {node.name for _, node in _functions(tree)}
+
+
+def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """The functions and methods of a file that are no stubs, with "Class." or "" before them."""
+    for node in tree.body:
+        is_class = isinstance(node, ast.ClassDef)
+        for each in node.body if is_class else [node]:
+            if isinstance(each, ast.FunctionDef):
+                lines = (ast.unparse(line) for line in each.body)
+                if not all(line.startswith(OF_STUBS) for line in lines):
+                    yield f"{node.name}." * is_class, each
+
+
+def _path(node: ast.AST) -> list[str]:
+    """The names in `a.b.c` as it is read; [] for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.insert(0, node.attr)
+        node = node.value
+    is_read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    return [node.id, *parts] if is_read else []
+
+
+def _does(node: ast.stmt) -> bool:
+    """Whether a statement does something, unlike definitions and imports."""
+    is_call = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    return is_call or isinstance(node, ast.For | ast.While | ast.With | ast.If)
+
+
+# The mapping.
+
+
+@dataclass
+class Adopted:
+    """Where a learner's parts are: "module:object", two for a pair, "" to use none."""
+
+    folder: Path
+    file: Path  # that says so
+    found: dict[str, Where]  # by problem
+    by_hand: dict[str, Where]  # with `--set`, or in the file: it wins
+    how: dict[str, str] = field(default_factory=dict)  # `adopt` found each part
+    notes: list[str] = field(default_factory=list)  # for the learner, by `adopt`
+
+    @property
+    def parts(self) -> dict[str, Where]:
+        """Where the part for each problem is."""
+        both = {**self.found, **self.by_hand}
+        return {name: both[name] for name in CODE if name in both}
+
+    def where(self, problem: str) -> str:
+        """Where the part for a problem is; for a pair, both with a comma between; "" for none."""
+        return ", ".join(_both(self.parts.get(problem, "")))
+
+    def __str__(self) -> str:
+        how = {**self.how, **dict.fromkeys(self.by_hand, "by hand")}
+        rows = [(n, " and ".join(_both(w)), how[n]) for n, w in self.parts.items() if w]
+        table = [f"{name:<28}  {where}  ({said})" for name, where, said in rows]
+        title = f"{len(rows)} of {len(CODE)} parts found in {self.folder}"
+        return "\n".join([f"{title}:", "", *table, "", *self.notes, f"Kept in {self.file}.", NEXT])
+
+
+def _both(where: Where) -> list[str]:
+    return [where] if isinstance(where, str) else list(where)
+
+
+def read(study: Path) -> Adopted | None:
+    """Read where the parts are; None if nothing was adopted.
+
+    Raises: ValueError if the file is damaged, FileNotFoundError if the folder in it is gone.
+    """
+    adopted = _read(Path(study) / FILE)
+    if adopted is not None and not adopted.folder.is_dir():
+        raise FileNotFoundError(
+            f"{adopted.file} says that your repository is {adopted.folder}, which is not there; if"
+            " it moved, run `workbook adopt PATH` with its new path"
+        )
+    return adopted
+
+
+def _read(file: Path) -> Adopted | None:
+    try:
+        stored = tomllib.loads(file.read_text(encoding="utf-8"))
+        tables = [stored.get(name, {}) for name in ("parts", "by_hand")]
+        if not isinstance(stored.get("folder"), str) or not all(
+            isinstance(t, dict) for t in tables
+        ):
+            raise ValueError('expected folder = "PATH" and the tables [parts] and [by_hand]')
+        for table in tables:
+            for name, where in table.items():
+                _expect_part(name, where)
+    except FileNotFoundError:
+        return None
+    except ValueError as error:  # not UTF-8, or not TOML, among others
+        mend = "correct it, or delete the file and run `workbook adopt PATH` again"
+        raise ValueError(f"{file} cannot be used: {error}; {mend}") from error
+    return Adopted(Path(stored["folder"]), file, *tables)
+
+
+def _expect_part(name: str, where: Any) -> None:
+    """Raise ValueError unless an entry names a code problem, and an object for it."""
+    problem = problems.get(name)
+    if not problem.form:
+        raise ValueError(f"{name} is not a code problem; expected one of {', '.join(CODE)}")
+    is_pair = problem.form == "pair"
+    wheres = where if is_pair and isinstance(where, list) else [where]
+    fits = all(isinstance(each, str) and WHERE.fullmatch(each) for each in wheres)
+    if where != "" and not (fits and len(wheres) == 1 + is_pair):
+        wanted = '["module:save", "module:load"]' if is_pair else '"module:object"'
+        raise ValueError(f"expected {name} = {wanted}, got {where!r}")
+
+
+def _write(adopted: Adopted) -> None:
+    lines = [
+        "# Where your parts are. `workbook adopt` writes [parts] anew each time; what you put",
+        '# under [by_hand] stays, and wins: problem = "module:name", or "" to leave a part out.',
+        f"folder = {json.dumps(str(adopted.folder), ensure_ascii=False)}",
+    ]
+    for title, table in (("parts", adopted.found), ("by_hand", adopted.by_hand)):
+        entries = (f"{n} = {json.dumps(w, ensure_ascii=False)}" for n, w in table.items())
+        lines += ["", f"[{title}]", *entries]
+    with locked(adopted.file.parent / MARK), atomic_write(adopted.file) as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def read_options(options: list[str]) -> dict[str, Where]:
+    """Read `problem=module:name` as `--set` takes it, two names for a pair. Raises: ValueError."""
+    places: dict[str, Where] = {}
+    for option in options:
+        name, sign, where = option.partition("=")
+        if not sign:
+            raise ValueError(f"expected --set problem=module:name, got {option!r}")
+        wheres = [each.strip() for each in where.split(",")]
+        places[problems.get(name.strip()).id] = wheres if len(wheres) > 1 else wheres[0]
+    return places
+
+
+def adopt(path: str | os.PathLike, options: Mapping[str, Where], study: Path | str) -> Adopted:
+    """Find a learner's parts in their repository of the course, and record where they are.
+
+    Args:
+        path: the folder of the repository; nothing in it is changed, and only its imports run, in
+            a process of their own.
+        options: where a part is, by problem; "" forgets what was set before.
+        study: the study folder, which is made if it is missing.
+
+    Raises: ValueError if an object of `options` cannot be used, the folder has no Python code, or
+    `adopted.toml` is damaged; OSError, for example if there is no such folder.
+    """
+    repository, file = Repository(path), Path(study) / FILE
+    repository.trees  # noqa: B018 - raises if the folder has no Python code
+    wanted = {name: where for name, where in options.items() if where}
+    for name, where in wanted.items():
+        _expect_part(name, where)
+    before = _read(file)
+    kept = {n: w for n, w in (before.by_hand if before else {}).items() if n not in options}
+    adopted = Adopted(repository.folder, file, {}, {**kept, **wanted})
+    asked = {name: _both(where) for name, where in wanted.items()}
+    search = f"{__name__}:find", str(repository.folder), asked
+    try:
+        for each in worker.results(*search, seconds=SECONDS):
+            if "trouble" in each:
+                adopted.notes.append(f"Note: {each['trouble']}")
+            else:
+                name = each["problem"]
+                adopted.found[name], adopted.how[name] = each["where"], each["how"]
+    except worker.EndedError as error:
+        adopted.notes.append(f"Note: the search for your parts was cut short: {error}")
+    if missing := [name for name in CODE if name not in adopted.parts]:
+        example = f"--set {missing[0]}=module:name"
+        adopted.notes.append(f"Not found: {', '.join(missing)}. If you have one, add `{example}`.")
+    _write(adopted)
+    return adopted
+
+
+# The parts, imported.
+
+
+def places(study: Path) -> dict[str, str]:
+    """Where the part for each code problem is, if there is one, in the handout's order.
+
+    Raises: ValueError, OSError if the mapping of a repository cannot be used.
+    """
+    adopted, there = read(study), {}
+    for name in CODE:
+        if adopted is not None and adopted.where(name):
+            there[name] = adopted.where(name)
+        elif (study / solutions.FOLDER / f"{name}.py").is_file():
+            names = problems.get(name).names or (name,)
+            there[name] = f"{solutions.FOLDER}.{name}:{', '.join(names)}"
+    return there
+
+
+def enter(adopted: Adopted) -> Repository:
+    """Make this process able to import from the repository; the second time, it already is."""
+    repository = _entered.get(adopted.folder) or Repository(adopted.folder)
+    repository.enter()
+    return repository
+
+
+def load(adopted: Adopted, problem: str) -> Any:
+    """Import the part for a problem: an object, a tuple for a pair, the path of a script.
+
+    Raises: ValueError if it cannot be imported, with the reason.
+    """
+    objects = tuple(map(enter(adopted).object, _both(adopted.parts[problem])))
+    return objects if len(objects) > 1 else objects[0]
+
+
+def adapters(adopted: Adopted, problem: str) -> dict[str, Callable]:
+    """The functions in `tests/adapters.py` for a problem, without those that are not written."""
+    repository = enter(adopted)
+    names = [name for name in FUNCTIONS.get(problem, ()) if name in written(repository)]
+    module = repository.imported(ADAPTERS) if names else None
+    return {name: getattr(module, name) for name in names if hasattr(module, name)}

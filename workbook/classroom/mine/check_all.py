@@ -1,0 +1,154 @@
+"""Check all of a learner's code at once: from their repository, or kept from their notebooks.
+
+It runs in a process of its own, which a part may end, hang or fill up: that is reported as what is
+wrong with this part, and another process goes on with the next.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from workbook.classroom.checks import worker
+from workbook.classroom.mine import adopt
+from workbook.classroom.mine.adopt import ADAPTERS, CODE
+from workbook.classroom.study import progress, verbs
+from workbook.classroom.study.problems import PROBLEMS
+
+SECONDS = 90.0  # for one part without a word; a check stops itself sooner
+SCRIPT_SECONDS = 300.0  # a training script is run twice
+# What a part is made of. If one of these is wrong, a wrong verdict on the part says nothing.
+RESTS_ON = {
+    "scaled_dot_product_attention": ("softmax",),
+    "multihead_self_attention": ("linear", "rope", "scaled_dot_product_attention"),
+    "transformer_block": ("rmsnorm", "positionwise_feedforward", "multihead_self_attention"),
+    "transformer_lm": ("embedding", "transformer_block"),
+}
+NOT_JUDGED = "not judged"
+BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse to better
+# Claims that say less than the rest of a report.
+SAYS_NOT_WHAT = (" raised an error.", "not from scratch yet.")
+# Claims about the call alone, behind which a part may be right: their adapter knows how to call it.
+OF_THE_CALL = ("It cannot be called", "It raised an error", "This is not a ")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was found for one problem, and what its check says."""
+
+    problem: str
+    where: str  # "module:object", two of a pair with a comma between them
+    status: str
+    message: str
+    cause: str = ""  # of what is wrong, in one line
+
+    def as_json(self) -> dict[str, str | None]:
+        """Problem, found (where, or None), status and message."""
+        fields = {"problem": self.problem, "found": self.where or None}
+        return fields | {"status": self.status, "message": self.message}
+
+    def row(self, columns: int | None = None) -> str:
+        """A line of the table, cut to this number of columns."""
+        sign = verbs.LOOKS[self.status][0] if self.status in verbs.LOOKS else "○"
+        line = f"{sign} {self.problem:<28}  {self.status:<7}  {self.cause}".rstrip()
+        return line if columns is None or len(line) <= columns else f"{line[: columns - 1]}…"
+
+
+def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[Outcome]:
+    """Check what was found, and record it in the study folder; yield each as soon as it is known.
+
+    Arguments:
+        only: the problems to check, of those that were found.
+
+    Raises: ValueError if there is nothing to check, and as `adopt.places`.
+    """
+    places = adopt.places(study)
+    if not places:
+        raise ValueError(adopt.NOTHING)
+    places = {name: place for name, place in places.items() if name in only}
+    scripts = [name for name in places if PROBLEMS[name].form == "script"]
+    others = [name for name in places if name not in scripts]
+    faulty: set[str] = set()  # wrong, or resting on what is wrong
+    for group, seconds in ((others, SECONDS), (scripts, SCRIPT_SECONDS)):
+        for name, status, message, cause in _apart(study, group, seconds):
+            below = [part for part in RESTS_ON.get(name, ()) if part in faulty]
+            if status == "wrong":
+                faulty.add(name)
+                if below:
+                    status, cause = NOT_JUDGED, f"because {below[0]} is not right"
+                    message = f"Not judged {cause}. It may be this: {message}"
+            if status in progress.RISING:
+                record = progress.Progress(study)
+                with progress.stopping_no_cell(), record.changing(name, None) as entry:
+                    entry.reach(status)
+            yield Outcome(name, places[name], status, message, cause)
+
+
+def _apart(study: Path, names: list[str], seconds: float) -> Iterator[list[str]]:
+    """Yield the reports of these problems, each from a process of its own.
+
+    So what one part changes or leaves behind is no other's fault.
+    """
+    for name in names:
+        try:
+            fields = worker.result(f"{__name__}:report", str(study), name, seconds=seconds)
+            report = verbs.Report.from_json(fields)
+        except worker.EndedError as error:
+            report = verbs.Report("wrong", name, None, f"Its check was cut short: {error}.")
+        yield [name, report.status, report.message, _cause(report)]
+
+
+def as_json(outcomes: Collection[Outcome]) -> list[dict[str, str | None]]:
+    """What `Outcome.as_json` says, for each code problem: also for those that were not found."""
+    known = {outcome.problem: outcome for outcome in outcomes}
+    return [known.get(name, Outcome(name, "", "not found", "")).as_json() for name in CODE]
+
+
+def summary(outcomes: Collection[Outcome]) -> str:
+    """How much was found and is correct, and what was not found."""
+    right = sum(each.status == "correct" for each in outcomes)
+    missing = [name for name in CODE if name not in {each.problem for each in outcomes}]
+    counted = f"{len(outcomes)} of {len(CODE)} code problems found, {right} of them correct."
+    return f"{counted} Not found: {', '.join(missing)}." if missing else counted
+
+
+# In the process of their own.
+
+
+def report(study: str, name: str) -> Iterator[dict]:
+    """Check the part for this problem; yield the report on it."""
+    from workbook.classroom.mine import own_parts  # with torch
+    from workbook.classroom.mine.adapters import UNKNOWN, attempt, differs, report_on
+
+    adopted = adopt.read(Path(study))
+    found = report_on(name, lambda: own_parts.load(name, Path(study)).thing)
+    where = adopted.where(name) if adopted is not None else ""
+    functions = adopt.adapters(adopted, name) if where else {}
+    words = {each: differs(function, each) for each, function in functions.items()}
+    wrong = next((f"{each} {said}" for each, said in words.items() if said), "")
+    got, given = (dict(found.rows).get(each, "") for each in ("got", "input"))
+    # Initial weights are no matter of the call, and the adapter hands in ours.
+    is_wrong = found.status == "wrong" and not given.startswith("a new ")
+    if found.status == "correct" and wrong:
+        said = f"Worth knowing: your {wrong}; does it load the weights as it should?"
+        found = replace(found, claim=f"{found.claim} {said}")
+    elif functions and (is_wrong or "a signature of" in got):
+        part = own_parts.find(name, Path(study)).thing
+        second = report_on(name, partial(attempt, functions, name, part))
+        is_better = BETTER.index(second.status) > BETTER.index(found.status)
+        if second.claim.startswith(UNKNOWN) and "is no nn.Module" not in second.claim:
+            right = "Your adapter gives the right numbers. " * ({*words.values()} == {""})
+            found = replace(found, claim=f"{right}{found.claim}")
+        elif is_better or where.startswith(ADAPTERS) or found.claim.startswith(OF_THE_CALL):
+            found = replace(second, claim=f"As your adapter calls it: {second.claim}")
+    yield found.to_json()
+
+
+def _cause(report: verbs.Report) -> str:
+    """What is wrong, and why, in one line; "" if nothing is."""
+    if report.status == "correct":
+        return ""
+    claim = report.claim
+    if claim.endswith(SAYS_NOT_WHAT):
+        claim += f" {dict(report.rows).get('got', '')}."
+    return " ".join(f"{claim} {report.likely or ''}".split())

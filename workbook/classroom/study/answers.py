@@ -1,0 +1,271 @@
+"""Written answers: shown, stored in the notebook's own output, looked up there, and inspected.
+
+`complaints` looks only for what can be seen in the answer itself: a figure, numbers with units,
+enough text. Nobody's prose is graded.
+"""
+
+import math
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from inspect import cleandoc
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+from workbook import config
+from workbook.classroom.study import problems
+from workbook.classroom.study.problems import Problem, Requirement
+from workbook.corpora import corpora
+from workbook.corpora.corpora import CORPORA
+from workbook.tokenization.pretokens import pretokenize
+
+BEGINNING = 300  # characters of a long answer, for what shows plain text only
+MIME = "application/vnd.workbook.answer+json"
+CHECK_MIME = "application/vnd.workbook.check+json"  # of what `check` says in a study folder
+
+
+def record_of(
+    problem: Problem,
+    part: str | None,
+    text: str,
+    corpora: Iterable[str | Path] | None,
+    measured_on: str | None,
+) -> dict:
+    """Make the record of an answer, for the arguments of `verbs.answer`."""
+    if not isinstance(text, str):
+        raise TypeError(f"answer expects its text as a str, not {type(text).__name__}")
+    text = cleandoc(text).strip()
+    used = _used(problem, corpora) if text else []
+    record = {
+        "problem": problem.id,
+        "part": part,
+        "text": text,
+        "edition": config.edition(),
+        "profile": config.profile().name,
+        "corpora": used,
+        "stand_in": any(_replaced(problem, each["name"]) for each in used),
+        # Named only where something was measured: it would make every other answer vary.
+        "device": (measured_on or device()) if used else None,
+    }
+    if used and measured_on is None and config.precision() != "auto":
+        record["precision"] = config.precision()
+    return record
+
+
+def as_loss(loss: float) -> float:
+    """Return a loss as it is recorded. Raises: ValueError if it is none."""
+    if isinstance(loss, bool) or not isinstance(loss, Real) or not 0 < loss < math.inf:
+        raise ValueError(
+            "answer expects as `loss` the validation loss of a run in nats per token, a positive"
+            f" number such as 1.44, got {loss!r}"
+        )
+    return float(loss)
+
+
+def show(record: dict, figure: Any = None, alt: str | None = None) -> None:
+    """Show an answer, and in a notebook store its record in the output."""
+    found = problems.get(record["problem"])
+    name, text = _name(found, record["part"]), record["text"]
+    plain = f"{name}\n\n{_with_footnote(found, record)}" if text else f"{name}: not answered yet."
+    if not in_notebook():
+        print(plain)
+        return
+    from IPython.display import display
+
+    if figure is not None and text:
+        from workbook.classroom.views import plots
+
+        plots.show(figure, alt or text.partition("\n")[0].split(". ")[0])
+    markdown = plain.replace(name, f"**{name}**", 1)
+    # The text stands in the record and in the Markdown already: a third copy would only make the
+    # file larger. What shows no Markdown shows the beginning.
+    short = plain if len(plain) <= BEGINNING else f"{plain[:BEGINNING]} …"
+    display({"text/markdown": markdown, "text/plain": short, MIME: record}, raw=True)
+
+
+def display_or_print(thing: Any) -> None:
+    """Show something below the outputs so far; outside a notebook, IPython prints it."""
+    from IPython.display import display
+
+    display(thing)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A text, and how a notebook shows it."""
+
+    text: str
+    markdown: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown
+
+
+def folded(title: str, markdown: str) -> str:
+    """Put something behind a fold; the title is HTML."""
+    return f"<details><summary>{title}</summary>\n\n{markdown}\n\n</details>"
+
+
+def look_up(problem: str, part: str | None = None) -> Shown:
+    """Look up our own answer in the worked notebook; in a notebook it is folded away."""
+    from workbook.classroom.study import (
+        notebooks,  # not in each kernel: it loads nbformat, for seconds
+    )
+
+    found = problems.get(problem)
+    part = problems.part_of(found, part)
+    if found.kind == "code":
+        otherwise = f"{found.id} is answered in code: see `reveal` in {found.notebook}."
+        return Shown(otherwise, otherwise)
+    texts, folds = [], []
+    (path,) = notebooks.find([found.notebook])
+    for cell in notebooks.read(path).cells:
+        for output in cell.get("outputs", []):
+            record = output.get("data", {}).get(MIME)
+            if record and record["problem"] == found.id and part in (None, record["part"]):
+                title = f"Our answer to {_name(found, record['part'])}"
+                text = _with_footnote(found, record)
+                texts.append(f"{title}\n\n{text}")
+                folds.append(folded(escape(title), text + _picture(cell.outputs)))
+    otherwise = f"{_name(found, part)} has no answer in {found.notebook}."
+    return Shown("\n\n".join(texts) or otherwise, "\n\n".join(folds) or otherwise)
+
+
+def device() -> str:
+    """Describe the machine, for a timing: its processor, number of cores and system."""
+    found = config.machine()
+    return f"{found['processor']}, {found['cores']} cores, {found['system'].split()[0]}"
+
+
+def _used(problem: Problem, given: Iterable[str | Path] | None) -> list[dict]:
+    """List the corpora that an answer rests on; "bytes" is None unless the exact file is known."""
+    if given is None:
+        profile = config.profile()
+        played_by = {"tinystories": profile.simple_corpus, "owt": profile.web_corpus}
+        given = [played_by[asked] for asked in problem.asks_corpora]
+    used = []
+    for each in [given] if isinstance(given, str | Path) else given:
+        if isinstance(each, Path):
+            record = corpora.record(each)
+            used.append({"name": record["corpus"], "bytes": record["bytes"]})
+        elif each in CORPORA:
+            used.append({"name": each, "bytes": None})
+        else:
+            raise ValueError(f"no corpus is called {each!r}; pick from {', '.join(CORPORA)}")
+    return used
+
+
+def _replaced(problem: Problem, corpus: str) -> str | None:
+    """Name the corpus that the problem asks for and that this one stands in for, by its title."""
+    asked = CORPORA[corpus].stands_in_for
+    return CORPORA[asked].title if asked in problem.asks_corpora else None
+
+
+def _with_footnote(problem: Problem, record: dict) -> str:
+    """Put below the text of an answer, in italics, the corpora that its figures rest on, if any."""
+    if not record["corpora"]:
+        return record["text"]
+    sizes: dict[str, list[str]] = defaultdict(list)
+    for used in record["corpora"]:
+        size = used["bytes"]  # None if only the corpus is known
+        sizes[used["name"]] += [] if size is None else [f"{size / 1e6:,.1f} MB"]
+    named = []
+    for name, of_files in sizes.items():
+        size = f" ({' and '.join(of_files)})" if of_files else ""
+        replaced = _replaced(problem, name)
+        named.append(name + size + (f", which stands in for {replaced}" if replaced else ""))
+    forced = f", precision {record['precision']}" if "precision" in record else ""
+    footnote = f"On {'; '.join(named)}. Profile {record['profile']}{forced}. {record['device']}."
+    return f"{record['text']}\n\n*{footnote}*"
+
+
+def _name(problem: Problem, part: str | None) -> str:
+    return problems.named(problem.ids[config.edition()], part)
+
+
+def in_notebook() -> bool:
+    """Tell whether IPython is running, so that there is something to display in."""
+    module = sys.modules.get("IPython")
+    return module is not None and module.get_ipython() is not None
+
+
+def _picture(outputs: list) -> str:
+    """Write the first picture among outputs as an image for Markdown."""
+    for output in outputs:
+        if data := output.get("data", {}).get("image/png", "").replace("\n", ""):
+            return f'\n\n<img alt="the figure of this answer" src="data:image/png;base64,{data}">'
+    return ""
+
+
+NUMBER = r"\d[\d,_.]*(?:e[+-]?\d+)?"
+QUANTITIES = {  # the kinds that a `Requirement` may ask for
+    "time": rf"{NUMBER}\s*(?:[µmn]?s\b|secs?\b|seconds?|min\b|minutes?|h\b|hours?|days?|years?)",
+    "memory": rf"{NUMBER}\s*(?:[kKMGT]i?B\b|bytes?)",
+    "rate in bytes per second": (
+        rf"{NUMBER}\s*(?:[kKMGT]i?B|bytes?|tokens?)\s*(?:/|per|a)\s*(?:s\b|sec|second)"
+    ),
+    "example in bytes": r"b['\"]|(?:\\x|0x|\b)[0-9a-fA-F]{2}(?![0-9a-zA-Z])|\.encode\(",
+}
+END = re.compile(r"<\|endoftext\|>|end[- ]of[- ]text|end[- ]token|\bEOS\b", re.IGNORECASE)
+QUOTED = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1|((?:^>[^\n]*(?:\n|\Z))+)", re.DOTALL | re.M)
+TOKENS_PER_PIECE = 1.5  # with more tokens per word or mark, the tokenizer was made for another text
+
+
+def complaints(
+    problem: str,
+    part: str,
+    text: str,
+    figures: int,
+    loss: float | None = None,
+    *,
+    stand_in: bool = False,
+) -> list[str]:
+    """List what an answer lacks of what its problem requires, each in a few words.
+
+    Arguments:
+        part: such as "a"; "" where the problem has no parts.
+        figures: how many the answer shows.
+        loss: the one that was passed to `answer`; losses in the text may be anybody's.
+        stand_in: whether the answer rests on a text in place of the one asked for, on which no
+            level of the loss is required.
+    """
+    required = problems.get(problem).requires.get(part, Requirement())
+    missing = []
+    if required.figure and not figures:
+        missing.append("it shows no figure")
+    for kind in required.quantities:
+        if not re.search(QUANTITIES[kind], text):
+            missing.append(f"it gives no {kind}")
+    unnamed = [n for n in required.numbers if not re.search(rf"(?<![\d.,]){n}(?!\d|[,.]\d)", text)]
+    if unnamed:
+        missing.append(f"it does not mention {' and '.join(unnamed)}")
+    if (most := required.loss_at_most) is not None:
+        if loss is None:
+            missing.append("it hands in no loss: pass that of your run, as answer(..., loss=1.44)")
+        elif loss > most and not stand_in:
+            missing.append(f"the loss is {loss:g}, but must be at most {most:g}")
+    if required.tokens_at_least is not None:
+        missing += _too_short(text, required.tokens_at_least)
+    return missing
+
+
+def _too_short(text: str, least: int) -> list[str]:
+    """Complain if a generated text is too short, by the number of its words and marks.
+
+    A token is seldom less than a word or a mark, and never more, so their number tells a text of
+    60 tokens from one of 256 whatever the tokenizer.
+    """
+    if END.search(text):
+        return []
+    blocks = ["".join(each[1:]).replace("\n>", "\n") for each in QUOTED.findall(text)]
+    pieces = sum(1 for _ in pretokenize([max(blocks, key=len, default=text).strip()]))
+    if pieces * TOKENS_PER_PIECE < least:
+        return [f"the text has about {pieces} tokens, but needs {least} or an end token"]
+    return []

@@ -1,0 +1,145 @@
+"""The learner's copy of the notebooks: made once, and never overwritten.
+
+In a copy the outputs are cleared and our answers replaced by empty ones, each with a folded
+look-up below it. Everything else is as in the worked notebook. A copy notes in its metadata what
+it was made from, so that `study.update` can tell what the learner changed, wherever it is moved.
+"""
+
+import ast
+import hashlib
+import json
+import time
+from collections import Counter
+from contextlib import suppress
+from copy import deepcopy
+from itertools import count
+from pathlib import Path
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
+
+from workbook.classroom.study import notebooks, problems
+from workbook.classroom.study.notebooks import normalise, role
+from workbook.classroom.study.progress import MARK, nearest
+from workbook.files import notebooks_in
+
+STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
+YOUR_TURN = "your-turn"  # their tag
+
+
+def make(folder: str | Path | None = None) -> list[Path]:
+    """Add the notebooks that a study folder lacks; return what was added.
+
+    The folder is by default the one around us, or else the usual one. What is there already is the
+    learner's and stays as it is; a line is printed for each addition.
+    """
+    folder = Path(folder or nearest())
+    (folder / MARK).mkdir(parents=True, exist_ok=True)
+    there = copies(folder)
+    added = [path for path in notebooks.find() if path.stem not in there]
+    for path in added:
+        notebooks.write(folder / path.name, fresh(path))
+        print(f"{folder.name}/{path.name} is new: a copy of your own to work in.")
+    return [folder / path.name for path in added]
+
+
+def copies(folder: Path) -> dict[str, Path]:
+    """Find the notebooks of a study folder by the names of their originals, also if renamed."""
+    found = {}
+    for path in notebooks_in(folder):
+        with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
+            found[json.loads(path.read_bytes())["metadata"]["workbook"]["notebook"]] = path
+    return found | {path.stem: path for path in notebooks_in(folder)}
+
+
+def fresh(path: Path) -> NotebookNode:
+    """Make the learner's copy of the worked notebook at `path`; it notes that notebook's name."""
+    copy = copy_of(notebooks.read(path))
+    copy.metadata.workbook["notebook"] = path.stem
+    return copy
+
+
+def copy_of(worked: NotebookNode) -> NotebookNode:
+    """Copy a worked notebook as the learner gets it, with notes of what it was made from.
+
+    A cell notes a digest of its text as "original", the notebook one of all of its cells.
+    """
+    cells, has_verbs = [], False
+    for theirs in worked.cells:
+        cleared = {"outputs": [], "execution_count": None} if theirs.cell_type == "code" else {}
+        cell = deepcopy(NotebookNode({**theirs, **cleared}))  # without the outputs: faster
+        if role(cell) == "setup" and not has_verbs:
+            cell.source, has_verbs = _with_verbs(cell.source), True
+        if role(cell) == "answer":
+            cells += _answer_cells(cell)
+        else:
+            cells.append(cell)
+    copy = normalise(NotebookNode({**worked, "cells": cells}))
+    _note_originals(copy)
+    return copy
+
+
+def _note_originals(copy: NotebookNode) -> None:
+    """Mark the cells that a learner fills, and note the original text of every cell.
+
+    Cells with the same text are numbered: no two notes are alike unless the learner pasted a cell.
+    """
+    counted: Counter[tuple] = Counter()
+    for cell in copy.cells:
+        if role(cell) in STUBS:
+            cell.metadata["tags"] = sorted({*cell.metadata.get("tags", []), YOUR_TURN})
+        about = cell.metadata.setdefault("workbook", NotebookNode())
+        same = (*about.values(), notebooks.digest(cell))
+        counted[same] += 1
+        copies = f"-{counted[same]}" if counted[same] > 1 else ""
+        about["original"] = notebooks.digest(cell) + copies
+    whole = json.dumps(copy.cells, sort_keys=True).encode()
+    copy.metadata["workbook"] = NotebookNode(original=hashlib.sha256(whole).hexdigest()[:16])
+
+
+def _with_verbs(source: str) -> str:
+    """Import in the import cell what only a learner needs."""
+    imports = [n for n in ast.parse(source).body if isinstance(n, ast.Import | ast.ImportFrom)]
+    lines = source.split("\n")
+    last = imports[-1].end_lineno if imports else 0
+    lines.insert(last, "from workbook import look_up, tick  # see our answers, count yours")
+    return "\n".join(lines)
+
+
+def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
+    """Make an empty answer in place of ours, and the look-up of ours below it.
+
+    A code problem gets neither: its code is the answer.
+    """
+    about = worked.metadata.workbook
+    if problems.get(about.problem).kind == "code":
+        return []
+    quoted = [f'"{name}"' for name in (about.problem, about.get("part")) if name]
+    named = quoted if len(quoted) == 2 else [*quoted, "None"]
+    also = "".join(f", {keyword}" for keyword in _also_named(worked))
+    source = f'answer({", ".join(named)}, """\n"""{also})'
+    empty = new_code_cell(source, metadata=worked.metadata)
+    empty.metadata.pop("tags", None)
+    look_up = new_code_cell(f"look_up({', '.join(quoted)})")
+    look_up.metadata["workbook"] = {**about, "role": "look_up"}
+    return [empty, look_up]
+
+
+def _also_named(worked: NotebookNode) -> list[str]:
+    """Write the arguments that the learner names too: a figure, a loss, our answer's corpora."""
+    calls = [node for node in ast.walk(ast.parse(worked.source)) if isinstance(node, ast.Call)]
+    keywords = {keyword.arg: keyword for call in calls for keyword in call.keywords}
+    about = worked.metadata.workbook
+    required = problems.get(about.problem).requires.get(about.get("part", ""))
+    wants_figure = "figure" in keywords or (required and required.figure)
+    corpora = [ast.unparse(keywords["corpora"])] if "corpora" in keywords else []
+    wants_loss = required is not None and required.loss_at_most is not None
+    empty = {"figure=None": wants_figure, "loss=None": wants_loss}
+    return [*(each for each, wanted in empty.items() if wanted), *corpora]
+
+
+def backup_path(folder: Path, name: str) -> Path:
+    """Choose an unused file name for a backup of what a study folder holds now."""
+    backups, today = folder / MARK / "backup", time.strftime("%Y-%m-%d")
+    paths = (backups / f"{name}-{today}-{n}.ipynb" for n in count(1))
+    return next(path for path in paths if not path.exists())

@@ -1,0 +1,283 @@
+"""What the learner has tried, solved, ticked off and answered: `study/.workbook/progress.json`.
+
+It is written only by notebooks and commands that run inside a study folder, one that holds the
+folder `.workbook`, or for the folder that `WORKBOOK_STUDY` names. The worked notebooks lie
+elsewhere and leave no trace. Each part keeps the best that it has reached: more work never lowers
+the number of points.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from itertools import groupby
+from pathlib import Path
+
+from workbook import config
+from workbook.classroom.study.problems import PROBLEMS, Problem, named
+from workbook.files import locked, write_json
+
+MARK = ".workbook"
+VERSION = 2
+# What a part has reached, from less to more, with its sign. For a text that no check can judge,
+# the facts to look for are shown ("read"), and its writer ticks them off.
+SIGNS = {"open": "○", "wrong": "✗", "read": "✎", "almost": "≈", "ticked": "✓", "correct": "✓"}
+RISING = list(SIGNS)
+SOLVED = ("ticked", "correct")
+
+
+@dataclass
+class Part:
+    """How far one part of a problem has come; a problem without parts has the one part ""."""
+
+    best: str = "open"  # the most that it has reached
+    answered: bool = False  # by `answer`, for the write-up
+    ticked: list[str] = field(default_factory=list)  # of the facts that a text should state
+    source: str = ""  # of code that passed, or almost: a module, as `mine` gathered it
+    trouble: str | None = None  # why that does not import by itself; "": it does; None: not tried
+
+    @property
+    def is_solved(self) -> bool:
+        return self.best in SOLVED
+
+    @property
+    def has_text(self) -> bool:
+        """Whether a text was handed in: one that `check` read, or that `answer` stored."""
+        return self.answered or self.is_solved or self.best == "read"
+
+    def reach(self, state: str) -> None:
+        """Note the outcome of a check, or that all facts are ticked."""
+        self.best = max(self.best, state, key=RISING.index)
+
+    def tick(self, some: list[str], facts: tuple[str, ...]) -> None:
+        """Tick off some of the facts; when all of them are, the part is solved."""
+        self.ticked = [fact for fact in facts if fact in some or fact in self.ticked]
+        self.reach("ticked" if len(self.ticked) == len(facts) else "read")
+
+    @property
+    def in_words(self) -> str:
+        """Sign and state, such as "✎ read, 1 ticked, answered"."""
+        ticked = f", {len(self.ticked)} ticked" if self.best == "read" and self.ticked else ""
+        return f"{SIGNS[self.best]} {self.best}{ticked}{', answered' if self.answered else ''}"
+
+
+class Progress:
+    """The record of one study folder."""
+
+    def __init__(self, folder: str | os.PathLike):
+        self.folder = Path(folder)
+        self.path = self.folder / MARK / "progress.json"
+
+    def read(self) -> dict[str, dict[str, Part]]:
+        """Read the record of each problem by part; move a file aside that cannot be read."""
+        return {problem: dict(parts) for problem, parts in self._stored()["problems"].items()}
+
+    def of(self, problem: str, part: str | None) -> Part:
+        """Read the record of one part."""
+        return self.read().get(problem, {}).get(part or "", Part())
+
+    @property
+    def name(self) -> str:
+        """Whose write-up it is, as `workbook export --name` was told last."""
+        return self._stored()["name"]
+
+    @name.setter
+    def name(self, name: str) -> None:
+        with locked(self.path.parent):
+            writable = name.encode(errors="replace").decode()
+            self._store({**self._stored(), "name": writable})
+
+    def _stored(self) -> dict:
+        try:
+            stored = json.loads(self.path.read_text(encoding="utf-8"))
+            if stored["version"] > VERSION:
+                raise OSError(f"{self.path} is of a later version of the workbook: update this one")
+            found = {
+                problem: {part: _part(entry) for part, entry in parts.items()}
+                for problem, parts in stored["problems"].items()
+            }
+            return {"name": stored.get("name", "") + "", "problems": found}
+        except FileNotFoundError:
+            pass
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            aside = self.path.with_name(f"progress-broken-{time.time_ns()}.json")
+            os.replace(self.path, aside)
+            _warn(
+                f"{self.path} could not be read. It is kept as {aside.name}, and a new one begins."
+            )
+        return {"name": "", "problems": {}}
+
+    def _store(self, stored: dict) -> None:
+        found = {
+            problem: {part: asdict(entry) for part, entry in parts.items()}
+            for problem, parts in stored["problems"].items()
+        }
+        write_json(self.path, {"version": VERSION, "name": stored["name"], "problems": found})
+
+    @contextmanager
+    def changing(self, problem: str, part: str | None) -> Iterator[Part]:
+        """Give the record of one part, to be changed in place; store it when the block ends."""
+        with locked(self.path.parent):  # other kernels write to it too
+            stored = self._stored()
+            yield stored["problems"].setdefault(problem, {}).setdefault(part or "", Part())
+            self._store(stored)
+
+    def forget(self, problem: str) -> None:
+        """Start counting anew for one problem."""
+        with locked(self.path.parent):
+            stored = self._stored()
+            stored["problems"].pop(problem, None)
+            self._store(stored)
+
+
+def _part(entry: dict) -> Part:
+    """Make the record of a part. Raises: ValueError, TypeError if the entry is not one."""
+    part = Part(**{each.name: entry[each.name] for each in fields(Part) if each.name in entry})
+    for each, kind in zip(fields(Part), (str, bool, list, str, str | None), strict=True):
+        if not isinstance(getattr(part, each.name), kind):
+            raise TypeError
+    RISING.index(part.best)  # ValueError
+    return part
+
+
+def current(start: str | os.PathLike | None = None) -> Progress | None:
+    """Find the study folder at or above `start`, by default the working directory.
+
+    The folder that `WORKBOOK_STUDY` names comes first, but the worked notebooks are in none.
+    """
+    here = Path(start or Path.cwd()).resolve()
+    if start is None and os.environ.get("WORKBOOK_STUDY"):
+        is_worked = here.is_relative_to((config.shipped() / "notebooks").resolve())
+        return None if is_worked else Progress(config.study_folder())
+    return next((Progress(up) for up in (here, *here.parents) if (up / MARK).is_dir()), None)
+
+
+def around(beside: Path | None = None) -> Path | None:
+    """Find the study folder that we are in, or else `study/` in one of the folders above us.
+
+    The folders above the file `beside` come last. In a checkout it is the checkout's own, which may
+    not be made yet.
+    """
+    if (inside := current()) is not None:
+        return inside.folder
+    for start in filter(None, (Path.cwd(), beside)):
+        for up in (start.resolve(), *start.resolve().parents):
+            if up == config.checkout():
+                return config.study_folder()
+            for folder in (up, up / "study"):
+                if (folder / MARK).is_dir():
+                    return folder
+    return None
+
+
+def nearest(beside: Path | None = None) -> Path:
+    """Find the study folder to make, open or count in: the one around us, or else the usual one."""
+    return around(beside) or config.study_folder()
+
+
+@contextmanager
+def stopping_no_cell() -> Iterator[None]:
+    """Keep what goes wrong here out of the learner's cell: a full disk is not a wrong attempt."""
+    try:
+        yield
+    except Exception as error:
+        _warn(f"Your progress could not be saved ({type(error).__name__}: {error}).")
+
+
+def record_answer(problem: str, part: str | None, text: str) -> None:
+    """Note in the current study folder, if any, whether a part is answered; never raise.
+
+    An empty text counts as no answer.
+    """
+    with stopping_no_cell():
+        study = current()
+        if study and study.of(problem, part).answered != bool(text.strip()):
+            with study.changing(problem, part) as entry:
+                entry.answered = bool(text.strip())
+
+
+def overview(study: Progress) -> str:
+    """Make the table of a study folder: each problem's points and parts, and what comes next."""
+    done = study.read()
+    edition = config.edition()
+    is_made = "" if study.folder.is_dir() else " (not made yet: `workbook study --make`)"
+    lines = [f"{study.folder}{is_made}, edition {edition}"]
+    for chapter, group in groupby(PROBLEMS.values(), key=lambda problem: problem.chapter):
+        group = list(group)
+        most = sum(problem.points[edition] or 0 for problem in group)
+        earned = sum(points(problem, done.get(problem.id, {}), edition) for problem in group)
+        names = ", ".join(sorted({problem.notebook for problem in group}))
+        lines += ["", f"Chapter {chapter}: {_number(earned)} of {most} points  ({names})"]
+        for problem in group:
+            worth = "-" if problem.points[edition] is None else problem.points[edition]
+            states = _states(problem, done.get(problem.id, {}))
+            lines.append(f"  {problem.ids[edition]:<29}{worth:>3}  {states}")
+    return "\n".join([*lines, "", _summary(done, edition)])
+
+
+def summary(study: Progress) -> str:
+    """Say in two lines how much is solved and answered, and what comes next."""
+    return _summary(study.read(), config.edition())
+
+
+def _summary(done: dict[str, dict[str, Part]], edition: str) -> str:
+    everything = [(problem, done.get(problem.id, {})) for problem in PROBLEMS.values()]
+    most = sum(problem.points[edition] or 0 for problem, _ in everything)
+    earned = sum(points(problem, parts, edition) for problem, parts in everything)
+    to_answer = [(p, part) for p, _ in everything for part in parts_of(p) if p.kind == "written"]
+    answered = sum(done.get(p.id, {}).get(part, Part()).answered for p, part in to_answer)
+    return (
+        f"Solved: {_number(earned)} of {most} points. "
+        f"Answered for the write-up: {answered} of {len(to_answer)} written parts.\n"
+        f"{next_step(done, edition)}"
+    )
+
+
+def parts_of(problem: Problem) -> tuple[str, ...]:
+    """List the parts of a problem; "" stands for one without any."""
+    return problem.parts or ("",)
+
+
+def points(problem: Problem, parts: dict[str, Part], edition: str) -> float:
+    """Count the points of the parts that are solved; the parts of a problem weigh alike."""
+    solved = sum(parts.get(part, Part()).is_solved for part in parts_of(problem))
+    return (problem.points[edition] or 0) * solved / len(parts_of(problem))
+
+
+def _number(points: float) -> str:
+    return f"{points:.1f}".removesuffix(".0")
+
+
+def _states(problem: Problem, parts: dict[str, Part]) -> str:
+    """Write the state of each part, those that are alike together: "a, b ✓ correct · c ○ open"."""
+    shown = []
+    states = [(part, parts.get(part, Part()).in_words) for part in parts_of(problem)]
+    for said, group in groupby(states, key=lambda each: each[1]):
+        names = ", ".join(part for part, _ in group if part)
+        shown.append(f"{names} {said}".strip())
+    return " · ".join(shown)
+
+
+def next_step(done: dict[str, dict[str, Part]], edition: str) -> str:
+    """Name the first part, in the handout's order, that is not solved or not answered."""
+    for problem in PROBLEMS.values():
+        for part in parts_of(problem):
+            entry = done.get(problem.id, {}).get(part, Part())
+            place = named(problem.ids[edition], part)
+            where = f"in {problem.notebook}.ipynb"
+            if entry.best == "read":
+                ticking = f'tick("{problem.id}"' + (f', "{part}")' if part else ")")
+                return f"Next: {place}, {where}: compare your text with its list, then {ticking}."
+            if not entry.is_solved:
+                return f"Next: {place}, {entry.best}, {where}."
+            if problem.kind == "written" and not entry.answered:
+                return f"Next: {place}, {where}: solved, but not yet answered for the write-up."
+    return "Everything is solved and answered."
+
+
+def _warn(message: str) -> None:
+    """Print one line beside the learner's output, not in it."""
+    print(message, file=sys.stderr)

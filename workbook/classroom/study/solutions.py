@@ -1,0 +1,513 @@
+"""Solved code, kept as files that run on their own: `study/mine/softmax.py`.
+
+An attempt needs more than its own lines: imports, constants, helpers, base classes. One rule finds
+them, starting from the name of the attempt: each statement at the top level of a cell, or of one of
+the learner's files, that binds or changes a needed name is needed, and so are the names that it
+reads. Of several definitions the last one counts. Imports come first, the rest in the order in
+which it ran. What the rule does not find is told, and no file is written: `gather` sees what is
+missing or stale, and `why_not_alone` imports the result in a clean process.
+"""
+
+import ast
+import builtins
+import dis
+import inspect
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.util import decode_source
+from itertools import count
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType, SimpleNamespace
+from typing import Any
+
+from workbook.classroom.checks.verdicts import is_learners
+from workbook.classroom.study.problems import PROBLEMS, Problem
+from workbook.classroom.study.progress import MARK, SIGNS, Part
+from workbook.files import atomic_write
+
+FOLDER = "mine"
+KEPT = "# {}, kept when its check said {}"  # the first line; "decoding:" would name an encoding
+IMPORT_SECONDS = 60  # on a busy machine torch alone takes ten
+OURS = __name__.partition(".")[0]
+# A kernel adds to Python's own names some that only a notebook has.
+BUILTINS = set(dir(builtins)) - {"display", "get_ipython"}
+MAGIC = re.compile(r"\A\s*%%(time|capture|prun)\b.*\n")  # of cells that are Python below it
+CONTAINERS = (list, dict, set, bytearray)  # whose methods change them
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+BRANCHES = (ast.If, ast.For, ast.While, ast.Try, ast.Match)  # may not run what is inside
+READS = {"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"}  # of names that are not local
+
+
+def status_of(source: str, problem: str) -> str | None:
+    """Read from a kept file's first line what the check said; None if it is not such a file."""
+    first = source.partition("\n")[0]
+    return next((each for each in SIGNS if first == KEPT.format(problem, each)), None)
+
+
+def kept(study: Path) -> dict[str, tuple[str, str]]:
+    """What checks kept in a study folder: by problem, its source and what the check said.
+
+    A file of the learner's own, or one whose first line they changed, is none of these.
+    """
+    found = {}
+    for path in sorted((study / FOLDER).glob("*.py")):
+        if path.stem in PROBLEMS and path.is_file():
+            source = path.read_text("utf-8", errors="replace")
+            if status := status_of(source, path.stem):
+                found[path.stem] = source, status
+    return found
+
+
+def why_not_alone(source: str, name: str) -> str | None:
+    """Import a module of this source in a clean process; return what it raises, None if nothing.
+
+    The process has an empty folder to work in, and is ended after `IMPORT_SECONDS`.
+    """
+    quiet = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace"}
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, f"{name}.py").write_text(source, encoding="utf-8")
+        # First in the path: a library may have the name of a problem.
+        code = f"import sys; sys.path.insert(0, {folder!r}); import {name}"
+        run = [sys.executable, "-c", code]
+        try:
+            ended = subprocess.run(run, cwd=folder, timeout=IMPORT_SECONDS, **quiet)
+        except subprocess.TimeoutExpired:
+            return f"the import takes longer than {IMPORT_SECONDS} s"
+    if ended.returncode == 0:
+        return None
+    said = ended.stderr.strip().splitlines()
+    return said[-1] if said else f"Python ended with status {ended.returncode}"
+
+
+def keep(
+    folder: Path, problem: Problem, attempt: Any, status: str, before: Part
+) -> tuple[tuple | None, str]:
+    """Keep an attempt that passed as `mine/PROBLEM.py` in a study folder.
+
+    Arguments:
+        status: what the check said of it.
+        before: the record of what was kept last; a file that says something else was edited by
+            hand, and is not overwritten but moved aside.
+
+    Returns a pair: the source and why it cannot be imported on its own ("": it can), or None if
+    nothing of it can be kept, or if what was kept before works and this does not; and a sentence
+    for the learner. A source that does not work on its own is for the write-up: no file is written.
+    """
+    names = problem.names or (getattr(attempt, "__name__", problem.id),)
+    ours = _own_cells(folder, problem) if _shell() is not None else frozenset()
+    source, trouble = gather(attempt, names, ours)
+    if not source:
+        return None, f"It is not kept: {trouble}."
+    source = f"{KEPT.format(problem.id, status)}\n{source}"
+    if not trouble and (source, "") != (before.source, before.trouble):
+        trouble = why_not_alone(source, problem.id) or ""
+    if trouble and before.trouble == "" and status_of(before.source, problem.id) == status:
+        return None, f"What was kept before stays, as this does not work on its own: {trouble}."
+    path = folder / FOLDER / f"{problem.id}.py"
+    try:
+        _make_way(path, set() if trouble else {before.source, source})
+        if trouble:
+            return (source, trouble), (
+                f"It is not kept as a file, as it does not work on its own: {trouble}. Define all"
+                " that it needs in cells or a file of your own, run them from top to bottom, and"
+                " check again."
+            )
+        with atomic_write(path) as file:
+            file.write(source)
+    except OSError as error:
+        return (source, trouble), f"Its code is kept in your progress, but not as a file: {error}."
+    # As JupyterLab shows it; in full only for a command that was called somewhere else.
+    is_near = Path.cwd() in (folder, folder.parent)
+    said = f"Kept as `{path.relative_to(folder.parent) if is_near else path}`"
+    return (source, ""), f"{said}: it holds all that it needs, and can be imported on its own."
+
+
+def _make_way(path: Path, known: set[str]) -> None:
+    """Rename a file that holds something else than is known."""
+    if path.exists() and path.read_text("utf-8", errors="replace") not in known:
+        names = (path.with_name(f"{path.stem}-{n}.py") for n in count(1))
+        path.replace(next(name for name in names if not name.exists()))
+
+
+def _own_cells(folder: Path, problem: Problem) -> frozenset[str]:
+    """List digests of the workbook's own cells, of this version and of those copied before."""
+    from workbook.classroom.study import copy, notebooks  # not in each kernel: they load nbformat
+
+    found = [copy.fresh(path) for path in notebooks.find([problem.notebook])]
+    for path in [*folder.glob("*.ipynb"), *(folder / MARK / "backup").glob("*.ipynb")]:
+        with suppress(OSError, ValueError):
+            found.append(notebooks.read(path))
+    notes = [cell.metadata.get("workbook", {}) for each in found for cell in each.cells]
+    ours = [note for note in notes if "original" in note and note.get("role") not in copy.STUBS]
+    return frozenset(note["original"][:8] for note in ours)
+
+
+def gather(attempt: Any, names: tuple[str, ...], ours: frozenset[str] = frozenset()) -> tuple:
+    """Write a module that holds an attempt and all that it needs, and nothing else.
+
+    Arguments:
+        attempt: a function, a class, or a pair of these (a dict of two counts as one).
+        names: what the problem calls them; the module has them under these names, and in `__all__`.
+        ours: digests of cells that are not the learner's: only their imports are taken.
+
+    Returns the source ("" if there is none), and what is missing from it ("" if nothing is known).
+    """
+    attempts = list(attempt.values()) if isinstance(attempt, dict) else attempt
+    attempts = list(attempts) if isinstance(attempts, list | tuple) else [attempts]
+    if len(attempts) != len(names):
+        return "", f"expected {' and '.join(names)}, got {len(attempts)} objects"
+    if len(names) == 2:  # in the order of the names, as the check takes them
+        attempts.sort(key=lambda each: "load" in getattr(each, "__name__", ""))
+    gathered, held = _Gathered(ours), {}
+    for name, each in zip(names, attempts, strict=True):
+        home = _home(each)
+        if home is None:
+            return "", "it is imported, not your own code"
+        own = getattr(each, "__name__", "")
+        if home.get(own) is not each:
+            called = (key for key, value in home.items() if value is each and key[:1] != "_")
+            own = next(called, "")
+        if not own:
+            return "", f"it has no name; write `{name} = ...` in a cell or file, and check `{name}`"
+        held[name] = own
+        gathered.need(gathered.space(home), own)
+    return gathered.module(held)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of a cell, or of the top level of a file."""
+
+    node: ast.stmt
+    text: str
+    is_ours: bool  # of a cell that is not the learner's
+    binds: set[str]
+    now: set[str]  # names that it reads when it runs
+    later: set[str]  # names that functions and classes inside it read
+    sets: set[str]  # names whose items or attributes it sets
+    calls: set[str]  # names whose methods it calls without using the result
+    sets_later: set[str]  # names that its functions set, by `global`
+
+    @property
+    def is_import(self) -> bool:
+        return isinstance(self.node, ast.Import | ast.ImportFrom)
+
+    def changes(self, name: str, value: Any) -> bool:
+        """Whether it changes the value that a name stands for: a module's settings do not count."""
+        is_set = name in self.sets and not isinstance(value, ModuleType)
+        return is_set or (name in self.calls and isinstance(value, CONTAINERS))
+
+    def binds_anew(self, name: str) -> bool:
+        """Whether nothing of what the name stood for before is left."""
+        # `import torch.nn` and `import torch.optim` both make `torch`.
+        adds = isinstance(self.node, ast.Import) and name not in {a.asname for a in self.node.names}
+        may_run = isinstance(self.node, BRANCHES)
+        return name in self.binds and name not in self.now and not (adds or may_run)
+
+
+@dataclass(eq=False)
+class _Space:
+    """The names of a notebook's kernel or of a module, and the statements that made them."""
+
+    names: dict[str, Any]
+    statements: list[Statement]
+    needed: set[str] = field(default_factory=set)
+    taken: set[int] = field(default_factory=set)  # by their place in the list
+    stand_ins: dict[str, str] = field(default_factory=dict)  # for imports, by name: the import
+
+    def makers_of(self, name: str) -> list[int]:
+        """Find the statements that made what a name stands for, from its last definition on."""
+        value, made = self.names.get(name), []
+        for place, each in enumerate(self.statements):
+            if each.binds_anew(name):
+                made = []
+            if name in each.binds or (each.changes(name, value) and not each.is_ours):
+                made.append(place)
+        return made
+
+
+@dataclass
+class _Gathered:
+    """The statements taken so far, by namespace, and what is written above them."""
+
+    ours: frozenset[str]
+    spaces: dict[int, _Space] = field(default_factory=dict)  # by the id of the dict of names
+    imports: set[str] = field(default_factory=set)
+    owners: dict[str, tuple[_Space, str]] = field(default_factory=dict)  # of the names
+    troubles: list[str] = field(default_factory=list)
+
+    def space(self, names: dict[str, Any]) -> _Space:
+        """Find the namespace of a dict of names; those of the files it imports come before it."""
+        if id(names) not in self.spaces:
+            found = self.spaces[id(names)] = _Space(names, list(_statements(names, self.ours)))
+            for node in (each.node for each in found.statements if each.is_import):
+                modules = [names.get(alias.asname or alias.name) for alias in node.names]
+                modules += [_module(node, names)] if isinstance(node, ast.ImportFrom) else []
+                for module in filter(_is_own, modules):
+                    self.space(vars(module))
+            self.spaces[id(names)] = self.spaces.pop(id(names))  # to the end
+        return self.spaces[id(names)]
+
+    def need(self, space: _Space, name: str) -> None:
+        """Take the statements that made a name, and those that made what they read."""
+        todo = [(space, name)]
+        while todo:
+            space, name = todo.pop()
+            if name in space.needed:
+                continue
+            space.needed.add(name)
+            makers = space.makers_of(name)
+            is_known = name in space.names or hasattr(builtins, name)
+            if not makers and is_known and name not in BUILTINS and name[:2] != "__":
+                self.troubles.append(f"no statement of your cells or files makes `{name}`")
+            for place in makers:
+                each = space.statements[place]
+                if each.is_import:
+                    todo += self._import(space, each.node, name)
+                elif each.is_ours:
+                    self.troubles.append(f"it uses `{name}`, which the notebook's own cell makes")
+                elif place not in space.taken:
+                    space.taken.add(place)
+                    todo += self._take(space, each)
+
+    def _take(self, space: _Space, statement: Statement) -> Iterator[tuple[_Space, str]]:
+        """List what a statement needs."""
+        for name in statement.binds:
+            self._own(space, name, statement.text)
+        reads = statement.now | statement.later
+        yield from ((space, name) for name in sorted(reads))
+        for node in ast.walk(statement.node):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                module = space.names.get(node.value.id)
+                if node.value.id in reads and _is_own(module):
+                    yield self.space(vars(module)), node.attr
+            elif isinstance(node, ast.ImportFrom) and _is_own(_module(node, space.names)):
+                self.troubles.append(f"`{ast.unparse(node)}` is not at the top of your file")
+
+    def _own(self, space: _Space, name: str, text: str) -> None:
+        owner = self.owners.setdefault(name, (space, text))
+        if owner[0] is not space and owner[1] != text:
+            self.troubles.append(f"two of your files mean different things by `{name}`")
+
+    def _import(self, space: _Space, node: ast.stmt, name: str) -> Iterator[tuple[_Space, str]]:
+        """Note the import of a name; of the learner's own files it lists what is needed instead."""
+        alias = next(a for a in node.names if name == (a.asname or a.name.partition(".")[0]))
+        line = f"import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
+        value = space.names.get(name)
+        if isinstance(node, ast.ImportFrom):
+            module = _module(node, space.names)
+            if _is_own(module) and not isinstance(value, ModuleType):
+                yield self.space(vars(module)), alias.name
+                if alias.asname:
+                    space.stand_ins[name] = alias.name
+                return
+            line = f"from {'.' * node.level}{node.module or ''} {line}"
+        self._own(space, name, line)
+        if _is_own(value) or line.split()[1].partition(".")[0] == OURS:
+            space.stand_ins[name] = line
+        else:
+            self.imports.add(line)
+
+    def module(self, held: dict[str, str]) -> tuple[str, str]:
+        """Write the module; `held` has what each name to hand out is called in it."""
+        if not any(space.taken for space in self.spaces.values()):
+            return "", next(iter(self.troubles), "it is imported, not your own code")
+        blocks = []
+        for space in self.spaces.values():
+            taken = [space.statements[place] for place in sorted(space.taken)]
+            nodes = [node for each in taken for node in ast.walk(each.node)]
+            for name, line in space.stand_ins.items():
+                blocks += self._stand_in(name, line, space.names.get(name), nodes)
+            blocks += (each.text for each in taken)
+            for each in space.statements:
+                if each not in taken and space.needed & each.sets_later:
+                    first = each.text.partition("\n")[0]
+                    self.troubles.append(f"`{first}` sets what it needs, by `global`")
+        renamed = {name: own for name, own in held.items() if name not in self.owners}
+        blocks += [f"{name} = {own}" for name, own in renamed.items()]
+        handed_out = [name if name in renamed else own for name, own in held.items()]
+        future = "from __future__ import annotations"  # holds in the cells below too
+        texts = {each.text for space in self.spaces.values() for each in space.statements}
+        top = [*{future} & texts, *sorted(self.imports, key=lambda line: (line[0] == "f", line))]
+        names = ", ".join(f'"{name}"' for name in handed_out)
+        source = "\n\n".join(["\n".join(top), *blocks, f"__all__ = [{names}]\n"]).lstrip()
+        for space in self.spaces.values():
+            for name in space.needed:
+                self._compare(space.names.get(name), source)
+        return source, next(iter(self.troubles), "")
+
+    def _stand_in(self, name: str, line: str, value: Any, nodes: list[ast.AST]) -> Iterator[str]:
+        """Write what an import brings in from the learner's files, or from our package.
+
+        The course does not install that: where only plain values of it are used, these are kept.
+        """
+        uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
+        asked = [n.attr for n in nodes if isinstance(n, ast.Attribute) and n.value in uses]
+        values = {each: getattr(value, each, None) for each in sorted(asked)}
+        are_plain = all(type(each) in (str, int) for each in values.values())
+        if _is_own(value) or (isinstance(value, ModuleType) and are_plain):
+            self.imports.add("from types import SimpleNamespace")
+            own = _is_own(value)
+            fields = [f"{each}={each if own else repr(values[each])}" for each in values]
+            yield f"{name} = SimpleNamespace({', '.join(fields)})"
+            if len(asked) < len(uses) or any(isinstance(e, ModuleType) for e in values.values()):
+                self.troubles.append(f"`{line}` takes a whole file")
+        elif type(value) in (str, int):
+            yield f"{name} = {value!r}"
+        elif line.isidentifier():
+            yield f"{name} = {line}"
+        else:
+            self.imports.add(line)
+
+    def _compare(self, value: Any, source: str) -> None:
+        """See that the code that a name stands for now is in the new module."""
+        for each in value.__mro__ if isinstance(value, type) else [value]:
+            for function in filter(lambda f: _is_file_own(f.__globals__), _functions(each)):
+                with suppress(OSError, TypeError):  # no source: generated, or below `%%time`
+                    text = re.sub(r"(\n\s*(#.*)?)+\Z", "", inspect.getsource(function)).strip()
+                    if text not in source and function.__name__ != "<lambda>":
+                        self.troubles.append(
+                            f"`{function.__qualname__}` is another version than your cells or file"
+                            " define last, or was put into its class later"
+                        )
+
+
+def _statements(names: dict[str, Any], ours: frozenset[str]) -> Iterator[Statement]:
+    """List the statements that ran in a namespace: of a kernel's cells, or of a module's file."""
+    shell = _shell()
+    if shell is not None and shell.user_ns is names:
+        from workbook.classroom.study.notebooks import digest
+
+        for raw in shell.history_manager.input_hist_raw:
+            is_ours = digest(SimpleNamespace(cell_type="code", source=raw)) in ours
+            yield from parsed(shell.transform_cell(MAGIC.sub("", raw)), is_ours)
+        return
+    with suppress(OSError, SyntaxError, UnicodeError, TypeError):  # None for a folder's file
+        yield from parsed(decode_source(Path(names.get("__file__")).read_bytes()))
+
+
+def _shell() -> Any:
+    """Return the IPython that runs us, or None."""
+    module = sys.modules.get("IPython")
+    return module.get_ipython() if module is not None else None
+
+
+@lru_cache(maxsize=1000)
+def parsed(cell: str, is_ours: bool = False) -> list[Statement]:
+    """Split the code of a cell into statements; a cell that is not Python has none."""
+    found = []
+    with suppress(SyntaxError, ValueError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python has warned when the cell ran
+        for node in ast.parse(cell).body:
+            test = ast.unparse(node.test) if isinstance(node, ast.If) else ""
+            if test != "__name__ == '__main__'":
+                text = _text(cell, node)
+                found.append(Statement(node, text, is_ours, *_names(node, text), *_changes(node)))
+    return found
+
+
+def _text(cell: str, node: ast.stmt) -> str:
+    """Return a statement as it was typed, with its decorators and the comments right above it."""
+    lines = re.split("\r\n?|\n", cell)  # `splitlines` knows more line ends than Python's parser
+    first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
+    before = lines[node.lineno - 1].encode()[: node.col_offset]
+    after = lines[node.end_lineno - 1].encode()[node.end_col_offset :].strip()
+    if before.strip() or after.startswith(b";"):  # not alone on its lines
+        return ast.get_source_segment(cell, node)
+    while first > 1 and re.match(r"#(?! ?%%)", lines[first - 2]):
+        first -= 1
+    return "\n".join(lines[first - 1 : node.end_lineno])
+
+
+def _names(node: ast.stmt, text: str) -> tuple[set[str], set[str], set[str]]:
+    """List the names that a statement binds, reads when it runs, and reads in code inside it."""
+    code = compile(text, "<statement>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)
+    inside = [each for each in code.co_consts if isinstance(each, CodeType)]
+    for inner in inside:  # which grows
+        inside += [each for each in inner.co_consts if isinstance(each, CodeType)]
+    binds = {e.argval for e in dis.get_instructions(code) if e.opname == "STORE_NAME"}
+    # A function does not evaluate the annotations of its local names, but its reader does.
+    notes = [e.annotation for e in ast.walk(node) if isinstance(e, ast.AnnAssign)]
+    noted = {e.id for note in notes for e in ast.walk(note) if isinstance(e, ast.Name)}
+    return binds, _reads(code), noted.union(*map(_reads, inside))
+
+
+def _reads(code: CodeType) -> set[str]:
+    """List the names that code takes from around it, and has not stored before; no local names."""
+    reads, stored = set(), set()
+    for each in dis.get_instructions(code):
+        if each.opname in ("STORE_NAME", "STORE_GLOBAL"):
+            stored.add(each.argval)
+        elif each.opname in READS and each.argval not in stored:
+            reads.add(each.argval)
+    return reads
+
+
+def _changes(node: ast.AST) -> tuple[set[str], set[str], set[str]]:
+    """List the names that a statement changes or calls, as `Statement` has them."""
+    sets, calls, todo = set(), set(), [node]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, SCOPES):  # what a function would do if it were called
+            continue
+        todo += ast.iter_child_nodes(each)
+        is_target = isinstance(getattr(each, "ctx", None), ast.Store | ast.Del)
+        if isinstance(each, ast.Subscript | ast.Attribute) and is_target:
+            sets |= _root(each)
+        elif isinstance(each, ast.Expr) and isinstance(each.value, ast.Call):
+            calls |= _root(each.value.func)
+    sets_later = {name for e in ast.walk(node) if isinstance(e, ast.Global) for name in e.names}
+    return sets, calls, sets_later
+
+
+def _root(node: ast.expr) -> set[str]:
+    """Return the name that an expression such as `a.b[0].c` begins with, in a set, or none."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return {node.id} if isinstance(node, ast.Name) else set()
+
+
+def _functions(value: Any) -> Iterator[FunctionType]:
+    """List the function that a value is or wraps, or those that its class wrote."""
+    for each in vars(value).values() if isinstance(value, type) else [value]:
+        each = getattr(each, "__func__", None) or getattr(each, "fget", None) or each
+        each = inspect.unwrap(each) if callable(each) else each
+        if isinstance(each, FunctionType) and each.__module__ == value.__module__:
+            yield each
+
+
+def _home(attempt: Any) -> dict[str, Any] | None:
+    """Find the names around an attempt: of the kernel, or of the file that it was written in."""
+    names = next((function.__globals__ for function in _functions(attempt)), None)
+    if names is None and (shell := _shell()) is not None:
+        names = shell.user_ns
+    return names if names is not None and _is_file_own(names) else None
+
+
+def _is_own(module: Any) -> bool:
+    """Tell whether something is a module of the learner's, not Python's, ours or installed."""
+    return isinstance(module, ModuleType) and _is_file_own(vars(module))
+
+
+def _is_file_own(names: dict[str, Any]) -> bool:
+    """Whether the names are those of the learner's notebook, or of a file of theirs."""
+    places = [names.get("__file__"), *names.get("__path__", [])]
+    path = next(filter(None, places), None)
+    return is_learners(os.path.realpath(path)) if path else names["__name__"] == "__main__"
+
+
+def _module(node: ast.ImportFrom, names: dict[str, Any]) -> ModuleType | None:
+    """Find the module that `from module import name` names."""
+    name = node.module or ""
+    if node.level:
+        above = (names.get("__package__") or "").split(".")
+        name = ".".join([*above[: len(above) - node.level + 1], *filter(None, [name])])
+    return sys.modules.get(name)

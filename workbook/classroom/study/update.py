@@ -1,0 +1,248 @@
+"""Study notebooks, brought up to date with their originals, or started over problem by problem.
+
+There are three versions of a cell: the learner's, today's original, and the original that the copy
+was made from, of which the cell notes the digest. A cell that the learner has not changed gives way
+to today's; one that they changed or added stays. Solutions and answers take the places of their
+stubs; any other cell that both sides changed is followed by ours. A backup is made first.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from itertools import chain
+from pathlib import Path
+from uuid import uuid4
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+
+from workbook.classroom.study import copy, notebooks, problems
+from workbook.classroom.study.notebooks import ONCE, digest, role
+from workbook.classroom.study.progress import MARK, Progress, nearest
+from workbook.classroom.study.solutions import FOLDER as KEPT
+from workbook.files import atomic_write, changed, file_state, locked, notebooks_in
+
+NEWER = "*The cell below is new in the workbook, and yours above has changed: keep what you need.*"
+# JupyterLab shows what it once read, and notices a change of the file only when it saves.
+RELOAD = "If it is open in JupyterLab, reload it there: File > Reload Notebook from Disk."
+
+
+def notices(folder: str | Path) -> list[str]:
+    """Say which notebooks of a folder are older than their originals, and which are damaged."""
+    lines = []
+    for path in notebooks_in(folder):
+        try:
+            if (news := _news(path)) is not None:
+                lines.append(
+                    f"{path.parent.name}/{path.name} is older than its original ({news}). `workbook"
+                    " study --update` brings it up to date and keeps what you wrote."
+                )
+        except (OSError, ValueError) as error:
+            lines.append(str(error))
+    return lines
+
+
+def update(names: Sequence[str] = (), folder: str | Path | None = None) -> None:
+    """Bring notebooks of a study folder up to date; print what became of each.
+
+    Arguments:
+        names: such as "02_bpe", or paths; default: all that are older than their originals.
+        folder: the study folder; default: the nearest one.
+
+    Raises: ValueError at the end if any is missing, cannot be read, or is not the workbook's.
+    """
+    folder = Path(folder or nearest())
+    chosen = [_named(folder, name) for name in names]
+    wrong, done = [], 0
+    for path in dict.fromkeys(chosen or notebooks_in(folder)):
+        try:
+            if (news := _news(path)) is not None:
+                print(_update(path, news))
+            elif chosen:
+                print(f"{path.parent.name}/{path.name} is up to date.")
+            done += news is not None or bool(chosen)
+        except (OSError, ValueError) as error:
+            wrong.append(str(error))
+    if wrong:
+        raise ValueError("\n".join(wrong))
+    if not done:
+        print(f"There is nothing to update in {folder}.")
+
+
+def _named(folder: Path, name: str) -> Path:
+    """Find the notebook that the learner names, by its name or a path."""
+    path = Path(name if name.endswith(".ipynb") else f"{name}.ipynb")
+    path = folder / path if path.name == str(path) else path
+    if not path.is_file():
+        there = ", ".join(each.stem for each in notebooks_in(path.parent))
+        known = f"pick from {there}" if there else "`workbook lab` creates them"
+        raise ValueError(f"there is no notebook {path.stem!r} in {path.parent}; {known}")
+    if _original(path, notebooks.read(path)) is None:
+        raise ValueError(f"{path} is not a copy of one of the workbook's notebooks")
+    return path
+
+
+def _original(path: Path, study: NotebookNode) -> NotebookNode | None:
+    """Make a new copy of what a study notebook, of whatever name, was made from."""
+    about = study.metadata.get("workbook")
+    name = about.get("notebook", path.stem) if isinstance(about, dict) else path.stem
+    worked = next((each for each in notebooks.find() if each.stem == name), path)
+    return None if worked.resolve() == path.resolve() else copy.fresh(worked)
+
+
+def _news(path: Path) -> str | None:
+    """Say what is new in the original of a notebook; None if nothing is."""
+    study = notebooks.read(path)
+    original = _original(path, study)
+    if original is None or study.metadata.get("workbook") == original.metadata.workbook:
+        return None
+    texts = {digest(cell) for cell in study.cells}
+    known = {(_note(cell), _was(cell)) for cell in study.cells}
+    came = [cell for cell in original.cells if (_note(cell), _was(cell)) not in known]
+    new = sum(digest(cell) not in texts for cell in came)
+    return f"new or changed cells: {new}" if new else "cells gone, moved or marked differently"
+
+
+def _update(path: Path, news: str) -> str:
+    """Update one notebook, whole or not at all; return what to say about it."""
+    backup, said = _rewrite(path, path.stem, lambda study: _merge(study, _original(path, study)))
+    where = f"{path.parent.name}/{path.name}"
+    return f"{where} is up to date now ({news}). {said} What you had is in {backup}. {RELOAD}"
+
+
+def _rewrite(path: Path, name: str, change: Callable[[NotebookNode], str]) -> tuple[Path, str]:
+    """Change a study notebook, whole or not at all; return the backup, and what was said.
+
+    Raises: ValueError if it is saved meanwhile, by JupyterLab for instance.
+    """
+    folder, path = path.parent, path.resolve()  # what links to another file goes on doing so
+    with locked(folder / MARK):
+        before, stored = file_state(path), path.read_bytes()
+        study = notebooks.read(path)
+        said = change(study)
+        backup = copy.backup_path(folder, name)
+        with atomic_write(backup, "wb") as file:
+            file.write(stored)
+        if file_state(path) != before:
+            raise changed(path)
+        notebooks.write(path, study)
+    return backup, said
+
+
+def _merge(study: NotebookNode, original: NotebookNode) -> str:
+    """Lay the cells of a new copy in their order, with what the learner has in and after them."""
+    new = original.cells
+    matched, notes = _matches(study.cells, new), {_note(cell) for cell in new}
+    in_place: dict[int, NotebookNode] = {}  # by the index in the new copy
+    twice: dict[int, NotebookNode] = {}  # the learner's version, where both sides changed a cell
+    added: dict[int, list[NotebookNode]] = defaultdict(list)  # by what they follow; -1: the start
+    kept, here = 0, -1
+    for index, cell in enumerate(study.cells):
+        slot, is_changed = matched.get(index), _was(cell) != digest(cell)
+        here = here if slot is None else slot
+        if slot is None and (is_changed or _note(cell) in notes):
+            added[here].append(cell)  # written or pasted; any other is gone from the original
+        elif slot is not None and digest(cell) == digest(new[slot]):
+            in_place[slot] = cell
+            continue
+        elif slot is not None and is_changed:
+            is_new = _was(cell) != _was(new[slot]) and role(new[slot]) not in copy.STUBS
+            (twice if is_new else in_place)[slot] = cell
+        kept += is_changed
+    used = {cell.id for cell in new}
+    for cell in [*twice.values(), *chain(*added.values())]:
+        cell.id = cell.id if cell.id not in used else str(uuid4())
+        used.add(cell.id)
+    cells = added[-1]
+    for slot, ours in enumerate(new):
+        cells += [twice[slot], new_markdown_cell(NEWER)] if slot in twice else []
+        cells += [_marked(in_place.get(slot, ours), ours), *added[slot]]
+    study.cells, study.metadata["workbook"] = cells, original.metadata.workbook
+    said = f"Cells of yours that are kept: {kept}"
+    return said + (f", {len(twice)} of them above our new version." if twice else ".")
+
+
+def _marked(cell: NotebookNode, ours: NotebookNode) -> NotebookNode:
+    """Give a learner's cell the id, the notes and the tags of the one that it replaces."""
+    cell.id, cell.metadata["workbook"] = ours.id, ours.metadata.workbook
+    if tags := {*cell.metadata.get("tags", []), *ours.metadata.get("tags", [])}:
+        cell.metadata["tags"] = sorted(tags)
+    return cell
+
+
+def _matches(mine: list[NotebookNode], new: list[NotebookNode]) -> dict[int, int]:
+    """Find the places of the learner's cells in the new copy: from index to index.
+
+    Programs that clean notebooks drop ids or notes, so that texts count too.
+    """
+    matched: dict[int, int] = {}
+    for key in (lambda cell: cell.id, _note, digest):
+        slots = defaultdict(list)
+        for slot in set(range(len(new))) - set(matched.values()):
+            slots[key(new[slot])].append(slot)
+        for index, cell in enumerate(mine):
+            if index not in matched and key(cell) and slots[key(cell)]:
+                matched[index] = slots[key(cell)].pop(0)
+    return matched
+
+
+def _note(cell: NotebookNode) -> tuple | None:
+    """Return a key, unique in a fresh copy, that a pasted cell shares; None if it has no notes."""
+    about = cell.metadata.get("workbook", {})
+    place = about.get("problem"), about.get("role"), about.get("part")
+    if place[0] and place[1] in ONCE:
+        return place
+    return (*place, about["original"]) if "original" in about else None
+
+
+def _was(cell: NotebookNode) -> str:
+    """Return the digest of the original that a cell was made from; "" if nothing says it."""
+    return cell.metadata.get("workbook", {}).get("original", "")[:8]
+
+
+def reset(problem: str) -> None:
+    """Start one problem over: its try-it and answer cells are as they were at first.
+
+    Cells that were deleted come back. No other cell changes, and the kept code is moved away.
+    """
+    found = problems.get(problem)
+    original = copy.fresh(notebooks.find([found.notebook])[0]).cells
+    folder = nearest()
+    path = copy.copies(folder).get(found.notebook)
+    if path is None:
+        raise ValueError(f"{folder} has no {found.notebook}.ipynb yet; `workbook lab` creates it")
+
+    backup, _ = _rewrite(path, found.id, lambda study: _start_over(study, original, found.id))
+    kept = folder / KEPT / f"{found.id}.py"
+    if kept.is_file():
+        kept.replace(backup.with_suffix(".py"))
+    Progress(folder).forget(found.id)
+    print(f"{found.id} starts over in {path.name}. What you had is in {backup}. {RELOAD}")
+
+
+def _start_over(study: NotebookNode, new: list[NotebookNode], problem: str) -> str:
+    """Put fresh stubs in the places of the learner's, wherever those were moved to."""
+    matched, placed = _matches(study.cells, new), {}
+    stubs = [slot for slot, ours in enumerate(new) if _is_stub_of(ours, problem)]
+    cells = []
+    for index, cell in enumerate(study.cells):
+        slot = matched.get(index)
+        if slot in stubs:
+            cell = new[slot]
+        elif _is_stub_of(cell, problem):  # it was split or copied: one of its parts is enough
+            continue
+        elif role(cell) == "check" and cell.metadata.workbook.get("problem") == problem:
+            cell.outputs, cell.execution_count = [], None
+        placed[slot] = cell
+        cells.append(cell)
+    for slot in stubs:
+        if slot not in placed:  # it was deleted: it comes after the cell that it follows in a copy
+            before = placed.get(slot - 1)
+            at = next((i for i, cell in enumerate(cells, 1) if cell is before), len(cells))
+            cells.insert(at, new[slot])
+            placed[slot] = new[slot]
+    study.cells = cells
+    return ""
+
+
+def _is_stub_of(cell: NotebookNode, problem: str) -> bool:
+    return role(cell) in copy.STUBS and cell.metadata.workbook.get("problem") == problem

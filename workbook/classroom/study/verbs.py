@@ -1,0 +1,546 @@
+"""The verbs of the notebooks: check, tick, hint, reveal, answer, look_up; and what they show.
+
+What is shown is plain text, and HTML that reads well on light and dark pages.
+"""
+
+import inspect
+import multiprocessing
+import random
+import re
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from html import escape
+from numbers import Integral, Real
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+from workbook.classroom.checks import timeout, worker
+from workbook.classroom.checks.timeout import TimedOut, limited
+from workbook.classroom.checks.transfer import PackError
+from workbook.classroom.checks.verdicts import (
+    ENDLESS,
+    WORKERS,
+    Facts,
+    NotAttempted,
+    NotJudged,
+    Unreadable,
+    Words,
+    Wrong,
+    expect_function,
+    failure,
+    fault_of_ours,
+    is_untouched,
+    kind_of,
+    unfinished,
+    waits_for_a_pool,
+)
+from workbook.classroom.study import answers, problems, progress, solutions
+from workbook.classroom.study.answers import Shown, folded, look_up
+from workbook.classroom.study.problems import Problem
+
+__all__ = ["Report", "answer", "check", "hint", "look_up", "reveal", "tick"]
+
+TOTAL_SECONDS = 40.0  # for all the cases of one check; each call has its own, shorter limit
+SPARE_SECONDS = 20.0  # for an attempt that throws its stop away, until its process is ended
+PRINTED = (10, 600)  # lines and characters of the learner's print-out that a report quotes
+
+_hints_given: Counter[str] = Counter()
+
+Status = Literal["not attempted", "correct", "almost", "wrong", "read", "ticked"]
+
+# The sign and the word show a status; the colour of the panel's edge only repeats it.
+LOOKS: dict[Status, tuple[str, str]] = {
+    "correct": ("✓", "#009E73"),
+    "almost": ("≈", "#E69F00"),
+    "ticked": ("✓", "#009E73"),
+    "wrong": ("✗", "#D55E00"),
+    "not attempted": ("○", "#999999"),
+    "read": ("✎", "#56B4E9"),
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """The outcome of one check. In a notebook it is shown as a small panel."""
+
+    status: Status
+    problem: str
+    part: str | None
+    claim: str
+    rows: tuple[tuple[str, str], ...] = ()  # (label, text): input, expected, got, printed
+    likely: str | None = None  # the likely mistake, in one or two sentences
+    also: tuple[str, ...] = ()  # what else was found, a sentence or two each
+    facts: tuple[str, ...] = ()  # for the learner to tick
+    ticked: tuple[str, ...] = ()  # those of them that are
+    then: tuple[str, ...] = ()  # in a study folder: what was kept, or what to do next
+    record: dict | None = None  # what the export finds in the stored output
+
+    def to_json(self) -> dict:
+        """Its fields, in values that JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: dict) -> "Report":
+        """The report of these fields: JSON knows lists, where a report has tuples."""
+        values = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+        return cls(**values | {"rows": tuple(map(tuple, fields["rows"]))})
+
+    @property
+    def heading(self) -> str:
+        """Sign, problem, part and status, such as "✗ train_bpe: wrong"."""
+        name = problems.named(self.problem, self.part)
+        return f"{LOOKS[self.status][0]} {name}: {self.status}"
+
+    @property
+    def _remarks(self) -> list[str]:
+        """What stands below the values, a paragraph each."""
+        signs = ("☑" if fact in self.ticked else "☐" for fact in self.facts)
+        facts = zip(signs, self.facts, strict=True)
+        return [
+            *([f"Likely: {self.likely}"] if self.likely else []),
+            *(f"Also: {found}" for found in self.also),
+            *(f"{i}. {sign} {fact}" for i, (sign, fact) in enumerate(facts, 1)),
+            *self.then,
+        ]
+
+    @property
+    def message(self) -> str:
+        """Everything but the heading, as plain text."""
+        width = max((len(label) for label, _ in self.rows), default=0)
+        gap = "\n" + " " * (width + 4)
+        rows = [f"  {label:<{width}}  {text.replace(chr(10), gap)}" for label, text in self.rows]
+        return "\n".join(filter(None, [self.claim, *rows, *self._remarks]))
+
+    def __str__(self) -> str:
+        return f"{self.heading}\n{self.message}".rstrip()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><th style="text-align:left;vertical-align:top">{escape(label)}</th>'
+            f'<td style="text-align:left">{_value(text)}</td></tr>'
+            for label, text in self.rows
+        )
+        return _panel(
+            self.status,
+            f"<strong>{escape(self.heading)}</strong>",
+            f"<div>{_prose(self.claim)}</div>",
+            f"<table>{rows}</table>" if rows else "",
+            *(f"<div>{_prose(line)}</div>" for line in self._remarks),
+        )
+
+    def _repr_mimebundle_(self, **_) -> dict:
+        return {answers.CHECK_MIME: self.record} if self.record else {}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A text with the sign and the colour of a status."""
+
+    status: Status
+    text: str
+
+    def __repr__(self) -> str:
+        return f"{LOOKS[self.status][0]} {self.text}"
+
+    def _repr_html_(self) -> str:
+        return _panel(self.status, _prose(str(self)))
+
+
+def check(problem: str, attempt: Any, part: str | None = None) -> Report:
+    """Check an attempt at a problem: a function, a class, a number, bytes or a text.
+
+    It never raises, whatever is handed in; only your own Ctrl-C gets through. If a problem has
+    parts, say which one the attempt is for.
+    """
+    return note(judge(problem, attempt, part), attempt)
+
+
+def note(report: Report, attempt: Any = None) -> Report:
+    """Count the outcome in the study folder, if this is one, and keep code that passed."""
+    if report.status != "not attempted" and (study := progress.current()) is not None:
+        with progress.stopping_no_cell():
+            return _noted(report, study, problems.get(report.problem), attempt)
+    return report
+
+
+def judge(problem: str, attempt: Any, part: str | None = None) -> Report:
+    """Report on an attempt as `check` does, but note and keep nothing.
+
+    It is judged in a process of its own, which it may end, hang or change as it likes.
+    """
+    try:
+        found, part = problems.place(problem, part)
+    except ValueError as error:
+        named = problem if type(problem) is str else type(problem).__name__
+        return Report("not attempted", named, None, f"Nothing was checked: {error}")
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        # A worker that an attempt started imports the script that called us: no check in a check.
+        return Report("not attempted", found.id, part, "This process is a worker of a pool.")
+    if worker.is_inside:
+        return judge_here(found.id, attempt, part)
+    if found.form == "script" and isinstance(attempt, str | Path):
+        attempt = _in_full(str(attempt))
+    seconds = seconds_for(found)
+    try:
+        fields = worker.result(f"{__name__}:judged", found.id, attempt, part, seconds=seconds)
+        return Report.from_json(fields)
+    except PackError as error:
+        claim = f"Nothing was checked: {error}, and a check runs in a process of its own."
+        remedy = "Make such an object inside the function, or hand in a file: `workbook check`."
+        return Report("not attempted", found.id, part, claim, likely=remedy)
+    except worker.EndedError as error:
+        return ended_early(found.id, part, error)
+    except ValueError as error:
+        return Report("not attempted", found.id, part, f"Nothing was checked: {error}.")
+
+
+def seconds_for(problem: Problem) -> float:
+    """The time after which the process of a check is ended, if the check does not end by itself."""
+    return (problem.seconds or TOTAL_SECONDS) + SPARE_SECONDS
+
+
+def ended_early(problem: str, part: str | None, error: worker.EndedError) -> Report:
+    """Report on an attempt whose process ended before the check was over."""
+    if error.status is None:
+        claim, likely = f"It did not come to an end: {error}.", ENDLESS
+    else:
+        claim = "It ended the Python process before the check was over."
+        likely = "It took more memory than there is, or a recursion went too deep."
+        if error.status >= 0:
+            likely = "`exit` and `os._exit` end Python itself: a function ends with `return`."
+    rows = () if error.status is None else (("got", f"{error}"),)
+    return Report("wrong", problem, part, claim, rows, likely=likely)
+
+
+# In the process that judges.
+
+
+def judged(problem: str, attempt: Any, part: str | None) -> Iterator[dict]:
+    """Yield the report on an attempt, for the process that asked."""
+    yield judge_here(problem, attempt, part).to_json()
+
+
+def judge_here(problem: str, attempt: Any, part: str | None) -> Report:
+    """Report on an attempt from within its process."""
+    found = problems.get(problem)
+
+    def end_all(error: TimedOut) -> None:
+        """Report on an attempt that throws every stop away, and end its process."""
+        wrong = Wrong(f"It was stopped after {error.seconds:g} s.", mistake=ENDLESS)
+        worker.finish(_with_output(_refusal(found, part, wrong)).to_json())
+
+    timeout.on_swallowed(end_all)
+    try:
+        report = _judged(found, found.checker(), attempt, part)
+    except Exception as error:
+        report = _broken_off(found, part, error)
+    return _with_output(report)
+
+
+def _with_output(report: Report) -> Report:
+    """The report, with the beginning of what the attempt printed if something is wrong with it."""
+    output = worker.output()
+    if report.status not in ("wrong", "almost") or not output:
+        return report
+    lines, characters = PRINTED
+    printed = "\n".join(output.splitlines()[:lines])[:characters]
+    if len(printed) < len(output.rstrip("\n")):
+        printed += " ..."
+    return replace(report, rows=(*report.rows, ("printed", printed)))
+
+
+def _in_full(command: str) -> str:
+    """A command with the full paths of its files: a check runs in a folder of its own."""
+    if "\n" in command:
+        return command
+    with suppress(ValueError):  # a quotation mark that is never closed
+        words = [command] if Path(command).is_file() else shlex.split(command)
+        return shlex.join(str(Path(w).resolve()) if Path(w).is_file() else w for w in words)
+    return command
+
+
+def _noted(report: Report, study: progress.Progress, found: Problem, attempt: Any) -> Report:
+    """Note the outcome in a study folder, and keep the code of an attempt that passed."""
+    kept, then = None, ()
+    before = study.of(found.id, report.part)
+    kept_for = {"correct"} if before.best == "correct" else {"correct", "almost"}
+    has_file = isinstance(attempt, str | Path | ModuleType)  # or a text, in the notebook itself
+    if report.status in kept_for and found.form and not has_file:
+        try:
+            kept, words = solutions.keep(study.folder, found, attempt, report.status, before)
+        except Exception as error:  # counted all the same
+            words = f"Its code could not be kept: {failure(error)}."
+        then = (words,)
+    with study.changing(found.id, report.part) as entry:
+        entry.reach(report.status)
+        if kept is not None:
+            entry.source, entry.trouble = kept
+    if report.status == "read" and not entry.is_solved:
+        part = f', "{report.part}"' if report.part else ""
+        by_number = f'`tick("{found.id}"{part or ", None"}, 1)` for the first one alone'
+        then += (f'If it does, run `tick("{found.id}"{part})`, or {by_number}.',)
+    elif entry.is_solved and not then and report.status != "correct":
+        then = ("This part is solved already, and stays so.",)
+    record = {"problem": found.id, "part": report.part, "status": report.status}
+    if kept is not None:
+        record |= {"source": entry.source, "trouble": entry.trouble}
+    return replace(report, ticked=tuple(entry.ticked), then=then, record=record)
+
+
+def tick(problem: str, part: str | None = None, *facts: int) -> Report:
+    """Tick off the facts that your text states; when all of them are ticked, the part is solved.
+
+    Arguments:
+        problem: its id.
+        part: such as "b"; None if the problem has no parts.
+        facts: their numbers, from 1 on, in the order in which `check` shows them; none: all.
+
+    Raises: ValueError if the problem has no such part or fact, if no text for it was handed in, or
+        if this is not a study folder.
+    """
+    found, part = problems.place(problem, part)
+    known = found.facts.get(part or "", ())
+    if not known:
+        raise ValueError(f"{found.id} has nothing to tick off: `check` judges it")
+    if unknown := [each for each in facts if each not in range(1, len(known) + 1)]:
+        numbers = f"the facts are numbered 1 to {len(known)}"
+        raise ValueError(f"there is no fact {unknown[0]!r}; {numbers}")
+    study = progress.current()
+    if study is None:
+        raise ValueError("not in a study folder, so nothing is counted; `workbook lab` creates one")
+    if not study.of(found.id, part).has_text:
+        raise ValueError(
+            f"no text for {problems.named(found.id, part)} was handed in yet, so there is nothing"
+            f" to tick off; write it in {found.notebook}.ipynb, and run `check` or `answer`"
+        )
+    with study.changing(found.id, part) as entry:
+        entry.tick([known[each - 1] for each in facts] or list(known), known)
+    status = "ticked" if len(entry.ticked) == len(known) else "read"
+    claim = f"{len(entry.ticked)} of {len(known)} ticked off."
+    record = {"problem": found.id, "part": part, "status": status}
+    return Report(
+        status, found.id, part, claim, facts=known, ticked=tuple(entry.ticked), record=record
+    )
+
+
+def answer(
+    problem: str,
+    part: str | None,
+    text: str,
+    figure: Any = None,
+    *,
+    corpora: Iterable[str | Path] | None = None,
+    alt: str | None = None,
+    measured_on: str | None = None,
+    loss: float | None = None,
+) -> None:
+    """Show an answer, written in Markdown, and store it in the cell's output.
+
+    In a study folder its text is checked as well, and the verdict is shown below it.
+
+    Arguments:
+        problem: its id, in the spelling of either edition.
+        part: such as "a"; None if the problem has no parts.
+        text: the answer; an empty one counts as none.
+        figure: a matplotlib figure to show with it.
+        corpora: names or files of the corpora that it rests on; by default those of the profile,
+            if the problem asks for TinyStories or OpenWebText.
+        alt: what the figure shows, in words.
+        measured_on: the machine, if it is not this one.
+        loss: the validation loss of your run in nats per token, if the problem sets a limit for it.
+    """
+    found, part = problems.place(problem, part)
+    record = answers.record_of(found, part, text, corpora, measured_on)
+    record["figure"] = figure is not None
+    if loss is not None:
+        record["loss"] = answers.as_loss(loss)
+    report = None
+    if record["text"] and found.kind == "written" and progress.current() is not None:
+        report = check(found.id, record["text"], record["part"])
+        record["verdict"] = report.status
+    answers.show(record, figure, alt)
+    progress.record_answer(found.id, record["part"], record["text"])
+    if report is not None:
+        answers.display_or_print(report)
+
+
+def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None) -> Report:
+    """Report what the checker says, run under a time limit that the attempt cannot outlast."""
+
+    def judge() -> str | Facts | None:
+        _expect_its_kind(problem, attempt)
+        return _repeatable(lambda: checker(_plain(attempt), part))
+
+    try:
+        praise = limited(problem.seconds or TOTAL_SECONDS, judge)
+        if isinstance(praise, Facts):
+            facts = tuple(praise) or problem.facts[part or ""]
+            return Report("read", problem.id, part, praise.claim, facts=facts)
+        return Report("correct", problem.id, part, praise or "It passes every case.")
+    except Unreadable as other:
+        if isinstance(attempt, str) and attempt.strip():  # a sentence is read, never judged
+            return Report("read", problem.id, part, Facts.claim, facts=problem.facts[part or ""])
+        claim = f"{other} Hand in {_taken(problem, part)}."
+        return Report("not attempted", problem.id, part, claim)
+    except NotAttempted as nothing:
+        if not problem.form or isinstance(nothing, NotJudged) or is_untouched(attempt):
+            claim = str(nothing) or _how_to_begin(problem, part)
+            return Report("not attempted", problem.id, part, claim)
+        wrong = unfinished(nothing)
+    except Wrong as error:
+        wrong = error
+    except TimedOut as error:
+        mistake = WORKERS if waits_for_a_pool(error.__cause__) else ENDLESS
+        claim = f"It was stopped: the cases took longer than {error.seconds:g} s in total."
+        wrong = Wrong(claim, mistake=mistake)
+    except BaseException as error:
+        return _broken_off(problem, part, error)
+    return _refusal(problem, part, wrong)
+
+
+def _broken_off(problem: Problem, part: str | None, error: BaseException) -> Report:
+    """Report an error that no check expects: ours judges nothing, others are the attempt's."""
+    if fault := fault_of_ours(error):
+        return Report("not attempted", problem.id, part, fault)
+    raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
+    claim = "It raised an error." if raised else "What it returned could not be examined."
+    return _refusal(problem, part, Wrong(claim, got=Words(failure(error))))
+
+
+def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:
+    """Report what is wrong: "almost" if only a corner case or the manner is."""
+    claim = wrong.claim
+    if wrong.weight == "corner":
+        corners = 1 + sum(other.weight == "corner" for other in wrong.also)
+        failing = "one corner case fails" if corners == 1 else f"{corners} corner cases fail"
+        claim = f"Right in ordinary use; {failing}. {claim}"
+    status = "wrong" if wrong.weight == "use" else "almost"
+    also = tuple(map(_in_short, wrong.also))
+    return Report(status, problem.id, part, claim, tuple(wrong.rows), wrong.mistake, also)
+
+
+def _in_short(wrong: Wrong) -> str:
+    """One finding of several, without the values."""
+    given = dict(wrong.rows).get("input")
+    return " ".join(filter(None, [wrong.claim, given and f"(`{given}`)", wrong.mistake]))
+
+
+def _repeatable(check: Callable) -> Any:
+    """Run a check so that it says the same each time: all random numbers start from one seed.
+
+    Torch, if it is loaded, gets one thread: with tiny tensors, more would only wait.
+    """
+    random.seed(0)
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if hasattr(numpy, "random"):
+        numpy.random.seed(0)
+    if not hasattr(torch, "set_num_threads"):  # not loaded, or only in part
+        return check()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    try:
+        return check()
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _plain(attempt: Any) -> Any:
+    """Turn numbers, arrays, tensors and dicts of others into Python's own, nested ones too.
+
+    Tables and series of pandas stay: they have names.
+    """
+    if type(attempt) in (tuple, list):
+        return type(attempt)(map(_plain, attempt))
+    if isinstance(attempt, dict):
+        return {key: _plain(value) for key, value in attempt.items()}
+    if hasattr(attempt, "__array__") and not hasattr(attempt, "to_dict"):
+        return attempt.tolist()
+    if isinstance(attempt, Decimal):
+        return float(attempt)
+    if isinstance(attempt, Integral):
+        return int(attempt)
+    return float(attempt) if isinstance(attempt, Real) else attempt
+
+
+def _expect_its_kind(problem: Problem, attempt: Any) -> None:
+    """Raise unless the attempt is of the kind that the problem asks for at all."""
+    if attempt is None or attempt is ...:
+        raise NotAttempted
+    if problem.kind == "written" and (callable(attempt) or inspect.ismodule(attempt)):
+        raise Unreadable(attempt)
+    if problem.form == "function":
+        expect_function(attempt, problem.signature)
+
+
+def _how_to_begin(problem: Problem, part: str | None) -> str:
+    """Tell what to hand in to a learner who has nothing yet."""
+    if problem.kind == "code":
+        return f"Nothing to check yet. Write {problem.hand_in}. Then run this cell again."
+    return f"Nothing to check yet. Hand in {_taken(problem, part)}. Then run this cell again."
+
+
+def _taken(problem: Problem, part: str | None) -> str:
+    """Name what a part of a written problem takes."""
+    return problem.takes.get(part or "", problem.hand_in)
+
+
+def hint(problem: str, part: str | None = None) -> Panel:
+    """Give a nudge on a problem or on one part; called again, the nudge and the idea."""
+    found = problems.get(problem)
+    part = problems.part_of(found, part)
+    steps = found.hint_steps(part)
+    name = f"{found.id}, part {part}" if part else found.id
+    _hints_given[name] += 1
+    given = [f"{i}. {step}" for i, step in enumerate(steps[: _hints_given[name]], 1)]
+    more = ["Run hint again for the next step."] if len(given) < len(steps) else []
+    return Panel("read", "\n".join([f"Hint for {name}", *given, *more]))
+
+
+def reveal(reference: Any) -> Shown:
+    """Show the source of a function, class, method or module, folded away in a notebook."""
+    target = reference if hasattr(reference, "__name__") else type(reference)
+    name = getattr(target, "__qualname__", None) or target.__name__
+    try:
+        source = inspect.cleandoc("\n" + inspect.getsource(target))
+    except (OSError, TypeError):
+        raise ValueError(
+            f"reveal expects a function, class, method or module written in Python, got"
+            f" {kind_of(reference)}, whose source cannot be found"
+        ) from None
+    module = getattr(target, "__module__", None)
+    name = f"{module}.{name}" if module else name
+    title = f"The reference: <code>{escape(name)}</code>"
+    return Shown(f"# {name}\n{source}", folded(title, f"~~~~python\n{source}\n~~~~"))
+
+
+def _panel(status: Status, *pieces: str) -> str:
+    """Draw a box that takes its text and background colour from the page."""
+    style = f"border-left:.3em solid {LOOKS[status][1]};padding:.2em .8em"
+    return f'<div style="{style}">{"".join(pieces)}</div>'
+
+
+def _code(text: str) -> str:
+    return f'<code style="white-space:pre-wrap;overflow-wrap:anywhere">{escape(text)}</code>'
+
+
+def _value(text: str) -> str:
+    """Show a value as code, or words that name some: no literal begins with a backtick."""
+    return _prose(text) if text.startswith("`") else _code(text)
+
+
+def _prose(text: str) -> str:
+    """Turn text into HTML; what is between two backticks becomes code."""
+    pieces = re.split("`([^`]*)`", text)  # prose and code in turn
+    return "".join(
+        _code(piece) if i % 2 else escape(piece).replace("\n", "<br>")
+        for i, piece in enumerate(pieces)
+    )
