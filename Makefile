@@ -11,7 +11,7 @@
 # make stress     random strings, and training killed at random, thirty times as often as in `make
 #                 test` (STRESS=100: even more often); then the notebooks and all that trains, in
 #                 float32 and in bfloat16, on one thread and on four: about an hour
-# make lint       ruff on the package, the tests and the notebooks; lines of code beside their caps
+# make lint       ruff and mypy; lines of code beside their caps
 #
 # The first call creates .venv (PYTHON=/path/to/python3.12 picks the Python); later ones reuse it.
 
@@ -100,6 +100,7 @@ trained: $(stamp)
 
 lint: $(stamp)
 	@$(bin)/python -m ruff check --quiet && $(bin)/python -m ruff format --check --quiet
+	@$(bin)/python -m mypy --no-error-summary
 	@$(bin)/python .ci/sizes.py
 
 # No stamp means that a set-up was never begun or never finished: start from an empty folder.

@@ -139,15 +139,15 @@ def test_it_is_set_up_once_and_again_where_what_is_installed_changed(clone):
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         (clone / name).touch()
     assert make(clone, "lint").returncode == 0
-    assert log(clone) == ["venv", "pip", "ruff", "ruff"]
+    assert log(clone) == ["venv", "pip", "ruff", "ruff", "mypy"]
     done = make(clone, "lint")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert log(clone) == ["ruff", "ruff"]
+    assert log(clone) == ["ruff", "ruff", "mypy"]
     for name in ("constraints.txt", "pyproject.toml", *copied):
         later = (clone / ".venv/complete").stat().st_mtime + 5
         os.utime(clone / name, (later, later))
         assert make(clone, "lint").returncode == 0
-        assert log(clone) == ["pip", "ruff", "ruff"]
+        assert log(clone) == ["pip", "ruff", "ruff", "mypy"]
         os.utime(clone / name, (0, 0))
 
 
@@ -159,7 +159,7 @@ def test_what_was_installed_by_an_earlier_name_is_removed(clone):
     later = (clone / ".venv/complete").stat().st_mtime + 5
     os.utime(clone / "pyproject.toml", (later, later))
     assert make(clone, "lint").returncode == 0
-    assert log(clone) == ["pip", "pip", "ruff", "ruff"]
+    assert log(clone) == ["pip", "pip", "ruff", "ruff", "mypy"]
 
 
 def test_a_set_up_that_broke_off_is_redone_from_the_start(clone):
@@ -171,7 +171,7 @@ def test_a_set_up_that_broke_off_is_redone_from_the_start(clone):
     assert log(clone) == ["venv", "pip"]
     (clone / "no-network").unlink()
     assert make(clone, "lint").returncode == 0
-    assert log(clone) == ["venv", "pip", "ruff", "ruff"]
+    assert log(clone) == ["venv", "pip", "ruff", "ruff", "mypy"]
 
 
 def test_an_update_that_broke_off_is_redone_from_the_start(clone):
@@ -184,7 +184,7 @@ def test_an_update_that_broke_off_is_redone_from_the_start(clone):
     (clone / "no-network").unlink()
     log(clone)
     assert make(clone, "lint").returncode == 0
-    assert log(clone) == ["venv", "pip", "ruff", "ruff"]
+    assert log(clone) == ["venv", "pip", "ruff", "ruff", "mypy"]
 
 
 def test_an_environment_that_was_moved_is_made_anew(clone):
@@ -237,7 +237,7 @@ def test_ci_run_installs_what_a_bare_machine_lacks_where_it_may(clone, user, ins
     )
     if installs:
         assert done.returncode == 0, done.stderr
-        assert log(clone) == ["update", "install", "venv", "pip", "ruff", "ruff", "pytest"]
+        assert log(clone) == ["update", "install", "venv", "pip", "ruff", "ruff", "mypy", "pytest"]
     else:
         assert done.returncode == 2
         assert "Set-up needs Python" in done.stderr
