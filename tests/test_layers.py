@@ -116,3 +116,25 @@ def test_text_tokens_and_study_need_no_torch():
     light = r"(config|files|corpora|tokenization|classroom\.(study|export))\b"
     names = [name for name in modules() if re.match(light, name)]
     assert "torch" not in loaded_by("\n".join(f"import workbook.{name}" for name in names))
+
+
+PUBLIC = {
+    "workbook": "answer check hint look_up mine reveal tick",
+    "workbook.tokenization": "ByteTokenizer CharacterTokenizer Tokenizer WordTokenizer train_bpe",
+    "workbook.transformer": """
+        Embedding Linear MultiHeadSelfAttention RMSNorm RotaryPositionalEmbedding SwiGLU
+        TransformerBlock TransformerLM cross_entropy perplexity scaled_dot_product_attention silu
+        softmax
+    """,
+    "workbook.optimizer": """
+        AdaGrad AdamW Momentum RMSProp SGD clip_gradients cosine_schedule
+    """,
+    "workbook.training": "Parts get_batch load_checkpoint prepare save_checkpoint train",
+    "workbook.generation": "decode generate",
+}
+
+
+@pytest.mark.parametrize("package", PUBLIC)
+def test_the_public_names_can_be_imported(package):
+    for name in PUBLIC[package].split():
+        exec(f"from {package} import {name}", {})

@@ -2,19 +2,24 @@
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for editors and type checkers; to run it would load what nobody asked for
+    from workbook.classroom import mine as mine
+    from workbook.classroom.study.verbs import answer, check, hint, look_up, reveal, tick
 
 __version__ = "0.1.0"
-__all__ = ["answer", "check", "hint", "look_up", "mine", "reveal", "tick"]
+__all__ = ["answer", "check", "hint", "look_up", "reveal", "tick"]
 
 
-def lazy(package: str, homes: dict[str, str]) -> Callable:
+def lazy(package: str, homes: dict[str, str]) -> Callable[[str], Any]:
     """A package's `__getattr__`: a public name's module is loaded when the name is asked for.
 
     `homes` has the module of each name. So `import workbook.tokenization` loads no numba, and
     `from workbook.tokenization import train_bpe` no more than it needs.
     """
 
-    def get(name: str):
+    def get(name: str) -> Any:
         if name not in homes:
             known = ", ".join(homes)
             raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {known}")
@@ -26,6 +31,6 @@ def lazy(package: str, homes: dict[str, str]) -> Callable:
 _verbs = lazy(__name__, dict.fromkeys(__all__, "classroom.study.verbs"))
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     """`check` and its friends, and `mine`: loaded when they are asked for."""
     return import_module(f"{__name__}.classroom.mine") if name == "mine" else _verbs(name)
