@@ -68,13 +68,11 @@ class TestTime:
     def test_recorded_runs_on_such_a_device_say_how_much_of_the_peak_is_reached(
         self, folder, monkeypatch
     ):
-        environment = made_records.ENVIRONMENT | {"peak_flops_per_second": 1e9}
-        monkeypatch.setattr(made_records, "ENVIRONMENT", environment)
         config = replace(TINY, precision="float32")
-        run = made_records.record(folder / "runs", config, [4.0] * 25)  # two seconds a step
-        assert seconds_of([run.config])[0] == pytest.approx(48 * 1e9 / PEAK, rel=1e-12)
-        monkeypatch.setitem(environment, "device", "a GPU")
-        made_records.record(folder / "runs", config, [4.0] * 25)
+        made_records.kept("one", folder, config, [4.0] * 25)  # two seconds a step
+        assert seconds_of([config])[0] == pytest.approx(48 * 1e9 / PEAK, rel=1e-12)
+        monkeypatch.setitem(made_records.ENVIRONMENT, "device", "a GPU")
+        made_records.kept("one", folder, config, [4.0] * 25)
         assert dry_run.mfu("cpu", "float32") == dry_run.ASSUMED_MFU
 
     def test_the_recorded_runs_would_have_been_foretold(self, monkeypatch):
@@ -84,7 +82,7 @@ class TestTime:
         ratios = [
             dry_run.flops(run.config, run.steps)
             / (run.environment["peak_flops_per_second"] * share * run.seconds)
-            for run in records.load_all()
+            for run in records.all_records()
             if not run.diverged
         ]
         assert len(ratios) > 50 and min(ratios) > 0.4 and max(ratios) < 2.5
@@ -265,7 +263,7 @@ class TestTheCommand:
         assert "--accumulation" in capsys.readouterr().out
 
     def test_where_all_runs_have_records_there_is_nothing_to_do(self, capsys, monkeypatch):
-        monkeypatch.setattr(records, "find", lambda config: Imagined(config, None, 2.0))
+        monkeypatch.setattr(records, "find_record", lambda config: Imagined(config, None, 2.0))
 
         def plan():
             return (yield {"one": TINY})

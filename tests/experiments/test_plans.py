@@ -28,6 +28,10 @@ TOKENIZER = Tokenizer(WORDS | {tiny_runs.END: b"<|endoftext|>"}, [], ["<|endofte
 def made_runs(tmp_path, monkeypatch):
     """A data folder of one's own, runs that take a second, and a count of those that are made."""
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    monkeypatch.setattr(records.settings, "shipped", lambda: tmp_path / "nothing")
+    text = tmp_path / "text.txt"
+    text.write_text("A fox ran to the hill.")
+    monkeypatch.setattr(plans.corpora, "path", lambda *_: text)  # that samples are compared with
     monkeypatch.setattr(train, "matmul_peak", lambda *_: 1e15)
     monkeypatch.setattr(plans, "SAMPLE_TOKENS", 8)
     data = tiny_runs.data(tokenizer=TOKENIZER)
@@ -66,14 +70,14 @@ def test_a_plan_is_led_from_round_to_round_and_no_run_is_made_twice(made_runs):
     assert list(found) == ["rate 0.01", "rate 0.001", "again"]
     assert found["again"].config.optimizer.max_learning_rate == 1e-2
     assert found["rate 0.01"].loss < found["rate 0.001"].loss < 1.1 * math.log(64)
-    assert made["same"]["rate 0.01"].folder == found["rate 0.01"].folder == first.folder
+    assert made["same"]["rate 0.01"] == found["rate 0.01"] == first and first.study == "one"
     played = plans.Stage(two_rounds())
     played.advance()
     assert played.over and played.returned == played.so_far()
     assert {label: run.loss for label, run in played.returned.items()} == {
         label: run.loss for label, run in found.items()
     }
-    assert records.find(replace(first.config, name="x")).folder == first.folder
+    assert records.find_record(replace(first.config, name="x")).loss == first.loss
     assert len(made_runs) == 3, "a run was made twice"
 
 
@@ -82,9 +86,7 @@ def test_a_plan_goes_as_far_as_the_records_lead(made_runs):
     stage = plans.Stage(two_rounds())
     stage.advance()
     assert not stage.over and [config.name for config in stage.missing()] == ["rate-0.001"]
-    assert {label: run.folder for label, run in stage.so_far().items()} == {
-        label: run.folder for label, run in first.items()
-    }
+    assert stage.so_far() == first
 
 
 def test_a_run_that_diverges_is_a_result(made_runs):
@@ -123,30 +125,23 @@ def test_a_run_that_broke_off_goes_on(made_runs, monkeypatch):
     assert found["rate 0.01"].steps == 24
 
 
-def test_a_record_is_whole_or_not_there_and_names_what_it_was_made_from(
+def test_a_record_names_what_the_run_was_made_from_and_a_full_disk_loses_no_run(
     made_runs, tmp_path, monkeypatch
 ):
     def full(*_):
         raise OSError("no space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(records.shutil, "copy", full)
+        patch.setattr(records, "atomic_write", full)
         with pytest.raises(OSError, match="no space"):
             plans.run({"one": rates(1e-2)})
-    assert list((tmp_path / "runs").iterdir()) == []
+    assert not list((tmp_path / "runs").glob("*.jsonl"))
     run = plans.run({"one": rates(1e-2)})["one"]["rate 0.01"]
     assert len(made_runs) == 1, "the run itself was lost"
     named = {"device", "precision", "threads", "versions", "commit", "processor"}
-    assert named <= set(run.environment)
-    assert records.load(run.folder).config == replace(run.config, name="rate-0.01")
-    assert records.load_all()[0].config.key == run.config.key
-    assert not list(run.folder.glob("*.pt")), "a record is text"
-
-
-def test_a_run_that_goes_on_is_not_kept(tmp_path):
-    (tmp_path / "outcome.json").write_text(json.dumps({"status": "running"}))
-    with pytest.raises(ValueError, match="is running; only one that has ended is kept"):
-        records.keep(tiny_runs.tiny(), tmp_path)
+    assert named <= set(run.environment) and run.sample["text"]
+    assert [run.config.name for run in records.all_records()] == ["rate-0.01"]
+    assert not list(tmp_path.rglob("*.pt")), "a run with its record keeps no checkpoints"
 
 
 def test_an_executor_makes_the_runs_of_all_plans(made_runs):
@@ -158,13 +153,13 @@ def test_an_executor_makes_the_runs_of_all_plans(made_runs):
 
 def test_a_run_that_the_clock_ends_has_the_machine_for_itself(monkeypatch):
     together, seen = set(), []
-    make = plans.make
+    make = plans.make_run
 
-    def watched(config, *arguments):
+    def watched(study, config, *arguments):
         together.add(config.key)
         seen.append([config.max_seconds is not None, len(together)])
         time.sleep(0.05)  # in which the other worker may take the next one
-        make(config, *arguments)
+        make(study, config, *arguments)
         seen[-1][1] = max(seen[-1][1], len(together))
         together.remove(config.key)
 
@@ -173,7 +168,7 @@ def test_a_run_that_the_clock_ends_has_the_machine_for_itself(monkeypatch):
             yield {f"seed {n}": varied(tiny_runs.tiny(), max_seconds=60, seed=n) for n in (1, 2)}
         )
 
-    monkeypatch.setattr(plans, "make", watched)
+    monkeypatch.setattr(plans, "make_run", watched)
     with ThreadPoolExecutor(2) as executor:
         found = plans.run({"board": timed(), "rates": rates(1e-2, 1e-3, 3e-3)}, executor)
     assert len(found["board"]) == 2 and len(found["rates"]) == 3
@@ -181,16 +176,11 @@ def test_a_run_that_the_clock_ends_has_the_machine_for_itself(monkeypatch):
     assert max(beside for clocked, beside in seen if not clocked) == 2
 
 
-def test_a_run_with_its_record_keeps_no_checkpoints(made_runs, tmp_path):
-    run = plans.run({"one": rates(1e-2)})["one"]["rate 0.01"]
-    assert run.sample["text"] and not list(tmp_path.rglob("*.pt"))
-
-
 def test_batches_in_parts_make_the_same_run(made_runs):
     size = tiny_runs.tiny().batch_size
     made = plans.run({"one": rates(1e-2)}, accumulation=3 * size)["one"]["rate 0.01"]
-    assert records.load(made.folder).config.accumulation == size
-    assert plans.run({"one": rates(1e-2)})["one"]["rate 0.01"].folder == made.folder
+    assert records.all_records()[0].config.accumulation == size
+    assert plans.run({"one": rates(1e-2)})["one"]["rate 0.01"] == made
     assert len(made_runs) == 1
 
 

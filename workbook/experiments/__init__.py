@@ -16,8 +16,8 @@ HOMES = {
     "at_hand": "dry_run",
     "claims": "published",
     "compare": "results",
-    "find": "records",
-    "load": "records",
+    "find_record": "records",
+    "load_run": "records",
     "run": "plans",
     "scale_named": "studies",
 }

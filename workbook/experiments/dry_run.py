@@ -135,7 +135,7 @@ def mfu(device: str, precision: str, **_) -> float:
     """
     found = [
         flops(run.config, run.steps) / run.seconds / run.environment["peak_flops_per_second"]
-        for run in records.load_all()
+        for run in records.all_records()
         if (run.environment["device"], run.environment["precision"]) == (device, precision)
         and not run.diverged  # perhaps before its first step
     ]

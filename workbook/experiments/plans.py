@@ -79,14 +79,14 @@ def run(
     with progress_bar(made):
         try:
             while any(not stage.over for stage in stages.values()):
-                for stage in stages.values():
+                for name, stage in stages.items():
                     stage.advance()
                     for config in stage.missing():
                         if may_begin(config, underway, made):
                             made[config.key] = config
                             prepare(config)  # made once here, and not by every worker
                             config = as_computed(config, accumulation)
-                            underway[config.key] = submit(executor, config, until)
+                            underway[config.key] = submit(executor, name, config, until)
                 # As soon as one run ends its plan may ask for the next round.
                 wait(underway.values(), return_when=FIRST_COMPLETED)
                 for key in [key for key, future in underway.items() if future.done()]:
@@ -127,18 +127,22 @@ class Stage:
         return [
             replace(config, name=re.sub(r"[^a-z0-9.]+", "-", label.lower()))
             for label, config in self.asked.items()
-            if records.find(config) is None
+            if records.find_record(config) is None
         ]
 
     def advance(self) -> None:
         """Take the plan as far as the records lead."""
         while not self.over and not self.missing():
-            self._send({label: records.find(config) for label, config in self.asked.items()})
+            self._send(self._recorded())
 
     def so_far(self) -> Results:
         """The runs with a record, of this round and those before."""
-        found = {label: records.find(config) for label, config in self.asked.items()}
-        return self.seen | {label: result for label, result in found.items() if result}
+        return self.seen | self._recorded()
+
+    def _recorded(self) -> Results:
+        """The runs of this round that have a record."""
+        runs = {label: records.find_record(config) for label, config in self.asked.items()}
+        return {label: run for label, run in runs.items() if run is not None}
 
     def _send(self, results: Results | None) -> None:
         self.seen |= results or {}
@@ -158,32 +162,34 @@ def as_computed(config: TrainConfig, accumulation: int) -> TrainConfig:
     return replace(config, accumulation=parts, compile=pays)
 
 
-def submit(executor: Executor | None, config: TrainConfig, until: float) -> Future:
+def submit(
+    executor: Executor | None, study: str, config: TrainConfig, until: float
+) -> Future[None]:
     """Have a run made; without an executor it is made before this returns."""
     if executor is not None:
-        return executor.submit(make, config, until)
-    future: Future = Future()
-    make(config, until)
+        return executor.submit(make_run, study, config, until)
+    future: Future[None] = Future()
+    make_run(study, config, until)
     future.set_result(None)
     return future
 
 
-def make(config: TrainConfig, until: float = math.inf) -> None:
-    """Train the run of this config to its end, and keep its record, but no checkpoints."""
+def make_run(study: str, config: TrainConfig, until: float = math.inf) -> None:
+    """Train the run of this config to its end; keep its record in `study`, but no checkpoints."""
     if time.time() >= until:
         raise KeyboardInterrupt("the time is up")
-    folder = run_folder(config)
-    if Run(config, folder).status != "diverged":
+    run = Run(config, run_folder(config))
+    if run.status != "diverged":
         try:
             data = prepare(config)
             finished = train(config, data, until=until)
         except DivergedError:
             pass  # the log and the reason are on the disk
         else:
-            write_json(folder / log.SAMPLE, sample(finished, data.tokenizer))
-    records.keep(config, folder)
+            write_json(run.folder / log.SAMPLE, sample(finished, data.tokenizer))
+    records.keep_record(study, run)
     # Those of all runs together would fill a disk, and nobody needs them: there is a record.
-    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)
 
 
 def sample(finished: Run, tokenizer: Tokenizer) -> dict:
@@ -234,7 +240,7 @@ def _take_place(places) -> None:
 
 def tokens_so_far(config: TrainConfig) -> int:
     """The tokens of a run so far; all that were asked for once it has ended, even early."""
-    if records.find(config) is not None:
+    if records.find_record(config) is not None:
         return config.tokens
     try:
         lines = log.records(run_folder(config))
@@ -259,7 +265,7 @@ def progress_bar(configs: Mapping[str, TrainConfig], every: float = 1.0) -> Iter
         if bar is None:
             bar = tqdm(unit="token", unit_scale=True)
         bar.total = sum(config.tokens for config in known)
-        ended = sum(records.find(config) is not None for config in known)
+        ended = sum(records.find_record(config) is not None for config in known)
         bar.set_description(f"{ended} of {len(known)} runs", refresh=False)
         bar.update(sum(map(tokens_so_far, known)) - bar.n)
 

@@ -565,7 +565,7 @@ def sample_text(run: Run) -> str:
     Raises: ValueError for a run without one, such as one that diverged.
     """
     if run.sample is None:
-        raise ValueError(f"{run.folder.name} has no text; give an experiment's finished run")
+        raise ValueError(f"{run.config.name} has no text; give an experiment's finished run")
     text = run.sample["text"].replace(corpora.END_OF_TEXT, "").strip()
     return "\n".join(textwrap.fill(line, WIDTH) for line in text.split("\n"))
 
