@@ -1,6 +1,5 @@
 """Plans ask for runs in rounds; what has a record is not made again, and what broke off goes on."""
 
-import json
 import math
 import os
 import time

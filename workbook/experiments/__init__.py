@@ -11,15 +11,12 @@ from workbook import lazy
 # Where each public name lives, loaded when it is asked for: most need torch.
 HOMES = {
     "Recorded": "results",
-    "Run": "records",
     "STUDIES": "studies",
     "at_hand": "dry_run",
     "claims": "published",
-    "compare": "results",
+    "compare_runs": "results",
     "find_record": "records",
-    "load_run": "records",
-    "run": "plans",
-    "scale_named": "studies",
+    "run_plans": "plans",
 }
 __all__ = list(HOMES)
 __getattr__ = lazy(__name__, HOMES)

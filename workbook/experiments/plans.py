@@ -8,8 +8,9 @@ by the same labels. So a plan can look at a sweep before it decides what to try 
     results |= yield {f"seed {seed}": varied(best.config, seed=seed) for seed in SEEDS}
     return results
 
-`Stage.advance` sends it recorded runs, as far as there are any; `run` makes what is missing. A run
-is found by the hash of its config, whichever experiment asked for it first, and never made twice.
+`Stage.advance` sends it recorded runs, as far as there are any; `run_plans` makes what is missing.
+A run is found by the hash of its config, whichever experiment asked for it first, and never made
+twice.
 """
 
 import math
@@ -30,21 +31,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import cycle
 from multiprocessing import get_context
-from threading import Event, Thread
+from multiprocessing.queues import SimpleQueue
+from typing import Any
 
 import torch
-from tqdm import tqdm
 
 from workbook.config import TrainConfig
 from workbook.corpora import corpora, fluency
 from workbook.experiments import records
-from workbook.experiments.records import Run
-from workbook.files import write_json
+from workbook.files import say, write_json
 from workbook.generation.generate import write
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import devices, log
 from workbook.training.data import prepare
-from workbook.training.train import CHECKPOINTS, DivergedError, run_folder, train
+from workbook.training.train import CHECKPOINTS, DivergedError, Run, run_folder, train
 
 Results = dict[str, Run]
 Plan = Generator[dict[str, TrainConfig], Results, Results]
@@ -54,7 +54,7 @@ WORTH_COMPILING = 20_000_000  # tokens: compiling takes as long as a GPU does fo
 COMPARED = 50_000_000  # characters of the training text, at most, that it is compared with
 
 
-def run(
+def run_plans(
     plans: Mapping[str, Plan],
     executor: Executor | None = None,
     until: float = math.inf,
@@ -74,42 +74,36 @@ def run(
     Raises: KeyboardInterrupt when it was stopped, with every run saved; OSError.
     """
     stages = {name: Stage(plan) for name, plan in plans.items()}
-    made: dict[str, TrainConfig] = {}  # by their keys: plans share runs
-    underway: dict[str, Future] = {}
-    with progress_bar(made):
-        try:
-            while any(not stage.over for stage in stages.values()):
-                for name, stage in stages.items():
-                    stage.advance()
-                    for config in stage.missing():
-                        if may_begin(config, underway, made):
-                            made[config.key] = config
-                            prepare(config)  # made once here, and not by every worker
-                            config = as_computed(config, accumulation)
-                            underway[config.key] = submit(executor, name, config, until)
-                # As soon as one run ends its plan may ask for the next round.
-                wait(underway.values(), return_when=FIRST_COMPLETED)
-                for key in [key for key, future in underway.items() if future.done()]:
-                    underway.pop(key).result()  # raises what went wrong, the earliest run's first
-        except BrokenExecutor as error:
-            raise OSError(
-                "a worker was killed, often because memory ran out; make the same call to go on,"
-                " perhaps with fewer workers"
-            ) from error
-        finally:
-            for future in underway.values():
-                future.cancel()
+    underway: dict[TrainConfig, Future[None]] = {}
+    try:
+        while any(not stage.over for stage in stages.values()):
+            for name, stage in stages.items():
+                stage.advance()
+                for config in stage.missing():
+                    if may_begin(config, underway):
+                        prepare(config)  # made once here, and not by every worker
+                        config = as_computed(config, accumulation)
+                        underway[config] = submit(executor, name, config, until)
+            # As soon as one run ends its plan may ask for the next round.
+            wait(underway.values(), return_when=FIRST_COMPLETED)
+            for config in [config for config, future in underway.items() if future.done()]:
+                underway.pop(config).result()  # raises what went wrong, the earliest run's first
+    except BrokenExecutor as error:
+        raise OSError(
+            "a worker was killed, often because memory ran out; make the same call to go on,"
+            " perhaps with fewer workers"
+        ) from error
+    finally:
+        for future in underway.values():
+            future.cancel()
     return {name: stage.returned for name, stage in stages.items()}
 
 
-def may_begin(
-    config: TrainConfig, underway: Collection[str], made: Mapping[str, TrainConfig]
-) -> bool:
+def may_begin(config: TrainConfig, underway: Collection[TrainConfig]) -> bool:
     """Whether a run may begin beside those under way: one with a time limit is made alone."""
-    if config.key in underway:
-        return False
-    timed = [each for each in (config, *(made[key] for key in underway)) if each.max_seconds]
-    return not (underway and timed)
+    timed = any(other.max_seconds is not None for other in (config, *underway))
+    begun = config.key in {other.key for other in underway}  # plans share runs
+    return not begun and not (timed and underway)
 
 
 class Stage:
@@ -147,7 +141,8 @@ class Stage:
     def _send(self, results: Results | None) -> None:
         self.seen |= results or {}
         try:
-            self.asked = self.plan.send(results)
+            # None begins a generator, which no type can say.
+            self.asked = self.plan.send(results)  # type: ignore[arg-type]
         except StopIteration as end:
             self.asked, self.over, self.returned = {}, True, end.value
 
@@ -178,6 +173,7 @@ def make_run(study: str, config: TrainConfig, until: float = math.inf) -> None:
     """Train the run of this config to its end; keep its record in `study`, but no checkpoints."""
     if time.time() >= until:
         raise KeyboardInterrupt("the time is up")
+    say(f"{study}: {config.name}, {config.tokens:,} tokens")
     run = Run(config, run_folder(config))
     if run.status != "diverged":
         try:
@@ -192,12 +188,13 @@ def make_run(study: str, config: TrainConfig, until: float = math.inf) -> None:
     shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)
 
 
-def sample(finished: Run, tokenizer: Tokenizer) -> dict:
+def sample(finished: Run, tokenizer: Tokenizer | None) -> dict[str, Any]:
     """A document that the model of a run writes, how it was drawn, and counts of its words.
 
     They are counted now, while the training text is at hand: `docstrings` is another text with
     other libraries. The text is compared with the first `COMPARED` characters of it.
     """
+    assert tokenizer is not None, "`prepare` gives one"
     config = finished.config
     generator = torch.Generator().manual_seed(config.seed)
     pieces = write(
@@ -231,55 +228,8 @@ def process_pool(workers: int) -> Iterator[Executor]:
         yield executor
 
 
-def _take_place(places) -> None:
+def _take_place(places: "SimpleQueue[str]") -> None:
     """Prepare a worker: one thread, and the next GPU of the queue."""
     torch.set_num_threads(1)
     if gpu := places.get():
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # before anything has asked CUDA for a device
-
-
-def tokens_so_far(config: TrainConfig) -> int:
-    """The tokens of a run so far; all that were asked for once it has ended, even early."""
-    if records.find_record(config) is not None:
-        return config.tokens
-    try:
-        lines = log.records(run_folder(config))
-    except (OSError, ValueError):
-        return 0
-    return lines[-1]["tokens"] if lines else 0
-
-
-@contextmanager
-def progress_bar(configs: Mapping[str, TrainConfig], every: float = 1.0) -> Iterator[None]:
-    """Show how far the runs of `configs` are, in tokens, as a thread reads it from their logs.
-
-    More may be added meanwhile, by their keys; as long as there are none, there is no bar.
-    """
-    over, bar = Event(), None
-
-    def update() -> None:
-        nonlocal bar
-        known = list(configs.values())
-        if not known:
-            return
-        if bar is None:
-            bar = tqdm(unit="token", unit_scale=True)
-        bar.total = sum(config.tokens for config in known)
-        ended = sum(records.find_record(config) is not None for config in known)
-        bar.set_description(f"{ended} of {len(known)} runs", refresh=False)
-        bar.update(sum(map(tokens_so_far, known)) - bar.n)
-
-    def watch() -> None:
-        while not over.wait(every):
-            update()
-
-    watcher = Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        over.set()
-        watcher.join()
-        update()
-        if bar is not None:
-            bar.close()

@@ -39,7 +39,7 @@ def claims(problem: str, part: str | None = None) -> pd.DataFrame:
     return table[about].set_index("writeup")[columns]
 
 
-def numbers(problem: str) -> list[tuple[str, str, str]]:
+def claimed_numbers(problem: str) -> list[tuple[str, str, str]]:
     """The part, the digits and the unit of every number that is claimed about a problem."""
     table = all_claims()
     rows = table[(table["problem"] == problem) & (table["value"] != "")]

@@ -92,7 +92,7 @@ def find_record(config: TrainConfig) -> RecordedRun | None:
 
 def all_records() -> list[RecordedRun]:
     """All records there are, each config once."""
-    records = {}
+    records: dict[str, RecordedRun] = {}
     for path in files_of_runs():
         for key, line in read_lines(path).items():
             config, study = config_from(line["config"]), path.name.removesuffix(RUNS)

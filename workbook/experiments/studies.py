@@ -13,27 +13,21 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count, takewhile
 from statistics import fmean
+from typing import Any
 
 from workbook import accounting
 from workbook.config import LAPTOP, PROFILES, Edition, TrainConfig
 from workbook.experiments.plans import Plan, Results
-from workbook.experiments.records import Run
 from workbook.training import presets
-from workbook.training.loss_bounds import (  # noqa: F401 - notebook 08 reads them here
-    BOARD_BEST,
-    BOARD_TARGET,
-    CAPS,
-    TARGET,
-    TARGET_ON_CPU,
-    TOO_HIGH,
-)
+from workbook.training.loss_bounds import CAPS, TOO_HIGH
 from workbook.training.presets import varied
+from workbook.training.train import Run
 
 LAST_RATE = 0.1  # the smallest learning rate of a schedule, relative to its largest
 MOST_RATES = 7  # that are tried for one setting
 
 # What the leaderboard tries, each by itself, at one context: all entries are evaluated alike.
-CHANGES = {
+CHANGES: dict[str, dict[str, Any]] = {
     "rate to zero": {"min_learning_rate": 0.0},
     "half the batch": {"batch_size": 1 / 2},
     "twice the batch": {"batch_size": 2},
@@ -146,16 +140,17 @@ def learning_rate(scale: Scale) -> Plan:
     high = [rate for rate in scale.rates if rate >= top]
     results |= yield from sweep(varied(short, weight_decay=0.0), high, "no decay")
     for part in scale.parts:
-        found = yield from settled(scale.budget(part), top, "unchanged", scale.seeds)
-        top = rate_of(best(found))
-        results |= found
+        tuning = yield from settled(scale.budget(part), top, "unchanged", scale.seeds)
+        top = rate_of(best(tuning))
+        results |= tuning
     return results
 
 
 def batch_size(scale: Scale) -> Plan:
     """Batches from one sequence to the limit of memory at equal tokens, each at its own rate."""
     top = best((yield from sweep(scale.budget(scale.parts[0]), scale.rates)))
-    base, results = scale.budget(scale.parts[1]), {}
+    base = scale.budget(scale.parts[1])
+    results: Results = {}
     for size in batch_sizes(scale):
         # The best rate is expected to grow with the root of the batch: the search starts there.
         power = round(math.log2(size / base.batch_size) / 2)
@@ -177,7 +172,7 @@ def batch_sizes(scale: Scale) -> list[int]:
     return [*(size for size in fitting if size <= limit / 1.5), limit]
 
 
-def ablation(scale: Scale, label: str, parts: Sequence[int] | None = None, **changes) -> Plan:
+def ablation(scale: Scale, label: str, parts: Sequence[int] | None = None, **changes: Any) -> Plan:
     """A change beside the unchanged model at every budget, each at its own best rate with seeds.
 
     The changed model is also tried at the best rate of the unchanged one. `changes` are settings by
@@ -189,10 +184,9 @@ def ablation(scale: Scale, label: str, parts: Sequence[int] | None = None, **cha
         config = scale.budget(part)
         usual = yield from settled(config, old, "unchanged", scale.seeds)
         old = rate_of(best(usual))
-        changed = varied(config, **changes)
-        found = yield from settled(changed, own, label, scale.seeds, also=[old])
-        own = rate_of(best(found))
-        results |= usual | found
+        other = yield from settled(varied(config, **changes), own, label, scale.seeds, also=[old])
+        own = rate_of(best(other))
+        results |= usual | other
     return results
 
 
@@ -212,8 +206,9 @@ def swiglu(scale: Scale) -> Plan:
     """SiLU with two matrices: at the width with as many parameters, and 4 d_model wide."""
     model = scale.base.model
     matched = yield from ablation(scale, "SiLU", ffn="silu", d_ff=matched_d_ff(model.d_ff))
-    wide = {"ffn": "silu", "d_ff": 4 * model.d_model}
-    return matched | (yield from ablation(scale, "SiLU, 4 d_model", scale.parts[:2], **wide))
+    label, width = "SiLU, 4 d_model", 4 * model.d_model
+    wide = yield from ablation(scale, label, scale.parts[:2], ffn="silu", d_ff=width)
+    return matched | wide
 
 
 def main_experiment(scale: Scale) -> Plan:
@@ -223,13 +218,13 @@ def main_experiment(scale: Scale) -> Plan:
     """
     middle, last = scale.parts[-2:]
     old = rate_of(best((yield from sweep(scale.budget(scale.parts[0]), scale.rates))))
-    found = yield from tuned(scale.budget(middle, scale.web), old, "web, shorter")
-    own = rate_of(best(found))
+    shorter = yield from tuned(scale.budget(middle, scale.web), old, "web, shorter")
+    own = rate_of(best(shorter))
     web = yield from settled(scale.budget(last, scale.web), own, "web", scale.seeds[:3])
     for part in scale.parts:
         simple = yield from settled(scale.budget(part), old, "unchanged", scale.seeds)
         old = rate_of(best(simple))
-    return found | web | simple
+    return shorter | web | simple
 
 
 def leaderboard(scale: Scale) -> Plan:
@@ -250,25 +245,26 @@ def leaderboard(scale: Scale) -> Plan:
     results = yield from tuned(timed, rate_of(old), "start")
     start = best(results).config
     entries = {"start": start} | {
-        label: changed(start, **changes) for label, changes in CHANGES.items()
+        label: with_change(start, **changes) for label, changes in CHANGES.items()
     }
     chosen_by, fresh = scale.seeds[:1], scale.seeds[1:4]
     for label, config in entries.items():
         results |= yield {label: config} | seeds_of(config, chosen_by, f"{label}, ")
     helpful = [label for label in CHANGES if better(results, label, "start")]
     kept, final = "start", start
-    for label in sorted(helpful, key=lambda label: fmean(losses(by_seed(results, label)))):
-        config = changed(final, **CHANGES[label])
+    for label in sorted(helpful, key=lambda label: fmean(final_losses(by_seed(results, label)))):
+        config = with_change(final, **CHANGES[label])
         name = label if kept == "start" else f"{kept} + {label}"
         results |= yield {name: config} | seeds_of(config, chosen_by, f"{name}, ")
         if better(results, name, kept):
             kept, final = name, config
     # Two seeds choose: one alone may be lucky with a rate that others cannot train with.
     rate = final.optimizer.max_learning_rate
-    tried = {f"together, rate {each:.3g}": at_rate(final, each) for each in doublings(rate / 2, 3)}
+    rates = doublings(rate / 2, 3)
+    tried = {f"together, rate {rate:.3g}": at_rate(final, rate) for rate in rates}
     for label, config in tried.items():
         results |= yield {label: config} | seeds_of(config, chosen_by, f"{label}, ")
-    final = tried[min(tried, key=lambda label: fmean(losses(by_seed(results, label))))]
+    final = tried[min(tried, key=lambda label: fmean(final_losses(by_seed(results, label))))]
     again = {"start again, ": start, "final, ": final}
     rounds = [seeds_of(config, fresh, label) for label, config in again.items()]
     return results | (yield rounds[0] | rounds[1])
@@ -305,7 +301,7 @@ def tuned(config: TrainConfig, start: float, label: str, also: Sequence[float] =
     """
     results = yield from sweep(config, sorted({start / 2, start, start * 2, *also}), label)
     while len(results) < MOST_RATES:
-        tried = {rate_of(result) for result in results.values()}
+        tried = {rate_of(run) for run in results.values()}
         top = rate_of(best(results))
         further = {top / 2, top * 2} - tried
         if not further:
@@ -372,7 +368,7 @@ def matched_d_ff(d_ff: int) -> int:
     return 3 * d_ff // 2
 
 
-def changed(config: TrainConfig, **changes) -> TrainConfig:
+def with_change(config: TrainConfig, **changes: Any) -> TrainConfig:
     """The config with one of `CHANGES`, whose sizes are factors."""
     model = config.model
     match changes:
@@ -385,19 +381,17 @@ def changed(config: TrainConfig, **changes) -> TrainConfig:
     return varied(config, **changes)
 
 
-def best(results: Mapping[str, Run]) -> Run:
-    """The result with the lowest validation loss; if all diverged, with the lowest rate."""
-    return min(results.values(), key=lambda result: (result.loss, rate_of(result)))
+def best(results: Mapping[Any, Run]) -> Run:
+    """The run with the lowest validation loss; if all diverged, with the lowest rate.
+
+    `results` are by label, or by learning rate.
+    """
+    return min(results.values(), key=lambda run: (run.loss, rate_of(run)))
 
 
-def numbered(runs: Mapping[float, Run]) -> Results:
-    """The runs of a sweep, which has them by learning rate, with numbers as labels."""
-    return {str(place): run for place, run in enumerate(runs.values())}
-
-
-def rate_of(result: Run) -> float:
+def rate_of(run: Run) -> float:
     """The peak learning rate of a run."""
-    return result.config.optimizer.max_learning_rate
+    return run.config.optimizer.max_learning_rate
 
 
 def failed(run: Run, top: Run) -> bool:
@@ -408,14 +402,14 @@ def failed(run: Run, top: Run) -> bool:
     return run.diverged or run.loss > top.loss + TOO_HIGH
 
 
-def edge_of_stability(results: Mapping[str, Run]) -> tuple[float, float] | None:
+def edge_of_stability(results: Mapping[Any, Run]) -> tuple[float, float] | None:
     """The two learning rates between which the edge of stability lies, above the best one.
 
     They are the smallest that `failed` and the largest below it; None if none failed.
     """
     top = best(results)
-    high = {rate_of(each): each for each in results.values() if rate_of(each) >= rate_of(top)}
-    broken = [rate for rate, each in high.items() if failed(each, top)]
+    high = {rate_of(run): run for run in results.values() if rate_of(run) >= rate_of(top)}
+    broken = [rate for rate, run in high.items() if failed(run, top)]
     if not broken:
         return None
     return max(rate for rate in high if rate < min(broken)), min(broken)
@@ -424,17 +418,17 @@ def edge_of_stability(results: Mapping[str, Run]) -> tuple[float, float] | None:
 def by_seed(results: Mapping[str, Run], label: str) -> dict[int, Run]:
     """The runs of a setting by their seeds."""
     return {
-        each.config.seed: each
-        for name, each in results.items()
+        run.config.seed: run
+        for name, run in results.items()
         if name == label or name.startswith(f"{label}, seed ")
     }
 
 
-def losses(runs: Mapping[int, Run]) -> list[float]:
+def final_losses(runs: Mapping[int, Run]) -> list[float]:
     """The final validation losses of some runs."""
-    return [each.loss for each in runs.values()]
+    return [run.loss for run in runs.values()]
 
 
 def better(results: Mapping[str, Run], label: str, than: str) -> bool:
     """Whether a setting was better with every seed than another one with any."""
-    return max(losses(by_seed(results, label))) < min(losses(by_seed(results, than)))
+    return max(final_losses(by_seed(results, label))) < min(final_losses(by_seed(results, than)))

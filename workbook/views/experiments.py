@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, NullFormatter, NullLocator
 
-from workbook.experiments.records import Run
 from workbook.experiments.results import Comparison
+from workbook.training.train import Run
 from workbook.views import plots
 from workbook.views.plots import BLUE, COLOURS, GREY, INK, RED, axes, note
 
