@@ -53,7 +53,7 @@ def report_runs(configs: Sequence[TrainConfig], workers: int | None = None) -> i
     hours = sum(seconds_of(configs, workers)) / side_by_side / 3_600
     share = "a GPU for each" if gpus else "one thread each"
     by_whom = f", by {workers} workers with {share}" if workers else ""
-    print(f"{len(configs)} runs take about {hours:,.2f} hours{by_whom}.")
+    print(f"{len(configs)} runs: about {hours:,.2f} hours{by_whom}.")
     # An experiment's checkpoints are deleted once its run has a record. Each worker needs room for
     # one more: a checkpoint is written whole before an old one is removed.
     needed = (workers or 1) * max(checkpoint_bytes(config) for config in configs)
