@@ -1,4 +1,4 @@
-"""A dry run tells which runs are missing, how long they take and what they need, and does no more."""
+"""A dry run tells which runs are missing and how long they take, and does no more."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -128,7 +128,7 @@ class TestTheCommand:
     def test_needs_no_download_on_the_laptop(self, folder, capsys):
         assert cli.main(["experiments", "run", "batch_size", "--workers", "2", "--dry-run"]) == 0
         out = capsys.readouterr().out
-        assert out.endswith("\nReady.\n") and "by 2 workers with one thread each" in out
+        assert out.endswith("\nReady.\n") and "hours with 2 workers." in out
         assert not folder.exists()
 
     def test_a_single_run_has_one_too(self, capsys):

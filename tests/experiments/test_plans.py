@@ -32,7 +32,7 @@ def made_runs(tmp_path, monkeypatch):
     text.write_text("A fox ran to the hill.")
     monkeypatch.setattr(plans.corpora, "path", lambda *_: text)  # that samples are compared with
     monkeypatch.setattr(train, "matmul_peak", lambda *_: 1e15)
-    monkeypatch.setattr(plans, "SAMPLE_TOKENS", 8)
+    monkeypatch.setitem(plans.DRAWN, "max_new_tokens", 8)
     data = tiny_runs.data(tokenizer=TOKENIZER)
     for module in (plans, training_data):
         monkeypatch.setattr(module, "prepare", lambda config: data)
@@ -63,8 +63,8 @@ def two_rounds():
 
 
 def test_a_plan_is_led_from_round_to_round_and_no_run_is_made_twice(made_runs):
-    first = plans.run({"one": rates(1e-2)})["one"]["rate 0.01"]
-    made = plans.run({"two": two_rounds(), "same": rates(1e-3, 1e-2)})
+    first = plans.run_plans({"one": rates(1e-2)})["one"]["rate 0.01"]
+    made = plans.run_plans({"two": two_rounds(), "same": rates(1e-3, 1e-2)})
     found = made["two"]
     assert list(found) == ["rate 0.01", "rate 0.001", "again"]
     assert found["again"].config.optimizer.max_learning_rate == 1e-2
@@ -81,7 +81,7 @@ def test_a_plan_is_led_from_round_to_round_and_no_run_is_made_twice(made_runs):
 
 
 def test_a_plan_goes_as_far_as_the_records_lead(made_runs):
-    first = plans.run({"one": rates(1e-2)})["one"]
+    first = plans.run_plans({"one": rates(1e-2)})["one"]
     stage = plans.Stage(two_rounds())
     stage.advance()
     assert not stage.over and [config.name for config in stage.missing()] == ["rate-0.001"]
@@ -94,14 +94,14 @@ def test_a_run_that_diverges_is_a_result(made_runs):
     def plan():
         return (yield {"bad": bad, "good": tiny_runs.tiny()})
 
-    found = plans.run({"plan": plan()})["plan"]
+    found = plans.run_plans({"plan": plan()})["plan"]
     assert found["bad"].diverged and found["bad"].loss == math.inf
     assert "norm of the gradients" in found["bad"].outcome["reason"]
     assert found["bad"].steps < found["good"].steps == 24
     assert found["bad"].sample is None and found["good"].sample["text"]
-    plans.run({"plan": plan()})
+    plans.run_plans({"plan": plan()})
     assert len(made_runs) == 2
-    table = results.table(found)
+    table = results.runs_table(found)
     assert table["status"].tolist() == ["diverged", "finished"]
     assert {"max_learning_rate", "max_l2_norm", "warmup_iters"} <= set(table.columns)
     assert not {"d_model", "seed", "model"} & set(table.columns)
@@ -118,8 +118,8 @@ def test_a_run_that_broke_off_goes_on(made_runs, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(train.Trainer, "update", struck)
         with pytest.raises(KeyboardInterrupt):
-            plans.run({"one": rates(1e-2)})
-    found = plans.run({"one": rates(1e-2)})["one"]
+            plans.run_plans({"one": rates(1e-2)})
+    found = plans.run_plans({"one": rates(1e-2)})["one"]
     assert made_runs[0] is None and made_runs[1]["iteration"] == 12
     assert found["rate 0.01"].steps == 24
 
@@ -133,9 +133,9 @@ def test_a_record_names_what_the_run_was_made_from_and_a_full_disk_loses_no_run(
     with monkeypatch.context() as patch:
         patch.setattr(records, "atomic_write", full)
         with pytest.raises(OSError, match="no space"):
-            plans.run({"one": rates(1e-2)})
+            plans.run_plans({"one": rates(1e-2)})
     assert not list((tmp_path / "runs").glob("*.jsonl"))
-    run = plans.run({"one": rates(1e-2)})["one"]["rate 0.01"]
+    run = plans.run_plans({"one": rates(1e-2)})["one"]["rate 0.01"]
     assert len(made_runs) == 1, "the run itself was lost"
     named = {"device", "precision", "threads", "versions", "commit", "processor"}
     assert named <= set(run.environment) and run.sample["text"]
@@ -145,7 +145,7 @@ def test_a_record_names_what_the_run_was_made_from_and_a_full_disk_loses_no_run(
 
 def test_an_executor_makes_the_runs_of_all_plans(made_runs):
     with ThreadPoolExecutor(1) as executor:
-        found = plans.run({"two": two_rounds(), "more": rates(3e-3)}, executor)
+        found = plans.run_plans({"two": two_rounds(), "more": rates(3e-3)}, executor)
     assert len(found["two"]) == 3 and len(found["more"]) == 1
     assert len(made_runs) == 4
 
@@ -169,7 +169,7 @@ def test_a_run_that_the_clock_ends_has_the_machine_for_itself(monkeypatch):
 
     monkeypatch.setattr(plans, "make_run", watched)
     with ThreadPoolExecutor(2) as executor:
-        found = plans.run({"board": timed(), "rates": rates(1e-2, 1e-3, 3e-3)}, executor)
+        found = plans.run_plans({"board": timed(), "rates": rates(1e-2, 1e-3, 3e-3)}, executor)
     assert len(found["board"]) == 2 and len(found["rates"]) == 3
     assert [beside for clocked, beside in seen if clocked] == [1, 1]
     assert max(beside for clocked, beside in seen if not clocked) == 2
@@ -177,9 +177,9 @@ def test_a_run_that_the_clock_ends_has_the_machine_for_itself(monkeypatch):
 
 def test_batches_in_parts_make_the_same_run(made_runs):
     size = tiny_runs.tiny().batch_size
-    made = plans.run({"one": rates(1e-2)}, accumulation=3 * size)["one"]["rate 0.01"]
+    made = plans.run_plans({"one": rates(1e-2)}, accumulation=3 * size)["one"]["rate 0.01"]
     assert records.all_records()[0].config.accumulation == size
-    assert plans.run({"one": rates(1e-2)})["one"]["rate 0.01"] == made
+    assert plans.run_plans({"one": rates(1e-2)})["one"]["rate 0.01"] == made
     assert len(made_runs) == 1
 
 
@@ -216,11 +216,11 @@ def test_at_a_given_time_runs_stop_and_go_on_later(made_runs, monkeypatch, pool)
         Clock(patch)
         # With workers, a run that was still waiting may be the first to say so.
         with pytest.raises(KeyboardInterrupt, match=r"stopped after step 3|the time is up"):
-            plans.run({"two": two_rounds()}, executor, until=1)
+            plans.run_plans({"two": two_rounds()}, executor, until=1)
         with pytest.raises(KeyboardInterrupt, match="the time is up"):
-            plans.run({"two": two_rounds()}, executor, until=1)
+            plans.run_plans({"two": two_rounds()}, executor, until=1)
     assert len(made_runs) == 1
-    assert len(plans.run({"two": two_rounds()})["two"]) == 3
+    assert len(plans.run_plans({"two": two_rounds()})["two"]) == 3
     assert made_runs[1]["iteration"] == 3, "it was begun anew"
 
 
@@ -252,13 +252,14 @@ def test_a_worker_that_is_killed_is_told(made_runs):
             raise BrokenExecutor
 
     with pytest.raises(OSError, match=r"a worker was killed.*fewer workers"):
-        plans.run({"one": rates(1e-2)}, Dead())
+        plans.run_plans({"one": rates(1e-2)}, Dead())
 
 
-def test_one_bar_shows_all_runs_and_none_where_nothing_is_made(made_runs, capsys):
-    plans.run({"one": rates(1e-2, 1e-3)})
-    assert "2 of 2 runs: 100%" in capsys.readouterr().err
-    plans.run({"one": rates(1e-2)})
+def test_runs_are_named_as_they_begin_and_only_then(made_runs, capsys):
+    plans.run_plans({"one": rates(1e-2, 1e-3)})
+    names = [f"one: rate-{rate}, 3,072 tokens" for rate in (0.01, 0.001)]
+    assert capsys.readouterr().err.splitlines() == names
+    plans.run_plans({"one": rates(1e-2)})
     assert capsys.readouterr().err == ""
 
 

@@ -15,10 +15,10 @@ from workbook.experiments.studies import (
     STUDIES,
     at_batch,
     at_rate,
-    changed,
     matched_d_ff,
     rate_of,
     tuned,
+    with_change,
 )
 from workbook.training.presets import varied
 
@@ -213,7 +213,7 @@ def test_two_matrices_of_the_matched_width_have_as_many_parameters_as_three(scal
     for config in (studies.scale_named(scale, "2025").base, studies.scale_named(scale, "2025").web):
         matched = replace(config.model, ffn="silu", d_ff=matched_d_ff(config.model.d_ff))
         assert accounting.parameters(matched).total == accounting.parameters(config.model).total
-        assert changed(config, ffn="silu").model == matched
+        assert with_change(config, ffn="silu").model == matched
 
 
 @EVERY_SCALE
@@ -297,7 +297,7 @@ def test_the_leaderboard_tries_each_change_by_itself_and_keeps_those_that_help()
 @EVERY_SCALE
 def test_changes_of_size_are_relative(scale):
     base = studies.scale_named(scale, "2025").base
-    found = {label: changed(base, **changes) for label, changes in studies.CHANGES.items()}
+    found = {label: with_change(base, **changes) for label, changes in studies.CHANGES.items()}
     assert found["half the batch"].batch_size == base.batch_size // 2
     assert found["twice the batch"].batch_size == base.batch_size * 2
     assert found["half the layers"].model.num_layers == base.model.num_layers // 2

@@ -11,11 +11,9 @@ from workbook import lazy
 # Where each public name lives, loaded when it is asked for: most need torch.
 HOMES = {
     "Recorded": "results",
-    "STUDIES": "studies",
     "at_hand": "dry_run",
     "claims": "published",
     "compare_runs": "results",
-    "find_record": "records",
     "run_plans": "plans",
 }
 __all__ = list(HOMES)

@@ -51,8 +51,7 @@ def report_runs(configs: Sequence[TrainConfig], workers: int | None = None) -> i
     gpus = len(devices.gpus()) if devices.pick_device(configs[0].device).type == "cuda" else 0
     side_by_side = min(workers or 1, gpus or math.inf)  # more workers than GPUs share them
     hours = sum(seconds_of(configs, workers)) / side_by_side / 3_600
-    share = "a GPU for each" if gpus else "one thread each"
-    by_whom = f", by {workers} workers with {share}" if workers else ""
+    by_whom = f" with {workers} workers" if workers else ""
     print(f"{len(configs)} runs: about {hours:,.2f} hours{by_whom}.")
     # An experiment's checkpoints are deleted once its run has a record. Each worker needs room for
     # one more: a checkpoint is written whole before an old one is removed.
@@ -83,10 +82,9 @@ def at_hand(asked: TrainConfig, small: TrainConfig) -> TrainConfig:
     if asked == small or is_done(Run(asked, run_folder(asked))):
         return asked
     hours = seconds_of([asked])[0] / 3_600
-    where = devices.pick_device(asked.device).type
     print(
         f"There is no run of {asked.tokens:,} tokens of {asked.corpus} on this disk yet: `workbook"
-        f" train {asked.name}` makes it, in about {hours:,.1f} hours on this machine ({where})."
+        f" train {asked.name}` makes it, in about {hours:,.1f} hours on this machine."
         f" Until then, the run of {small.tokens:,} tokens of {small.corpus} is used."
     )
     return small
@@ -104,10 +102,7 @@ def seconds_of(configs: Sequence[TrainConfig], workers: int | None = None) -> li
     peak = matmul_peak(precision, str(device)) / threads
     described = devices.describe(device, precision)
     speed = peak * recorded_mfu(described["device"], described["precision"])
-    return [
-        min(flops(config, config.steps) / speed, config.max_seconds or math.inf)
-        for config in configs
-    ]
+    return [min(flops(c, c.steps) / speed, c.max_seconds or math.inf) for c in configs]
 
 
 def recorded_mfu(device: str, precision: str) -> float:

@@ -19,14 +19,8 @@ import re
 import shutil
 import time
 from collections.abc import Collection, Generator, Iterator, Mapping
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    wait,
-)
+from concurrent import futures
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import cycle
@@ -49,7 +43,8 @@ from workbook.training.train import CHECKPOINTS, DivergedError, Run, run_folder,
 Results = dict[str, Run]
 Plan = Generator[dict[str, TrainConfig], Results, Results]
 
-SAMPLE_TOKENS, TEMPERATURE, TOP_P = 256, 0.8, 0.95  # of the text that each trained model writes
+# How the text is drawn that each trained model writes.
+DRAWN: dict[str, Any] = {"max_new_tokens": 256, "temperature": 0.8, "top_p": 0.95}
 WORTH_COMPILING = 20_000_000  # tokens: compiling takes as long as a GPU does for a few million
 COMPARED = 50_000_000  # characters of the training text, at most, that it is compared with
 
@@ -85,10 +80,10 @@ def run_plans(
                         config = as_computed(config, accumulation)
                         underway[config] = submit(executor, name, config, until)
             # As soon as one run ends its plan may ask for the next round.
-            wait(underway.values(), return_when=FIRST_COMPLETED)
+            futures.wait(underway.values(), return_when=futures.FIRST_COMPLETED)
             for config in [config for config, future in underway.items() if future.done()]:
                 underway.pop(config).result()  # raises what went wrong, the earliest run's first
-    except BrokenExecutor as error:
+    except futures.BrokenExecutor as error:
         raise OSError(
             "a worker was killed, often because memory ran out; make the same call to go on,"
             " perhaps with fewer workers"
@@ -197,20 +192,11 @@ def sample(finished: Run, tokenizer: Tokenizer | None) -> dict[str, Any]:
     assert tokenizer is not None, "`prepare` gives one"
     config = finished.config
     generator = torch.Generator().manual_seed(config.seed)
-    pieces = write(
-        finished.model(), tokenizer, "", SAMPLE_TOKENS, TEMPERATURE, TOP_P, generator=generator
-    )
+    pieces = write(finished.model(), tokenizer, "", **DRAWN, generator=generator)
     text = "".join(pieces)
     with corpora.path(config.corpus, "train", config.corpus_bytes).open(encoding="utf-8") as file:
         counts = fluency.counts(text.replace(corpora.END_OF_TEXT, ""), file.read(COMPARED))
-    return {
-        "max_new_tokens": SAMPLE_TOKENS,
-        "temperature": TEMPERATURE,
-        "top_p": TOP_P,
-        "seed": config.seed,
-        "text": text,
-        "counts": counts,
-    }
+    return DRAWN | {"seed": config.seed, "text": text, "counts": counts}
 
 
 @contextmanager
@@ -224,7 +210,7 @@ def process_pool(workers: int) -> Iterator[Executor]:
     places = context.SimpleQueue()
     for _, gpu in zip(range(workers), cycle(devices.gpus() or [""]), strict=False):
         places.put(gpu)
-    with ProcessPoolExecutor(workers, context, _take_place, (places,)) as executor:
+    with futures.ProcessPoolExecutor(workers, context, _take_place, (places,)) as executor:
         yield executor
 
 

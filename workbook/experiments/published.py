@@ -31,12 +31,8 @@ def claims(problem: str, part: str | None = None) -> pd.DataFrame:
     table = all_claims()
     about = (table["problem"] == problem) & ((table["part"] == part) | (part is None))
     if not about.any():
-        known = ", ".join(table["problem"].unique())
-        raise ValueError(
-            f"no claims about {problem!r}, part {part!r}; there are some about {known}"
-        )
-    columns = ["part", "claimed", "verdict", "right", "why"]
-    return table[about].set_index("writeup")[columns]
+        raise ValueError(f"no claims about {problem!r}, part {part!r}; see `all_claims()`")
+    return table[about].set_index("writeup")[["part", "claimed", "verdict", "right", "why"]]
 
 
 def claimed_numbers(problem: str) -> list[tuple[str, str, str]]:

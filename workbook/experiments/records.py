@@ -19,7 +19,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from workbook import config as settings
 from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
@@ -27,12 +29,8 @@ from workbook.files import atomic_write, file_state, locked
 from workbook.training import log
 from workbook.training.train import Run
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 RUNS, LOGS, ENVIRONMENTS = ".runs.jsonl", ".logs.jsonl", "environments.jsonl"
 PEAK = "peak_flops_per_second"  # measured anew by each run, and so not part of its environment
-ENDED = ("finished", "diverged")
 
 Line = dict[str, Any]
 
@@ -45,10 +43,8 @@ class RecordedRun(Run):
     line: Line = field(repr=False, compare=False)  # its line in the file of runs
 
     @cached_property
-    def log(self) -> "pd.DataFrame":
+    def log(self) -> pd.DataFrame:
         """The log, one row per logged step. The losses and gradient_norm are always there."""
-        import pandas as pd  # here: a process that only trains need not load it
-
         columns = read_lines(self.folder / f"{self.study}{LOGS}")[self.config.key]
         # A run that diverged before its first step has no column for what steps measure.
         always = ("train_loss", "validation_loss", "gradient_norm")
@@ -117,10 +113,8 @@ def keep_record(study: str, run: Run) -> None:
 
     Several processes may keep their runs at a time. Raises: ValueError for a run that goes on.
     """
-    if run.status not in ENDED:
-        raise ValueError(
-            f"the run in {run.folder} is {run.status}; only one that has ended is kept"
-        )
+    if run.status not in ("finished", "diverged"):
+        raise ValueError(f"the run in {run.folder} is {run.status}; wait until it has ended")
     rows = log.records(run.folder)
     names = dict.fromkeys(name for row in rows for name in row)
     columns = {name: [row.get(name) for row in rows] for name in names}

@@ -303,14 +303,6 @@ class Family:
         }
         self.claimed = significance.claimed(self.differences)
 
-    def __getitem__(self, label: str) -> dict[int, Comparison]:
-        """A change by the budgets in tokens that both sides have finished."""
-        return self.by_change[label]
-
-    def __len__(self) -> int:
-        """How many comparisons there are."""
-        return len(self.differences)
-
     def verdict(self, label: str, tokens: int) -> str:
         """What may be said of a comparison in words, without claiming what may be luck."""
         difference = self.differences[label, tokens]
@@ -319,7 +311,7 @@ class Family:
         words = f"{cost(difference)} nats/token, p {significance.in_words(difference.chance)}"
         if self.claimed[label, tokens]:
             return f"{'worse' if difference.nats > 0 else 'better'} ({words})"
-        least = difference.smallest_claim(len(self))
+        least = difference.smallest_claim(len(self.differences))
         count = sum(gap > 0 for gap in difference.gaps)
         return (
             f"no difference that these runs can establish ({words}, higher with {count} of"
@@ -328,9 +320,8 @@ class Family:
 
     def sentences(self, label: str) -> str:
         """What may be said of a change at each budget, one line of a list each."""
-        return "\n".join(
-            f"- {tokens:,} tokens: {self.verdict(label, tokens)}" for tokens in self[label]
-        )
+        verdicts = {tokens: self.verdict(label, tokens) for tokens in self.by_change[label]}
+        return "\n".join(f"- {tokens:,} tokens: {words}" for tokens, words in verdicts.items())
 
 
 def span(values: Sequence[float]) -> str:
@@ -430,20 +421,20 @@ def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
     family = Family(studied)
     words = dict.fromkeys(studied, "not finished yet")
     for label, study in [*CHANGES.items()][:-1]:
-        if family[label]:
-            tokens = max(family[label])
+        if by_budget := family.by_change[label]:
+            tokens = max(by_budget)
             words[study] = f"at {tokens:,} tokens {family.verdict(label, tokens)}"
     for study, label in {"learning_rate": "unchanged", "main_experiment": "web"}.items():
-        if by_budget := settings(studied.get(study, {}), label):
+        if tuned := settings(studied.get(study, {}), label):
             words[study] = "; ".join(
                 f"{tokens:,} tokens: best at {setting.rate:.3g}, {setting.spread}"
-                for tokens, setting in by_budget.items()
+                for tokens, setting in tuned.items()
             )
     if deep := deep_settings(studied.get("depth", {})):
         words["depth"] = best_in_words(deep)
     if sizes := by_batch(studied.get("batch_size", {})):
-        losses = {size: best(runs).loss for size, runs in sizes.items()}
-        words["batch_size"] = "; ".join(f"{size}: {loss:.3f}" for size, loss in losses.items())
+        outcomes = (f"{size}: {best(runs).loss:.3f}" for size, runs in sizes.items())
+        words["batch_size"] = "; ".join(outcomes)
     if board := entries(studied.get("leaderboard", {})):
         spread = Spread(tuple(run.loss for run in board["final"].values()))
         words["leaderboard"] = f"{final_entry(board)}: {spread}"
@@ -472,9 +463,7 @@ class Recorded:
         if not stage.over:
             missing = stage.missing()
             hours = sum(dry_run.seconds_of(missing)) / 3_600
-            print(
-                f"{study}: {len(missing)} runs have no record yet. They take about {hours:,.1f}"
-                f" hours, and may lead to more; `workbook experiments run {study} --scale"
-                f" {self.name}` makes them."
-            )
+            command = f"`workbook experiments run {study} --scale {self.name}`"
+            print(f"{study}: {len(missing)} runs have no record yet; {command} makes them, in")
+            print(f"about {hours:,.1f} hours; they may lead to more.")
         return stage.so_far()

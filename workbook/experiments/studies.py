@@ -11,7 +11,6 @@ from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, takewhile
 from statistics import fmean
 from typing import Any
 
@@ -162,14 +161,16 @@ def batch_size(scale: Scale) -> Plan:
 def batch_sizes(scale: Scale) -> list[int]:
     """One, two, four, ... sequences, and finally as many as the memory holds."""
 
-    def too_large(size: int) -> bool:
-        return accounting.peak_bytes(scale.base.model, size).total > scale.memory
+    def fits(size: int) -> bool:
+        return accounting.peak_bytes(scale.base.model, size).total <= scale.memory
 
-    powers = takewhile(lambda size: not too_large(size), (2**power for power in count()))
-    fitting = [*powers]
-    first, last = fitting[-1], 2 * fitting[-1]
-    limit = first + bisect(range(first, last), False, key=too_large) - 1
-    return [*(size for size in fitting if size <= limit / 1.5), limit]
+    powers = [1]
+    while fits(2 * powers[-1]):
+        powers.append(2 * powers[-1])
+    # The limit lies between the largest power of two that fits and its double: bisect.
+    between = range(powers[-1] + 1, 2 * powers[-1])
+    limit = powers[-1] + bisect(between, False, key=lambda size: not fits(size))
+    return [*(size for size in powers if size <= limit / 1.5), limit]
 
 
 def ablation(scale: Scale, label: str, parts: Sequence[int] | None = None, **changes: Any) -> Plan:
@@ -342,21 +343,13 @@ def at_batch(config: TrainConfig, batch_size: int, parts: float = 1) -> TrainCon
 
     The warm-up is the same share of the run, and the log has about as many lines.
     """
-    optimizer = config.optimizer
     steps = max(1, round(config.steps * config.batch_size / batch_size / parts))
-
-    def as_often(every: int) -> int:
-        return max(1, round(every * steps / config.steps))
-
-    return varied(
-        config,
-        batch_size=batch_size,
-        steps=steps,
-        warmup_iters=as_often(optimizer.warmup_iters),
-        log_every=as_often(config.log_every),
-        eval_every=as_often(config.eval_every),
-        checkpoint_every=as_often(config.checkpoint_every),
-    )
+    names = ("log_every", "eval_every", "checkpoint_every")
+    intervals = {name: getattr(config, name) for name in names}
+    intervals["warmup_iters"] = config.optimizer.warmup_iters
+    # Every interval is the same share of the run as before, and at least one step.
+    scaled = {name: max(1, round(n * steps / config.steps)) for name, n in intervals.items()}
+    return varied(config, batch_size=batch_size, steps=steps, **scaled)
 
 
 def matched_d_ff(d_ff: int) -> int:
