@@ -101,6 +101,7 @@ def seconds_of(configs: Sequence[TrainConfig], workers: int | None = None) -> li
     threads = torch.get_num_threads() if workers and device.type == "cpu" else 1
     peak = matmul_peak(precision, str(device)) / threads
     described = devices.describe(device, precision)
+    # FLOP/s that such runs really reach, evaluating and saving included.
     speed = peak * recorded_mfu(described["device"], described["precision"])
     return [min(flops(c, c.steps) / speed, c.max_seconds or math.inf) for c in configs]
 

@@ -104,7 +104,7 @@ def may_begin(config: TrainConfig, underway: Collection[TrainConfig]) -> bool:
 class Stage:
     """A plan and the round that it waits for: what it `asked`, until it is `over`."""
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan) -> None:
         self.plan, self.over = plan, False
         self.asked: dict[str, TrainConfig] = {}
         self.seen: Results = {}  # in the rounds before
@@ -147,7 +147,7 @@ def as_computed(config: TrainConfig, accumulation: int) -> TrainConfig:
 
     A short run is not compiled, even if the base of its experiment is.
     """
-    parts = math.gcd(accumulation, config.batch_size)
+    parts = math.gcd(accumulation, config.batch_size)  # a batch is cut into equal parts
     pays = config.compile and config.tokens >= WORTH_COMPILING
     return replace(config, accumulation=parts, compile=pays)
 
@@ -158,7 +158,7 @@ def submit(
     """Have a run made; without an executor it is made before this returns."""
     if executor is not None:
         return executor.submit(make_run, study, config, until)
-    future: Future[None] = Future()
+    future: Future[None] = Future()  # one that is done, so that the caller need not care
     make_run(study, config, until)
     future.set_result(None)
     return future
@@ -170,7 +170,7 @@ def make_run(study: str, config: TrainConfig, until: float = math.inf) -> None:
         raise KeyboardInterrupt("the time is up")
     say(f"{study}: {config.name}, {config.tokens:,} tokens")
     run = Run(config, run_folder(config))
-    if run.status != "diverged":
+    if run.status != "diverged":  # which it would do again
         try:
             data = prepare(config)
             finished = train(config, data, until=until)

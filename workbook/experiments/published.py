@@ -55,7 +55,7 @@ def claimed_losses() -> pd.DataFrame:
     """
     rows = []
     for claim in all_claims().itertuples():
-        measured, _, text = claim.unit.partition(" of ")
+        measured, _, text = claim.unit.partition(" of ")  # "nats per token of OWT"
         if measured == "nats per token":
             nats, length = float(claim.value), token_length(claim.writeup, text)
             rows.append({

@@ -116,9 +116,11 @@ def keep_record(study: str, run: Run) -> None:
     if run.status not in ("finished", "diverged"):
         raise ValueError(f"the run in {run.folder} is {run.status}; wait until it has ended")
     rows = log.records(run.folder)
+    # Not every row has every field: a loss on the validation text is measured now and then.
     names = dict.fromkeys(name for row in rows for name in row)
     columns = {name: [row.get(name) for row in rows] for name in names}
     environment = dict(run.environment)
+    # Nearly all runs were made in one of a few environments: each of these is stored once.
     peak = environment.pop(PEAK)
     shared = sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()[:12]
     line = {
@@ -128,7 +130,7 @@ def keep_record(study: str, run: Run) -> None:
         "outcome": run.outcome,
         "sample": run.sample,
     }
-    place = folders()[0]
+    place = folders()[0]  # shared by workers that make runs side by side
     with locked(place):
         add_line(place / ENVIRONMENTS, shared, environment)
         add_line(place / f"{study}{LOGS}", run.config.key, columns)
@@ -140,8 +142,8 @@ def add_line(path: Path, key: str, content: Line) -> None:
     """Add a line to a file whose lines have keys, in place of the one with this key if any."""
     lines = read_lines(path) | {key: content}
     with atomic_write(path) as file:
-        for name, each in lines.items():
-            file.write(json.dumps({"key": name} | each, ensure_ascii=False) + "\n")
+        for name, fields in lines.items():
+            file.write(json.dumps({"key": name} | fields, ensure_ascii=False) + "\n")
 
 
 def read_lines(path: Path) -> dict[str, Line]:
@@ -154,7 +156,7 @@ def _lines(path: Path, state: tuple[int, int] | None) -> dict[str, Line]:
     """`read_lines`, once for each state of the file: runs are looked for all the time."""
     if state is None:
         return {}
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8") as file:  # `splitlines` would also cut at U+2028
         lines = [json.loads(text) for text in file]
     return {line.pop("key"): line for line in lines}
 
@@ -186,5 +188,5 @@ def folders() -> tuple[Path, ...]:
     """Where records are: first the folder for new ones, then those that came with the workbook."""
     if _temporary is not None:
         return (_temporary,)
-    own, given = settings.data_folder() / "runs", settings.shipped() / "data" / "runs"
-    return (own,) if own == given else (own, given)
+    own, shipped = settings.data_folder() / "runs", settings.shipped() / "data" / "runs"
+    return (own,) if own == shipped else (own, shipped)

@@ -48,6 +48,7 @@ def runs_table(runs: Mapping[Any, Run]) -> pd.DataFrame:
         }
         for run in runs.values()
     )
+    # What is the same in all runs says nothing about any of them.
     differing = settings.loc[:, settings.nunique(dropna=False) > 1]
     return differing.join(outcomes).set_index(pd.Index(runs, name="run"))
 
@@ -90,7 +91,7 @@ def journal(results: Results) -> str:
         outcome = ending(run) if run.diverged else f"{run.loss:.3f}"
         kinds = settings.setdefault(setting or "one short sweep", {})
         kinds.setdefault(kind, []).append(f"{value} {outcome}".strip())
-    lines = []
+    lines: list[str] = []
     for setting, kinds in settings.items():
         for kind, outcomes in kinds.items():
             many = {"rate": "learning rates: ", "seed": "seeds: ", "": ""}[kind]
@@ -149,7 +150,7 @@ class Levels:
 def levels(config: TrainConfig) -> Levels:
     """The levels for runs of this config."""
     data, size = prepare(config), config.model.vocab_size
-    held_out = data.validation[: config.eval_tokens]
+    held_out = data.validation[: config.eval_tokens]  # the tokens that `evaluate` takes
     bytes_per_token = float(data.token_bytes[held_out].mean())
     return Levels(
         guessing=uniform_loss(size),
@@ -172,6 +173,7 @@ def unigram_loss(train: np.ndarray, held_out: np.ndarray, vocab_size: int) -> fl
     counts = np.ones(vocab_size, np.int64)
     for start in range(0, len(train), BLOCK):  # bincount copies what it counts, in eight bytes each
         counts += np.bincount(train[start : start + BLOCK], minlength=vocab_size)
+    # The loss is the mean of -ln p over the held-out tokens, and p a share of the counts.
     nats = -np.log(counts / counts.sum())
     return float(nats[held_out].mean())
 
@@ -228,7 +230,7 @@ def settings(results: Results, label: str) -> dict[int, Setting]:
     return {
         tokens: Setting(dict(sorted(setting.tuned.items())), setting.seeds)
         for tokens, setting in sorted(by_tokens.items())
-        if len(setting.seeds) > 1
+        if len(setting.seeds) > 1  # it is not finished without its seeds
     }
 
 
@@ -311,6 +313,7 @@ class Family:
         words = f"{cost(difference)} nats/token, p {significance.in_words(difference.chance)}"
         if self.claimed[label, tokens]:
             return f"{'worse' if difference.nats > 0 else 'better'} ({words})"
+        # No claim is no proof of equality: say how small a difference could have been seen.
         least = difference.smallest_claim(len(self.differences))
         count = sum(gap > 0 for gap in difference.gaps)
         return (
@@ -420,7 +423,7 @@ def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
     """What came out of each experiment, in a sentence."""
     family = Family(studied)
     words = dict.fromkeys(studied, "not finished yet")
-    for label, study in [*CHANGES.items()][:-1]:
+    for label, study in [*CHANGES.items()][:-1]:  # the last is a second width of the fourth
         if by_budget := family.by_change[label]:
             tokens = max(by_budget)
             words[study] = f"at {tokens:,} tokens {family.verdict(label, tokens)}"

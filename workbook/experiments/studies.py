@@ -180,6 +180,8 @@ def ablation(scale: Scale, label: str, parts: Sequence[int] | None = None, **cha
     name, as `varied` takes them; `label` begins the labels of the runs; `parts` are the budgets.
     """
     results: Results = {}
+    # Both sides start from the best rate of the short sweep, and then from their own of the budget
+    # before.
     old = own = rate_of(best((yield from sweep(scale.budget(scale.parts[0]), scale.rates))))
     for part in parts or scale.parts:
         config = scale.budget(part)
@@ -248,11 +250,12 @@ def leaderboard(scale: Scale) -> Plan:
     entries = {"start": start} | {
         label: with_change(start, **changes) for label, changes in CHANGES.items()
     }
+    # The config's own seed and one more choose; the seeds of the final comparison are new.
     chosen_by, fresh = scale.seeds[:1], scale.seeds[1:4]
     for label, config in entries.items():
         results |= yield {label: config} | seeds_of(config, chosen_by, f"{label}, ")
     helpful = [label for label in CHANGES if better(results, label, "start")]
-    kept, final = "start", start
+    kept, final = "start", start  # greedy: changes that help alone may not help together
     for label in sorted(helpful, key=lambda label: fmean(final_losses(by_seed(results, label)))):
         config = with_change(final, **CHANGES[label])
         name = label if kept == "start" else f"{kept} + {label}"
@@ -304,7 +307,7 @@ def tuned(config: TrainConfig, start: float, label: str, also: Sequence[float] =
     while len(results) < MOST_RATES:
         tried = {rate_of(run) for run in results.values()}
         top = rate_of(best(results))
-        further = {top / 2, top * 2} - tried
+        further = {top / 2, top * 2} - tried  # empty once both neighbours are known to be worse
         if not further:
             break
         results |= yield from sweep(config, sorted(further), label)
@@ -401,6 +404,7 @@ def edge_of_stability(results: Mapping[Any, Run]) -> tuple[float, float] | None:
     They are the smallest that `failed` and the largest below it; None if none failed.
     """
     top = best(results)
+    # Below the best rate a run may fail too, but because it learns too slowly.
     high = {rate_of(run): run for run in results.values() if rate_of(run) >= rate_of(top)}
     broken = [rate for rate, run in high.items() if failed(run, top)]
     if not broken:
