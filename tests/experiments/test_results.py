@@ -128,17 +128,12 @@ def test_sweeps_are_read_by_rate_and_tell_what_failed(tmp_path):
 
 
 def test_each_batch_size_has_its_runs_by_rate(tmp_path):
-    def run(loss, size, rate):
-        return record(tmp_path, config(batch_size=size, max_learning_rate=rate), [4.0, loss])
-
-    found = results.by_batch(
-        {
-            "batch 2, rate 0.02": run(2.1, 2, 0.02),
-            "batch 2, rate 0.01": run(2.2, 2, 0.01),
-            "batch 1, rate 0.01": run(3.0, 1, 0.01),
-        }
-    )
-    assert {size: list(runs) for size, runs in found.items()} == {1: [0.01], 2: [0.01, 0.02]}
+    board = {}
+    for size, rate in ((2, 0.02), (2, 0.01), (1, 0.01)):
+        asked = config(batch_size=size, max_learning_rate=rate)
+        board[f"batch {size}, rate {rate}"] = record(tmp_path, asked, [4.0, 2.0])
+    by_size = {size: list(runs) for size, runs in results.by_batch(board).items()}
+    assert by_size == {1: [0.01], 2: [0.01, 0.02]}
 
 
 def test_counting_lies_between_the_entropy_of_the_counts_and_blind_guessing(monkeypatch):
@@ -198,20 +193,14 @@ def studied(tmp_path):
 
 
 def test_the_log_has_a_line_for_each_setting_with_every_run(studied):
-    assert results.journal(studied["rates"]) == (
-        "one short sweep: learning rates: 0.01 3.000; 1 diverged at step 1"
-    )
-    assert results.journal(studied["norms"]).split("\n") == [
-        "unchanged: 3.000",
-        "no norm, 100 tokens: seeds: 1 2.500",
-    ]
-
-
-def test_a_long_line_of_the_log_goes_on_below(studied):
+    line = "one short sweep: learning rates: 0.01 3.000; 1 diverged at step 1"
+    assert results.journal(studied["rates"]) == line
+    lines = "unchanged: 3.000\nno norm, 100 tokens: seeds: 1 2.500"
+    assert results.journal(studied["norms"]) == lines
     many = {f"no norm, rate {n}": run for n in range(40) for run in studied["rates"].values()}
-    lines = results.journal(many).split("\n")
-    assert max(map(len, lines)) <= 100 and len(lines) > 3
-    assert all(line.startswith("    ") for line in lines[1:])
+    first, *more = results.journal(many).split("\n")
+    assert len(first) <= 100 and len(more) > 2
+    assert all(line.startswith("    ") and len(line) <= 100 for line in more)
 
 
 def test_every_experiment_has_a_verdict(runs, tmp_path):
@@ -234,38 +223,30 @@ def test_a_run_belongs_to_the_experiment_that_asked_for_it_first(studied):
     }  # fmt: skip
 
 
-@pytest.fixture
-def board(tmp_path):
-    """A leaderboard on which half the batch helped, and a lower learning rate then."""
+def test_entries_have_their_seeds_and_the_final_one_is_last(tmp_path):
     start = config(max_seconds=60.0)
     half = varied(start, batch_size=start.batch_size // 2)
-    final = studies.at_rate(half, 5e-3)
-
-    def run(asked, loss, **changes):
-        return record(tmp_path, varied(asked, **changes), [4.0, loss])
-
-    return {
-        "start, rate 0.01": run(start, 3.0),
-        "start": run(start, 3.0),
-        "start, seed 1": run(start, 3.1, seed=1),
-        "half the batch": run(half, 2.8),
-        "half the batch, seed 1": run(half, 2.9, seed=1),
-        "together, rate 0.005": run(final, 2.6),
-        "start again, seed 2": run(start, 3.05, seed=2),
-        "final, seed 2": run(final, 2.7, seed=2),
+    tuned = studies.at_rate(half, 5e-3)
+    asked = {
+        "start, rate 0.01": start,
+        "start": start,
+        "start, seed 1": varied(start, seed=1),
+        "half the batch": half,
+        "half the batch, seed 1": varied(half, seed=1),
+        "together, rate 0.005": tuned,
+        "start again, seed 2": varied(start, seed=2),
+        "final, seed 2": varied(tuned, seed=2),
     }
-
-
-def test_entries_have_their_seeds_and_the_final_one_is_last(board):
-    found = results.entries(board)
-    assert {label: list(runs) for label, runs in found.items()} == {
+    board = {label: record(tmp_path, each, [4.0, 3.0]) for label, each in asked.items()}
+    entries = results.entries(board)
+    assert {label: list(runs) for label, runs in entries.items()} == {
         "start": [336, 1],
         "half the batch": [336, 1],
         "start again": [2],
         "final": [2],
     }
     assert results.entries({"start": board["start"]}) == {}
-    assert results.final_entry(found) == "“half the batch” at a learning rate of 0.005"
+    assert results.final_entry(entries) == "“half the batch” at a learning rate of 0.005"
 
 
 def test_what_is_missing_is_said_and_the_rest_goes_on(tmp_path, monkeypatch, capsys):
