@@ -17,7 +17,7 @@ SHIPPED = (
     "pyproject.toml",
     "data/bench/*.json",
     "data/reported/*.csv",
-    "data/runs/*/*.json*",
+    "data/runs/*.jsonl",
     "notebooks/*.ipynb",
 )
 

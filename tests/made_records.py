@@ -7,9 +7,10 @@ from pathlib import Path
 
 import tiny_runs
 
-from workbook.experiments.records import TEXTS, Run
+from workbook.experiments.records import keep_record
 from workbook.training import log
 from workbook.training.presets import varied
+from workbook.training.train import Run
 
 ENVIRONMENT = {
     "processor": "Abacus",
@@ -20,6 +21,7 @@ ENVIRONMENT = {
     "device": "cpu",
     "precision": "float32",
     "threads": 1,
+    "peak_flops_per_second": 1e9,
 }
 
 
@@ -28,8 +30,13 @@ def config(**changes):
     return varied(tiny_runs.tiny(), **changes)
 
 
+def kept(study: str, folder: Path, asked, losses) -> None:
+    """Keep a run that finished with these losses, as `record` makes it, among the records."""
+    keep_record(study, record(folder, asked, losses))
+
+
 def record(folder: Path, asked, losses, *, diverged: bool = False) -> Run:
-    """The record of a run with these validation losses, one a step from 0 on, two seconds each."""
+    """A run in a folder with these validation losses, one a step from 0 on, two seconds each."""
     place = folder / f"{asked.name}-{asked.key}"
     place.mkdir(parents=True, exist_ok=True)
     tokens = asked.batch_size * asked.model.context_length
@@ -51,7 +58,6 @@ def record(folder: Path, asked, losses, *, diverged: bool = False) -> Run:
         "environment.json": ENVIRONMENT,
         log.OUTCOME: {"status": status, "step": len(losses) - 1, "reason": reason, "flags": []},
     }
-    assert contents.keys() < set(TEXTS)
     for name, content in contents.items():
         (place / name).write_text(json.dumps(content))
     (place / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -21,7 +21,7 @@ from workbook.classroom.study import notebooks
 # What is never shipped: made by users, left by an earlier build.
 USED = """
     build/lib/workbook/gone.py build/writeup.pdf data/bench/tokenizer-mine.json
-    data/corpora/stories/train-20MB.txt data/runs/mine-0123456789ab/config.json
+    data/corpora/stories/train-20MB.txt data/runs/mine.runs.jsonl
     data/tokenizers/stories-2048/vocab.json data/tokens/stories-2048/train-20MB.npy
     data/trained/mine-0123456789ab/step-20.pt notebooks/scratch.ipynb study/01_unicode.ipynb
     study/.workbook/progress.json

@@ -1,6 +1,5 @@
 """Plans ask for runs in rounds; what has a record is not made again, and what broke off goes on."""
 
-import json
 import math
 import os
 import time
@@ -28,8 +27,12 @@ TOKENIZER = Tokenizer(WORDS | {tiny_runs.END: b"<|endoftext|>"}, [], ["<|endofte
 def made_runs(tmp_path, monkeypatch):
     """A data folder of one's own, runs that take a second, and a count of those that are made."""
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    monkeypatch.setattr(records.settings, "shipped", lambda: tmp_path / "nothing")
+    text = tmp_path / "text.txt"
+    text.write_text("A fox ran to the hill.")
+    monkeypatch.setattr(plans.corpora, "path", lambda *_: text)  # that samples are compared with
     monkeypatch.setattr(train, "matmul_peak", lambda *_: 1e15)
-    monkeypatch.setattr(plans, "SAMPLE_TOKENS", 8)
+    monkeypatch.setitem(plans.DRAWN, "max_new_tokens", 8)
     data = tiny_runs.data(tokenizer=TOKENIZER)
     for module in (plans, training_data):
         monkeypatch.setattr(module, "prepare", lambda config: data)
@@ -60,31 +63,29 @@ def two_rounds():
 
 
 def test_a_plan_is_led_from_round_to_round_and_no_run_is_made_twice(made_runs):
-    first = plans.run({"one": rates(1e-2)})["one"]["rate 0.01"]
-    made = plans.run({"two": two_rounds(), "same": rates(1e-3, 1e-2)})
+    first = plans.run_plans({"one": rates(1e-2)})["one"]["rate 0.01"]
+    made = plans.run_plans({"two": two_rounds(), "same": rates(1e-3, 1e-2)})
     found = made["two"]
     assert list(found) == ["rate 0.01", "rate 0.001", "again"]
     assert found["again"].config.optimizer.max_learning_rate == 1e-2
     assert found["rate 0.01"].loss < found["rate 0.001"].loss < 1.1 * math.log(64)
-    assert made["same"]["rate 0.01"].folder == found["rate 0.01"].folder == first.folder
+    assert made["same"]["rate 0.01"] == found["rate 0.01"] == first and first.study == "one"
     played = plans.Stage(two_rounds())
     played.advance()
     assert played.over and played.returned == played.so_far()
     assert {label: run.loss for label, run in played.returned.items()} == {
         label: run.loss for label, run in found.items()
     }
-    assert records.find(replace(first.config, name="x")).folder == first.folder
+    assert records.find_record(replace(first.config, name="x")).loss == first.loss
     assert len(made_runs) == 3, "a run was made twice"
 
 
 def test_a_plan_goes_as_far_as_the_records_lead(made_runs):
-    first = plans.run({"one": rates(1e-2)})["one"]
+    first = plans.run_plans({"one": rates(1e-2)})["one"]
     stage = plans.Stage(two_rounds())
     stage.advance()
     assert not stage.over and [config.name for config in stage.missing()] == ["rate-0.001"]
-    assert {label: run.folder for label, run in stage.so_far().items()} == {
-        label: run.folder for label, run in first.items()
-    }
+    assert stage.so_far() == first
 
 
 def test_a_run_that_diverges_is_a_result(made_runs):
@@ -93,17 +94,16 @@ def test_a_run_that_diverges_is_a_result(made_runs):
     def plan():
         return (yield {"bad": bad, "good": tiny_runs.tiny()})
 
-    found = plans.run({"plan": plan()})["plan"]
+    found = plans.run_plans({"plan": plan()})["plan"]
     assert found["bad"].diverged and found["bad"].loss == math.inf
     assert "norm of the gradients" in found["bad"].outcome["reason"]
     assert found["bad"].steps < found["good"].steps == 24
     assert found["bad"].sample is None and found["good"].sample["text"]
-    plans.run({"plan": plan()})
+    plans.run_plans({"plan": plan()})
     assert len(made_runs) == 2
-    table = results.table(found)
+    table = results.runs_table(found)
     assert table["status"].tolist() == ["diverged", "finished"]
-    assert {"max_learning_rate", "max_l2_norm", "warmup_iters"} <= set(table.columns)
-    assert not {"d_model", "seed", "model"} & set(table.columns)
+    assert {"max_learning_rate", "max_l2_norm", "warmup_iters"} <= {*table} and "seed" not in table
 
 
 def test_a_run_that_broke_off_goes_on(made_runs, monkeypatch):
@@ -117,54 +117,40 @@ def test_a_run_that_broke_off_goes_on(made_runs, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(train.Trainer, "update", struck)
         with pytest.raises(KeyboardInterrupt):
-            plans.run({"one": rates(1e-2)})
-    found = plans.run({"one": rates(1e-2)})["one"]
+            plans.run_plans({"one": rates(1e-2)})
+    found = plans.run_plans({"one": rates(1e-2)})["one"]
     assert made_runs[0] is None and made_runs[1]["iteration"] == 12
     assert found["rate 0.01"].steps == 24
 
 
-def test_a_record_is_whole_or_not_there_and_names_what_it_was_made_from(
+def test_a_record_names_what_the_run_was_made_from_and_a_full_disk_loses_no_run(
     made_runs, tmp_path, monkeypatch
 ):
     def full(*_):
         raise OSError("no space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(records.shutil, "copy", full)
+        patch.setattr(records, "atomic_write", full)
         with pytest.raises(OSError, match="no space"):
-            plans.run({"one": rates(1e-2)})
-    assert list((tmp_path / "runs").iterdir()) == []
-    run = plans.run({"one": rates(1e-2)})["one"]["rate 0.01"]
+            plans.run_plans({"one": rates(1e-2)})
+    assert not list((tmp_path / "runs").glob("*.jsonl"))
+    run = plans.run_plans({"one": rates(1e-2)})["one"]["rate 0.01"]
     assert len(made_runs) == 1, "the run itself was lost"
     named = {"device", "precision", "threads", "versions", "commit", "processor"}
-    assert named <= set(run.environment)
-    assert records.load(run.folder).config == replace(run.config, name="rate-0.01")
-    assert records.load_all()[0].config.key == run.config.key
-    assert not list(run.folder.glob("*.pt")), "a record is text"
-
-
-def test_a_run_that_goes_on_is_not_kept(tmp_path):
-    (tmp_path / "outcome.json").write_text(json.dumps({"status": "running"}))
-    with pytest.raises(ValueError, match="is running; only one that has ended is kept"):
-        records.keep(tiny_runs.tiny(), tmp_path)
-
-
-def test_an_executor_makes_the_runs_of_all_plans(made_runs):
-    with ThreadPoolExecutor(1) as executor:
-        found = plans.run({"two": two_rounds(), "more": rates(3e-3)}, executor)
-    assert len(found["two"]) == 3 and len(found["more"]) == 1
-    assert len(made_runs) == 4
+    assert named <= set(run.environment) and run.sample["text"]
+    assert [run.config.name for run in records.all_records()] == ["rate-0.01"]
+    assert not list(tmp_path.rglob("*.pt")), "a run with its record keeps no checkpoints"
 
 
 def test_a_run_that_the_clock_ends_has_the_machine_for_itself(monkeypatch):
     together, seen = set(), []
-    make = plans.make
+    make = plans.make_run
 
-    def watched(config, *arguments):
+    def watched(study, config, *arguments):
         together.add(config.key)
         seen.append([config.max_seconds is not None, len(together)])
         time.sleep(0.05)  # in which the other worker may take the next one
-        make(config, *arguments)
+        make(study, config, *arguments)
         seen[-1][1] = max(seen[-1][1], len(together))
         together.remove(config.key)
 
@@ -173,24 +159,19 @@ def test_a_run_that_the_clock_ends_has_the_machine_for_itself(monkeypatch):
             yield {f"seed {n}": varied(tiny_runs.tiny(), max_seconds=60, seed=n) for n in (1, 2)}
         )
 
-    monkeypatch.setattr(plans, "make", watched)
+    monkeypatch.setattr(plans, "make_run", watched)
     with ThreadPoolExecutor(2) as executor:
-        found = plans.run({"board": timed(), "rates": rates(1e-2, 1e-3, 3e-3)}, executor)
+        found = plans.run_plans({"board": timed(), "rates": rates(1e-2, 1e-3, 3e-3)}, executor)
     assert len(found["board"]) == 2 and len(found["rates"]) == 3
     assert [beside for clocked, beside in seen if clocked] == [1, 1]
     assert max(beside for clocked, beside in seen if not clocked) == 2
 
 
-def test_a_run_with_its_record_keeps_no_checkpoints(made_runs, tmp_path):
-    run = plans.run({"one": rates(1e-2)})["one"]["rate 0.01"]
-    assert run.sample["text"] and not list(tmp_path.rglob("*.pt"))
-
-
 def test_batches_in_parts_make_the_same_run(made_runs):
     size = tiny_runs.tiny().batch_size
-    made = plans.run({"one": rates(1e-2)}, accumulation=3 * size)["one"]["rate 0.01"]
-    assert records.load(made.folder).config.accumulation == size
-    assert plans.run({"one": rates(1e-2)})["one"]["rate 0.01"].folder == made.folder
+    made = plans.run_plans({"one": rates(1e-2)}, accumulation=3 * size)["one"]["rate 0.01"]
+    assert records.all_records()[0].config.accumulation == size
+    assert plans.run_plans({"one": rates(1e-2)})["one"]["rate 0.01"] == made
     assert len(made_runs) == 1
 
 
@@ -227,11 +208,11 @@ def test_at_a_given_time_runs_stop_and_go_on_later(made_runs, monkeypatch, pool)
         Clock(patch)
         # With workers, a run that was still waiting may be the first to say so.
         with pytest.raises(KeyboardInterrupt, match=r"stopped after step 3|the time is up"):
-            plans.run({"two": two_rounds()}, executor, until=1)
+            plans.run_plans({"two": two_rounds()}, executor, until=1)
         with pytest.raises(KeyboardInterrupt, match="the time is up"):
-            plans.run({"two": two_rounds()}, executor, until=1)
+            plans.run_plans({"two": two_rounds()}, executor, until=1)
     assert len(made_runs) == 1
-    assert len(plans.run({"two": two_rounds()})["two"]) == 3
+    assert len(plans.run_plans({"two": two_rounds()})["two"]) == 3
     assert made_runs[1]["iteration"] == 3, "it was begun anew"
 
 
@@ -263,13 +244,14 @@ def test_a_worker_that_is_killed_is_told(made_runs):
             raise BrokenExecutor
 
     with pytest.raises(OSError, match=r"a worker was killed.*fewer workers"):
-        plans.run({"one": rates(1e-2)}, Dead())
+        plans.run_plans({"one": rates(1e-2)}, Dead())
 
 
-def test_one_bar_shows_all_runs_and_none_where_nothing_is_made(made_runs, capsys):
-    plans.run({"one": rates(1e-2, 1e-3)})
-    assert "2 of 2 runs: 100%" in capsys.readouterr().err
-    plans.run({"one": rates(1e-2)})
+def test_runs_are_named_as_they_begin_and_only_then(made_runs, capsys):
+    plans.run_plans({"one": rates(1e-2, 1e-3)})
+    names = [f"one: rate-{rate}, 3,072 tokens" for rate in (0.01, 0.001)]
+    assert capsys.readouterr().err.splitlines() == names
+    plans.run_plans({"one": rates(1e-2)})
     assert capsys.readouterr().err == ""
 
 

@@ -12,10 +12,10 @@ from workbook.classroom.study.answers import MIME
 from workbook.classroom.study.notebooks import role
 from workbook.classroom.views import plots
 from workbook.experiments import records, results
+from workbook.experiments.studies import STUDIES
 from workbook.training import train
 
 PLACE = config.shipped() / "data" / "runs"
-FOLDERS = sorted(PLACE.glob("*-*"))
 NOTEBOOK = config.shipped() / "notebooks" / "08_experiments.ipynb"
 
 
@@ -34,7 +34,7 @@ def only_what_came_along(tmp_path, monkeypatch):
 
 def offenders(problem) -> list[str]:
     """The names of the recorded runs about which `problem` is true."""
-    return [run.folder.name for run in map(records.load, FOLDERS) if problem(run)]
+    return [f"{run.study}: {run.config.name}" for run in records.all_records() if problem(run)]
 
 
 def test_records_name_where_and_from_what_they_were_made():
@@ -50,12 +50,14 @@ def test_records_name_where_and_from_what_they_were_made():
     assert offenders(problem) == []
 
 
-def test_records_are_found_by_their_configs():
-    def problem(run):
-        named = run.folder.name == f"{run.config.name}-{run.config.key}"
-        return not named or records.find(run.config).folder != run.folder
-
-    assert offenders(problem) == []
+def test_every_record_has_one_line_under_the_hash_of_its_config_and_one_log():
+    for path in records.files_of_runs():
+        lines = records.read_lines(path)
+        keys = [records.config_from(line["config"]).key for line in lines.values()]
+        assert keys == [*lines] and len(path.read_text(encoding="utf-8").splitlines()) == len(keys)
+        assert [
+            *records.read_lines(path.with_name(f"{path.name.split('.')[0]}.logs.jsonl"))
+        ] == keys
 
 
 def test_tokens_are_batch_times_steps_times_context():
@@ -72,34 +74,32 @@ def test_records_ended_in_time_without_flags_and_with_a_text_unless_they_diverge
     def problem(run):
         in_time = run.config.max_seconds is None or run.seconds < run.config.max_seconds + 0.5
         overflowed = run.diverged and all("forward pass overflows" in flag for flag in run.flags)
-        ended = run.status in records.ENDED and (run.flags == [] or overflowed)
+        ended = run.status in ("finished", "diverged") and (run.flags == [] or overflowed)
         return not (in_time and ended and run.diverged == (run.sample is None))
 
     assert offenders(problem) == []
 
 
-def test_records_hold_text_alone():
-    def problem(run):
-        files = list(run.folder.iterdir())
-        large = sum(file.stat().st_size for file in files) >= 60_000
-        return large or not {file.name for file in files} <= set(records.TEXTS)
-
-    assert offenders(problem) == []
+def test_records_are_a_handful_of_files_that_git_takes():
+    files = [path for path in PLACE.iterdir() if not path.name.startswith(".")]
+    assert {path.suffix for path in files} == {".jsonl"} and len(files) == 2 * len(STUDIES) + 1
+    assert max(path.stat().st_size for path in files) < 500_000
 
 
 def test_there_are_at_most_340_of_at_most_4_million_tokens():
-    assert 0 < len(FOLDERS) <= 340
+    assert 0 < len(records.all_records()) <= 340
     assert offenders(lambda run: run.config.max_seconds is None and run.tokens > 4_000_000) == []
 
 
 def test_all_of_one_comparison_are_in_one_precision():
-    assert len({run.environment["precision"] for run in map(records.load, FOLDERS)}) == 1
+    assert len({run.precision for run in records.all_records()}) == 1
 
 
 def test_every_plan_of_the_laptop_is_played_from_them_and_needs_them_all():
     found = results.Recorded("laptop", "2025")
     assert [study for study, stage in found.stages.items() if not stage.over] == []
-    assert {run.folder for runs in found.so_far.values() for run in runs.values()} == set(FOLDERS)
+    asked = {run.config.key for runs in found.so_far.values() for run in runs.values()}
+    assert asked == {run.config.key for run in records.all_records()}
 
 
 def varies(cell):

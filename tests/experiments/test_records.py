@@ -1,20 +1,101 @@
-"""Records can be kept in a folder of their own for a while; more of records is in test_plans.py."""
+"""Records are lines of the files of an experiment, added whole or not at all."""
 
-from made_records import config, record
+import json
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import pytest
+import tiny_runs
+from made_records import ENVIRONMENT, config, kept, record
 
 from workbook.experiments import records
+from workbook.training.train import Run
 
 
-def test_records_in_a_temporary_folder_do_not_mix_with_the_others(tmp_path, monkeypatch):
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """The folder of records."""
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    monkeypatch.setattr(records.settings, "shipped", lambda: tmp_path / "nothing")
+    return tmp_path / "runs"
+
+
+def seeds_in(path):
+    return [line["config"]["seed"] for line in records.read_lines(path).values()]
+
+
+def test_a_record_is_what_the_folder_of_the_run_was(tmp_path):
+    made = record(tmp_path / "one", config(seed=1), [4.0, 3.5, 3.0])
+    lines = (made.folder / "log.jsonl").read_text()
+    (made.folder / "log.jsonl").write_text(lines.replace("3.5", "null", 1))
+    (made.folder / "sample.json").write_text(json.dumps({"text": "A\u2028fox.\r\n"}))
+    lost = record(tmp_path / "lost", config(seed=2), [9.0], diverged=True)
+    for run in (made, lost):
+        records.keep_record("seeds", run)
+        found = records.find_record(run.config)
+        assert found.config == records.load_run(run.folder).config == run.config
+        assert found.log.equals(run.log) and list(found.log) == list(run.log)
+        for name in ("environment", "outcome", "status", "sample", "loss", "made_of", "flags"):
+            assert getattr(found, name) == getattr(run, name)
+    assert {run.config.seed: run.study for run in records.all_records()} == {1: "seeds", 2: "seeds"}
+    assert records.find_record(config(seed=3)) is None
+
+
+def test_a_run_has_one_line_and_an_environment_too(tmp_path, place):
+    for losses in ([4.0, 3.0], [4.0, 2.0]):
+        kept("seeds", tmp_path, config(), losses)
+    kept("others", tmp_path, config(seed=1), [4.0, 3.0])
+    assert records.find_record(config()).loss == 2.0
+    assert sorted(file.name for file in place.glob("[!.]*")) == [
+        "environments.jsonl", "others.logs.jsonl", "others.runs.jsonl",
+        "seeds.logs.jsonl", "seeds.runs.jsonl",
+    ]  # fmt: skip
+    assert all(len(file.read_text().splitlines()) == 1 for file in place.glob("*.jsonl"))
+    (environment,) = records.read_lines(place / records.ENVIRONMENTS).values()
+    assert environment | {records.PEAK: 1e9} == ENVIRONMENT
+
+
+def test_a_record_cut_short_is_none_and_can_be_kept_again(tmp_path, place, monkeypatch):
+    kept("seeds", tmp_path, config(seed=1), [4.0, 3.0])
+    write = records.atomic_write
+
+    def full(path):
+        if path.name.endswith(records.RUNS):
+            raise OSError("no space left on device")
+        return write(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "atomic_write", full)
+        with pytest.raises(OSError, match="no space"):
+            kept("seeds", tmp_path, config(seed=2), [4.0, 2.0])
+    assert records.find_record(config(seed=2)) is None
+    assert [run.config.seed for run in records.all_records()] == [1]
+    kept("seeds", tmp_path, config(seed=2), [4.0, 2.0])
+    assert seeds_in(place / "seeds.runs.jsonl") == [1, 2]
+
+
+def test_workers_side_by_side_lose_no_record(tmp_path, place):
+    with ProcessPoolExecutor(2, get_context("spawn")) as executor:
+        seeds = range(20)
+        made = [executor.submit(kept, "seeds", tmp_path, config(seed=n), [4, 3]) for n in seeds]
+        assert [future.result() for future in made] == [None] * 20
+    assert sorted(seeds_in(place / "seeds.runs.jsonl")) == [*seeds]
+    assert len(records.read_lines(place / "seeds.logs.jsonl")) == 20
+
+
+def test_a_run_that_goes_on_is_not_kept(tmp_path):
+    (tmp_path / "outcome.json").write_text(json.dumps({"status": "running"}))
+    with pytest.raises(ValueError, match="is running; wait until it has ended"):
+        records.keep_record("seeds", Run(tiny_runs.tiny(), tmp_path))
+
+
+def test_records_in_a_temporary_folder_do_not_mix_with_the_others(tmp_path):
     usual, other = config(), config(seed=1)
-    record(tmp_path / "runs", usual, [4.0, 3.0])
+    kept("seeds", tmp_path, usual, [4.0, 3.0])
     with records.temporary_folder() as folder:
         assert records.folders() == (folder,)
-        assert records.find(usual) is None
-        record(folder, other, [4.0, 2.0])
-        assert records.find(other).loss == 2.0
-        assert [result.config for result in records.load_all()] == [other]
+        assert records.find_record(usual) is None
+        kept("seeds", tmp_path, other, [4.0, 2.0])
+        assert [run.loss for run in records.all_records()] == [2.0]
     assert not folder.exists()
-    assert records.find(other) is None
-    assert records.find(usual).loss == 3.0
+    assert [run.loss for run in records.all_records()] == [3.0]

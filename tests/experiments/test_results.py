@@ -8,10 +8,9 @@ import pytest
 import tiny_runs
 from made_records import config, record
 
-from workbook.corpora import corpora, fluency
 from workbook.experiments import records, results, significance, studies
 from workbook.experiments.results import unigram_loss
-from workbook.experiments.significance import Difference
+from workbook.experiments.significance import PairedDifference
 from workbook.training.log import SAMPLE
 from workbook.training.parts import NAMES
 from workbook.training.presets import varied
@@ -54,17 +53,11 @@ def test_a_setting_has_its_rates_in_order_and_the_seeds_at_the_best(runs):
 
 
 def test_a_comparison_is_there_once_both_sides_have_their_seeds(runs):
-    found = results.ablation(runs, "no norm")
-    assert list(found) == [100]
-    each = found[100]
-    assert each.at_old_rate.loss == 2.5 and results.last(found) is each
-    assert each.difference.nats == pytest.approx(0.493)
-    sides = each.sides("with", "without")
-    assert [run.config.model.norm for run in sides.values()] == ["pre", "none", "none"]
-
-
-def test_the_table_has_both_sides_of_each_budget(runs):
-    shown = results.comparison_table(results.ablation(runs, "no norm"), "with norms")
+    by_budget = results.comparisons(runs, "no norm")
+    assert list(by_budget) == [100]
+    assert by_budget[100].at_old_rate.loss == 2.5
+    assert by_budget[100].difference.nats == pytest.approx(0.493)
+    shown = results.comparison_table(by_budget, "with norms")
     assert shown.index.tolist() == [("100", "with norms"), ("100", "no norm")]
     assert shown["best rate"].tolist() == ["0.005", "0.005"]
     assert shown["costs"].tolist() == ["", "+0.493 ± 0.001"]
@@ -76,7 +69,7 @@ def family_of(*gaps):
     found = results.Family({})
     labels = [*results.CHANGES][: len(gaps)]
     found.differences = {
-        (label, 100): Difference(each) for label, each in zip(labels, gaps, strict=True)
+        (label, 100): PairedDifference(one) for label, one in zip(labels, gaps, strict=True)
     }
     found.by_change |= {label: {100: None} for label in labels}
     found.claimed = significance.claimed(found.differences)
@@ -86,24 +79,21 @@ def family_of(*gaps):
 CLEAR, FAINT = (0.48, 0.5, 0.49, 0.51, 0.47), (0.1, 0.2, 0.0, 0.1, 0.05)
 
 
-def test_a_family_holds_what_both_sides_are_done_with(runs):
+def test_a_verdict_claims_only_what_luck_does_not_explain(runs):
     found = results.Family({"layer_norm": runs})
-    assert len(found) == 1 and list(found["no norm"]) == [100] and found["no RoPE"] == {}
-    shown = found.effects()
-    assert shown.index.tolist() == [("no norm", "100")]
-    assert shown.iloc[0].tolist()[:3] == ["+0.493 ± 0.001", "< 0.0001", "yes"]
-    assert results.Family({}).effects().empty
-
-
-def test_a_verdict_claims_only_what_luck_does_not_explain():
+    assert [*found.differences] == [("no norm", 100)] and found.by_change["no RoPE"] == {}
     found = family_of(CLEAR, FAINT, tuple(-gap for gap in CLEAR))
     assert found.verdict("no norm", 100).startswith("worse (+0.490 ± 0.007 nats/token, p < 0.0001)")
     said = found.verdict("post-norm", 100)
-    assert Difference(FAINT).chance < 0.1
+    assert PairedDifference(FAINT).chance < 0.1
     assert said.startswith("no difference that these runs can establish (+0.090 ± 0.033")
-    assert f"a gap of {Difference(FAINT).smallest_claim(3):.3f} could have been claimed" in said
+    assert (
+        f"a gap of {PairedDifference(FAINT).smallest_claim(3):.3f} could have been claimed" in said
+    )
     assert found.verdict("no RoPE", 100).startswith("better (-0.490")
     assert found.sentences("no norm") == f"- 100 tokens: {found.verdict('no norm', 100)}"
+    lost = family_of((math.inf, 0.1, 0.2))
+    assert lost.verdict("no norm", 100).startswith("1 of 3 seeds diverged")
 
 
 def test_what_may_be_claimed_alone_may_not_be_claimed_in_company():
@@ -112,23 +102,12 @@ def test_what_may_be_claimed_alone_may_not_be_claimed_in_company():
     assert not family_of(gaps, FAINT, FAINT, FAINT).claimed["no norm", 100]
 
 
-def test_a_verdict_on_runs_that_diverged_speaks_of_no_infinite_number():
-    found = family_of((math.inf, 0.1, 0.2))
-    assert found.verdict("no norm", 100).startswith("1 of 3 seeds diverged")
-
-
 def test_an_ending_is_a_loss_or_a_step(runs):
     diverged = runs["no norm, 100 tokens, rate 0.02"]
     assert results.ending(diverged) == "diverged at step 1"
     vars(diverged)["log"] = diverged.log.assign(validation_loss=None)
     assert results.ending(diverged) == "had an infinite or NaN loss before the first step"
     assert results.ending(runs["no norm, 100 tokens, rate 0.005"]) == "ended at 2.500 nats/token"
-
-
-def test_runs_of_a_config_are_found_whatever_their_seeds(runs):
-    swept = {name: run for name, run in runs.items() if "unchanged, 100" in name}
-    asked = runs["unchanged, 100 tokens, rate 0.005"].config
-    assert sorted(results.seeds_at(swept, asked)) == sorted([asked.seed, 1, 2, 3, 4, 5])
 
 
 def sweep(tmp_path, losses, **changes):
@@ -143,50 +122,30 @@ def sweep(tmp_path, losses, **changes):
 
 def test_sweeps_are_read_by_rate_and_tell_what_failed(tmp_path):
     swept = sweep(tmp_path, {1e-3: 3.6, 2e-3: 2.2, 4e-3: 2.0, 8e-3: 2.9, 1.6e-2: 3.1, 3.2e-2: None})
-    assert results.by_rate(studies.numbered(swept), config()) == swept
-    assert studies.edge_of_stability(studies.numbered(swept)) == (8e-3, 1.6e-2)
+    assert results.by_rate({f"rate {rate}": run for rate, run in swept.items()}, config()) == swept
+    assert studies.edge_of_stability(swept) == (8e-3, 1.6e-2)
     assert results.rose(swept[1.6e-2]) and not results.rose(swept[4e-3])
-    assert results.neighbours(swept) == ["+0.200", "+0.900"]
-    assert results.neighbours({4e-3: swept[4e-3]}) == ["not tried", "not tried"]
 
 
 def test_each_batch_size_has_its_runs_by_rate(tmp_path):
-    def run(loss, size, rate):
-        return record(tmp_path, config(batch_size=size, max_learning_rate=rate), [4.0, loss])
-
-    found = results.by_batch(
-        {
-            "batch 2, rate 0.02": run(2.1, 2, 0.02),
-            "batch 2, rate 0.01": run(2.2, 2, 0.01),
-            "batch 1, rate 0.01": run(3.0, 1, 0.01),
-        }
-    )
-    assert {size: list(runs) for size, runs in found.items()} == {1: [0.01], 2: [0.01, 0.02]}
+    board = {}
+    for size, rate in ((2, 0.02), (2, 0.01), (1, 0.01)):
+        asked = config(batch_size=size, max_learning_rate=rate)
+        board[f"batch {size}, rate {rate}"] = record(tmp_path, asked, [4.0, 2.0])
+    by_size = {size: list(runs) for size, runs in results.by_batch(board).items()}
+    assert by_size == {1: [0.01], 2: [0.01, 0.02]}
 
 
-def test_many_blocks_are_counted_like_one(monkeypatch):
+def test_counting_lies_between_the_entropy_of_the_counts_and_blind_guessing(monkeypatch):
     tokens = tiny_runs.ids(20_000)
-    whole = unigram_loss(tokens, tokens, tiny_runs.VOCAB_SIZE)
-    monkeypatch.setattr(results, "BLOCK", 777)
-    assert unigram_loss(tokens, tokens, tiny_runs.VOCAB_SIZE) == whole
-
-
-def test_it_lies_between_the_entropy_of_the_counts_and_blind_guessing():
-    ids = tiny_runs.ids(20_000)
-    loss = unigram_loss(ids, ids, tiny_runs.VOCAB_SIZE)
-    shares = np.bincount(ids) / len(ids)
+    loss = unigram_loss(tokens, tokens, tiny_runs.VOCAB_SIZE)
+    shares = np.bincount(tokens) / len(tokens)
     entropy = -(shares * np.log(shares)).sum()
-    assert entropy <= loss < entropy + 0.01
-    assert loss < math.log(tiny_runs.VOCAB_SIZE)
-
-
-def test_an_id_that_training_never_saw_is_not_impossible():
-    assert unigram_loss(np.zeros(8, int), np.array([1]), 2) == pytest.approx(math.log(10))
-
-
-def test_a_vocabulary_that_is_too_small_is_named():
-    with pytest.raises(ValueError, match="the token 7, but vocab_size=4;"):
-        unigram_loss(np.array([7]), np.array([0]), 4)
+    assert entropy <= loss < min(entropy + 0.01, math.log(tiny_runs.VOCAB_SIZE))
+    monkeypatch.setattr(results, "BLOCK", 777)  # many blocks are counted like one
+    assert unigram_loss(tokens, tokens, tiny_runs.VOCAB_SIZE) == loss
+    unseen = unigram_loss(np.zeros(8, int), np.array([1]), 2)
+    assert unseen == pytest.approx(math.log(10)), "a token that training never saw is possible"
 
 
 @pytest.fixture(params=[None, 1.0])
@@ -206,24 +165,14 @@ def test_the_levels_are_of_the_ids_evaluated_on_in_nats_a_token(data):
     bits = data.entropy or data.floor
     assert found.text == pytest.approx(bits * math.log(2) * 2)
     assert found.text_bits == pytest.approx(bits)
+    assert found.known is (data.entropy is not None)
     assert (found.bytes_per_token, found.train_tokens) == (2.0, len(data.train))
-
-
-def test_a_stated_level_is_not_called_known(data, tmp_path):
-    found = results.levels(config())
-    stated = data.entropy is None
-    assert found.known is not stated
-    assert any("stated" in name for name in found.named) is stated
-    shown = results.loss_facts(record(tmp_path, config(), [4.0, 3.0]))
-    assert shown["validation loss (nats/token)"] == "3.000"
-    assert shown["validation loss (bits/byte)"] == "1.500"
-    assert (shown["random choices behind it (bits/byte)"] == "?") is stated
 
 
 def test_a_setting_that_only_some_runs_have_is_a_column(tmp_path):
     asked = {"free": config(), "capped": config(max_seconds=60.0)}
     runs = {label: record(tmp_path, each, [4.0, 3.0]) for label, each in asked.items()}
-    shown = results.table(runs)
+    shown = results.runs_table(runs)
     assert list(shown)[:2] == ["max_seconds", "status"]
     assert shown.loc["capped", "max_seconds"] == 60 and math.isnan(shown.loc["free", "max_seconds"])
 
@@ -244,90 +193,60 @@ def studied(tmp_path):
 
 
 def test_the_log_has_a_line_for_each_setting_with_every_run(studied):
-    assert results.journal(studied["rates"]) == (
-        "one short sweep: learning rates: 0.01 3.000; 1 diverged at step 1"
-    )
-    assert results.journal(studied["norms"]).split("\n") == [
-        "unchanged: 3.000",
-        "no norm, 100 tokens: seeds: 1 2.500",
-    ]
-
-
-def test_a_long_line_of_the_log_goes_on_below(studied):
+    line = "one short sweep: learning rates: 0.01 3.000; 1 diverged at step 1"
+    assert results.journal(studied["rates"]) == line
+    lines = "unchanged: 3.000\nno norm, 100 tokens: seeds: 1 2.500"
+    assert results.journal(studied["norms"]) == lines
     many = {f"no norm, rate {n}": run for n in range(40) for run in studied["rates"].values()}
-    lines = results.journal(many).split("\n")
-    assert max(map(len, lines)) <= 100 and len(lines) > 3
-    assert all(line.startswith("    ") for line in lines[1:])
+    first, *more = results.journal(many).split("\n")
+    assert len(first) <= 100 and len(more) > 2
+    assert all(line.startswith("    ") and len(line) <= 100 for line in more)
 
 
-def test_every_experiment_has_a_verdict(runs, studied):
+def test_every_experiment_has_a_verdict(runs, tmp_path):
     found = results.verdicts({"layer_norm": runs, "learning_rate": runs, "batch_size": {}})
     assert found["layer_norm"].startswith("at 100 tokens worse (+0.493 ± 0.001")
     assert found["learning_rate"].startswith("100 tokens: best at 0.005, 2.030 ± 0.016 (5 seeds); ")
     assert found["batch_size"] == "not finished yet"
-
-
-def test_settings_are_compared_rate_by_rate_and_in_words(runs, tmp_path):
     lost = record(tmp_path, config(max_learning_rate=5e-3, d_ff=48), [4.0, 7.0], diverged=True)
     never = results.Setting({5e-3: lost}, {1: lost, 2: lost})
-    found = {"without norms": results.settings(runs, "no norm")[100], "neither": never}
-    table = results.rates_table(found)
-    assert list(table) == ["0.005", "0.01", "0.02", "seeds at the best"]
-    assert table.loc["without norms", "0.005"] == "ended at 2.500 nats/token"
-    assert table.loc["without norms", "0.02"] == "diverged at step 1"
-    assert table.loc["neither", "0.02"] == "", "it has no run at that rate"
-    mean, other = results.best_in_words(found).split("; ")
-    assert mean == f"without norms {found['without norms'].spread} at 0.005"
-    assert other == "neither diverged at every learning rate"
+    shown = results.best_in_words(results.settings(runs, "no norm") | {"never": never})
+    mean = results.settings(runs, "no norm")[100].spread
+    assert shown == f"100 {mean} at 0.005; never diverged at every learning rate"
+    assert results.runs_table({0.1: lost}).index.tolist() == [0.1]
 
 
-def test_the_overview_counts_new_runs_and_their_time(studied):
-    table = results.overview(studied, {"rates": "Which rate?", "norms": "Why norms?"})
-    assert table["runs"].tolist() == [2, 2]
-    assert table["new"].tolist() == [2, 1]
-    assert table["minutes"].tolist() == pytest.approx([4 / 60, 2 / 60])
+def test_a_run_belongs_to_the_experiment_that_asked_for_it_first(studied):
+    own = results.first_asked(studied)
+    assert {name: [*runs] for name, runs in own.items()} == {
+        "rates": ["rate 0.01", "rate 1"], "norms": ["no norm, 100 tokens, seed 1"],
+    }  # fmt: skip
 
 
-def test_places_are_counted(studied):
-    (row,) = results.environments(studied).to_dict("records")
-    assert row["runs"] == 3
-    assert (row["processor"], row["threads"], row["precision"]) == ("Abacus", 1, "float32")
-    assert row["torch"] == "2.13.0"
-
-
-@pytest.fixture
-def board(tmp_path):
-    """A leaderboard on which half the batch helped, and a lower learning rate then."""
+def test_entries_have_their_seeds_and_the_final_one_is_last(tmp_path):
     start = config(max_seconds=60.0)
     half = varied(start, batch_size=start.batch_size // 2)
-    final = studies.at_rate(half, 5e-3)
-
-    def run(asked, loss, **changes):
-        return record(tmp_path, varied(asked, **changes), [4.0, loss])
-
-    return {
-        "start, rate 0.01": run(start, 3.0),
-        "start": run(start, 3.0),
-        "start, seed 1": run(start, 3.1, seed=1),
-        "half the batch": run(half, 2.8),
-        "half the batch, seed 1": run(half, 2.9, seed=1),
-        "together, rate 0.005": run(final, 2.6),
-        "start again, seed 2": run(start, 3.05, seed=2),
-        "final, seed 2": run(final, 2.7, seed=2),
+    tuned = studies.at_rate(half, 5e-3)
+    asked = {
+        "start, rate 0.01": start,
+        "start": start,
+        "start, seed 1": varied(start, seed=1),
+        "half the batch": half,
+        "half the batch, seed 1": varied(half, seed=1),
+        "together, rate 0.005": tuned,
+        "start again, seed 2": varied(start, seed=2),
+        "final, seed 2": varied(tuned, seed=2),
     }
-
-
-def test_entries_have_their_seeds_and_the_final_one_is_last(board):
-    found = results.entries(board)
-    assert {label: list(runs) for label, runs in found.items()} == {
+    board = {label: record(tmp_path, each, [4.0, 3.0]) for label, each in asked.items()}
+    entries = results.entries(board)
+    assert {label: list(runs) for label, runs in entries.items()} == {
         "start": [336, 1],
         "half the batch": [336, 1],
         "start again": [2],
         "final": [2],
     }
     assert results.entries({"start": board["start"]}) == {}
-    assert results.made_of(found) == "“half the batch” at a learning rate of 0.005"
-    assert results.board_table(found).loc["start", "loss by seed"] == "3.000, 3.100"
+    assert results.final_entry(entries) == "“half the batch” at a learning rate of 0.005"
 
 
 def test_what_is_missing_is_said_and_the_rest_goes_on(tmp_path, monkeypatch, capsys):
@@ -344,34 +263,24 @@ def test_what_is_missing_is_said_and_the_rest_goes_on(tmp_path, monkeypatch, cap
 STORY = "\nA fox ran to the hill. " + "The fox sang a song. " * 8 + "\n\nHe flombered.<|endoftext|>"
 
 
-@pytest.fixture
-def result(tmp_path):
-    source = "There a fox ran to the river. The fox sang a song on a hill. He left."
-    counts = fluency.counts(STORY.replace(corpora.END_OF_TEXT, ""), source)
+def test_lines_of_a_sample_are_short_and_its_own_line_ends_stay(tmp_path):
     made = record(tmp_path, config(), [4.0, 3.0])
-    (made.folder / SAMPLE).write_text(json.dumps({"text": STORY, "counts": counts}))
-    return made
-
-
-def test_lines_are_short_and_its_own_line_ends_stay(result):
-    lines = results.sample_text(result).split("\n")
+    (made.folder / SAMPLE).write_text(json.dumps({"text": STORY}))
+    lines = results.sample_text(made).split("\n")
     assert max(map(len, lines)) <= results.WIDTH
     assert lines[0].startswith("A fox ran to the hill.")
     assert lines[-2:] == ["", "He flombered."]
-
-
-def test_a_run_that_diverged_wrote_nothing(tmp_path):
     with pytest.raises(ValueError, match="has no text; give"):
-        results.sample_text(record(tmp_path, config(), [4.0], diverged=True))
+        results.sample_text(record(tmp_path, config(seed=1), [4.0], diverged=True))
 
 
 def test_runs_are_compared_with_whose_parts_they_were_made_of(tmp_path):
-    ours, mixed, theirs = (record(tmp_path, config(seed=s), [4.0, 2.0]) for s in (1, 2, 3))
-    assert "yours" not in results.compare({"one": ours, "other": mixed})
-    for run, names in ((mixed, ["optimizer", "loss"]), (theirs, NAMES)):
+    usual, mixed, own = (record(tmp_path, config(seed=s), [4.0, 2.0]) for s in (1, 2, 3))
+    assert "yours" not in results.compare_runs({"one": usual, "other": mixed})
+    for run, names in ((mixed, ["optimizer", "loss"]), (own, NAMES)):
         asked = json.loads((run.folder / "config.json").read_text())
         asked["parts"] = {"key": "0", "places": dict.fromkeys(names, "mine:part")}
         (run.folder / "config.json").write_text(json.dumps(asked))
-    found = results.compare({"ours": ours, "mixed": mixed, "theirs": theirs})
+    found = results.compare_runs({"ours": usual, "mixed": mixed, "theirs": own})
     assert found["yours"].tolist() == ["", "loss, optimizer", "all"]
     assert found["bits_per_byte"].tolist() == [1.0, 1.0, 1.0]

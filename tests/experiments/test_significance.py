@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from workbook.experiments.significance import (
-    Difference,
+    PairedDifference,
+    Spread,
     claimed,
-    difference,
-    spread,
+    paired_difference,
     t_quantile,
     t_tails,
 )
@@ -56,8 +56,8 @@ def test_p_says_how_often_luck_alone_does_as_much():
     chances = []
     for _ in range(2_000):
         seeds = [random.gauss(2, 0.3) for _ in range(5)]  # what a seed does to both sides
-        mine, theirs = ([each + random.gauss(0, 0.05) for each in seeds] for _ in range(2))
-        chances.append(difference(by_seed(mine), by_seed(theirs)).chance)
+        one, other = ([loss + random.gauss(0, 0.05) for loss in seeds] for _ in range(2))
+        chances.append(paired_difference(by_seed(one), by_seed(other)).chance)
     for share in (0.05, 0.2, 0.5):
         found = sum(chance < share for chance in chances) / len(chances)
         assert found == pytest.approx(share, abs=4 * math.sqrt(share * (1 - share) / 2_000))
@@ -66,13 +66,13 @@ def test_p_says_how_often_luck_alone_does_as_much():
 def test_what_both_sides_of_a_pair_share_cancels():
     usual = {1: 2.0, 2: 2.6, 3: 3.1, 4: 1.7, 5: 2.2}
     costly = {seed: loss + 0.1 + seed / 1_000 for seed, loss in usual.items()}
-    found = difference(costly, usual)
+    found = paired_difference(costly, usual)
     assert found.nats == pytest.approx(0.103)
     assert found.chance < 1e-5
 
 
 def test_the_mean_its_error_and_the_seeds_that_both_have():
-    found = difference({1: 2.5, 2: 2.4, 7: 9.0}, {2: 2.0, 1: 2.2, 5: 1.0})
+    found = paired_difference({1: 2.5, 2: 2.4, 7: 9.0}, {2: 2.0, 1: 2.2, 5: 1.0})
     gaps = [0.3, 0.4]
     assert found.gaps == pytest.approx(gaps)
     assert found.nats == pytest.approx(fmean(gaps))
@@ -80,30 +80,30 @@ def test_the_mean_its_error_and_the_seeds_that_both_have():
 
 
 def test_equal_losses_are_no_difference_and_a_constant_gap_is_a_sure_one():
-    assert difference({1: 2.0, 2: 3.0}, {1: 2.0, 2: 3.0}).chance == 1
-    assert Difference((0.5, 0.5, 0.5)).chance == 0
+    assert paired_difference({1: 2.0, 2: 3.0}, {1: 2.0, 2: 3.0}).chance == 1
+    assert PairedDifference((0.5, 0.5, 0.5)).chance == 0
 
 
 def test_where_a_run_diverged_nothing_is_claimed():
-    found = difference({1: INF, 2: 2.0}, {1: 2.0, 2: 2.0})
+    found = paired_difference({1: INF, 2: 2.0}, {1: 2.0, 2: 2.0})
     assert (found.nats, found.error, found.chance) == (INF, INF, 1.0)
-    assert difference({1: INF, 2: 2.1}, {1: INF, 2: 2.0}).gaps == pytest.approx((0.0, 0.1))
+    assert paired_difference({1: INF, 2: 2.1}, {1: INF, 2: 2.0}).gaps == pytest.approx((0.0, 0.1))
 
 
 def test_the_smallest_claim_is_where_p_meets_its_level():
-    found = Difference((0.1, 0.2, 0.15, 0.12, 0.18))
+    found = PairedDifference((0.1, 0.2, 0.15, 0.12, 0.18))
     for comparisons in (1, 12):
         least = found.smallest_claim(comparisons)
-        moved = Difference(tuple(gap - found.nats + least for gap in found.gaps))
+        moved = PairedDifference(tuple(gap - found.nats + least for gap in found.gaps))
         assert moved.chance == pytest.approx(0.05 / comparisons, rel=1e-6)
 
 
 def one_with(chance):
     """A difference of five pairs that has this p."""
     gaps = [0.1, 0.2, 0.15, 0.12, 0.18]
-    spread_only = Difference(tuple(gap - fmean(gaps) for gap in gaps))
+    spread_only = PairedDifference(tuple(gap - fmean(gaps) for gap in gaps))
     mean = t_quantile(chance, 4) * spread_only.error
-    return Difference(tuple(gap + mean for gap in spread_only.gaps))
+    return PairedDifference(tuple(gap + mean for gap in spread_only.gaps))
 
 
 def test_holm_gives_each_rank_its_own_level_and_stops_at_the_first_that_fails():
@@ -115,22 +115,15 @@ def test_holm_gives_each_rank_its_own_level_and_stops_at_the_first_that_fails():
     assert claimed({}) == {}
 
 
-def test_a_spread_is_mean_and_sample_deviation():
-    found = spread([1.0, 2.0, 3.0])
-    assert (found.mean, found.deviation) == (2.0, 1.0)
-    assert str(found) == "2.000 ± 1.000 (3 seeds)"
+def test_a_spread_is_mean_and_sample_deviation_unless_a_run_diverged():
+    spread = Spread((1.0, 2.0, 3.0))
+    assert (spread.mean, spread.deviation) == (2.0, 1.0)
+    assert str(spread) == "2.000 ± 1.000 (3 seeds)"
+    spread = Spread((2.0, INF, 3.0))
+    assert (spread.mean, spread.deviation, spread.diverged) == (INF, INF, 1)
+    assert str(spread) == "1 of 3 seeds diverged"
 
 
-def test_a_spread_with_a_diverged_run_says_so():
-    found = spread([2.0, INF, 3.0])
-    assert (found.mean, found.deviation, found.diverged) == (INF, INF, 1)
-    assert str(found) == "1 of 3 seeds diverged"
-
-
-def test_what_is_no_loss_is_refused():
-    with pytest.raises(ValueError, match="at least 2 seeds, got 1"):
-        spread([2.0])
+def test_a_difference_needs_two_seeds_that_both_have():
     with pytest.raises(ValueError, match=r"at least 2 seeds that both settings have, got \[1\]"):
-        difference({1: 2.0}, {1: 2.0, 2: 2.1})
-    with pytest.raises(ValueError, match="is NaN; a run that diverged has inf"):
-        difference({1: math.nan, 2: 1.0}, {1: 2.0, 2: 2.0})
+        paired_difference({1: 2.0}, {1: 2.0, 2: 2.1})

@@ -15,10 +15,10 @@ from workbook.experiments.studies import (
     STUDIES,
     at_batch,
     at_rate,
-    changed,
     matched_d_ff,
     rate_of,
     tuned,
+    with_change,
 )
 from workbook.training.presets import varied
 
@@ -67,37 +67,24 @@ def labelled(results, prefix):
 
 
 @EVERY_PLAN
-def test_every_plan_begins_with_the_same_short_sweep(name):
-    (first, *_) = played(STUDIES[name].plan(LAPTOP), bowl())[1]
-    assert [config.optimizer.max_learning_rate for config in first.values()] == list(LAPTOP.rates)
-    assert {replace(config, optimizer=SHORT.optimizer) for config in first.values()} == {SHORT}
+def test_every_plan_begins_with_the_same_short_sweep_and_compares_alike(name):
+    rounds = played(STUDIES[name].plan(LAPTOP), bowl())[1]
+    first = rounds[0].values()
+    assert [config.optimizer.max_learning_rate for config in first] == list(LAPTOP.rates)
+    assert {replace(config, optimizer=SHORT.optimizer) for config in first} == {SHORT}
+    how = {(config.divergence, config.precision) for config in asked_by(rounds).values()}
+    assert how == {(math.inf, "bfloat16")}, "one stops early, or has another precision"
 
 
 @EVERY_PLAN
 @EVERY_SCALE
-def test_no_label_is_given_to_two_configs(name, scale):
-    labels = {}
-    for asked in played(STUDIES[name].plan(studies.scale_named(scale, "2025")), bowl(best=3e-3))[1]:
+def test_labels_mean_one_config_and_all_rates_are_powers_of_two_apart(name, scale):
+    scale, labels = studies.scale_named(scale, "2025"), {}
+    for asked in played(STUDIES[name].plan(scale), bowl(best=3e-3, moved=0.5))[1]:
         for label, config in asked.items():
             assert labels.setdefault(label, config) == config, f"{label} has two meanings"
-
-
-@EVERY_PLAN
-@EVERY_SCALE
-def test_all_rates_of_a_plan_are_powers_of_two_apart(name, scale):
-    scale = studies.scale_named(scale, "2025")
-    configs = asked_by(played(STUDIES[name].plan(scale), bowl(best=3e-3, moved=0.5))[1]).values()
-    doublings = [
-        math.log2(config.optimizer.max_learning_rate / scale.rates[0]) for config in configs
-    ]
-    assert all(power == round(power) for power in doublings)
-
-
-@EVERY_PLAN
-def test_what_is_compared_never_stops_early_and_has_one_precision(name):
-    configs = asked_by(played(STUDIES[name].plan(LAPTOP), bowl())[1]).values()
-    assert {config.divergence for config in configs} == {math.inf}
-    assert {config.precision for config in configs} == {"bfloat16"}
+    rates = [config.optimizer.max_learning_rate for config in labels.values()]
+    assert all(math.log2(rate / scale.rates[0]).is_integer() for rate in rates)
 
 
 def failing_from(edge, best=1e-2):
@@ -150,17 +137,14 @@ def test_tuning_ends_when_the_best_rate_has_both_neighbours(best):
     assert top == pytest.approx(best) and {top / 2, top * 2} <= set(rates)
 
 
-def test_a_rate_far_away_is_tried_too_and_is_no_neighbour():
-    results, _ = played(tuned(SHORT, 1e-2, "x", also=[0.16]), bowl(best=2e-2, edge=math.inf))
-    assert {0.16, 0.01, 0.02, 0.04} <= set(map(rate_of, results.values()))
-
-
 def test_tuning_gives_up_at_some_number_of_rates_going_down_where_all_diverge():
     for best in (1e3, 1e-9):
         results, _ = played(tuned(SHORT, 1e-2, "x"), bowl(best=best, edge=math.inf))
         assert len(results) == studies.MOST_RATES
     results, _ = played(tuned(SHORT, 1e-2, "x"), lambda config: math.inf)
     assert min(map(rate_of, results.values())) < 1e-3
+    results, _ = played(tuned(SHORT, 1e-2, "x", also=[0.16]), bowl(best=2e-2, edge=math.inf))
+    assert {0.16, 0.01, 0.02, 0.04} <= set(map(rate_of, results.values())), "0.16 is no neighbour"
 
 
 @EVERY_SCALE
@@ -210,22 +194,20 @@ def test_each_batch_size_has_its_own_best_rate():
 
 @EVERY_SCALE
 def test_two_matrices_of_the_matched_width_have_as_many_parameters_as_three(scale):
-    for config in (studies.scale_named(scale, "2025").base, studies.scale_named(scale, "2025").web):
+    scale = studies.scale_named(scale, "2025")
+    for config in (scale.base, scale.web):
         matched = replace(config.model, ffn="silu", d_ff=matched_d_ff(config.model.d_ff))
         assert accounting.parameters(matched).total == accounting.parameters(config.model).total
-        assert changed(config, ffn="silu").model == matched
+        assert with_change(config, ffn="silu").model == matched
 
 
-@EVERY_SCALE
-def test_swiglu_is_compared_at_the_matched_width_and_at_four_times_d_model(scale):
-    scale = studies.scale_named(scale, "2025")
-    results, _ = played(studies.swiglu(scale), bowl())
-    wide, matched = labelled(results, "SiLU, 4 d_model,"), labelled(results, "SiLU, ")
-    assert {config.model.ffn for config in matched} == {"silu"}
-    assert {config.model.d_ff for config in wide} == {4 * scale.base.model.d_model}
-    assert {config.model.d_ff for config in matched if config not in wide} == {
-        matched_d_ff(scale.base.model.d_ff)
-    }
+def test_swiglu_is_compared_at_the_matched_width_and_at_four_times_d_model():
+    results, _ = played(studies.swiglu(LAPTOP), bowl())
+    widths = {config.model.d_ff for config in labelled(results, "SiLU, 4 d_model,")}
+    assert widths == {4 * LAPTOP.base.model.d_model}
+    matched = matched_d_ff(LAPTOP.base.model.d_ff)
+    both = {(config.model.ffn, config.model.d_ff) for config in labelled(results, "SiLU, ")}
+    assert both == {("silu", matched), ("silu", *widths)}
 
 
 def test_an_ablation_is_tuned_at_every_budget_and_compared_with_fresh_seeds():
@@ -254,19 +236,17 @@ def test_pairs_differ_in_nothing_but_the_change_and_the_rate():
 
 def test_depth_has_three_times_the_layers_and_each_place_of_the_norm():
     results, _ = played(studies.depth(LAPTOP), bowl())
-    norms = {"deep,": "pre", "deep, no norm": "none", "deep, post-norm": "post"}
-    for label, norm in norms.items():
-        found = [each for each in labelled(results, label) if each.model.norm == norm]
-        assert {each.model.num_layers for each in found} == {3 * LAPTOP.base.model.num_layers}
+    for label, norm in {"deep,": "pre", "deep, no": "none", "deep, post": "post"}.items():
+        models = {config.model for config in labelled(results, label)}
+        layers = 3 * LAPTOP.base.model.num_layers
+        assert replace(LAPTOP.base.model, norm=norm, num_layers=layers) in models
 
 
 def test_both_corpora_are_read_for_as_many_tokens():
     results, _ = played(studies.main_experiment(LAPTOP), bowl())
-    simple = labelled(results, f"unchanged, {LONG.tokens:,} tokens")
-    web = labelled(results, f"web, {LONG.tokens:,} tokens")
-    assert {each.corpus for each in simple} == {"stories"}
-    assert {each.corpus for each in web} == {"docstrings"}
-    assert {each.tokens for each in (*simple, *web)} == {LONG.tokens}
+    for label, corpus in {"unchanged": "stories", "web": "docstrings"}.items():
+        configs = labelled(results, f"{label}, {LONG.tokens:,} tokens")
+        assert {(each.corpus, each.tokens) for each in configs} == {(corpus, LONG.tokens)}
 
 
 def test_the_leaderboard_tries_each_change_by_itself_and_keeps_those_that_help():
@@ -297,18 +277,13 @@ def test_the_leaderboard_tries_each_change_by_itself_and_keeps_those_that_help()
 @EVERY_SCALE
 def test_changes_of_size_are_relative(scale):
     base = studies.scale_named(scale, "2025").base
-    found = {label: changed(base, **changes) for label, changes in studies.CHANGES.items()}
+    found = {label: with_change(base, **changes) for label, changes in studies.CHANGES.items()}
     assert found["half the batch"].batch_size == base.batch_size // 2
     assert found["twice the batch"].batch_size == base.batch_size * 2
     assert found["half the layers"].model.num_layers == base.model.num_layers // 2
     for config in found.values():
-        assert (
-            sum(
-                getattr(config, field) != getattr(base, field)
-                for field in ("model", "optimizer", "batch_size")
-            )
-            == 1
-        )
+        fields = ("model", "optimizer", "batch_size")
+        assert sum(getattr(config, name) != getattr(base, name) for name in fields) == 1
 
 
 @pytest.mark.parametrize("best", [2.5e-3, 1e-2, 4e-2])
@@ -323,27 +298,16 @@ def test_all_laptop_plans_together_are_a_night_on_two_cores(best, moved):
     assert flops < 130 * usual  # of about three minutes each
 
 
-def the_course_s_model(vocab_size):
-    return ModelConfig(
-        vocab_size=vocab_size,
-        context_length=256,
-        d_model=512,
-        num_layers=4,
-        num_heads=16,
-        d_ff=1_344,
-        rope_theta=10_000.0,
-    )
-
-
-@pytest.mark.parametrize("edition", ["2025", "2026"])
 @pytest.mark.parametrize("scale", ["gpu", "full", "cpu"])
-def test_the_large_scales_are_the_course_s(scale, edition):
-    found = studies.scale_named(scale, edition)
-    assert found.base.model == the_course_s_model(10_000)
-    assert found.web.model == the_course_s_model(32_000)
-    assert (found.base.corpus, found.web.corpus) == ("tinystories", "owt")
-    assert found.base.corpus_bytes is found.web.corpus_bytes is None
-    assert {"float32", "cpu"}.isdisjoint({found.base.precision, found.base.device})
+def test_the_large_scales_are_the_course_s(scale):
+    large = studies.scale_named(scale, "2026")
+    model = ModelConfig(vocab_size=10_000, context_length=256, d_model=512, num_layers=4,
+                        num_heads=16, d_ff=1_344, rope_theta=10_000.0)  # fmt: skip
+    assert large.base.model == model
+    assert large.web.model == replace(model, vocab_size=32_000)
+    assert (large.base.corpus, large.web.corpus) == ("tinystories", "owt")
+    assert large.base.corpus_bytes is large.web.corpus_bytes is None
+    assert {"float32", "cpu"}.isdisjoint({large.base.precision, large.base.device})
 
 
 def test_the_token_budgets_are_the_course_s():
@@ -367,16 +331,12 @@ def test_the_leaderboard_lasts_as_long_as_the_edition_says():
 
 
 @EVERY_SCALE
-def test_the_web_corpus_gets_the_same_model_but_for_its_vocabulary(scale):
+def test_the_web_corpus_gets_the_same_model_rates_double_and_seeds_differ(scale):
     scale = studies.scale_named(scale, "2025")
     assert scale.base.tokens == scale.web.tokens
-    assert scale.web.model.vocab_size > scale.base.model.vocab_size
-    assert scale.web.model.d_ff == scale.base.model.d_ff
-
-
-@EVERY_SCALE
-def test_rates_double_and_seeds_differ(scale):
-    scale = studies.scale_named(scale, "2025")
+    vocab_size = scale.web.model.vocab_size
+    assert scale.web.model == replace(scale.base.model, vocab_size=vocab_size)
+    assert vocab_size > scale.base.model.vocab_size
     assert [rate * 2 for rate in scale.rates[:-1]] == [*scale.rates[1:]]
     assert len({scale.base.seed, *scale.seeds}) == 6
 

@@ -403,7 +403,7 @@ def run_train(options: argparse.Namespace) -> int:
 
     config = presets.chosen(options)
     if options.dry_run:
-        return dry_run.report([config])
+        return dry_run.report_runs([config])
     parts = None
     if options.mine:
         from workbook.classroom import mine
@@ -506,12 +506,12 @@ def run_experiments(options: argparse.Namespace) -> int:
     one_device = devices.pick_device().type != "cpu" and options.workers is None and gpus < 2
     workers = None if one_device else options.workers or gpus or os.cpu_count()
     if options.dry_run:
-        return dry_run.report_plans(asked, workers, options.accumulation)
+        return dry_run.report_plans(asked, workers)
     until = time.time() + 60 * options.minutes if options.minutes else math.inf
     pool = nullcontext() if one_device else experiments.process_pool(workers)
     try:
         with pool as executor:  # without one, the runs are made one after the other
-            found = experiments.run(asked, executor, until, options.accumulation)
+            found = experiments.run_plans(asked, executor, until, options.accumulation)
     except KeyboardInterrupt:
         if time.time() < until:
             raise
@@ -544,7 +544,7 @@ def show_experiments(options: argparse.Namespace) -> None:
         found, missing = stage.so_far(), len(stage.missing())
         print(name, end="\n\n")
         if found:
-            print(results.table(found).to_string(float_format="{:,.4g}".format), end="\n\n")
+            print(results.runs_table(found).to_string(float_format="{:,.4g}".format), end="\n\n")
         if missing:
             scale = f" --scale {options.scale}" if options.scale else ""
             todo = f"`workbook experiments run {name}{scale}` makes them"

@@ -11,15 +11,10 @@ from workbook import lazy
 # Where each public name lives, loaded when it is asked for: most need torch.
 HOMES = {
     "Recorded": "results",
-    "Run": "records",
-    "STUDIES": "studies",
     "at_hand": "dry_run",
     "claims": "published",
-    "compare": "results",
-    "find": "records",
-    "load": "records",
-    "run": "plans",
-    "scale_named": "studies",
+    "compare_runs": "results",
+    "run_plans": "plans",
 }
 __all__ = list(HOMES)
 __getattr__ = lazy(__name__, HOMES)

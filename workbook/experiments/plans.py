@@ -8,8 +8,9 @@ by the same labels. So a plan can look at a sweep before it decides what to try 
     results |= yield {f"seed {seed}": varied(best.config, seed=seed) for seed in SEEDS}
     return results
 
-`Stage.advance` sends it recorded runs, as far as there are any; `run` makes what is missing. A run
-is found by the hash of its config, whichever experiment asked for it first, and never made twice.
+`Stage.advance` sends it recorded runs, as far as there are any; `run_plans` makes what is missing.
+A run is found by the hash of its config, whichever experiment asked for it first, and never made
+twice.
 """
 
 import math
@@ -18,43 +19,37 @@ import re
 import shutil
 import time
 from collections.abc import Collection, Generator, Iterator, Mapping
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    wait,
-)
+from concurrent import futures
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import cycle
 from multiprocessing import get_context
-from threading import Event, Thread
+from multiprocessing.queues import SimpleQueue
+from typing import Any
 
 import torch
-from tqdm import tqdm
 
 from workbook.config import TrainConfig
 from workbook.corpora import corpora, fluency
 from workbook.experiments import records
-from workbook.experiments.records import Run
-from workbook.files import write_json
+from workbook.files import say, write_json
 from workbook.generation.generate import write
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import devices, log
 from workbook.training.data import prepare
-from workbook.training.train import CHECKPOINTS, DivergedError, run_folder, train
+from workbook.training.train import CHECKPOINTS, DivergedError, Run, run_folder, train
 
 Results = dict[str, Run]
 Plan = Generator[dict[str, TrainConfig], Results, Results]
 
-SAMPLE_TOKENS, TEMPERATURE, TOP_P = 256, 0.8, 0.95  # of the text that each trained model writes
+# How the text is drawn that each trained model writes.
+DRAWN: dict[str, Any] = {"max_new_tokens": 256, "temperature": 0.8, "top_p": 0.95}
 WORTH_COMPILING = 20_000_000  # tokens: compiling takes as long as a GPU does for a few million
 COMPARED = 50_000_000  # characters of the training text, at most, that it is compared with
 
 
-def run(
+def run_plans(
     plans: Mapping[str, Plan],
     executor: Executor | None = None,
     until: float = math.inf,
@@ -74,48 +69,42 @@ def run(
     Raises: KeyboardInterrupt when it was stopped, with every run saved; OSError.
     """
     stages = {name: Stage(plan) for name, plan in plans.items()}
-    made: dict[str, TrainConfig] = {}  # by their keys: plans share runs
-    underway: dict[str, Future] = {}
-    with progress_bar(made):
-        try:
-            while any(not stage.over for stage in stages.values()):
-                for stage in stages.values():
-                    stage.advance()
-                    for config in stage.missing():
-                        if may_begin(config, underway, made):
-                            made[config.key] = config
-                            prepare(config)  # made once here, and not by every worker
-                            config = as_computed(config, accumulation)
-                            underway[config.key] = submit(executor, config, until)
-                # As soon as one run ends its plan may ask for the next round.
-                wait(underway.values(), return_when=FIRST_COMPLETED)
-                for key in [key for key, future in underway.items() if future.done()]:
-                    underway.pop(key).result()  # raises what went wrong, the earliest run's first
-        except BrokenExecutor as error:
-            raise OSError(
-                "a worker was killed, often because memory ran out; make the same call to go on,"
-                " perhaps with fewer workers"
-            ) from error
-        finally:
-            for future in underway.values():
-                future.cancel()
+    underway: dict[TrainConfig, Future[None]] = {}
+    try:
+        while any(not stage.over for stage in stages.values()):
+            for name, stage in stages.items():
+                stage.advance()
+                for config in stage.missing():
+                    if may_begin(config, underway):
+                        prepare(config)  # made once here, and not by every worker
+                        config = as_computed(config, accumulation)
+                        underway[config] = submit(executor, name, config, until)
+            # As soon as one run ends its plan may ask for the next round.
+            futures.wait(underway.values(), return_when=futures.FIRST_COMPLETED)
+            for config in [config for config, future in underway.items() if future.done()]:
+                underway.pop(config).result()  # raises what went wrong, the earliest run's first
+    except futures.BrokenExecutor as error:
+        raise OSError(
+            "a worker was killed, often because memory ran out; make the same call to go on,"
+            " perhaps with fewer workers"
+        ) from error
+    finally:
+        for future in underway.values():
+            future.cancel()
     return {name: stage.returned for name, stage in stages.items()}
 
 
-def may_begin(
-    config: TrainConfig, underway: Collection[str], made: Mapping[str, TrainConfig]
-) -> bool:
+def may_begin(config: TrainConfig, underway: Collection[TrainConfig]) -> bool:
     """Whether a run may begin beside those under way: one with a time limit is made alone."""
-    if config.key in underway:
-        return False
-    timed = [each for each in (config, *(made[key] for key in underway)) if each.max_seconds]
-    return not (underway and timed)
+    timed = any(other.max_seconds is not None for other in (config, *underway))
+    begun = config.key in {other.key for other in underway}  # plans share runs
+    return not begun and not (timed and underway)
 
 
 class Stage:
     """A plan and the round that it waits for: what it `asked`, until it is `over`."""
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan) -> None:
         self.plan, self.over = plan, False
         self.asked: dict[str, TrainConfig] = {}
         self.seen: Results = {}  # in the rounds before
@@ -127,23 +116,28 @@ class Stage:
         return [
             replace(config, name=re.sub(r"[^a-z0-9.]+", "-", label.lower()))
             for label, config in self.asked.items()
-            if records.find(config) is None
+            if records.find_record(config) is None
         ]
 
     def advance(self) -> None:
         """Take the plan as far as the records lead."""
         while not self.over and not self.missing():
-            self._send({label: records.find(config) for label, config in self.asked.items()})
+            self._send(self._recorded())
 
     def so_far(self) -> Results:
         """The runs with a record, of this round and those before."""
-        found = {label: records.find(config) for label, config in self.asked.items()}
-        return self.seen | {label: result for label, result in found.items() if result}
+        return self.seen | self._recorded()
+
+    def _recorded(self) -> Results:
+        """The runs of this round that have a record."""
+        runs = {label: records.find_record(config) for label, config in self.asked.items()}
+        return {label: run for label, run in runs.items() if run is not None}
 
     def _send(self, results: Results | None) -> None:
         self.seen |= results or {}
         try:
-            self.asked = self.plan.send(results)
+            # None begins a generator, which no type can say.
+            self.asked = self.plan.send(results)  # type: ignore[arg-type]
         except StopIteration as end:
             self.asked, self.over, self.returned = {}, True, end.value
 
@@ -153,61 +147,56 @@ def as_computed(config: TrainConfig, accumulation: int) -> TrainConfig:
 
     A short run is not compiled, even if the base of its experiment is.
     """
-    parts = math.gcd(accumulation, config.batch_size)
+    parts = math.gcd(accumulation, config.batch_size)  # a batch is cut into equal parts
     pays = config.compile and config.tokens >= WORTH_COMPILING
     return replace(config, accumulation=parts, compile=pays)
 
 
-def submit(executor: Executor | None, config: TrainConfig, until: float) -> Future:
+def submit(
+    executor: Executor | None, study: str, config: TrainConfig, until: float
+) -> Future[None]:
     """Have a run made; without an executor it is made before this returns."""
     if executor is not None:
-        return executor.submit(make, config, until)
-    future: Future = Future()
-    make(config, until)
+        return executor.submit(make_run, study, config, until)
+    future: Future[None] = Future()  # one that is done, so that the caller need not care
+    make_run(study, config, until)
     future.set_result(None)
     return future
 
 
-def make(config: TrainConfig, until: float = math.inf) -> None:
-    """Train the run of this config to its end, and keep its record, but no checkpoints."""
+def make_run(study: str, config: TrainConfig, until: float = math.inf) -> None:
+    """Train the run of this config to its end; keep its record in `study`, but no checkpoints."""
     if time.time() >= until:
         raise KeyboardInterrupt("the time is up")
-    folder = run_folder(config)
-    if Run(config, folder).status != "diverged":
+    say(f"{study}: {config.name}, {config.tokens:,} tokens")
+    run = Run(config, run_folder(config))
+    if run.status != "diverged":  # which it would do again
         try:
             data = prepare(config)
             finished = train(config, data, until=until)
         except DivergedError:
             pass  # the log and the reason are on the disk
         else:
-            write_json(folder / log.SAMPLE, sample(finished, data.tokenizer))
-    records.keep(config, folder)
+            write_json(run.folder / log.SAMPLE, sample(finished, data.tokenizer))
+    records.keep_record(study, run)
     # Those of all runs together would fill a disk, and nobody needs them: there is a record.
-    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)
 
 
-def sample(finished: Run, tokenizer: Tokenizer) -> dict:
+def sample(finished: Run, tokenizer: Tokenizer | None) -> dict[str, Any]:
     """A document that the model of a run writes, how it was drawn, and counts of its words.
 
     They are counted now, while the training text is at hand: `docstrings` is another text with
     other libraries. The text is compared with the first `COMPARED` characters of it.
     """
+    assert tokenizer is not None, "`prepare` gives one"
     config = finished.config
     generator = torch.Generator().manual_seed(config.seed)
-    pieces = write(
-        finished.model(), tokenizer, "", SAMPLE_TOKENS, TEMPERATURE, TOP_P, generator=generator
-    )
+    pieces = write(finished.model(), tokenizer, "", **DRAWN, generator=generator)
     text = "".join(pieces)
     with corpora.path(config.corpus, "train", config.corpus_bytes).open(encoding="utf-8") as file:
         counts = fluency.counts(text.replace(corpora.END_OF_TEXT, ""), file.read(COMPARED))
-    return {
-        "max_new_tokens": SAMPLE_TOKENS,
-        "temperature": TEMPERATURE,
-        "top_p": TOP_P,
-        "seed": config.seed,
-        "text": text,
-        "counts": counts,
-    }
+    return DRAWN | {"seed": config.seed, "text": text, "counts": counts}
 
 
 @contextmanager
@@ -221,59 +210,12 @@ def process_pool(workers: int) -> Iterator[Executor]:
     places = context.SimpleQueue()
     for _, gpu in zip(range(workers), cycle(devices.gpus() or [""]), strict=False):
         places.put(gpu)
-    with ProcessPoolExecutor(workers, context, _take_place, (places,)) as executor:
+    with futures.ProcessPoolExecutor(workers, context, _take_place, (places,)) as executor:
         yield executor
 
 
-def _take_place(places) -> None:
+def _take_place(places: "SimpleQueue[str]") -> None:
     """Prepare a worker: one thread, and the next GPU of the queue."""
     torch.set_num_threads(1)
     if gpu := places.get():
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # before anything has asked CUDA for a device
-
-
-def tokens_so_far(config: TrainConfig) -> int:
-    """The tokens of a run so far; all that were asked for once it has ended, even early."""
-    if records.find(config) is not None:
-        return config.tokens
-    try:
-        lines = log.records(run_folder(config))
-    except (OSError, ValueError):
-        return 0
-    return lines[-1]["tokens"] if lines else 0
-
-
-@contextmanager
-def progress_bar(configs: Mapping[str, TrainConfig], every: float = 1.0) -> Iterator[None]:
-    """Show how far the runs of `configs` are, in tokens, as a thread reads it from their logs.
-
-    More may be added meanwhile, by their keys; as long as there are none, there is no bar.
-    """
-    over, bar = Event(), None
-
-    def update() -> None:
-        nonlocal bar
-        known = list(configs.values())
-        if not known:
-            return
-        if bar is None:
-            bar = tqdm(unit="token", unit_scale=True)
-        bar.total = sum(config.tokens for config in known)
-        ended = sum(records.find(config) is not None for config in known)
-        bar.set_description(f"{ended} of {len(known)} runs", refresh=False)
-        bar.update(sum(map(tokens_so_far, known)) - bar.n)
-
-    def watch() -> None:
-        while not over.wait(every):
-            update()
-
-    watcher = Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        over.set()
-        watcher.join()
-        update()
-        if bar is not None:
-            bar.close()

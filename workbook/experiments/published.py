@@ -31,15 +31,11 @@ def claims(problem: str, part: str | None = None) -> pd.DataFrame:
     table = all_claims()
     about = (table["problem"] == problem) & ((table["part"] == part) | (part is None))
     if not about.any():
-        known = ", ".join(table["problem"].unique())
-        raise ValueError(
-            f"no claims about {problem!r}, part {part!r}; there are some about {known}"
-        )
-    columns = ["part", "claimed", "verdict", "right", "why"]
-    return table[about].set_index("writeup")[columns]
+        raise ValueError(f"no claims about {problem!r}, part {part!r}; see `all_claims()`")
+    return table[about].set_index("writeup")[["part", "claimed", "verdict", "right", "why"]]
 
 
-def numbers(problem: str) -> list[tuple[str, str, str]]:
+def claimed_numbers(problem: str) -> list[tuple[str, str, str]]:
     """The part, the digits and the unit of every number that is claimed about a problem."""
     table = all_claims()
     rows = table[(table["problem"] == problem) & (table["value"] != "")]
@@ -59,7 +55,7 @@ def claimed_losses() -> pd.DataFrame:
     """
     rows = []
     for claim in all_claims().itertuples():
-        measured, _, text = claim.unit.partition(" of ")
+        measured, _, text = claim.unit.partition(" of ")  # "nats per token of OWT"
         if measured == "nats per token":
             nats, length = float(claim.value), token_length(claim.writeup, text)
             rows.append({

@@ -1,75 +1,169 @@
 """Finished runs as text, found by what they were asked for: in data/runs, or in the data folder.
 
-    data/runs/rate-0.01-3f0c.../  config.json environment.json log.jsonl outcome.json sample.json
+    learning_rate.runs.jsonl    a line per run: settings, how it ended, a text that the model wrote
+    learning_rate.logs.jsonl    a line per run: the columns of its log
+    environments.jsonl          a line per machine and version, which many runs share
 
-A record holds no weights: it is small enough to be committed, and all tables and curves come from
-it. The folder's name ends in the hash of the config (`TrainConfig.key`), so a run is never made
-twice, whichever experiment asks for it first.
+A run stands in the files of the experiment that asked for it first, and its line begins with the
+hash of its config (`TrainConfig.key`): so it is found whichever experiment asks, and never made
+twice. Records hold no weights, so they are small enough to be committed, and all tables and curves
+come from them. A run in progress has a folder of its own elsewhere (`training.log`).
 """
 
-import os
-import shutil
+import json
+import math
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from workbook import config as settings
 from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
+from workbook.files import atomic_write, file_state, locked
 from workbook.training import log
 from workbook.training.train import Run
 
-TEXTS = (log.CONFIG, log.ENVIRONMENT, log.LINES, log.OUTCOME, log.SAMPLE)
-ENDED = ("finished", "diverged")
+RUNS, LOGS, ENVIRONMENTS = ".runs.jsonl", ".logs.jsonl", "environments.jsonl"
+PEAK = "peak_flops_per_second"  # measured anew by each run, and so not part of its environment
+
+Line = dict[str, Any]
 
 
-def find(config: TrainConfig) -> Run | None:
+@dataclass(frozen=True)
+class RecordedRun(Run):
+    """A run that has ended, as the files of the experiment `study` in `folder` tell of it."""
+
+    study: str
+    line: Line = field(repr=False, compare=False)  # its line in the file of runs
+
+    @cached_property
+    def log(self) -> pd.DataFrame:
+        """The log, one row per logged step. The losses and gradient_norm are always there."""
+        columns = read_lines(self.folder / f"{self.study}{LOGS}")[self.config.key]
+        # A run that diverged before its first step has no column for what steps measure.
+        always = ("train_loss", "validation_loss", "gradient_norm")
+        missing = {name: math.nan for name in always if name not in columns}
+        return pd.DataFrame(columns | missing).set_index("step")
+
+    @property
+    def environment(self) -> Line:
+        """Where it began: device, precision, threads, versions, commit."""
+        environments = read_lines(self.folder / ENVIRONMENTS)
+        return environments[self.line["environment"]] | {PEAK: self.line[PEAK]}
+
+    @property
+    def outcome(self) -> Line:
+        """How it ended: its "status", the last "step", the "reason" and the "flags"."""
+        return self.line["outcome"]
+
+    @property
+    def status(self) -> str:
+        """Diverged or finished."""
+        return self.outcome["status"]
+
+    @property
+    def sample(self) -> Line | None:
+        """The "text" that the model wrote, and how; None if the run diverged."""
+        return self.line["sample"]
+
+    @property
+    def made_of(self) -> dict[str, str]:
+        """Empty: experiments make all runs of our parts."""
+        return {}
+
+
+def find_record(config: TrainConfig) -> RecordedRun | None:
     """The record of the run with this config, whatever its name; None if there is none."""
-    for place in folders():
-        for folder in sorted(place.glob(f"*-{config.key}")):
-            if (folder / log.OUTCOME).is_file():
-                return Run(config, folder)
+    for path in files_of_runs():
+        if line := read_lines(path).get(config.key):
+            return RecordedRun(config, path.parent, path.name.removesuffix(RUNS), line)
     return None
 
 
-def load(folder: Path) -> Run:
-    """The run in a folder, with the config that is stored there."""
-    asked = {name: value for name, value in log.config(folder).items() if name != "parts"}
-    model, optimizer = ModelConfig(**asked["model"]), OptimizerConfig(**asked["optimizer"])
-    return Run(TrainConfig(**asked | {"model": model, "optimizer": optimizer}), folder)
-
-
-def load_all() -> list[Run]:
+def all_records() -> list[RecordedRun]:
     """All records there are, each config once."""
-    found: dict[str, Run] = {}
-    for place in folders():
-        for folder in sorted(place.glob("*-*")):
-            if (folder / log.OUTCOME).is_file():
-                run = load(folder)
-                found.setdefault(run.config.key, run)
-    return list(found.values())
+    records: dict[str, RecordedRun] = {}
+    for path in files_of_runs():
+        for key, line in read_lines(path).items():
+            config, study = config_from(line["config"]), path.name.removesuffix(RUNS)
+            records.setdefault(key, RecordedRun(config, path.parent, study, line))
+    return list(records.values())
 
 
-def keep(config: TrainConfig, folder: Path) -> Run:
-    """The record of the run in `folder`: its texts, copied into the first of `folders`.
+def load_run(folder: Path) -> Run:
+    """The run in a folder, in progress or over, with the config that is stored there."""
+    return Run(config_from(log.config(folder)), folder)
 
-    All of them are copied or none. Raises: ValueError for a run that has not ended.
+
+def config_from(content: Line) -> TrainConfig:
+    """The config with these settings by name, as JSON has them."""
+    plain = {name: value for name, value in content.items() if name != "parts"}
+    model, optimizer = ModelConfig(**plain["model"]), OptimizerConfig(**plain["optimizer"])
+    return TrainConfig(**plain | {"model": model, "optimizer": optimizer})
+
+
+def keep_record(study: str, run: Run) -> None:
+    """Add a run that lies in a folder of its own to the files of an experiment, if it has ended.
+
+    Several processes may keep their runs at a time. Raises: ValueError for a run that goes on.
     """
-    status = Run(config, folder).status
-    if status not in ENDED:
-        raise ValueError(f"the run in {folder} is {status}; only one that has ended is kept")
-    target = folders()[0] / f"{config.name}-{config.key}"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as temporary:
-        whole = Path(temporary) / "record"
-        whole.mkdir()
-        for name in TEXTS:
-            if (folder / name).is_file():
-                shutil.copy(folder / name, whole / name)
-        if target.exists():
-            shutil.rmtree(target)
-        os.replace(whole, target)
-    return Run(config, target)
+    if run.status not in ("finished", "diverged"):
+        raise ValueError(f"the run in {run.folder} is {run.status}; wait until it has ended")
+    rows = log.records(run.folder)
+    # Not every row has every field: a loss on the validation text is measured now and then.
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    environment = dict(run.environment)
+    # Nearly all runs were made in one of a few environments: each of these is stored once.
+    peak = environment.pop(PEAK)
+    shared = sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()[:12]
+    line = {
+        "config": log.config(run.folder),
+        "environment": shared,
+        PEAK: peak,
+        "outcome": run.outcome,
+        "sample": run.sample,
+    }
+    place = folders()[0]  # shared by workers that make runs side by side
+    with locked(place):
+        add_line(place / ENVIRONMENTS, shared, environment)
+        add_line(place / f"{study}{LOGS}", run.config.key, columns)
+        # Last: a run whose line is missing has no record, and is kept again.
+        add_line(place / f"{study}{RUNS}", run.config.key, line)
+
+
+def add_line(path: Path, key: str, content: Line) -> None:
+    """Add a line to a file whose lines have keys, in place of the one with this key if any."""
+    lines = read_lines(path) | {key: content}
+    with atomic_write(path) as file:
+        for name, fields in lines.items():
+            file.write(json.dumps({"key": name} | fields, ensure_ascii=False) + "\n")
+
+
+def read_lines(path: Path) -> dict[str, Line]:
+    """The lines of a file by their keys; none if there is no file."""
+    return _lines(path, file_state(path))
+
+
+@lru_cache(maxsize=64)
+def _lines(path: Path, state: tuple[int, int] | None) -> dict[str, Line]:
+    """`read_lines`, once for each state of the file: runs are looked for all the time."""
+    if state is None:
+        return {}
+    with path.open(encoding="utf-8") as file:  # `splitlines` would also cut at U+2028
+        lines = [json.loads(text) for text in file]
+    return {line.pop("key"): line for line in lines}
+
+
+def files_of_runs() -> list[Path]:
+    """The files that say which runs there are, those with new runs first."""
+    return [path for place in folders() for path in sorted(place.glob(f"*{RUNS}"))]
 
 
 _temporary: Path | None = None  # the folder of `temporary_folder`
@@ -94,5 +188,5 @@ def folders() -> tuple[Path, ...]:
     """Where records are: first the folder for new ones, then those that came with the workbook."""
     if _temporary is not None:
         return (_temporary,)
-    own, given = settings.data_folder() / "runs", settings.shipped() / "data" / "runs"
-    return (own,) if own == given else (own, given)
+    own, shipped = settings.data_folder() / "runs", settings.shipped() / "data" / "runs"
+    return (own,) if own == shipped else (own, shipped)

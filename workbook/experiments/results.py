@@ -9,33 +9,24 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from statistics import fmean, linear_regression
+from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from workbook import accounting
 from workbook.config import Edition, TrainConfig
 from workbook.corpora import corpora
 from workbook.experiments import dry_run, significance
 from workbook.experiments.plans import Results, Stage
-from workbook.experiments.significance import Difference, Spread
-from workbook.experiments.studies import (
-    STUDIES,
-    at_rate,
-    best,
-    numbered,
-    rate_of,
-    scale_named,
-)
+from workbook.experiments.significance import PairedDifference, Spread
+from workbook.experiments.studies import STUDIES, at_rate, best, rate_of, scale_named
 from workbook.training.data import prepare
 from workbook.training.loss_bounds import bits_per_byte, nats_per_token, uniform_loss
 from workbook.training.parts import NAMES
-from workbook.training.presets import varied
 from workbook.training.train import Run
 
 STARTLED = 0.5  # nats per token above the start: batches differ by less
-LAST = 5  # logged training losses: one by itself is that of a single batch
 BLOCK = 2**24  # tokens counted at a time
 WIDTH = 88  # characters of a line of a text that a model wrote
 
@@ -43,10 +34,9 @@ WIDTH = 88  # characters of a line of a text that a model wrote
 # ------------------------------------------------------------------------- tables of runs
 
 
-def table(results: Results) -> pd.DataFrame:
+def runs_table(runs: Mapping[Any, Run]) -> pd.DataFrame:
     """One row per run: the settings in which the runs differ, and what came out."""
-    runs = results.values()
-    settings = pd.DataFrame([settings_of(run.config) for run in runs]).drop(columns="name")
+    settings = pd.DataFrame([_settings_of(run.config) for run in runs.values()])
     outcomes = pd.DataFrame(
         {
             "status": run.status,
@@ -56,28 +46,31 @@ def table(results: Results) -> pd.DataFrame:
             "validation_loss": run.loss,
             "bits_per_byte": run.bits_per_byte,
         }
-        for run in runs
+        for run in runs.values()
     )
+    # What is the same in all runs says nothing about any of them.
     differing = settings.loc[:, settings.nunique(dropna=False) > 1]
-    return differing.join(outcomes).set_index(pd.Index(results, name="run"))
+    return differing.join(outcomes).set_index(pd.Index(runs, name="run"))
 
 
-def compare(runs: Results) -> pd.DataFrame:
-    """`table`, with a column for the learner's parts if any run has some.
+def _settings_of(config: TrainConfig) -> dict[str, Any]:
+    """All settings by name, those of the model and the optimizer among them."""
+    flat = asdict(config)
+    del flat["name"]
+    return flat.pop("model") | flat.pop("optimizer") | flat
+
+
+def compare_runs(runs: Results) -> pd.DataFrame:
+    """`runs_table`, with a column for the learner's parts if any run has some.
 
     Losses of runs whose tokenizers differ can be compared only in bits per byte.
     """
-    found = table(runs)
-    if any(run.made_of for run in runs.values()):
-        yours = [set(run.made_of) for run in runs.values()]
-        found.insert(0, "yours", ["all" if y >= {*NAMES} else ", ".join(sorted(y)) for y in yours])
-    return found
-
-
-def settings_of(config: TrainConfig) -> dict:
-    """All settings by name, those of the model and the optimizer among them."""
-    flat = asdict(config)
-    return flat.pop("model") | flat.pop("optimizer") | flat
+    table = runs_table(runs)
+    parts = [set(run.made_of) for run in runs.values()]
+    if any(parts):
+        yours = ["all" if names >= {*NAMES} else ", ".join(sorted(names)) for names in parts]
+        table.insert(0, "yours", yours)
+    return table
 
 
 # ------------------------------------------------------------------------- the log of experiments
@@ -88,17 +81,18 @@ def journal(results: Results) -> str:
 
     Losses are validation losses in nats per token; a run that diverged has its `ending` instead.
     """
-    found: dict[str, dict[str, list[str]]] = {}
+    settings: dict[str, dict[str, list[str]]] = {}
     for label, run in results.items():
-        setting, last = re.fullmatch(r"(?:(.*), )?([^,]*)", label).groups()
+        # "no norm, 100 tokens, seed 1" is one of the seeds of "no norm, 100 tokens".
+        setting, _, last = label.rpartition(", ")
         kind, _, value = last.partition(" ")
         if not re.fullmatch(r"(rate|seed) [\d.e+-]+", last):  # neither of a sweep nor of some seeds
             setting, kind, value = label, "", ""
         outcome = ending(run) if run.diverged else f"{run.loss:.3f}"
-        rows = found.setdefault(setting or "one short sweep", {})
-        rows.setdefault(kind, []).append(f"{value} {outcome}".strip())
-    lines = []
-    for setting, kinds in found.items():
+        kinds = settings.setdefault(setting or "one short sweep", {})
+        kinds.setdefault(kind, []).append(f"{value} {outcome}".strip())
+    lines: list[str] = []
+    for setting, kinds in settings.items():
         for kind, outcomes in kinds.items():
             many = {"rate": "learning rates: ", "seed": "seeds: ", "": ""}[kind]
             text = f"{setting}: {many}{'; '.join(outcomes)}"
@@ -108,38 +102,14 @@ def journal(results: Results) -> str:
 
 def first_asked(studied: Mapping[str, Results]) -> dict[str, Results]:
     """The runs of each experiment that none before it asked for, by label."""
-    found: dict[str, Results] = {name: {} for name in studied}
+    own: dict[str, Results] = {name: {} for name in studied}
     seen: set[str] = set()
     for name, runs in studied.items():
         for label, run in runs.items():
             if run.config.key not in seen:
                 seen.add(run.config.key)
-                found[name][label] = run
-    return found
-
-
-def overview(studied: Mapping[str, Results], questions: Mapping[str, str]) -> pd.DataFrame:
-    """One row per experiment: its question, its runs, and those that none before it asked for."""
-    rows = {
-        name: {
-            "question": questions[name],
-            "runs": len({run.config.key for run in studied[name].values()}),
-            "new": len(own),
-            "minutes": sum(run.seconds for run in own.values()) / 60,
-        }
-        for name, own in first_asked(studied).items()
-    }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("experiment")
-
-
-def environments(studied: Mapping[str, Results]) -> pd.DataFrame:
-    """One row per environment in which runs were made, with the number of runs."""
-    made = [run.environment for own in first_asked(studied).values() for run in own.values()]
-    asked = ["processor", "cores", "device", "precision", "threads", "system"]
-    rows = [{name: found[name] for name in asked} | found["versions"] for found in made]
-    return (
-        pd.DataFrame(rows, columns=None if rows else asked).value_counts().reset_index(name="runs")
-    )
+                own[name][label] = run
+    return own
 
 
 def ending(run: Run) -> str:
@@ -149,6 +119,12 @@ def ending(run: Run) -> str:
     if run.diverged:
         return f"diverged at step {run.outcome['step']:,}"
     return f"ended at {run.loss:.3f} nats/token"
+
+
+def rose(run: Run) -> bool:
+    """Whether a logged training loss was above the loss before the first step, by `STARTLED`."""
+    start = run.log["validation_loss"].iloc[0]
+    return bool(run.log["train_loss"].max() > start + STARTLED)
 
 
 # ------------------------------------------------------------------------- what a loss is worth
@@ -170,17 +146,11 @@ class Levels:
         """The loss `text` in bits per byte."""
         return bits_per_byte(self.text, self.bytes_per_token)
 
-    @property
-    def named(self) -> dict[str, float]:
-        """The levels to draw, by the words to draw beside them."""
-        text = "cost of the generator's choices" if self.known else "nobody does better (stated)"
-        return {"knows only how frequent tokens are": self.counting, text: self.text}
-
 
 def levels(config: TrainConfig) -> Levels:
     """The levels for runs of this config."""
     data, size = prepare(config), config.model.vocab_size
-    held_out = data.validation[: config.eval_tokens]
+    held_out = data.validation[: config.eval_tokens]  # the tokens that `evaluate` takes
     bytes_per_token = float(data.token_bytes[held_out].mean())
     return Levels(
         guessing=uniform_loss(size),
@@ -202,38 +172,10 @@ def unigram_loss(train: np.ndarray, held_out: np.ndarray, vocab_size: int) -> fl
     """
     counts = np.ones(vocab_size, np.int64)
     for start in range(0, len(train), BLOCK):  # bincount copies what it counts, in eight bytes each
-        part = np.bincount(train[start : start + BLOCK], minlength=vocab_size)
-        if len(part) > vocab_size:
-            raise ValueError(
-                f"the training text has the token {len(part) - 1:,}, but vocab_size={vocab_size:,};"
-                " give the vocab_size of its tokenizer"
-            )
-        counts += part
+        counts += np.bincount(train[start : start + BLOCK], minlength=vocab_size)
+    # The loss is the mean of -ln p over the held-out tokens, and p a share of the counts.
     nats = -np.log(counts / counts.sum())
     return float(nats[held_out].mean())
-
-
-def loss_facts(run: Run) -> dict[str, str]:
-    """A run's loss in both units, and what helps to judge it, as a column of a table."""
-    found = levels(run.config)
-    return {
-        "vocabulary": f"{run.config.model.vocab_size:,}",
-        "parameters": f"{accounting.parameters(run.config.model).total:,}",
-        "bytes per token": f"{found.bytes_per_token:.2f}",
-        "tokens in the training text": f"{found.train_tokens:,}",
-        "tokens seen, as a share of those": f"{run.tokens / found.train_tokens:.2f}",
-        "guessing (nats/token)": f"{found.guessing:.2f}",
-        "counting (nats/token)": f"{found.counting:.2f}",
-        f"last {LAST} logged training losses (nats/token)": f"{last_training_loss(run):.2f}",
-        "validation loss (nats/token)": f"{run.loss:.3f}",
-        "validation loss (bits/byte)": f"{run.bits_per_byte:.3f}",
-        "random choices behind it (bits/byte)": f"{found.text_bits:.3f}" if found.known else "?",
-    }
-
-
-def last_training_loss(run: Run) -> float:
-    """The mean of the last `LAST` logged training losses of a run, in nats per token."""
-    return float(run.log["train_loss"].dropna().iloc[-LAST:].mean())
 
 
 # ------------------------------------------------------------------------- comparisons
@@ -249,7 +191,7 @@ class Setting:
     @property
     def best(self) -> Run:
         """The run with the lowest loss of those that tuned the rate."""
-        return best(numbered(self.tuned))
+        return best(self.tuned)
 
     @property
     def rate(self) -> float:
@@ -269,7 +211,7 @@ class Setting:
     @property
     def spread(self) -> Spread:
         """The losses at the best rate."""
-        return significance.spread([*self.losses.values()])
+        return Spread(tuple(self.losses.values()))
 
 
 def settings(results: Results, label: str) -> dict[int, Setting]:
@@ -277,18 +219,18 @@ def settings(results: Results, label: str) -> dict[int, Setting]:
 
     `label` is what the labels of its runs begin with, such as "no norm".
     """
-    found: dict[int, Setting] = {}
+    by_tokens: dict[int, Setting] = {}
     for name, run in results.items():
         if match := re.fullmatch(rf"{re.escape(label)}, ([\d,]+) tokens, (rate|seed) .*", name):
-            each = found.setdefault(int(match[1].replace(",", "")), Setting({}, {}))
+            setting = by_tokens.setdefault(int(match[1].replace(",", "")), Setting({}, {}))
             if match[2] == "rate":
-                each.tuned[rate_of(run)] = run
+                setting.tuned[rate_of(run)] = run
             else:
-                each.seeds[run.config.seed] = run
+                setting.seeds[run.config.seed] = run
     return {
-        tokens: Setting(dict(sorted(each.tuned.items())), each.seeds)
-        for tokens, each in sorted(found.items())
-        if len(each.seeds) > 1
+        tokens: Setting(dict(sorted(setting.tuned.items())), setting.seeds)
+        for tokens, setting in sorted(by_tokens.items())
+        if len(setting.seeds) > 1  # it is not finished without its seeds
     }
 
 
@@ -306,55 +248,34 @@ class Comparison:
         return self.changed.tuned[self.unchanged.rate]
 
     @property
-    def difference(self) -> Difference:
+    def difference(self) -> PairedDifference:
         """How much higher the losses of the changed model are, seed by seed."""
-        return significance.difference(self.changed.losses, self.unchanged.losses)
-
-    def sides(self, usual: str, changed: str) -> dict[str, Run]:
-        """Three runs by name: both sides at the best old rate, and the change at its own best."""
-        return {
-            usual: self.unchanged.best,
-            f"{changed}, old best rate": self.at_old_rate,
-            f"{changed}, own best rate": self.changed.best,
-        }
+        return significance.paired_difference(self.changed.losses, self.unchanged.losses)
 
 
-def ablation(results: Results, label: str, usual: str = "unchanged") -> dict[int, Comparison]:
+def comparisons(results: Results, label: str) -> dict[int, Comparison]:
     """A change beside the unchanged model, by the budgets in tokens that both have finished."""
-    before, after = settings(results, usual), settings(results, label)
-    return {
-        tokens: Comparison(label, before[tokens], each)
-        for tokens, each in after.items()
-        if tokens in before
-    }
+    before, after = settings(results, "unchanged"), settings(results, label)
+    shared = [tokens for tokens in after if tokens in before]
+    return {tokens: Comparison(label, before[tokens], after[tokens]) for tokens in shared}
 
 
-def last(found: Mapping[int, Comparison]) -> Comparison:
-    """The comparison at the largest budget."""
-    return found[max(found)]
-
-
-def comparison_table(found: Mapping[int, Comparison], usual: str = "unchanged") -> pd.DataFrame:
+def comparison_table(by_budget: Mapping[int, Comparison], usual: str = "unchanged") -> pd.DataFrame:
     """Two rows per budget: the best rate of both sides, their losses, and what the change costs."""
     rows = {}
-    for tokens, each in found.items():
-        for name, side in ((usual, each.unchanged), (each.label, each.changed)):
-            changed = side is each.changed
+    for tokens, compared in by_budget.items():
+        for name, side in ((usual, compared.unchanged), (compared.label, compared.changed)):
+            is_changed = side is compared.changed
             rows[f"{tokens:,}", name] = {
                 "best rate": f"{side.rate:.3g}",
                 "loss there (nats/token)": str(side.spread),
-                f"at the best rate of “{usual}”": ending(each.at_old_rate) if changed else "",
-                "costs": cost(each.difference) if changed else "",
+                f"at the best rate of “{usual}”": ending(compared.at_old_rate) * is_changed,
+                "costs": cost(compared.difference) * is_changed,
             }
-    return by_pairs(rows, "tokens", "setting")
+    return pd.DataFrame(rows).T
 
 
-def by_pairs(rows: Mapping[tuple, dict], *names: str) -> pd.DataFrame:
-    """A table whose rows have two labels, in columns called `names`; it may be empty."""
-    return pd.DataFrame([*rows.values()], pd.MultiIndex.from_tuples(rows, names=names))
-
-
-def cost(difference: Difference) -> str:
+def cost(difference: PairedDifference) -> str:
     """A difference in words: its mean and the standard error of the mean."""
     if not math.isfinite(difference.nats):
         return f"{sum(map(math.isinf, difference.gaps))} of {len(difference.gaps)} seeds diverged"
@@ -373,55 +294,37 @@ CHANGES = {  # by its label, the experiment that compares a change with the unch
 class Family:
     """All comparisons of chapter 7, with Holm's correction over all that is claimed."""
 
-    def __init__(self, studied: Mapping[str, Results]):
+    def __init__(self, studied: Mapping[str, Results]) -> None:
         self.by_change = {
-            label: ablation(studied.get(study, {}), label) for label, study in CHANGES.items()
+            label: comparisons(studied.get(study, {}), label) for label, study in CHANGES.items()
         }
         self.differences = {
-            (label, tokens): each.difference
-            for label, found in self.by_change.items()
-            for tokens, each in found.items()
+            (label, tokens): compared.difference
+            for label, by_budget in self.by_change.items()
+            for tokens, compared in by_budget.items()
         }
         self.claimed = significance.claimed(self.differences)
 
-    def __getitem__(self, label: str) -> dict[int, Comparison]:
-        """A change by the budgets in tokens that both sides have finished."""
-        return self.by_change[label]
-
-    def __len__(self) -> int:
-        """How many comparisons there are."""
-        return len(self.differences)
-
-    def effects(self) -> pd.DataFrame:
-        """One row per comparison: its cost, whether luck explains it, the least cost claimable."""
-        rows = {
-            (label, f"{tokens:,}"): {
-                "costs (nats/token)": cost(each),
-                "p": significance.in_words(each.chance).removeprefix("= "),
-                "claimed": "yes" if self.claimed[label, tokens] else "no",
-                "smallest claimable": f"{each.smallest_claim(len(self)):.3f}",
-            }
-            for (label, tokens), each in self.differences.items()
-        }
-        return by_pairs(rows, "change", "tokens")
-
     def verdict(self, label: str, tokens: int) -> str:
         """What may be said of a comparison in words, without claiming what may be luck."""
-        each = self.differences[label, tokens]
-        if not math.isfinite(each.nats):
-            return f"{cost(each)}, so there is no mean to compare"
-        words = f"{cost(each)} nats/token, p {significance.in_words(each.chance)}"
+        difference = self.differences[label, tokens]
+        if not math.isfinite(difference.nats):
+            return f"{cost(difference)}, so there is no mean to compare"
+        words = f"{cost(difference)} nats/token, p {significance.in_words(difference.chance)}"
         if self.claimed[label, tokens]:
-            return f"{'worse' if each.nats > 0 else 'better'} ({words})"
-        least = f"a gap of {each.smallest_claim(len(self)):.3f} could have been claimed"
-        higher = f"higher with {sum(gap > 0 for gap in each.gaps)} of {len(each.gaps)} seeds"
-        return f"no difference that these runs can establish ({words}, {higher}; {least})"
+            return f"{'worse' if difference.nats > 0 else 'better'} ({words})"
+        # No claim is no proof of equality: say how small a difference could have been seen.
+        least = difference.smallest_claim(len(self.differences))
+        count = sum(gap > 0 for gap in difference.gaps)
+        return (
+            f"no difference that these runs can establish ({words}, higher with {count} of"
+            f" {len(difference.gaps)} seeds; a gap of {least:.3f} could have been claimed)"
+        )
 
     def sentences(self, label: str) -> str:
         """What may be said of a change at each budget, one line of a list each."""
-        return "\n".join(
-            f"- {tokens:,} tokens: {self.verdict(label, tokens)}" for tokens in self[label]
-        )
+        verdicts = {tokens: self.verdict(label, tokens) for tokens in self.by_change[label]}
+        return "\n".join(f"- {tokens:,} tokens: {words}" for tokens, words in verdicts.items())
 
 
 def span(values: Sequence[float]) -> str:
@@ -433,82 +336,26 @@ def span(values: Sequence[float]) -> str:
     return f"{min(values):+.2f} to {max(values):+.2f}"
 
 
-def first(runs: Mapping[int, Run]) -> Run:
-    """The first of some runs, which have the same settings except for the seed."""
-    return next(iter(runs.values()))
+# ------------------------------------------------------------------------- learning rates, batches
 
 
 def by_rate(results: Results, config: TrainConfig) -> dict[float, Run]:
     """The runs that differ from this config in the learning rate only, by rate, lowest first."""
-    found = {
-        rate_of(each): each
-        for each in results.values()
-        if at_rate(config, rate_of(each)).key == each.config.key
-    }
-    return dict(sorted(found.items()))
-
-
-def seeds_at(results: Results, config: TrainConfig) -> dict[int, Run]:
-    """The runs of this config with any seed, by seed."""
-    return {
-        run.config.seed: run
+    runs = {
+        rate_of(run): run
         for run in results.values()
-        if replace(run.config, seed=config.seed).key == config.key
+        if at_rate(config, rate_of(run)).key == run.config.key
     }
-
-
-def start_loss(run: Run) -> float:
-    """The validation loss before the first step, in nats per token."""
-    return float(run.log["validation_loss"].iloc[0])
-
-
-def rose(run: Run) -> bool:
-    """Whether a logged training loss was above the loss before the first step, by `STARTLED`."""
-    return bool(run.log["train_loss"].max() > start_loss(run) + STARTLED)
-
-
-def sweep_table(swept: Mapping[float, Run], levels: Levels) -> pd.DataFrame:
-    """One row per learning rate: how the run ended, and how high its training loss was."""
-    rows = {
-        f"{rate:.3g}": {
-            "outcome": ending(run),
-            "bits/byte": None if run.diverged else run.bits_per_byte,
-            "highest training loss": run.log["train_loss"].max(),
-            "worse than counting": run.loss > levels.counting,
-            f"rose {STARTLED:g} above its start": rose(run),
-        }
-        for rate, run in swept.items()
-    }
-    return pd.DataFrame(rows).T.rename_axis("learning rate")
-
-
-# ------------------------------------------------------------------------- batch sizes
+    return dict(sorted(runs.items()))
 
 
 def by_batch(results: Results) -> dict[int, dict[float, Run]]:
     """The runs of each batch size by their learning rates, from `studies.batch_size`."""
-    found: dict[int, dict[float, Run]] = {}
-    for label, each in sorted(results.items(), key=lambda item: rate_of(item[1])):
+    sizes: dict[int, dict[float, Run]] = {}
+    for label, run in sorted(results.items(), key=lambda item: rate_of(item[1])):
         if label.startswith("batch "):
-            found.setdefault(each.config.batch_size, {})[rate_of(each)] = each
-    return dict(sorted(found.items()))
-
-
-def neighbours(tuned: Mapping[float, Run]) -> list[str]:
-    """How much worse half and twice the best learning rate are, in nats per token."""
-    top = best(numbered(tuned))
-    beside = (tuned.get(rate_of(top) * factor) for factor in (0.5, 2))
-    return ["not tried" if run is None else f"{run.loss - top.loss:+.3f}" for run in beside]
-
-
-def growth_exponent(values: Mapping[float, float]) -> float:
-    """The power with which values grow, 1/2 for a root: the slope of a line through logarithms.
-
-    >>> round(growth_exponent({8: 2.0, 32: 4.0, 128: 8.0}), 6)
-    0.5
-    """
-    line = linear_regression([*map(math.log, values)], [*map(math.log, values.values())])
-    return line.slope
+            sizes.setdefault(run.config.batch_size, {})[rate_of(run)] = run
+    return dict(sorted(sizes.items()))
 
 
 # ------------------------------------------------------------------------- the leaderboard
@@ -516,44 +363,26 @@ def growth_exponent(values: Mapping[float, float]) -> float:
 
 def entries(board: Results) -> dict[str, dict[int, Run]]:
     """The entries of a finished leaderboard by label and seed; none if it is not finished."""
-    found: dict[str, dict[int, Run]] = {}
+    by_label: dict[str, dict[int, Run]] = {}
     for name, run in board.items():
         label = re.sub(r", seed \d+$", "", name)
         if run.config.max_seconds is not None and ", rate " not in label:  # which only tuned it
-            found.setdefault(label, {})[run.config.seed] = run
-    return found if "final" in found else {}
+            by_label.setdefault(label, {})[run.config.seed] = run
+    return by_label if "final" in by_label else {}
 
 
-def made_of(found: Mapping[str, Mapping[int, Run]]) -> str:
-    """What the final entry consists of: the label of the entry that it tuned."""
-    final = first(found["final"]).config
-    for label, runs in found.items():
-        config = first(runs).config
-        if label != "final" and same_but_rate(config, final):
-            return f"“{label}” at a learning rate of {final.optimizer.max_learning_rate:.3g}"
-    raise ValueError("the final entry is not one of the others at another learning rate")
-
-
-def same_but_rate(config: TrainConfig, other: TrainConfig) -> bool:
-    """Whether two configs differ in nothing but the learning rates and the seed."""
-    lowest, largest = other.optimizer.min_learning_rate, other.optimizer.max_learning_rate
-    rates = {"min_learning_rate": lowest, "max_learning_rate": largest}
-    return varied(config, seed=other.seed, **rates).key == other.key
-
-
-def board_table(found: Mapping[str, Mapping[int, Run]]) -> pd.DataFrame:
-    """One row per entry of a leaderboard: its losses by seed, and what fitted into the time."""
-    rows = {
-        label: {
-            "loss by seed": ", ".join(f"{run.loss:.3f}" for run in runs.values()),
-            "rate": f"{rate_of(first(runs)):.3g}",
-            "steps": ", ".join(f"{run.steps:,}" for run in runs.values()),
-            "tokens": ", ".join(f"{run.tokens:,}" for run in runs.values()),
-            "seconds": f"{max(run.seconds for run in runs.values()):.1f}",
-        }
-        for label, runs in found.items()
-    }
-    return pd.DataFrame(rows).T
+def final_entry(board: Mapping[str, Mapping[int, Run]]) -> str:
+    """What the final entry consists of: the label of the entry that it tuned, and its rate."""
+    final = next(iter(board["final"].values()))
+    rate = rate_of(final)
+    starts = {label: next(iter(runs.values())).config for label, runs in board.items()}
+    # The first of them that is the final one but for rate and seed: "final" itself is the last.
+    label = next(
+        label
+        for label, config in starts.items()
+        if at_rate(replace(config, seed=final.config.seed), rate).key == final.config.key
+    )
+    return f"“{label}” at a learning rate of {rate:.3g}"
 
 
 # ------------------------------------------------------------------------- generated texts
@@ -565,7 +394,7 @@ def sample_text(run: Run) -> str:
     Raises: ValueError for a run without one, such as one that diverged.
     """
     if run.sample is None:
-        raise ValueError(f"{run.folder.name} has no text; give an experiment's finished run")
+        raise ValueError(f"{run.config.name} has no text; give an experiment's finished run")
     text = run.sample["text"].replace(corpora.END_OF_TEXT, "").strip()
     return "\n".join(textwrap.fill(line, WIDTH) for line in text.split("\n"))
 
@@ -573,75 +402,63 @@ def sample_text(run: Run) -> str:
 # ------------------------------------------------------------------------- what there is
 
 
-def deep(results: Results) -> dict[str, Setting]:
+def deep_settings(results: Results) -> dict[str, Setting]:
     """The settings of `studies.depth` that are done, by where their norms are."""
     norms = {"pre-norm": "deep", "without norms": "deep, no norm", "post-norm": "deep, post-norm"}
-    found = {name: settings(results, label) for name, label in norms.items()}
-    return {name: each for name, by_tokens in found.items() for each in by_tokens.values()}
+    by_budget = {name: settings(results, label) for name, label in norms.items()}
+    return {name: setting for name, done in by_budget.items() for setting in done.values()}
 
 
-def rates_table(found: Mapping[str, Setting]) -> pd.DataFrame:
-    """One row per setting: how it ended at each learning rate, and its seeds at the best one."""
-    tried = sorted({rate for each in found.values() for rate in each.tuned})
-    rows = {
-        name: {f"{rate:.3g}": ending(run) for rate, run in each.tuned.items()}
-        | {"seeds at the best": str(each.spread)}
-        for name, each in found.items()
-    }
-    columns = [*(f"{rate:.3g}" for rate in tried), "seeds at the best"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).fillna("")
-
-
-def best_in_words(found: Mapping[str, Setting]) -> str:
+def best_in_words(by_name: Mapping[str, Setting]) -> str:
     """The loss of each setting at its best learning rate, or that all of them diverged."""
     return "; ".join(
         f"{name} diverged at every learning rate"
-        if each.best.diverged
-        else f"{name} {each.spread} at {each.rate:.3g}"
-        for name, each in found.items()
+        if setting.best.diverged
+        else f"{name} {setting.spread} at {setting.rate:.3g}"
+        for name, setting in by_name.items()
     )
 
 
 def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
     """What came out of each experiment, in a sentence."""
     family = Family(studied)
-    found = dict.fromkeys(studied, "not finished yet")
-    for label, study in [*CHANGES.items()][:-1]:
-        if family[label]:
-            tokens = max(family[label])
-            found[study] = f"at {tokens:,} tokens {family.verdict(label, tokens)}"
+    words = dict.fromkeys(studied, "not finished yet")
+    for label, study in [*CHANGES.items()][:-1]:  # the last is a second width of the fourth
+        if by_budget := family.by_change[label]:
+            tokens = max(by_budget)
+            words[study] = f"at {tokens:,} tokens {family.verdict(label, tokens)}"
     for study, label in {"learning_rate": "unchanged", "main_experiment": "web"}.items():
-        if by_budget := settings(studied.get(study, {}), label):
-            found[study] = "; ".join(
-                f"{tokens:,} tokens: best at {each.rate:.3g}, {each.spread}"
-                for tokens, each in by_budget.items()
+        if tuned := settings(studied.get(study, {}), label):
+            words[study] = "; ".join(
+                f"{tokens:,} tokens: best at {setting.rate:.3g}, {setting.spread}"
+                for tokens, setting in tuned.items()
             )
-    if deep_ones := deep(studied.get("depth", {})):
-        found["depth"] = best_in_words(deep_ones)
+    if deep := deep_settings(studied.get("depth", {})):
+        words["depth"] = best_in_words(deep)
     if sizes := by_batch(studied.get("batch_size", {})):
-        top = {size: best(numbered(runs)) for size, runs in sizes.items()}
-        found["batch_size"] = "; ".join(f"{size}: {run.loss:.3f}" for size, run in top.items())
+        outcomes = (f"{size}: {best(runs).loss:.3f}" for size, runs in sizes.items())
+        words["batch_size"] = "; ".join(outcomes)
     if board := entries(studied.get("leaderboard", {})):
-        spread = significance.spread([run.loss for run in board["final"].values()])
-        found["leaderboard"] = f"{made_of(board)}: {spread}"
-    return found
+        spread = Spread(tuple(run.loss for run in board["final"].values()))
+        words["leaderboard"] = f"{final_entry(board)}: {spread}"
+    return words
 
 
 class Recorded:
     """The experiments of a scale, as far as they are recorded."""
 
-    def __init__(self, name: str, edition: Edition):
+    def __init__(self, name: str, edition: Edition) -> None:
         """Take the scale of that name, such as "laptop"."""
         self.name, self.scale = name, scale_named(name, edition)
-        self.stages = {study: Stage(each.plan(self.scale)) for study, each in STUDIES.items()}
+        self.stages = {name: Stage(study.plan(self.scale)) for name, study in STUDIES.items()}
         for stage in self.stages.values():
             stage.advance()
 
     @property
     def so_far(self) -> dict[str, Results]:
         """The recorded runs of each experiment that has any."""
-        found = {study: stage.so_far() for study, stage in self.stages.items()}
-        return {study: runs for study, runs in found.items() if runs}
+        studied = {study: stage.so_far() for study, stage in self.stages.items()}
+        return {study: runs for study, runs in studied.items() if runs}
 
     def __getitem__(self, study: str) -> Results:
         """The recorded runs of an experiment; if some are missing, print what makes them."""
@@ -649,9 +466,7 @@ class Recorded:
         if not stage.over:
             missing = stage.missing()
             hours = sum(dry_run.seconds_of(missing)) / 3_600
-            print(
-                f"{study}: {len(missing)} runs have no record yet. They take about {hours:,.1f}"
-                f" hours, and may lead to more; `workbook experiments run {study} --scale"
-                f" {self.name}` makes them."
-            )
+            command = f"`workbook experiments run {study} --scale {self.name}`"
+            print(f"{study}: {len(missing)} runs have no record yet; {command} makes them, in")
+            print(f"about {hours:,.1f} hours; they may lead to more.")
         return stage.so_far()

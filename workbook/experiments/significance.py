@@ -11,16 +11,19 @@ the chance of even one false claim among all of them at 5 %.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from statistics import fmean, stdev
+from typing import TypeVar
+
+Label = TypeVar("Label", bound=Hashable)  # of a comparison
 
 RARE = 0.05  # chance of a false claim, over all comparisons that are made together
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The losses of runs that differ only in their seed."""
+    """The losses of at least two runs that differ only in their seed."""
 
     losses: tuple[float, ...]
 
@@ -46,7 +49,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Difference:
+class PairedDifference:
     """How much higher the losses of one setting are than those of another, seed by seed."""
 
     gaps: tuple[float, ...]  # nats per token, one per seed; infinite where one of the two diverged
@@ -80,22 +83,14 @@ class Difference:
         return t_quantile(RARE / comparisons, len(self.gaps) - 1) * self.error
 
 
-def spread(losses: Sequence[float]) -> Spread:
-    """The spread of at least two losses. Raises: ValueError for fewer, or for nan."""
-    if len(losses) < 2:
-        raise ValueError(f"expected the losses of at least 2 seeds, got {len(losses)}")
-    refuse_nan(losses)
-    return Spread(tuple(losses))
-
-
-def difference(losses: Mapping[int, float], others: Mapping[int, float]) -> Difference:
+def paired_difference(losses: Mapping[int, float], others: Mapping[int, float]) -> PairedDifference:
     """How much higher `losses` are than `others`, both by seed, over the seeds of both.
 
-    >>> found = difference({1: 2.9, 2: 3.0, 3: 3.2}, {1: 2.1, 2: 2.0, 3: 2.3, 4: 9.0})
-    >>> round(found.nats, 3), round(found.error, 3), round(found.chance, 3)
+    >>> gap = paired_difference({1: 2.9, 2: 3.0, 3: 3.2}, {1: 2.1, 2: 2.0, 3: 2.3, 4: 9.0})
+    >>> round(gap.nats, 3), round(gap.error, 3), round(gap.chance, 3)
     (0.9, 0.058, 0.004)
 
-    Raises: ValueError for fewer than two seeds that both have, or for nan.
+    Raises: ValueError for fewer than two seeds that both have.
     """
     shared = [seed for seed in losses if seed in others]
     if len(shared) < 2:
@@ -103,11 +98,9 @@ def difference(losses: Mapping[int, float], others: Mapping[int, float]) -> Diff
             f"expected at least 2 seeds that both settings have, got {[*losses]} and {[*others]};"
             " run what is missing first"
         )
-    mine, theirs = [losses[seed] for seed in shared], [others[seed] for seed in shared]
-    refuse_nan([*mine, *theirs])
+    pairs = [(losses[seed], others[seed]) for seed in shared]
     # Two runs that both diverged have no gap; inf - inf would be nan.
-    gaps = (0.0 if a == b else a - b for a, b in zip(mine, theirs, strict=True))
-    return Difference(tuple(gaps))
+    return PairedDifference(tuple(0.0 if a == b else a - b for a, b in pairs))
 
 
 def in_words(chance: float) -> str:
@@ -119,18 +112,20 @@ def in_words(chance: float) -> str:
     return f"= {chance:.4f}" if chance >= 0.0001 else "< 0.0001"
 
 
-def claimed(found: Mapping[str, Difference]) -> dict[str, bool]:
+def claimed(differences: Mapping[Label, PairedDifference]) -> dict[Label, bool]:
     """Which of some differences may be claimed together, by Holm's correction.
 
     The smallest p of m must be below 5 % / m, the next below 5 % / (m - 1), and so on; after the
     first that is not, nothing is claimed. Source: Holm 1979, "A Simple Sequentially Rejective
     Multiple Test Procedure".
     """
-    verdicts, so_far = {}, True
-    for rank, name in enumerate(sorted(found, key=lambda name: found[name].chance)):
-        so_far = so_far and found[name].chance < RARE / (len(found) - rank)
-        verdicts[name] = so_far
-    return {name: verdicts[name] for name in found}
+    verdicts = dict.fromkeys(differences, False)
+    by_chance = sorted(differences, key=lambda label: differences[label].chance)
+    for rank, label in enumerate(by_chance):
+        if differences[label].chance >= RARE / (len(differences) - rank):
+            break
+        verdicts[label] = True
+    return verdicts
 
 
 def t_tails(t: float, freedom: int) -> float:
@@ -144,6 +139,7 @@ def t_tails(t: float, freedom: int) -> float:
     angle = math.atan(abs(t) / math.sqrt(freedom))
     cosine, sine = math.cos(angle), math.sin(angle)
     odd = freedom % 2
+    # A finite sum: cos + 2/3 cos³ + ... for an odd number of degrees, 1 + 1/2 cos² + ... for even.
     term = total = cosine if odd else 1.0
     for power in range(2 + odd, freedom - 1, 2):
         term *= (power - 1) / power * cosine**2
@@ -159,27 +155,10 @@ def t_quantile(chance: float, freedom: int) -> float:
     >>> round(t_quantile(0.05, 4), 3)
     2.776
     """
-    low, high = 0.0, 1.0
+    low, high = 0.0, 1.0  # the tails have no inverse in closed form: bisect
     while t_tails(high, freedom) > chance:
         high *= 2
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if t_tails(middle, freedom) > chance else (low, middle)
     return high
-
-
-def false_alarm(seeds: int, others: int) -> float:
-    """The chance that `seeds` losses are all below `others` others if the settings do nothing.
-
-    Their ranks are then random, and only one of all ways to choose them gives the lowest.
-
-    >>> false_alarm(2, 3)
-    0.1
-    """
-    return 1 / math.comb(seeds + others, seeds)
-
-
-def refuse_nan(losses: Sequence[float]) -> None:
-    """Raise ValueError for a loss that is nan: a run that diverged has an infinite one."""
-    if any(map(math.isnan, losses)):
-        raise ValueError(f"a loss of {losses} is NaN; a run that diverged has inf")

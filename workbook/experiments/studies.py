@@ -11,29 +11,22 @@ from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, takewhile
 from statistics import fmean
+from typing import Any
 
 from workbook import accounting
 from workbook.config import LAPTOP, PROFILES, Edition, TrainConfig
 from workbook.experiments.plans import Plan, Results
-from workbook.experiments.records import Run
 from workbook.training import presets
-from workbook.training.loss_bounds import (  # noqa: F401 - notebook 08 reads them here
-    BOARD_BEST,
-    BOARD_TARGET,
-    CAPS,
-    TARGET,
-    TARGET_ON_CPU,
-    TOO_HIGH,
-)
+from workbook.training.loss_bounds import CAPS, TOO_HIGH
 from workbook.training.presets import varied
+from workbook.training.train import Run
 
 LAST_RATE = 0.1  # the smallest learning rate of a schedule, relative to its largest
 MOST_RATES = 7  # that are tried for one setting
 
 # What the leaderboard tries, each by itself, at one context: all entries are evaluated alike.
-CHANGES = {
+CHANGES: dict[str, dict[str, Any]] = {
     "rate to zero": {"min_learning_rate": 0.0},
     "half the batch": {"batch_size": 1 / 2},
     "twice the batch": {"batch_size": 2},
@@ -146,16 +139,17 @@ def learning_rate(scale: Scale) -> Plan:
     high = [rate for rate in scale.rates if rate >= top]
     results |= yield from sweep(varied(short, weight_decay=0.0), high, "no decay")
     for part in scale.parts:
-        found = yield from settled(scale.budget(part), top, "unchanged", scale.seeds)
-        top = rate_of(best(found))
-        results |= found
+        tuning = yield from settled(scale.budget(part), top, "unchanged", scale.seeds)
+        top = rate_of(best(tuning))
+        results |= tuning
     return results
 
 
 def batch_size(scale: Scale) -> Plan:
     """Batches from one sequence to the limit of memory at equal tokens, each at its own rate."""
     top = best((yield from sweep(scale.budget(scale.parts[0]), scale.rates)))
-    base, results = scale.budget(scale.parts[1]), {}
+    base = scale.budget(scale.parts[1])
+    results: Results = {}
     for size in batch_sizes(scale):
         # The best rate is expected to grow with the root of the batch: the search starts there.
         power = round(math.log2(size / base.batch_size) / 2)
@@ -167,32 +161,35 @@ def batch_size(scale: Scale) -> Plan:
 def batch_sizes(scale: Scale) -> list[int]:
     """One, two, four, ... sequences, and finally as many as the memory holds."""
 
-    def too_large(size: int) -> bool:
-        return accounting.peak_bytes(scale.base.model, size).total > scale.memory
+    def fits(size: int) -> bool:
+        return accounting.peak_bytes(scale.base.model, size).total <= scale.memory
 
-    powers = takewhile(lambda size: not too_large(size), (2**power for power in count()))
-    fitting = [*powers]
-    first, last = fitting[-1], 2 * fitting[-1]
-    limit = first + bisect(range(first, last), False, key=too_large) - 1
-    return [*(size for size in fitting if size <= limit / 1.5), limit]
+    powers = [1]
+    while fits(2 * powers[-1]):
+        powers.append(2 * powers[-1])
+    # The limit lies between the largest power of two that fits and its double: bisect.
+    between = range(powers[-1] + 1, 2 * powers[-1])
+    limit = powers[-1] + bisect(between, False, key=lambda size: not fits(size))
+    return [*(size for size in powers if size <= limit / 1.5), limit]
 
 
-def ablation(scale: Scale, label: str, parts: Sequence[int] | None = None, **changes) -> Plan:
+def ablation(scale: Scale, label: str, parts: Sequence[int] | None = None, **changes: Any) -> Plan:
     """A change beside the unchanged model at every budget, each at its own best rate with seeds.
 
     The changed model is also tried at the best rate of the unchanged one. `changes` are settings by
     name, as `varied` takes them; `label` begins the labels of the runs; `parts` are the budgets.
     """
     results: Results = {}
+    # Both sides start from the best rate of the short sweep, and then from their own of the budget
+    # before.
     old = own = rate_of(best((yield from sweep(scale.budget(scale.parts[0]), scale.rates))))
     for part in parts or scale.parts:
         config = scale.budget(part)
         usual = yield from settled(config, old, "unchanged", scale.seeds)
         old = rate_of(best(usual))
-        changed = varied(config, **changes)
-        found = yield from settled(changed, own, label, scale.seeds, also=[old])
-        own = rate_of(best(found))
-        results |= usual | found
+        other = yield from settled(varied(config, **changes), own, label, scale.seeds, also=[old])
+        own = rate_of(best(other))
+        results |= usual | other
     return results
 
 
@@ -212,8 +209,9 @@ def swiglu(scale: Scale) -> Plan:
     """SiLU with two matrices: at the width with as many parameters, and 4 d_model wide."""
     model = scale.base.model
     matched = yield from ablation(scale, "SiLU", ffn="silu", d_ff=matched_d_ff(model.d_ff))
-    wide = {"ffn": "silu", "d_ff": 4 * model.d_model}
-    return matched | (yield from ablation(scale, "SiLU, 4 d_model", scale.parts[:2], **wide))
+    label, width = "SiLU, 4 d_model", 4 * model.d_model
+    wide = yield from ablation(scale, label, scale.parts[:2], ffn="silu", d_ff=width)
+    return matched | wide
 
 
 def main_experiment(scale: Scale) -> Plan:
@@ -223,13 +221,13 @@ def main_experiment(scale: Scale) -> Plan:
     """
     middle, last = scale.parts[-2:]
     old = rate_of(best((yield from sweep(scale.budget(scale.parts[0]), scale.rates))))
-    found = yield from tuned(scale.budget(middle, scale.web), old, "web, shorter")
-    own = rate_of(best(found))
+    shorter = yield from tuned(scale.budget(middle, scale.web), old, "web, shorter")
+    own = rate_of(best(shorter))
     web = yield from settled(scale.budget(last, scale.web), own, "web", scale.seeds[:3])
     for part in scale.parts:
         simple = yield from settled(scale.budget(part), old, "unchanged", scale.seeds)
         old = rate_of(best(simple))
-    return found | web | simple
+    return shorter | web | simple
 
 
 def leaderboard(scale: Scale) -> Plan:
@@ -250,25 +248,27 @@ def leaderboard(scale: Scale) -> Plan:
     results = yield from tuned(timed, rate_of(old), "start")
     start = best(results).config
     entries = {"start": start} | {
-        label: changed(start, **changes) for label, changes in CHANGES.items()
+        label: with_change(start, **changes) for label, changes in CHANGES.items()
     }
+    # The config's own seed and one more choose; the seeds of the final comparison are new.
     chosen_by, fresh = scale.seeds[:1], scale.seeds[1:4]
     for label, config in entries.items():
         results |= yield {label: config} | seeds_of(config, chosen_by, f"{label}, ")
     helpful = [label for label in CHANGES if better(results, label, "start")]
-    kept, final = "start", start
-    for label in sorted(helpful, key=lambda label: fmean(losses(by_seed(results, label)))):
-        config = changed(final, **CHANGES[label])
+    kept, final = "start", start  # greedy: changes that help alone may not help together
+    for label in sorted(helpful, key=lambda label: fmean(final_losses(by_seed(results, label)))):
+        config = with_change(final, **CHANGES[label])
         name = label if kept == "start" else f"{kept} + {label}"
         results |= yield {name: config} | seeds_of(config, chosen_by, f"{name}, ")
         if better(results, name, kept):
             kept, final = name, config
     # Two seeds choose: one alone may be lucky with a rate that others cannot train with.
     rate = final.optimizer.max_learning_rate
-    tried = {f"together, rate {each:.3g}": at_rate(final, each) for each in doublings(rate / 2, 3)}
+    rates = doublings(rate / 2, 3)
+    tried = {f"together, rate {rate:.3g}": at_rate(final, rate) for rate in rates}
     for label, config in tried.items():
         results |= yield {label: config} | seeds_of(config, chosen_by, f"{label}, ")
-    final = tried[min(tried, key=lambda label: fmean(losses(by_seed(results, label))))]
+    final = tried[min(tried, key=lambda label: fmean(final_losses(by_seed(results, label))))]
     again = {"start again, ": start, "final, ": final}
     rounds = [seeds_of(config, fresh, label) for label, config in again.items()]
     return results | (yield rounds[0] | rounds[1])
@@ -305,9 +305,9 @@ def tuned(config: TrainConfig, start: float, label: str, also: Sequence[float] =
     """
     results = yield from sweep(config, sorted({start / 2, start, start * 2, *also}), label)
     while len(results) < MOST_RATES:
-        tried = {rate_of(result) for result in results.values()}
+        tried = {rate_of(run) for run in results.values()}
         top = rate_of(best(results))
-        further = {top / 2, top * 2} - tried
+        further = {top / 2, top * 2} - tried  # empty once both neighbours are known to be worse
         if not further:
             break
         results |= yield from sweep(config, sorted(further), label)
@@ -346,21 +346,13 @@ def at_batch(config: TrainConfig, batch_size: int, parts: float = 1) -> TrainCon
 
     The warm-up is the same share of the run, and the log has about as many lines.
     """
-    optimizer = config.optimizer
     steps = max(1, round(config.steps * config.batch_size / batch_size / parts))
-
-    def as_often(every: int) -> int:
-        return max(1, round(every * steps / config.steps))
-
-    return varied(
-        config,
-        batch_size=batch_size,
-        steps=steps,
-        warmup_iters=as_often(optimizer.warmup_iters),
-        log_every=as_often(config.log_every),
-        eval_every=as_often(config.eval_every),
-        checkpoint_every=as_often(config.checkpoint_every),
-    )
+    names = ("log_every", "eval_every", "checkpoint_every")
+    intervals = {name: getattr(config, name) for name in names}
+    intervals["warmup_iters"] = config.optimizer.warmup_iters
+    # Every interval is the same share of the run as before, and at least one step.
+    scaled = {name: max(1, round(n * steps / config.steps)) for name, n in intervals.items()}
+    return varied(config, batch_size=batch_size, steps=steps, **scaled)
 
 
 def matched_d_ff(d_ff: int) -> int:
@@ -372,7 +364,7 @@ def matched_d_ff(d_ff: int) -> int:
     return 3 * d_ff // 2
 
 
-def changed(config: TrainConfig, **changes) -> TrainConfig:
+def with_change(config: TrainConfig, **changes: Any) -> TrainConfig:
     """The config with one of `CHANGES`, whose sizes are factors."""
     model = config.model
     match changes:
@@ -385,19 +377,17 @@ def changed(config: TrainConfig, **changes) -> TrainConfig:
     return varied(config, **changes)
 
 
-def best(results: Mapping[str, Run]) -> Run:
-    """The result with the lowest validation loss; if all diverged, with the lowest rate."""
-    return min(results.values(), key=lambda result: (result.loss, rate_of(result)))
+def best(results: Mapping[Any, Run]) -> Run:
+    """The run with the lowest validation loss; if all diverged, with the lowest rate.
+
+    `results` are by label, or by learning rate.
+    """
+    return min(results.values(), key=lambda run: (run.loss, rate_of(run)))
 
 
-def numbered(runs: Mapping[float, Run]) -> Results:
-    """The runs of a sweep, which has them by learning rate, with numbers as labels."""
-    return {str(place): run for place, run in enumerate(runs.values())}
-
-
-def rate_of(result: Run) -> float:
+def rate_of(run: Run) -> float:
     """The peak learning rate of a run."""
-    return result.config.optimizer.max_learning_rate
+    return run.config.optimizer.max_learning_rate
 
 
 def failed(run: Run, top: Run) -> bool:
@@ -408,14 +398,15 @@ def failed(run: Run, top: Run) -> bool:
     return run.diverged or run.loss > top.loss + TOO_HIGH
 
 
-def edge_of_stability(results: Mapping[str, Run]) -> tuple[float, float] | None:
+def edge_of_stability(results: Mapping[Any, Run]) -> tuple[float, float] | None:
     """The two learning rates between which the edge of stability lies, above the best one.
 
     They are the smallest that `failed` and the largest below it; None if none failed.
     """
     top = best(results)
-    high = {rate_of(each): each for each in results.values() if rate_of(each) >= rate_of(top)}
-    broken = [rate for rate, each in high.items() if failed(each, top)]
+    # Below the best rate a run may fail too, but because it learns too slowly.
+    high = {rate_of(run): run for run in results.values() if rate_of(run) >= rate_of(top)}
+    broken = [rate for rate, run in high.items() if failed(run, top)]
     if not broken:
         return None
     return max(rate for rate in high if rate < min(broken)), min(broken)
@@ -424,17 +415,17 @@ def edge_of_stability(results: Mapping[str, Run]) -> tuple[float, float] | None:
 def by_seed(results: Mapping[str, Run], label: str) -> dict[int, Run]:
     """The runs of a setting by their seeds."""
     return {
-        each.config.seed: each
-        for name, each in results.items()
+        run.config.seed: run
+        for name, run in results.items()
         if name == label or name.startswith(f"{label}, seed ")
     }
 
 
-def losses(runs: Mapping[int, Run]) -> list[float]:
+def final_losses(runs: Mapping[int, Run]) -> list[float]:
     """The final validation losses of some runs."""
-    return [each.loss for each in runs.values()]
+    return [run.loss for run in runs.values()]
 
 
 def better(results: Mapping[str, Run], label: str, than: str) -> bool:
     """Whether a setting was better with every seed than another one with any."""
-    return max(losses(by_seed(results, label))) < min(losses(by_seed(results, than)))
+    return max(final_losses(by_seed(results, label))) < min(final_losses(by_seed(results, than)))

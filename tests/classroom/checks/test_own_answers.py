@@ -9,7 +9,7 @@ from workbook.classroom.study.answers import MIME
 from workbook.classroom.study.notebooks import role
 from workbook.classroom.study.verbs import check
 from workbook.config import EDITIONS
-from workbook.experiments.studies import CAPS
+from workbook.training.loss_bounds import CAPS
 
 # The one notebook whose answers are other numbers in each edition, and are computed in seconds.
 COMPUTED = "04_accounting"

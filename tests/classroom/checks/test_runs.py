@@ -64,7 +64,7 @@ def test_no_honest_table_is_refused_in_another_profile_and_an_impossible_one_is(
 )  # fmt: skip
 def test_the_records_of_the_workbook_are_right(problem, part, study):
     names = {"validation_loss": "loss", "max_learning_rate": "learning_rate"}
-    runs = results.table(recorded(study)).rename(columns=names)
+    runs = results.runs_table(recorded(study)).rename(columns=names)
     report = check(problem, runs, part)
     assert report.status == "correct", report
 

@@ -468,7 +468,7 @@ def of_folder(folder: Path) -> Run:
 
 def _made_by(current: Parts, folder: Path) -> Run:
     key = log.config(folder).get("parts", {}).get("key")
-    return replace(records.load(folder), parts=current if current.key == key else None)
+    return replace(records.load_run(folder), parts=current if current.key == key else None)
 
 
 def open_run(folder: Path) -> tuple[nn.Module, Tokenizer, Callable]:

@@ -15,8 +15,8 @@ from matplotlib.ticker import EngFormatter, NullFormatter, NullLocator
 
 from workbook.classroom.views import plots
 from workbook.classroom.views.plots import BLUE, COLOURS, GREY, INK, RED, axes, note
-from workbook.experiments.records import Run
 from workbook.experiments.results import Comparison
+from workbook.training.train import Run
 
 MARKERS = "osD^vPX*"
 X_AXES = {"tokens": "tokens", "seconds": "time (seconds)"}
