@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from workbook import config
 from workbook.accounting import explain
-from workbook.accounting.explain import UNITS, Amount, Explanation, listed
+from workbook.accounting.explain import UNITS, Amount, Explanation, joined
 from workbook.checks.verdicts import NotAttempted, Unreadable, Words, Wrong, expect, shown
 from workbook.checks.written import judged
 from workbook.config import EDITIONS, Edition
@@ -58,7 +58,7 @@ KEYS: dict[tuple[str, str], tuple[str, ...]] = {
 OPEN: dict[str, dict[str, tuple]] = {
     MODEL: {"d_ff": ("4", "64", "8/3"), "head": (False,), "every_block": (False,)},
     ADAMW: {"d_ff": ("8/3",), "matrices": (3,), "residual_copies": (1,), "decay": (3,)}
-    | {"moments": ("2 + 3",), "bias_corrections": (1, 2), "epsilon": (False,)}
+    | {"moments": ((2, 3),), "bias_corrections": (1, 2), "epsilon": (False,)}
     | {"embedding_output": (True,), "by_parameters": (True,)},
 }
 # How far off a number may be that was computed from rounded ones.
@@ -202,8 +202,8 @@ def _judged(handed: list[Handed], part: Part) -> str:
 def _good(part: Part) -> tuple[Explanation, ...]:
     """All right numbers of a part, those with the fewest choices first."""
     sizes = explain.SIZES if part[:2] == (MODEL, "d") else ("xl",)
-    reached = [explain.outcomes(*part, size).values() for size in sizes]
-    right = [w for by_unit in reached for ways in by_unit for w in ways if _is_open(w, part)]
+    reached = [way for size in sizes for way in explain.outcomes(*part, size)]
+    right = [way for way in reached if _is_open(way, part)]
     return tuple(sorted(right, key=lambda way: len(way.changes)))
 
 
@@ -227,7 +227,7 @@ def _praise(handed: Handed, part: Part) -> str:
     named = f"{handed.amount.text} (`{handed.key}`)"
     if right := _right(handed, part):
         changes = right[0].changes
-        choice = f" if {listed(changes)}. Say so in the answer" if changes else ""
+        choice = f" if {joined(changes)}. Say so in the answer" if changes else ""
         return f"{named}: right{choice}."
     (other,) = {*EDITIONS} - {part.edition}
     there = any(not way.changes for way in _right(handed, part._replace(edition=other)))
@@ -251,7 +251,7 @@ def _wrong(bad: list[Handed], part: Part) -> Wrong:
         cause = f"It is: {way.quantity}. Are keys or sizes mixed up?"
         return Wrong("That is the right number for something else.", got=got, mistake=cause)
     if ways:
-        few = [listed(way.changes) for way in ways if len(way.changes) == len(ways[0].changes)]
+        few = [joined(way.changes) for way in ways if len(way.changes) == len(ways[0].changes)]
         cause = f"Your number comes out when {'; or when '.join([*dict.fromkeys(few)][:3])}."
         return Wrong(f"That is not the right number ({handed.quantity}).", got=got, mistake=cause)
     right = [way.value for way in _good(part) if way.quantity == handed.quantity]

@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
-from workbook.accounting.answers import Figure, answers, significant
+from workbook.accounting.answers import Quantity, answers, significant
 from workbook.accounting.assumptions import SWITCHES, Switch, asked, switches
 from workbook.accounting.training import GB, GiB
 from workbook.config import EDITIONS, Edition
@@ -219,7 +219,7 @@ def switchboard(question: str = "parameters", edition: Edition = "2025") -> Live
     return Live("Switchboard of assumptions", controls, show, rows)
 
 
-def numbers(question: str, edition: Edition, *flipped: Switch) -> dict[str, Figure]:
+def numbers(question: str, edition: Edition, *flipped: Switch) -> dict[str, Quantity]:
     """The numbers that a question asks for, with some of its assumptions changed."""
     place = QUESTIONS[question]
     changes = {switch.field: switch.value for switch in flipped}
@@ -228,13 +228,13 @@ def numbers(question: str, edition: Edition, *flipped: Switch) -> dict[str, Figu
 
 @cache
 def offered(question: str, edition: Edition) -> tuple[Switch, ...]:
-    """The switches that make a difference to a question, and the one for GB and GiB."""
+    """The switches that make a difference to a question."""
     place, right = QUESTIONS[question], numbers(question, edition)
     return tuple(
         switch
-        for field, options in switches(*place, asked(*place, edition)).items()
+        for options in switches(*place, asked(*place, edition)).values()
         for switch in options
-        if switch in OFFERED and (field == "memory" or numbers(question, edition, switch) != right)
+        if switch in OFFERED and numbers(question, edition, switch) != right
     )
 
 
@@ -261,10 +261,10 @@ def _numbers_shown(question: str, edition: Edition, flipped: Sequence[Switch]) -
     )
 
 
-def written(answer: Figure) -> str:
+def written(answer: Quantity) -> str:
     """A number with its unit, in readable form.
 
-    >>> written(Figure(8_508_230_400, "bytes")), written(Figure(0.669123, "share"))
+    >>> written(Quantity(8_508_230_400, "bytes")), written(Quantity(0.669123, "share"))
     ('8.508 GB (7.924 GiB)', '66.91 %')
     """
     value = answer.value
