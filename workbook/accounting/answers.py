@@ -14,12 +14,10 @@ UPDATE = 5  # FLOPs of θ - α_t·m / (√v + ε), per parameter
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number and its unit: "count", "bytes", "bytes per sequence", "flops", "per parameter",
-    "share", "factor", "batch" or "seconds".
-    """
+    """A number, and what is measured."""
 
     value: float
-    unit: str
+    kind: str  # "count", "bytes", "flops", "per parameter", "share", "factor", "batch", "seconds"
 
 
 def answers(problem: str, part: str, assumed: Assumptions) -> dict[str, Quantity]:
@@ -27,7 +25,7 @@ def answers(problem: str, part: str, assumed: Assumptions) -> dict[str, Quantity
 
     >>> from workbook.accounting.assumptions import asked
     >>> answers("adamwAccounting", "b", asked("adamwAccounting", "b", "2025"))["largest batch"]
-    Quantity(value=3, unit='batch')
+    Quantity(value=3, kind='batch')
     """
     if problem == "adamwAccounting":
         return {"a": _to_train, "b": _of_memory, "c": _of_adamw, "d": _of_time}[part](assumed)
@@ -102,7 +100,7 @@ def _of_memory(assumed: Assumptions) -> dict[str, Quantity]:
     fixed = assumed.copies * assumed.number_bytes * _count(assumed)
     batch = max((80 * GB - fixed) // per_sequence + (assumed.rounding == "up"), 0)
     return {
-        "bytes per sequence": Quantity(per_sequence, "bytes per sequence"),
+        "bytes per sequence": Quantity(per_sequence, "bytes"),
         "bytes whatever the batch": Quantity(fixed, "bytes"),
         "largest batch": Quantity(batch, "batch"),
     }

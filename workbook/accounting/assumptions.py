@@ -163,14 +163,11 @@ def asked(problem: str, part: str, edition: Edition, size: str = "xl") -> Assump
     )
 
 
-def switches(problem: str, part: str, base: Assumptions) -> dict[str, tuple[Switch, ...]]:
-    """The other values of every assumption that a part depends on, by field."""
-    options: dict[str, tuple[Switch, ...]] = {}
-    for field in FIELDS[problem, part].split():
-        for switch in SWITCHES:
-            if switch.field == field and _means_something(switch, base):
-                options[field] = (*options.get(field, ()), switch)
-    return options
+def switches(problem: str, part: str, base: Assumptions) -> list[Switch]:
+    """The other values of every assumption that a part depends on."""
+    fields = FIELDS[problem, part].split()
+    chosen = [switch for field in fields for switch in SWITCHES if switch.field == field]
+    return [switch for switch in chosen if _means_something(switch, base)]
 
 
 def _means_something(switch: Switch, base: Assumptions) -> bool:

@@ -12,9 +12,9 @@ from functools import cache
 from itertools import combinations
 
 from workbook.accounting.answers import answers
-from workbook.accounting.assumptions import COMBINED, FIELDS, Assumptions, Switch, asked, switches
+from workbook.accounting.assumptions import COMBINED, FIELDS, Switch, asked, switches
 from workbook.accounting.training import DAY, GB, HOUR, GiB
-from workbook.config import EDITIONS, Edition
+from workbook.config import Edition
 
 SHOWN = 3  # explanations of each number
 MOST_CHANGES = max(map(len, COMBINED))
@@ -38,12 +38,6 @@ UNITS: dict[str, tuple[str, float]] = {  # as written: what is measured, and how
     "days": ("seconds", DAY),
 }
 MISTAKEN = {"MB": "MiB", "MiB": "MB", "GB": "GiB", "GiB": "GB"}
-# The units of figures that a kind of number may be meant in, if not only its own.
-_MEANT = {
-    "count": ("count", "flops"),
-    "flops": ("flops", "per parameter"),
-    "bytes": ("bytes", "bytes per sequence"),
-}
 
 
 @dataclass(frozen=True)
@@ -94,7 +88,7 @@ class Explanation:
 
     quantity: str  # such as "parameters", "largest batch"
     value: float  # in bytes, FLOPs, seconds, or as it is
-    unit: str  # as in `Quantity`
+    kind: str  # as in `Quantity`
     flipped: tuple[Switch, ...] = ()
     slip: str = ""
 
@@ -110,19 +104,15 @@ class Explanation:
 
 
 def explain(
-    problem: str,
-    value: str | float,
-    unit: str,
-    part: str | None = None,
-    edition: Edition = "2025",
+    problem: str, value: str | float, unit: str, part: str, edition: Edition = "2025"
 ) -> str:
     """The assumptions, units or omissions that give someone's number, fewest changes first.
 
-    `unit` is one of `UNITS`. Without `part` all parts of the problem are tried.
+    `unit` is one of `UNITS`.
 
-    >>> print(explain("transformer_accounting", 2_127_056_000, "parameters"))
+    >>> print(explain("transformer_accounting", 2_127_056_000, "parameters", "a"))
     2127056000 parameters: parameters, when the final norm is left out
-    >>> print(explain("transformer_accounting", "3.21e12", "FLOPs", part="b"))
+    >>> print(explain("transformer_accounting", "3.21e12", "FLOPs", "b"))
     3.21e12 FLOPs: no stated assumption gives this
     """
     amount = Amount.of(value, unit)
@@ -135,70 +125,50 @@ def explain(
     return f"{amount.text}: {'; or '.join(ties[:SHOWN])}{more}"
 
 
-def ways(
-    problem: str, amount: Amount, part: str | None = None, edition: Edition = "2025"
-) -> list[Explanation]:
+def ways(problem: str, amount: Amount, part: str, edition: Edition = "2025") -> list[Explanation]:
     """All explanations of one number, those with fewest changes first."""
-    if problem == "adamw_accounting":  # its id in edition 2026
-        problem = "adamwAccounting"
-    parts = [name for other, name in FIELDS if other == problem]
-    if not parts:
-        known = ", ".join(dict.fromkeys(name for name, _ in FIELDS))
-        raise ValueError(f"nothing is counted in {problem!r}; choose from {known}")
-    if part is not None and part not in parts:
-        raise ValueError(f"{problem} has the parts {', '.join(parts)}; there is no part {part!r}")
-    if edition not in EDITIONS:
-        raise ValueError(f"edition {edition!r} is not one of {', '.join(EDITIONS)}")
-    matches = {}  # by what they say, because parts share quantities
-    for name in [part] if part else parts:
-        for size in SIZES if (problem, name) == ("transformer_accounting", "d") else ("xl",):
-            for outcome in outcomes(problem, name, edition, size):
-                for way in _agreeing(amount, outcome):
-                    matches.setdefault((way.quantity, way.changes), way)
-    return sorted(matches.values(), key=lambda way: len(way.changes))
+    agreeing = []
+    for outcome in outcomes(problem, part, edition):
+        for scale, slip in amount.slips():
+            # A number without rounding agrees too, where floats differ in their last digits.
+            half = max(amount.half, 1e-9 * amount.value) * scale
+            if outcome.kind == amount.kind and abs(outcome.value - amount.value * scale) <= half:
+                agreeing.append(replace(outcome, slip=slip))
+    return sorted(agreeing, key=lambda way: len(way.changes))
 
 
 @cache
-def outcomes(problem: str, part: str, edition: Edition, size: str) -> list[Explanation]:
+def outcomes(problem: str, part: str, edition: Edition) -> list[Explanation]:
     """All numbers that can come out of a part, those with the fewest changes first."""
-    base = asked(problem, part, edition, size)
-    of_size = "" if size == "xl" else f", GPT-2 {size}"
-    results = {}
+    if (problem, part) not in FIELDS:
+        known = ", ".join(f"{name} ({part})" for name, part in FIELDS)
+        raise ValueError(f"nothing is counted in {problem} ({part}); choose from {known}")
     numbers = []
-    for flipped in _combinations(problem, part, base):
-        assumed = replace(base, **{switch.field: switch.value for switch in flipped})
-        results[flipped] = answers(problem, part, assumed)
-        # A switch that makes no difference to the others does not explain a number.
-        fewer = (
-            [results[rest] for rest in combinations(flipped, len(flipped) - 1)] if flipped else []
-        )
-        for name, figure in results[flipped].items():
-            if figure.value > 0 and all(figure != less.get(name) for less in fewer):
-                numbers.append(Explanation(name + of_size, figure.value, figure.unit, flipped))
-    return numbers
+    for size in SIZES if (problem, part) == ("transformer_accounting", "d") else ("xl",):
+        base = asked(problem, part, edition, size)
+        of_size = "" if size == "xl" else f", GPT-2 {size}"
+        results = {(): answers(problem, part, base)}
+        numbers += [Explanation(n + of_size, q.value, q.kind) for n, q in results[()].items()]
+        for flipped in _combinations(switches(problem, part, base)):
+            assumed = replace(base, **{switch.field: switch.value for switch in flipped})
+            results[flipped] = answers(problem, part, assumed)
+            # A switch that makes no difference to the others does not explain a number.
+            fewer = [results[others] for others in combinations(flipped, len(flipped) - 1)]
+            for name, quantity in results[flipped].items():
+                if quantity.value > 0 and all(quantity != less.get(name) for less in fewer):
+                    value, kind = quantity.value, quantity.kind
+                    numbers.append(Explanation(name + of_size, value, kind, flipped))
+    return sorted(numbers, key=lambda number: len(number.flipped))
 
 
-def _combinations(problem: str, part: str, base: Assumptions) -> list[tuple[Switch, ...]]:
-    """Switches to flip together, fewest first: none, each alone, and the subsets of `COMBINED`."""
-    options = [switch for some in switches(problem, part, base).values() for switch in some]
-    together: list[tuple[Switch, ...]] = [(), *((switch,) for switch in options)]
+def _combinations(options: list[Switch]) -> list[tuple[Switch, ...]]:
+    """The switches to flip together, fewest first: each alone, and the subsets of `COMBINED`."""
+    together: list[tuple[Switch, ...]] = [(switch,) for switch in options]
     for count in range(2, MOST_CHANGES + 1):
         for group in COMBINED:
             usual = [switch for switch in options if (switch.field, switch.value) in group.items()]
             together += combinations(usual, count)
     return list(dict.fromkeys(together))  # groups overlap
-
-
-def _agreeing(amount: Amount, outcome: Explanation) -> Iterator[Explanation]:
-    """The outcome, once for each slip with which it agrees with the amount."""
-    if outcome.unit not in _MEANT.get(amount.kind, (amount.kind,)):
-        return
-    for scale, slip in amount.slips():
-        half = max(amount.half, 1e-9 * amount.value) * scale
-        if outcome.unit in ("batch", "per parameter"):  # whole numbers, which are never rounded
-            half = 0.0
-        if abs(outcome.value - amount.value * scale) <= half:
-            yield replace(outcome, slip=slip)
 
 
 def joined(clauses: tuple[str, ...]) -> str:

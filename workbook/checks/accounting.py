@@ -62,7 +62,7 @@ OPEN: dict[str, dict[str, tuple]] = {
     | {"embedding_output": (True,), "by_parameters": (True,)},
 }
 # How far off a number may be that was computed from rounded ones.
-SLACK = {"seconds": 5e-3, "bytes per sequence": 1e-2, "factor": 1e-2}
+SLACK = {"time": 5e-3, "bytes per sequence": 1e-2, "growth": 1e-2}
 THE_OTHER = "right in edition {0}. The workbook is set to {1}: is WORKBOOK_EDITION={0} yours?"
 HINTS = {  # where no assumption gives a number
     (MODEL, "e"): "With 16 times the tokens, the T × T matmuls need 256 times as many FLOPs, all"
@@ -98,10 +98,8 @@ class Handed(NamedTuple):
         """True for the value itself, rounded or cut off to the digits that were written."""
         amount, off = self.amount, way.value - self.amount.value
         half = max(amount.half, 1e-9 * way.value)
-        if way.unit in ("batch", "per parameter"):  # which are whole numbers, and never rounded
-            half = 0
         cut_off = amount.digits > 2 and 0 <= off < 2 * half
-        return cut_off or abs(off) <= half + SLACK.get(way.unit, 0) * way.value
+        return cut_off or abs(off) <= half + SLACK.get(way.quantity, 0) * way.value
 
 
 # --- What each part takes
@@ -201,10 +199,7 @@ def _judged(handed: list[Handed], part: Part) -> str:
 @cache
 def _good(part: Part) -> tuple[Explanation, ...]:
     """All right numbers of a part, those with the fewest choices first."""
-    sizes = explain.SIZES if part[:2] == (MODEL, "d") else ("xl",)
-    reached = [way for size in sizes for way in explain.outcomes(*part, size)]
-    right = [way for way in reached if _is_open(way, part)]
-    return tuple(sorted(right, key=lambda way: len(way.changes)))
+    return tuple(way for way in explain.outcomes(*part) if _is_open(way, part))
 
 
 def _is_open(way: Explanation, part: Part) -> bool:
@@ -212,7 +207,7 @@ def _is_open(way: Explanation, part: Part) -> bool:
     allowed = dict(OPEN[part.problem])
     if (part.problem == ADAMW and part.edition == "2025") or part.part in ("a", "b", "c", "e"):
         allowed.pop("d_ff", None)
-    if part.problem == MODEL and (way.unit != "share" or part.part == "b"):  # or of the blocks
+    if part.problem == MODEL and (way.kind != "share" or part.part == "b"):  # or of the blocks
         del allowed["head"], allowed["every_block"]
     return all(switch.value in allowed.get(switch.field, ()) for switch in way.flipped)
 
@@ -246,7 +241,7 @@ def _wrong(bad: list[Handed], part: Part) -> Wrong:
     handed = next((one for one in bad if _causes(one, part)), bad[0])
     ways, got = _causes(handed, part), Words(handed.amount.text)
     # A right number at the wrong place needs no other explanation.
-    alike = (way for way in _good(part) if way.unit.startswith(handed.amount.kind))
+    alike = (way for way in _good(part) if way.kind == handed.amount.kind)
     if way := next(filter(handed.agrees, alike), None):
         cause = f"It is: {way.quantity}. Are keys or sizes mixed up?"
         return Wrong("That is the right number for something else.", got=got, mistake=cause)

@@ -232,8 +232,7 @@ def offered(question: str, edition: Edition) -> tuple[Switch, ...]:
     place, right = QUESTIONS[question], numbers(question, edition)
     return tuple(
         switch
-        for options in switches(*place, asked(*place, edition)).values()
-        for switch in options
+        for switch in switches(*place, asked(*place, edition))
         if switch in OFFERED and numbers(question, edition, switch) != right
     )
 
@@ -268,8 +267,8 @@ def written(answer: Quantity) -> str:
     ('8.508 GB (7.924 GiB)', '66.91 %')
     """
     value = answer.value
-    match answer.unit:
-        case "bytes" | "bytes per sequence":
+    match answer.kind:
+        case "bytes":
             return f"{value / GB:,.4g} GB ({value / GiB:,.4g} GiB)"
         case "share":
             return f"{100 * value:.2f} %"
