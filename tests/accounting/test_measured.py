@@ -101,13 +101,13 @@ def test_the_peak_is_what_lives_at_once(device):
         del y
         return x.sum()  # 4 more, after the others are gone
 
-    assert measured.peak_bytes(work, already=[x]) == 3 * 400
-    assert measured.peak_bytes(work) == 2 * 400
-    assert measured.peak_bytes(lambda: x.view(10, 10).T, already=[x]) == 400
+    assert measured.peak_live_bytes(work, already=[x]) == 3 * 400
+    assert measured.peak_live_bytes(work) == 2 * 400
+    assert measured.peak_live_bytes(lambda: x.view(10, 10).T, already=[x]) == 400
 
 
 def test_the_peak_of_a_backward_pass_holds_the_gradients(device):
     w = torch.ones(1_000, device=device, requires_grad=True)
-    peak = measured.peak_bytes(lambda: (w * 2).sum().backward(), already=[w])
+    peak = measured.peak_live_bytes(lambda: (w * 2).sum().backward(), already=[w])
     assert 2 * 4_000 <= peak <= 4 * 4_000
     assert w.grad.shape == (1_000,)

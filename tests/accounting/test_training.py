@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from workbook import accounting
-from workbook.accounting.measured import optimizer_bytes
+from workbook.accounting.measured import state_bytes
 from workbook.config import ModelConfig
 from workbook.optimizer.optimizers import AdamW
 from workbook.transformer.model import TransformerLM
@@ -17,10 +17,11 @@ def test_optimizer_bytes_equal_the_state_after_a_step(make):
     )
     model = TransformerLM.from_config(config)
     optimizer = make(model.parameters())
-    assert optimizer_bytes(optimizer) == 0
+    assert state_bytes(optimizer) == 0
     model(torch.zeros(1, 4, dtype=torch.long)).sum().backward()
     optimizer.step()
-    assert accounting.optimizer_bytes(config) == optimizer_bytes(optimizer)
+    kinds = accounting.training_bytes(config, accounting.CostTable())
+    assert kinds.row("optimizer state").total == state_bytes(optimizer)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from workbook import accounting, cli
 from workbook import config as settings
-from workbook.accounting.measured import peak_bytes
+from workbook.accounting.measured import peak_live_bytes
 from workbook.corpora import corpora
 from workbook.experiments import dry_run, records, studies
 from workbook.experiments.dry_run import (
@@ -192,7 +192,7 @@ class TestMemory:
         state = [value for each in trainer.optimizer.state.values() for value in each.values()]
         there = [*trainer.model.parameters(), *trainer.model.buffers()]
         there += [value for value in state if isinstance(value, Tensor)]
-        measured = peak_bytes(trainer.update, there)
+        measured = peak_live_bytes(trainer.update, there)
         said = memory_bytes(config) - dry_run.PROCESS
         if precision == "float32":
             assert measured == pytest.approx(said, rel=0.03)

@@ -6,13 +6,13 @@ sets of parts, `nn` and `fused`, to the byte; `handout_activations` is the list 
 gives.
 """
 
-from workbook.accounting.sizes import Table, Term, computed
+from workbook.accounting.sizes import CostTable, Term, computed
 from workbook.config import ModelConfig
 
 STREAM, NORM, ATTENTION, FFN, LOSS = "residual stream", "norms", "attention", "feed-forward", "loss"
 
 
-def saved_activations(config: ModelConfig, batch_size: int, seq: int | None = None) -> Table:
+def saved_activations(config: ModelConfig, batch_size: int, seq: int | None = None) -> CostTable:
     """The bytes that a forward pass and its loss keep, in float32, by tensor.
 
     `config.kernels` says which parts are meant, `seq` is the context length unless given. Fused
@@ -66,15 +66,12 @@ def _feed_forward(config: ModelConfig) -> list[Term]:
 
 def _loss(config: ModelConfig) -> list[Term]:
     """Logits, logits less their maximum, and powers in the textbook; log p in the kernel."""
+    formulas = {"target ids": "8·B·T"}  # int64
     if config.kernels == "fused":
-        formulas = {
-            "log probabilities": "4·B·T·V",
-            "target ids": "8·B·T",
-            "sum of the targets' weights": "4",
-        }
+        formulas |= {"log probabilities": "4·B·T·V", "sum of the targets' weights": "4"}
     else:
         names = ("logits", "shifted logits", "powers of the loss")
-        formulas = dict.fromkeys(names, "4·B·T·V") | {"target ids": "8·B·T"}
+        formulas |= dict.fromkeys(names, "4·B·T·V")
         formulas |= dict.fromkeys(("largest logit", "sum of powers of the loss"), "4·B·T")
     return [(name, LOSS, formula, 1) for name, formula in formulas.items()]
 
@@ -87,7 +84,7 @@ def handout_activations(
     residual_copies: int = 0,
     embedding_output: bool = False,
     value_bytes: int = 4,
-) -> Table:
+) -> CostTable:
     """The bytes of the activations that `adamwAccounting` lists, by tensor: a result for each step.
 
     The list is shorter than what our code keeps (no sigmoid, two maps, two tensors of logits).

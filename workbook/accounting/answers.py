@@ -38,17 +38,6 @@ def answers(problem: str, part: str, assumed: Assumptions) -> dict[str, Quantity
     return numbers
 
 
-def significant(value: float) -> str:
-    """A whole number in full unless it is very long, any other with five digits.
-
-    >>> significant(4513336524800.0), significant(15.5177), significant(2127057600)
-    ('4.5133e12', '15.518', '2,127,057,600')
-    """
-    if float(value).is_integer() and abs(value) < 1e11:
-        return f"{int(value):,}"
-    return f"{value:,.5g}".replace("e+", "e")
-
-
 def _to_load(assumed: Assumptions) -> dict[str, Quantity]:
     count = _count(assumed)
     return {
@@ -80,7 +69,6 @@ def _of_matmuls(assumed: Assumptions) -> dict[str, Quantity]:
         "scores and weighted sums": flops[SCORES],
         "attention": flops[PROJECTIONS] + flops[SCORES],
         "head": flops["head"],
-        "blocks": total - flops["head"],
     }
     return numbers | {f"share of the {x}": Quantity(n / total, "share") for x, n in shares.items()}
 
@@ -136,7 +124,7 @@ def _count(assumed: Assumptions) -> int:
     parts = parameters(config).by_part()
     tables = {"separate": 2, "tied": 1, "none": 0}[assumed.embeddings]  # of V × d
     # Two norms per block and the final one, each with a gain for every value of d.
-    norms = {"all": 2 * L + 1, "no final": 2 * L, "no block": 1, "none": 0}[assumed.norms]
+    norms = {"all": 2 * L + 1, "no final": 2 * L, "none": 0}[assumed.norms]
     count = parts["attention"] + parts[FFN] + tables * parts["embedding"] + norms * d
     if assumed.positions:
         count += assumed.context_length * d

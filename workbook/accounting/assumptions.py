@@ -24,7 +24,7 @@ class Assumptions:
     embeddings: str = "separate"  # or "tied", or "none" of the two counted
     positions: bool = False  # a learned table of positions
     biases: bool = False  # of the linear layers and norms, as in GPT-2 itself
-    norms: str = "all"  # that are counted: "all", "no final", "no block", "none"
+    norms: str = "all"  # that are counted: "all", "no final", "none"
     # Matmuls
     scores: str = "both"  # matmuls of T × T counted: "both", "one", "half", "none"
     head: bool = True  # the matmul with the head is counted
@@ -73,7 +73,6 @@ SWITCHES = (
     Switch("positions", True, "a learned table of positions is counted in"),
     Switch("biases", True, "biases are counted in (GPT-2 has them)"),
     Switch("norms", "no final", "the final norm is left out"),
-    Switch("norms", "no block", "the norms of the blocks are left out"),
     Switch("norms", "none", "the norms are left out"),
     Switch("scores", "none", "the scores and weighted sums (T × T) are left out"),
     Switch("scores", "one", "one of the two matmuls of T × T is left out"),
@@ -85,19 +84,15 @@ SWITCHES = (
     Switch("every_block", False, "only one block is counted"),
     Switch("by_parameters", True, "each parameter counts 2 FLOPs per token (6·P in training)"),
     Switch("number_bytes", 2, "a number takes 2 bytes (half precision)"),
-    Switch("number_bytes", 8, "a number takes 8 bytes (float64)"),
     Switch("copies", 4, "gradients and optimizer state are counted in"),
     Switch("copies", 1, "gradients and optimizer state are left out"),
     Switch("copies", 2, "the optimizer state is left out"),
     Switch("copies", 3, "the gradients (or one of the two moments) are left out"),
-    Switch("copies", 5, "a fifth copy of the parameters is kept"),
     Switch("maps", 1, "only one map of T × T is kept per head"),
-    Switch("maps", 0, "no map of T × T is kept"),
     Switch("maps", 3, "three maps of T × T are kept per head"),
     Switch("residual_copies", 1, "copies for the residual additions are kept too"),
     Switch("embedding_output", True, "the embedding's output is kept too"),
     Switch("logits", 1, "one tensor of B × T × V is kept (not both logits and cross-entropy)"),
-    Switch("logits", 0, "logits and cross-entropy are left out"),
     Switch("rounding", "up", "the batch is rounded up"),
     Switch("moments", (2, 3), "a multiplication with its addition counts once in the moments"),
     Switch("bias_corrections", 1, "both bias corrections are counted (α folded into one)"),

@@ -11,12 +11,11 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 from itertools import combinations
 
-from workbook.accounting.answers import answers
+from workbook.accounting.answers import Quantity, answers
 from workbook.accounting.assumptions import COMBINED, FIELDS, Switch, asked, switches
 from workbook.accounting.training import DAY, GB, HOUR, GiB
 from workbook.config import Edition
 
-SHOWN = 3  # explanations of each number
 MOST_CHANGES = max(map(len, COMBINED))
 SIZES = ("small", "medium", "large")  # that (d) of transformer_accounting asks about
 UNITS: dict[str, tuple[str, float]] = {  # as written: what is measured, and how many of its unit
@@ -121,8 +120,7 @@ def explain(
         return f"{amount.text}: no stated assumption gives this"
     fewest = len(explanations[0].changes)
     ties = [str(way) for way in explanations if len(way.changes) == fewest]
-    more = f"; and {len(ties) - SHOWN} more ways" if len(ties) > SHOWN else ""
-    return f"{amount.text}: {'; or '.join(ties[:SHOWN])}{more}"
+    return f"{amount.text}: {'; or '.join(ties)}"
 
 
 def ways(problem: str, amount: Amount, part: str, edition: Edition = "2025") -> list[Explanation]:
@@ -147,23 +145,21 @@ def outcomes(problem: str, part: str, edition: Edition) -> list[Explanation]:
     for size in SIZES if (problem, part) == ("transformer_accounting", "d") else ("xl",):
         base = asked(problem, part, edition, size)
         of_size = "" if size == "xl" else f", GPT-2 {size}"
-        results = {(): answers(problem, part, base)}
-        numbers += [Explanation(n + of_size, q.value, q.kind) for n, q in results[()].items()]
+        results: dict[tuple[Switch, ...], dict[str, Quantity]] = {}
         for flipped in _combinations(switches(problem, part, base)):
             assumed = replace(base, **{switch.field: switch.value for switch in flipped})
             results[flipped] = answers(problem, part, assumed)
             # A switch that makes no difference to the others does not explain a number.
-            fewer = [results[others] for others in combinations(flipped, len(flipped) - 1)]
-            for name, quantity in results[flipped].items():
-                if quantity.value > 0 and all(quantity != less.get(name) for less in fewer):
-                    value, kind = quantity.value, quantity.kind
-                    numbers.append(Explanation(name + of_size, value, kind, flipped))
-    return sorted(numbers, key=lambda number: len(number.flipped))
+            fewer = [results[flipped[:i] + flipped[i + 1 :]] for i in range(len(flipped))]
+            for name, number in results[flipped].items():
+                if number.value > 0 and all(number != less.get(name) for less in fewer):
+                    numbers.append(Explanation(name + of_size, number.value, number.kind, flipped))
+    return sorted(numbers, key=lambda outcome: len(outcome.flipped))
 
 
 def _combinations(options: list[Switch]) -> list[tuple[Switch, ...]]:
-    """The switches to flip together, fewest first: each alone, and the subsets of `COMBINED`."""
-    together: list[tuple[Switch, ...]] = [(switch,) for switch in options]
+    """Switches to flip together, fewest first: none, each alone, and the subsets of `COMBINED`."""
+    together: list[tuple[Switch, ...]] = [(), *((switch,) for switch in options)]
     for count in range(2, MOST_CHANGES + 1):
         for group in COMBINED:
             usual = [switch for switch in options if (switch.field, switch.value) in group.items()]

@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
-from workbook.accounting.answers import Quantity, answers, significant
+from workbook.accounting.answers import Quantity, answers
 from workbook.accounting.assumptions import SWITCHES, Switch, asked, switches
 from workbook.accounting.training import GB, GiB
 from workbook.config import EDITIONS, Edition
@@ -265,6 +265,8 @@ def written(answer: Quantity) -> str:
 
     >>> written(Quantity(8_508_230_400, "bytes")), written(Quantity(0.669123, "share"))
     ('8.508 GB (7.924 GiB)', '66.91 %')
+    >>> written(Quantity(2_127_057_600, "count")), written(Quantity(4_513_336_524_800, "flops"))
+    ('2,127,057,600', '4.5133e12')
     """
     value = answer.value
     match answer.kind:
@@ -276,4 +278,6 @@ def written(answer: Quantity) -> str:
             return f"{value / 86_400:,.1f} days ({value / 3_600:,.0f} hours)"
         case "factor":
             return f"{value:.2f} times"
-    return significant(value)
+    if float(value).is_integer() and value < 1e11:
+        return f"{int(value):,}"
+    return f"{value:,.5g}".replace("e+", "e")
