@@ -148,11 +148,11 @@ def test_every_install_has_these_libraries():
 
 def test_a_missing_library_is_left_out(monkeypatch):
     monkeypatch.setitem(docstrings.LIBRARIES, "no_such_library", "1.0")
-    assert docstrings.versions().keys() == docstrings.LIBRARIES.keys() - {"no_such_library"}
+    assert docstrings.library_versions().keys() == docstrings.LIBRARIES.keys() - {"no_such_library"}
     local = {"torch": "2.13.0+cu130", "numpy": "2.4.6"}
     monkeypatch.setattr(docstrings, "LIBRARIES", local)
     monkeypatch.setattr(metadata, "version", local.get)
-    assert docstrings.versions() == {"torch": "2.13.0", "numpy": "2.4.6"}
+    assert docstrings.library_versions() == {"torch": "2.13.0", "numpy": "2.4.6"}
 
 
 def test_the_libraries_give_about_twenty_megabytes(documents):

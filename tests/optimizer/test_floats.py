@@ -84,10 +84,10 @@ def test_float16_overflows_and_underflows_where_bfloat16_does_not():
      ("1/3", 1 / 3), (" -0.5 ", -0.5), ("inf", math.inf), ("1e999", math.inf)],
 )  # fmt: skip
 def test_what_is_typed_is_read(text, number):
-    assert floats.read(text) == number
+    assert floats.read_number(text) == number
 
 
 @pytest.mark.parametrize("text", ["", "one", "1/0", "2^^3", "1/2/3", "10^999", "-8^0.5", "0x10"])
 def test_what_is_no_number_is_told_so(text):
     with pytest.raises(ValueError, match="is not a number; try"):
-        floats.read(text)
+        floats.read_number(text)

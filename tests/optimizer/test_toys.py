@@ -31,7 +31,7 @@ def test_with_1000_it_grows_until_t_is_98_and_float32_overflows_after_25_steps()
     exact = toys.relative_losses(1_000, 401)
     assert all(exact[t + 1] > exact[t] for t in range(99))
     assert all(exact[t + 1] <= exact[t] for t in range(99, 401))
-    assert exact[300] > 0 and toys.factor(1_000, 398) != 0 and exact[400] == 0
+    assert exact[300] > 0 and toys.step_factor(1_000, 398) != 0 and exact[400] == 0
     losses = run_toy(1_000, 30)
     assert [math.isinf(loss) for loss in losses] == [False] * 25 + [True] * 6
 
@@ -39,9 +39,9 @@ def test_with_1000_it_grows_until_t_is_98_and_float32_overflows_after_25_steps()
 @pytest.mark.parametrize("lr", [1, 49, 50, 51, 100, 101, 150, 200, 999, 1_000])
 def test_growing_steps_and_steps_to_zero_are_those_of_the_factors(lr):
     steps = int((lr / 50) ** 2) + 3
-    grows = [abs(toys.factor(lr, t)) > 1 + 1e-12 for t in range(steps)]
+    grows = [abs(toys.step_factor(lr, t)) > 1 + 1e-12 for t in range(steps)]
     assert grows == [t < toys.growing_steps(lr) for t in range(steps)]
-    zeros = [t + 1 for t in range(steps) if abs(toys.factor(lr, t)) < 1e-12]
+    zeros = [t + 1 for t in range(steps) if abs(toys.step_factor(lr, t)) < 1e-12]
     assert zeros == [zero for zero in [toys.steps_to_zero(lr)] if zero]
 
 
@@ -57,12 +57,12 @@ def test_growing_steps_and_steps_to_zero_are_those_of_the_factors(lr):
     ],
 )
 def test_the_story_tells_it(lr, words):
-    assert words in toys.story(lr)
+    assert words in toys.course_of_loss(lr)
 
 
 def test_a_turned_ravine_is_the_same_ravine():
     points = np.random.default_rng(0).normal(size=(20, 2))
-    turned = np.array([toys.turned(point, 0.7) for point in points])
+    turned = np.array([toys.rotated(point, 0.7) for point in points])
     np.testing.assert_allclose(toys.ravine(turned, 0.7), toys.ravine(points), rtol=1e-13)
     assert toys.ravine(np.array([2.0, 1.0])) == 0.5 * 4 + 12.5
 
@@ -83,7 +83,7 @@ def test_rules_that_take_the_gradient_as_a_whole_do_not_mind_a_turn():
     straight = toys.ravine_walks(rules)
     for angle in (0.3, np.pi / 4):
         for name, path in toys.ravine_walks(rules, angle).items():
-            wanted = [toys.turned(place, angle) for place in straight[name]]
+            wanted = [toys.rotated(place, angle) for place in straight[name]]
             np.testing.assert_allclose(path, wanted, rtol=1e-9, atol=1e-12)
 
 

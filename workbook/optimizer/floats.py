@@ -103,10 +103,10 @@ BFLOAT16 = FloatFormat("bfloat16", 8, 7)
 FORMATS = {each.name: each for each in (FLOAT32, FLOAT16, BFLOAT16)}
 
 
-def read(text: str) -> float:
+def read_number(text: str) -> float:
     """The number in a typed text: "65504", "1e-7", "2^-24", "1/3", "-0", "inf".
 
-    >>> read("2^-24") == 2**-24, read("1/4")
+    >>> read_number("2^-24") == 2**-24, read_number("1/4")
     (True, 0.25)
     """
     try:

@@ -20,10 +20,10 @@ from workbook.optimizer.optimizers import SGD, Number, clip_gradients
 WEIGHTS = 100
 
 
-def factor(lr: float, t: int) -> float:
+def step_factor(lr: float, t: int) -> float:
     """The factor for every weight in step t = 0, 1, 2, …: 1 - 2 lr / (n √(t + 1)).
 
-    >>> factor(10, 0), factor(100, 0), factor(100, 3)
+    >>> step_factor(10, 0), step_factor(100, 0), step_factor(100, 3)
     (0.8, -1.0, 0.0)
     """
     return 1 - 2 * lr / WEIGHTS / math.sqrt(t + 1)
@@ -37,7 +37,7 @@ def relative_losses(lr: float, steps: int) -> list[float]:
     """
     losses = [1.0]
     for t in range(steps):
-        losses.append(losses[-1] * factor(lr, t) ** 2)
+        losses.append(losses[-1] * step_factor(lr, t) ** 2)
     return losses
 
 
@@ -61,9 +61,9 @@ def steps_to_zero(lr: float) -> int | None:
     return whole if whole and math.isclose(steps, whole, rel_tol=1e-9) else None
 
 
-def story(lr: float) -> str:
+def course_of_loss(lr: float) -> str:
     """The course of the loss, in a sentence or two."""
-    first, growing, zero = factor(lr, 0), growing_steps(lr), steps_to_zero(lr)
+    first, growing, zero = step_factor(lr, 0), growing_steps(lr), steps_to_zero(lr)
     if growing:
         peak = relative_losses(lr, growing)[-1]
         words = f"It grows for {_steps(growing)}, to {peak:.3g} times the start, then it falls."
@@ -90,7 +90,7 @@ def ravine(point, angle: Number = 0.0, steepness: Number = 25.0):
     return (along**2 + steepness * across**2) / 2
 
 
-def turned(point: Sequence[float] | np.ndarray, angle: Number) -> tuple[float, float]:
+def rotated(point: Sequence[float] | np.ndarray, angle: Number) -> tuple[float, float]:
     """The point (x, y) turned by `angle` around 0, like the ravine."""
     x, y = point
     return (
@@ -175,7 +175,7 @@ def ravine_walks(
     rules: Mapping[str, Maker], angle: Number = 0.0, steps: int = 40
 ) -> dict[str, Float[np.ndarray, "places 2"]]:
     """The walk of each rule in a ravine turned by `angle`, from the same place in it."""
-    start = turned((-4.0, 1.5), angle)
+    start = rotated((-4.0, 1.5), angle)
     return {
         name: walk(make, lambda place: ravine(place, angle), start, steps)
         for name, make in rules.items()

@@ -102,7 +102,7 @@ def float_explorer(text: str = "0.1") -> Live:
 def _number(text: str) -> float | None:
     """The number that was typed; None for what is not a number."""
     try:
-        return floats.read(text[:LONGEST])
+        return floats.read_number(text[:LONGEST])
     except ValueError:
         return None
 
