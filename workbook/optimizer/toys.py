@@ -7,6 +7,7 @@ whatever the weights are, and the loss by its square. Here n is 100.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +19,8 @@ from torch.optim import Optimizer
 from workbook.optimizer.optimizers import SGD, Number, clip_gradients
 
 WEIGHTS = 100
+Settings = Callable[[int], dict[str, Any]]  # the settings to change before a step
+Array = TypeVar("Array", np.ndarray, Tensor)
 
 
 def step_factor(lr: float, t: int) -> float:
@@ -80,7 +83,7 @@ def _steps(count: int) -> str:
     return f"{count:,} step{'s' * (count != 1)}"
 
 
-def ravine(point, angle: Number = 0.0, steepness: Number = 25.0):
+def ravine(point: Array, angle: Number = 0.0, steepness: Number = 25.0) -> Array:
     """(x² + steepness · y²) / 2 at (..., x, y): a long valley, its axes turned by `angle`.
 
     It takes arrays and tensors alike. Turning does not change the curvatures, 1 and `steepness`.
@@ -124,10 +127,10 @@ def run_toy(lr: Number, steps: int, dtype: torch.dtype = torch.float32) -> list[
 def walk(
     make: Maker,
     loss: Loss,
-    start: Sequence,
+    start: Sequence[Any],
     steps: int,
     *,
-    settings: Callable[[int], dict] | None = None,
+    settings: Settings | None = None,
     max_l2_norm: Number | None = None,
 ) -> Float[np.ndarray, "places ..."]:
     """The weights before the first step of an optimizer down `loss`, and after each step.
@@ -152,22 +155,18 @@ def walk(
 
 
 def step_sizes(
-    make: Maker,
-    gradients: Sequence[float],
-    *,
-    settings: Callable[[int], dict] | None = None,
-    max_l2_norm: Number | None = None,
+    make: Maker, gradients: Sequence[float], **options: Any
 ) -> Float[np.ndarray, " steps"]:
-    """The distance that an optimizer moves down in each step, for given gradients."""
+    """The distance that an optimizer moves down in each step, for given gradients.
+
+    `options` are those of `walk`: `settings` and `max_l2_norm`.
+    """
     upcoming = iter(gradients)
-    places = walk(
-        make,
-        lambda weight: next(upcoming) * weight.sum(),
-        [0.0],
-        len(gradients),
-        settings=settings,
-        max_l2_norm=max_l2_norm,
-    )
+
+    def loss(weight: Tensor) -> Tensor:
+        return next(upcoming) * weight.sum()  # whose gradient is the next of them
+
+    places = walk(make, loss, [0.0], len(gradients), **options)
     return -np.diff(places[:, 0])
 
 
