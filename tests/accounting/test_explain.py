@@ -97,15 +97,6 @@ def test_every_switch_changes_some_answer():
     assert all(hasattr(Assumptions(), switch.field) for switch in SWITCHES)
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "half", "digits"),
-    [("5.80", "GB", 5e6, 3), ("1.56e9", "parameters", 5e6, 3), (5116, "days", 43_200, 4)],
-)
-def test_the_digits_of_a_number_say_how_far_it_is_rounded(value, unit, half, digits):
-    amount = Amount.of(value, unit)
-    assert (amount.half, amount.digits) == (pytest.approx(half), digits)
-
-
 def test_what_cannot_be_explained_is_a_clear_error():
     for arguments, message in [
         (

@@ -51,10 +51,6 @@ def test_counting_choices_give_what_is_published():
     assert round(accounting.memory_line(two, residual_copies=1)[0] / accounting.GB, 2) == 16.15
 
 
-def test_no_batch_fits_where_the_weights_do_not():
-    assert accounting.largest_batch(10, 200, memory=100) == 0
-
-
 def test_utilisation_is_a_share_of_the_peak():
     with pytest.raises(ValueError, match=r"0\.5 means half"):
         accounting.training_seconds(10, 1, 1e12, utilisation=50)

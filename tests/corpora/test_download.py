@@ -128,12 +128,6 @@ def test_wrong_bytes_in_the_part_are_refused_too(hub, tmp_path):
     assert left_over(tmp_path) == []
 
 
-def test_a_server_that_always_ends_early_is_given_up(hub, tmp_path):
-    unfinished = {"Content-Length": None, "Content-Range": f"bytes 600000-/{len(TEXT)}"}
-    hub.faults = [{"until": 600_000, "headers": unfinished}] * GIVEN_UP
-    refused(hub, tmp_path, "cannot download .* check the network")
-
-
 def test_an_announcement_that_proves_nothing_is_refused(hub, tmp_path):
     lacking = [{header: None} for header in ("X-Repo-Commit", "X-Linked-Size", "X-Linked-Etag")]
     for announced in (*lacking, *({"X-Linked-Size": size} for size in ("0", "-5", "many"))):

@@ -1,6 +1,5 @@
 """The promises of the stories: the same bytes everywhere, exact prices, text worth modelling."""
 
-import hashlib
 import lzma
 import math
 import os
@@ -37,13 +36,10 @@ def train() -> list[tuple[str, float]]:
 
 
 def test_a_larger_size_begins_with_the_smaller_one():
-    assert text(7, "train", 60_000).startswith(text(7, "train", 20_000))
-
-
-def test_the_stories_fill_the_size_and_no_more_than_one_goes_beyond():
-    written = list(stories.write_stories(7, "train", 50_000))
-    sizes = [len((story + stories.SEPARATOR).encode()) for story, _ in written]
-    assert sum(sizes[:-1]) < 50_000 <= sum(sizes)
+    """Each fills its size, and no more than one story goes beyond."""
+    small = [story + stories.SEPARATOR for story, _ in stories.write_stories(7, "train", 20_000)]
+    assert text(7, "train", 60_000).startswith("".join(small))
+    assert len("".join(small[:-1]).encode()) < 20_000 <= len("".join(small).encode())
 
 
 def test_any_story_can_be_made_alone():
@@ -113,10 +109,6 @@ def test_the_code_length_is_an_upper_bound_where_two_ways_lead_to_one_text():
     probability, prices = tellings["ac"]
     assert len(prices) == 2
     assert all(price > -math.log2(probability) for price in prices)
-
-
-def test_options_that_read_the_same_are_one_option():
-    assert all_tellings("start:\n    [a|a|a]") == {"a": (1, {0.0})}
 
 
 def test_a_second_draw_costs_what_is_left_after_the_first():
@@ -248,10 +240,3 @@ def test_a_mistake_in_the_grammar_is_named():
     ):
         with pytest.raises(ValueError, match=message):
             all_tellings(source)
-
-
-def test_the_first_200_kb_are_the_same_on_every_machine():
-    first = text(336, "train", 200_000).encode()[:200_000]
-    assert hashlib.sha256(first).hexdigest() == (
-        "5e2e1a88ece034e64ccfe210ab151a5589cde49b1f15b9e81a1e7a2b7d7f84c2"
-    )

@@ -1,6 +1,5 @@
 """The formats are torch's, and the bits of a number mean its value."""
 
-import doctest
 import math
 
 import pytest
@@ -9,13 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workbook.optimizer import floats
-from workbook.optimizer.floats import BFLOAT16, FLOAT16, FLOAT32, FORMATS
+from workbook.optimizer.floats import BFLOAT16, FLOAT32, FORMATS
 
 every_format = pytest.mark.parametrize("format", FORMATS.values(), ids=FORMATS)
-
-
-def test_the_examples_hold():
-    assert doctest.testmod(floats).failed == 0
 
 
 @every_format
@@ -71,11 +66,6 @@ def test_bfloat16_is_the_front_of_float32():
         long, short = FLOAT32.store(value), BFLOAT16.store(value)
         assert (short.sign, short.exponent) == (long.sign, long.exponent)
         assert long.mantissa == short.mantissa + 16 * "0"
-
-
-def test_float16_overflows_and_underflows_where_bfloat16_does_not():
-    assert FLOAT16.store(70_000).kind == "infinity" != BFLOAT16.store(70_000).kind
-    assert FLOAT16.store(1e-8).kind == "zero" != BFLOAT16.store(1e-8).kind
 
 
 @pytest.mark.parametrize(

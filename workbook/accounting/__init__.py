@@ -12,7 +12,6 @@ from workbook import lazy
 # Where each public name lives.
 HOMES = {
     "DEVICES": "training",
-    "Device": "training",
     "GB": "training",
     "GiB": "training",
     "Row": "sizes",

@@ -96,13 +96,12 @@ def _of_memory(assumed: Assumptions) -> dict[str, Quantity]:
 
 def _of_adamw(assumed: Assumptions) -> dict[str, Quantity]:
     first, second = assumed.moments
-    # With a correction for each moment, the first may include α: the update needs one FLOP less.
-    folded = assumed.bias_corrections == 1
     operations = adamw_operations(
         first_moment=first,
         second_moment=second,
         bias_corrections=2 if assumed.bias_corrections else 0,
-        update=UPDATE - folded - (not assumed.epsilon),
+        # With a correction for each moment, the first may include α: one multiplication less.
+        update=UPDATE - (assumed.bias_corrections == 1) - (not assumed.epsilon),
         decay=assumed.decay,
     ).total
     return {

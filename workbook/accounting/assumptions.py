@@ -171,6 +171,6 @@ def _means_something(switch: Switch, base: Assumptions) -> bool:
         return False
     if switch.value == "6400":  # for XL it is 4·d_model, and another switch
         return base.size != "xl"
-    if switch.field in ("backward", "copies") and base.backward == 0:  # if nothing is trained
-        return (switch.field, switch.value) in (("backward", 2), ("copies", 4))
-    return True
+    # If nothing is trained, one may count as if it were, but nothing in between.
+    in_training = switch.field in ("backward", "copies") and base.backward == 0
+    return not in_training or (switch.field, switch.value) in (("backward", 2), ("copies", 4))

@@ -118,8 +118,7 @@ def explain(
     explanations = ways(problem, amount, part, edition)
     if not explanations:
         return f"{amount.text}: no stated assumption gives this"
-    fewest = len(explanations[0].changes)
-    ties = [str(way) for way in explanations if len(way.changes) == fewest]
+    ties = [str(way) for way in explanations if len(way.changes) == len(explanations[0].changes)]
     return f"{amount.text}: {'; or '.join(ties)}"
 
 

@@ -65,8 +65,8 @@ def matmuls(forward: Work) -> list[tuple[str, int]]:
         if count is not None:
             # `parents` has all modules that run: "TransformerLM", "TransformerLM.layers.0", ...
             inner = max(modules.parents, key=lambda name: name.count("."))
-            flops = count(*args, **kwargs, out_val=result)
-            flops_by_module.append((inner.partition(".")[2], flops))
+            inner = inner.partition(".")[2]  # without the name of the model's class
+            flops_by_module.append((inner, count(*args, **kwargs, out_val=result)))
 
     with ModuleTracker() as modules, _Watch(record), torch.no_grad():
         forward()

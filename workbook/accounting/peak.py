@@ -31,6 +31,7 @@ def peak_bytes(config: ModelConfig, batch_size: int) -> CostTable:
         kept = Row("activations", "activations", "see their table", activations.total - freed)
         temporary = computed([term], config, batch_size)
         moments.append([weights_row, gradients, state, kept, *temporary])
+    # The two temporaries of the update, √v and √v + ε, are as large as the tensor itself.
     largest = FLOAT * max(row.each for row in weights)  # AdamW goes through one tensor at a time
     update = Row("update", "temporary", "4·(the largest matrix)", largest, 2)
     moments.append([*(row for row in model if row.name != "activations"), update])

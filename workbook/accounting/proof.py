@@ -4,6 +4,7 @@ Each function returns a table of terms with the columns formula, computed, measu
 numbers that are compared come from two sources: a formula, and torch while it runs.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import cycle
@@ -87,6 +88,7 @@ def prove_forward_flops(config: ModelConfig, batch_size: int = 1) -> pd.DataFram
 def prove_step_flops(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
     """The FLOPs of the matmuls of a forward pass, a backward pass and both."""
     step = _Step(config, batch_size)
+    # A forward pass without a loss, then both passes; what is left is the backward pass.
     forward = measured.counted_flops(lambda: step.model(step.ids))
     both = measured.counted_flops(lambda: step.loss().backward())
     computed = accounting.forward_flops(config, batch_size).total
@@ -131,7 +133,7 @@ def prove_training_bytes(config: ModelConfig, batch_size: int = 1) -> pd.DataFra
     """The bytes of parameters, gradients, AdamW's state and activations after one real step."""
     step = _Step(config, batch_size, memory=True)
     saved = sum(measured.saved_bytes(step.loss, step.model))
-    step()
+    step()  # now there are gradients and moments
     bytes_of = {
         "parameters": sum(parameter.nbytes for parameter in step.model.parameters()),
         "gradients": sum(tensor.nbytes for tensor in step.gradients()),
@@ -170,5 +172,4 @@ def term_by_term(table: CostTable, counts: Mapping[str, int]) -> pd.DataFrame:
 
 def _any_layer(name: str) -> str:
     """The name of a module without the number of its layer: those of all layers are one row."""
-    parts = name.split(".")
-    return ".".join(parts[2:]) if parts[0] == "layers" else name
+    return re.sub(r"^layers\.\d+\.", "", name)

@@ -98,8 +98,10 @@ def parameters(config: ModelConfig) -> CostTable:
     The names are those of the state dict without the layer's number and ".weight".
     """
     L, norms = config.num_layers, config.norm != "none"
+    # One row of width d per entry of the vocabulary; a list times False is empty.
     terms = [("token_embeddings", EMBEDDING, "V·d", 1)]
     terms += [("ln1", NORM, "d", L)] * norms
+    # h heads of width d/h together are as wide as the stream, so each projection is d × d.
     terms += [(f"attn.{name}_proj", ATTENTION, "d·d", L) for name in ("q", "k", "v", "output")]
     terms += [("ln2", NORM, "d", L)] * norms
     terms += [(f"ffn.{name}", FFN, "d·d_ff", L) for name in _matrices(config)]
@@ -119,7 +121,9 @@ def forward_flops(config: ModelConfig, batch_size: int = 1, seq: int | None = No
     Every score is counted, even those that the causal mask hides: they are all computed.
     """
     L = config.num_layers
+    # (B·T × d) times (d × d): 2 FLOPs for each of B·T·d·d terms.
     terms = [(f"attn.{name}_proj", PROJECTIONS, "2·B·T·d·d", L) for name in "qkv"]
+    # Per sequence and head (T × d/h)(d/h × T), then (T × T)(T × d/h): the only square of T.
     terms += [(f"attn.{name}", SCORES, "2·B·h·T·T·(d/h)", L) for name in ("scores", "weighted_sum")]
     terms += [("attn.output_proj", PROJECTIONS, "2·B·T·d·d", L)]
     terms += [(f"ffn.{name}", FFN, "2·B·T·d·d_ff", L) for name in _matrices(config)]
@@ -135,4 +139,5 @@ def flops_per_token(config: ModelConfig, seq: int | None = None) -> int:
     Source: Chowdhery et al. 2022 (PaLM), appendix B.
     """
     T = seq or config.context_length
+    # 2 FLOPs per parameter and 4·L·T·d for the scores forward; twice that backward.
     return 3 * forward_flops(config, seq=T).total // T

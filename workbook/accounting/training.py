@@ -55,6 +55,7 @@ def training_bytes(config: ModelConfig, activations: CostTable) -> CostTable:
     The sum assumes that all four are in memory at once. That is an upper bound: in a backward pass
     activations are freed while gradients are created.
     """
+    # P parameters, and for each a gradient and two moments of AdamW: 4 + 4 + 8 bytes.
     weights = FLOAT * parameters(config).total
     return CostTable(
         [
@@ -71,8 +72,7 @@ def memory_line(config: ModelConfig, **reading: Any) -> tuple[int, int]:
 
     `reading` are arguments of `handout_activations`.
     """
-    per_sequence = handout_activations(config, **reading).total
-    return per_sequence, training_bytes(config, CostTable([])).total
+    return handout_activations(config, **reading).total, training_bytes(config, CostTable()).total
 
 
 def largest_batch(per_sequence: int, fixed: int, memory: int = 80 * GB) -> int:
@@ -94,6 +94,8 @@ def adamw_operations(
     α·√(1 - β2ᵗ) / (1 - β1ᵗ), 1 - β1, 1 - β2 and α·λ. If you correct each moment by itself, you
     count 2 more, and may save one multiplication of the update by folding α into the first.
     """
+    # By default m takes three operations, two multiplications and an addition, and v four, with one
+    # more for g·g. The update takes five, root, +, ·, / and -, and the decay · and -.
     counted = [
         ("first moment", "m = β1·m + (1 - β1)·g", first_moment),
         ("second moment", "v = β2·v + (1 - β2)·g·g", second_moment),
@@ -126,6 +128,7 @@ def training_seconds(
     """The time of `steps` steps on a device that reaches `utilisation` of its `peak` FLOP/s."""
     if not 0 < utilisation <= 1:
         raise ValueError(f"utilisation={utilisation!r} is not a share of the peak; 0.5 means half")
+    # Half of the peak is a good share: memory is slow, and not everything is a matmul.
     return flops_per_step * steps / (peak * utilisation)
 
 

@@ -7,7 +7,7 @@ whatever the weights are, and the loss by its square. Here n is 100.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +20,6 @@ from workbook.optimizer.optimizers import SGD, Number, clip_gradients
 
 WEIGHTS = 100
 Settings = Callable[[int], dict[str, Any]]  # the settings to change before a step
-Array = TypeVar("Array", np.ndarray, Tensor)
 
 
 def step_factor(lr: float, t: int) -> float:
@@ -83,7 +82,7 @@ def _steps(count: int) -> str:
     return f"{count:,} step{'s' * (count != 1)}"
 
 
-def ravine(point: Array, angle: Number = 0.0, steepness: Number = 25.0) -> Array:
+def ravine(point: Any, angle: Number = 0.0, steepness: Number = 25.0) -> Any:
     """(x² + steepness · y²) / 2 at (..., x, y): a long valley, its axes turned by `angle`.
 
     It takes arrays and tensors alike. Turning does not change the curvatures, 1 and `steepness`.
