@@ -259,7 +259,7 @@ def group_lines(lines: list[str]) -> list[tuple[str, list[str]]]:
 
     Neighbouring lines with the same mark are forms of one line; a blank line separates them.
     """
-    found: list[tuple[str, list[str]]] = []
+    groups: list[tuple[str, list[str]]] = []
     depth, last = None, ""  # the rule's indentation; the previous line's mark
     for line in lines:
         text = line.strip()
@@ -269,16 +269,16 @@ def group_lines(lines: list[str]) -> list[tuple[str, list[str]]]:
             continue
         depth = depth or indent
         if indent > depth:  # it continues the line before
-            found[-1][1][-1] += " " + text
+            groups[-1][1][-1] += " " + text
             continue
         mark = text if text == "--" else text[0] if text[:2] in ("| ", "? ") else ""
         text = text.removeprefix(mark).strip()
         if mark and mark == last:
-            found[-1][1].append(text)
+            groups[-1][1].append(text)
         else:
-            found.append((mark, [text]))
+            groups.append((mark, [text]))
         last = mark
-    return found
+    return groups
 
 
 def cut_at_marks(text: str) -> list[str]:
@@ -287,10 +287,10 @@ def cut_at_marks(text: str) -> list[str]:
     >>> cut_at_marks("a_[big|[very |]small] {pet} ran.")
     ['a_', '[big|[very |]small]', ' ', '{pet}', ' ran.']
     """
-    found = [match[0] for match in PIECE.finditer(text)]
-    if "".join(found) != text:
+    pieces = [match[0] for match in PIECE.finditer(text)]
+    if "".join(pieces) != text:
         raise ValueError(f"unbalanced brackets in {text!r}")
-    return found
+    return pieces
 
 
 def split_outside_brackets(text: str, mark: str) -> list[str]:
