@@ -154,19 +154,15 @@ def test_no_story_comes_twice_in_one_split_or_in_two(train):
     assert told.isdisjoint(story for story, _ in stories.write_stories(1, "validation", 600_000))
 
 
-def test_the_vocabulary_is_that_of_a_small_child_and_falls_like_zipfs_law(train):
+def test_words_fall_like_zipfs_law_in_short_stories_for_a_small_child(train):
     counts = Counter(word for story, _ in train for word in WORD.findall(story))
     assert 2_500 < len(counts) < 4_000
     frequencies = [count for _, count in counts.most_common(1_000)]
     slope = math.log(frequencies[999] / frequencies[9]) / math.log(1_000 / 10)
     assert -1.6 < slope < -0.8
     assert frequencies[0] > 20 * frequencies[99]
-
-
-def test_stories_are_short(train):
-    words = sorted(len(story.split()) for story, _ in train)
-    assert words[0] >= 80
-    assert words[len(words) * 95 // 100] <= 350
+    lengths = sorted(len(story.split()) for story, _ in train)
+    assert lengths[0] >= 80 and lengths[len(lengths) * 95 // 100] <= 350
 
 
 # English -----------------------------------------------------------------------------------------
@@ -193,9 +189,6 @@ def test_no_story_has_a_slip(train):
         if (match := re.search(pattern, story))
     ]
     assert slips == []
-
-
-def test_quotation_marks_come_in_pairs(train):
     paragraphs = [paragraph for story, _ in train for paragraph in story.split("\n\n")]
     assert [paragraph for paragraph in paragraphs if paragraph.count('"') % 2] == []
 

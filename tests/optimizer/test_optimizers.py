@@ -182,17 +182,11 @@ def test_groups_have_settings_of_their_own():
 def test_what_has_no_gradient_stays_as_it_is(make):
     used, unused = start(), start()
     optimizer = make([used, unused])
-    used.grad = gradients()[0]
+    used.grad = gradients()[0].clone()
     optimizer.step()
     assert torch.equal(unused, start())
     assert unused not in optimizer.state
-
-
-@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
-def test_the_gradient_itself_stays_as_it_is(make):
-    theta = start()
-    run(make([theta]), gradients()[:3])
-    assert torch.equal(theta.grad, gradients()[2])
+    assert torch.equal(used.grad, gradients()[0])  # which is only read
 
 
 def test_sparse_gradients_are_refused():
@@ -295,14 +289,11 @@ def test_squares_of_half_precision_do_not_overflow(dtype):
     assert theta.grad.float().norm().item() == pytest.approx(1, rel=4e-3)
 
 
-def test_no_gradient_has_no_length():
-    assert clip_gradients(with_gradients(None), 1.0).item() == 0
-
-
 @pytest.mark.parametrize("limit", [0.0, -1.0, math.nan])
 def test_a_limit_that_makes_no_sense_is_refused(limit):
     with pytest.raises(ValueError, match="max_l2_norm"):
         clip_gradients([], limit)
+    assert clip_gradients(with_gradients(None), 1.0).item() == 0  # nothing to clip
 
 
 @pytest.mark.gpu

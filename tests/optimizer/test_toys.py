@@ -84,12 +84,9 @@ def test_on_a_steady_slope_adamw_goes_one_learning_rate_a_step():
         np.testing.assert_allclose(sizes, np.sign(slope), rtol=1e-6)
 
 
-def test_settings_change_before_each_step():
+def test_settings_change_before_each_step_and_gradients_are_clipped():
     sizes = toys.step_sizes(PLAIN, [1.0, 1.0, 2.0], settings=lambda t: {"lr": 10.0**-t})
     np.testing.assert_allclose(sizes, [1.0, 0.1, 0.02], rtol=1e-12)
-
-
-def test_clipping_limits_the_gradient_of_each_step():
     sizes = toys.step_sizes(partial(PLAIN, lr=1.0), [0.5, 30.0], max_l2_norm=2.0)
     np.testing.assert_allclose(sizes, [0.5, 2.0], rtol=1e-6)
 

@@ -138,7 +138,7 @@ def ways(problem: str, amount: Amount, part: str, edition: Edition = "2025") -> 
 def outcomes(problem: str, part: str, edition: Edition) -> list[Explanation]:
     """All numbers that can come out of a part, those with the fewest changes first."""
     if (problem, part) not in FIELDS:
-        known = ", ".join(f"{name} ({part})" for name, part in FIELDS)
+        known = ", ".join(f"{name} ({letter})" for name, letter in FIELDS)
         raise ValueError(f"nothing is counted in {problem} ({part}); choose from {known}")
     numbers = []
     for size in SIZES if (problem, part) == ("transformer_accounting", "d") else ("xl",):
