@@ -123,7 +123,7 @@ def test_a_folder_where_a_file_is_wanted_is_named_at_once(tmp_path):
 
 def test_two_threads_take_turns_in_a_folder(tmp_path, monkeypatch):
     order, waits = [], threading.Event()
-    monkeypatch.setattr(files, "_say_who_waits", lambda folder: waits.set())
+    monkeypatch.setattr(files, "say", lambda words: waits.set())
 
     def other():
         with locked(tmp_path / "run"):

@@ -50,7 +50,7 @@ def plant(folder: Path) -> None:
     )
     starts = iter(range(0, len(sources), 3_000))
     for split, size in (("train", 600_000), ("validation", 90_000)):
-        plain = (text for text, _ in stories.write(1, split, size))
+        plain = (text for text, _ in stories.write_stories(1, split, size))
         pages = (sources[start : start + 3_000] for start in islice(starts, size // 3_000))
         for name, texts in (("tinystories", plain), ("owt", pages)):
             corpus = corpora.CORPORA[name]

@@ -9,16 +9,18 @@ import os
 import platform
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import platformdirs
 
 Edition = Literal["2025", "2026"]
+Choice = TypeVar("Choice", bound=str)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ class ModelConfig:
     tie_embeddings: bool = False  # one matrix for the embedding and the head
     kernels: Literal["fused", "textbook"] = "fused"  # the same values: torch's, or written out
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_fields(self)
         if not self.rope_theta > 0:
             raise ValueError(f"rope_theta={self.rope_theta!r} is not positive; 10,000 is usual")
@@ -50,7 +52,7 @@ class ModelConfig:
         return self.d_model // self.num_heads
 
 
-def check_fields(config) -> None:
+def check_fields(config: Any) -> None:
     """Raise ValueError unless each int is in its range, and each `Literal` one of its choices.
 
     Ints count something, so they are positive; a seed may be 0, and torch reads it in 64 bits.
@@ -162,7 +164,7 @@ class OptimizerConfig:
     max_l2_norm: float = 1.0  # of all gradients together; inf: no limit
     update: Literal["fused", "textbook"] = "fused"  # torch's kernel, or `workbook.optimizer`
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "betas", tuple(self.betas))  # a list when it comes from JSON
         check_fields(self)
         if not 0 <= self.min_learning_rate <= self.max_learning_rate < math.inf:
@@ -203,7 +205,7 @@ class TrainConfig:
     checkpoint_every: int = 100  # steps
     keep_checkpoints: int = 2
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_fields(self)
         if self.batch_size % self.accumulation:
             raise ValueError(
@@ -292,18 +294,19 @@ EDITIONS: tuple[Edition, ...] = ("2025", "2026")
 PRECISIONS = ("auto", "float32", "bfloat16")
 
 
-def _choice(variable: str, choices: tuple[str, ...]) -> str:
+def _choice(variable: str, choices: Iterable[Choice]) -> Choice:
     """The value of an environment variable, or the first choice if it is unset or empty."""
-    value = os.environ.get(variable) or choices[0]
-    if value not in choices:
-        known = ", ".join(choices)
+    by_name = {str(choice): choice for choice in choices}
+    value = os.environ.get(variable) or next(iter(by_name))
+    if value not in by_name:
+        known = ", ".join(by_name)
         raise ValueError(f"{variable}={value!r} is not one of {known}; unset it or pick one")
-    return value
+    return by_name[value]
 
 
 def profile() -> Profile:
     """The profile that `WORKBOOK_PROFILE` names; `laptop` if it is unset."""
-    return PROFILES[_choice("WORKBOOK_PROFILE", tuple(PROFILES))]
+    return PROFILES[_choice("WORKBOOK_PROFILE", PROFILES)]
 
 
 def edition() -> Edition:
@@ -353,7 +356,7 @@ def study_folder() -> Path:
     return (checkout() or Path.cwd()) / "study"
 
 
-def machine() -> dict:
+def machine() -> dict[str, str | int | None]:
     """The machine that this process runs on: its processor, number of cores and system."""
     names = processor_facts("model name") or {platform.processor() or platform.machine()}
     return {
@@ -365,13 +368,11 @@ def machine() -> dict:
 
 def versions(libraries: Iterable[str]) -> dict[str, str]:
     """The versions of Python and of those of the libraries that are installed."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for library in libraries:
-        try:
-            found[library] = version(library)
-        except PackageNotFoundError:
-            continue
-    return found
+        with suppress(PackageNotFoundError):
+            installed[library] = version(library)
+    return installed
 
 
 def processor_flags() -> set[str]:

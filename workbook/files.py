@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from filelock import FileLock, Timeout
 
@@ -20,7 +20,7 @@ LEFT_OVER = 24 * 3600  # seconds after which no process writes a file any more
 
 
 @contextmanager
-def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
+def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
     """A file open for writing ("w" is UTF-8 text with "\\n" line ends, "wb" bytes).
 
     It takes `path`'s place only when the block ends without an error, and on every failure the
@@ -34,7 +34,7 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
         raise IsADirectoryError(
             f"{path} is a folder, but a file is to be written there; rename the folder"
         )
-    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     _remove_leftovers(path)
     # `tempfile` would let only the owner read it, whatever the umask.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
@@ -61,14 +61,14 @@ def _remove_leftovers(path: Path) -> None:
                 left.unlink()
 
 
-def write_json(path: Path, content) -> None:
+def write_json(path: Path, content: object) -> None:
     """Write `content` to a JSON file, whole or not at all."""
     with atomic_write(path) as file:
         json.dump(content, file, indent=1, ensure_ascii=False)
         file.write("\n")
 
 
-def notebooks_in(folder: str | os.PathLike) -> list[Path]:
+def notebooks_in(folder: str | os.PathLike[str]) -> list[Path]:
     """List the notebooks of a folder by name, without hidden files.
 
     macOS leaves a `._01_unicode.ipynb` beside each file on some disks, and a save of Jupyter's that
@@ -109,10 +109,10 @@ def unchanged(path: Path, before: tuple[int, int] | None = None) -> Iterator[Non
 def file_state(path: Path) -> tuple[int, int] | None:
     """The size of a file and when it was last written to; None if it is missing."""
     try:
-        found = path.stat()
+        state = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return state.st_size, state.st_mtime_ns
 
 
 def changed(path: Path) -> ValueError:
@@ -137,16 +137,12 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=PATIENCE)
     except Timeout:
-        _say_who_waits(folder)
+        say(f"waiting until {folder} is free: another process or thread is using it")
         lock.acquire()
     try:
         yield
     finally:
         lock.release()
-
-
-def _say_who_waits(folder: Path) -> None:
-    say(f"waiting until {folder} is free: another process or thread is using it")
 
 
 def say(words: str) -> None:

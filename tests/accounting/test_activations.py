@@ -11,11 +11,8 @@ from workbook.transformer.model import TransformerLM
 
 SHAPES = [  # batch_size, seq, d_model, num_heads, d_ff, num_layers, vocab_size
     (2, 16, 24, 3, 40, 2, 101),
-    (1, 16, 24, 3, 40, 2, 101),
-    (3, 1, 8, 2, 12, 1, 11),
     (1, 1, 4, 2, 6, 1, 5),
     (5, 9, 32, 1, 64, 3, 50),
-    (4, 32, 64, 4, 192, 1, 300),
     (2, 64, 16, 8, 44, 4, 33),
 ]
 ABLATIONS = [

@@ -74,14 +74,6 @@ def test_parameters_and_what_is_not_kept_do_not_count(device):
         assert measured.saved_bytes(lambda: linear(x), linear) == []
 
 
-def test_the_meta_device_saves_as_much_as_the_real_one():
-    def saved(device):
-        model, ids = tiny(device)
-        return measured.saved_bytes(lambda: model(ids), model)
-
-    assert saved("cpu") == saved("meta")
-
-
 def test_elementwise_operations_are_counted_for_each_value(device):
     x, y = torch.ones(2, 5, device=device), torch.ones(2, 5, device=device)
     assert measured.elementwise_flops(lambda: x * y + x.sqrt()) == 3 * 10
@@ -101,13 +93,6 @@ def test_the_peak_is_what_lives_at_once(device):
         del y
         return x.sum()  # 4 more, after the others are gone
 
-    assert measured.peak_bytes(work, already=[x]) == 3 * 400
-    assert measured.peak_bytes(work) == 2 * 400
-    assert measured.peak_bytes(lambda: x.view(10, 10).T, already=[x]) == 400
-
-
-def test_the_peak_of_a_backward_pass_holds_the_gradients(device):
-    w = torch.ones(1_000, device=device, requires_grad=True)
-    peak = measured.peak_bytes(lambda: (w * 2).sum().backward(), already=[w])
-    assert 2 * 4_000 <= peak <= 4 * 4_000
-    assert w.grad.shape == (1_000,)
+    assert measured.peak_live_bytes(work, already=[x]) == 3 * 400
+    assert measured.peak_live_bytes(work) == 2 * 400
+    assert measured.peak_live_bytes(lambda: x.view(10, 10).T, already=[x]) == 400

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from workbook import accounting
-from workbook.accounting.measured import peak_bytes
+from workbook.accounting.measured import peak_live_bytes
 from workbook.config import ModelConfig
 from workbook.optimizer.optimizers import AdamW
 from workbook.transformer import fused, nn
@@ -41,7 +41,7 @@ def measured(config: ModelConfig, batch_size: int) -> int:
     step()
     state = [x for each in optimizer.state.values() for x in each.values()]
     tensors = [x for x in state if isinstance(x, torch.Tensor)]
-    return peak_bytes(step, [*model.parameters(), *model.buffers(), *tensors, ids, targets])
+    return peak_live_bytes(step, [*model.parameters(), *model.buffers(), *tensors, ids, targets])
 
 
 @pytest.mark.slow

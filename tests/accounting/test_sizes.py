@@ -45,6 +45,6 @@ def test_tables_are_shown_by_pandas_and_name_what_they_lack():
     assert list(pd.DataFrame(table)) == ["name", "part", "formula", "each", "times", "total"]
     assert sum(table.by_part().values()) == pd.DataFrame(table)["total"].sum() == table.total
     with pytest.raises(ValueError, match="no row is called 'w1'; the rows are token_embeddings"):
-        table["w1"]
+        table.row("w1")
     with pytest.raises(ValueError, match="no part is called 'ffn'; the parts are embedding"):
         table.share("ffn")

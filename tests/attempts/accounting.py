@@ -85,7 +85,7 @@ WRONG = {
         ({"growth": 256}, "256 times as many"), (4513336524800, "the context is left at 1,024"),
         ({"flops": 1.495e14, "ffn": 55.2}, "share of the scores")],
     (ADAMW, "a"): [
-        ("25.5 GB", "one of the two moments"),
+        ("19.6 GB", "one of the two moments"),
         ({"optimizer_gb": 6.54}, "")],
     (ADAMW, "b"): [
         ({"a": 10.49, "b": 26.17, "batch": 5}, "only one map of T × T"),
@@ -98,7 +98,7 @@ WRONG = {
     (ADAMW, "c"): [(18, "expected"), (20, "expected"), (30, "expected"),
                    (6, "forward and backward pass")],
     (ADAMW, "d"): [
-        ("5115 hours", "days are called hours"), (4.6, "a factor of 1,000 is lost"),
+        ("5115 hours", "22.9255 times that"), (4.6, "a factor of 1,000 is lost"),
         ("5.1 days", "a factor of 1,000 is lost"), (2558, "reaches its whole peak"),
         (2188, "times that"),
         (4645, "scores and weighted sums (T × T) are left out")],

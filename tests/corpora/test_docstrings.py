@@ -66,11 +66,6 @@ if True:
     }
 
 
-def test_a_module_that_says_nothing_itself_keeps_its_title(document):
-    text = document(f'def dumps():\n    """{MANY}"""')
-    assert text == f"lib.json\n\ndumps()\n\n{MANY}\n"
-
-
 def test_what_comes_twice_stays_with_the_longest_document(tmp_path):
     shared = PROSE.format("what both share")
     long, short = (
@@ -148,11 +143,11 @@ def test_every_install_has_these_libraries():
 
 def test_a_missing_library_is_left_out(monkeypatch):
     monkeypatch.setitem(docstrings.LIBRARIES, "no_such_library", "1.0")
-    assert docstrings.versions().keys() == docstrings.LIBRARIES.keys() - {"no_such_library"}
+    assert docstrings.library_versions().keys() == docstrings.LIBRARIES.keys() - {"no_such_library"}
     local = {"torch": "2.13.0+cu130", "numpy": "2.4.6"}
     monkeypatch.setattr(docstrings, "LIBRARIES", local)
     monkeypatch.setattr(metadata, "version", local.get)
-    assert docstrings.versions() == {"torch": "2.13.0", "numpy": "2.4.6"}
+    assert docstrings.library_versions() == {"torch": "2.13.0", "numpy": "2.4.6"}
 
 
 def test_the_libraries_give_about_twenty_megabytes(documents):

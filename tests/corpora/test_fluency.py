@@ -33,7 +33,7 @@ def test_a_text_that_goes_round_repeats_itself():
 
 
 def test_words_are_counted_whatever_their_case_and_marks():
-    known = fluency.vocabulary(["The fox\u2019s den.", "It ran"])
+    known = fluency.distinct_words(["The fox\u2019s den.", "It ran"])
     assert known == {"the", "fox\u2019s", "den", "it", "ran"}
     assert fluency.known_share('"It RAN!"', known) == 1
     assert fluency.known_share("", known) == 0

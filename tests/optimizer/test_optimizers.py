@@ -77,14 +77,6 @@ def test_adamw_is_the_algorithm(decay, eps):
     torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-14)
 
 
-def test_when_it_decays_makes_a_difference():
-    after, before = (
-        run(optimizers.AdamW([start()], 0.1, weight_decay=0.1, decay=decay), gradients())
-        for decay in ("after", "before")
-    )
-    assert not torch.allclose(after, before, rtol=1e-4)
-
-
 @pytest.mark.parametrize("scale", [1.0, 1e-8], ids=["usual", "tiny"])
 def test_adamw_is_torchs_with_an_epsilon_that_shrinks(scale):
     ours = optimizers.AdamW([start()], lr=0.1, decay="before")
@@ -95,24 +87,6 @@ def test_adamw_is_torchs_with_an_epsilon_that_shrinks(scale):
 
     found, wanted = run(ours, gradients(scale)), run(theirs, gradients(scale), shrink)
     torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e-4, 1e-8], ids=["usual", "small", "tiny"])
-def test_adamw_differs_from_torch_by_no_more_than_epsilon_explains(scale):
-    """Each step is torch's, less a share ε (1 - c) / (√v + ε), with c = √(1 - β2ᵗ)."""
-    lr, eps, beta1, beta2 = 0.1, 1e-8, 0.9, 0.999
-    found = run(optimizers.AdamW([start()], lr, (beta1, beta2), eps, 0.0), gradients(scale))
-    wanted = run(TORCH.AdamW([start()], lr, (beta1, beta2), eps, 0.0), gradients(scale))
-    m, v, explained = torch.zeros(3, 3, 4, dtype=torch.float64)
-    for t, g in enumerate(gradients(scale), start=1):
-        m = beta1 * m + (1 - beta1) * g
-        v = beta2 * v + (1 - beta2) * g**2
-        correction = math.sqrt(1 - beta2**t)
-        lr_t = lr * correction / (1 - beta1**t)
-        share = eps * (1 - correction) / (v.sqrt() + eps)
-        explained += share * lr_t * m / (v.sqrt() + eps * correction)
-    torch.testing.assert_close(found - wanted, explained, rtol=1e-9, atol=1e-14)
-    assert (found - wanted).abs().max() > 1e-3  # and that is not nothing
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e3], ids=["usual", "large"])
@@ -208,17 +182,11 @@ def test_groups_have_settings_of_their_own():
 def test_what_has_no_gradient_stays_as_it_is(make):
     used, unused = start(), start()
     optimizer = make([used, unused])
-    used.grad = gradients()[0]
+    used.grad = gradients()[0].clone()
     optimizer.step()
     assert torch.equal(unused, start())
     assert unused not in optimizer.state
-
-
-@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
-def test_the_gradient_itself_stays_as_it_is(make):
-    theta = start()
-    run(make([theta]), gradients()[:3])
-    assert torch.equal(theta.grad, gradients()[2])
+    assert torch.equal(used.grad, gradients()[0])  # which is only read
 
 
 def test_sparse_gradients_are_refused():
@@ -298,13 +266,6 @@ def test_clipping_is_torchs(limit):
         torch.testing.assert_close(one.grad, other.grad, rtol=1e-6, atol=0)
 
 
-def test_all_gradients_together_keep_their_direction():
-    parameters = with_gradients(torch.tensor([3.0]), torch.tensor([4.0]))
-    clip_gradients(iter(parameters), 1.0)
-    torch.testing.assert_close(torch.cat([theta.grad for theta in parameters]),
-                               torch.tensor([0.6, 0.8]), rtol=1e-6, atol=0)  # fmt: skip
-
-
 def test_gradients_below_the_limit_keep_every_bit():
     gradient = torch.randn(100, generator=torch.Generator().manual_seed(0))
     [theta] = with_gradients(gradient)
@@ -328,14 +289,11 @@ def test_squares_of_half_precision_do_not_overflow(dtype):
     assert theta.grad.float().norm().item() == pytest.approx(1, rel=4e-3)
 
 
-def test_no_gradient_has_no_length():
-    assert clip_gradients(with_gradients(None), 1.0).item() == 0
-
-
 @pytest.mark.parametrize("limit", [0.0, -1.0, math.nan])
 def test_a_limit_that_makes_no_sense_is_refused(limit):
     with pytest.raises(ValueError, match="max_l2_norm"):
         clip_gradients([], limit)
+    assert clip_gradients(with_gradients(None), 1.0).item() == 0  # nothing to clip
 
 
 @pytest.mark.gpu

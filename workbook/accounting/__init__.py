@@ -1,6 +1,6 @@
 """What a model and its training cost, counted on paper and measured while torch runs.
 
-Open `sizes` first: parameters and FLOPs by module, each a `Table` whose rows name their formula.
+Open `sizes` first: parameters and FLOPs by module, each a table whose rows name their formula.
 `activations`, `training` and `peak` go on with bytes and seconds, `measured` counts the same while
 a model runs, and `proof` puts both side by side. What an answer takes for granted is in
 `assumptions`; `answers` has the numbers that follow, and `explain` finds the assumptions behind
@@ -12,23 +12,20 @@ from workbook import lazy
 # Where each public name lives.
 HOMES = {
     "DEVICES": "training",
-    "Device": "training",
     "GB": "training",
     "GiB": "training",
     "Row": "sizes",
-    "Table": "sizes",
+    "CostTable": "sizes",
     "adamw_flops": "training",
     "adamw_operations": "training",
     "asked_device": "training",
     "asked_model": "training",
-    "backward_flops": "sizes",
     "flops_per_token": "sizes",
     "forward_flops": "sizes",
     "handout_activations": "activations",
     "largest_batch": "training",
     "memory_line": "training",
     "mfu": "training",
-    "optimizer_bytes": "training",
     "parameters": "sizes",
     "peak_bytes": "peak",
     "saved_activations": "activations",

@@ -6,13 +6,13 @@ sets of parts, `nn` and `fused`, to the byte; `handout_activations` is the list 
 gives.
 """
 
-from workbook.accounting.sizes import Table, Term, computed
+from workbook.accounting.sizes import CostTable, Term, computed
 from workbook.config import ModelConfig
 
 STREAM, NORM, ATTENTION, FFN, LOSS = "residual stream", "norms", "attention", "feed-forward", "loss"
 
 
-def saved_activations(config: ModelConfig, batch_size: int, seq: int | None = None) -> Table:
+def saved_activations(config: ModelConfig, batch_size: int, seq: int | None = None) -> CostTable:
     """The bytes that a forward pass and its loss keep, in float32, by tensor.
 
     `config.kernels` says which parts are meant, `seq` is the context length unless given. Fused
@@ -22,6 +22,7 @@ def saved_activations(config: ModelConfig, batch_size: int, seq: int | None = No
     L, post = config.num_layers, config.norm == "post"
     # The vectors that a block reads or normalises, two per block, and the last ones; with post-norm
     # these are outputs of norms, but the input of the first block is not.
+    # A float32 takes 4 bytes, hence the 4 in each formula; an id is an int64 and takes 8.
     terms = [("token ids", STREAM, "8·B·T", 1)]
     terms += [("residual stream", STREAM, "4·B·T·d", 2 * L + (not post))]
     terms += [("embedded ids", STREAM, "4·B·T·d", 1)] * post
@@ -35,11 +36,8 @@ def _norm(name: str, config: ModelConfig, times: int) -> list[Term]:
     """1 / root mean square, scaled vectors and the result; the input is the residual stream."""
     if config.norm == "none":
         return []
-    return [
-        (f"{name}: 1 / rms", NORM, "4·B·T", times),
-        (f"{name}: scaled", NORM, "4·B·T·d", times),
-        (f"{name}: result", NORM, "4·B·T·d", times),
-    ]
+    formulas = {"1 / rms": "4·B·T", "scaled": "4·B·T·d", "result": "4·B·T·d"}
+    return [(f"{name}: {tensor}", NORM, formula, times) for tensor, formula in formulas.items()]
 
 
 def _attention(config: ModelConfig) -> list[Term]:
@@ -51,8 +49,10 @@ def _attention(config: ModelConfig) -> list[Term]:
     softmax = {"log of the sum of powers": "4·B·h·T"}
     if config.kernels == "textbook":
         softmax = {"mask": "T·T"}  # bools, a byte each
+        # One maximum and one sum per row of the T × T scores of a head.
         softmax |= dict.fromkeys(("largest score", "sum of powers"), "4·B·h·T")
         softmax |= dict.fromkeys(("masked scores", "powers", "weights"), "4·B·h·T·T")
+    # h heads of width d/h have d values per token, as many as the residual stream.
     formulas = dict.fromkeys("QKV", "4·B·T·d") | softmax | {"heads, joined": "4·B·T·d"}
     return [(name, ATTENTION, formula, config.num_layers) for name, formula in formulas.items()]
 
@@ -60,21 +60,19 @@ def _attention(config: ModelConfig) -> list[Term]:
 def _feed_forward(config: ModelConfig) -> list[Term]:
     """The inner values; the textbook's SiLU keeps the sigmoid too, the kernel does not."""
     names = ["W1 x"] + ["sigmoid"] * (config.kernels == "textbook") + ["SiLU"]
+    # A product needs both of its factors for its derivative, and W2 needs the product.
     names += ["W3 x", "SiLU · W3 x"] * (config.ffn == "swiglu")
     return [(name, FFN, "4·B·T·d_ff", config.num_layers) for name in names]
 
 
 def _loss(config: ModelConfig) -> list[Term]:
     """Logits, logits less their maximum, and powers in the textbook; log p in the kernel."""
-    if config.kernels == "fused":
-        formulas = {
-            "log probabilities": "4·B·T·V",
-            "target ids": "8·B·T",
-            "sum of the targets' weights": "4",
-        }
+    formulas = {"target ids": "8·B·T"}  # int64
+    if config.kernels == "fused":  # the derivative of the loss is p - 1 at the target, else p
+        formulas |= {"log probabilities": "4·B·T·V", "sum of the targets' weights": "4"}
     else:
         names = ("logits", "shifted logits", "powers of the loss")
-        formulas = dict.fromkeys(names, "4·B·T·V") | {"target ids": "8·B·T"}
+        formulas |= dict.fromkeys(names, "4·B·T·V")
         formulas |= dict.fromkeys(("largest logit", "sum of powers of the loss"), "4·B·T")
     return [(name, LOSS, formula, 1) for name, formula in formulas.items()]
 
@@ -87,7 +85,7 @@ def handout_activations(
     residual_copies: int = 0,
     embedding_output: bool = False,
     value_bytes: int = 4,
-) -> Table:
+) -> CostTable:
     """The bytes of the activations that `adamwAccounting` lists, by tensor: a result for each step.
 
     The list is shorter than what our code keeps (no sigmoid, two maps, two tensors of logits).
@@ -102,6 +100,8 @@ def handout_activations(
 
     terms = [("embedded ids", STREAM, vectors, 1)] * embedding_output
     terms += [("residual copies", STREAM, vectors, 2 * L * residual_copies)] * (residual_copies > 0)
+    # Per block: 8 vectors of width d (two norms, Q, K, V, weighted sum, two projections' outputs),
+    # the maps of each head, and the inner values of the feed-forward layer.
     terms += [("ln1", NORM, vectors, L)]
     terms += [(name, ATTENTION, vectors, L) for name in ("Q", "K", "V")]
     terms += [(name, ATTENTION, scores, L) for name in ("scores", "softmax", "a third map")[:maps]]

@@ -1,12 +1,14 @@
 """What an answer takes for granted, as fields with names, and what else is often assumed.
 
 `asked` returns the assumptions that a problem states. A `Switch` changes one of them: flip it, and
-`answers` has the number that comes out. `explain` tries switches until someone's number comes out.
+`answers` has the number that comes out. `explain` tries each switch, and those in `COMBINED`, until
+someone's number comes out.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
+from workbook.accounting.training import DEVICES
 from workbook.config import GPT2_SHAPES, Edition
 
 
@@ -18,13 +20,13 @@ class Assumptions:
     size: str = "xl"  # of GPT-2
     context_length: int = 1_024
     matrices: int = 3  # of the feed-forward layer: SwiGLU has three
-    d_ff: str = "4"  # the rule of the inner width: "4", "64", "8/3", or a number
+    d_ff: str = "4"  # the inner width: "4", "64" or "8/3", as in `SWITCHES`, or "6400"
     embeddings: str = "separate"  # or "tied", or "none" of the two counted
     positions: bool = False  # a learned table of positions
     biases: bool = False  # of the linear layers and norms, as in GPT-2 itself
-    norms: str = "all"  # that are counted: "all", "no final", "no block", "none"
+    norms: str = "all"  # that are counted: "all", "no final", "none"
     # Matmuls
-    scores: str = "both"  # matmuls of T × T counted: "both", "one", "none", "half", "wide"
+    scores: str = "both"  # matmuls of T × T counted: "both", "one", "half", "none"
     head: bool = True  # the matmul with the head is counted
     projections: int = 4  # of Q, K, V and the output
     multiply_add: int = 2  # FLOPs of a multiplication with its addition
@@ -37,10 +39,9 @@ class Assumptions:
     residual_copies: int = 0  # kept in addition to the results, for each half of a block
     embedding_output: bool = False  # kept
     logits: int = 2  # tensors of B × T × V that are kept
-    memory: str = "80 GB"  # of the device
     rounding: str = "down"  # of the batch
     # AdamW
-    moments: str = "3 + 4"  # FLOPs of the two moments, for a parameter
+    moments: tuple[int, int] = (3, 4)  # FLOPs of the two moments, for a parameter
     bias_corrections: int = 0  # FLOPs more than with both folded into the step size
     epsilon: bool = True  # its addition is counted
     decay: int = 2  # FLOPs of the weight decay
@@ -58,59 +59,42 @@ class Switch:
     field: str
     value: Any
     words: str
-    often: bool = False  # assumed by many, so that `explain` combines it with two or three others
 
 
 SWITCHES = (
-    Switch("matrices", 2, "the feed-forward layer has two matrices (no W3)", often=True),
-    Switch("matrices", 3, "the feed-forward layer has three matrices (SwiGLU)", often=True),
+    Switch("matrices", 2, "the feed-forward layer has two matrices (no W3)"),
+    Switch("matrices", 3, "the feed-forward layer has three matrices (SwiGLU)"),
     Switch("d_ff", "4", "d_ff is 4·d_model"),
     Switch("d_ff", "64", "d_ff is the multiple of 64 nearest to 8/3·d_model"),
     Switch("d_ff", "8/3", "d_ff is 8/3·d_model (not a multiple of 64)"),
-    Switch("d_ff", "6400", "d_ff is left at 6,400 (XL's)", often=True),
-    Switch("d_ff", "4288", "d_ff is left at 4,288 (XL's)", often=True),
-    Switch(
-        "embeddings", "tied", "embedding and head share one matrix (or only one counts)", often=True
-    ),
+    Switch("d_ff", "6400", "d_ff is left at 6,400 (XL's)"),
+    Switch("embeddings", "tied", "embedding and head share one matrix (or only one counts)"),
     Switch("embeddings", "none", "embedding and head are both left out"),
-    Switch("positions", True, "a learned table of positions is counted in", often=True),
-    Switch("biases", True, "biases are counted in (GPT-2 has them)", often=True),
+    Switch("positions", True, "a learned table of positions is counted in"),
+    Switch("biases", True, "biases are counted in (GPT-2 has them)"),
     Switch("norms", "no final", "the final norm is left out"),
-    Switch("norms", "no block", "the norms of the blocks are left out"),
     Switch("norms", "none", "the norms are left out"),
-    Switch("scores", "none", "the scores and weighted sums (T × T) are left out", often=True),
+    Switch("scores", "none", "the scores and weighted sums (T × T) are left out"),
     Switch("scores", "one", "one of the two matmuls of T × T is left out"),
     Switch("scores", "half", "only the half of the scores that the mask lets through is counted"),
-    Switch("scores", "wide", "each head's matmuls of T × T are counted with the whole d_model"),
-    Switch("head", False, "the head is left out", often=True),
+    Switch("head", False, "the head is left out"),
     Switch("projections", 3, "the output projection is left out"),
     Switch("projections", 2, "Q, K and V are counted as one matmul"),
     Switch("multiply_add", 1, "a multiplication and its addition are counted as one FLOP"),
     Switch("every_block", False, "only one block is counted"),
-    Switch(
-        "by_parameters",
-        True,
-        "each parameter counts 2 FLOPs per token (6·P in training)",
-        often=True,
-    ),
+    Switch("by_parameters", True, "each parameter counts 2 FLOPs per token (6·P in training)"),
     Switch("number_bytes", 2, "a number takes 2 bytes (half precision)"),
-    Switch("number_bytes", 8, "a number takes 8 bytes (float64)"),
     Switch("copies", 4, "gradients and optimizer state are counted in"),
     Switch("copies", 1, "gradients and optimizer state are left out"),
     Switch("copies", 2, "the optimizer state is left out"),
     Switch("copies", 3, "the gradients (or one of the two moments) are left out"),
-    Switch("copies", 5, "a fifth copy of the parameters is kept"),
-    Switch("maps", 1, "only one map of T × T is kept per head", often=True),
-    Switch("maps", 0, "no map of T × T is kept"),
+    Switch("maps", 1, "only one map of T × T is kept per head"),
     Switch("maps", 3, "three maps of T × T are kept per head"),
-    Switch("residual_copies", 1, "copies for the residual additions are kept too", often=True),
-    Switch("embedding_output", True, "the embedding's output is kept too", often=True),
+    Switch("residual_copies", 1, "copies for the residual additions are kept too"),
+    Switch("embedding_output", True, "the embedding's output is kept too"),
     Switch("logits", 1, "one tensor of B × T × V is kept (not both logits and cross-entropy)"),
-    Switch("logits", 0, "logits and cross-entropy are left out"),
-    Switch("memory", "80 GiB", "80 GB are read as 80 GiB"),
-    Switch("memory", "40 GB", "the device has 40 GB"),
-    Switch("rounding", "up", "the batch is rounded up", often=True),
-    Switch("moments", "2 + 3", "a multiplication with its addition counts once in the moments"),
+    Switch("rounding", "up", "the batch is rounded up"),
+    Switch("moments", (2, 3), "a multiplication with its addition counts once in the moments"),
     Switch("bias_corrections", 1, "both bias corrections are counted (α folded into one)"),
     Switch("bias_corrections", 2, "both bias corrections are counted (and α separately)"),
     Switch("epsilon", False, "the addition of ε is not counted"),
@@ -122,15 +106,21 @@ SWITCHES = (
     Switch("context_length", 1_024, "the context is left at 1,024"),
     Switch("utilisation", 1.0, "the device reaches its whole peak"),
     Switch("batch", 1, "only one sequence per step is counted"),
-    *(
-        Switch("device", name, f"the device is an {name}")
-        for name in ("A100 float32", "H100 TF32", "A100 TF32", "A100 bfloat16", "H100 bfloat16")
-    ),
-    *(
-        Switch("size", size, f"the size is that of GPT-2 {size}")
-        for size in GPT2_SHAPES
-        if size != "xl"
-    ),
+    *(Switch("device", name, f"the peak FLOP/s are those of {name}") for name in DEVICES),
+    *(Switch("size", size, f"the size is that of GPT-2 {size}") for size in GPT2_SHAPES),
+)
+
+# What people change together; each is a choice of one view of the model, and any part of it counts.
+COMBINED: tuple[dict[str, Any], ...] = (
+    # GPT-2 as it was published
+    {"matrices": 2, "embeddings": "tied", "positions": True, "biases": True},
+    # The matrices of the blocks alone, with the width of XL for every size
+    {"matrices": 2, "d_ff": "6400", "scores": "none", "head": False},
+    {"by_parameters": True, "embeddings": "tied"},
+    # What the course leaves open: the activations that are kept, and AdamW's operations
+    {"matrices": 3, "maps": 1, "residual_copies": 1, "embedding_output": True},
+    {"moments": (2, 3), "bias_corrections": 1, "epsilon": False, "decay": 3},
+    {"moments": (2, 3), "bias_corrections": 2, "epsilon": False, "decay": 3},
 )
 
 # The assumptions that each part depends on, in the order in which they are tried.
@@ -143,8 +133,8 @@ FIELDS = {
     ("transformer_accounting", "d"): f"{_MATMULS}",
     ("transformer_accounting", "e"): f"{_MATMULS} embeddings backward context_length",
     ("adamwAccounting", "a"): f"{_PARAMETERS} number_bytes copies",
-    ("adamwAccounting", "b"): f"{_PARAMETERS} maps residual_copies embedding_output logits"
-    " number_bytes copies every_block memory rounding",
+    ("adamwAccounting", "b"): "rounding maps residual_copies embedding_output logits"
+    f" {_PARAMETERS} number_bytes copies",
     ("adamwAccounting", "c"): "moments bias_corrections epsilon decay matrices d_ff embeddings",
     ("adamwAccounting", "d"): f"{_MATMULS} embeddings backward utilisation device batch",
 }
@@ -168,21 +158,19 @@ def asked(problem: str, part: str, edition: Edition, size: str = "xl") -> Assump
     )
 
 
-def switches(problem: str, part: str, base: Assumptions) -> dict[str, tuple[Switch, ...]]:
-    """The other values of every assumption that a part depends on, by field."""
-    found = {}
-    for field in FIELDS[problem, part].split():
-        other = [s for s in SWITCHES if s.field == field and s.value != getattr(base, field)]
-        found[field] = tuple(s for s in other if _means_something(s, base))
-    return {field: options for field, options in found.items() if options}
+def switches(problem: str, part: str, base: Assumptions) -> list[Switch]:
+    """The other values of every assumption that a part depends on."""
+    fields = FIELDS[problem, part].split()
+    chosen = [switch for field in fields for switch in SWITCHES if switch.field == field]
+    return [switch for switch in chosen if _means_something(switch, base)]
 
 
 def _means_something(switch: Switch, base: Assumptions) -> bool:
     """Whether a switch differs from all others, given what the problem states."""
-    if switch.field == "d_ff" and switch.value in ("6400", "4288"):
-        return base.size != "xl" and (switch.value == "6400") == (base.d_ff == "4")
-    if switch.field == "backward" and base.backward == 0:
-        return switch.value == 2
-    if switch.field == "copies" and base.copies == 1:
-        return switch.value == 4
-    return True
+    if switch.value == getattr(base, switch.field):
+        return False
+    if switch.value == "6400":  # for XL it is 4·d_model, and another switch
+        return base.size != "xl"
+    # If nothing is trained, one may count as if it were, but nothing in between.
+    in_training = switch.field in ("backward", "copies") and base.backward == 0
+    return not in_training or (switch.field, switch.value) in (("backward", 2), ("copies", 4))

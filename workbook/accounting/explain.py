@@ -1,30 +1,24 @@
-"""Which assumptions give someone's number: a search, fewest changes first.
+"""Which assumptions give someone's number: each alone, and those that people often combine.
 
-Every switch may be flipped, alone or with one other; those that many people flip also in threes and
-fours. The result is compared with the digits that were written: in the unit that was written, in
-the one that may have been meant, and with a factor of 1,000 lost or gained. The more changes, the
-more numbers are reached by accident: so rare switches come at most in pairs.
+The number is compared, to the digits that were written, with all that can come out of a problem:
+in the unit that was written, in the one that may have been meant (GiB for GB), and with a factor of
+1,000 lost or gained. The explanations with the fewest changes come first.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations
 
-from workbook.accounting.answers import answers
-from workbook.accounting.assumptions import FIELDS, Assumptions, Switch, asked, switches
+from workbook.accounting.answers import Quantity, answers
+from workbook.accounting.assumptions import COMBINED, FIELDS, Switch, asked, switches
 from workbook.accounting.training import DAY, GB, HOUR, GiB
-from workbook.config import EDITIONS, Edition
+from workbook.config import Edition
 
-SHOWN = 3  # explanations of each number
-MOST_CHANGES = 4
+MOST_CHANGES = max(map(len, COMBINED))
 SIZES = ("small", "medium", "large")  # that (d) of transformer_accounting asks about
-LOST, GAINED = "a factor of 1,000 is lost", "a factor of 1,000 is too many"
-# Hours for days and days for hours: tried with nothing else, since times agree by accident.
-TIMES = {"day": (1 / 24, "hours are called days"), "hour": (24, "days are called hours")}
-UNITS = {  # as written: what is measured, and how many of its unit
+UNITS: dict[str, tuple[str, float]] = {  # as written: what is measured, and how many of its unit
     "parameters": ("count", 1),
     "FLOPs": ("flops", 1),
     "GFLOPs": ("flops", 1e9),
@@ -42,12 +36,7 @@ UNITS = {  # as written: what is measured, and how many of its unit
     "hours": ("seconds", HOUR),
     "days": ("seconds", DAY),
 }
-# The units of figures that a kind of number may be meant in, if not only its own.
-_MEANT = {
-    "count": ("count", "flops"),
-    "flops": ("flops", "per parameter"),
-    "bytes": ("bytes", "bytes per sequence"),
-}
+MISTAKEN = {"MB": "MiB", "MiB": "MB", "GB": "GiB", "GiB": "GB"}
 
 
 @dataclass(frozen=True)
@@ -77,28 +66,19 @@ class Amount:
         if not number.is_finite() or number <= 0:
             raise ValueError(f"expected a positive, finite number, got {value!r}")
         kind, scale = UNITS[unit]
-        _, digits, exponent = number.as_tuple()
-        half = 0.5 * 10.0**exponent * scale
-        text = text or f"{value} {unit}"
-        return cls(float(number) * scale, half, kind, unit, len(digits), text)
+        # 5.80 is 580 · 10⁻²: three digits, and it may be off by half of 10⁻².
+        digits = len(number.as_tuple().digits)
+        half = 0.5 * 10.0 ** (number.adjusted() - digits + 1) * scale
+        return cls(float(number) * scale, half, kind, unit, digits, text or f"{value} {unit}")
 
-    def readings(self) -> Iterator[tuple[str, float, str]]:
-        """The units of figures that it may be in, with a factor and a slip in words, or ""."""
-        slips = [(1.0, "")]
-        letter = self.unit[:1].upper()
-        if self.kind == "bytes" and letter and letter in "KMGT" and self.digits > 1:
-            ratio = 1.024 ** (1 + "KMGT".index(letter))
-            if "ib" in self.unit.lower():
-                slips.append((1 / ratio, f"{letter}B are called {self.unit}"))
-            else:
-                slips.append((ratio, f"{letter}iB are called {self.unit}"))
-        if self.kind == "seconds" and (name := self.unit.rstrip("s").lower()) in TIMES:
-            slips.append(TIMES[name])
-        if self.kind in ("bytes", "flops", "seconds", "count") and self.digits > 1:
-            slips += [(1_000.0, LOST), (1 / 1_000, GAINED)]
-        for scale, slip in slips:
-            for unit in _MEANT.get(self.kind, (self.kind,)):
-                yield unit, scale, slip
+    def slips(self) -> Iterator[tuple[float, str]]:
+        """The factors by which it may be off, each with a slip in words; first 1 and no slip."""
+        yield 1.0, ""
+        if self.digits > 1 and (meant := MISTAKEN.get(self.unit)):
+            yield UNITS[meant][1] / UNITS[self.unit][1], f"{meant} are called {self.unit}"
+        if self.digits > 1 and self.kind in ("bytes", "flops", "seconds", "count"):
+            yield 1_000.0, "a factor of 1,000 is lost"
+            yield 1 / 1_000, "a factor of 1,000 is too many"
 
 
 @dataclass(frozen=True)
@@ -107,7 +87,7 @@ class Explanation:
 
     quantity: str  # such as "parameters", "largest batch"
     value: float  # in bytes, FLOPs, seconds, or as it is
-    unit: str  # as in `Figure`
+    kind: str  # as in `Quantity`
     flipped: tuple[Switch, ...] = ()
     slip: str = ""
 
@@ -119,124 +99,73 @@ class Explanation:
     def __str__(self) -> str:
         if not self.changes:
             return f"{self.quantity}, as the problem states it"
-        return f"{self.quantity}, when {listed(self.changes)}"
-
-
-@dataclass(frozen=True)
-class Found:
-    """An amount with its explanations, best first; there may be none."""
-
-    amount: Amount
-    explanations: tuple[Explanation, ...]
-
-    def __repr__(self) -> str:
-        if not self.explanations:
-            return f"{self.amount.text}: no stated assumption gives this"
-        fewest = len(self.explanations[0].changes)
-        ties = [each for each in self.explanations if len(each.changes) == fewest]
-        more = f"; and {len(ties) - SHOWN} more ways" if len(ties) > SHOWN else ""
-        return f"{self.amount.text}: {'; or '.join(map(str, ties[:SHOWN]))}{more}"
+        return f"{self.quantity}, when {joined(self.changes)}"
 
 
 def explain(
-    problem: str,
-    value: str | float,
-    unit: str,
-    part: str | None = None,
-    edition: Edition = "2025",
-) -> Found:
+    problem: str, value: str | float, unit: str, part: str, edition: Edition = "2025"
+) -> str:
     """The assumptions, units or omissions that give someone's number, fewest changes first.
 
-    `unit` is one of `UNITS`. Without `part` all parts of the problem are tried.
+    `unit` is one of `UNITS`.
 
-    >>> explain("transformer_accounting", 2_127_056_000, "parameters")
+    >>> print(explain("transformer_accounting", 2_127_056_000, "parameters", "a"))
     2127056000 parameters: parameters, when the final norm is left out
-    >>> explain("transformer_accounting", "3.21e12", "FLOPs", part="b")
+    >>> print(explain("transformer_accounting", "3.21e12", "FLOPs", "b"))
     3.21e12 FLOPs: no stated assumption gives this
     """
     amount = Amount.of(value, unit)
-    return Found(amount, ways(problem, amount, part, edition))
+    explanations = ways(problem, amount, part, edition)
+    if not explanations:
+        return f"{amount.text}: no stated assumption gives this"
+    ties = [str(way) for way in explanations if len(way.changes) == len(explanations[0].changes)]
+    return f"{amount.text}: {'; or '.join(ties)}"
 
 
-def ways(
-    problem: str, amount: Amount, part: str | None = None, edition: Edition = "2025"
-) -> tuple[Explanation, ...]:
+def ways(problem: str, amount: Amount, part: str, edition: Edition = "2025") -> list[Explanation]:
     """All explanations of one number, those with fewest changes first."""
-    if problem == "adamw_accounting":  # its id in edition 2026
-        problem = "adamwAccounting"
-    parts = sorted({p for name, p in FIELDS if name == problem})
-    if not parts:
-        known = ", ".join(dict.fromkeys(name for name, _ in FIELDS))
-        raise ValueError(f"nothing is counted in {problem!r}; choose from {known}")
-    if part is not None and part not in parts:
-        raise ValueError(f"{problem} has the parts {', '.join(parts)}; there is no part {part!r}")
-    if edition not in EDITIONS:
-        raise ValueError(f"edition {edition!r} is not one of {', '.join(EDITIONS)}")
-    best: dict[tuple, tuple[tuple, Explanation]] = {}
-    for each in [part] if part else parts:
-        for size in SIZES if (problem, each) == ("transformer_accounting", "d") else ("xl",):
-            for rank, way in _matches(amount, outcomes(problem, each, edition, size)):
-                known = way.quantity, way.changes
-                if known not in best or rank < best[known][0]:
-                    best[known] = rank, way
-    return tuple(way for _, way in sorted(best.values(), key=lambda pair: pair[0]))
+    agreeing = []
+    for outcome in outcomes(problem, part, edition):
+        for scale, slip in amount.slips():
+            # A number without rounding agrees too, where floats differ in their last digits.
+            half = max(amount.half, 1e-9 * amount.value) * scale
+            if outcome.kind == amount.kind and abs(outcome.value - amount.value * scale) <= half:
+                agreeing.append(replace(outcome, slip=slip))
+    return sorted(agreeing, key=lambda way: len(way.changes))
 
 
 @cache
-def outcomes(problem: str, part: str, edition: Edition, size: str) -> dict[str, list[Explanation]]:
-    """All numbers that can come out of a part, by unit, in the order of their values."""
-    base = asked(problem, part, edition, size)
-    which = "" if size == "xl" else f", GPT-2 {size}"
-    reached: dict[frozenset[Switch], dict] = {}
-    found = []
-    for flipped in _combinations(problem, part, base):
-        given = replace(base, **{switch.field: switch.value for switch in flipped})
-        result = reached[frozenset(flipped)] = answers(problem, part, given)
-        # A switch that makes no difference to the others does not explain a number.
-        fewer = [reached[frozenset(flipped) - {switch}] for switch in flipped]
-        for name, figure in result.items():
-            if figure.value > 0 and all(figure != less.get(name) for less in fewer):
-                found.append(Explanation(name + which, figure.value, figure.unit, flipped))
-    by_unit: dict[str, list[Explanation]] = {}
-    for outcome in sorted(found, key=lambda outcome: outcome.value):
-        by_unit.setdefault(outcome.unit, []).append(outcome)
-    return by_unit
+def outcomes(problem: str, part: str, edition: Edition) -> list[Explanation]:
+    """All numbers that can come out of a part, those with the fewest changes first."""
+    if (problem, part) not in FIELDS:
+        known = ", ".join(f"{name} ({letter})" for name, letter in FIELDS)
+        raise ValueError(f"nothing is counted in {problem} ({part}); choose from {known}")
+    numbers = []
+    for size in SIZES if (problem, part) == ("transformer_accounting", "d") else ("xl",):
+        base = asked(problem, part, edition, size)
+        of_size = "" if size == "xl" else f", GPT-2 {size}"
+        results: dict[tuple[Switch, ...], dict[str, Quantity]] = {}
+        for flipped in _combinations(switches(problem, part, base)):
+            assumed = replace(base, **{switch.field: switch.value for switch in flipped})
+            results[flipped] = answers(problem, part, assumed)
+            # A switch that makes no difference to the others does not explain a number.
+            fewer = [results[flipped[:i] + flipped[i + 1 :]] for i in range(len(flipped))]
+            for name, number in results[flipped].items():
+                if number.value > 0 and all(number != less.get(name) for less in fewer):
+                    numbers.append(Explanation(name + of_size, number.value, number.kind, flipped))
+    return sorted(numbers, key=lambda outcome: len(outcome.flipped))
 
 
-def _combinations(problem: str, part: str, base: Assumptions) -> Iterator[tuple[Switch, ...]]:
-    """Switches to flip together, fewest first; in threes and fours only those of many people."""
-    options = switches(problem, part, base)
-    usual = {field: tuple(s for s in some if s.often) for field, some in options.items()}
-    for count in range(MOST_CHANGES + 1):
-        pool = options if count <= 2 else {field: some for field, some in usual.items() if some}
-        for fields in combinations(pool, count):
-            yield from product(*(pool[field] for field in fields))
+def _combinations(options: list[Switch]) -> list[tuple[Switch, ...]]:
+    """Switches to flip together, fewest first: none, each alone, and the subsets of `COMBINED`."""
+    together: list[tuple[Switch, ...]] = [(), *((switch,) for switch in options)]
+    for count in range(2, MOST_CHANGES + 1):
+        for group in COMBINED:
+            usual = [switch for switch in options if (switch.field, switch.value) in group.items()]
+            together += combinations(usual, count)
+    return list(dict.fromkeys(together))  # groups overlap
 
 
-def _matches(
-    amount: Amount, reached: dict[str, list[Explanation]]
-) -> Iterator[tuple[tuple, Explanation]]:
-    """Every outcome that agrees with a number, with its rank: the lower, the better."""
-    for unit, scale, slip in amount.readings():
-        some = reached.get(unit, ())
-        value = amount.value * scale
-        if not value:
-            continue
-        half = max(amount.half * scale, 1e-9 * value)
-        if unit in ("batch", "per parameter"):  # whole numbers, which are never rounded
-            half = 0.0 if float(amount.value).is_integer() else 1e-9
-        low = bisect_left(some, value - half, key=lambda outcome: outcome.value)
-        high = bisect_right(some, value + half, key=lambda outcome: outcome.value)
-        for outcome in some[low:high]:
-            way = replace(outcome, slip=slip)
-            rare = sum(not switch.often for switch in way.flipped)
-            if rare and (len(way.changes) > 2 or slip in (LOST, GAINED)):
-                continue
-            if way.flipped and any(slip == words for _, words in TIMES.values()):
-                continue
-            yield (len(way.changes), rare, abs(way.value - value) / value), way
-
-
-def listed(words: tuple[str, ...]) -> str:
+def joined(clauses: tuple[str, ...]) -> str:
     """Clauses joined into a list: "A, B and C"."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    return " and ".join(filter(None, (", ".join(clauses[:-1]), clauses[-1])))

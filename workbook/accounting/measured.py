@@ -41,16 +41,15 @@ def counted_flops(work: Work) -> int:
 
 
 class _Watch(TorchDispatchMode):
-    """Calls `seen(func, args, kwargs, result)` after every operation of torch."""
+    """Calls `after(func, args, kwargs, result)` after every operation of torch."""
 
-    def __init__(self, seen: Callable[..., None]):
+    def __init__(self, after: Callable[..., None]) -> None:
         super().__init__()
-        self._seen = seen
+        self._after = after
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        result = func(*args, **kwargs)
-        self._seen(func, args, kwargs, result)
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self._after(func, args, kwargs or {}, result)
         return result
 
 
@@ -59,18 +58,19 @@ def matmuls(forward: Work) -> list[tuple[str, int]]:
 
     The name is that of the innermost module, such as "layers.0.ffn.w1", or "" outside of any.
     """
-    found = []
+    flops_by_module: list[tuple[str, int]] = []
 
-    def record(func, args, kwargs, result) -> None:
-        count = flop_registry.get(func._overloadpacket)
+    def record(func: Any, args: Any, kwargs: Any, result: Any) -> None:
+        count = flop_registry.get(func._overloadpacket)  # None for all but matmuls
         if count is not None:
             # `parents` has all modules that run: "TransformerLM", "TransformerLM.layers.0", ...
             inner = max(modules.parents, key=lambda name: name.count("."))
-            found.append((inner.partition(".")[2], count(*args, **kwargs, out_val=result)))
+            inner = inner.partition(".")[2]  # without the name of the model's class
+            flops_by_module.append((inner, count(*args, **kwargs, out_val=result)))
 
     with ModuleTracker() as modules, _Watch(record), torch.no_grad():
         forward()
-    return found
+    return flops_by_module
 
 
 # FLOPs per value. What allocates memory, or views the same values in another shape, has none.
@@ -85,7 +85,7 @@ def elementwise_flops(work: Work) -> int:
     """
     flops = 0
 
-    def count(func, args, kwargs, result) -> None:
+    def count(func: Any, args: Any, kwargs: Any, result: Any) -> None:
         nonlocal flops
         name = func._overloadpacket.__name__.rstrip("_")
         if name in ALLOCATIONS or func.namespace != "aten":  # such as the profiler's marks
@@ -110,21 +110,21 @@ def saved_bytes(forward: Work, model: Module | None = None) -> list[int]:
     # By a number that identifies the memory. It is held until the end: freed memory could be given
     # to another tensor, and both would count as one.
     there = {tensor.untyped_storage()._cdata for tensor in known}
-    found: dict[int, torch.UntypedStorage] = {}
+    kept: dict[int, torch.UntypedStorage] = {}
 
     def keep(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         if storage._cdata not in there:
-            found.setdefault(storage._cdata, storage)
+            kept.setdefault(storage._cdata, storage)
         return tensor
 
     with saved_tensors_hooks(keep, lambda tensor: tensor):
         result = forward()
-    del result
-    return [storage.nbytes() for storage in found.values()]
+    del result  # only now, because dropping the result frees its graph and what it saved
+    return [storage.nbytes() for storage in kept.values()]
 
 
-def optimizer_bytes(optimizer: Optimizer) -> int:
+def state_bytes(optimizer: Optimizer) -> int:
     """The bytes of the tensors in an optimizer's state that are as large as a parameter.
 
     Step counters, at most one number for each parameter tensor, are left out.
@@ -137,30 +137,30 @@ def optimizer_bytes(optimizer: Optimizer) -> int:
     )
 
 
-def peak_bytes(work: Work, already: Iterable[Tensor] = ()) -> int:
+def peak_live_bytes(work: Work, already: Iterable[Tensor] = ()) -> int:
     """The most bytes of tensors that live at once while `work()` runs.
 
     `already` are tensors that exist before, such as parameters: they count from the start. The
     workspace of a kernel, and what an allocator rounds up, are not seen.
     """
-    alive: dict[int, weakref.ref] = {}
+    alive: dict[int, weakref.ref[torch.UntypedStorage]] = {}
     now = peak = 0
 
-    def freed(key: int, size: int, _: weakref.ref) -> None:
-        """Forget a piece of memory that no tensor uses any more."""
+    def forget(key: int, size: int, _: object) -> None:
         nonlocal now
         del alive[key]
         now -= size
 
     def add(values: Iterable[Any]) -> None:
         nonlocal now, peak
-        for value in values:
-            if not isinstance(value, Tensor):
+        for tensor in values:
+            if not isinstance(tensor, Tensor):
                 continue
-            storage = value.untyped_storage()
+            storage = tensor.untyped_storage()  # the memory, which views share
             key, size = storage._cdata, storage.nbytes()
             if key not in alive:
-                alive[key] = weakref.ref(storage, partial(freed, key, size))
+                # A weak reference does not keep the memory, and says when it is freed.
+                alive[key] = weakref.ref(storage, partial(forget, key, size))
                 now += size
                 peak = max(peak, now)
 

@@ -8,12 +8,12 @@ worst moment is that of the largest tensors, if not the update at the end:
 """
 
 from workbook.accounting.activations import saved_activations
-from workbook.accounting.sizes import Row, Table, Term, computed, parameters
+from workbook.accounting.sizes import CostTable, Row, Term, computed, parameters
 from workbook.accounting.training import FLOAT, training_bytes
 from workbook.config import ModelConfig
 
 
-def peak_bytes(config: ModelConfig, batch_size: int) -> Table:
+def peak_bytes(config: ModelConfig, batch_size: int) -> CostTable:
     """The bytes at the worst moment of a step, by kind, in float32.
 
     There are no gradients at the beginning, as after `zero_grad()`.
@@ -21,6 +21,7 @@ def peak_bytes(config: ModelConfig, batch_size: int) -> Table:
     activations = saved_activations(config, batch_size)
     weights = parameters(config)
     model = training_bytes(config, activations)
+    weights_row, state = model.row("parameters"), model.row("optimizer state")
     moments = []
     for done, term in _backward(config):
         # Of each part that is done, the last block has freed activations and created gradients.
@@ -29,11 +30,12 @@ def peak_bytes(config: ModelConfig, batch_size: int) -> Table:
         gradients = Row("gradients", "gradients", "", created)
         kept = Row("activations", "activations", "see their table", activations.total - freed)
         temporary = computed([term], config, batch_size)
-        moments.append([model["parameters"], gradients, model["optimizer state"], kept, *temporary])
+        moments.append([weights_row, gradients, state, kept, *temporary])
+    # The two temporaries of the update, √v and √v + ε, are as large as the tensor itself.
     largest = FLOAT * max(row.each for row in weights)  # AdamW goes through one tensor at a time
     update = Row("update", "temporary", "4·(the largest matrix)", largest, 2)
     moments.append([*(row for row in model if row.name != "activations"), update])
-    return max(map(Table, moments), key=lambda table: table.total)
+    return max(map(CostTable, moments), key=lambda table: table.total)
 
 
 def _backward(config: ModelConfig) -> list[tuple[list[str], Term]]:

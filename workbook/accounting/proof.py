@@ -4,18 +4,20 @@ Each function returns a table of terms with the columns formula, computed, measu
 numbers that are compared come from two sources: a formula, and torch while it runs.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import cycle
 
 import pandas as pd
 import torch
 
 from workbook import accounting
-from workbook.accounting import Row, Table, measured
+from workbook.accounting import CostTable, Row, measured
 from workbook.config import ModelConfig
 from workbook.optimizer.optimizers import AdamW
 from workbook.transformer import fused, nn
-from workbook.transformer.model import TransformerLM
+from workbook.transformer.model import MultiHeadSelfAttention, TransformerLM
 
 
 class _Step:
@@ -28,14 +30,14 @@ class _Step:
     def __init__(self, config: ModelConfig, batch_size: int, memory: bool = False):
         self.model = TransformerLM.from_config(config, device="meta")
         if memory and config.kernels == "fused":
-            for block in self.model.layers:
-                block.attn.attend = _attention_kernel
+            for module in self.model.modules():
+                if isinstance(module, MultiHeadSelfAttention):
+                    module.attend = _attention_kernel
         self.cross_entropy = {"textbook": nn, "fused": fused}[config.kernels].cross_entropy
         self.optimizer = AdamW(self.model.parameters())
         shape = batch_size, config.context_length
-        self.ids, self.targets = (
-            torch.zeros(shape, dtype=torch.long, device="meta") for _ in range(2)
-        )
+        self.ids = torch.zeros(shape, dtype=torch.long, device="meta")
+        self.targets = torch.zeros_like(self.ids)
 
     def loss(self) -> torch.Tensor:
         return self.cross_entropy(self.model(self.ids), self.targets)
@@ -45,10 +47,14 @@ class _Step:
         self.loss().backward()
         self.optimizer.step()
 
+    def gradients(self) -> Iterator[torch.Tensor]:
+        """Those of the last step; not a list, which would keep them in memory."""
+        return (theta.grad for theta in self.model.parameters() if theta.grad is not None)
+
     def tensors(self) -> Iterator[torch.Tensor]:
-        """All that is in memory between two steps; not a list, which would keep old gradients."""
+        """All that is in memory between two steps."""
         yield from (self.ids, self.targets, *self.model.parameters(), *self.model.buffers())
-        yield from (parameter.grad for parameter in self.model.parameters())
+        yield from self.gradients()
         for state in self.optimizer.state.values():
             yield from (value for value in state.values() if isinstance(value, torch.Tensor))
 
@@ -59,42 +65,39 @@ def _attention_kernel(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor) -> torc
     return kernel(Q, K, V, is_causal=True)[0]
 
 
-def parameters(config: ModelConfig) -> pd.DataFrame:
+def prove_parameters(config: ModelConfig) -> pd.DataFrame:
     """The learned numbers by module, and those of the model."""
     counts: Counter[str] = Counter()
     for name, parameter in _Step(config, 1).model.named_parameters():
         counts[_any_layer(name.removesuffix(".weight"))] += parameter.numel()
-    return compare(accounting.parameters(config), counts)
+    return term_by_term(accounting.parameters(config), counts)
 
 
-def forward_flops(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
+def prove_forward_flops(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
     """The FLOPs of each kind of matmul, and those of the matmuls that torch computes."""
     step = _Step(config, batch_size)
     counts: Counter[str] = Counter()
-    inside_attention = 0  # two in each layer that belong to no linear layer, in this order:
+    # In each layer, two matmuls belong to no linear layer, in this order:
+    inside_attention = cycle(("attn.scores", "attn.weighted_sum"))
     for module, flops in measured.matmuls(lambda: step.model(step.ids)):
         name = _any_layer(module)
-        if name == "attn":
-            name = ("attn.scores", "attn.weighted_sum")[inside_attention % 2]
-            inside_attention += 1
-        counts[name] += flops
-    return compare(accounting.forward_flops(config, batch_size), counts)
+        counts[next(inside_attention) if name == "attn" else name] += flops
+    return term_by_term(accounting.forward_flops(config, batch_size), counts)
 
 
-def step_flops(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
+def prove_step_flops(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
     """The FLOPs of the matmuls of a forward pass, a backward pass and both."""
     step = _Step(config, batch_size)
+    # A forward pass without a loss, then both passes; what is left is the backward pass.
     forward = measured.counted_flops(lambda: step.model(step.ids))
     both = measured.counted_flops(lambda: step.loss().backward())
-    terms = {
-        "forward": accounting.forward_flops(config, batch_size).total,
-        "backward": accounting.backward_flops(config, batch_size).total,
-    }
-    table = Table(Row(name, name, "see (b)", flops) for name, flops in terms.items())
-    return compare(table, {"forward": forward, "backward": both - forward})
+    computed = accounting.forward_flops(config, batch_size).total
+    rows = [Row("forward", "forward", "see (b)", computed)]
+    rows += [Row("backward", "backward", "2 × forward", 2 * computed)]
+    return term_by_term(CostTable(rows), {"forward": forward, "backward": both - forward})
 
 
-def adamw_flops(numbers: int = 1_000) -> pd.DataFrame:
+def prove_adamw_flops(numbers: int = 1_000) -> pd.DataFrame:
     """AdamW's FLOPs for one parameter: those of our code are counted, operation by operation.
 
     Our code decays by one multiplication with 1 - α·λ, where the usual count has two operations.
@@ -103,10 +106,10 @@ def adamw_flops(numbers: int = 1_000) -> pd.DataFrame:
     parameter.grad = torch.empty_like(parameter)
     counted = measured.elementwise_flops(AdamW([parameter]).step)
     row = Row("AdamW", "AdamW", "3 + 4 + 5 + 1", accounting.adamw_flops(1, decay=1))
-    return compare(Table([row]), {"AdamW": counted // numbers})
+    return term_by_term(CostTable([row]), {"AdamW": counted // numbers})
 
 
-def activations(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
+def prove_activations(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
     """The bytes that wait for the backward pass by size of tensor, and those that autograd saves.
 
     Torch does not say which of its saved tensors is which. So those of one size are one row.
@@ -126,22 +129,22 @@ def activations(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
     return table
 
 
-def training_bytes(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
+def prove_training_bytes(config: ModelConfig, batch_size: int = 1) -> pd.DataFrame:
     """The bytes of parameters, gradients, AdamW's state and activations after one real step."""
     step = _Step(config, batch_size, memory=True)
     saved = sum(measured.saved_bytes(step.loss, step.model))
-    step()
+    step()  # now there are gradients and moments
     bytes_of = {
         "parameters": sum(parameter.nbytes for parameter in step.model.parameters()),
-        "gradients": sum(parameter.grad.nbytes for parameter in step.model.parameters()),
-        "optimizer state": measured.optimizer_bytes(step.optimizer),
+        "gradients": sum(tensor.nbytes for tensor in step.gradients()),
+        "optimizer state": measured.state_bytes(step.optimizer),
         "activations": saved,
     }
     kept = accounting.saved_activations(config, batch_size)
-    return compare(accounting.training_bytes(config, kept), bytes_of)
+    return term_by_term(accounting.training_bytes(config, kept), bytes_of)
 
 
-def step_peak(config: ModelConfig, batch_size: int = 1) -> dict[str, int]:
+def prove_step_peak(config: ModelConfig, batch_size: int = 1) -> dict[str, int]:
     """Bytes of a training step: all four kinds, those of the worst moment, and the most measured.
 
     The four kinds never exist in full at once: gradients come while activations go.
@@ -152,11 +155,11 @@ def step_peak(config: ModelConfig, batch_size: int = 1) -> dict[str, int]:
     return {
         "all four kinds": accounting.training_bytes(config, kept).total,
         "worst moment": accounting.peak_bytes(config, batch_size).total,
-        "measured": measured.peak_bytes(step, already=step.tensors()),
+        "measured": measured.peak_live_bytes(step, already=step.tensors()),
     }
 
 
-def compare(table: Table, counts: Mapping[str, int]) -> pd.DataFrame:
+def term_by_term(table: CostTable, counts: Mapping[str, int]) -> pd.DataFrame:
     """The rows of a table, what was measured for each, and their sum; nothing may be left over."""
     rows = {row.name: (row.formula, row.times, row.total, counts.get(row.name, 0)) for row in table}
     rows |= {name: ("none", 1, 0, count) for name, count in counts.items() if name not in rows}
@@ -169,5 +172,4 @@ def compare(table: Table, counts: Mapping[str, int]) -> pd.DataFrame:
 
 def _any_layer(name: str) -> str:
     """The name of a module without the number of its layer: those of all layers are one row."""
-    parts = name.split(".")
-    return ".".join(parts[2:]) if parts[0] == "layers" else name
+    return re.sub(r"^layers\.\d+\.", "", name)

@@ -24,26 +24,25 @@ class Row:
     times: int = 1  # a block's rows count once per layer
     total: int = field(init=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "total", self.each * self.times)
 
 
-class Table(tuple):
-    """Rows that add up: `.total`, `.by_part()`, `.share(part)`, and a row by its name.
+class CostTable(tuple[Row, ...]):
+    """Rows that add up: `.total`, `.by_part()`, `.share(part)`, and `.row(name)`.
 
-    >>> table = Table([Row("w1", "feed-forward", "d·d_ff", 6, 2), Row("head", "head", "V·d", 4)])
-    >>> table.total, table["w1"].total, table.by_part(), table.share("head")
+    >>> w1, head = Row("w1", "feed-forward", "d·d_ff", 6, times=2), Row("head", "head", "V·d", 4)
+    >>> table = CostTable([w1, head])
+    >>> table.total, table.row("w1").total, table.by_part(), table.share("head")
     (16, 12, {'feed-forward': 12, 'head': 4}, 0.25)
     """
 
-    def __getitem__(self, key):
-        if not isinstance(key, str):
-            return super().__getitem__(key)
-        for row in self:
-            if row.name == key:
-                return row
-        names = ", ".join(row.name for row in self)
-        raise ValueError(f"no row is called {key!r}; the rows are {names}")
+    def row(self, name: str) -> Row:
+        """The row of a name, such as "ffn.w1"."""
+        rows = {row.name: row for row in self}
+        if name not in rows:
+            raise ValueError(f"no row is called {name!r}; the rows are {', '.join(rows)}")
+        return rows[name]
 
     @property
     def total(self) -> int:
@@ -72,7 +71,7 @@ Term = tuple[str, str, str, int]  # name, part, formula and times of a row still
 
 def computed(
     terms: Iterable[Term], config: ModelConfig, batch_size: int = 1, seq: int | None = None
-) -> Table:
+) -> CostTable:
     """The table of some terms: the value of each is its formula's, a product such as "4·B·T·d"."""
     symbols = {
         "B": batch_size,
@@ -85,22 +84,24 @@ def computed(
     }
 
     def value(formula: str) -> int:
-        factors = formula.split("·")
-        return math.prod(symbols[each] if each in symbols else int(each) for each in factors)
+        # "4·B·T·d" is 4 times three symbols: a factor that is no symbol is a number.
+        return math.prod(symbols.get(factor) or int(factor) for factor in formula.split("·"))
 
-    return Table(
+    return CostTable(
         Row(name, part, formula, value(formula), times) for name, part, formula, times in terms
     )
 
 
-def parameters(config: ModelConfig) -> Table:
+def parameters(config: ModelConfig) -> CostTable:
     """The learned numbers by module. Tied embeddings are counted once, at the embedding.
 
     The names are those of the state dict without the layer's number and ".weight".
     """
     L, norms = config.num_layers, config.norm != "none"
+    # One row of width d per entry of the vocabulary; a list times False is empty.
     terms = [("token_embeddings", EMBEDDING, "V·d", 1)]
     terms += [("ln1", NORM, "d", L)] * norms
+    # h heads of width d/h together are as wide as the stream, so each projection is d × d.
     terms += [(f"attn.{name}_proj", ATTENTION, "d·d", L) for name in ("q", "k", "v", "output")]
     terms += [("ln2", NORM, "d", L)] * norms
     terms += [(f"ffn.{name}", FFN, "d·d_ff", L) for name in _matrices(config)]
@@ -114,29 +115,20 @@ def _matrices(config: ModelConfig) -> tuple[str, ...]:
     return {"swiglu": ("w1", "w3", "w2"), "silu": ("w1", "w2")}[config.ffn]
 
 
-def forward_flops(config: ModelConfig, batch_size: int = 1, seq: int | None = None) -> Table:
+def forward_flops(config: ModelConfig, batch_size: int = 1, seq: int | None = None) -> CostTable:
     """The FLOPs of a forward pass by matmul; `seq` is the context length unless given.
 
     Every score is counted, even those that the causal mask hides: they are all computed.
     """
     L = config.num_layers
+    # (B·T × d) times (d × d): 2 FLOPs for each of B·T·d·d terms.
     terms = [(f"attn.{name}_proj", PROJECTIONS, "2·B·T·d·d", L) for name in "qkv"]
+    # Per sequence and head (T × d/h)(d/h × T), then (T × T)(T × d/h): the only square of T.
     terms += [(f"attn.{name}", SCORES, "2·B·h·T·T·(d/h)", L) for name in ("scores", "weighted_sum")]
     terms += [("attn.output_proj", PROJECTIONS, "2·B·T·d·d", L)]
     terms += [(f"ffn.{name}", FFN, "2·B·T·d·d_ff", L) for name in _matrices(config)]
     terms += [("lm_head", HEAD, "2·B·T·d·V", 1)]
     return computed(terms, config, batch_size, seq)
-
-
-def backward_flops(config: ModelConfig, batch_size: int = 1, seq: int | None = None) -> Table:
-    """The FLOPs of a backward pass by matmul: exactly twice those of the forward pass.
-
-    For C = A·B it takes two matmuls of the same cost: dA = dC·Bᵀ and dB = Aᵀ·dC.
-    """
-    forward = forward_flops(config, batch_size, seq)
-    return Table(
-        Row(row.name, row.part, f"2 × {row.formula}", 2 * row.each, row.times) for row in forward
-    )
 
 
 def flops_per_token(config: ModelConfig, seq: int | None = None) -> int:
@@ -147,4 +139,5 @@ def flops_per_token(config: ModelConfig, seq: int | None = None) -> int:
     Source: Chowdhery et al. 2022 (PaLM), appendix B.
     """
     T = seq or config.context_length
+    # 2 FLOPs per parameter and 4·L·T·d for the scores forward; twice that backward.
     return 3 * forward_flops(config, seq=T).total // T

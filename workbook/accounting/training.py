@@ -1,9 +1,10 @@
 """The costs of a training step: bytes by kind, the largest batch, AdamW's FLOPs, time and MFU."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from workbook.accounting.activations import handout_activations
-from workbook.accounting.sizes import Row, Table, backward_flops, forward_flops, parameters
+from workbook.accounting.sizes import CostTable, Row, forward_flops, parameters
 from workbook.config import Edition, ModelConfig, gpt2
 
 FLOAT = 4  # bytes of a float32
@@ -18,20 +19,18 @@ class Device:
     name: str
     precision: str  # of the matmuls
     flops_per_second: float  # at its peak, without sparsity
-    memory: int  # bytes
 
 
 # Dense peaks. The editions ask for the first two: the first in float32, the second in TF32.
 DEVICES = {
     f"{device.name} {device.precision}": device
     for device in (
-        Device(name="A100", precision="float32", flops_per_second=19.5e12, memory=80 * GB),
-        Device(name="H100", precision="TF32", flops_per_second=495e12, memory=80 * GB),
-        Device(name="A100", precision="TF32", flops_per_second=156e12, memory=80 * GB),
-        Device(name="A100", precision="bfloat16", flops_per_second=312e12, memory=80 * GB),
-        Device(name="H100", precision="float32", flops_per_second=67e12, memory=80 * GB),
-        Device(name="H100", precision="bfloat16", flops_per_second=989e12, memory=80 * GB),
-        Device(name="B200", precision="bfloat16", flops_per_second=2.25e15, memory=180 * GB),
+        Device(name="A100", precision="float32", flops_per_second=19.5e12),
+        Device(name="H100", precision="TF32", flops_per_second=495e12),
+        Device(name="A100", precision="TF32", flops_per_second=156e12),
+        Device(name="A100", precision="bfloat16", flops_per_second=312e12),
+        Device(name="H100", precision="float32", flops_per_second=67e12),
+        Device(name="H100", precision="bfloat16", flops_per_second=989e12),
     )
 }
 
@@ -50,35 +49,30 @@ def asked_model(edition: Edition, size: str = "xl") -> ModelConfig:
     return swiglu if edition == "2026" else replace(swiglu, ffn="silu")
 
 
-def optimizer_bytes(config: ModelConfig) -> int:
-    """The bytes of AdamW's two moments: as many values as there are parameters, twice."""
-    return 2 * FLOAT * parameters(config).total
-
-
-def training_bytes(config: ModelConfig, activations: Table) -> Table:
+def training_bytes(config: ModelConfig, activations: CostTable) -> CostTable:
     """The bytes of a training step in float32 by kind; `activations` are those of one batch.
 
     The sum assumes that all four are in memory at once. That is an upper bound: in a backward pass
     activations are freed while gradients are created.
     """
+    # P parameters, and for each a gradient and two moments of AdamW: 4 + 4 + 8 bytes.
     weights = FLOAT * parameters(config).total
-    return Table(
+    return CostTable(
         [
             Row("parameters", "parameters", "4·P", weights),
             Row("gradients", "gradients", "4·P", weights),
-            Row("optimizer state", "optimizer", "2·4·P", optimizer_bytes(config)),
+            Row("optimizer state", "optimizer", "2·4·P", 2 * weights),
             Row("activations", "activations", "see their table", activations.total),
         ]
     )
 
 
-def memory_line(config: ModelConfig, **reading) -> tuple[int, int]:
+def memory_line(config: ModelConfig, **reading: Any) -> tuple[int, int]:
     """The bytes (a, b) of a·batch + b: per sequence, and for a batch of any size.
 
     `reading` are arguments of `handout_activations`.
     """
-    per_sequence = handout_activations(config, **reading).total
-    return per_sequence, training_bytes(config, Table([])).total
+    return handout_activations(config, **reading).total, training_bytes(config, CostTable()).total
 
 
 def largest_batch(per_sequence: int, fixed: int, memory: int = 80 * GB) -> int:
@@ -93,13 +87,15 @@ def adamw_operations(
     bias_corrections: int = 0,
     update: int = 5,
     decay: int = 2,
-) -> Table:
+) -> CostTable:
     """The FLOPs of AdamW per parameter, step by step; how many each step has is a choice.
 
     What is computed once per step, not once per parameter, costs nothing here: α_t =
     α·√(1 - β2ᵗ) / (1 - β1ᵗ), 1 - β1, 1 - β2 and α·λ. If you correct each moment by itself, you
     count 2 more, and may save one multiplication of the update by folding α into the first.
     """
+    # By default m takes three operations, two multiplications and an addition, and v four, with one
+    # more for g·g. The update takes five, root, +, ·, / and -, and the decay · and -.
     counted = [
         ("first moment", "m = β1·m + (1 - β1)·g", first_moment),
         ("second moment", "v = β2·v + (1 - β2)·g·g", second_moment),
@@ -107,7 +103,9 @@ def adamw_operations(
         ("update", "θ = θ - α_t·m / (√v + ε)", update),
         ("decay", "θ = θ - α·λ·θ", decay),
     ]
-    return Table(Row(name, "AdamW", formula, count) for name, formula, count in counted if count)
+    return CostTable(
+        Row(name, "AdamW", formula, count) for name, formula, count in counted if count
+    )
 
 
 def adamw_flops(count: int, **choices: int) -> int:
@@ -116,20 +114,21 @@ def adamw_flops(count: int, **choices: int) -> int:
 
 
 def step_flops(config: ModelConfig, batch_size: int, seq: int | None = None) -> int:
-    """The FLOPs of the matmuls of one training step, forward and backward.
+    """The FLOPs of the matmuls of one training step: three times those of the forward pass.
 
-    AdamW's own are left out: 14 per parameter, against 6 per parameter and *token*.
+    A backward pass takes two matmuls for each C = A·B, dA = dC·Bᵀ and dB = Aᵀ·dC, of the same cost.
+    AdamW's own FLOPs are left out: 14 per parameter, against 6 per parameter and *token*.
     """
-    forward = forward_flops(config, batch_size, seq).total
-    return forward + backward_flops(config, batch_size, seq).total
+    return 3 * forward_flops(config, batch_size, seq).total
 
 
 def training_seconds(
-    flops_per_step: int, steps: int, peak: float, utilisation: float = 0.5
+    flops_per_step: float, steps: int, peak: float, utilisation: float = 0.5
 ) -> float:
     """The time of `steps` steps on a device that reaches `utilisation` of its `peak` FLOP/s."""
     if not 0 < utilisation <= 1:
         raise ValueError(f"utilisation={utilisation!r} is not a share of the peak; 0.5 means half")
+    # Half of the peak is a good share: memory is slow, and not everything is a matmul.
     return flops_per_step * steps / (peak * utilisation)
 
 

@@ -340,7 +340,7 @@ def run_adopt(options: argparse.Namespace) -> None:
 def run_data_list(options: argparse.Namespace) -> None:
     from workbook.corpora import corpora
 
-    print(corpora.overview())
+    print(corpora.describe_corpora())
 
 
 @command(

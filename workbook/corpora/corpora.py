@@ -12,27 +12,26 @@ is another one, and is not used.
 import json
 import os
 import re
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tqdm import tqdm
 
 from workbook import __version__, config
 from workbook.corpora import docstrings, download, stories
-from workbook.files import atomic_write, unchanged, write_json
+from workbook.files import atomic_write, locked, say, unchanged, write_json
 
 SPLITS = ("train", "validation")
 END_OF_TEXT = "<|endoftext|>"
 SEPARATOR = END_OF_TEXT.encode()
 SEED = 336  # of the stories
 BLOCK = 2**20  # bytes read at a time
-ABANDONED = 3600  # seconds after which nobody is still writing a temporary file
+Facts = dict[str, Any]  # of a record
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 
 
@@ -114,8 +113,6 @@ def path(name: str, split: str = "train", size: int | None = None) -> Path:
     file was damaged.
     """
     corpus = _corpus(name)
-    if split not in SPLITS:
-        raise ValueError(f"{split!r} is not a split; there are {' and '.join(SPLITS)}")
     target, origin = _place(corpus, split, size)
     if is_intact(target, origin):
         return target
@@ -124,10 +121,10 @@ def path(name: str, split: str = "train", size: int | None = None) -> Path:
     elif corpus.name == "docstrings":
         _make_docstrings(corpus)
     else:
-        trouble = "is damaged or unfinished" if target.exists() else "is not on this disk"
+        stand_in = next(one.name for one in CORPORA.values() if one.stands_in_for == name)
         raise FileNotFoundError(
-            f"the {split} split of {name} {trouble} ({target}); `workbook data get {name}`"
-            f" downloads {corpus.volume}, and {_stand_in(corpus)} stands in for it offline"
+            f"the {split} split of {name} is missing or damaged ({target}); `workbook data get"
+            f" {name}` downloads {corpus.volume}, and {stand_in} stands in for it offline"
         )
     return target
 
@@ -145,32 +142,27 @@ def fetch(name: str, endpoint: str | None = None) -> list[Path]:
     """
     corpus = _corpus(name)
     if corpus.offline:
-        others = ", ".join(other.name for other in CORPORA.values() if not other.offline)
-        raise ValueError(
-            f"{name} is made here and not downloaded: use `workbook data make {name}`; the corpora"
-            f" to download are {others}"
-        )
+        raise ValueError(f"{name} is not downloaded but made: use `workbook data make {name}`")
     targets = []
     for split, file in corpus.files.items():
         target, origin = _place(corpus, split)
-        if not is_intact(target, origin):
-            found = download.fetch(corpus.repository, file, target, endpoint)
-            write_record(target, origin | found | tally(target))
+        with locked(target.parent):  # whoever waited here finds the file
+            if not is_intact(target, origin):
+                source = download.download_file(corpus.repository, file, target, endpoint)
+                write_record(target, origin | source | tally(target))
         targets.append(target)
     return targets
 
 
-def overview() -> str:
+def describe_corpora() -> str:
     """The corpora: what each is, and which of its files are on this disk."""
     lines = []
     for corpus in CORPORA.values():
         made = "made offline" if corpus.offline else f"a download of {corpus.volume}"
         part = f", stands in for {corpus.stands_in_for}" if corpus.stands_in_for else ""
-        here = [
-            f"{file.stem} {file.stat().st_size / 1e6:,.1f} MB"
-            + ("" if is_intact(file, {"corpus": corpus.name}) else " (unusable)")
-            for file in sorted((config.data_folder() / "corpora" / corpus.name).glob("*.txt"))
-        ]
+        files = sorted((config.data_folder() / "corpora" / corpus.name).glob("*.txt"))
+        intact = [file for file in files if is_intact(file, {"corpus": corpus.name})]
+        here = [f"{file.stem} {file.stat().st_size / 1e6:,.1f} MB" for file in intact]
         lines += [
             f"{corpus.name}: {corpus.description}",
             f"    {made}{part}; licence: {corpus.licence}",
@@ -198,42 +190,38 @@ def _corpus(name: str) -> Corpus:
     return CORPORA[name]
 
 
-def _stand_in(corpus: Corpus) -> str:
-    return next(other.name for other in CORPORA.values() if other.stands_in_for == corpus.name)
-
-
-def _place(corpus: Corpus, split: str, size: int | None = None) -> tuple[Path, dict]:
+def _place(corpus: Corpus, split: str, size: int | None = None) -> tuple[Path, Facts]:
     """The path of a corpus's file, and the origin that its record must name."""
-    origin = {"corpus": corpus.name, "split": split}
+    if split not in SPLITS:
+        raise ValueError(f"{split!r} is not a split; there are {' and '.join(SPLITS)}")
+    origin: Facts = {"corpus": corpus.name, "split": split}
     file_name = f"{split}.txt"
     if corpus.sizes:
         size = corpus.sizes[split] if size is None else size
-        if not isinstance(size, int):
-            raise TypeError(
-                f"size={size!r} is not a whole number of bytes; give one, or parse_size('100MB')"
+        if not isinstance(size, int) or size < 1:
+            raise ValueError(
+                f"size={size!r} is not a number of bytes; give at least 1, or parse_size('100MB')"
             )
-        if size < 1:
-            raise ValueError(f"size={size} is not a size; give at least one byte")
         origin |= {"size": size, "seed": SEED, "generator": corpus.generator}
-        file_name = f"{split}-{_short(size)}.txt"
+        unit = next(unit for unit in ("GB", "MB", "kB", "B") if size % UNITS[unit.lower()] == 0)
+        file_name = f"{split}-{size // UNITS[unit.lower()]}{unit}.txt"  # such as 1500kB
     elif size is not None:
-        able = ", ".join(other.name for other in CORPORA.values() if other.sizes)
-        raise ValueError(f"{corpus.name} comes in one size; leave size out, or use {able}")
+        raise ValueError(f"{corpus.name} comes in one size; leave size out, or use stories")
     elif corpus.offline:
-        origin |= {"versions": docstrings.versions(), "generator": corpus.generator}
+        origin |= {"versions": docstrings.library_versions(), "generator": corpus.generator}
     else:
         origin |= {"repository": corpus.repository, "file": corpus.files[split]}
     return config.data_folder() / "corpora" / corpus.name / file_name, origin
 
 
-def _make_stories(target: Path, origin: dict) -> None:
+def _make_stories(target: Path, origin: Facts) -> None:
     """Write stories until they fill the size, and record the bits that their choices cost."""
     download.check_disk(target, origin["size"])
     bits = 0.0
 
     def texts() -> Iterator[str]:
         nonlocal bits
-        for text, cost in stories.write(SEED, origin["split"], origin["size"]):
+        for text, cost in stories.write_stories(SEED, origin["split"], origin["size"]):
             bits += cost
             yield text
 
@@ -244,90 +232,81 @@ def _make_stories(target: Path, origin: dict) -> None:
 
 def _make_docstrings(corpus: Corpus) -> None:
     """Write both splits, because the libraries are read once for both."""
-    if other := docstrings.LIBRARIES.items() - docstrings.versions().items():
+    other = docstrings.LIBRARIES.items() - docstrings.library_versions().items()
+    if other:
         pinned = " ".join(sorted(f"{name}=={version}" for name, version in other))
-        tqdm.write(
-            "docstrings will differ from the text of the recorded runs, because some libraries are"
-            f" missing or have other versions; to get the same text, first `pip install {pinned}`",
-            file=sys.stderr,
-        )
-    found = docstrings.harvest(progress=lambda modules: tqdm(modules, desc="read the libraries"))
+        say(f"for the same docstrings as in the recorded runs, first `pip install {pinned}`")
+    texts = docstrings.harvest()
     for split in SPLITS:
         target, origin = _place(corpus, split)
-        texts = [text.strip() for name, text in found.items() if docstrings.split_of(name) == split]
-        write_record(target, origin | write_documents(target, texts))
-
-
-def _short(size: int) -> str:
-    """A size for a file's name: 20MB, 1500kB, 4097B."""
-    unit = next(unit for unit in ("GB", "MB", "kB", "B") if size % UNITS[unit.lower()] == 0)
-    return f"{size // UNITS[unit.lower()]}{unit}"
+        of_split = (texts[name].strip() for name in texts if docstrings.split_of(name) == split)
+        write_record(target, origin | write_documents(target, of_split))
 
 
 # --- Files and their records ----------------------------------------------------------------------
 
 
-def write_documents(target: Path, texts: Iterable[str], size: int | None = None) -> dict:
+def write_documents(target: Path, texts: Iterable[str], size: int | None = None) -> Facts:
     """Write a file of these documents, and return its counts for `write_record`.
 
     `size` is the approximate number of bytes, for a progress bar.
     """
-    for left in target.parent.glob(".*.tmp"):
-        with suppress(FileNotFoundError):
-            if time.time() - left.stat().st_mtime > ABANDONED:
-                left.unlink()  # its writer was killed
-    bar = {"desc": f"make {target.stem}", "total": size}
-    with atomic_write(target, "wb") as file, tqdm.wrapattr(file, "write", **bar) as out:
+    bar = tqdm(desc=f"make {target.stem}", total=size, unit="B", unit_scale=True)
+    with atomic_write(target, "wb") as file, bar:
         for text in texts:
-            out.write(f"{text}\n{END_OF_TEXT}\n".encode())
+            bar.update(file.write(f"{text}\n{END_OF_TEXT}\n".encode()))
     return tally(target)
 
 
-def tally(path: Path) -> dict:
+def tally(path: Path) -> Facts:
     """The counts of a file for its record: bytes, documents, sha256."""
-    digest = sha256()
-    documents = sum(1 for _ in _raw_documents(path, digest.update))
     return {
         "bytes": path.stat().st_size,
-        "documents": documents,
-        "sha256": digest.hexdigest(),
+        "documents": sum(1 for _ in documents(path)),
+        "sha256": _sha256(path),
     }
 
 
-def write_record(target: Path, facts: dict) -> None:
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def write_record(target: Path, facts: Facts) -> None:
     """Write the record of `target`, which makes it a corpus file."""
     facts = {**facts, "workbook": __version__, "modified_ns": target.stat().st_mtime_ns}
     write_json(target.with_suffix(".json"), facts)
 
 
-def record(path: str | os.PathLike) -> dict:
+def record(path: str | os.PathLike[str]) -> Facts:
     """The record of a corpus file: bytes, documents, sha256, and where it came from.
 
     For `stories`, it also has `code_length_bits`, the length of a code for the random choices, and
     `bits_per_byte`, that length divided by the bytes: an upper bound on the entropy of the text.
     """
-    found = Path(path).with_suffix(".json")
-    if not found.is_file():
+    file = Path(path).with_suffix(".json")
+    if not file.is_file():
         raise FileNotFoundError(
-            f"{path} has no record {found.name} beside it, so it is not a corpus file; use the"
+            f"{path} has no record {file.name} beside it, so it is not a corpus file; use the"
             " path that corpora.path() returns"
         )
-    return json.loads(found.read_text(encoding="utf-8"))
+    facts: Facts = json.loads(file.read_text(encoding="utf-8"))
+    return facts
 
 
-def is_intact(path: Path, origin: dict) -> bool:
+def is_intact(path: Path, origin: Facts) -> bool:
     """Whether the file is what its record says, and the record names this origin.
 
     A file with the modification time in its record is not read. One with another time was edited
     or copied: its sha256 is computed, once.
     """
     try:
-        facts, found = record(path), path.stat()
-        if found.st_size != facts["bytes"] or not origin.items() <= facts.items():
+        facts, state = record(path), path.stat()
+        if state.st_size != facts["bytes"] or not origin.items() <= facts.items():
             return False
-        if found.st_mtime_ns == facts.get("modified_ns"):
+        if state.st_mtime_ns == facts.get("modified_ns"):
             return True
-        if tally(path)["sha256"] != facts["sha256"]:
+        if _sha256(path) != facts["sha256"]:
             return False
         with suppress(OSError):  # in a read-only folder, this is done again next time
             write_record(path, facts)
@@ -336,53 +315,35 @@ def is_intact(path: Path, origin: dict) -> bool:
         return False
 
 
-def documents(path: str | os.PathLike) -> Iterator[str]:
+def documents(path: str | os.PathLike[str]) -> Iterator[str]:
     """The documents of a file one after another, without the blank space around them.
 
     Any UTF-8 text file will do, with or without a separator at its end. Never more than one
     document and one block of the file are in memory.
     """
-    return (document.decode() for document in _raw_documents(path))
+    with unchanged(Path(path)), open(path, "rb") as file:
+        rest = b""  # the document that has not ended yet
+        while block := file.read(BLOCK):
+            # Joined before they are split, because a separator may lie across two blocks.
+            *ended, rest = (rest + block).split(SEPARATOR)
+            yield from (text.decode() for text in map(bytes.strip, ended) if text)
+    if last := rest.strip():
+        yield last.decode()
 
 
-def sample_documents(path: str | os.PathLike, n: int, seed: int) -> list[str]:
+def sample_documents(path: str | os.PathLike[str], n: int, seed: int) -> list[str]:
     """n documents of a file, in the order of the file, each set of n as likely as any other.
 
     It reads the file once and keeps n documents. Source: Vitter 1985, algorithm R.
     """
-    if n < 1:
-        raise ValueError(f"n={n} documents were asked for; ask for at least one")
     random = Random(seed)
-    kept: list[tuple[int, bytes]] = []
-    for number, document in enumerate(_raw_documents(path)):
+    kept: list[tuple[int, str]] = []
+    for number, document in enumerate(documents(path)):
         if number < n:
             kept.append((number, document))
+        # The document takes a random one of number + 1 places; only the first n are kept.
         elif (place := random.randrange(number + 1)) < n:
             kept[place] = number, document
-    if len(kept) < n:
-        raise ValueError(f"{path} has {len(kept)} documents, but {n} were asked for; ask for fewer")
-    return [document.decode() for _, document in sorted(kept)]
-
-
-def _raw_documents(
-    path: str | os.PathLike, watch: Callable[[bytes], object] = lambda block: None
-) -> Iterator[bytes]:
-    """The documents of a file as bytes; a separator may extend over two blocks.
-
-    `watch` is called with every block of the file.
-    """
-    with unchanged(Path(path)), open(path, "rb") as file:
-        parts: list[bytes] = []  # of the document that has not ended yet
-        tail = b""  # what follows them: perhaps the beginning of a separator
-        while block := file.read(BLOCK):
-            watch(block)
-            *ended, rest = (tail + block).split(SEPARATOR)
-            for text in ended:
-                if document := b"".join([*parts, text]).strip():
-                    yield document
-                parts.clear()
-            cut = max(0, len(rest) - len(SEPARATOR) + 1)
-            parts.append(rest[:cut])
-            tail = rest[cut:]
-    if document := b"".join([*parts, tail]).strip():
-        yield document
+    if n < 1 or len(kept) < n:
+        raise ValueError(f"n={n}: ask for at least 1 document, and no more than {path} has")
+    return [document for _, document in sorted(kept)]

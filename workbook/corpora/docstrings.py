@@ -9,12 +9,16 @@ effects nor a broken installation can get in the way.
 import ast
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
-from importlib import metadata, util
+from importlib import util
 from inspect import cleandoc
 from pathlib import Path
+
+from tqdm import tqdm
+
+from workbook import config
 
 # Every install has these libraries, because the workbook or one of its libraries depends on them;
 # each has at least 100 kB of docstrings. The versions are those in constraints.txt.
@@ -54,26 +58,22 @@ BLANK = re.compile(r"[^\S\n]")
 Section = tuple[str, str]  # a heading and the text below it
 
 
-def harvest(
-    folders: Iterable[Path] | None = None, progress: Callable[[Iterable], Iterable] = iter
-) -> dict[str, str]:
+def harvest(folders: Iterable[Path] | None = None) -> dict[str, str]:
     """The text of every module by its name, such as `numpy.linalg`; the order mixes the libraries.
 
     No docstring and no paragraph of more than a few words is repeated. What several documents share
     stays in the longest one, because it is better to lose a short text than to leave holes in a
     long one.
-    `folders` are those of the libraries, by default all of `LIBRARIES` that are installed;
-    `progress` wraps the list of modules to read, which is the slow part.
+    `folders` are those of the libraries, by default all of `LIBRARIES` that are installed.
     """
-    if folders is None:
-        folders = [Path(util.find_spec(name).submodule_search_locations[0]) for name in versions()]
-    modules = [each for folder in folders for each in _modules(folder, f"{folder.name}.")]
-    found = {name: list(_sections(name, file.read_bytes())) for name, file in progress(modules)}
+    modules = [pair for folder in folders or _folders() for pair in _modules(folder, folder.name)]
+    bar = tqdm(modules, desc="read the libraries")  # parsing is the slow part
+    sections = {name: _sections(name, file.read_bytes()) for name, file in bar}
+    sizes = {name: sum(len(text) for _, text in parts) for name, parts in sections.items()}
     seen: set[str] = set()
     documents = {}
-    size = {name: sum(len(text) for _, text in sections) for name, sections in found.items()}
-    for name in sorted(found, key=lambda name: (-size[name], name)):
-        text = _deduplicated(found[name], seen)
+    for name in sorted(sections, key=lambda name: (-sizes[name], name)):  # the longest first
+        text = _deduplicated(sections[name], seen)
         if len(text) >= SHORTEST_DOCUMENT:
             documents[name] = text
     return dict(sorted(documents.items(), key=lambda item: _digest(item[0])))
@@ -84,21 +84,26 @@ def split_of(name: str) -> str:
     return "train" if _digest(name) % VALIDATION_SHARE else "validation"
 
 
-def versions() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
     """The installed versions of `LIBRARIES` by name, without those that are missing.
 
     Builds for CPU and GPU, such as torch 2.13.0+cpu, have the same docstrings, so count as one
     version.
     """
-    found = {}
-    for name in LIBRARIES:
-        with suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name).partition("+")[0]
-    return found
+    installed = config.versions(LIBRARIES)
+    return {name: installed[name].partition("+")[0] for name in LIBRARIES if name in installed}
 
 
 def _digest(name: str) -> int:
     return int.from_bytes(sha256(name.encode()).digest()[:8], "big")
+
+
+def _folders() -> Iterator[Path]:
+    """The folders of the libraries that are installed."""
+    for name in library_versions():
+        spec = util.find_spec(name)
+        if spec and spec.submodule_search_locations:
+            yield Path(spec.submodule_search_locations[0])
 
 
 def _modules(folder: Path, package: str) -> Iterator[tuple[str, Path]]:
@@ -108,26 +113,18 @@ def _modules(folder: Path, package: str) -> Iterator[tuple[str, Path]]:
         if name in SKIPPED or not name.isidentifier():
             continue
         if entry.is_dir():
-            yield from _modules(entry, f"{package}{name}.")
+            yield from _modules(entry, f"{package}.{name}")
         elif entry.suffix == ".py":
-            yield (package.rstrip(".") if name == "__init__" else package + name), entry
+            yield (package if name == "__init__" else f"{package}.{name}"), entry
 
 
-def _parsed(source: bytes) -> ast.Module:
-    """The syntax tree of a module; an empty one if it is not valid Python."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # old modules have invalid escapes in their strings
-            return ast.parse(source)
-    except (SyntaxError, ValueError):
-        return ast.Module(body=[], type_ignores=[])
-
-
-def _sections(module: str, source: bytes) -> Iterator[Section]:
+def _sections(module: str, source: bytes) -> list[Section]:
     """The docstrings of a module, its classes and their functions, each under its name."""
-    tree = _parsed(source)
-    yield module, _docstring(tree)
-    yield from _definitions(tree, "")
+    tree = ast.Module(body=[], type_ignores=[])
+    with warnings.catch_warnings(), suppress(SyntaxError, ValueError):  # it is not valid Python
+        warnings.simplefilter("ignore")  # old modules have invalid escapes in their strings
+        tree = ast.parse(source)
+    return [(module, _docstring(tree)), *_definitions(tree, "")]
 
 
 def _definitions(parent: ast.AST, owner: str) -> Iterator[Section]:
@@ -184,7 +181,7 @@ def _is_drawing(paragraph: str) -> bool:
     return sum(map(str.isalpha, characters)) < FEWEST_LETTERS * len(characters)
 
 
-def _docstring(node: ast.AST) -> str:
+def _docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     """The docstring without indentation, control characters and trailing blanks.
 
     `cleandoc` in Python 3.13 knows fewer kinds of blanks than in older versions, so all become

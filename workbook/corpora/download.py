@@ -14,27 +14,19 @@ import gzip
 import hashlib
 import re
 import shutil
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO
 
 import httpx2
-from filelock import Timeout
 from huggingface_hub import get_hf_file_metadata, hf_hub_url
 from huggingface_hub.errors import OfflineModeIsEnabled
 from huggingface_hub.file_download import http_get
-from huggingface_hub.utils import WeakFileLock
-from tqdm import tqdm
 
-from workbook.files import atomic_write, make_folder
+from workbook.files import atomic_write, make_folder, say
 
-BLOCK = 2**20  # bytes read, hashed or written at a time
 TIMEOUT = 30.0  # seconds to wait for the announcement
 UNPACKED = 2.8  # times the packed size, at most: gzip shrinks English by a factor of about 2.6
-TRY_LATER = {408, 429, 500, 502, 503, 504}  # temporary statuses
 
 
 class DownloadError(OSError):
@@ -51,37 +43,34 @@ class Announced:
     sha256: str
 
 
-def fetch(repository: str, name: str, target: Path, endpoint: str | None = None) -> dict:
+def download_file(
+    repository: str, name: str, target: Path, endpoint: str | None = None
+) -> dict[str, str | int]:
     """Download, verify and unpack a file to `target`; return where it came from, for its record.
 
     `repository` is a dataset on the Hub, `name` its file, which is unpacked if it ends in ".gz".
-    `endpoint` is the Hub's address; by default `HF_ENDPOINT` or the public one. Raises OSError if
-    the disk is too small, else DownloadError; what has arrived by then is kept for the next call,
-    unless it is wrong.
+    `endpoint` is the Hub's address; by default `HF_ENDPOINT` or the public one. The caller holds
+    the lock of the folder. Raises OSError if the disk is too small, else DownloadError; what has
+    arrived by then is kept for the next call, unless it is wrong.
     """
-    if target.is_dir():
-        raise DownloadError(f"{target} is a folder where a file is to be written; rename it")
     announced = _announced(repository, name, endpoint)
     make_folder(target.parent)
-    partial = target.with_name(f".{target.name}.{announced.sha256[:16]}.part")
-    try:
-        with WeakFileLock(target.with_name(f".{target.name}.lock"), timeout=0.5):
-            for left in target.parent.glob(f".{target.name}.*"):  # of downloads that were killed
-                if left.suffix in (".part", ".tmp") and left != partial:
-                    left.unlink()
-            packed = name.endswith(".gz")
-            unpacked = round(announced.size * UNPACKED) if packed else 0
-            check_disk(target, announced.size - _size(partial) + unpacked)
-            _download(announced, partial)
-            _verify(announced, partial)
-            if packed:
-                _unpack(partial, target)
-            else:
-                partial.replace(target)
-    except Timeout:
-        raise DownloadError(
-            f"another process is downloading {target.name}; wait for it, then call again"
-        ) from None
+    part = target.with_name(f".{target.name}.{announced.sha256[:16]}.part")
+    for left in target.parent.glob(f".{target.name}.*"):  # of another version, or killed
+        if left != part:
+            left.unlink()
+    packed = name.endswith(".gz")
+    unpacked = round(announced.size * UNPACKED) if packed else 0
+    check_disk(target, announced.size - _size(part) + unpacked)
+    _download(announced, part)
+    say(f"{target.name}: all bytes have arrived; verifying{' and unpacking' * packed} them")
+    _verify(announced, part)
+    if packed:
+        with gzip.open(part) as text, atomic_write(target, "wb") as out:
+            shutil.copyfileobj(text, out)
+        part.unlink()
+    else:
+        part.replace(target)
     return {
         "repository": repository,
         "file": name,
@@ -93,29 +82,20 @@ def fetch(repository: str, name: str, target: Path, endpoint: str | None = None)
 
 def _announced(repository: str, name: str, endpoint: str | None) -> Announced:
     """The size, sha256 and commit of the newest version; only the headers are requested."""
-
-    def url(revision: str) -> str:
-        kind = {"repo_type": "dataset", "endpoint": endpoint}
-        return hf_hub_url(repository, name, revision=revision, **kind)
-
+    url_of = partial(hf_hub_url, repository, name, repo_type="dataset", endpoint=endpoint)
+    url = url_of(revision="main")
     try:
         # No token: the files are public, and a stale one would be refused.
-        found = get_hf_file_metadata(url("main"), token=False, timeout=TIMEOUT, endpoint=endpoint)
+        facts = get_hf_file_metadata(url, token=False, timeout=TIMEOUT, endpoint=endpoint)
     except (httpx2.HTTPError, httpx2.InvalidURL, OfflineModeIsEnabled) as error:
-        raise _failure(error, url("main")) from error
-    if (
-        not found.commit_hash
-        or (found.size or 0) < 1
-        or not re.fullmatch("[0-9a-f]{64}", found.etag or "")
-    ):
+        raise _failure(error, url) from error
+    commit, size, sha256 = facts.commit_hash, facts.size or 0, facts.etag or ""
+    if not commit or size < 1 or not re.fullmatch("[0-9a-f]{64}", sha256):
         raise DownloadError(
-            f"{url('main')} answered without a commit, a size or a sha256, so nothing from"
-            " there can be verified; is it a Hub? Check HF_ENDPOINT, and whether you are behind a"
-            " login page"
+            f"{url} answered without a commit, a size or a sha256, so nothing from there can be"
+            " verified; is it a Hub? Check HF_ENDPOINT, and whether you are behind a login page"
         )
-    return Announced(
-        url=url(found.commit_hash), commit=found.commit_hash, size=found.size, sha256=found.etag
-    )
+    return Announced(url=url_of(revision=commit), commit=commit, size=size, sha256=sha256)
 
 
 def check_disk(target: Path, size: int) -> None:
@@ -129,90 +109,43 @@ def check_disk(target: Path, size: int) -> None:
         )
 
 
-def _download(announced: Announced, partial: Path) -> None:
-    """Bring `partial` to its full size, over as many connections as it takes.
+def _download(announced: Announced, part: Path) -> None:
+    """Bring `part` to its full size, over as many connections as it takes.
 
     `http_get` retries by itself after some errors; after the others we do, as long as bytes arrive.
     """
-    while (have := _size(partial)) < announced.size:
+    # The hash is of the plain bytes, so nothing on the way may compress them.
+    headers, size = {"Accept-Encoding": "identity"}, announced.size
+    while (have := _size(part)) < size:
         try:
-            with partial.open("ab") as file:
-                http_get(
-                    announced.url,
-                    file,
-                    resume_size=have,
-                    expected_size=announced.size,
-                    # The hash is of the plain bytes, so nothing on the way may compress them.
-                    headers={"Accept-Encoding": "identity"},
-                )
+            with part.open("ab") as file:
+                http_get(announced.url, file, resume_size=have, expected_size=size, headers=headers)
         except (httpx2.HTTPError, OSError) as error:
             if getattr(error, "errno", None):  # of this machine, such as a full disk
                 raise
-            if _size(partial) <= have:
+            if _size(part) <= have:
                 raise _failure(error, announced.url) from error
 
 
-def _verify(announced: Announced, partial: Path) -> None:
-    """Raise DownloadError and remove `partial` if its sha256 is not the announced one."""
-    digest = hashlib.sha256()
-    with _reading(partial, "verify") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-    if digest.hexdigest() != announced.sha256:
-        partial.unlink()
+def _verify(announced: Announced, part: Path) -> None:
+    """Raise DownloadError and remove `part` if its sha256 is not the announced one."""
+    with part.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    if sha256 != announced.sha256:
+        part.unlink()
         raise DownloadError(
-            f"{announced.url} arrived with sha256 {digest.hexdigest()}, but the Hub announced"
+            f"{announced.url} arrived with sha256 {sha256}, but the Hub announced"
             f" {announced.sha256}; it was removed. Call again; if it happens twice, a proxy changes"
             " it or the copy on the Hub is damaged"
         )
 
 
-def _unpack(packed: Path, target: Path) -> None:
-    """Write what `packed` contains to `target`, and remove `packed`."""
-    try:
-        with (
-            _reading(packed, "unpack") as source,
-            gzip.open(source) as text,
-            atomic_write(target, "wb") as out,
-        ):
-            shutil.copyfileobj(text, out, BLOCK)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        packed.unlink()
-        raise DownloadError(
-            f"{target.name} cannot be unpacked although it arrived as announced ({error}): the copy"
-            " on the Hub is damaged. It was removed; call again later"
-        ) from error
-    packed.unlink()
-
-
-@contextmanager
-def _reading(path: Path, title: str) -> Iterator[IO[bytes]]:
-    """A file open for reading, with a progress bar."""
-    bar = {"desc": f"{title} {path.stem}", "total": _size(path)}
-    with path.open("rb") as file, tqdm.wrapattr(file, "read", **bar) as reader:
-        yield reader
-
-
 def _failure(error: Exception, url: str) -> DownloadError:
-    """The DownloadError for a network error: what happened and what to do, in one line."""
-    host = "/".join(url.split("/")[:3])
-    if isinstance(error, OfflineModeIsEnabled):
-        return DownloadError(
-            "HF_HUB_OFFLINE is set, which forbids downloads; unset it and call again"
-        )
-    if (response := getattr(error, "response", None)) is not None:
-        advice = (
-            "this is temporary: call again later, and it continues where it stopped"
-            if response.status_code in TRY_LATER
-            else "the file may have been moved, or HF_ENDPOINT may be wrong"
-        )
-        return DownloadError(f"{url} answered with HTTP status {response.status_code}; {advice}")
-    reason = " ".join(str(error).split())
-    if type(error) is OSError:  # what `http_get` raises if bytes are missing
-        reason = "the connection ends early every time"
+    """The DownloadError for an error of the network or the Hub, in one line."""
     return DownloadError(
-        f"cannot download from {host} ({reason}); check the network and call again: the download"
-        " continues where it stopped. The corpora stories and docstrings need no network"
+        f"cannot download {url} ({' '.join(str(error).split())}); check the network and"
+        " HF_ENDPOINT, and call again later: the download continues where it stopped. The corpora"
+        " stories and docstrings need no network"
     )
 
 

@@ -11,16 +11,16 @@ WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 WINDOW = 4  # words: a phrase repeated on purpose is seldom longer
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The words of a text in lower case, without numbers and punctuation.
 
-    >>> words("It's the fox's 3rd den!")
+    >>> split_words("It's the fox's 3rd den!")
     ["it's", 'the', "fox's", 'rd', 'den']
     """
     return [word.lower() for word in WORD.findall(text)]
 
 
-def vocabulary(texts: Iterator[str] | Collection[str]) -> set[str]:
+def distinct_words(texts: Iterator[str] | Collection[str]) -> set[str]:
     """All words of some texts."""
     return {match[0].lower() for text in texts for match in WORD.finditer(text)}
 
@@ -31,8 +31,8 @@ def known_share(text: str, known: Collection[str]) -> float:
     >>> known_share("The fox flombered.", {"the", "fox"})
     0.6666666666666666
     """
-    found = words(text)
-    return sum(word in known for word in found) / max(len(found), 1)
+    words = split_words(text)
+    return sum(word in known for word in words) / max(len(words), 1)
 
 
 def repeated_share(text: str, window: int = WINDOW) -> float:
@@ -41,8 +41,8 @@ def repeated_share(text: str, window: int = WINDOW) -> float:
     >>> repeated_share("the fox ran and the fox ran and the fox ran")
     0.5
     """
-    found = words(text)
-    runs = [tuple(found[at : at + window]) for at in range(len(found) - window + 1)]
+    words = split_words(text)
+    runs = [tuple(words[at : at + window]) for at in range(len(words) - window + 1)]
     return (len(runs) - len(set(runs))) / max(len(runs), 1)
 
 
@@ -53,8 +53,8 @@ def counts(text: str, source: str) -> dict[str, float]:
     {'words': 3, 'known': 0.6666666666666666, 'repeated': 0.0, 'copied_words': 2}
     """
     return {
-        "words": len(words(text)),
-        "known": known_share(text, vocabulary([source])),
+        "words": len(split_words(text)),
+        "known": known_share(text, distinct_words([source])),
         "repeated": repeated_share(text),
         "copied_words": len(longest_copy(text, source).split()),
     }

@@ -72,6 +72,7 @@ class FloatFormat:
         ('infinity', 'zero')
         """
         stored = torch.tensor(value, dtype=self.dtype)
+        # The same bits read as an integer, which can be printed in base 2.
         pattern = stored.view({2: torch.int16, 4: torch.int32}[self.bytes]).item()
         bits = f"{pattern % 2**self.bits:0{self.bits}b}"  # the integer is negative for sign 1
         mantissa_at = 1 + self.exponent_bits
@@ -100,13 +101,13 @@ class Stored:
 FLOAT32 = FloatFormat("float32", 8, 23)
 FLOAT16 = FloatFormat("float16", 5, 10)
 BFLOAT16 = FloatFormat("bfloat16", 8, 7)
-FORMATS = {each.name: each for each in (FLOAT32, FLOAT16, BFLOAT16)}
+FORMATS = {format.name: format for format in (FLOAT32, FLOAT16, BFLOAT16)}
 
 
-def read(text: str) -> float:
+def read_number(text: str) -> float:
     """The number in a typed text: "65504", "1e-7", "2^-24", "1/3", "-0", "inf".
 
-    >>> read("2^-24") == 2**-24, read("1/4")
+    >>> read_number("2^-24") == 2**-24, read_number("1/4")
     (True, 0.25)
     """
     try:

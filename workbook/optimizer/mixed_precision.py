@@ -5,13 +5,14 @@ no machine needs to compute in half precision.
 Source: Micikevicius et al. 2018, sections 3.1 (master weights) and 3.2 (loss scaling).
 """
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn import Module
 
 from workbook.optimizer.floats import FORMATS
 from workbook.optimizer.optimizers import AdamW, Number, clip_gradients
@@ -35,24 +36,27 @@ def gradient_sizes(model: TransformerLM, batch: Batch) -> dict[str, Float[Tensor
     outputs, on the way back through the model: half precision has to hold them too.
     """
     inputs, targets = batch
-    inside = []
-    hooks = [
-        part.register_full_backward_hook(lambda part, _, outer: inside.append(outer[0]))
-        for part in model.modules()
-        if isinstance(part, Linear)
-    ]
+    inside: list[Tensor] = []
+
+    def note(part: Module, of_inputs: Any, of_outputs: Any) -> None:
+        inside.append(of_outputs[0])
+
+    linears = (part for part in model.modules() if isinstance(part, Linear))
+    hooks = [linear.register_full_backward_hook(note) for linear in linears]
     try:
         model.zero_grad()
         fused.cross_entropy(model(inputs), targets).backward()
     finally:
         for hook in hooks:
             hook.remove()
-    found = {
+    gradients = {
         "activations": inside,
         "weights": [theta.grad for theta in model.parameters() if theta.grad is not None],
     }
     model.zero_grad()
-    sizes = {name: torch.cat([one.flatten() for one in ones]).abs() for name, ones in found.items()}
+    sizes = {
+        name: torch.cat([one.flatten() for one in ones]).abs() for name, ones in gradients.items()
+    }
     return {name: numbers[numbers > 0] for name, numbers in sizes.items()}
 
 
@@ -94,13 +98,14 @@ def short_run(
         updated = [new != old for new, old in zip(kept, before, strict=True)]
         _round_and_copy(kept, used, weights)
         undone = [u & (new == old) for u, new, old in zip(updated, kept, before, strict=True)]
-        lost = sum(map(torch.sum, undone)) / sum(map(torch.sum, updated))
+        # The share of the updated numbers that rounding put back where they were.
+        lost = torch.stack([u.sum() for u in undone]).sum() / sum(u.sum() for u in updated)
         rows.append({"loss": loss.item(), "norm": norm.item(), "lost": lost.item()})
     return pd.DataFrame(rows).rename_axis("step")
 
 
 @torch.no_grad()
-def _round_and_copy(kept: list[Tensor], used: list[Tensor], weights: Weights) -> None:
+def _round_and_copy(kept: Sequence[Tensor], used: Sequence[Tensor], weights: Weights) -> None:
     """Round the kept weights as `weights` says, and copy them into those that the model uses."""
     for theta, computed_with in zip(kept, used, strict=True):
         if weights == "bfloat16":

@@ -7,12 +7,13 @@ state of each parameter.
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.optim import Optimizer
+from torch.optim.optimizer import ParamsT
 
 from workbook.config import OptimizerConfig
 from workbook.transformer.nn import float_type
@@ -20,7 +21,8 @@ from workbook.transformer.nn import float_type
 Number = int | float  # in the tests, types are checked, and `float` alone would refuse 1
 
 
-# Each setting is a number of at least 0 and below this.
+# Each setting is a number of at least 0 and below this. A `beta` or `momentum` of 1 would never
+# forget the first gradient.
 LIMITS = {"lr": math.inf, "eps": math.inf, "weight_decay": math.inf, "momentum": 1, "beta": 1}
 
 
@@ -30,24 +32,25 @@ class Rule(Optimizer):
     `settings` are the defaults, which a group of parameters may override.
     """
 
-    def __init__(self, params, **settings):
+    def __init__(self, params: ParamsT, **settings: Any) -> None:
         super().__init__(params, settings)
 
-    def add_param_group(self, param_group: dict) -> None:
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of parameters; settings that it lacks are taken from the optimizer."""
         self.check({**self.defaults, **param_group})
         super().add_param_group(param_group)
 
-    def check(self, settings: dict) -> None:
+    def check(self, settings: dict[str, Any]) -> None:
         """Raise ValueError if a setting makes no sense."""
         for name, below in LIMITS.items():
             if name in settings:
                 _check_number(name, settings[name], below)
 
-    def load_state_dict(self, state_dict: dict) -> None:
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load the state and the settings of an optimizer of the same kind."""
-        for mine, other in zip(self.param_groups, state_dict["param_groups"], strict=False):
-            differ = (set(mine) ^ set(other)) - {"initial_lr", "param_names"}  # others add those
+        for own, loaded in zip(self.param_groups, state_dict["param_groups"], strict=False):
+            # torch's schedulers and named parameters add two settings of their own.
+            differ = (set(own) ^ set(loaded)) - {"initial_lr", "param_names"}
             if differ:
                 raise ValueError(
                     f"this state comes from another optimizer than {type(self).__name__}: only one"
@@ -55,10 +58,10 @@ class Rule(Optimizer):
                 )
         super().load_state_dict(state_dict)
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], object] | None = None) -> object:
+    @torch.no_grad()  # the updates are no part of the loss
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; return what `closure`, if given, returns."""
-        with torch.enable_grad():
+        with torch.enable_grad():  # a closure calls `backward`
             loss = closure() if closure is not None else None
         for group in self.param_groups:
             for theta in group["params"]:
@@ -69,10 +72,11 @@ class Rule(Optimizer):
                         f"{type(self).__name__} expects dense, real-valued gradients, got one with"
                         f" layout {theta.grad.layout} for a parameter of type {theta.dtype}"
                     )
+                # `state` is a dict that begins empty and is saved with the optimizer.
                 self.update(theta, group, self.state[theta])
         return loss
 
-    def update(self, theta: Tensor, group: dict, state: dict) -> None:
+    def update(self, theta: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
         """Update theta in place by one step; `state` holds what the optimizer remembers of it."""
         raise NotImplementedError
 
@@ -89,12 +93,14 @@ class SGD(Rule):
     Source: Robbins & Monro 1951 for shrinking steps; 1/√t as in Zinkevich 2003, theorem 1.
     """
 
-    def __init__(self, params, lr: Number = 1e-3):
+    def __init__(self, params: ParamsT, lr: Number = 1e-3) -> None:
         super().__init__(params, lr=lr)
 
-    def update(self, theta: Tensor, group: dict, state: dict) -> None:
-        t = state.get("t", 0)
-        theta.sub_(theta.grad, alpha=group["lr"] / math.sqrt(t + 1))
+    def update(self, theta: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
+        g, t = theta.grad, state.get("t", 0)
+        assert g is not None
+        # "alpha" is torch's name for a factor of the second operand: θ - alpha · g.
+        theta.sub_(g, alpha=group["lr"] / math.sqrt(t + 1))
         state["t"] = t + 1
 
 
@@ -104,12 +110,14 @@ class Momentum(Rule):
     Source: Polyak 1964; as in torch, lr is not part of b.
     """
 
-    def __init__(self, params, lr: Number = 1e-3, momentum: Number = 0.9):
+    def __init__(self, params: ParamsT, lr: Number = 1e-3, momentum: Number = 0.9) -> None:
         super().__init__(params, lr=lr, momentum=momentum)
 
-    def update(self, theta: Tensor, group: dict, state: dict) -> None:
-        b = _remembered(state, "b", theta)
-        b.mul_(group["momentum"]).add_(theta.grad)
+    def update(self, theta: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
+        g, b = theta.grad, _remembered(state, "b", theta)
+        assert g is not None
+        # A steady g makes b grow to g / (1 - μ): ten times g for μ = 0.9.
+        b.mul_(group["momentum"]).add_(g)
         theta.sub_(b, alpha=group["lr"])
 
 
@@ -119,11 +127,13 @@ class AdaGrad(Rule):
     Source: Duchi, Hazan & Singer 2011, with the diagonal of their matrix G.
     """
 
-    def __init__(self, params, lr: Number = 1e-2, eps: Number = 1e-10):
+    def __init__(self, params: ParamsT, lr: Number = 1e-2, eps: Number = 1e-10) -> None:
         super().__init__(params, lr=lr, eps=eps)
 
-    def update(self, theta: Tensor, group: dict, state: dict) -> None:
+    def update(self, theta: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
         g, s = theta.grad, _remembered(state, "s", theta)
+        assert g is not None
+        # addcmul_ adds the product of the two, entry by entry; addcdiv_ their quotient times value.
         s.addcmul_(g, g)
         theta.addcdiv_(g, s.sqrt() + group["eps"], value=-group["lr"])
 
@@ -134,11 +144,15 @@ class RMSProp(Rule):
     Source: Tieleman & Hinton 2012, lecture 6.5 (their β is 0.9).
     """
 
-    def __init__(self, params, lr: Number = 1e-2, beta: Number = 0.99, eps: Number = 1e-8):
+    def __init__(
+        self, params: ParamsT, lr: Number = 1e-2, beta: Number = 0.99, eps: Number = 1e-8
+    ) -> None:
         super().__init__(params, lr=lr, beta=beta, eps=eps)
 
-    def update(self, theta: Tensor, group: dict, state: dict) -> None:
+    def update(self, theta: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
         g, v = theta.grad, _remembered(state, "v", theta)
+        assert g is not None
+        # An average over about the last 1 / (1 - β) gradients; it never stops adapting.
         v.mul_(group["beta"]).addcmul_(g, g, value=1 - group["beta"])
         theta.addcdiv_(g, v.sqrt() + group["eps"], value=-group["lr"])
 
@@ -158,18 +172,18 @@ class AdamW(Rule):
 
     def __init__(
         self,
-        params,
+        params: ParamsT,
         lr: Number = 1e-3,
         betas: tuple[Number, Number] = (0.9, 0.999),
         eps: Number = 1e-8,
         weight_decay: Number = 0.01,
         decay: Literal["after", "before"] = "after",
-    ):
+    ) -> None:
         super().__init__(
             params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, decay=decay
         )
 
-    def check(self, settings: dict) -> None:
+    def check(self, settings: dict[str, Any]) -> None:
         super().check(settings)
         if not isinstance(settings["betas"], tuple | list) or len(settings["betas"]) != 2:
             raise ValueError(f"betas must be two numbers, got {settings['betas']!r}")
@@ -178,23 +192,29 @@ class AdamW(Rule):
         if settings["decay"] not in ("after", "before"):
             raise ValueError(f"decay must be 'after' or 'before', got {settings['decay']!r}")
 
-    def update(self, theta: Tensor, group: dict, state: dict) -> None:
+    def update(self, theta: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
         lr, (beta1, beta2) = group["lr"], group["betas"]
         g, m, v = theta.grad, _remembered(state, "m", theta), _remembered(state, "v", theta)
+        assert g is not None
         t = state["t"] = state.get("t", 0) + 1  # how t is counted
 
+        # m ← β1 m + (1 - β1) g, and v ← β2 v + (1 - β2) g², both in place.
         m.mul_(beta1).add_(g, alpha=1 - beta1)  # the average m
         v.mul_(beta2).addcmul_(g, g, value=1 - beta2)  # the average v
+        # Both begin at 0. After t steps of a steady g, m is (1 - β1ᵗ) g and √v is √(1 - β2ᵗ) |g|:
+        # lr_t takes both factors out, so that the very first step has the size of lr.
         lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)  # the corrections
 
+        # The decay never passes through m and v: a weight with large gradients decays as fast.
         if group["decay"] == "before":
             theta.mul_(1 - lr * group["weight_decay"])  # the decay
+        # θ ← θ - lr_t m / (√v + ε); ε keeps a weight that never had a gradient from 0 / 0.
         theta.addcdiv_(m, v.sqrt() + group["eps"], value=-lr_t)  # the step
         if group["decay"] == "after":
             theta.mul_(1 - lr * group["weight_decay"])  # the decay
 
 
-def _remembered(state: dict, name: str, theta: Tensor) -> Tensor:
+def _remembered(state: dict[str, Any], name: str, theta: Tensor) -> Tensor:
     """The tensor that the state keeps under a name; zeros like theta at first."""
     if name not in state:
         state[name] = torch.zeros_like(theta)
@@ -223,10 +243,12 @@ def cosine_schedule(
             f"expected 0 <= min_learning_rate <= max_learning_rate, got {min_learning_rate!r}"
             f" and {max_learning_rate!r}"
         )
+    # While warmup_iters is 0, this is never so, and nothing is divided by 0.
     if it < warmup_iters:
         return it / warmup_iters * max_learning_rate
     if it >= cosine_cycle_iters:
         return float(min_learning_rate)
+    # From 0 where the cosine begins to 1 where it ends: the share falls from 1 to 0.
     done = (it - warmup_iters) / (cosine_cycle_iters - warmup_iters)
     share = (1 + math.cos(math.pi * done)) / 2
     return min_learning_rate + share * (max_learning_rate - min_learning_rate)
@@ -246,9 +268,11 @@ def clip_gradients(parameters: Iterable[Tensor], max_l2_norm: Number) -> Float[T
     gradients = [theta.grad for theta in parameters if theta.grad is not None]
     if not gradients:
         return torch.zeros(())
+    # The norm of all values together is the norm of the norms: √(Σ ‖g‖²).
     norms = [torch.linalg.vector_norm(g, dtype=float_type(g)) for g in gradients]
     norm = torch.linalg.vector_norm(torch.stack(norms))
     scale = torch.clamp(max_l2_norm / (norm + 1e-6), max=1)
+    # A tensor operation in place of an `if`, which would have to wait for the value.
     scale = torch.where(torch.isfinite(norm), scale, 1)
     for g in gradients:
         g.mul_(scale)
@@ -257,7 +281,7 @@ def clip_gradients(parameters: Iterable[Tensor], max_l2_norm: Number) -> Float[T
 
 def from_config(weights: Iterable[Tensor], config: OptimizerConfig) -> Optimizer:
     """The AdamW that a config asks for: torch's kernel, or the one above."""
-    choices = {
+    choices: dict[str, Any] = {
         "lr": config.max_learning_rate,
         "betas": config.betas,
         "eps": config.eps,

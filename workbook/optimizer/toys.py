@@ -7,6 +7,7 @@ whatever the weights are, and the loss by its square. Here n is 100.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,12 +19,13 @@ from torch.optim import Optimizer
 from workbook.optimizer.optimizers import SGD, Number, clip_gradients
 
 WEIGHTS = 100
+Settings = Callable[[int], dict[str, Any]]  # the settings to change before a step
 
 
-def factor(lr: float, t: int) -> float:
+def step_factor(lr: float, t: int) -> float:
     """The factor for every weight in step t = 0, 1, 2, …: 1 - 2 lr / (n √(t + 1)).
 
-    >>> factor(10, 0), factor(100, 0), factor(100, 3)
+    >>> step_factor(10, 0), step_factor(100, 0), step_factor(100, 3)
     (0.8, -1.0, 0.0)
     """
     return 1 - 2 * lr / WEIGHTS / math.sqrt(t + 1)
@@ -37,7 +39,7 @@ def relative_losses(lr: float, steps: int) -> list[float]:
     """
     losses = [1.0]
     for t in range(steps):
-        losses.append(losses[-1] * factor(lr, t) ** 2)
+        losses.append(losses[-1] * step_factor(lr, t) ** 2)
     return losses
 
 
@@ -61,9 +63,9 @@ def steps_to_zero(lr: float) -> int | None:
     return whole if whole and math.isclose(steps, whole, rel_tol=1e-9) else None
 
 
-def story(lr: float) -> str:
+def course_of_loss(lr: float) -> str:
     """The course of the loss, in a sentence or two."""
-    first, growing, zero = factor(lr, 0), growing_steps(lr), steps_to_zero(lr)
+    first, growing, zero = step_factor(lr, 0), growing_steps(lr), steps_to_zero(lr)
     if growing:
         peak = relative_losses(lr, growing)[-1]
         words = f"It grows for {_steps(growing)}, to {peak:.3g} times the start, then it falls."
@@ -80,7 +82,7 @@ def _steps(count: int) -> str:
     return f"{count:,} step{'s' * (count != 1)}"
 
 
-def ravine(point, angle: Number = 0.0, steepness: Number = 25.0):
+def ravine(point: Any, angle: Number = 0.0, steepness: Number = 25.0) -> Any:
     """(x² + steepness · y²) / 2 at (..., x, y): a long valley, its axes turned by `angle`.
 
     It takes arrays and tensors alike. Turning does not change the curvatures, 1 and `steepness`.
@@ -90,7 +92,7 @@ def ravine(point, angle: Number = 0.0, steepness: Number = 25.0):
     return (along**2 + steepness * across**2) / 2
 
 
-def turned(point: Sequence[float] | np.ndarray, angle: Number) -> tuple[float, float]:
+def rotated(point: Sequence[float] | np.ndarray, angle: Number) -> tuple[float, float]:
     """The point (x, y) turned by `angle` around 0, like the ravine."""
     x, y = point
     return (
@@ -124,10 +126,10 @@ def run_toy(lr: Number, steps: int, dtype: torch.dtype = torch.float32) -> list[
 def walk(
     make: Maker,
     loss: Loss,
-    start: Sequence,
+    start: Sequence[Any],
     steps: int,
     *,
-    settings: Callable[[int], dict] | None = None,
+    settings: Settings | None = None,
     max_l2_norm: Number | None = None,
 ) -> Float[np.ndarray, "places ..."]:
     """The weights before the first step of an optimizer down `loss`, and after each step.
@@ -152,22 +154,18 @@ def walk(
 
 
 def step_sizes(
-    make: Maker,
-    gradients: Sequence[float],
-    *,
-    settings: Callable[[int], dict] | None = None,
-    max_l2_norm: Number | None = None,
+    make: Maker, gradients: Sequence[float], **options: Any
 ) -> Float[np.ndarray, " steps"]:
-    """The distance that an optimizer moves down in each step, for given gradients."""
+    """The distance that an optimizer moves down in each step, for given gradients.
+
+    `options` are those of `walk`: `settings` and `max_l2_norm`.
+    """
     upcoming = iter(gradients)
-    places = walk(
-        make,
-        lambda weight: next(upcoming) * weight.sum(),
-        [0.0],
-        len(gradients),
-        settings=settings,
-        max_l2_norm=max_l2_norm,
-    )
+
+    def loss(weight: Tensor) -> Tensor:
+        return next(upcoming) * weight.sum()  # whose gradient is the next of them
+
+    places = walk(make, loss, [0.0], len(gradients), **options)
     return -np.diff(places[:, 0])
 
 
@@ -175,7 +173,7 @@ def ravine_walks(
     rules: Mapping[str, Maker], angle: Number = 0.0, steps: int = 40
 ) -> dict[str, Float[np.ndarray, "places 2"]]:
     """The walk of each rule in a ravine turned by `angle`, from the same place in it."""
-    start = turned((-4.0, 1.5), angle)
+    start = rotated((-4.0, 1.5), angle)
     return {
         name: walk(make, lambda place: ravine(place, angle), start, steps)
         for name, make in rules.items()

@@ -73,7 +73,7 @@ def bounds(
 def _bits_of_stories() -> float:
     """The bits per byte that the random choices behind some stories cost."""
     bits = size = 0
-    for text, cost in stories.write(corpora.SEED, "validation", SAMPLE):
+    for text, cost in stories.write_stories(corpora.SEED, "validation", SAMPLE):
         bits += cost
         size += len(text.encode()) + len(stories.SEPARATOR)
     return bits / size

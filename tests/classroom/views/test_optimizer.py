@@ -49,9 +49,9 @@ def row(view, step):
 def test_the_slider_shows_ten_steps_of_the_closed_form(lr):
     view = views.learning_rate_slider(lr)
     losses = toys.relative_losses(lr, 10)
-    assert toys.story(lr) in seen(view.html) and f"Learning rate {lr:,}" in repr(view)
+    assert toys.course_of_loss(lr) in seen(view.html) and f"Learning rate {lr:,}" in repr(view)
     for t in range(10):
-        factor = toys.factor(lr, t)
+        factor = toys.step_factor(lr, t)
         step, times, squared, loss = row(view, t)
         assert step == t
         assert times == pytest.approx(factor, abs=6e-4)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from workbook import config
 from workbook.accounting import explain
-from workbook.accounting.explain import UNITS, Amount, Explanation, listed
+from workbook.accounting.explain import UNITS, Amount, Explanation, joined
 from workbook.classroom.checks.verdicts import NotAttempted, Unreadable, Words, Wrong, expect, shown
 from workbook.classroom.checks.written import judged
 from workbook.config import EDITIONS, Edition
@@ -58,11 +58,11 @@ KEYS: dict[tuple[str, str], tuple[str, ...]] = {
 OPEN: dict[str, dict[str, tuple]] = {
     MODEL: {"d_ff": ("4", "64", "8/3"), "head": (False,), "every_block": (False,)},
     ADAMW: {"d_ff": ("8/3",), "matrices": (3,), "residual_copies": (1,), "decay": (3,)}
-    | {"moments": ("2 + 3",), "bias_corrections": (1, 2), "epsilon": (False,)}
+    | {"moments": ((2, 3),), "bias_corrections": (1, 2), "epsilon": (False,)}
     | {"embedding_output": (True,), "by_parameters": (True,)},
 }
 # How far off a number may be that was computed from rounded ones.
-SLACK = {"seconds": 5e-3, "bytes per sequence": 1e-2, "factor": 1e-2}
+SLACK = {"time": 5e-3, "bytes per sequence": 1e-2, "growth": 1e-2}
 THE_OTHER = "right in edition {0}. The workbook is set to {1}: is WORKBOOK_EDITION={0} yours?"
 HINTS = {  # where no assumption gives a number
     (MODEL, "e"): "With 16 times the tokens, the T × T matmuls need 256 times as many FLOPs, all"
@@ -98,10 +98,8 @@ class Handed(NamedTuple):
         """True for the value itself, rounded or cut off to the digits that were written."""
         amount, off = self.amount, way.value - self.amount.value
         half = max(amount.half, 1e-9 * way.value)
-        if way.unit in ("batch", "per parameter"):  # which are whole numbers, and never rounded
-            half = 0
         cut_off = amount.digits > 2 and 0 <= off < 2 * half
-        return cut_off or abs(off) <= half + SLACK.get(way.unit, 0) * way.value
+        return cut_off or abs(off) <= half + SLACK.get(way.quantity, 0) * way.value
 
 
 # --- What each part takes
@@ -201,10 +199,7 @@ def _judged(handed: list[Handed], part: Part) -> str:
 @cache
 def _good(part: Part) -> tuple[Explanation, ...]:
     """All right numbers of a part, those with the fewest choices first."""
-    sizes = explain.SIZES if part[:2] == (MODEL, "d") else ("xl",)
-    reached = [explain.outcomes(*part, size).values() for size in sizes]
-    right = [w for by_unit in reached for ways in by_unit for w in ways if _is_open(w, part)]
-    return tuple(sorted(right, key=lambda way: len(way.changes)))
+    return tuple(way for way in explain.outcomes(*part) if _is_open(way, part))
 
 
 def _is_open(way: Explanation, part: Part) -> bool:
@@ -212,7 +207,7 @@ def _is_open(way: Explanation, part: Part) -> bool:
     allowed = dict(OPEN[part.problem])
     if (part.problem == ADAMW and part.edition == "2025") or part.part in ("a", "b", "c", "e"):
         allowed.pop("d_ff", None)
-    if part.problem == MODEL and (way.unit != "share" or part.part == "b"):  # or of the blocks
+    if part.problem == MODEL and (way.kind != "share" or part.part == "b"):  # or of the blocks
         del allowed["head"], allowed["every_block"]
     return all(switch.value in allowed.get(switch.field, ()) for switch in way.flipped)
 
@@ -227,7 +222,7 @@ def _praise(handed: Handed, part: Part) -> str:
     named = f"{handed.amount.text} (`{handed.key}`)"
     if right := _right(handed, part):
         changes = right[0].changes
-        choice = f" if {listed(changes)}. Say so in the answer" if changes else ""
+        choice = f" if {joined(changes)}. Say so in the answer" if changes else ""
         return f"{named}: right{choice}."
     (other,) = {*EDITIONS} - {part.edition}
     there = any(not way.changes for way in _right(handed, part._replace(edition=other)))
@@ -246,12 +241,12 @@ def _wrong(bad: list[Handed], part: Part) -> Wrong:
     handed = next((one for one in bad if _causes(one, part)), bad[0])
     ways, got = _causes(handed, part), Words(handed.amount.text)
     # A right number at the wrong place needs no other explanation.
-    alike = (way for way in _good(part) if way.unit.startswith(handed.amount.kind))
+    alike = (way for way in _good(part) if way.kind == handed.amount.kind)
     if way := next(filter(handed.agrees, alike), None):
         cause = f"It is: {way.quantity}. Are keys or sizes mixed up?"
         return Wrong("That is the right number for something else.", got=got, mistake=cause)
     if ways:
-        few = [listed(way.changes) for way in ways if len(way.changes) == len(ways[0].changes)]
+        few = [joined(way.changes) for way in ways if len(way.changes) == len(ways[0].changes)]
         cause = f"Your number comes out when {'; or when '.join([*dict.fromkeys(few)][:3])}."
         return Wrong(f"That is not the right number ({handed.quantity}).", got=got, mistake=cause)
     right = [way.value for way in _good(part) if way.quantity == handed.quantity]

@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
-from workbook.accounting.answers import Figure, answers, significant
+from workbook.accounting.answers import Quantity, answers
 from workbook.accounting.assumptions import SWITCHES, Switch, asked, switches
 from workbook.accounting.training import GB, GiB
 from workbook.classroom.views import live, plots
@@ -102,7 +102,7 @@ def float_explorer(text: str = "0.1") -> Live:
 def _number(text: str) -> float | None:
     """The number that was typed; None for what is not a number."""
     try:
-        return floats.read(text[:LONGEST])
+        return floats.read_number(text[:LONGEST])
     except ValueError:
         return None
 
@@ -219,7 +219,7 @@ def switchboard(question: str = "parameters", edition: Edition = "2025") -> Live
     return Live("Switchboard of assumptions", controls, show, rows)
 
 
-def numbers(question: str, edition: Edition, *flipped: Switch) -> dict[str, Figure]:
+def numbers(question: str, edition: Edition, *flipped: Switch) -> dict[str, Quantity]:
     """The numbers that a question asks for, with some of its assumptions changed."""
     place = QUESTIONS[question]
     changes = {switch.field: switch.value for switch in flipped}
@@ -228,13 +228,12 @@ def numbers(question: str, edition: Edition, *flipped: Switch) -> dict[str, Figu
 
 @cache
 def offered(question: str, edition: Edition) -> tuple[Switch, ...]:
-    """The switches that make a difference to a question, and the one for GB and GiB."""
+    """The switches that make a difference to a question."""
     place, right = QUESTIONS[question], numbers(question, edition)
     return tuple(
         switch
-        for field, options in switches(*place, asked(*place, edition)).items()
-        for switch in options
-        if switch in OFFERED and (field == "memory" or numbers(question, edition, switch) != right)
+        for switch in switches(*place, asked(*place, edition))
+        if switch in OFFERED and numbers(question, edition, switch) != right
     )
 
 
@@ -261,15 +260,17 @@ def _numbers_shown(question: str, edition: Edition, flipped: Sequence[Switch]) -
     )
 
 
-def written(answer: Figure) -> str:
+def written(answer: Quantity) -> str:
     """A number with its unit, in readable form.
 
-    >>> written(Figure(8_508_230_400, "bytes")), written(Figure(0.669123, "share"))
+    >>> written(Quantity(8_508_230_400, "bytes")), written(Quantity(0.669123, "share"))
     ('8.508 GB (7.924 GiB)', '66.91 %')
+    >>> written(Quantity(2_127_057_600, "count")), written(Quantity(4_513_336_524_800, "flops"))
+    ('2,127,057,600', '4.5133e12')
     """
     value = answer.value
-    match answer.unit:
-        case "bytes" | "bytes per sequence":
+    match answer.kind:
+        case "bytes":
             return f"{value / GB:,.4g} GB ({value / GiB:,.4g} GiB)"
         case "share":
             return f"{100 * value:.2f} %"
@@ -277,4 +278,6 @@ def written(answer: Figure) -> str:
             return f"{value / 86_400:,.1f} days ({value / 3_600:,.0f} hours)"
         case "factor":
             return f"{value:.2f} times"
-    return significant(value)
+    if float(value).is_integer() and value < 1e11:
+        return f"{int(value):,}"
+    return f"{value:,.5g}".replace("e+", "e")

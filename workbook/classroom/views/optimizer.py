@@ -114,8 +114,8 @@ def learning_rate_slider(lr: int = 100) -> Live:
 
 
 def _steps_shown(lr: int) -> Shown:
-    story, losses = toys.story(lr), toys.relative_losses(lr, STEPS)
-    factors = [toys.factor(lr, t) for t in range(STEPS)]
+    story, losses = toys.course_of_loss(lr), toys.relative_losses(lr, STEPS)
+    factors = [toys.step_factor(lr, t) for t in range(STEPS)]
     columns = ["step", "weights times", "loss times", "loss after it (start: 1)"]
     steps = live.table(
         "The first ten steps: how weights and loss are multiplied",

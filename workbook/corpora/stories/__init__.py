@@ -54,11 +54,11 @@ def tell(random: Random) -> tuple[str, float]:
     """A story whose choices `random` draws (only by `getrandbits`), and its code length in bits."""
     rules = grammar()
     new = Story(random.getrandbits, rules.find)
-    rules.any_plot().write(new)
+    rules.any_plot.write(new)
     return new.text(), new.bits
 
 
-def write(seed: int, stream: str, size: int) -> Iterator[tuple[str, float]]:
+def write_stories(seed: int, stream: str, size: int) -> Iterator[tuple[str, float]]:
     """The stories 0, 1, 2, ... of a stream, until they and their separators fill `size` bytes.
 
     The last one may go beyond `size`. A larger size begins with the same stories. Streams with

@@ -24,7 +24,7 @@ def zipf_weights(n: int) -> list[int]:
     return [UNIT // (rank + 4) for rank in range(1, n + 1)]
 
 
-class Table(Generic[Option]):
+class DrawTable(Generic[Option]):
     """Options to draw from: `places[random_bits(width)]` is a pair (price in bits, option)."""
 
     def __init__(self, options: Sequence[Option], weights: Sequence[int]):
@@ -49,7 +49,7 @@ class Table(Generic[Option]):
         draws that hit it need not be encoded. The options that are left share the whole
         probability, so each of them becomes cheaper.
 
-        >>> Table("ab", [1, 1]).draw_other(lambda width: 0, [(1.0, "b")])
+        >>> DrawTable("ab", [1, 1]).draw_other(lambda width: 0, [(1.0, "b")])
         ((1.0, 'a'), 0.0)
         """
         place = self.places[random_bits(self.width)]

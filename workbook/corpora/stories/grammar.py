@@ -32,6 +32,8 @@ in the woods, else `snack.animals` (unless people live there), else `snack.all`.
 """
 
 import re
+from functools import cached_property
+from typing import Any
 
 import regex
 
@@ -42,12 +44,12 @@ from workbook.corpora.stories.nodes import (
     Assign,
     Choice,
     Find,
-    Form,
     Node,
     Series,
     Slot,
     Story,
-    Words,
+    WordForm,
+    WordList,
 )
 
 SPEECH = re.compile(r"@(\w+)(?: (\w+))?: (.*?) *(?:@@|(?=@\w)|$)")
@@ -60,12 +62,12 @@ VERBS = {".": "said", "!": "cried", "?": "asked"}
 class Grammar:
     """Lists and rules by name; each is compiled when a story first needs it."""
 
-    def __init__(self, *sources: str):
+    def __init__(self, *sources: str) -> None:
         self.plots: list[str] = []
         self.lists: dict[str, tuple[str, list[str]]] = {}  # form: (all forms of the list, lines)
         self.rules: dict[str, list[str]] = {}
         self._nodes: dict[str, Node | str] = {}
-        self._words: dict[str, Words] = {}
+        self._words: dict[str, WordList] = {}
         self._plot = ""  # the plot that <.name> belongs to now
         for source in sources:
             self._read(source)
@@ -93,13 +95,10 @@ class Grammar:
                 raise ValueError(f"the grammar has no list or rule {name!r}; define it")
         return self._nodes[name]
 
-    def any_plot(self) -> Node:
+    @cached_property
+    def any_plot(self) -> Choice:
         """A choice among all plots, each equally probable."""
-        if "" not in self._nodes:
-            self._nodes[""] = Choice(
-                [Find(plot, None) for plot in self.plots], [1] * len(self.plots)
-            )
-        return self._nodes[""]
+        return Choice([Find(plot, None) for plot in self.plots], [1] * len(self.plots))
 
     # --- Reading --------------------------------------------------------------------------------
 
@@ -122,7 +121,7 @@ class Grammar:
                 if kind == "plot":
                     self.plots.append(name)
 
-    def _define(self, where: dict, name: str, value: object) -> None:
+    def _define(self, where: dict[str, Any], name: str, value: object) -> None:
         if name in self.rules or name in self.lists:
             raise ValueError(f"{name} is defined twice in the grammar; rename one")
         where[name] = value
@@ -149,8 +148,8 @@ class Grammar:
             for entry in entries:
                 if len(entry) != len(forms):
                     raise ValueError(f"{head}: {'/'.join(entry)} does not have {len(forms)} forms")
-            self._words[head] = Words(forms, entries, weights)
-        return Form(self._words[head], self._forms(head).index(name))
+            self._words[head] = WordList(forms, entries, weights)
+        return WordForm(self._words[head], self._forms(head).index(name))
 
     def _compile_rule(self, name: str) -> Node | str:
         outer, self._plot = self._plot, name.partition(".")[0]
@@ -214,7 +213,7 @@ class Grammar:
             return Find(name, slot.removesuffix("}"))
         return self.node(name) if self._known(name) else Find(name, None)
 
-    def _speech(self, who: str, mood: str | None, text: str) -> Node:
+    def _speech(self, who: str, mood: str | None, text: str) -> Node | str:
         """All the ways to write that somebody says a text, as a choice."""
         first, _, rest = text.partition(" / ")
         mark = first[-1]
@@ -260,7 +259,7 @@ def group_lines(lines: list[str]) -> list[tuple[str, list[str]]]:
 
     Neighbouring lines with the same mark are forms of one line; a blank line separates them.
     """
-    found: list[tuple[str, list[str]]] = []
+    groups: list[tuple[str, list[str]]] = []
     depth, last = None, ""  # the rule's indentation; the previous line's mark
     for line in lines:
         text = line.strip()
@@ -270,16 +269,16 @@ def group_lines(lines: list[str]) -> list[tuple[str, list[str]]]:
             continue
         depth = depth or indent
         if indent > depth:  # it continues the line before
-            found[-1][1][-1] += " " + text
+            groups[-1][1][-1] += " " + text
             continue
         mark = text if text == "--" else text[0] if text[:2] in ("| ", "? ") else ""
         text = text.removeprefix(mark).strip()
         if mark and mark == last:
-            found[-1][1].append(text)
+            groups[-1][1].append(text)
         else:
-            found.append((mark, [text]))
+            groups.append((mark, [text]))
         last = mark
-    return found
+    return groups
 
 
 def cut_at_marks(text: str) -> list[str]:
@@ -288,10 +287,10 @@ def cut_at_marks(text: str) -> list[str]:
     >>> cut_at_marks("a_[big|[very |]small] {pet} ran.")
     ['a_', '[big|[very |]small]', ' ', '{pet}', ' ran.']
     """
-    found = [match[0] for match in PIECE.finditer(text)]
-    if "".join(found) != text:
+    pieces = [match[0] for match in PIECE.finditer(text)]
+    if "".join(pieces) != text:
         raise ValueError(f"unbalanced brackets in {text!r}")
-    return found
+    return pieces
 
 
 def split_outside_brackets(text: str, mark: str) -> list[str]:

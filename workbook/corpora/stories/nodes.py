@@ -7,7 +7,7 @@ draws cost. Every draw of this package happens in this file.
 from collections.abc import Callable
 from typing import Protocol
 
-from workbook.corpora.stories.draws import Table
+from workbook.corpora.stories.draws import DrawTable
 
 PARAGRAPH = " \N{PILCROW SIGN} "
 CAPITAL = "^"  # the letter after it becomes a capital
@@ -33,12 +33,12 @@ class Node(Protocol):
     def write(self, story: "Story") -> None: ...
 
 
-class Words:
+class WordList:
     """A list of words: entries of one or more forms, such as (kite, kites)."""
 
     def __init__(self, forms: tuple[str, ...], entries: list[tuple[str, ...]], weights: list[int]):
         self.forms = forms
-        self.table = Table(entries, weights)
+        self.table = DrawTable(entries, weights)
 
 
 class Story:
@@ -51,7 +51,7 @@ class Story:
         self.find = find  # a node by its name, in the world of this story
         self.bits = 0.0
         self.values: dict[str, str] = {}
-        self.taken: dict[Words, list[tuple[float, tuple[str, ...]]]] = {}
+        self.taken: dict[WordList, list[tuple[float, tuple[str, ...]]]] = {}
         self.parts: list[str] = []
         self.write = self.parts.append
 
@@ -65,7 +65,7 @@ class Story:
 
     def capture(self, node: Node | str) -> str:
         """The text that a node writes, kept out of the story's."""
-        if node.__class__ is str:
+        if isinstance(node, str):
             return node
         start = len(self.parts)
         node.write(self)
@@ -80,7 +80,7 @@ class Story:
         """
         name = slot.rstrip(DIGITS)
         node = self.find(name, self)
-        if isinstance(node, Form):
+        if isinstance(node, WordForm):
             words = node.words
             taken = self.taken.get(words)
             if taken:
@@ -94,7 +94,7 @@ class Story:
             self.values[slot] = self.capture(node)
         return self.values[slot]
 
-    def keep(self, words: Words, place: tuple[float, tuple[str, ...]], number: str) -> None:
+    def keep(self, words: WordList, place: tuple[float, tuple[str, ...]], number: str) -> None:
         """Bind every form of an entry, and never draw that entry for another number."""
         self.taken.setdefault(words, []).append(place)
         for form, text in zip(words.forms, place[1], strict=True):
@@ -109,7 +109,7 @@ class Series:
 
     def write(self, story: Story) -> None:
         for part in self.parts:
-            if part.__class__ is str:
+            if isinstance(part, str):
                 story.write(part)
             else:
                 part.write(story)
@@ -119,22 +119,22 @@ class Choice:
     """One of several nodes, drawn anew each time."""
 
     def __init__(self, options: list[Node | str], weights: list[int]):
-        table = Table(options, weights)
+        table = DrawTable(options, weights)
         self.places, self.width = table.places, table.width
 
     def write(self, story: Story) -> None:
         price, option = self.places[story.random_bits(self.width)]
         story.bits += price
-        if option.__class__ is str:
+        if isinstance(option, str):
             story.write(option)
         else:
             option.write(story)
 
 
-class Form:
+class WordForm:
     """One form of an entry, drawn anew each time and not remembered."""
 
-    def __init__(self, words: Words, index: int):
+    def __init__(self, words: WordList, index: int):
         self.words, self.index = words, index
         self.places, self.width = words.table.places, words.table.width
 
@@ -162,7 +162,9 @@ class Assign:
 
     def write(self, story: Story) -> None:
         name = self.slot.rstrip(DIGITS)
-        words = story.find(name, story).words
+        form = story.find(name, story)
+        assert isinstance(form, WordForm), f"{{{self.slot}={self.value}}}: {name} is no list"
+        words = form.words
         number = self.slot[len(name) :]
         for place in words.table.places:
             if place[1][0] == self.value:
@@ -181,7 +183,7 @@ class Find:
         if self.slot:
             name += story.values.get(self.slot) or story.remember(self.slot)
         node = story.find(name, story)
-        if node.__class__ is str:
+        if isinstance(node, str):
             story.write(node)
         else:
             node.write(story)
