@@ -13,7 +13,6 @@ Source: Sennrich, Haddow & Birch 2016, algorithm 1, on bytes as in Radford et al
 """
 
 import heapq
-import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
@@ -23,13 +22,13 @@ from numbers import Integral
 
 from workbook.tokenization import engine
 from workbook.tokenization.pretokens import check_special_tokens
-from workbook.tokenization.spans import count_pretokens, text_file
+from workbook.tokenization.spans import AnyPath, count_pretokens, text_file
 
 Pair = tuple[bytes, bytes]
 
 
 def train_bpe(
-    input_path: str | os.PathLike,
+    input_path: AnyPath,
     vocab_size: int,
     special_tokens: Sequence[str] | None,
     *,
@@ -58,7 +57,7 @@ def train_bpe(
     if engine.pays_off(path.stat().st_size):
         from workbook.tokenization import compiled  # loads LLVM
 
-        merges = compiled.train(path, special_tokens, num_merges, executor)
+        merges = compiled.train_on_file(path, special_tokens, num_merges, executor)
     else:
         merges = train_incremental(count_pretokens(path, special_tokens, executor), num_merges)
     tokens = [bytes([byte]) for byte in range(256)] + [left + right for left, right in merges]
@@ -66,7 +65,10 @@ def train_bpe(
 
 
 def train_in_python(
-    input_path: str | os.PathLike, vocab_size: int, special_tokens: Sequence[str], workers: int = 0
+    input_path: AnyPath,
+    vocab_size: int,
+    special_tokens: Sequence[str],
+    workers: int = 0,
 ) -> list[Pair]:
     """The merges of `train_bpe`, without the compiled engine, whatever the size of the file.
 

@@ -44,7 +44,7 @@ class Flaw:
     sentence: str  # the rule, with these bytes in it
 
 
-def length_of(first: int) -> int:
+def character_length(first: int) -> int:
     """The number of bytes in a character that begins with the byte `first`; 0 if none does."""
     if first < 0x80:
         return 1
@@ -76,17 +76,17 @@ def flaw(data: bytes) -> Flaw | None:
     """
     position = 0
     while position < len(data):
-        found = _flaw_at(data, position)
-        if found:
-            return Flaw(position, *found)
-        position += length_of(data[position])
+        kind_and_sentence = _flaw_at(data, position)
+        if kind_and_sentence:
+            return Flaw(position, *kind_and_sentence)
+        position += character_length(data[position])
     return None
 
 
 def _flaw_at(data: bytes, position: int) -> tuple[str, str] | None:
     """The flaw of the character that starts at `position`: its kind and a sentence."""
     first = data[position]
-    length = length_of(first)
+    length = character_length(first)
     if first in CONTINUATION:
         kind = "stray continuation"
         return kind, f"{first:02X} is a continuation byte: it cannot begin a character."

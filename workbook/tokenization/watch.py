@@ -19,7 +19,7 @@ from workbook.tokenization.pretokens import pretokenize
 
 
 @dataclass(frozen=True)
-class Step:
+class TrainingStep:
     """The state of training after some merges."""
 
     merges: tuple[Pair, ...]  # made so far
@@ -32,7 +32,7 @@ class Step:
         return [pair for pair, count in self.ranking if count == self.ranking[0][1]]
 
 
-def training_steps(counts: Mapping[str, int], num_merges: int) -> list[Step]:
+def training_steps(counts: Mapping[str, int], num_merges: int) -> list[TrainingStep]:
     """The state of training on counted pre-tokens before the first merge, and after each.
 
     There are fewer than `num_merges` + 1 states if the words run out of pairs.
@@ -46,7 +46,7 @@ def training_steps(counts: Mapping[str, int], num_merges: int) -> list[Step]:
     while True:
         pairs = count_pairs(words)
         ranking = sorted(pairs.items(), key=lambda item: (item[1], item[0]), reverse=True)
-        steps.append(Step(merges, words, ranking))
+        steps.append(TrainingStep(merges, words, ranking))
         if not ranking or len(merges) == num_merges:
             return steps
         best = ranking[0][0]
@@ -70,7 +70,7 @@ def apply_merges(text: str, merges: Sequence[Pair]) -> list[bytes]:
 
 
 @dataclass(frozen=True)
-class Difference:
+class MergeDifference:
     """The first step at which two lists of merges differ, counted from 1."""
 
     step: int
@@ -80,28 +80,24 @@ class Difference:
     other_count: int
 
     def __str__(self) -> str:
-        return f"step {self.step}: {self.reason()}"
-
-    def reason(self) -> str:
-        """Why the two lists differ here, in a sentence."""
-        mine, other = (self._with_count(pair) for pair in (self.mine, self.other))
+        mine = _with_count(self.mine, self.mine_count)
+        other = _with_count(self.other, self.other_count)
+        both = f"step {self.step}: {mine} against {other}"
         if self.mine is None or self.other is None:
-            return f"one list ends while the other goes on: {mine} against {other}"
+            return f"{both}: one list ends while the other goes on"
         if self.mine_count == self.other_count:
             greater = "the first" if self.mine > self.other else "the second"
-            return f"{mine} against {other}: a tie, and the greater pair is {greater}"
-        return f"{mine} against {other}: the more frequent pair goes first"
+            return f"{both}: a tie, and the greater pair is {greater}"
+        return f"{both}: the more frequent pair goes first"
 
-    def _with_count(self, pair: Pair | None) -> str:
-        if pair is None:
-            return "nothing"
-        count = self.mine_count if pair == self.mine else self.other_count
-        return f"{pair[0]!r} + {pair[1]!r} ({count:,} times)"
+
+def _with_count(pair: Pair | None, count: int) -> str:
+    return f"{pair[0]!r} + {pair[1]!r} ({count:,} times)" if pair else "nothing"
 
 
 def first_difference(
     mine: Sequence[Pair], other: Sequence[Pair], counts: Mapping[str, int]
-) -> Difference | None:
+) -> MergeDifference | None:
     """The first difference of two lists of merges of the same pre-tokens; None if all agree.
 
     `counts` are the pre-tokens, as `count_pretokens` returns them. The shared merges are
@@ -123,7 +119,8 @@ def first_difference(
         ]
     pairs = count_pairs(words)
     first, second = (merges[shared] if shared < len(merges) else None for merges in (mine, other))
-    return Difference(shared + 1, first, second, pairs[first], pairs[second])
+    first_count, second_count = (pairs[pair] if pair else 0 for pair in (first, second))
+    return MergeDifference(shared + 1, first, second, first_count, second_count)
 
 
 @dataclass(frozen=True)

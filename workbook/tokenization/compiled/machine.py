@@ -10,6 +10,8 @@ nothing checks an address: every caller must see to it that the array outlives t
 `PADDING` zeros follow a text, because `word` may read past its end.
 """
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 
@@ -26,7 +28,7 @@ def padded(data: bytes) -> np.ndarray:
     return text
 
 
-def _load(bits: int, result: str):
+def _load(bits: int, result: str) -> Any:
     """An intrinsic that reads `bits` bits at an address and widens them to the type `result`."""
 
     @intrinsic

@@ -85,11 +85,11 @@ def first_pairs(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int]:
     places[: len(at)] = at
     pairs = np.zeros((1 << 17, 5), np.int64)
     if len(at):
-        found = pairs[: len(distinct)]
-        found[:, LEFT], found[:, RIGHT] = distinct >> 8, distinct & 0xFF
-        found[:, STOP] = np.cumsum(number[distinct])
-        found[:, START] = found[:, STOP] - number[distinct]
-        found[:, BOUND] = np.add.reduceat(cells[at, COUNT], found[:, START])
+        of_bytes = pairs[: len(distinct)]
+        of_bytes[:, LEFT], of_bytes[:, RIGHT] = distinct >> 8, distinct & 0xFF
+        of_bytes[:, STOP] = np.cumsum(number[distinct])
+        of_bytes[:, START] = of_bytes[:, STOP] - number[distinct]
+        of_bytes[:, BOUND] = np.add.reduceat(cells[at, COUNT], of_bytes[:, START])
     return places, pairs, len(distinct), len(at)
 
 
@@ -109,7 +109,7 @@ def learn(cells, places, pairs, heap, merges, spelling, spelled, number, weight,
     while done < len(merges) and size > 0:
         best, new = heap[0], 256 + done
         left, right = pairs[best, LEFT], pairs[best, RIGHT]
-        length = length_of(left, spelled) + length_of(right, spelled)
+        length = symbol_length(left, spelled) + symbol_length(right, spelled)
         most = 2 * (new + 1)  # pairs of the new symbol: one with each symbol, itself too, per side
         if used + most > len(pairs) or spelled[new] + length > len(spelling):
             short = True
@@ -134,7 +134,7 @@ def learn(cells, places, pairs, heap, merges, spelling, spelled, number, weight,
                 cells, places, free, pairs, used, best, spelled, new, side, number, weight
             )
             for pair in range(before, used):
-                size = push(heap, size, pair, pairs, spelling, spelled)
+                size = push_pair(heap, size, pair, pairs, spelling, spelled)
     progress[0], progress[1], progress[2], progress[3] = done, used, free, size
     return short
 
@@ -143,7 +143,7 @@ def learn(cells, places, pairs, heap, merges, spelling, spelled, number, weight,
 def recount(cells, places, pairs, pair, spelled):
     """Count a pair at its places, drop those where it is gone, and correct its bound."""
     left, right = pairs[pair, LEFT], pairs[pair, RIGHT]
-    length = length_of(left, spelled)
+    length = symbol_length(left, spelled)
     total, stop = 0, pairs[pair, START]
     for index in range(pairs[pair, START], pairs[pair, STOP]):
         cell = places[index]
@@ -173,8 +173,8 @@ def apply(cells, places, pairs, pair, spelled, new):
     turn comes.
     """
     left, right = pairs[pair, LEFT], pairs[pair, RIGHT]
-    length = length_of(left, spelled)
-    whole = length_of(new, spelled)
+    length = symbol_length(left, spelled)
+    whole = symbol_length(new, spelled)
     stop = pairs[pair, START]
     for index in range(pairs[pair, START], pairs[pair, STOP]):
         cell = places[index]
@@ -196,7 +196,7 @@ def add_neighbours(cells, places, free, pairs, used, merged, spelled, new, side,
     their pair is found from both, and only the left one records it.
     """
     first = used
-    reach = length_of(new, spelled) if side > 0 else -1
+    reach = symbol_length(new, spelled) if side > 0 else -1
     own, others = (LEFT, RIGHT) if side > 0 else (RIGHT, LEFT)
     for place in range(pairs[merged, START], pairs[merged, STOP]):
         cell = places[place]
@@ -217,7 +217,7 @@ def add_neighbours(cells, places, free, pairs, used, merged, spelled, new, side,
         cell = places[place]
         other = cells[cell + reach, SYMBOL]
         if other >= 0 and (side > 0 or other != new):
-            places[number[other]] = cell if side > 0 else cell - length_of(other, spelled)
+            places[number[other]] = cell if side > 0 else cell - symbol_length(other, spelled)
             number[other] += 1
     for pair in range(first, used):
         number[pairs[pair, others]] = weight[pairs[pair, others]] = 0
@@ -225,7 +225,7 @@ def add_neighbours(cells, places, free, pairs, used, merged, spelled, new, side,
 
 
 @compiled
-def length_of(symbol, spelled):
+def symbol_length(symbol, spelled):
     """The number of bytes in a symbol."""
     return spelled[symbol + 1] - spelled[symbol]
 
@@ -234,7 +234,7 @@ def length_of(symbol, spelled):
 
 
 @compiled
-def push(heap, size, pair, pairs, spelling, spelled):
+def push_pair(heap, size, pair, pairs, spelling, spelled):
     """Add a pair; return the new size."""
     at = size
     while at > 0:
@@ -268,20 +268,20 @@ def precedes(one, other, pairs, spelling, spelled):
     if pairs[one, BOUND] != pairs[other, BOUND]:
         return pairs[one, BOUND] > pairs[other, BOUND]
     for side in (LEFT, RIGHT):
-        order = compare(pairs[one, side], pairs[other, side], spelling, spelled)
+        order = compare_bytes(pairs[one, side], pairs[other, side], spelling, spelled)
         if order != 0:
             return order > 0
     return False
 
 
 @compiled
-def compare(one, other, spelling, spelled):
+def compare_bytes(one, other, spelling, spelled):
     """Above 0 if the first symbol's bytes are greater, below 0 if they are smaller."""
     if one == other:
         return 0
     at, before = spelled[one], spelled[other]
-    for step in range(min(length_of(one, spelled), length_of(other, spelled))):
+    for step in range(min(symbol_length(one, spelled), symbol_length(other, spelled))):
         difference = np.int64(spelling[at + step]) - np.int64(spelling[before + step])
         if difference != 0:
             return difference
-    return length_of(one, spelled) - length_of(other, spelled)
+    return symbol_length(one, spelled) - symbol_length(other, spelled)

@@ -66,7 +66,7 @@ def any_token_end(at, end, kinds):
             return at + length
     start = at + (byte(at) == 0x20)
     if start < end:
-        kind = byte(kinds + decoded(start)[0])
+        kind = byte(kinds + decode_character(start)[0])
         if kind != WHITE:
             return run_end(start, end, kinds, kind)
     white_end = run_end(at, end, kinds, WHITE)
@@ -95,7 +95,7 @@ def contraction_length(at):
 def run_end(at, end, kinds, kind):
     """The address where the run of characters of this kind ends."""
     while at < end:
-        code, length = decoded(at)
+        code, length = decode_character(at)
         if byte(kinds + code) != kind:
             break
         at += length
@@ -103,7 +103,7 @@ def run_end(at, end, kinds, kind):
 
 
 @compiled
-def decoded(at):
+def decode_character(at):
     """The code point of the UTF-8 character that begins at this address, and its length."""
     first = byte(at)
     if first < 0x80:
