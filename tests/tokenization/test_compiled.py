@@ -118,11 +118,11 @@ def test_counts_equal_a_counter(string):
 
 @given(st.lists(TEXTS, max_size=4))
 def test_tables_add_up(strings):
-    total = table.Table(capacity=2)
+    total = table.PretokenTable(capacity=2)
     for string in strings:
         count.add_counts(total, counted(string))
     expected = Counter(pretoken for s in strings for pretoken in regex.findall(PATTERN, s))
-    assert as_counter(count.counts_of(total)) == expected
+    assert as_counter(count.Counts(*total.contents())) == expected
 
 
 def test_long_pretokens_are_told_apart_by_their_bytes():
@@ -141,7 +141,7 @@ def test_equal_keys_of_long_pretokens_are_no_proof():
     words = [padded(word.tobytes()) for word in (one, other)]
     keys = [keys_in(word.ctypes.data, 24) for word in words]
     assert keys[0] == keys[1]
-    entries = table.Table()
+    entries = table.PretokenTable()
     slot = entered(entries.address, words[0].ctypes.data, 24)
     found = [found_in(entries.address, word.ctypes.data, 24) for word in words]
     assert slot == found[0] != found[1]
@@ -159,7 +159,7 @@ def entered(entries, at, length):
 
 @njit(**OPTIONS)
 def found_in(entries, at, length):
-    return table.find(entries, at, length)
+    return table.find_slot(entries, at, length)
 
 
 def mixed(value: int) -> int:
@@ -282,7 +282,7 @@ def test_small_and_large_texts_give_the_same_ids(text, monkeypatch):
 def calls(monkeypatch):
     """What is asked of the engine, which then does as always."""
     names = []
-    for name in ("train", "make_encoder"):
+    for name in ("train_on_file", "make_encoder"):
         function = getattr(compiled, name)
         counting = lambda *job, name=name, do=function: names.append(name) or do(*job)  # noqa: E731
         monkeypatch.setattr(compiled, name, counting)
@@ -300,7 +300,7 @@ def test_an_engine_that_is_ready_takes_texts_of_50_kb(text, monkeypatch, calls, 
     monkeypatch.setattr(engine, "loaded", loaded)
     monkeypatch.setattr(engine, "is_on_disk", lambda: on_disk)
     train_and_encode(text)
-    assert calls == ["train", "make_encoder"]
+    assert calls == ["train_on_file", "make_encoder"]
     calls.clear()
     with text.open("ab") as file:
         file.truncate(49_000)
@@ -316,4 +316,4 @@ def test_only_large_files_wait_for_a_compiler(text, monkeypatch, calls):
     with text.open("ab") as file:
         file.truncate(5 << 20)
     train_bpe(text, 300, [END])
-    assert calls == ["train"]
+    assert calls == ["train_on_file"]

@@ -19,7 +19,7 @@ import sys
 from workbook.tokenization.compiled import kernels, table
 
 kernels.KERNELS[:] = [table.rehash]  # one is compiled in a second, all of them take ten
-table.Table(capacity=0).grow(0)
+table.PretokenTable(capacity=0).grow(0)
 print(kernels.code_file(), "numba" in sys.modules)
 """
 
@@ -106,12 +106,12 @@ from workbook.tokenization.compiled import kernels, table
 compiling, lowered = threading.Event(), kernels.Kernel.lowered
 kernels.Kernel.lowered = lambda kernel: compiling.set() or lowered(kernel)
 kernels.KERNELS[:] = [table.rehash]
-threading.Thread(target=kernels.load).start()
+threading.Thread(target=kernels.load_kernels).start()
 compiling.wait()
 child = os.fork()
 if child == 0:
     signal.alarm(60)
-    table.Table(capacity=0).grow(0)
+    table.PretokenTable(capacity=0).grow(0)
     os._exit(0)
 print(os.waitpid(child, 0)[1])
 """
@@ -173,25 +173,6 @@ def test_an_installed_package_is_not_written_to(run, tmp_path):
     assert not list((tmp_path / "workbook").rglob("__pycache__"))
 
 
-def test_code_from_a_zip_is_named_by_its_sources_too(run, tmp_path):
-    (tmp_path / "home").unlink()
-    names = []
-    for _ in range(2):
-        file = shutil.make_archive(tmp_path / "package", "zip", tmp_path, "workbook")
-        done = run(f"import sys; sys.path.insert(0, {file!r})" + NAME)
-        assert done.stdout.startswith(f"{file}/")
-        names.append(done.stdout.split()[1])
-        with (tmp_path / "workbook" / "tokenization" / "compiled" / "scan.py").open("a") as source:
-            source.write("\n")
-    assert names[0] != names[1]
-
-
-NAME = """
-from workbook.tokenization.compiled import kernels
-print(kernels.__file__, kernels.code_file())
-"""
-
-
 def test_a_user_may_have_no_home(monkeypatch):
     def homeless(*_, **__):
         raise RuntimeError("could not determine the home directory")
@@ -226,16 +207,16 @@ def test_each_kind_of_processor_has_code_of_its_own(monkeypatch):
 def test_every_kernel_is_in_memory_once():
     names = [each.name for each in kernels.KERNELS]
     assert len(set(names)) == len(names) >= 6
-    engine = kernels.load()
+    engine = kernels.load_kernels()
     assert len({engine.get_function_address(name) for name in names}) == len(names)
-    assert kernels.load() is engine
+    assert kernels.load_kernels() is engine
 
 
 def test_an_array_of_another_type_is_refused():
     right = np.zeros(2, np.int64)
     for wrong in (right.astype(np.int32), right[::-1], right.reshape(1, 2)):
         with pytest.raises(AssertionError):
-            count.add_words(wrong, right, table.Table().address, right)
+            count.add_words(wrong, right, table.PretokenTable().address, right)
 
 
 def test_a_full_disk_does_not_stop_the_work(monkeypatch, capsys):
@@ -243,7 +224,7 @@ def test_a_full_disk_does_not_stop_the_work(monkeypatch, capsys):
         raise OSError("No space left on device")
 
     monkeypatch.setattr(kernels, "KERNELS", [table.rehash])
-    monkeypatch.setattr(kernels, "kept", lambda file: None)
+    monkeypatch.setattr(kernels, "read_code", lambda file: None)
     monkeypatch.setattr(kernels, "atomic_write", full)
     assert kernels._load().get_function_address(table.rehash.name)
     assert "compiling" in capsys.readouterr().err

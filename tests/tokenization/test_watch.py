@@ -45,11 +45,12 @@ def test_the_first_difference_is_counted_and_explained():
         ([(b"e", b"s")], 1, 9, 9, "a tie, and the greater pair is the second"),
         ([(b"x", b"y")], 1, 0, 9, "b'x' + b'y' (0 times) against b's' + b't' (9 times)"),
         ([*right[:3], (b"w", b"est")], 4, 6, 7, "the more frequent pair goes first"),
-        (right[:2], 3, 0, 7, "one list ends while the other goes on: nothing against"),
+        (right[:2], 3, 0, 7, ": one list ends while the other goes on"),
     ):
-        found = first_difference(mine, right, TOY)
-        assert (found.step, found.mine_count, found.other_count) == (step, mine_count, other_count)
-        assert words in str(found)
+        difference = first_difference(mine, right, TOY)
+        counts_before = difference.mine_count, difference.other_count
+        assert (difference.step, *counts_before) == (step, mine_count, other_count)
+        assert words in str(difference)
 
 
 def test_the_parts_of_a_token_join_to_it_and_are_older():

@@ -13,10 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO
 
 import regex
 
@@ -78,33 +76,17 @@ def cut_points(
     They are about `span` bytes apart (by default `SPAN`), and none splits a pre-token or a special
     token. If a `WINDOW` holds no such place, the part is longer.
     """
-    with path.open("rb") as file:
-        return _cuts_in(file, path.stat().st_size, special_tokens, span or SPAN)
-
-
-def spans_of(text: str, special_tokens: Sequence[str] = ()) -> Iterator[bytes]:
-    """The UTF-8 bytes of a text in parts like those of a file: they stay in the processor's cache.
-
-    An empty text has one, which is empty.
-    Raises: UnicodeEncodeError if the text holds a lone surrogate.
-    """
-    pieces = (text[start : start + PIECE] for start in range(0, len(text), PIECE))
-    data = b"".join(map(str.encode, pieces))
-    for start, end in pairwise(_cuts_in(BytesIO(data), len(data), special_tokens, SPAN)):
-        yield data[start:end]
-
-
-def _cuts_in(file: BinaryIO, size: int, special_tokens: Sequence[str], span: int) -> list[int]:
-    """The `cut_points` of an open file of this size."""
+    span, size = span or SPAN, path.stat().st_size
     specials = [token.encode() for token in check_special_tokens(special_tokens)]
     margin = max(map(len, specials), default=0)
     points = [0]
-    for target in range(span, size, span):
-        start = target - min(margin, target)
-        file.seek(start)
-        place = place_to_cut(file.read(WINDOW + 2 * margin), specials)
-        if place is not None:
-            points.append(start + place)
+    with path.open("rb") as file:
+        for target in range(span, size, span):
+            start = target - min(margin, target)
+            file.seek(start)
+            place = place_to_cut(file.read(WINDOW + 2 * margin), specials)
+            if place is not None:
+                points.append(start + place)
     return [*points, size]
 
 
@@ -122,6 +104,27 @@ def place_to_cut(window: bytes, specials: Sequence[bytes]) -> int | None:
         if not any(token in part for token, part in zip(specials, around, strict=True)):
             return at
     return None
+
+
+def spans_of(text: str, special_tokens: Sequence[str] = ()) -> Iterator[bytes]:
+    """The UTF-8 bytes of a text in parts like those of a file: they stay in the processor's cache.
+
+    An empty text has one, which is empty.
+    Raises: UnicodeEncodeError if the text holds a lone surrogate.
+    """
+    specials = [token.encode() for token in check_special_tokens(special_tokens)]
+    size = WINDOW + 2 * max(map(len, specials), default=0)
+    held = []  # since the last cut
+    for start in range(0, len(text) or 1, SPAN):
+        end = min(start + SPAN, len(text))
+        pieces = (text[at : min(at + PIECE, end)] for at in range(start, end, PIECE))
+        held.append(b"".join(map(str.encode, pieces)))
+        window = held[-1][-size:]
+        place = len(window) if end == len(text) else place_to_cut(window, specials)
+        if place is not None:
+            rest = window[place:]
+            yield b"".join(held)[: -len(rest) or None]
+            held = [rest]
 
 
 def task_cuts(cuts: Sequence[int]) -> list[Sequence[int]]:

@@ -53,7 +53,7 @@ class Compiled:
     def _by_numba(self) -> Any:
         from numba import njit
 
-        return njit(**OPTIONS)(self.function)
+        return njit(forceinline=True, **OPTIONS)(self.function)
 
     @property
     def _numba_type_(self) -> Any:
