@@ -208,7 +208,9 @@ def test_no_two_merges_make_the_same_bytes(words):
 
 def test_more_bytes_than_32_bit_places_reach_are_refused():
     words = count.Counts(np.zeros(0, np.uint8), np.full(2, 2**30), np.ones(2, np.int64))
-    with pytest.raises(ValueError, match="2 different pre-tokens with 2,147,483,650 bytes"):
+    with pytest.raises(
+        ValueError, match="2,147,483,650 bytes of different pre-tokens are too many"
+    ):
         merge.learn_merges(words, 1)
 
 

@@ -319,7 +319,7 @@ def test_wrong_inputs_are_clear_errors(readable, trained):
             Tokenizer(vocab, [])
     with pytest.raises(TypeError, match="encode takes a string, got bytes"):
         readable.encode(b"abc")
-    with pytest.raises(TypeError, match="expected pieces of str"):
+    with pytest.raises(TypeError, match="expected str pieces"):
         list(readable.encode_iterable([b"abc"]))
     with pytest.raises(ValueError, match=r"needs the token b'qz'"):
         Tokenizer(trained[0], [(b"q", b"z")])

@@ -8,7 +8,6 @@ text has its answer at once, for others the disk is looked at once in a process,
 loaded just to find out.
 """
 
-import glob
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -38,7 +37,7 @@ def is_on_disk() -> bool:
     waits for the compiler: which kind this one is, only LLVM could say.
     """
     pattern = f"kernels-{sources_digest()}-*.o"
-    return any(glob.glob(pattern, root_dir=folder) for folder in code_folders())
+    return any(any(folder.glob(pattern)) for folder in code_folders())
 
 
 @cache

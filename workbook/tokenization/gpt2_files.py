@@ -15,8 +15,6 @@ from pathlib import Path
 from workbook.files import atomic_write
 from workbook.tokenization.spans import AnyPath
 
-HEADER = "#version: 0.2"
-
 
 @lru_cache
 def byte_alphabet() -> dict[int, str]:
@@ -59,7 +57,7 @@ def write_vocab(path: AnyPath, ids: Mapping[bytes, int]) -> None:
 def write_merges(path: AnyPath, merges: Sequence[tuple[bytes, bytes]]) -> None:
     """Write `merges.txt`, with the version line that other libraries expect."""
     with atomic_write(path) as file:
-        file.write(f"{HEADER}\n")
+        file.write("#version: 0.2\n")
         file.writelines(f"{to_readable(left)} {to_readable(right)}\n" for left, right in merges)
 
 

@@ -82,10 +82,7 @@ def check_special_tokens(special_tokens: Iterable[str] | None) -> list[str]:
     Raises: TypeError if they are not a list of strings, ValueError if one is empty.
     """
     if isinstance(special_tokens, str):
-        raise TypeError(
-            f"special_tokens is a list of strings, got the string {special_tokens!r}; "
-            f"write [{special_tokens!r}]"
-        )
+        raise TypeError(f"special_tokens is a list of strings; write [{special_tokens!r}]")
     tokens = [] if special_tokens is None else list(dict.fromkeys(special_tokens))
     for token in tokens:
         if not isinstance(token, str):
@@ -100,9 +97,7 @@ def _bounded(pieces: Iterable[str]) -> Iterator[str]:
     """The same text in pieces of at most `PIECE` characters."""
     for piece in pieces:
         if not isinstance(piece, str):
-            raise TypeError(
-                f"expected pieces of str, got {type(piece).__name__}; decode bytes first"
-            )
+            raise TypeError(f"expected str pieces, got {type(piece).__name__}; decode bytes first")
         for start in range(0, len(piece), PIECE):
             yield piece[start : start + PIECE]
 

@@ -344,9 +344,9 @@ class _Memory(dict[str, tuple[int, ...]]):
     Strings longer than `LONGEST_REMEMBERED` are not kept: they hardly ever recur, and a few
     thousand of them could fill the computer's memory.
 
-    >>> memory = _Memory(str.upper, 2)
+    >>> memory = _Memory(str.encode, 2)
     >>> [memory[name] for name in ("a", "b", "a", "c")], list(memory)
-    (['A', 'B', 'A', 'C'], ['c'])
+    ([(97,), (98,), (97,), (99,)], ['c'])
     """
 
     def __init__(self, function: Callable[[str], list[int]], most: int) -> None:
@@ -394,9 +394,7 @@ def look_up_tokens(vocab: Mapping[int, Token], ids: Iterable[int]) -> Iterator[T
         try:
             yield vocab[index(token_id)]
         except KeyError:
-            raise ValueError(
-                f"id {token_id} is not in the vocabulary, which has {len(vocab):,} ids"
-            ) from None
+            raise ValueError(f"id {token_id} is not in the vocabulary (of {len(vocab)})") from None
         except TypeError:
             raise TypeError(f"an id is an integer, got {token_id!r}; pass a list of ids") from None
 

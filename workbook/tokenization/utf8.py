@@ -95,15 +95,16 @@ def _flaw_at(data: bytes, position: int) -> tuple[str, str] | None:
         return kind, f"{first:02X} never occurs in UTF-8: what it would begin fits into one byte."
     if length == 0:
         return "never used", f"{first:02X} never occurs in UTF-8: Unicode ends at U+10FFFF."
+    # Only the second byte is ever restricted further: it decides whether the form is too long, a
+    # surrogate, or above U+10FFFF.
+    need = f"{first:02X} begins a character of {length} bytes"
     following = data[position + 1 : position + length]
     allowed, kind = SECOND_BYTE.get(first, (CONTINUATION, ""))
     for i, byte in enumerate(following):
         if byte not in CONTINUATION:
-            need = f"{first:02X} begins a character of {length} bytes"
             return "missing continuation", f"{need}, but {byte:02X} is not a continuation byte."
         if i == 0 and byte not in allowed:
             return kind, f"{first:02X} {byte:02X} is refused: {FLAWS[kind].split(': ')[1]}."
     if len(following) < length - 1:
-        have = "1 is" if len(following) == 0 else f"{len(following) + 1} are"
-        return "cut short", f"{first:02X} begins a character of {length} bytes; only {have} there."
+        return "cut short", f"{need}, but the bytes end after {len(following) + 1}."
     return None

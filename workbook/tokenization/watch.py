@@ -139,9 +139,7 @@ def merges_behind(token: bytes, merges: Sequence[Pair]) -> Ancestor:
     """
     origin = {left + right: number for number, (left, right) in reversed([*enumerate(merges, 1)])}
     if len(token) != 1 and token not in origin:
-        raise ValueError(
-            f"no merge makes {token!r}; pick a token of the vocabulary, not a special one"
-        )
+        raise ValueError(f"no merge makes {token!r}; pick a token that is not a special one")
 
     def tree(token: bytes) -> Ancestor:
         if len(token) == 1:

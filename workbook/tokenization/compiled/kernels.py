@@ -35,7 +35,6 @@ INT, INTS, ROWS = "int64", "int64[::1]", "int64[:, ::1]"
 INTS_32, UNSIGNED_32, BYTES = "int32[::1]", "uint32[::1]", "uint8[::1]"
 # Without `_nrt=False`, the code would count references to arrays, by calls to numba's runtime.
 OPTIONS: dict[str, Any] = {"_nrt": False, "boundscheck": False, "error_model": "numpy"}
-DIGEST_BYTES = sha256().digest_size
 Function = Callable[..., Any]
 
 
@@ -110,8 +109,7 @@ class Kernel(Compiled):
                 numbers = (*owners, *data, *argument.shape, *argument.strides)
             else:
                 numbers = (argument,)
-            for number in numbers:
-                yield ctypes.c_int64(number)
+            yield from [ctypes.c_int64(number) for number in numbers]
 
     def lowered(self) -> llvm.ModuleRef:
         """The LLVM IR of the kernel and of all that it calls, as numba makes it."""
@@ -194,11 +192,10 @@ def compile_all(machine: llvm.TargetMachine) -> bytes:
 
 def read_code(file: Path) -> bytes | None:
     """The machine code in a file; None if there is none, or not what was written."""
-    try:
-        content = file.read_bytes()
-    except OSError:
+    if not file.is_file():
         return None
-    digest, code = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+    content = file.read_bytes()
+    digest, code = content[:32], content[32:]  # as `compile_into` wrote them
     return code if sha256(code).digest() == digest else None
 
 

@@ -22,9 +22,8 @@ PADDING = 16
 
 def padded(data: bytes) -> np.ndarray:
     """The bytes as an array, followed by `PADDING` zeros."""
-    text = np.empty(len(data) + PADDING, np.uint8)
+    text = np.zeros(len(data) + PADDING, np.uint8)
     text[: len(data)] = np.frombuffer(data, np.uint8)
-    text[len(data) :] = 0
     return text
 
 

@@ -60,10 +60,7 @@ def lay_out(words: Counts) -> np.ndarray:
     """
     edges = np.append(0, np.cumsum(words.lengths + 1))
     if edges[-1] > MOST_CELLS:
-        raise ValueError(
-            f"{len(words.lengths):,} different pre-tokens with {edges[-1]:,} bytes are more than"
-            f" merges can be learned from ({MOST_CELLS:,} bytes); train on a part of the text"
-        )
+        raise ValueError(f"{edges[-1]:,} bytes of different pre-tokens are too many; use less text")
     within = np.ones(edges[-1] + 1, bool)
     within[edges] = False
     cells = np.full((len(within), 2), EDGE, np.int64)
