@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import workbook
-from workbook.tokenization import engine
 from workbook.tokenization.compiled import count, kernels, table
 
 USE_ONE = """
@@ -76,22 +75,6 @@ def test_code_on_disk_lowers_the_threshold_and_llvm_is_not_loaded_to_know(run, t
     assert run(THRESHOLD).stdout == "False False False True False\n"
 
 
-def test_the_disk_is_looked_at_once(monkeypatch):
-    looks = []
-    monkeypatch.setattr(engine, "code_folders", lambda: looks.append(1) or [])
-    monkeypatch.setattr(engine, "loaded", False)
-    engine.is_on_disk.cache_clear()
-    assert not any(map(engine.pays_off, (10, 60_000, 70_000)))
-    assert looks == [1]
-    engine.is_on_disk.cache_clear()
-
-
-def test_an_engine_in_memory_counts_where_nothing_can_be_kept(run, tmp_path):
-    (tmp_path / "workbook" / "tokenization" / "compiled" / "__pycache__").write_text("a file")
-    done = run(USE_ONE + "from workbook.tokenization import engine; print(engine.pays_off(50_000))")
-    assert done.stdout.split() == ["None", "True", "True"]
-
-
 def test_of_several_processes_one_compiles(run):
     with ThreadPoolExecutor(3) as executor:
         done = list(executor.map(run, [USE_ONE] * 3))
@@ -130,15 +113,6 @@ def test_where_nothing_can_be_said_it_compiles_all_the_same(run, closed):
     assert done.stdout.endswith("True\n") and done.stdout.count("\n") == 1
 
 
-def test_a_change_in_any_file_compiles_anew(run, tmp_path):
-    first = run(USE_ONE)
-    with (tmp_path / "workbook" / "tokenization" / "compiled" / "scan.py").open("a") as file:
-        file.write("\n")
-    second = run(USE_ONE)
-    assert first.stdout != second.stdout
-    assert "compiling" in second.stderr
-
-
 @pytest.mark.parametrize(
     "damage", [lambda code: code[:-99], lambda code: b"", lambda code: code[::-1]]
 )
@@ -173,21 +147,6 @@ def test_an_installed_package_is_not_written_to(run, tmp_path):
     assert not list((tmp_path / "workbook").rglob("__pycache__"))
 
 
-def test_a_user_may_have_no_home(monkeypatch):
-    def homeless(*_, **__):
-        raise RuntimeError("could not determine the home directory")
-
-    kernels.code_file.cache_clear()
-    here = kernels.code_file()
-    monkeypatch.setattr(engine.platformdirs, "user_cache_path", homeless)
-    kernels.code_file.cache_clear()
-    assert kernels.code_file() == here
-    monkeypatch.setattr(engine, "checkout", lambda: None)
-    kernels.code_file.cache_clear()
-    assert kernels.code_file() is None
-    kernels.code_file.cache_clear()
-
-
 def test_importing_compiles_nothing_and_loads_no_numba(run):
     public = "from workbook.tokenization import bpe, compiled, token_files, tokenizer"
     code = f"{public}; import workbook.generation.formats, sys; print('numba' in sys.modules)"
@@ -202,14 +161,6 @@ def test_each_kind_of_processor_has_code_of_its_own(monkeypatch):
     kernels.code_file.cache_clear()
     assert kernels.code_file().parent == here.parent and kernels.code_file() != here
     kernels.code_file.cache_clear()
-
-
-def test_every_kernel_is_in_memory_once():
-    names = [each.name for each in kernels.KERNELS]
-    assert len(set(names)) == len(names) >= 6
-    engine = kernels.load_kernels()
-    assert len({engine.get_function_address(name) for name in names}) == len(names)
-    assert kernels.load_kernels() is engine
 
 
 def test_an_array_of_another_type_is_refused():
