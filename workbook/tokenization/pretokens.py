@@ -49,6 +49,8 @@ def pretokenize(pieces: Iterable[str], special_tokens: Sequence[str] = ()) -> It
         text += piece
         if len(text) < enough:
             continue
+        # The last characters of the text may be the beginning of a special token that goes on in
+        # the next piece, so none that starts in the last `reach` - 1 is certain yet.
         tokens = _settled(text, special, len(text) - reach + 1)
         yield from tokens
         text = text[sum(map(len, tokens)) :]
@@ -116,6 +118,7 @@ def _settled(
     for match in special.finditer(text):
         if match.start() >= certain:
             break
+        # The pattern sees no further than the special token: each document ends like a text.
         tokens += find(text, start, match.start())
         tokens.append(match[0])
         start = match.end()

@@ -82,6 +82,7 @@ def cut_points(
     points = [0]
     with path.open("rb") as file:
         for target in range(span, size, span):
+            # Somewhat earlier, because a special token may begin before the target and end after.
             start = target - min(margin, target)
             file.seek(start)
             place = place_to_cut(file.read(WINDOW + 2 * margin), specials)

@@ -139,6 +139,7 @@ def tokenize_file(
         shards = task_cuts(cuts)
         parts = [folder / f"{number}.npy" for number in range(len(shards))]
         missing = [number for number, part in enumerate(parts) if not part.exists()]
+        # A run that was killed goes on here: what it finished is not encoded again.
         todo = [shards[number] for number in missing], [parts[number] for number in missing]
         work = partial(encode_shard, pickle.dumps(tokenizer), source, state)
         with tqdm(desc=target.stem, total=cuts[-1], unit="B", unit_scale=True) as bar:

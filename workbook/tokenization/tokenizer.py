@@ -140,6 +140,7 @@ class PlainTokenizer(Encoder):
         ids: list[int] = []
         # The pattern is a group, so `split` returns the special tokens as well.
         for part in self._special.split(require_text(text)):
+            # What lies between two special tokens cannot equal one: it would have been split.
             if part in self.special_ids:
                 ids.append(self.special_ids[part])
                 continue
@@ -212,6 +213,7 @@ class Tokenizer(PlainTokenizer):
         special_tokens: Sequence[str] | None = None,
     ) -> None:
         super().__init__(vocab, merges, special_tokens)
+        # The textbook's way is still how each word is encoded, but only the first time.
         plain = super().encode
         self._remembered = _Memory(plain, REMEMBERED)
         self._after_space = _Memory(lambda word: plain(" " + word), REMEMBERED)
@@ -221,7 +223,7 @@ class Tokenizer(PlainTokenizer):
 
     def encode(self, text: str) -> list[int]:
         parts = self._encode_compiled(text)
-        if parts is not None:
+        if parts is not None:  # the text is long
             return integers(parts, self.vocab_size)
         # A space with no other white space before it begins a pre-token, so a text can be split
         # there. That is quicker than the pattern, whose pre-tokens longer texts are made of.
@@ -252,6 +254,7 @@ class Tokenizer(PlainTokenizer):
             if executor is None:
                 parts = self.encode_spans(path, cuts)
             else:
+                # Pickled once, not once for each task; each worker unpickles it once, too.
                 task = partial(encode_task, pickle.dumps(self), path)
                 parts = executor.map(task, task_cuts(cuts))
             return np.concatenate([np.empty(0, self._dtype), *parts])
@@ -276,6 +279,7 @@ class Tokenizer(PlainTokenizer):
         """
         symbols = split_bytes(pretoken)
         end = len(symbols)
+        # Which places are the neighbours of each: of "n e w est", "est" has only "w" before it.
         before, behind = list(range(-1, end - 1)), list(range(1, end + 1))
         waiting: list[tuple[int, int, Pair]] = []
 
@@ -293,10 +297,12 @@ class Tokenizer(PlainTokenizer):
             gone = behind[at]
             if gone >= end or (symbols[at], symbols[gone]) != pair:
                 continue  # one of the two was merged with its other neighbour meanwhile
+            # The new symbol takes the place of the left one, and the right one leaves the list.
             symbols[at], symbols[gone] = b"".join(pair), b""
             behind[at] = behind[gone]
             if behind[at] < end:
                 before[behind[at]] = at
+            # Only two pairs are new: the symbol with the one before it, and with the one behind.
             consider(before[at])
             consider(at)
         return self._ids_of([symbol for symbol in symbols if symbol])

@@ -79,7 +79,7 @@ def flaw(data: bytes) -> Flaw | None:
         kind_and_sentence = _flaw_at(data, position)
         if kind_and_sentence:
             return Flaw(position, *kind_and_sentence)
-        position += character_length(data[position])
+        position += character_length(data[position])  # there is no flaw, so it is not 0
     return None
 
 

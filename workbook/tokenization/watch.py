@@ -49,7 +49,7 @@ def training_steps(counts: Mapping[str, int], num_merges: int) -> list[TrainingS
         steps.append(TrainingStep(merges, words, ranking))
         if not ranking or len(merges) == num_merges:
             return steps
-        best = ranking[0][0]
+        best = ranking[0][0]  # the same as `max` in `train_naive`: a higher count, a greater pair
         words = [(merge_pair(symbols, best), count) for symbols, count in words]
         merges += (best,)
 
@@ -159,6 +159,7 @@ def outline(tree: Ancestor, indent: str = "") -> str:
       b'st'  merge 1
     """
     line = f"{indent}{tree.token!r}  merge {tree.merge:,}"
+    # A row of 64 dashes is twice 32, twice 16, ...: both halves in full would be 63 lines.
     twins = len(set(tree.parts)) == 1
     if twins and tree.parts[0].merge:
         line += ", of two equal halves"

@@ -79,7 +79,7 @@ def count_documents(starts, ends, kinds, table, progress):
         while at < end:
             stop = token_end(at, end, kinds)
             slot = entry(table, at, stop - at)
-            if slot == 0:
+            if slot == 0:  # a kernel allocates nothing, so Python makes room and calls again
                 progress[0], progress[1] = document, at
                 return stop - at
             store(slot + VALUE, word(slot + VALUE) + np.uint64(1))

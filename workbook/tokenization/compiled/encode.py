@@ -138,10 +138,10 @@ def encode_on(starts, ends, special_ids, kinds, table, pieces, pairs, ids, scrat
             stop = token_end(at, end, kinds)
             length = stop - at
             slot = entry(table, at, length)
-            if slot == 0:
+            if slot == 0:  # no room: Python enlarges the table, and calls again from here
                 lacking = length
                 break
-            if word(slot + VALUE) == 0:
+            if word(slot + VALUE) == 0:  # a new pre-token, or one whose merging found no room
                 if pieces[0] + length + 1 > len(pieces) or PER_BYTE * length > len(scratch):
                     lacking = length
                     break
@@ -162,7 +162,7 @@ def encode_on(starts, ends, special_ids, kinds, table, pieces, pairs, ids, scrat
                     out[written + index] = pieces[place + 1 + index]
             written += number
             at = stop
-        if lacking == 0:
+        if lacking == 0:  # the document is at its end
             if special_ids[document] >= 0:
                 out[written] = special_ids[document]
                 written += 1
@@ -211,6 +211,7 @@ def merge(at, length, pairs, scratch):
         new, place = key >> POSITION_BITS, key & POSITION_MASK
         if made[place] != new:
             continue  # one of the two was merged with its other neighbour meanwhile
+        # The new symbol stands at the place of the left one; the right one leaves the list.
         gone = ahead[place]
         symbols[place], symbols[gone], made[gone] = new, GONE, NEVER
         ahead[place] = ahead[gone]
@@ -219,7 +220,7 @@ def merge(at, length, pairs, scratch):
         if place > 0:
             size = consider(behind[place], symbols, ahead, made, heap, size, pairs)
         size = consider(place, symbols, ahead, made, heap, size, pairs)
-    number = 0
+    number = 0  # close the gaps, so that the symbols that are left stand in a row
     for place in range(length):
         if symbols[place] != GONE:
             symbols[number] = symbols[place]
@@ -241,6 +242,7 @@ def consider(place, symbols, ahead, made, heap, size, pairs):
 @compiled
 def symbol_of_pair(pairs, left, right):
     """The symbol that two symbols make; `NEVER` if they make none."""
+    # Eight bytes are their own key, so there is no text to compare and no address to give.
     slot = slot_of_keys(pairs, np.uint64(left | right << 32), np.uint64(0), 0, 8)
     return np.int64(word(slot + VALUE)) if word(slot + PLACE) != 0 else NEVER
 
@@ -262,6 +264,7 @@ def pop_merge(heap, size):
     size -= 1
     key, at = heap[size], 0
     while True:
+        # The children of a heap's entry n are 2n + 1 and 2n + 2; the smaller one moves up.
         child = 2 * at + 1
         if child + 1 < size and heap[child + 1] < heap[child]:
             child += 1

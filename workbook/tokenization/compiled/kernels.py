@@ -52,6 +52,7 @@ class Compiled:
     def _by_numba(self) -> Any:
         from numba import njit
 
+        # LLVM inlines these functions only if told to, and a call for each pre-token costs time.
         return njit(forceinline=True, **OPTIONS)(self.function)
 
     @property
@@ -115,6 +116,7 @@ class Kernel(Compiled):
         """The LLVM IR of the kernel and of all that it calls, as numba makes it."""
         from numba import njit
 
+        # ctypes calls the function itself, so wrappers for Python and C are left out.
         options = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         dispatcher = njit(f"({', '.join(self.types)},)", **options)(self.function)
         made: Any = next(iter(dispatcher.overloads.values()))

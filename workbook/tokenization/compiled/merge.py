@@ -111,16 +111,17 @@ def learn(cells, places, pairs, heap, merges, spelling, spelled, number, weight,
         if used + most > len(pairs) or spelled[new] + length > len(spelling):
             short = True
             break
+        # Merges since the bound was set may have used up some of the pair's places.
         bound = pairs[best, BOUND]
         recount(cells, places, pairs, best, spelled)
         if 0 < pairs[best, BOUND] < bound:
             sift_down(heap, size, pairs, spelling, spelled)
-            continue
+            continue  # another pair may be more frequent now
         size -= 1
         heap[0] = heap[size]
         sift_down(heap, size, pairs, spelling, spelled)
         if pairs[best, BOUND] == 0:
-            continue
+            continue  # all its places are used up, and a pair never comes back
         merges[done, 0], merges[done, 1] = left, right
         done += 1
         spell(new, left, right, spelling, spelled)
@@ -176,6 +177,8 @@ def apply(cells, places, pairs, pair, spelled, new):
     for index in range(pairs[pair, START], pairs[pair, STOP]):
         cell = places[index]
         if cells[cell, SYMBOL] == left and cells[cell + length, SYMBOL] == right:
+            # The two cells where both symbols met are inside now, unless they are also its ends:
+            # so the ends are written last.
             cells[cell + length - 1, SYMBOL] = INSIDE
             cells[cell + length, SYMBOL] = INSIDE
             cells[cell, SYMBOL] = new
@@ -204,6 +207,7 @@ def add_neighbours(cells, places, free, pairs, used, merged, spelled, new, side,
                 used += 1
             number[other] += 1
             weight[other] += cells[cell, COUNT]
+    # Now that each number is known, every pair gets its own stretch of `places`.
     for pair in range(first, used):
         other = pairs[pair, others]
         pairs[pair, BOUND] = weight[other]
@@ -216,6 +220,7 @@ def add_neighbours(cells, places, free, pairs, used, merged, spelled, new, side,
         if other >= 0 and (side > 0 or other != new):
             places[number[other]] = cell if side > 0 else cell - symbol_length(other, spelled)
             number[other] += 1
+    # Scratch space is left as it was found: zeros, and only where it was used.
     for pair in range(first, used):
         number[pairs[pair, others]] = weight[pairs[pair, others]] = 0
     return used, free

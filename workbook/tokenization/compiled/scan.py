@@ -48,6 +48,7 @@ def token_end(at, end, kinds):
     space = np.int64(eight & LOWEST_BYTE == SPACE)
     run = leading_letters(eight + np.uint64(space) * SPACE_TO_LETTER)  # a space counts as "a"
     if run > space:
+        # Letters for sure. If one that is not ASCII follows them, the rules below find the end.
         stop = at + run
         while run == 8:
             run = leading_letters(word(stop))
@@ -64,7 +65,7 @@ def any_token_end(at, end, kinds):
         length = contraction_length(at)
         if length > 0:
             return at + length
-    start = at + (byte(at) == 0x20)
+    start = at + (byte(at) == 0x20)  # " ?": the space belongs to what follows, if that is visible
     if start < end:
         kind = byte(kinds + decode_character(start)[0])
         if kind != WHITE:

@@ -78,10 +78,12 @@ class PretokenTable:
 def keys_of(at, length):
     """The two keys of the pre-token at this address."""
     if length <= 8:
+        # Bytes behind the pre-token are masked out: they belong to what follows it in the text.
         return word(at) & (ALL_BITS >> np.uint64(64 - 8 * length)), np.uint64(0)
     if length <= KEYS_BYTES:
         return word(at), word(at + 8) & (ALL_BITS >> np.uint64(128 - 8 * length))
     first, second = np.uint64(length), word(at + length - 8)
+    # The last eight bytes are the second key; all bytes before them are mixed into the first.
     for step in range(0, length - 8, 8):
         first = (first ^ word(at + step)) * MIX_A
         first ^= first >> HALF
@@ -143,6 +145,7 @@ def entry(table, at, length):
     slot = find_slot(table, at, length)
     if word(slot + PLACE) == 0:
         used, pool_used = np.int64(word(table + USED)), np.int64(word(table + POOL_USED))
+        # At most half full, so that a search soon meets a free slot.
         if 2 * used >= np.int64(word(table + CAPACITY)) or pool_used + length + PADDING > np.int64(
             word(table + POOL_BYTES)
         ):
