@@ -74,19 +74,19 @@ class MergeDifference:
     """The first step at which two lists of merges differ, counted from 1."""
 
     step: int
-    mine: Pair | None  # None if the list has ended
-    other: Pair | None
-    mine_count: int  # how often the pair occurs in the text just before this step
-    other_count: int
+    first: Pair | None  # None if the list has ended
+    second: Pair | None
+    first_count: int  # how often the pair occurs in the text just before this step
+    second_count: int
 
     def __str__(self) -> str:
-        mine = _with_count(self.mine, self.mine_count)
-        other = _with_count(self.other, self.other_count)
-        both = f"step {self.step}: {mine} against {other}"
-        if self.mine is None or self.other is None:
+        first = _with_count(self.first, self.first_count)
+        second = _with_count(self.second, self.second_count)
+        both = f"step {self.step}: {first} against {second}"
+        if self.first is None or self.second is None:
             return f"{both}: one list ends while the other goes on"
-        if self.mine_count == self.other_count:
-            greater = "the first" if self.mine > self.other else "the second"
+        if self.first_count == self.second_count:
+            greater = "the first" if self.first > self.second else "the second"
             return f"{both}: a tie, and the greater pair is {greater}"
         return f"{both}: the more frequent pair goes first"
 
@@ -96,7 +96,7 @@ def _with_count(pair: Pair | None, count: int) -> str:
 
 
 def first_difference(
-    mine: Sequence[Pair], other: Sequence[Pair], counts: Mapping[str, int]
+    first: Sequence[Pair], second: Sequence[Pair], counts: Mapping[str, int]
 ) -> MergeDifference | None:
     """The first difference of two lists of merges of the same pre-tokens; None if all agree.
 
@@ -107,20 +107,20 @@ def first_difference(
     1
     """
     shared = 0
-    while shared < min(len(mine), len(other)) and mine[shared] == other[shared]:
+    while shared < min(len(first), len(second)) and first[shared] == second[shared]:
         shared += 1
-    if shared == len(mine) == len(other):
+    if shared == len(first) == len(second):
         return None
     words = [(split_bytes(pretoken), count) for pretoken, count in counts.items()]
-    for pair in mine[:shared]:
+    for pair in first[:shared]:
         words = [  # the test saves most of the work: few words hold the pair
             (merge_pair(symbols, pair) if pair[0] in symbols else symbols, count)
             for symbols, count in words
         ]
     pairs = count_pairs(words)
-    first, second = (merges[shared] if shared < len(merges) else None for merges in (mine, other))
-    first_count, second_count = (pairs[pair] if pair else 0 for pair in (first, second))
-    return MergeDifference(shared + 1, first, second, first_count, second_count)
+    one, another = (merges[shared] if shared < len(merges) else None for merges in (first, second))
+    first_count, second_count = (pairs[pair] if pair else 0 for pair in (one, another))
+    return MergeDifference(shared + 1, one, another, first_count, second_count)
 
 
 @dataclass(frozen=True)
