@@ -37,10 +37,10 @@ def odd_strings(draw: random.Random, number: int) -> list[str]:
 
 def counted(string: str, special_tokens=(), capacity: int = 4) -> count.Counts:
     """The pre-tokens of a text, counted in a table that has to grow."""
-    entries = table.Table(capacity)
+    entries = table.PretokenTable(capacity)
     documents = text.documents_of(string.encode(), text.special_bytes(special_tokens))
     count.count_text(entries, documents)
-    return count.counts_of(entries)
+    return count.Counts(*entries.contents())
 
 
 def as_counter(counts: count.Counts) -> Counter[str]:

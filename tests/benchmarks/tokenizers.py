@@ -458,7 +458,7 @@ def load_compiled() -> None:
     """Load the compiled engine."""
     from workbook.tokenization import compiled
 
-    compiled.load()
+    compiled.load_kernels()
 
 
 def encode_to_file(tokenizer: Tokenizer, path: Path, executor: Executor | None = None) -> None:

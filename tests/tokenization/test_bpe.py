@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbook.tokenization.bpe import (
-    merge_pair,
     train_bpe,
     train_in_python,
     train_incremental,
@@ -90,11 +89,6 @@ def test_a_prefix_is_the_smaller_of_two_byte_strings():
         assert train(counts, 3) == [(b"a", b"b"), (b"ab", b"c"), (b"abc", b"x")]
 
 
-def test_overlaps_merge_from_left_to_right():
-    assert merge_pair([b"a"] * 5, (b"a", b"a")) == [b"aa", b"aa", b"a"]
-    assert train_incremental({"aaaaa": 1}, 9) == [(b"a", b"a"), (b"aa", b"aa"), (b"aaaa", b"a")]
-
-
 def test_ids_are_special_tokens_then_bytes_then_merges(tmp_path):
     path = write(tmp_path / "text.txt", "low low<|b|>low<|a|>")
     vocab, merges = train_bpe(path, 261, ["<|b|>", "<|a|>"])
@@ -132,11 +126,6 @@ def test_text_that_runs_out_of_pairs_gives_a_smaller_vocabulary(tmp_path):
     assert len(vocab) == 256 + len(merges)
     assert vocab[len(vocab) - 1] in (b" abc", b"abc")
     assert train_bpe(write(tmp_path / "empty.txt", ""), 1000, [END])[1] == []
-
-
-def test_line_ends_stay_as_they_are(tmp_path):
-    vocab, _ = train_bpe(write(tmp_path / "text.txt", "a\r\n\r\nb" * 20), 258, [])
-    assert vocab[256] in (b"\r\n", b"\n\r")
 
 
 def test_bad_arguments_are_clear_errors(tmp_path):

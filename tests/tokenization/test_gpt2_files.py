@@ -55,15 +55,11 @@ def test_vocab_is_written_in_the_order_of_ids(tmp_path):
 
 def test_a_file_that_is_no_vocabulary_is_refused(tmp_path):
     path = tmp_path / "vocab.json"
-    with pytest.raises(FileNotFoundError, match=r"expected GPT-2's vocab\.json"):
-        read_vocab(path)
     for text, words in (
         ("not json", "is not JSON"),
         ("[1, 2]", "one JSON object"),
         ('{"a": "b"}', "one JSON object"),
         ('{"a": 1, "b": 1}', "the id 1 twice"),
-        ('{"a": 1, "b": -5}', "gives 'b' the id -5; expected 0 or more"),
-        ('{"a": 1, "\\ud800": 7}', r"'\\ud800', with the id 7, holds a lone surrogate"),
         ("[" * 100_000, "is not JSON"),
         (f'{{"a": {"9" * 5000}}}', "is not JSON"),
     ):

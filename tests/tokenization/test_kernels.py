@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import workbook
-from workbook.tokenization import engine
 from workbook.tokenization.compiled import count, kernels, table
 
 USE_ONE = """
@@ -19,7 +18,7 @@ import sys
 from workbook.tokenization.compiled import kernels, table
 
 kernels.KERNELS[:] = [table.rehash]  # one is compiled in a second, all of them take ten
-table.Table(capacity=0).grow(0)
+table.PretokenTable(capacity=0).grow(0)
 print(kernels.code_file(), "numba" in sys.modules)
 """
 
@@ -76,22 +75,6 @@ def test_code_on_disk_lowers_the_threshold_and_llvm_is_not_loaded_to_know(run, t
     assert run(THRESHOLD).stdout == "False False False True False\n"
 
 
-def test_the_disk_is_looked_at_once(monkeypatch):
-    looks = []
-    monkeypatch.setattr(engine, "code_folders", lambda: looks.append(1) or [])
-    monkeypatch.setattr(engine, "loaded", False)
-    engine.is_on_disk.cache_clear()
-    assert not any(map(engine.pays_off, (10, 60_000, 70_000)))
-    assert looks == [1]
-    engine.is_on_disk.cache_clear()
-
-
-def test_an_engine_in_memory_counts_where_nothing_can_be_kept(run, tmp_path):
-    (tmp_path / "workbook" / "tokenization" / "compiled" / "__pycache__").write_text("a file")
-    done = run(USE_ONE + "from workbook.tokenization import engine; print(engine.pays_off(50_000))")
-    assert done.stdout.split() == ["None", "True", "True"]
-
-
 def test_of_several_processes_one_compiles(run):
     with ThreadPoolExecutor(3) as executor:
         done = list(executor.map(run, [USE_ONE] * 3))
@@ -106,12 +89,12 @@ from workbook.tokenization.compiled import kernels, table
 compiling, lowered = threading.Event(), kernels.Kernel.lowered
 kernels.Kernel.lowered = lambda kernel: compiling.set() or lowered(kernel)
 kernels.KERNELS[:] = [table.rehash]
-threading.Thread(target=kernels.load).start()
+threading.Thread(target=kernels.load_kernels).start()
 compiling.wait()
 child = os.fork()
 if child == 0:
     signal.alarm(60)
-    table.Table(capacity=0).grow(0)
+    table.PretokenTable(capacity=0).grow(0)
     os._exit(0)
 print(os.waitpid(child, 0)[1])
 """
@@ -128,15 +111,6 @@ def test_a_process_forked_while_a_thread_compiles_does_not_hang(run):
 def test_where_nothing_can_be_said_it_compiles_all_the_same(run, closed):
     done = run(USE_ONE.replace("import sys", f"import sys; {closed}"))
     assert done.stdout.endswith("True\n") and done.stdout.count("\n") == 1
-
-
-def test_a_change_in_any_file_compiles_anew(run, tmp_path):
-    first = run(USE_ONE)
-    with (tmp_path / "workbook" / "tokenization" / "compiled" / "scan.py").open("a") as file:
-        file.write("\n")
-    second = run(USE_ONE)
-    assert first.stdout != second.stdout
-    assert "compiling" in second.stderr
 
 
 @pytest.mark.parametrize(
@@ -173,40 +147,6 @@ def test_an_installed_package_is_not_written_to(run, tmp_path):
     assert not list((tmp_path / "workbook").rglob("__pycache__"))
 
 
-def test_code_from_a_zip_is_named_by_its_sources_too(run, tmp_path):
-    (tmp_path / "home").unlink()
-    names = []
-    for _ in range(2):
-        file = shutil.make_archive(tmp_path / "package", "zip", tmp_path, "workbook")
-        done = run(f"import sys; sys.path.insert(0, {file!r})" + NAME)
-        assert done.stdout.startswith(f"{file}/")
-        names.append(done.stdout.split()[1])
-        with (tmp_path / "workbook" / "tokenization" / "compiled" / "scan.py").open("a") as source:
-            source.write("\n")
-    assert names[0] != names[1]
-
-
-NAME = """
-from workbook.tokenization.compiled import kernels
-print(kernels.__file__, kernels.code_file())
-"""
-
-
-def test_a_user_may_have_no_home(monkeypatch):
-    def homeless(*_, **__):
-        raise RuntimeError("could not determine the home directory")
-
-    kernels.code_file.cache_clear()
-    here = kernels.code_file()
-    monkeypatch.setattr(engine.platformdirs, "user_cache_path", homeless)
-    kernels.code_file.cache_clear()
-    assert kernels.code_file() == here
-    monkeypatch.setattr(engine, "checkout", lambda: None)
-    kernels.code_file.cache_clear()
-    assert kernels.code_file() is None
-    kernels.code_file.cache_clear()
-
-
 def test_importing_compiles_nothing_and_loads_no_numba(run):
     public = "from workbook.tokenization import bpe, compiled, token_files, tokenizer"
     code = f"{public}; import workbook.generation.formats, sys; print('numba' in sys.modules)"
@@ -223,19 +163,11 @@ def test_each_kind_of_processor_has_code_of_its_own(monkeypatch):
     kernels.code_file.cache_clear()
 
 
-def test_every_kernel_is_in_memory_once():
-    names = [each.name for each in kernels.KERNELS]
-    assert len(set(names)) == len(names) >= 6
-    engine = kernels.load()
-    assert len({engine.get_function_address(name) for name in names}) == len(names)
-    assert kernels.load() is engine
-
-
 def test_an_array_of_another_type_is_refused():
     right = np.zeros(2, np.int64)
     for wrong in (right.astype(np.int32), right[::-1], right.reshape(1, 2)):
         with pytest.raises(AssertionError):
-            count.add_words(wrong, right, table.Table().address, right)
+            count.add_words(wrong, right, table.PretokenTable().address, right)
 
 
 def test_a_full_disk_does_not_stop_the_work(monkeypatch, capsys):
@@ -243,7 +175,7 @@ def test_a_full_disk_does_not_stop_the_work(monkeypatch, capsys):
         raise OSError("No space left on device")
 
     monkeypatch.setattr(kernels, "KERNELS", [table.rehash])
-    monkeypatch.setattr(kernels, "kept", lambda file: None)
+    monkeypatch.setattr(kernels, "read_code", lambda file: None)
     monkeypatch.setattr(kernels, "atomic_write", full)
     assert kernels._load().get_function_address(table.rehash.name)
     assert "compiling" in capsys.readouterr().err

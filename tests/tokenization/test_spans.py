@@ -1,8 +1,6 @@
 """Files are cut between pre-tokens, counted alike by both engines, and read whole or not at all."""
 
 import os
-import subprocess
-import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import chain, pairwise
@@ -98,11 +96,6 @@ def test_odd_files_are_counted_and_missing_ones_named(tmp_path, counter):
             assert counter(path, [END], executor) == expected
 
 
-def test_a_missing_file_is_a_clear_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match="expected a UTF-8 text file"):
-        count_pretokens(tmp_path / "nowhere.txt")
-
-
 @pytest.mark.parametrize("counter", COUNTERS)
 def test_invalid_utf8_is_refused_with_its_place(path, counter, monkeypatch):
     path.write_bytes(TEXT[:5010] + b"\xff" + TEXT[5010:])
@@ -163,52 +156,13 @@ def refused(path):
 
 
 @pytest.mark.slow
-def test_the_compiled_engine_does_not_take_what_it_held_before(path, change, executor, monkeypatch):
-    monkeypatch.setattr(engine, "pays_off", lambda size: True)
-    with refused(path):
-        ONE.encode_file(path, executor)
-    with refused(path):
-        count.count_file(written(path), [END], executor)
-
-
-@pytest.mark.parametrize("change", [grow, replace, remove], indirect=True)
-def test_the_readable_one_does_not_mix_two_texts(path, change, executor, monkeypatch):
-    monkeypatch.setattr(engine, "pays_off", lambda size: False)
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_no_engine_mixes_two_texts(path, change, executor, monkeypatch, is_compiled):
+    monkeypatch.setattr(engine, "pays_off", lambda size: is_compiled)
     with refused(path):
         ONE.encode_file(path, executor)
     with ThreadPoolExecutor(2) as pool, refused(path):
-        count_pretokens(written(path), [END], pool)
-
-
-SHRINKING = """
-import os, sys
-from workbook.tokenization import bpe, spans, tokenizer
-from workbook.tokenization.tokenizer import Tokenizer
-
-open_file = spans.Path.open
-
-def cut_short(path, *mode):
-    os.truncate(path, 1000)
-    return open_file(path, *mode)
-
-spans.Path.open = cut_short
-one = Tokenizer({byte: bytes([byte]) for byte in range(256)}, [])
-for read in (one.encode_file, lambda path: bpe.train_bpe(path, 260, None)):
-    with open(sys.argv[1], "wb") as file:
-        file.write(b"It's the owl. " * 300)
-    try:
-        read(sys.argv[1])
-    except ValueError as error:
-        print(error)
-"""
-
-
-def test_a_file_that_shrinks_is_not_read_for_ever(tmp_path):
-    command = [sys.executable, "-c", SHRINKING, str(tmp_path / "text.txt")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    first, second = done.stdout.splitlines()
-    assert first == second
-    assert first.startswith(f"{tmp_path / 'text.txt'} changed while it was read")
+        COUNTERS[is_compiled](written(path), [END], pool)
 
 
 def test_no_token_file_is_made_and_no_shard_kept(path, change, executor, monkeypatch):

@@ -3,7 +3,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbook.tokenization.utf8 import FLAWS, flaw, length_of
+from workbook.tokenization.utf8 import FLAWS, character_length, flaw
 
 
 def decoding_stops_at(data: bytes) -> int | None:
@@ -34,7 +34,7 @@ def test_flaw_agrees_with_python_on_any_bytes(data):
 @given(st.characters(exclude_categories=["Cs"]))
 def test_length_of_the_first_byte_is_the_length_of_the_character(character):
     encoded = character.encode()
-    assert length_of(encoded[0]) == len(encoded)
+    assert character_length(encoded[0]) == len(encoded)
 
 
 def test_a_flaw_is_told_about_the_very_bytes():

@@ -41,15 +41,16 @@ def test_merges_in_turn_give_the_tokens_of_the_tokenizer(counts, text):
 def test_the_first_difference_is_counted_and_explained():
     right = train_naive(TOY, 4)
     assert first_difference(right, list(right), TOY) is None
-    for mine, step, mine_count, other_count, words in (
+    for merges, step, first_count, second_count, words in (
         ([(b"e", b"s")], 1, 9, 9, "a tie, and the greater pair is the second"),
         ([(b"x", b"y")], 1, 0, 9, "b'x' + b'y' (0 times) against b's' + b't' (9 times)"),
         ([*right[:3], (b"w", b"est")], 4, 6, 7, "the more frequent pair goes first"),
-        (right[:2], 3, 0, 7, "one list ends while the other goes on: nothing against"),
+        (right[:2], 3, 0, 7, ": one list ends while the other goes on"),
     ):
-        found = first_difference(mine, right, TOY)
-        assert (found.step, found.mine_count, found.other_count) == (step, mine_count, other_count)
-        assert words in str(found)
+        difference = first_difference(merges, right, TOY)
+        counts_before = difference.first_count, difference.second_count
+        assert (difference.step, *counts_before) == (step, first_count, second_count)
+        assert words in str(difference)
 
 
 def test_the_parts_of_a_token_join_to_it_and_are_older():

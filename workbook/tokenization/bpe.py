@@ -6,14 +6,14 @@
     repeat      until the vocabulary is full, or no pair is left
 
 `train_naive` counts all pairs again for each merge. `train_incremental` keeps the counts and
-updates them for the words that a merge changed. `train_bpe` uses the latter for small files, and
-for larger ones the engine in `compiled`. All give the same merges; the notebook 02_bpe times them.
+updates them for the words that a merge changed. `train_bpe`, below them, takes a file: it uses the
+latter if the file is small, and else the engine in `compiled`. All give the same merges; the
+notebook 02_bpe times them.
 
 Source: Sennrich, Haddow & Birch 2016, algorithm 1, on bytes as in Radford et al. 2019, section 2.2.
 """
 
 import heapq
-import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
@@ -23,59 +23,9 @@ from numbers import Integral
 
 from workbook.tokenization import engine
 from workbook.tokenization.pretokens import check_special_tokens
-from workbook.tokenization.spans import count_pretokens, text_file
+from workbook.tokenization.spans import AnyPath, count_pretokens, text_file
 
 Pair = tuple[bytes, bytes]
-
-
-def train_bpe(
-    input_path: str | os.PathLike,
-    vocab_size: int,
-    special_tokens: Sequence[str] | None,
-    *,
-    executor: Executor | None = None,
-) -> tuple[dict[int, bytes], list[Pair]]:
-    """The vocabulary (id -> bytes) and the merges (in order) of a UTF-8 text file.
-
-    Ids are given to the special tokens in the order given, then to the 256 bytes, then to one token
-    per merge. `vocab_size` counts them all. Special tokens are hard boundaries and never counted;
-    None means that there are none. A text that runs out of pairs gives a smaller vocabulary.
-    `executor` (any `concurrent.futures.Executor`) counts spans of the file in parallel.
-    Raises: ValueError if `vocab_size` has no room for bytes and special tokens, or the file is not
-    UTF-8; TypeError; FileNotFoundError.
-    """
-    special_tokens = check_special_tokens(special_tokens)
-    vocab = dict(enumerate(token.encode() for token in special_tokens))
-    smallest = 256 + len(vocab)
-    if not isinstance(vocab_size, Integral):
-        raise TypeError(f"vocab_size is a whole number of tokens, got {vocab_size!r}")
-    if vocab_size < smallest:
-        raise ValueError(
-            f"vocab_size={vocab_size} is too small: 256 bytes and {len(vocab)} special tokens "
-            f"need at least {smallest}"
-        )
-    path, num_merges = text_file(input_path), vocab_size - smallest
-    if engine.pays_off(path.stat().st_size):
-        from workbook.tokenization import compiled  # loads LLVM
-
-        merges = compiled.train(path, special_tokens, num_merges, executor)
-    else:
-        merges = train_incremental(count_pretokens(path, special_tokens, executor), num_merges)
-    tokens = [bytes([byte]) for byte in range(256)] + [left + right for left, right in merges]
-    return vocab | dict(enumerate(tokens, start=len(vocab))), merges
-
-
-def train_in_python(
-    input_path: str | os.PathLike, vocab_size: int, special_tokens: Sequence[str], workers: int = 0
-) -> list[Pair]:
-    """The merges of `train_bpe`, without the compiled engine, whatever the size of the file.
-
-    `workers` processes share the counting; 0: this one counts alone.
-    """
-    num_merges = vocab_size - 256 - len(special_tokens)
-    with ProcessPoolExecutor(workers) if workers else nullcontext() as executor:
-        counts = count_pretokens(input_path, special_tokens, executor)
-        return train_incremental(counts, num_merges)
 
 
 def train_naive(counts: Mapping[str, int], num_merges: int) -> list[Pair]:
@@ -89,7 +39,8 @@ def train_naive(counts: Mapping[str, int], num_merges: int) -> list[Pair]:
     while len(merges) < num_merges:
         pairs = count_pairs(words)
         if not pairs:
-            break
+            break  # every word is a single token
+        # The count decides, and among equals the pair itself, compared byte by byte.
         best = max(pairs, key=lambda pair: (pairs[pair], pair))
         words = [(merge_pair(symbols, best), count) for symbols, count in words]
         merges.append(best)
@@ -105,6 +56,7 @@ def count_pairs(words: Sequence[tuple[list[bytes], int]]) -> Counter[Pair]:
     """How often each pair of neighbours occurs in words, each given with its own count."""
     pairs: Counter[Pair] = Counter()
     for symbols, count in words:
+        # Each different word is looked at once, however often it occurs in the text.
         for pair in pairwise(symbols):
             pairs[pair] += count
     return pairs
@@ -121,7 +73,7 @@ def merge_pair(symbols: list[bytes], pair: Pair) -> list[bytes]:
     while at < len(symbols):
         if symbols[at] == left and symbols[at + 1 : at + 2] == [right]:
             merged.append(left + right)
-            at += 2
+            at += 2  # so the next pair cannot begin inside this one: "aaa" becomes "aa", "a"
         else:
             merged.append(symbols[at])
             at += 1
@@ -141,6 +93,7 @@ def train_incremental(counts: Mapping[str, int], num_merges: int) -> list[Pair]:
     for index, (symbols, _) in enumerate(words):
         for pair in pairwise(symbols):
             holders[pair].add(index)
+    # Python's heap has its smallest entry first, so `_entry` turns the order round.
     heap = [_entry(pair, count) for pair, count in pairs.items()]
     heapq.heapify(heap)
 
@@ -150,19 +103,26 @@ def train_incremental(counts: Mapping[str, int], num_merges: int) -> list[Pair]:
         if -negative_count != pairs[best]:
             continue  # out of date: an entry with the right count is in the heap as well
         merges.append(best)
+        # Changes of this merge, summed up first: many words change the same pair, and each pair
+        # whose count changes costs a push.
         changes: Counter[Pair] = Counter()
         for index in holders.pop(best):
             symbols, count = words[index]
             merged = merge_pair(symbols, best)
+            # n e w e s t -> n e w es t takes away (w, e), (e, s), (s, t) and adds (w, es), (es, t).
+            # Pairs that stay are subtracted and added again, which leaves their count as it was.
             for pair in pairwise(symbols):
                 changes[pair] -= count
             for pair in pairwise(merged):
                 changes[pair] += count
                 holders[pair].add(index)
+            # A pair that the word has lost still has it among its holders. That does no harm: when
+            # its turn comes, it changes nothing there.
             words[index] = merged, count
         for pair, change in changes.items():
             if change:
                 pairs[pair] += change
+                # A pair whose count fell to 0 stays out of the heap, or it would be merged.
                 if pairs[pair]:
                     heapq.heappush(heap, _entry(pair, pairs[pair]))
     return merges
@@ -179,3 +139,58 @@ def _entry(pair: Pair, count: int) -> tuple[int, tuple[str, str], Pair]:
     """
     left, right = (symbol.translate(_COMPLEMENT).decode("latin-1") + "\u0100" for symbol in pair)
     return -count, (left, right), pair
+
+
+def train_bpe(
+    input_path: AnyPath,
+    vocab_size: int,
+    special_tokens: Sequence[str] | None,
+    *,
+    executor: Executor | None = None,
+) -> tuple[dict[int, bytes], list[Pair]]:
+    """The vocabulary (id -> bytes) and the merges (in order) of a UTF-8 text file.
+
+    Ids are given to the special tokens in the order given, then to the 256 bytes, then to one token
+    per merge. `vocab_size` counts them all. Special tokens are hard boundaries and never counted;
+    None means that there are none. A text that runs out of pairs gives a smaller vocabulary.
+    `executor` (any `concurrent.futures.Executor`) counts spans of the file in parallel.
+    Raises: ValueError if `vocab_size` has no room for bytes and special tokens, or the file is not
+    UTF-8; TypeError; FileNotFoundError.
+    """
+    special_tokens = check_special_tokens(special_tokens)
+    # Special tokens come first, so their ids stay the same whatever the size of the vocabulary.
+    vocab = dict(enumerate(token.encode() for token in special_tokens))
+    smallest = 256 + len(vocab)
+    if not isinstance(vocab_size, Integral):
+        raise TypeError(f"vocab_size is a whole number of tokens, got {vocab_size!r}")
+    if vocab_size < smallest:
+        raise ValueError(
+            f"vocab_size={vocab_size} is too small: 256 bytes and {len(vocab)} special tokens "
+            f"need at least {smallest}"
+        )
+    path, num_merges = text_file(input_path), vocab_size - smallest
+    if engine.pays_off(path.stat().st_size):
+        from workbook.tokenization import compiled  # loads LLVM
+
+        merges = compiled.train_on_file(path, special_tokens, num_merges, executor)
+    else:
+        merges = train_incremental(count_pretokens(path, special_tokens, executor), num_merges)
+    # All 256 bytes are tokens, so every text can be encoded, even one of letters never seen.
+    tokens = [bytes([byte]) for byte in range(256)] + [left + right for left, right in merges]
+    return vocab | dict(enumerate(tokens, start=len(vocab))), merges
+
+
+def train_in_python(
+    input_path: AnyPath,
+    vocab_size: int,
+    special_tokens: Sequence[str],
+    workers: int = 0,
+) -> list[Pair]:
+    """The merges of `train_bpe`, without the compiled engine, whatever the size of the file.
+
+    `workers` processes share the counting; 0: this one counts alone.
+    """
+    num_merges = vocab_size - 256 - len(special_tokens)
+    with ProcessPoolExecutor(workers) if workers else nullcontext() as executor:
+        counts = count_pretokens(input_path, special_tokens, executor)
+        return train_incremental(counts, num_merges)

@@ -8,12 +8,10 @@ text has its answer at once, for others the disk is looked at once in a process,
 loaded just to find out.
 """
 
-import glob
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
-from importlib import resources
 from pathlib import Path
 
 import platformdirs
@@ -23,7 +21,7 @@ from workbook.config import DISTRIBUTION, checkout
 FROM_IF_READY = 50_000  # bytes
 FROM_IF_NOT = 5 << 20
 
-loaded = False  # set by `compiled.kernels.load`
+loaded = False  # set by `compiled.kernels.load_kernels`
 
 
 def pays_off(size: int) -> bool:
@@ -39,15 +37,14 @@ def is_on_disk() -> bool:
     waits for the compiler: which kind this one is, only LLVM could say.
     """
     pattern = f"kernels-{sources_digest()}-*.o"
-    return any(glob.glob(pattern, root_dir=folder) for folder in code_folders())
+    return any(any(folder.glob(pattern)) for folder in code_folders())
 
 
 @cache
 def sources_digest() -> str:
     """A hash of the sources of the engine, which is part of the name of its machine code."""
-    folder = resources.files(__package__) / "compiled"  # may be in a zip
-    sources = {file.name: file for file in folder.iterdir() if file.name.endswith(".py")}
-    content = b"".join(sources[name].read_bytes() for name in sorted(sources))
+    sources = sorted((Path(__file__).parent / "compiled").glob("*.py"))
+    content = b"".join(source.read_bytes() for source in sources)
     return sha256(content).hexdigest()[:12]
 
 

@@ -8,14 +8,12 @@ Both are text, so bytes are written in an alphabet of 256 visible characters:
 
 import json
 import operator
-import os
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from workbook.files import atomic_write
-
-HEADER = "#version: 0.2"
+from workbook.tokenization.spans import AnyPath
 
 
 @lru_cache
@@ -39,7 +37,7 @@ def from_readable(name: str) -> bytes:
     try:
         return bytes(_byte_of()[character] for character in name)
     except KeyError as error:
-        raise ValueError(f"{name!r}: {error.args[0]!r} is not in GPT-2's byte alphabet") from None
+        raise ValueError(f"{name!r}: {error} is not in GPT-2's byte alphabet") from None
 
 
 @lru_cache
@@ -47,7 +45,7 @@ def _byte_of() -> dict[str, int]:
     return {character: byte for byte, character in byte_alphabet().items()}
 
 
-def write_vocab(path: str | os.PathLike, ids: Mapping[bytes, int]) -> None:
+def write_vocab(path: AnyPath, ids: Mapping[bytes, int]) -> None:
     """Write `vocab.json`, one token per line, in the order of the ids."""
     tokens = sorted(ids.items(), key=operator.itemgetter(1))
     with atomic_write(path) as file:
@@ -56,14 +54,14 @@ def write_vocab(path: str | os.PathLike, ids: Mapping[bytes, int]) -> None:
         file.write("\n")
 
 
-def write_merges(path: str | os.PathLike, merges: Sequence[tuple[bytes, bytes]]) -> None:
+def write_merges(path: AnyPath, merges: Sequence[tuple[bytes, bytes]]) -> None:
     """Write `merges.txt`, with the version line that other libraries expect."""
     with atomic_write(path) as file:
-        file.write(f"{HEADER}\n")
+        file.write("#version: 0.2\n")
         file.writelines(f"{to_readable(left)} {to_readable(right)}\n" for left, right in merges)
 
 
-def read_vocab(path: str | os.PathLike, special_tokens: Collection[str] = ()) -> dict[int, bytes]:
+def read_vocab(path: AnyPath, special_tokens: Collection[str] = ()) -> dict[int, bytes]:
     """The tokens of a `vocab.json` by id.
 
     Other libraries write a special token as it is, not in the byte alphabet. So a name that the
@@ -72,26 +70,17 @@ def read_vocab(path: str | os.PathLike, special_tokens: Collection[str] = ()) ->
     Raises: FileNotFoundError; ValueError if the file is not such a vocabulary.
     """
     path = Path(path)
-    text = _read(path, "vocab.json")
     try:
-        names = json.loads(text)
+        names = json.loads(_read(path, "vocab.json"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON ({error}); expected GPT-2's vocab.json") from error
     if not isinstance(names, dict) or not all(type(value) is int for value in names.values()):
         raise ValueError(f"{path} is not a vocabulary; expected one JSON object, token -> id")
-    vocab = {}
+    vocab: dict[int, bytes] = {}
     for name, token_id in names.items():
         if token_id in vocab:
             raise ValueError(f"{path} gives the id {token_id} twice, the second time to {name!r}")
-        if token_id < 0:
-            raise ValueError(f"{path} gives {name!r} the id {token_id}; expected 0 or more")
-        try:
-            vocab[token_id] = _token(name, name in special_tokens)
-        except UnicodeEncodeError as error:
-            raise ValueError(
-                f"{path}: {name!r}, with the id {token_id}, holds a lone surrogate, which UTF-8 "
-                f"cannot encode; write the file again with the library that made it"
-            ) from error
+        vocab[token_id] = _token(name, name in special_tokens)
     return vocab
 
 
@@ -105,7 +94,7 @@ def _token(name: str, is_special: bool) -> bytes:
     return token
 
 
-def read_merges(path: str | os.PathLike) -> list[tuple[bytes, bytes]]:
+def read_merges(path: AnyPath) -> list[tuple[bytes, bytes]]:
     """The merges of a `merges.txt` in order, with or without its version line.
 
     Raises: FileNotFoundError; ValueError, naming the line, if one is not two tokens.
@@ -128,7 +117,7 @@ def read_merges(path: str | os.PathLike) -> list[tuple[bytes, bytes]]:
 
 
 def _read(path: Path, kind: str) -> str:
-    """The text of a file, with its line ends unchanged."""
+    """The text of a file, with its line ends unchanged. Raises: ValueError if it is not UTF-8."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not a file; expected GPT-2's {kind}")
     try:

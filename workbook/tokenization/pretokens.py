@@ -49,6 +49,8 @@ def pretokenize(pieces: Iterable[str], special_tokens: Sequence[str] = ()) -> It
         text += piece
         if len(text) < enough:
             continue
+        # The last characters of the text may be the beginning of a special token that goes on in
+        # the next piece, so none that starts in the last `reach` - 1 is certain yet.
         tokens = _settled(text, special, len(text) - reach + 1)
         yield from tokens
         text = text[sum(map(len, tokens)) :]
@@ -56,18 +58,19 @@ def pretokenize(pieces: Iterable[str], special_tokens: Sequence[str] = ()) -> It
     yield from _settled(text, special, len(text), finished=True)
 
 
-def whole_pretokens(text: str, special: re.Pattern) -> list[str]:
+def whole_pretokens(text: str, special: re.Pattern[str]) -> list[str]:
     """The pre-tokens and special tokens of a whole text; `special` is a `special_pattern`."""
     return _settled(text, special, len(text), finished=True)
 
 
-def special_pattern(special_tokens: Sequence[str]) -> re.Pattern:
+def special_pattern(special_tokens: Sequence[str]) -> re.Pattern[str]:
     """A pattern that finds special tokens: of those that begin at one place, the longest.
 
     It is one of Python's own `re`: `regex` takes cubic time for a token such as 4,000 equal
-    letters.
+    letters. As it is a group, its `split` returns the special tokens too, each in its place.
     """
-    return re.compile("|".join(map(re.escape, longest_first(special_tokens))) or "(?!)")
+    alternatives = "|".join(map(re.escape, longest_first(special_tokens)))
+    return re.compile(f"({alternatives or '(?!)'})")  # (?!) never matches
 
 
 def longest_first(special_tokens: Iterable[str] | None) -> list[str]:
@@ -78,24 +81,16 @@ def longest_first(special_tokens: Iterable[str] | None) -> list[str]:
 def check_special_tokens(special_tokens: Iterable[str] | None) -> list[str]:
     """The special tokens, each once, in the order given (a set's sorted); an empty list for None.
 
-    Raises: TypeError if they are not a list of strings, ValueError if one is empty or holds a lone
-    surrogate.
+    Raises: TypeError if they are not a list of strings, ValueError if one is empty.
     """
     if isinstance(special_tokens, str):
-        raise TypeError(
-            f"special_tokens is a list of strings, got the string {special_tokens!r}; "
-            f"write [{special_tokens!r}]"
-        )
+        raise TypeError(f"special_tokens is a list of strings; write [{special_tokens!r}]")
     tokens = [] if special_tokens is None else list(dict.fromkeys(special_tokens))
     for token in tokens:
         if not isinstance(token, str):
             raise TypeError(f"a special token is a string, got {token!r}; decode it first")
         if not token:
             raise ValueError("a special token may not be empty: it would match everywhere")
-        try:
-            token.encode()
-        except UnicodeEncodeError as error:
-            raise lone_surrogate(f"the special token {token!r}") from error
     # The order of a set differs from run to run, and ids follow the order.
     return sorted(tokens) if isinstance(special_tokens, Set) else tokens
 
@@ -104,24 +99,26 @@ def _bounded(pieces: Iterable[str]) -> Iterator[str]:
     """The same text in pieces of at most `PIECE` characters."""
     for piece in pieces:
         if not isinstance(piece, str):
-            raise TypeError(
-                f"expected pieces of str, got {type(piece).__name__}; decode bytes first"
-            )
+            raise TypeError(f"expected str pieces, got {type(piece).__name__}; decode bytes first")
         for start in range(0, len(piece), PIECE):
             yield piece[start : start + PIECE]
 
 
-def _settled(text: str, special: re.Pattern, certain: int, finished: bool = False) -> list[str]:
+def _settled(
+    text: str, special: re.Pattern[str], certain: int, finished: bool = False
+) -> list[str]:
     """The tokens at the beginning of `text` that stay the same whatever text follows.
 
     A special token that starts before index `certain` lies wholly in `text`; after that index, the
     text may be the beginning of one.
     """
     find = (_ascii_pattern if text.isascii() else _pattern).findall
-    tokens, start = [], 0
+    tokens: list[str] = []
+    start = 0
     for match in special.finditer(text):
         if match.start() >= certain:
             break
+        # The pattern sees no further than the special token: each document ends like a text.
         tokens += find(text, start, match.start())
         tokens.append(match[0])
         start = match.end()
@@ -131,11 +128,3 @@ def _settled(text: str, special: re.Pattern, certain: int, finished: bool = Fals
     while tail and not finished and held < LONGEST_CONTRACTION:
         held += len(tail.pop())
     return tokens + tail
-
-
-def lone_surrogate(what: str) -> ValueError:
-    """The error for text that UTF-8 cannot encode; `what` names the text."""
-    return ValueError(
-        f"{what} holds a lone surrogate, which UTF-8 cannot encode; when you read the text, decode "
-        f'it with errors="replace"'
-    )

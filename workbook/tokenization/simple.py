@@ -50,19 +50,15 @@ class WordTokenizer(Encoder):
 
     UNKNOWN = "<unk>"
 
-    def __init__(self, words: Iterable[str]):
+    def __init__(self, words: Iterable[str]) -> None:
         self.words = list(dict.fromkeys([self.UNKNOWN, *words]))
+        self.vocab_size = len(self.words)
         self._id_of = {word: word_id for word_id, word in enumerate(self.words)}
 
     @classmethod
     def from_counts(cls, counts: Counter[str], vocab_size: int) -> Self:
         """The tokenizer of the most frequent words; among equals, those seen first."""
         return cls(word for word, _ in counts.most_common(vocab_size - 1))
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of words, `<unk>` included."""
-        return len(self.words)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The words joined; an unknown word is `<unk>`."""

@@ -21,6 +21,8 @@ import regex
 from workbook.files import changed, unchanged
 from workbook.tokenization.pretokens import check_special_tokens, pretokenize
 
+AnyPath = str | os.PathLike[str]
+
 SPAN = 1 << 21  # bytes of a file held in memory at a time
 SPANS_PER_TASK = 64  # a second or two of compiled work for one of several workers
 BLOCK = 1 << 16  # bytes decoded at a time
@@ -36,7 +38,7 @@ _cut = regex.compile(
 
 
 def count_pretokens(
-    input_path: str | os.PathLike,
+    input_path: AnyPath,
     special_tokens: Sequence[str] = (),
     executor: Executor | None = None,
 ) -> Counter[str]:
@@ -58,7 +60,7 @@ def count_pretokens(
         return total
 
 
-def text_file(path: str | os.PathLike) -> Path:
+def text_file(path: AnyPath) -> Path:
     """The path of an existing file. Raises: FileNotFoundError."""
     path = Path(path)
     if not path.is_file():
@@ -80,6 +82,7 @@ def cut_points(
     points = [0]
     with path.open("rb") as file:
         for target in range(span, size, span):
+            # Somewhat earlier, because a special token may begin before the target and end after.
             start = target - min(margin, target)
             file.seek(start)
             place = place_to_cut(file.read(WINDOW + 2 * margin), specials)

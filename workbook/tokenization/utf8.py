@@ -44,7 +44,7 @@ class Flaw:
     sentence: str  # the rule, with these bytes in it
 
 
-def length_of(first: int) -> int:
+def character_length(first: int) -> int:
     """The number of bytes in a character that begins with the byte `first`; 0 if none does."""
     if first < 0x80:
         return 1
@@ -76,17 +76,17 @@ def flaw(data: bytes) -> Flaw | None:
     """
     position = 0
     while position < len(data):
-        found = _flaw_at(data, position)
-        if found:
-            return Flaw(position, *found)
-        position += length_of(data[position])
+        kind_and_sentence = _flaw_at(data, position)
+        if kind_and_sentence:
+            return Flaw(position, *kind_and_sentence)
+        position += character_length(data[position])  # there is no flaw, so it is not 0
     return None
 
 
 def _flaw_at(data: bytes, position: int) -> tuple[str, str] | None:
     """The flaw of the character that starts at `position`: its kind and a sentence."""
     first = data[position]
-    length = length_of(first)
+    length = character_length(first)
     if first in CONTINUATION:
         kind = "stray continuation"
         return kind, f"{first:02X} is a continuation byte: it cannot begin a character."
@@ -95,15 +95,16 @@ def _flaw_at(data: bytes, position: int) -> tuple[str, str] | None:
         return kind, f"{first:02X} never occurs in UTF-8: what it would begin fits into one byte."
     if length == 0:
         return "never used", f"{first:02X} never occurs in UTF-8: Unicode ends at U+10FFFF."
+    # Only the second byte is ever restricted further: it decides whether the form is too long, a
+    # surrogate, or above U+10FFFF.
+    need = f"{first:02X} begins a character of {length} bytes"
     following = data[position + 1 : position + length]
     allowed, kind = SECOND_BYTE.get(first, (CONTINUATION, ""))
     for i, byte in enumerate(following):
         if byte not in CONTINUATION:
-            need = f"{first:02X} begins a character of {length} bytes"
             return "missing continuation", f"{need}, but {byte:02X} is not a continuation byte."
         if i == 0 and byte not in allowed:
             return kind, f"{first:02X} {byte:02X} is refused: {FLAWS[kind].split(': ')[1]}."
     if len(following) < length - 1:
-        have = "1 is" if len(following) == 0 else f"{len(following) + 1} are"
-        return "cut short", f"{first:02X} begins a character of {length} bytes; only {have} there."
+        return "cut short", f"{need}, but the bytes end after {len(following) + 1}."
     return None

@@ -19,7 +19,7 @@ from workbook.tokenization.pretokens import pretokenize
 
 
 @dataclass(frozen=True)
-class Step:
+class TrainingStep:
     """The state of training after some merges."""
 
     merges: tuple[Pair, ...]  # made so far
@@ -32,7 +32,7 @@ class Step:
         return [pair for pair, count in self.ranking if count == self.ranking[0][1]]
 
 
-def training_steps(counts: Mapping[str, int], num_merges: int) -> list[Step]:
+def training_steps(counts: Mapping[str, int], num_merges: int) -> list[TrainingStep]:
     """The state of training on counted pre-tokens before the first merge, and after each.
 
     There are fewer than `num_merges` + 1 states if the words run out of pairs.
@@ -46,10 +46,10 @@ def training_steps(counts: Mapping[str, int], num_merges: int) -> list[Step]:
     while True:
         pairs = count_pairs(words)
         ranking = sorted(pairs.items(), key=lambda item: (item[1], item[0]), reverse=True)
-        steps.append(Step(merges, words, ranking))
+        steps.append(TrainingStep(merges, words, ranking))
         if not ranking or len(merges) == num_merges:
             return steps
-        best = ranking[0][0]
+        best = ranking[0][0]  # the same as `max` in `train_naive`: a higher count, a greater pair
         words = [(merge_pair(symbols, best), count) for symbols, count in words]
         merges += (best,)
 
@@ -70,38 +70,34 @@ def apply_merges(text: str, merges: Sequence[Pair]) -> list[bytes]:
 
 
 @dataclass(frozen=True)
-class Difference:
+class MergeDifference:
     """The first step at which two lists of merges differ, counted from 1."""
 
     step: int
-    mine: Pair | None  # None if the list has ended
-    other: Pair | None
-    mine_count: int  # how often the pair occurs in the text just before this step
-    other_count: int
+    first: Pair | None  # None if the list has ended
+    second: Pair | None
+    first_count: int  # how often the pair occurs in the text just before this step
+    second_count: int
 
     def __str__(self) -> str:
-        return f"step {self.step}: {self.reason()}"
+        first = _with_count(self.first, self.first_count)
+        second = _with_count(self.second, self.second_count)
+        both = f"step {self.step}: {first} against {second}"
+        if self.first is None or self.second is None:
+            return f"{both}: one list ends while the other goes on"
+        if self.first_count == self.second_count:
+            greater = "the first" if self.first > self.second else "the second"
+            return f"{both}: a tie, and the greater pair is {greater}"
+        return f"{both}: the more frequent pair goes first"
 
-    def reason(self) -> str:
-        """Why the two lists differ here, in a sentence."""
-        mine, other = (self._with_count(pair) for pair in (self.mine, self.other))
-        if self.mine is None or self.other is None:
-            return f"one list ends while the other goes on: {mine} against {other}"
-        if self.mine_count == self.other_count:
-            greater = "the first" if self.mine > self.other else "the second"
-            return f"{mine} against {other}: a tie, and the greater pair is {greater}"
-        return f"{mine} against {other}: the more frequent pair goes first"
 
-    def _with_count(self, pair: Pair | None) -> str:
-        if pair is None:
-            return "nothing"
-        count = self.mine_count if pair == self.mine else self.other_count
-        return f"{pair[0]!r} + {pair[1]!r} ({count:,} times)"
+def _with_count(pair: Pair | None, count: int) -> str:
+    return f"{pair[0]!r} + {pair[1]!r} ({count:,} times)" if pair else "nothing"
 
 
 def first_difference(
-    mine: Sequence[Pair], other: Sequence[Pair], counts: Mapping[str, int]
-) -> Difference | None:
+    first: Sequence[Pair], second: Sequence[Pair], counts: Mapping[str, int]
+) -> MergeDifference | None:
     """The first difference of two lists of merges of the same pre-tokens; None if all agree.
 
     `counts` are the pre-tokens, as `count_pretokens` returns them. The shared merges are
@@ -111,19 +107,20 @@ def first_difference(
     1
     """
     shared = 0
-    while shared < min(len(mine), len(other)) and mine[shared] == other[shared]:
+    while shared < min(len(first), len(second)) and first[shared] == second[shared]:
         shared += 1
-    if shared == len(mine) == len(other):
+    if shared == len(first) == len(second):
         return None
     words = [(split_bytes(pretoken), count) for pretoken, count in counts.items()]
-    for pair in mine[:shared]:
+    for pair in first[:shared]:
         words = [  # the test saves most of the work: few words hold the pair
             (merge_pair(symbols, pair) if pair[0] in symbols else symbols, count)
             for symbols, count in words
         ]
     pairs = count_pairs(words)
-    first, second = (merges[shared] if shared < len(merges) else None for merges in (mine, other))
-    return Difference(shared + 1, first, second, pairs[first], pairs[second])
+    one, another = (merges[shared] if shared < len(merges) else None for merges in (first, second))
+    first_count, second_count = (pairs[pair] if pair else 0 for pair in (one, another))
+    return MergeDifference(shared + 1, one, another, first_count, second_count)
 
 
 @dataclass(frozen=True)
@@ -142,9 +139,7 @@ def merges_behind(token: bytes, merges: Sequence[Pair]) -> Ancestor:
     """
     origin = {left + right: number for number, (left, right) in reversed([*enumerate(merges, 1)])}
     if len(token) != 1 and token not in origin:
-        raise ValueError(
-            f"no merge makes {token!r}; pick a token of the vocabulary, not a special one"
-        )
+        raise ValueError(f"no merge makes {token!r}; pick a token that is not a special one")
 
     def tree(token: bytes) -> Ancestor:
         if len(token) == 1:
@@ -164,6 +159,7 @@ def outline(tree: Ancestor, indent: str = "") -> str:
       b'st'  merge 1
     """
     line = f"{indent}{tree.token!r}  merge {tree.merge:,}"
+    # A row of 64 dashes is twice 32, twice 16, ...: both halves in full would be 63 lines.
     twins = len(set(tree.parts)) == 1
     if twins and tree.parts[0].merge:
         line += ", of two equal halves"

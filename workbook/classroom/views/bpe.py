@@ -28,7 +28,7 @@ from workbook.classroom.views.plots import (
 )
 from workbook.tokenization.bpe import Pair
 from workbook.tokenization.tokenizer import Encoder, compression_ratio
-from workbook.tokenization.watch import Step, apply_merges, training_steps
+from workbook.tokenization.watch import TrainingStep, apply_merges, training_steps
 
 DAY = 24 * 60 * 60  # seconds
 
@@ -133,7 +133,7 @@ def merge_stepper(
     return Live("Merge stepper", {"merges": slider, "text": field}, show, rows=[row, field])
 
 
-def _stepped(step: Step, text: str) -> Shown:
+def _stepped(step: TrainingStep, text: str) -> Shown:
     def framed(tokens: Sequence[bytes]) -> list[Framed]:
         """The tokens with their tones: the one merged last stands out."""
         last = b"".join(step.merges[-1]) if step.merges else None
@@ -194,7 +194,7 @@ def _stepped(step: Step, text: str) -> Shown:
     return Shown(html, f"{summary} Words: {listed}. Text: {cut}.", picture)
 
 
-def _in_sentences(step: Step) -> str:
+def _in_sentences(step: TrainingStep) -> str:
     """What was merged last and what is next, in two sentences."""
     made = len(step.merges)
     done = f"{plural(made, 'merge')} made" if made else "No merge made yet"

@@ -23,18 +23,18 @@ from pathlib import Path
 
 from workbook.tokenization.compiled import count, merge
 from workbook.tokenization.compiled.encode import make_encoder
-from workbook.tokenization.compiled.kernels import load
+from workbook.tokenization.compiled.kernels import load_kernels
 
-__all__ = ["load", "make_encoder", "train"]
+__all__ = ["load_kernels", "make_encoder", "train_on_file"]
 
 
-def train(
+def train_on_file(
     path: Path, special_tokens: Sequence[str], num_merges: int, executor: Executor | None = None
 ) -> list[tuple[bytes, bytes]]:
     """The merges of a UTF-8 file, as `bpe.train_naive` learns them from its counts.
 
     Raises: ValueError if the file is not UTF-8.
     """
-    load()  # compiled once, here, and not in every worker
+    load_kernels()  # compiled once, here, and not in every worker
     counts = count.count_file(path, special_tokens, executor)
     return merge.spelled_out(merge.learn_merges(counts, num_merges))

@@ -18,19 +18,9 @@ import numpy as np
 
 from workbook.files import unchanged
 from workbook.tokenization.compiled.kernels import INT, INTS, kernel
-from workbook.tokenization.compiled.machine import PADDING, store, word
+from workbook.tokenization.compiled.machine import store, word
 from workbook.tokenization.compiled.scan import character_kinds, token_end
-from workbook.tokenization.compiled.table import (
-    KEYS_BYTES,
-    PLACE,
-    PLACE_BITS,
-    SECOND_KEY,
-    SLOT_BYTES,
-    VALUE,
-    Table,
-    entry,
-    pooled,
-)
+from workbook.tokenization.compiled.table import VALUE, PretokenTable, entry
 from workbook.tokenization.compiled.text import Documents, read_documents
 from workbook.tokenization.spans import cut_points, task_cuts
 
@@ -55,21 +45,21 @@ def count_file(
         cuts = cut_points(path, special_tokens)
         if executor is None:
             return count_spans(path, special_tokens, cuts)
-        table = Table()
+        table = PretokenTable()
         for counts in executor.map(partial(count_spans, path, special_tokens), task_cuts(cuts)):
             add_counts(table, counts)
-        return counts_of(table)
+        return Counts(*table.contents())
 
 
 def count_spans(path: Path, special_tokens: Sequence[str], cuts: Sequence[int]) -> Counts:
     """The counts of the spans of a file between these cuts."""
-    table = Table()
+    table = PretokenTable()
     for documents in read_documents(path, special_tokens, cuts):
         count_text(table, documents)
-    return counts_of(table)
+    return Counts(*table.contents())
 
 
-def count_text(table: Table, documents: Documents) -> None:
+def count_text(table: PretokenTable, documents: Documents) -> None:
     """Add the pre-tokens of a text to the table."""
     kinds = character_kinds().ctypes.data
     progress = np.array([0, documents.starts[0]])
@@ -89,7 +79,7 @@ def count_documents(starts, ends, kinds, table, progress):
         while at < end:
             stop = token_end(at, end, kinds)
             slot = entry(table, at, stop - at)
-            if slot == 0:
+            if slot == 0:  # a kernel allocates nothing, so Python makes room and calls again
                 progress[0], progress[1] = document, at
                 return stop - at
             store(slot + VALUE, word(slot + VALUE) + np.uint64(1))
@@ -100,7 +90,7 @@ def count_documents(starts, ends, kinds, table, progress):
         at = starts[document]
 
 
-def add_counts(table: Table, counts: Counts) -> None:
+def add_counts(table: PretokenTable, counts: Counts) -> None:
     """Add counted pre-tokens to the table."""
     progress = np.array([0, counts.text.ctypes.data])
     while longest := add_words(counts.lengths, counts.counts, table.address, progress):
@@ -119,28 +109,3 @@ def add_words(lengths, counts, table, progress):
         store(slot + VALUE, word(slot + VALUE) + np.uint64(counts[index]))
         at += lengths[index]
     return 0
-
-
-def counts_of(table: Table) -> Counts:
-    """The pre-tokens of a table, in a row, and their counts."""
-    slots = table.slots[table.slots[:, 2] > 0]
-    lengths = (slots[:, 2] >> PLACE_BITS).astype(np.int64)
-    text = np.zeros(lengths.sum() + KEYS_BYTES + PADDING, np.uint8)
-    gather(slots.ctypes.data, len(slots), table.address, text.ctypes.data)
-    return Counts(text, lengths, slots[:, 3].astype(np.int64))
-
-
-@kernel(INT, INT, INT, INT)
-def gather(slots, number, table, to):
-    """Write the bytes of the pre-tokens of `number` used slots, one after the other."""
-    for slot in range(slots, slots + SLOT_BYTES * number, SLOT_BYTES):
-        place = word(slot + PLACE)
-        length = np.int64(place >> PLACE_BITS)
-        if length <= KEYS_BYTES:
-            store(to, word(slot))  # the next pre-token overwrites the excess
-            store(to + 8, word(slot + SECOND_KEY))
-        else:
-            source = pooled(table, place)
-            for step in range(0, length, 8):
-                store(to + step, word(source + step))
-        to += length

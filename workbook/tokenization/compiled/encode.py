@@ -17,16 +17,7 @@ from workbook.tokenization.compiled.count import Counts, add_counts
 from workbook.tokenization.compiled.kernels import INT, INTS, UNSIGNED_32, compiled, kernel
 from workbook.tokenization.compiled.machine import byte, padded, store, word
 from workbook.tokenization.compiled.scan import character_kinds, token_end
-from workbook.tokenization.compiled.table import (
-    CAPACITY,
-    PLACE,
-    SLOT_BYTES,
-    SLOTS,
-    VALUE,
-    Table,
-    entry,
-    home_of,
-)
+from workbook.tokenization.compiled.table import PLACE, VALUE, PretokenTable, entry, slot_of_keys
 from workbook.tokenization.compiled.text import (
     Documents,
     documents_of,
@@ -41,7 +32,6 @@ MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
 NUMBER_BITS, ID_BITS = np.uint64(2), np.uint64(20)
 NUMBER_MASK, ID_MASK = np.uint64(0b11), np.uint64((1 << 20) - 1)
 GONE, NEVER = -1, 1 << 62  # later than every merge
-SHORT = 32  # bytes of a pre-token whose pairs are few enough to search them all
 POSITION_BITS, POSITION_MASK = 32, (1 << 32) - 1  # of a merge that waits in the heap
 # Numbers of scratch space that merging takes per byte of a pre-token: four lists, and a heap. Of n
 # bytes, n - 1 pairs are pushed at first, and then two for each of at most n - 1 merges.
@@ -56,26 +46,21 @@ class CompiledEncoder:
     one thread may use it at a time.
     """
 
-    def __init__(self, merges: np.ndarray, ids: np.ndarray, special_ids: Mapping[str, int]):
+    def __init__(self, merges: np.ndarray, ids: np.ndarray, special_ids: Mapping[str, int]) -> None:
         self.ids = ids.astype(np.int64)
         self.special_ids = {token.encode(): token_id for token, token_id in special_ids.items()}
         self.special_tokens = list(special_ids)
         self.special = special_bytes(self.special_tokens)
-        made = np.arange(256, 256 + len(merges))
-        # What two bytes make, by the number of both. Half of all pairs that are looked up are such.
-        self.of_bytes = np.full(1 << 16, NEVER)
-        are_bytes = (merges < 256).all(axis=1)
-        left, right = merges[are_bytes].T
-        self.of_bytes[left << 8 | right] = made[are_bytes]
+        symbols = np.arange(256, 256 + len(merges))
         # A second table: eight bytes are a pair, and their number is the symbol that it makes.
-        self.pairs = Table()
+        self.pairs = PretokenTable()
         pairs, lengths = padded(merges.astype(np.uint32).tobytes()), np.full(len(merges), 8)
-        add_counts(self.pairs, Counts(pairs, lengths, made))
+        add_counts(self.pairs, Counts(pairs, lengths, symbols))
         self.forget()
 
     def forget(self) -> None:
         """Empty the table."""
-        self.table = Table()
+        self.table = PretokenTable()
         self.pieces = np.empty(1 << 16, np.int64)
         # How many are used: this one. So no slot's number is 0, which is that of a new slot.
         self.pieces[0] = 1
@@ -99,7 +84,7 @@ class CompiledEncoder:
         progress = np.array([0, documents.starts[0], 0])
         while longest := encode_on(
             documents.starts, documents.ends, special_ids, kinds, self.table.address, self.pieces,
-            self.of_bytes, self.pairs.address, self.ids, self.scratch, out, progress,
+            self.pairs.address, self.ids, self.scratch, out, progress,
         ):  # fmt: skip
             self.make_room(longest)
         return out[: progress[2]]
@@ -138,10 +123,8 @@ def make_encoder(
     return CompiledEncoder(np.array(pairs, np.int64).reshape(-1, 2), symbol_ids, special_ids)
 
 
-@kernel(INTS, INTS, INTS, INT, INT, INTS, INTS, INT, INTS, INTS, UNSIGNED_32, INTS)
-def encode_on(
-    starts, ends, special_ids, kinds, table, pieces, of_bytes, pairs, ids, scratch, out, progress
-):
+@kernel(INTS, INTS, INTS, INT, INT, INTS, INT, INTS, INTS, UNSIGNED_32, INTS)
+def encode_on(starts, ends, special_ids, kinds, table, pieces, pairs, ids, scratch, out, progress):
     """Continue from `progress` (document, address, ids written).
 
     Returns 0 at the end, else the length of a pre-token that found too little memory. `out` has
@@ -155,14 +138,14 @@ def encode_on(
             stop = token_end(at, end, kinds)
             length = stop - at
             slot = entry(table, at, length)
-            if slot == 0:
+            if slot == 0:  # no room: Python enlarges the table, and calls again from here
                 lacking = length
                 break
-            if word(slot + VALUE) == 0:
+            if word(slot + VALUE) == 0:  # a new pre-token, or one whose merging found no room
                 if pieces[0] + length + 1 > len(pieces) or PER_BYTE * length > len(scratch):
                     lacking = length
                     break
-                number = merge(at, length, of_bytes, pairs, scratch)
+                number = merge(at, length, pairs, scratch)
                 remember(slot, number, ids, pieces, scratch)
             value = word(slot + VALUE)
             number = np.int64(value & NUMBER_MASK)
@@ -179,7 +162,7 @@ def encode_on(
                     out[written + index] = pieces[place + 1 + index]
             written += number
             at = stop
-        if lacking == 0:
+        if lacking == 0:  # the document is at its end
             if special_ids[document] >= 0:
                 out[written] = special_ids[document]
                 written += 1
@@ -208,63 +191,27 @@ def remember(slot, number, ids, pieces, symbols):
 
 
 @compiled
-def merge(at, length, of_bytes, pairs, scratch):
+def merge(at, length, pairs, scratch):
     """Merge the bytes at an address; return how many symbols are left, the first in `scratch`.
 
-    made[p] is the symbol that the one at p makes with the next. The smallest is the earliest learnt
-    and is made first, the leftmost of equal ones.
+    The symbols are a list linked both ways. made[p] is the symbol that the one at p makes with the
+    next; it waits in a heap as one number, (made[p], p), so the earliest learnt is made first, and
+    of equal ones the leftmost. For n bytes that takes n log n steps.
     """
     symbols, made = scratch[:length], scratch[length : 2 * length]
+    behind, ahead = scratch[2 * length : 3 * length], scratch[3 * length : 4 * length]
+    heap, size = scratch[4 * length :], 0
     for place in range(length):
-        symbols[place] = byte(at + place)
-    for place in range(length - 1):
-        made[place] = of_bytes[symbols[place] << 8 | symbols[place + 1]]
-    made[length - 1] = NEVER
-    if length <= SHORT:
-        return merge_short(symbols, made, pairs)
-    return merge_long(symbols, made, scratch[2 * length :], pairs)
-
-
-@compiled
-def merge_short(symbols, made, pairs):
-    """`merge` by searching all pairs each time: faster than a heap while they are few."""
-    number = len(symbols)
-    while True:
-        new, place = NEVER, 0
-        for other in range(number):
-            if made[other] < new:
-                new, place = made[other], other
-        if new == NEVER:
-            return number
-        symbols[place] = new
-        number -= 1
-        for other in range(place + 1, number):
-            symbols[other], made[other] = symbols[other + 1], made[other + 1]
-        if place > 0:
-            made[place - 1] = merged(pairs, symbols[place - 1], new)
-        made[place] = merged(pairs, new, symbols[place + 1]) if place + 1 < number else NEVER
-
-
-@compiled
-def merge_long(symbols, made, scratch, pairs):
-    """`merge` in n log n steps for n bytes: a list linked both ways, and a heap.
-
-    What may be made waits in the heap as one number, (made[p], p). A number that no longer agrees
-    with made[p] is skipped.
-    """
-    length = len(symbols)
-    behind, ahead = scratch[:length], scratch[length : 2 * length]
-    heap, size = scratch[2 * length :], 0
+        symbols[place], behind[place], ahead[place] = byte(at + place), place - 1, place + 1
     for place in range(length):
-        behind[place], ahead[place] = place - 1, place + 1
-        if made[place] != NEVER:
-            size = push(heap, size, made[place] << POSITION_BITS | place)
+        size = consider(place, symbols, ahead, made, heap, size, pairs)
     while size > 0:
         key = heap[0]
-        size = pop(heap, size)
+        size = pop_merge(heap, size)
         new, place = key >> POSITION_BITS, key & POSITION_MASK
         if made[place] != new:
-            continue
+            continue  # one of the two was merged with its other neighbour meanwhile
+        # The new symbol stands at the place of the left one; the right one leaves the list.
         gone = ahead[place]
         symbols[place], symbols[gone], made[gone] = new, GONE, NEVER
         ahead[place] = ahead[gone]
@@ -273,7 +220,7 @@ def merge_long(symbols, made, scratch, pairs):
         if place > 0:
             size = consider(behind[place], symbols, ahead, made, heap, size, pairs)
         size = consider(place, symbols, ahead, made, heap, size, pairs)
-    number = 0
+    number = 0  # close the gaps, so that the symbols that are left stand in a row
     for place in range(length):
         if symbols[place] != GONE:
             symbols[number] = symbols[place]
@@ -286,32 +233,22 @@ def consider(place, symbols, ahead, made, heap, size, pairs):
     """Push what the symbol at a place makes with the next one, if anything; return the size."""
     made[place] = NEVER
     if ahead[place] < len(symbols):
-        made[place] = merged(pairs, symbols[place], symbols[ahead[place]])
+        made[place] = symbol_of_pair(pairs, symbols[place], symbols[ahead[place]])
         if made[place] != NEVER:
-            size = push(heap, size, made[place] << POSITION_BITS | place)
+            size = push_merge(heap, size, made[place] << POSITION_BITS | place)
     return size
 
 
 @compiled
-def merged(pairs, left, right):
-    """The symbol that two symbols make; `NEVER` if they make none.
-
-    It is `table.find` for a key of eight bytes, with nothing more to compare.
-    """
-    key = np.uint64(left | right << 32)
-    slots, last = np.int64(word(pairs + SLOTS)), np.int64(word(pairs + CAPACITY)) - 1
-    index = np.int64(home_of(key, np.uint64(0))) & last
-    while True:
-        slot = slots + SLOT_BYTES * index
-        if word(slot + PLACE) == 0:
-            return NEVER
-        if word(slot) == key:
-            return np.int64(word(slot + VALUE))
-        index = (index + 1) & last
+def symbol_of_pair(pairs, left, right):
+    """The symbol that two symbols make; `NEVER` if they make none."""
+    # Eight bytes are their own key, so there is no text to compare and no address to give.
+    slot = slot_of_keys(pairs, np.uint64(left | right << 32), np.uint64(0), 0, 8)
+    return np.int64(word(slot + VALUE)) if word(slot + PLACE) != 0 else NEVER
 
 
 @compiled
-def push(heap, size, key):
+def push_merge(heap, size, key):
     """Add a key to the heap; return the new size."""
     at = size
     while at > 0 and key < heap[(at - 1) >> 1]:
@@ -322,11 +259,12 @@ def push(heap, size, key):
 
 
 @compiled
-def pop(heap, size):
+def pop_merge(heap, size):
     """Remove the smallest key, which is the first; return the new size."""
     size -= 1
     key, at = heap[size], 0
     while True:
+        # The children of a heap's entry n are 2n + 1 and 2n + 2; the smaller one moves up.
         child = 2 * at + 1
         if child + 1 < size and heap[child + 1] < heap[child]:
             child += 1

@@ -16,10 +16,11 @@ import os
 import platform
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import llvmlite
 import numpy as np
@@ -33,8 +34,8 @@ from workbook.tokenization.engine import code_folders, sources_digest
 INT, INTS, ROWS = "int64", "int64[::1]", "int64[:, ::1]"
 INTS_32, UNSIGNED_32, BYTES = "int32[::1]", "uint32[::1]", "uint8[::1]"
 # Without `_nrt=False`, the code would count references to arrays, by calls to numba's runtime.
-OPTIONS = {"_nrt": False, "boundscheck": False, "error_model": "numpy"}
-DIGEST_BYTES = sha256().digest_size
+OPTIONS: dict[str, Any] = {"_nrt": False, "boundscheck": False, "error_model": "numpy"}
+Function = Callable[..., Any]
 
 
 class Compiled:
@@ -44,17 +45,18 @@ class Compiled:
     function that `njit` makes of it.
     """
 
-    def __init__(self, function: Callable):
+    def __init__(self, function: Function) -> None:
         self.function = function
 
     @cached_property
-    def _by_numba(self):
+    def _by_numba(self) -> Any:
         from numba import njit
 
-        return njit(**OPTIONS)(self.function)
+        # LLVM inlines these functions only if told to, and a call for each pre-token costs time.
+        return njit(forceinline=True, **OPTIONS)(self.function)
 
     @property
-    def _numba_type_(self):
+    def _numba_type_(self) -> Any:
         return self._by_numba._numba_type_
 
 
@@ -64,11 +66,11 @@ class Intrinsic:
     It is numba's `intrinsic`, made when numba asks for it.
     """
 
-    def __init__(self, define: Callable):
+    def __init__(self, define: Function) -> None:
         self.define = define
 
     @cached_property
-    def _numba_type_(self):
+    def _numba_type_(self) -> Any:
         from numba.core.registry import cpu_target
         from numba.extending import intrinsic
 
@@ -80,7 +82,7 @@ class Intrinsic:
 class Kernel(Compiled):
     """A function that Python calls. It returns an integer; None becomes 0."""
 
-    def __init__(self, function: Callable, types: tuple[str, ...]):
+    def __init__(self, function: Function, types: tuple[str, ...]) -> None:
         super().__init__(function)
         self.types = types
         self.name = f"{function.__module__}.{function.__name__}"
@@ -92,30 +94,32 @@ class Kernel(Compiled):
         return result.value
 
     @cached_property
-    def _code(self) -> Callable:
+    def _code(self) -> Callable[..., int]:
         """The machine code as a function. ctypes lets other threads run while it does."""
-        address = load().get_function_address(self.name)
+        address = load_kernels().get_function_address(self.name)
         return ctypes.CFUNCTYPE(ctypes.c_int32)(address)
 
     def _flat(self, arguments: tuple[int | np.ndarray, ...]) -> Iterator[ctypes.c_int64]:
         """The arguments as numba passes them, an array as several numbers."""
         for argument, expected in zip(arguments, self.types, strict=True):
-            numbers = (argument,)
             if isinstance(argument, np.ndarray):
                 assert f"{argument.dtype}[{':, ' * (argument.ndim - 1)}::1]" == expected
                 assert argument.flags.c_contiguous
                 owners = 0, 0  # nobody counts references
                 data = argument.size, argument.itemsize, argument.ctypes.data
-                numbers = *owners, *data, *argument.shape, *argument.strides
-            yield from map(ctypes.c_int64, numbers)
+                numbers = (*owners, *data, *argument.shape, *argument.strides)
+            else:
+                numbers = (argument,)
+            yield from [ctypes.c_int64(number) for number in numbers]
 
     def lowered(self) -> llvm.ModuleRef:
         """The LLVM IR of the kernel and of all that it calls, as numba makes it."""
         from numba import njit
 
-        wrappers = dict.fromkeys(("no_cpython_wrapper", "no_cfunc_wrapper"), True)
-        dispatcher = njit(f"({', '.join(self.types)},)", **OPTIONS, **wrappers)(self.function)
-        [made] = dispatcher.overloads.values()
+        # ctypes calls the function itself, so wrappers for Python and C are left out.
+        options = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        dispatcher = njit(f"({', '.join(self.types)},)", **options)(self.function)
+        made: Any = next(iter(dispatcher.overloads.values()))
         module = llvm.parse_assembly(made.library.get_llvm_str())
         module.get_function(made.fndesc.llvm_func_name).name = self.name
         return module
@@ -132,12 +136,12 @@ if hasattr(os, "register_at_fork"):  # a fork waits until no other thread loads:
     )
 
 
-def kernel(*types: str) -> Callable[[Callable], Kernel]:
+def kernel(*types: str) -> Callable[[Function], Kernel]:
     """A decorator that makes a kernel of a function with parameters of these types."""
     return lambda function: Kernel(function, types)
 
 
-def load() -> llvm.ExecutionEngine:
+def load_kernels() -> llvm.ExecutionEngine:
     """All kernels in memory; compiled first if this machine has not kept them."""
     global _engine
     with _lock:
@@ -161,7 +165,7 @@ def _load() -> llvm.ExecutionEngine:
         jit=True,
     )
     file = code_file()
-    code = (kept(file) or compile_into(file, machine)) if file else compile_all(machine)
+    code = (read_code(file) or compile_into(file, machine)) if file else compile_all(machine)
     jit = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     jit.add_object_file(llvm.ObjectFileRef.from_data(code))
     jit.finalize_object()
@@ -170,33 +174,30 @@ def _load() -> llvm.ExecutionEngine:
 
 def compile_into(file: Path, machine: llvm.TargetMachine) -> bytes:
     """The machine code of all kernels, kept in the file: compiled by one of several processes."""
-    with ExitStack() as held:
-        with suppress(OSError):  # the file system may have no locks
-            held.enter_context(locked(file.parent))
-        if code := kept(file):  # compiled by another process meanwhile
-            return code
-        code = compile_all(machine)
-        with suppress(OSError), atomic_write(file, "wb") as stream:  # the disk may be full
-            stream.write(sha256(code).digest() + code)
+    with locked(file.parent):
+        code = read_code(file)
+        if code is None:  # else another process has compiled it meanwhile
+            code = compile_all(machine)
+            with suppress(OSError), atomic_write(file, "wb") as stream:  # the disk may be full
+                stream.write(sha256(code).digest() + code)
         return code
 
 
 def compile_all(machine: llvm.TargetMachine) -> bytes:
     """The machine code of all kernels."""
     say("workbook: compiling the fast engine, once, about 10 s ...")
-    module, *others = [each.lowered() for each in KERNELS]
+    module, *others = [kernel.lowered() for kernel in KERNELS]
     for other in others:
         module.link_in(other)
     return machine.emit_object(module)
 
 
-def kept(file: Path) -> bytes | None:
+def read_code(file: Path) -> bytes | None:
     """The machine code in a file; None if there is none, or not what was written."""
-    try:
-        content = file.read_bytes()
-    except OSError:
+    if not file.is_file():
         return None
-    digest, code = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+    content = file.read_bytes()
+    digest, code = content[:32], content[32:]  # as `compile_into` wrote them
     return code if sha256(code).digest() == digest else None
 
 

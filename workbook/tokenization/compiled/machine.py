@@ -10,6 +10,8 @@ nothing checks an address: every caller must see to it that the array outlives t
 `PADDING` zeros follow a text, because `word` may read past its end.
 """
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 
@@ -20,13 +22,12 @@ PADDING = 16
 
 def padded(data: bytes) -> np.ndarray:
     """The bytes as an array, followed by `PADDING` zeros."""
-    text = np.empty(len(data) + PADDING, np.uint8)
+    text = np.zeros(len(data) + PADDING, np.uint8)
     text[: len(data)] = np.frombuffer(data, np.uint8)
-    text[len(data) :] = 0
     return text
 
 
-def _load(bits: int, result: str):
+def _load(bits: int, result: str) -> Any:
     """An intrinsic that reads `bits` bits at an address and widens them to the type `result`."""
 
     @intrinsic

@@ -60,10 +60,7 @@ def lay_out(words: Counts) -> np.ndarray:
     """
     edges = np.append(0, np.cumsum(words.lengths + 1))
     if edges[-1] > MOST_CELLS:
-        raise ValueError(
-            f"{len(words.lengths):,} different pre-tokens with {edges[-1]:,} bytes are more than"
-            f" merges can be learned from ({MOST_CELLS:,} bytes); train on a part of the text"
-        )
+        raise ValueError(f"{edges[-1]:,} bytes of different pre-tokens are too many; use less text")
     within = np.ones(edges[-1] + 1, bool)
     within[edges] = False
     cells = np.full((len(within), 2), EDGE, np.int64)
@@ -85,11 +82,11 @@ def first_pairs(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int]:
     places[: len(at)] = at
     pairs = np.zeros((1 << 17, 5), np.int64)
     if len(at):
-        found = pairs[: len(distinct)]
-        found[:, LEFT], found[:, RIGHT] = distinct >> 8, distinct & 0xFF
-        found[:, STOP] = np.cumsum(number[distinct])
-        found[:, START] = found[:, STOP] - number[distinct]
-        found[:, BOUND] = np.add.reduceat(cells[at, COUNT], found[:, START])
+        of_bytes = pairs[: len(distinct)]
+        of_bytes[:, LEFT], of_bytes[:, RIGHT] = distinct >> 8, distinct & 0xFF
+        of_bytes[:, STOP] = np.cumsum(number[distinct])
+        of_bytes[:, START] = of_bytes[:, STOP] - number[distinct]
+        of_bytes[:, BOUND] = np.add.reduceat(cells[at, COUNT], of_bytes[:, START])
     return places, pairs, len(distinct), len(at)
 
 
@@ -109,21 +106,22 @@ def learn(cells, places, pairs, heap, merges, spelling, spelled, number, weight,
     while done < len(merges) and size > 0:
         best, new = heap[0], 256 + done
         left, right = pairs[best, LEFT], pairs[best, RIGHT]
-        length = length_of(left, spelled) + length_of(right, spelled)
+        length = symbol_length(left, spelled) + symbol_length(right, spelled)
         most = 2 * (new + 1)  # pairs of the new symbol: one with each symbol, itself too, per side
         if used + most > len(pairs) or spelled[new] + length > len(spelling):
             short = True
             break
+        # Merges since the bound was set may have used up some of the pair's places.
         bound = pairs[best, BOUND]
         recount(cells, places, pairs, best, spelled)
         if 0 < pairs[best, BOUND] < bound:
             sift_down(heap, size, pairs, spelling, spelled)
-            continue
+            continue  # another pair may be more frequent now
         size -= 1
         heap[0] = heap[size]
         sift_down(heap, size, pairs, spelling, spelled)
         if pairs[best, BOUND] == 0:
-            continue
+            continue  # all its places are used up, and a pair never comes back
         merges[done, 0], merges[done, 1] = left, right
         done += 1
         spell(new, left, right, spelling, spelled)
@@ -134,7 +132,7 @@ def learn(cells, places, pairs, heap, merges, spelling, spelled, number, weight,
                 cells, places, free, pairs, used, best, spelled, new, side, number, weight
             )
             for pair in range(before, used):
-                size = push(heap, size, pair, pairs, spelling, spelled)
+                size = push_pair(heap, size, pair, pairs, spelling, spelled)
     progress[0], progress[1], progress[2], progress[3] = done, used, free, size
     return short
 
@@ -143,7 +141,7 @@ def learn(cells, places, pairs, heap, merges, spelling, spelled, number, weight,
 def recount(cells, places, pairs, pair, spelled):
     """Count a pair at its places, drop those where it is gone, and correct its bound."""
     left, right = pairs[pair, LEFT], pairs[pair, RIGHT]
-    length = length_of(left, spelled)
+    length = symbol_length(left, spelled)
     total, stop = 0, pairs[pair, START]
     for index in range(pairs[pair, START], pairs[pair, STOP]):
         cell = places[index]
@@ -173,12 +171,14 @@ def apply(cells, places, pairs, pair, spelled, new):
     turn comes.
     """
     left, right = pairs[pair, LEFT], pairs[pair, RIGHT]
-    length = length_of(left, spelled)
-    whole = length_of(new, spelled)
+    length = symbol_length(left, spelled)
+    whole = symbol_length(new, spelled)
     stop = pairs[pair, START]
     for index in range(pairs[pair, START], pairs[pair, STOP]):
         cell = places[index]
         if cells[cell, SYMBOL] == left and cells[cell + length, SYMBOL] == right:
+            # The two cells where both symbols met are inside now, unless they are also its ends:
+            # so the ends are written last.
             cells[cell + length - 1, SYMBOL] = INSIDE
             cells[cell + length, SYMBOL] = INSIDE
             cells[cell, SYMBOL] = new
@@ -196,7 +196,7 @@ def add_neighbours(cells, places, free, pairs, used, merged, spelled, new, side,
     their pair is found from both, and only the left one records it.
     """
     first = used
-    reach = length_of(new, spelled) if side > 0 else -1
+    reach = symbol_length(new, spelled) if side > 0 else -1
     own, others = (LEFT, RIGHT) if side > 0 else (RIGHT, LEFT)
     for place in range(pairs[merged, START], pairs[merged, STOP]):
         cell = places[place]
@@ -207,6 +207,7 @@ def add_neighbours(cells, places, free, pairs, used, merged, spelled, new, side,
                 used += 1
             number[other] += 1
             weight[other] += cells[cell, COUNT]
+    # Now that each number is known, every pair gets its own stretch of `places`.
     for pair in range(first, used):
         other = pairs[pair, others]
         pairs[pair, BOUND] = weight[other]
@@ -217,15 +218,16 @@ def add_neighbours(cells, places, free, pairs, used, merged, spelled, new, side,
         cell = places[place]
         other = cells[cell + reach, SYMBOL]
         if other >= 0 and (side > 0 or other != new):
-            places[number[other]] = cell if side > 0 else cell - length_of(other, spelled)
+            places[number[other]] = cell if side > 0 else cell - symbol_length(other, spelled)
             number[other] += 1
+    # Scratch space is left as it was found: zeros, and only where it was used.
     for pair in range(first, used):
         number[pairs[pair, others]] = weight[pairs[pair, others]] = 0
     return used, free
 
 
 @compiled
-def length_of(symbol, spelled):
+def symbol_length(symbol, spelled):
     """The number of bytes in a symbol."""
     return spelled[symbol + 1] - spelled[symbol]
 
@@ -234,7 +236,7 @@ def length_of(symbol, spelled):
 
 
 @compiled
-def push(heap, size, pair, pairs, spelling, spelled):
+def push_pair(heap, size, pair, pairs, spelling, spelled):
     """Add a pair; return the new size."""
     at = size
     while at > 0:
@@ -268,20 +270,20 @@ def precedes(one, other, pairs, spelling, spelled):
     if pairs[one, BOUND] != pairs[other, BOUND]:
         return pairs[one, BOUND] > pairs[other, BOUND]
     for side in (LEFT, RIGHT):
-        order = compare(pairs[one, side], pairs[other, side], spelling, spelled)
+        order = compare_bytes(pairs[one, side], pairs[other, side], spelling, spelled)
         if order != 0:
             return order > 0
     return False
 
 
 @compiled
-def compare(one, other, spelling, spelled):
+def compare_bytes(one, other, spelling, spelled):
     """Above 0 if the first symbol's bytes are greater, below 0 if they are smaller."""
     if one == other:
         return 0
     at, before = spelled[one], spelled[other]
-    for step in range(min(length_of(one, spelled), length_of(other, spelled))):
+    for step in range(min(symbol_length(one, spelled), symbol_length(other, spelled))):
         difference = np.int64(spelling[at + step]) - np.int64(spelling[before + step])
         if difference != 0:
             return difference
-    return length_of(one, spelled) - length_of(other, spelled)
+    return symbol_length(one, spelled) - symbol_length(other, spelled)

@@ -48,6 +48,7 @@ def token_end(at, end, kinds):
     space = np.int64(eight & LOWEST_BYTE == SPACE)
     run = leading_letters(eight + np.uint64(space) * SPACE_TO_LETTER)  # a space counts as "a"
     if run > space:
+        # Letters for sure. If one that is not ASCII follows them, the rules below find the end.
         stop = at + run
         while run == 8:
             run = leading_letters(word(stop))
@@ -64,9 +65,9 @@ def any_token_end(at, end, kinds):
         length = contraction_length(at)
         if length > 0:
             return at + length
-    start = at + (byte(at) == 0x20)
+    start = at + (byte(at) == 0x20)  # " ?": the space belongs to what follows, if that is visible
     if start < end:
-        kind = byte(kinds + decoded(start)[0])
+        kind = byte(kinds + decode_character(start)[0])
         if kind != WHITE:
             return run_end(start, end, kinds, kind)
     white_end = run_end(at, end, kinds, WHITE)
@@ -95,7 +96,7 @@ def contraction_length(at):
 def run_end(at, end, kinds, kind):
     """The address where the run of characters of this kind ends."""
     while at < end:
-        code, length = decoded(at)
+        code, length = decode_character(at)
         if byte(kinds + code) != kind:
             break
         at += length
@@ -103,7 +104,7 @@ def run_end(at, end, kinds, kind):
 
 
 @compiled
-def decoded(at):
+def decode_character(at):
     """The code point of the UTF-8 character that begins at this address, and its length."""
     first = byte(at)
     if first < 0x80:

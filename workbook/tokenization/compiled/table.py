@@ -27,10 +27,10 @@ HALF = np.uint64(32)
 SLOTS, CAPACITY, USED, POOL, POOL_BYTES, POOL_USED = range(0, 48, 8)
 
 
-class Table:
+class PretokenTable:
     """The memory of a table, at most half full, and its growth. Compiled code takes `address`."""
 
-    def __init__(self, capacity: int = 1 << 14):
+    def __init__(self, capacity: int = 1 << 14) -> None:
         self.slots = np.zeros((capacity, 4), np.uint64)
         self.pool = np.zeros(1 << 16, np.uint8)
         self.facts = np.zeros(6, np.int64)
@@ -52,14 +52,22 @@ class Table:
     def grow(self, longest: int) -> None:
         """Make room: twice the slots if half are used, and `longest` more bytes in the pool."""
         if self.is_full():
-            slots = np.zeros((2 * len(self.slots), 4), np.uint64)
-            rehash(self.slots.ctypes.data, len(self.slots), slots.ctypes.data, len(slots))
-            self.slots = slots
+            old, self.slots = self.slots, np.zeros((2 * len(self.slots), 4), np.uint64)
+            self._point()
+            rehash(self.address, old.ctypes.data, len(old))
         if self.pool_used + longest + PADDING > len(self.pool):
             pool = np.zeros(2 * len(self.pool) + longest + PADDING, np.uint8)
             pool[: self.pool_used] = self.pool[: self.pool_used]
             self.pool = pool
         self._point()
+
+    def contents(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All pre-tokens, one after the other and padded, their lengths, and their values."""
+        slots = self.slots[self.slots[:, 2] > 0]
+        lengths = (slots[:, 2] >> PLACE_BITS).astype(np.int64)
+        text = np.zeros(lengths.sum() + KEYS_BYTES + PADDING, np.uint8)
+        write_pretokens(slots.ctypes.data, len(slots), self.address, text.ctypes.data)
+        return text, lengths, slots[:, 3].astype(np.int64)
 
     def _point(self) -> None:
         self.facts[SLOTS // 8], self.facts[CAPACITY // 8] = self.slots.ctypes.data, len(self.slots)
@@ -70,10 +78,12 @@ class Table:
 def keys_of(at, length):
     """The two keys of the pre-token at this address."""
     if length <= 8:
+        # Bytes behind the pre-token are masked out: they belong to what follows it in the text.
         return word(at) & (ALL_BITS >> np.uint64(64 - 8 * length)), np.uint64(0)
     if length <= KEYS_BYTES:
         return word(at), word(at + 8) & (ALL_BITS >> np.uint64(128 - 8 * length))
     first, second = np.uint64(length), word(at + length - 8)
+    # The last eight bytes are the second key; all bytes before them are mixed into the first.
     for step in range(0, length - 8, 8):
         first = (first ^ word(at + step)) * MIX_A
         first ^= first >> HALF
@@ -88,9 +98,15 @@ def home_of(first, second):
 
 
 @compiled
-def find(table, at, length):
+def find_slot(table, at, length):
     """The address of the slot of a pre-token: its own, or the free one where it belongs."""
     first, second = keys_of(at, length)
+    return slot_of_keys(table, first, second, at, length)
+
+
+@compiled
+def slot_of_keys(table, first, second, at, length):
+    """`find_slot` for known keys. `at` is not read if the keys are the whole pre-token."""
     slots, last = np.int64(word(table + SLOTS)), np.int64(word(table + CAPACITY)) - 1
     index = np.int64(home_of(first, second)) & last
     while True:
@@ -105,7 +121,7 @@ def find(table, at, length):
             and (length <= KEYS_BYTES or same_bytes(pooled(table, place), at, length))
         ):
             return slot
-        index = (index + 1) & last
+        index = (index + 1) & last  # another pre-token's: the next slot, as it was when entered
 
 
 @compiled
@@ -126,19 +142,20 @@ def same_bytes(one, other, length):
 @compiled
 def entry(table, at, length):
     """The address of the slot of a pre-token, entered if it is new; 0 if there is no room."""
-    slot = find(table, at, length)
+    slot = find_slot(table, at, length)
     if word(slot + PLACE) == 0:
         used, pool_used = np.int64(word(table + USED)), np.int64(word(table + POOL_USED))
+        # At most half full, so that a search soon meets a free slot.
         if 2 * used >= np.int64(word(table + CAPACITY)) or pool_used + length + PADDING > np.int64(
             word(table + POOL_BYTES)
         ):
             return 0
-        claim(table, slot, at, length)
+        fill_slot(table, slot, at, length)
     return slot
 
 
 @compiled
-def claim(table, slot, at, length):
+def fill_slot(table, slot, at, length):
     """Make a free slot the pre-token's own, with the value 0."""
     first, second = keys_of(at, length)
     place = word(table + POOL_USED)
@@ -152,14 +169,30 @@ def claim(table, slot, at, length):
         store(table + POOL_USED, place + np.uint64(length))
 
 
-@kernel(INT, INT, INT, INT)
-def rehash(old, old_capacity, new, new_capacity):
-    """Copy all entries into a larger table of zeros."""
-    for slot in range(old, old + SLOT_BYTES * old_capacity, SLOT_BYTES):
-        if word(slot + PLACE) != 0:
-            home = home_of(word(slot), word(slot + SECOND_KEY))
-            index = np.int64(home & np.uint64(new_capacity - 1))
-            while word(new + SLOT_BYTES * index + PLACE) != 0:
-                index = (index + 1) & (new_capacity - 1)
+@kernel(INT, INT, INT)
+def rehash(table, old, capacity):
+    """Copy all entries of the old slots into those of the table, which are zeros."""
+    for slot in range(old, old + SLOT_BYTES * capacity, SLOT_BYTES):
+        place = word(slot + PLACE)
+        if place != 0:
+            length = np.int64(place >> PLACE_BITS)
+            first, second = word(slot), word(slot + SECOND_KEY)
+            new = slot_of_keys(table, first, second, pooled(table, place), length)
             for part in range(0, SLOT_BYTES, 8):
-                store(new + SLOT_BYTES * index + part, word(slot + part))
+                store(new + part, word(slot + part))
+
+
+@kernel(INT, INT, INT, INT)
+def write_pretokens(slots, number, table, to):
+    """Write the bytes of the pre-tokens of `number` used slots, one after the other."""
+    for slot in range(slots, slots + SLOT_BYTES * number, SLOT_BYTES):
+        place = word(slot + PLACE)
+        length = np.int64(place >> PLACE_BITS)
+        if length <= KEYS_BYTES:
+            store(to, word(slot))  # the next pre-token overwrites the excess
+            store(to + 8, word(slot + SECOND_KEY))
+        else:
+            source = pooled(table, place)
+            for step in range(0, length, 8):
+                store(to + step, word(source + step))
+        to += length

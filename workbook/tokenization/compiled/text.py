@@ -24,20 +24,20 @@ class Documents(NamedTuple):
     specials: list[bytes]  # the special token after each document but the last
 
 
-def special_bytes(special_tokens: Sequence[str]) -> re.Pattern:
+def special_bytes(special_tokens: Sequence[str]) -> re.Pattern[bytes]:
     """A pattern that finds special tokens in bytes: of those that begin together, the longest."""
     specials = [re.escape(token.encode()) for token in longest_first(special_tokens)]
     return re.compile(b"|".join(specials) or b"(?!)")
 
 
-def documents_of(data: bytes, special: re.Pattern) -> Documents:
+def documents_of(data: bytes, special: re.Pattern[bytes]) -> Documents:
     """The documents between the special tokens of UTF-8 bytes."""
-    text, found = padded(data), list(special.finditer(data))
-    edges = [0, *(edge for match in found for edge in match.span()), len(data)]
+    text, matches = padded(data), list(special.finditer(data))
+    edges = [0, *(edge for match in matches for edge in match.span()), len(data)]
     starts, ends = np.array(edges, np.int64).reshape(-1, 2).T
     text[ends] = 0  # the special token is not read again
     address = text.ctypes.data
-    return Documents(text, starts + address, ends + address, [match[0] for match in found])
+    return Documents(text, starts + address, ends + address, [match[0] for match in matches])
 
 
 def read_documents(
