@@ -67,7 +67,7 @@ def test_rope_is_the_textbooks(leading, dtype):
     compare(textbook, quick, x)
     positions = torch.tensor([0, 63, 7, 7, 8])
     compare(lambda x: textbook(x, positions), lambda x: quick(x, positions), x)
-    assert quick.to(torch.bfloat16).turns.dtype == torch.float32
+    assert quick.to(torch.bfloat16).table.turns.dtype == torch.float32
 
 
 @pytest.mark.parametrize("leading", LEADING)

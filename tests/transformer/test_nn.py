@@ -167,7 +167,7 @@ def test_rope_makes_products_depend_on_the_distance_alone():
 def test_rope_keeps_its_tables_exact_in_a_model_of_another_type():
     rope = nn.RotaryPositionalEmbedding(10_000.0, 8, 1_024)
     exact = turned_as_complex_numbers(torch.eye(8)[None, 0], torch.tensor([1_000]), 10_000.0)
-    assert rope.to(torch.bfloat16).cos.dtype == torch.float32
+    assert rope.to(torch.bfloat16).table.turns.dtype == torch.float32
     x = torch.eye(8)[None, 0]
     torch.testing.assert_close(rope(x, torch.tensor([1_000])), exact.float(), atol=1e-7, rtol=0)
     turned = rope.double()(x.double(), torch.tensor([1_000]))
@@ -176,7 +176,8 @@ def test_rope_keeps_its_tables_exact_in_a_model_of_another_type():
 
 def test_rope_is_whole_after_its_way_from_the_meta_device():
     rope = nn.RotaryPositionalEmbedding(10_000.0, 8, 16, device="meta").to_empty(device="cpu")
-    torch.testing.assert_close(rope.cos, nn.RotaryPositionalEmbedding(10_000.0, 8, 16).cos)
+    fresh = nn.RotaryPositionalEmbedding(10_000.0, 8, 16)
+    torch.testing.assert_close(rope.table.turns, fresh.table.turns)
 
 
 def test_nothing_of_rope_is_learnt_or_stored():
