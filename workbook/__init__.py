@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from importlib import import_module
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["answer", "check", "hint", "look_up", "reveal", "tick"]
 
 
