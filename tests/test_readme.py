@@ -6,8 +6,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-
 from benchmarks import readme
+
 from workbook import __version__, cli
 from workbook.corpora import corpora
 from workbook.study import notebooks
