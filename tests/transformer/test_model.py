@@ -6,9 +6,10 @@ from itertools import product
 
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaForCausalLM
 
 from workbook.config import ModelConfig, check_heads
+from workbook.generation import formats
 from workbook.transformer import nn
 from workbook.transformer.model import (
     KeyValueCache,
@@ -50,62 +51,22 @@ def ids(*shape):
     return torch.randint(BASE.vocab_size, shape)
 
 
-def llama_with_the_weights_of(model):
-    """HF's Llama with the same weights; it turns halves where we turn neighbours."""
-    config = model.config
-    llama = LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=config.vocab_size,
-            hidden_size=config.d_model,
-            intermediate_size=config.d_ff,
-            num_hidden_layers=config.num_layers,
-            num_attention_heads=config.num_heads,
-            max_position_embeddings=config.context_length,
-            rms_norm_eps=1e-5,
-            rope_parameters={"rope_theta": config.rope_theta, "rope_type": "default"},
-            attn_implementation="eager",
-        )
-    ).to(model.lm_head.weight.dtype)
-    for theirs, ours in pairs(llama, model):
-        theirs.data.copy_(ours)
-    return llama
-
-
-def by_halves(weight, num_heads):
-    """The rows of each head with the even ones first: 0 1 2 3 becomes 0 2 1 3."""
-    rows = weight.unflatten(0, (num_heads, -1))
-    return torch.cat((rows[:, 0::2], rows[:, 1::2]), 1).flatten(0, 1)
-
-
-def pairs(llama, model, of=lambda weight: weight):
-    """Their parameters beside ours (or beside `of` ours), rows of queries and keys reordered."""
-    yield llama.model.embed_tokens.weight, of(model.token_embeddings.weight)
-    for theirs, ours in zip(llama.model.layers, model.layers, strict=True):
-        attn, heads = ours.attn, model.config.num_heads
-        yield theirs.self_attn.q_proj.weight, by_halves(of(attn.q_proj.weight), heads)
-        yield theirs.self_attn.k_proj.weight, by_halves(of(attn.k_proj.weight), heads)
-        yield theirs.self_attn.v_proj.weight, of(attn.v_proj.weight)
-        yield theirs.self_attn.o_proj.weight, of(attn.output_proj.weight)
-        yield theirs.mlp.gate_proj.weight, of(ours.ffn.w1.weight)
-        yield theirs.mlp.down_proj.weight, of(ours.ffn.w2.weight)
-        yield theirs.mlp.up_proj.weight, of(ours.ffn.w3.weight)
-        yield theirs.input_layernorm.weight, of(ours.ln1.weight)
-        yield theirs.post_attention_layernorm.weight, of(ours.ln2.weight)
-    yield llama.model.norm.weight, of(model.ln_final.weight)
-    yield llama.lm_head.weight, of(model.lm_head.weight)
-
-
 @pytest.mark.parametrize("kernels", ["textbook", "fused"])
-def test_the_model_is_huggingfaces_llama(kernels):
+def test_the_model_is_huggingfaces_llama(kernels, tmp_path):
     """Logits and the gradient of every parameter; Llama keeps its angles in float32."""
     model = model_of(replace(BASE, kernels=kernels), torch.float64)
-    llama, inputs, targets = llama_with_the_weights_of(model), ids(3, 12), ids(3, 12)
-    ours, theirs = model(inputs), llama(inputs).logits
-    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
-    for logits in (ours, theirs):
-        nn.cross_entropy(logits, targets).backward()
-    for their, our in pairs(llama, model, of=lambda weight: weight.grad):
-        torch.testing.assert_close(their.grad, our, atol=1e-6, rtol=1e-4)
+    llama = LlamaForCausalLM.from_pretrained(
+        formats.save_model(model, tmp_path), dtype=torch.float64, attn_implementation="eager"
+    )
+    inputs, targets = ids(3, 12), ids(3, 12)
+    logits = model(inputs), llama(inputs).logits
+    torch.testing.assert_close(*logits, atol=1e-5, rtol=0)
+    for one in logits:
+        nn.cross_entropy(one, targets).backward()
+    weights, llama_weights = dict(model.named_parameters()), dict(llama.named_parameters())
+    for name, llama_name in formats.weight_names(BASE):
+        grad = formats._reordered(name, weights[name].grad, BASE)  # it rotates halves, not pairs
+        torch.testing.assert_close(llama_weights[llama_name].grad, grad, atol=1e-6, rtol=1e-4)
 
 
 @pytest.mark.slow
