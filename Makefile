@@ -4,7 +4,8 @@
 # make writeup    build/writeup.pdf from saved answers (FOLDER=study NAME="Ada Lovelace": yours;
 #                 EDITION=2026)
 # make notebooks  run the worked notebooks again and store their outputs (NAMES=02_bpe: only that)
-# make bench      our tokenizers timed beside other libraries (FILE=text.txt: on your text)
+# make bench      tokenizers, training and generation timed beside other libraries (FILE=text.txt:
+#                 tokenizers alone, on your text; RECORD=1: into data/bench/ and README.md)
 # make experiments  the runs of chapter 7 that are missing in data/runs: a night if all are
 # make gpu        on a machine with a GPU: its tests, our trainer timed on it, and the runs of
 #                 chapter 7 at the course's size; each is done once (MINUTES=50: stop after that)
@@ -57,11 +58,16 @@ writeup: $(stamp)
 notebooks: $(stamp)
 	@$(bin)/python -m workbook notebooks $(NAMES)
 
+# A rival that cannot be installed here is left out, with a line.
 bench: $(stamp)
-	@$(bin)/python -c "import rustbpe" 2>/dev/null || $(bin)/python -m pip install -qq \
-		--disable-pip-version-check -c constraints.txt -e ".[bench]"
-	@$(bin)/python -m pytest -q tests/benchmarks/proofs.py
-	@PYTHONPATH=tests $(bin)/python -m benchmarks tokenizer $(if $(FILE),"$(FILE)")
+	@$(bin)/python -c "import fastokens, gigabpe, gigatoken, rustbpe" 2>/dev/null || \
+		$(bin)/python -m pip install -qq --disable-pip-version-check -c constraints.txt \
+		-e ".[bench]" || true
+	@$(bin)/python -m pytest -q tests/benchmarks/proofs.py tests/benchmarks/measure.py
+	@for bench in $(if $(FILE),'tokenizer "$(FILE)"',tokenizer train generate); do \
+		eval "PYTHONPATH=tests $(bin)/python -m benchmarks $$bench $(if $(RECORD),--record)" \
+		|| exit 1; done
+	@$(if $(RECORD),PYTHONPATH=tests $(bin)/python -m benchmarks readme)
 
 experiments: $(stamp)
 	@$(bin)/python -m workbook experiments run $(NAMES)

@@ -1,4 +1,4 @@
-"""What the README tells you to type can be typed, and what it points to is there."""
+"""What the README and `docs/` tell you to type can be typed, and what they point to is there."""
 
 import re
 import shlex
@@ -6,16 +6,21 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from benchmarks import readme
 
+from workbook import __version__
 from workbook.classroom import cli
 from workbook.classroom.study import notebooks
 from workbook.corpora import corpora
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = ["README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md")))]
+TEXT = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
 COMMANDS = [
     line
-    for block in re.findall(r"^```\n(.*?)^```", README, re.M | re.S)
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.M | re.S)
+    if not language
     for line in block.split("\n")
 ]
 
@@ -42,12 +47,12 @@ def test_every_way_to_set_a_checkout_up_installs_the_same():
 
 
 def test_every_switch_is_one_that_is_read():
-    switches = set(re.findall(r"WORKBOOK_[A-Z]+", README))
+    switches = set(re.findall(r"WORKBOOK_[A-Z]+", TEXT))
     source = (ROOT / "workbook" / "config.py").read_text(encoding="utf-8")
     assert switches and all(switch in source for switch in switches)
 
 
-@pytest.mark.parametrize("page", ["README.md", "data/README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", [*PAGES, "data/README.md", "CONTRIBUTING.md"])
 def test_every_link_leads_somewhere(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
@@ -74,6 +79,21 @@ def test_the_pages_about_data_name_every_corpus():
         [row] = re.findall(rf"^\| `{corpus.name}` \|.*$", text, re.M)
         assert corpus.licence in row
         assert corpus.repository in row
+
+
+def test_the_wheel_that_is_installed_has_this_version():
+    wheels = re.findall(r"cs336_workbook-([\d.]+)-py3", TEXT)
+    assert wheels and set(wheels) == {__version__}
+
+
+def test_the_readme_fits_on_a_screen_and_a_half_and_points_to_every_other_page():
+    assert len(README.splitlines()) <= 100
+    linked = set(re.findall(r"\]\((?:docs/)?([\w]+\.md)\)", TEXT))
+    assert {Path(page).name for page in PAGES[1:]} <= linked
+
+
+def test_the_figures_of_the_bench_are_those_of_the_records():
+    assert readme.with_figures(README) == README
 
 
 def test_the_oldest_python_is_named():

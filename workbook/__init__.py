@@ -8,7 +8,7 @@ if TYPE_CHECKING:  # for editors and type checkers; to run it would load what no
     from workbook.classroom import mine as mine
     from workbook.classroom.study.verbs import answer, check, hint, look_up, reveal, tick
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["answer", "check", "hint", "look_up", "reveal", "tick"]
 
 

@@ -9,6 +9,7 @@ down all of one round. Every speed is kept, with the machine and the versions: i
 or, where `--record` asks for it, in `data/bench/`, which is in git.
 """
 
+import importlib.util
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,11 +25,11 @@ from workbook.files import write_json
 
 def in_turns(works: Mapping[str, Callable], rounds: int, title: str) -> dict[str, list]:
     """The results of every call by its name, round by round, with a progress bar."""
-    found = {name: [] for name in works}
+    results = {name: [] for name in works}
     for _ in tqdm(range(rounds), desc=title):
         for name, work in works.items():
-            found[name].append(work())
-    return found
+            results[name].append(work())
+    return results
 
 
 def table(
@@ -45,15 +46,15 @@ def table(
     `winner` is the heading of the ratios.
     """
     rows = {}
-    for name, each in speeds.items():
-        cells = {f"best {unit}": max(each), "lowest": min(each), "runs": len(each)}
+    for name, runs in speeds.items():
+        cells = {f"best {unit}": max(runs), "lowest": min(runs), "runs": len(runs)}
         cells |= {winner: "", "best to best": ""}
         other = baseline(name)
         if other in speeds and other != name:
-            ratios = [one / two for one, two in zip(speeds[other], each, strict=True)]
+            ratios = [one / two for one, two in zip(speeds[other], runs, strict=True)]
             low, high = min(ratios), max(ratios)
             cells[winner] = f"{median(ratios):.1f}x as fast ({low:.1f} to {high:.1f})"
-            cells["best to best"] = f"{max(speeds[other]) / max(each):.2f}x"
+            cells["best to best"] = f"{max(speeds[other]) / max(runs):.2f}x"
         rows[name] = {**(columns or {}).get(name, {}), **cells}
     return as_text(rows)
 
@@ -64,6 +65,25 @@ def as_text(cells: Mapping[str, Mapping[str, Any]]) -> str:
         float_format=lambda value: f"{value:,.0f}" if value >= 1_000 else f"{value:,.1f}"
     )
     return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def first_difference(theirs: Sequence, ours: Sequence) -> str:
+    """Where two results differ first, in words; empty if they are equal.
+
+    >>> first_difference([1, 2, 3], [1, 5, 3])
+    'at 1: 2, ours 5'
+    """
+    for place, (one, other) in enumerate(zip(theirs, ours, strict=False)):
+        if one != other:
+            return f"at {place:,}: {one}, ours {other}"
+    if len(theirs) != len(ours):
+        return f"{len(theirs):,} of them, ours {len(ours):,}"
+    return ""
+
+
+def installed(library: str) -> bool:
+    """Whether a library can be imported."""
+    return importlib.util.find_spec(library) is not None
 
 
 def machine(libraries: Sequence[str]) -> dict:

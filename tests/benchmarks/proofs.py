@@ -15,6 +15,7 @@ from benchmarks import generation, measure, tokenizers, training
 from benchmarks.training import RIVALS
 from workbook import accounting
 from workbook.config import ModelConfig
+from workbook.generation.formats import save_tokenizer_json
 from workbook.tokenization import bpe
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import devices
@@ -23,27 +24,56 @@ END = "<|endoftext|>"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def job(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bench")
-    (folder / "text.txt").write_text(f"Once upon a time the owl was 3.\n{END}\n" * 500)
-    vocab, merges = bpe.train_bpe(folder / "text.txt", 300, [END])
-    Tokenizer(vocab, merges).save(folder / "vocab.json", folder / "merges.txt")
-    return folder
+    text = folder / "text.txt"
+    text.write_text(f"Once upon a time the owl was 3.\n{END}\n" * 500)
+    vocab, merges = bpe.train_bpe(text, 300, [END])
+    tokenizer = Tokenizer(vocab, merges, [END])
+    tokenizer.save(folder / "vocab.json", folder / "merges.txt")
+    save_tokenizer_json(tokenizer, folder / "tokenizer.json")
+    return tokenizers.Job(text, 300, folder)
 
 
 @pytest.mark.parametrize("key", tokenizers.RIVALS)
-def test_every_rival_can_be_timed(folder, key, monkeypatch):
-    monkeypatch.setattr(tokenizers.timeit, "repeat", lambda work, **_: [work() and 1.0])
-    try:
-        result = tokenizers.RIVALS[key](folder / "text.txt", 300, folder)
-    except (ModuleNotFoundError, FileNotFoundError) as error:
-        pytest.skip(f"not installed: {error}")
-    if isinstance(result, dict):  # short calls
-        assert all(value > 0 for value in result.values())
-    else:
-        assert result.warm > 0
-        # Reading loads nothing, and nor does plain Python.
-        assert (result.cold is None) == (key.split()[0] == "read" or key.endswith("python"))
+def test_every_rival_can_be_timed_and_encodes_as_we_do(job, key):
+    if not tokenizers.installed(key):
+        pytest.skip(f"not installed: {key}")
+    outcome = tokenizers.time_rival(key, job, tokenizers.expected(key, job))
+    assert outcome.warm >= 0
+    # Reading loads nothing, and nor does plain Python.
+    assert (outcome.cold is None) == (key.split()[0] == "read" or key.endswith("python"))
+    if not key.startswith("train"):  # those that train break ties by other rules
+        assert outcome.difference == ""
+
+
+def test_a_result_that_is_not_ours_is_named_and_gets_no_ratio(job, monkeypatch):
+    def other(job):
+        return tokenizers.Rival(tokenizers.nothing, lambda loaded: [1, 2])
+
+    monkeypatch.setitem(tokenizers.RIVALS, "list other", other)
+    outcome = tokenizers.time_rival("list other", job, tokenizers.expected("list other", job))
+    assert outcome.difference.startswith("at 0: 1, ours ")
+    record = {
+        "text": "text.txt",
+        "bytes": 2_000_000,
+        "part_bytes": 2_000_000,
+        "vocab_size": 300,
+        "megabytes_a_second": {"list workbook": [4.0], "list equal": [2.0], "list other": [1.0]},
+        "equal": ["list workbook", "list equal"],
+        "differences": {"list other": "at 0: 1, ours 7"},
+        "machine": measure.machine(()),
+    }
+    shown = tokenizers.table(record)
+    assert "2.0x as fast" in shown and "4.0x" not in shown
+    assert "list other differs from ours, so it gets no ratio: at 0: 1, ours 7" in shown
+
+
+def test_a_library_that_is_not_installed_is_left_out_with_a_line(monkeypatch, capsys):
+    monkeypatch.setattr(measure, "installed", lambda library: False)
+    assert not tokenizers.installed("array tiktoken") and tokenizers.installed("array workbook")
+    assert capsys.readouterr().out == "array tiktoken: left out, since tiktoken is not installed\n"
+    assert list(generation.compare(TINY, 1, 8)[0]) == ["workbook", "recomputation"]
 
 
 @pytest.fixture(params=RIVALS)
@@ -112,15 +142,17 @@ def test_three_ways_are_timed_and_recorded(monkeypatch, tmp_path):
     assert shown.startswith("8 new tokens, one prompt, one thread") and "x as fast" in shown
 
 
-def test_a_library_that_is_not_installed_is_left_out(monkeypatch):
-    monkeypatch.setattr(generation.importlib.util, "find_spec", lambda name: None)
-    assert list(generation.compare(TINY, rounds=1, new_tokens=8)) == ["workbook", "recomputation"]
-
-
-def test_ways_that_write_different_tokens_are_not_compared(monkeypatch):
+def test_a_way_that_writes_different_tokens_gets_no_ratio(monkeypatch, tmp_path):
+    monkeypatch.setattr(generation, "SHAPES", {"tiny": lambda: TINY})
     monkeypatch.setattr(generation, "decode", lambda *_, **__: [1])
-    with pytest.raises(ValueError, match="these ways wrote different tokens"):
-        generation.compare(TINY, rounds=1, new_tokens=8)
+    shown = generation.run(rounds=1, folder=tmp_path, new_tokens=8)
+    assert "tiny: recomputation differs from ours, so it gets no ratio: at 0: 1, ours" in shown
+
+
+def test_every_part_of_a_step_is_timed():
+    best = training.step_times(tiny_runs.tiny(), tiny_runs.data(), steps=3)
+    assert list(best) == ["data", "forward", "backward", "clip", "update", "log"]
+    assert all(seconds > 0 for seconds in best.values())
 
 
 def test_a_ratio_compares_the_speeds_of_one_round():

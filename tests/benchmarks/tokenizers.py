@@ -7,6 +7,10 @@ that is restricted to one core if the system allows it. Slow ones get only a par
     warm     the same without that; no tokenizer has seen a word of the text before
     array    from a string in memory to an array of tokens         list     to a list of integers
 
+Times are processor seconds, of all threads: a busy neighbour changes them little. The result of the
+first call is compared with ours, and only a rival whose results are equal gets a ratio; for another
+one, the first difference is named.
+
 Those that take strings have the text in memory before the clock starts. We train on the file on
 disk, and our time includes reading it.
 
@@ -17,31 +21,32 @@ disk, and our time includes reading it.
     2 GB, 1 worker     the same peak memory                     nothing grows with the file
 """
 
+import json
 import os
+import pickle
 import random
-import subprocess
 import sys
 import sysconfig
 import tempfile
 import time
-import timeit
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, wait
 from functools import partial
 from hashlib import sha256
 from itertools import repeat
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks import measure
 from workbook import config
-from workbook.bench import measured, own_process, result_of, seconds
+from workbook.bench import measured, own_process
 from workbook.corpora import corpora
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.tokenization import bpe, spans, token_files
+from workbook.tokenization.gpt2_files import from_readable
 from workbook.tokenization.pretokens import PATTERN
 from workbook.tokenization.spans import cut_points
 from workbook.tokenization.tokenizer import Tokenizer
@@ -50,7 +55,8 @@ PART = 10_000_000  # bytes that the slow ones get of a larger text
 SLOW = ("train python", "list python", "list tokenizers")
 COLD = ", cold"
 ONE_CORE = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
-LIBRARIES = ("numba", "numpy", "regex", "rustbpe", "tokenizers", "tiktoken")
+PEERS = ("gigatoken", "fastokens", "gigabpe", "tiktoken", "tokenizers", "rustbpe")
+LIBRARIES = ("numba", "numpy", "regex", *PEERS)
 PROSE = (".md", ".rst", ".txt", ".html", ".py", ".pyi", ".h")
 VOCAB_SIZE, PILE_BYTES = 10_000, 825 * 10**9  # of the bench for more cores
 
@@ -78,26 +84,45 @@ def run(
     return "\n\n".join(tables)
 
 
+class Job(NamedTuple):
+    """What a rival is to do."""
+
+    text: Path
+    vocab_size: int
+    folder: Path  # with our tokenizer, as vocab.json and merges.txt and as tokenizer.json
+
+
+class Outcome(NamedTuple):
+    """What a run of a rival gave."""
+
+    warm: float  # processor seconds
+    cold: float | None  # the same; None if there is nothing to load
+    difference: str  # from our result; empty if it is the same
+
+
 def compare(path: Path, vocab_size: int, rounds: int) -> dict:
     """Time all libraries on one text in turns; return the record, with the speed of every run."""
+    from workbook.generation.formats import save_tokenizer_json  # needs torch; the rivals do not
+
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         vocab, merges = bpe.train_bpe(path, vocab_size, [END_OF_TEXT])
         Tokenizer(vocab, merges).save(folder / "vocab.json", folder / "merges.txt")
+        save_tokenizer_json(saved(folder), folder / "tokenizer.json")
         part = first_part(path, folder / "part.txt")
-        texts = {key: part if key in SLOW else path for key in RIVALS}
-        works = {
-            key: partial(run_rival, key, text, vocab_size, folder) for key, text in texts.items()
+        jobs = {
+            key: Job(part if key in SLOW else path, vocab_size, folder)
+            for key in RIVALS
+            if installed(key)
         }
-        took = measure.in_turns(works, rounds, f"bench {path.stem}")
-        took = {key: runs for key, runs in took.items() if None not in runs}
+        works = {key: partial(run_rival, key, job, expected(key, job)) for key, job in jobs.items()}
+        outcomes = measure.in_turns(works, rounds, f"bench {path.stem}")
         speeds = {}
-        for key, runs in took.items():
-            if not key.startswith("short"):
-                megabytes = texts[key].stat().st_size / 1e6
-                speeds[key] = [megabytes / run.warm for run in runs]
-                if runs[0].cold:
-                    speeds[key + COLD] = [megabytes / run.cold for run in runs]
+        for key, runs in outcomes.items():
+            megabytes = jobs[key].text.stat().st_size / 1e6
+            speeds[key] = [megabytes / run.warm for run in runs]
+            if runs[0].cold:
+                speeds[key + COLD] = [megabytes / run.cold for run in runs]
         return {
             "text": path.name,
             "bytes": path.stat().st_size,
@@ -106,13 +131,21 @@ def compare(path: Path, vocab_size: int, rounds: int) -> dict:
             "sha256": sha256(path.read_bytes()).hexdigest(),
             "vocab_size": len(vocab),
             "megabytes_a_second": speeds,
-            "seconds_of_a_call": {  # the quickest of each short call
-                key: {text: min(run[text] for run in runs) for text in runs[0]}
-                for key, runs in took.items()
-                if key.startswith("short")
+            "equal": [key for key, runs in outcomes.items() if not any(r.difference for r in runs)],
+            "differences": {
+                key: runs[0].difference for key, runs in outcomes.items() if runs[0].difference
             },
             "machine": measure.machine(LIBRARIES),
         }
+
+
+def installed(key: str) -> bool:
+    """Whether the library of a rival is there; if it is not, a line says so."""
+    library = key.split()[1]
+    if library in PEERS and not measure.installed(library):
+        print(f"{key}: left out, since {library} is not installed")
+        return False
+    return True
 
 
 def first_part(path: Path, target: Path) -> Path:
@@ -122,50 +155,80 @@ def first_part(path: Path, target: Path) -> Path:
     return target
 
 
-def run_rival(key: str, text: Path, vocab_size: int, folder: Path) -> "Seconds | dict | None":
-    """Run one of `RIVALS` in a process of its own; None if its library is not installed."""
+def expected(key: str, job: Job) -> Path | None:
+    """A file with our result: the tokens learnt from the text, in order, or the ids of the text."""
+    task = key.split()[0]
+    if task == "read":
+        return None
+    target = job.folder / f"{'train' if task == 'train' else 'ids'}-{job.text.stem}.pickle"
+    if not target.exists():
+        if task == "train":
+            result = joined(bpe.train_bpe(job.text, job.vocab_size, [END_OF_TEXT])[1])
+        else:
+            result = saved(job.folder).encode_array(text_of(job.text))
+        target.write_bytes(pickle.dumps(result))
+    return target
+
+
+def run_rival(key: str, job: Job, ours: Path | None) -> Outcome:
+    """Run one of `RIVALS` in a process of its own."""
     with own_process(hold_to_one_core) as process:
-        call = process.submit(RIVALS[key], text, vocab_size, folder)
         try:
-            return result_of(call, key)
-        except (ModuleNotFoundError, FileNotFoundError):
-            return None
+            return process.submit(time_rival, key, job, ours).result()
         except Exception as error:
-            raise ValueError(f"{key} failed on {text}: {error}") from error
+            raise ValueError(f"{key} failed on {job.text}: {error}") from error
+
+
+def time_rival(key: str, job: Job, ours: Path | None) -> Outcome:
+    """In that process: the first call, whose result is compared with ours, and a second one."""
+    rival = RIVALS[key](job)
+    start = time.process_time()
+    result = rival.work(rival.load())
+    cold = time.process_time() - start
+    difference = ""
+    if ours is not None:
+        difference = measure.first_difference(rival.read(result), pickle.loads(ours.read_bytes()))
+    del result
+    loaded = rival.load()
+    start = time.process_time()
+    rival.work(loaded)
+    return Outcome(time.process_time() - start, None if rival.load is nothing else cold, difference)
 
 
 def hold_to_one_core() -> None:
-    """Keep this process to one core, and libraries that would start threads to one thread."""
+    """Keep this process to one core and one thread, and silence libraries that print."""
     os.environ.update(ONE_CORE)
     if hasattr(os, "sched_setaffinity"):  # not on macOS and Windows
         os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
 
 
 def table(record: dict) -> str:
     """The figures of a record as text."""
-    speeds, calls = record["megabytes_a_second"], record["seconds_of_a_call"]
+    speeds = record["megabytes_a_second"]
     sizes = {
         key: record["part_bytes" if key.removesuffix(COLD) in SLOW else "bytes"] / 1e6
         for key in speeds
     }
-    shown = measure.table(
-        speeds,
-        "MB/s",
-        baseline=lambda key: f"{key.split()[0]} workbook{COLD if key.endswith(COLD) else ''}",
-        columns={key: {"MB": f"{size:,.0f}"} for key, size in sizes.items()},
+
+    def baseline(key: str) -> str:
+        """Ours at the same work, for those whose results are equal to ours."""
+        if key.removesuffix(COLD) not in record["equal"]:
+            return "none"
+        return f"{key.split()[0]} workbook{COLD if key.endswith(COLD) else ''}"
+
+    columns = {key: {"MB": f"{size:,.0f}"} for key, size in sizes.items()}
+    shown = measure.table(speeds, "MB/s", baseline, columns)
+    differences = "".join(
+        f"\n{key} differs from ours, so it gets no ratio: {difference}"
+        for key, difference in record["differences"].items()
     )
-    microseconds = {
-        repr(text if len(text) < 34 else f"{text[:24]}... {len(text)}"): {
-            f"{key.removeprefix('short ')}, µs": seconds[text] * 1e6
-            for key, seconds in calls.items()
-        }
-        for text in calls["short workbook"]
-    }
     where = measure.place(record, "one core")
     return (
         f"{record['text']}: {record['bytes'] / 1e6:,.1f} MB, a vocabulary of"
-        f" {record['vocab_size']:,}, {where}\n\n{shown}\n\n"
-        f"One call of encode:\n{measure.as_text(microseconds)}"
+        f" {record['vocab_size']:,}, {where}\n\n{shown}\n{differences}"
     )
 
 
@@ -204,36 +267,19 @@ def prose_documents(size: int) -> Iterator[str]:
                 return
 
 
-# --- The rivals: each takes a text, the size of the vocabulary, and a folder with the tokenizer --
+# --- The rivals: each is given a job, and says what it loads, what is timed, and what came out ---
 
 
-class Seconds(NamedTuple):
-    """How long a run took."""
-
-    warm: float
-    cold: float | None = None  # None if the function has nothing to load
+def nothing() -> None:
+    """What those load that have nothing to load."""
 
 
-def timed(load: Callable, work: Callable) -> Seconds:
-    """The seconds of `work(load())`: cold with `load`, which runs for the first time, warm without.
+class Rival(NamedTuple):
+    """`work(load())` is timed cold, `work(loaded)` warm; `read` makes our form of its result."""
 
-    Loading imports a library and makes what it works with, such as its tokenizer.
-    """
-    loading = time.perf_counter()
-    loaded = load()
-    start = time.perf_counter()
-    work(loaded)
-    end = time.perf_counter()
-    return Seconds(end - start, end - loading)
-
-
-def encoding(folder: Path, encode: Callable[[Tokenizer], object]) -> Seconds:
-    """The seconds of encoding with our tokenizer: its first call, and the first of another one."""
-    cold = seconds(partial(encode, saved(folder)))
-    tokenizer = saved(folder)
-    with tokenizer.compiled_encoder():
-        pass  # it is made now, and its table empty
-    return Seconds(seconds(partial(encode, tokenizer)), cold)
+    load: Callable[[], Any]  # imports a library, and makes what it works with
+    work: Callable[[Any], Any]
+    read: Callable[[Any], Sequence] = list
 
 
 def documents(path: Path) -> list[str]:
@@ -251,32 +297,85 @@ def saved(folder: Path) -> Tokenizer:
     return Tokenizer.from_files(folder / "vocab.json", folder / "merges.txt", [END_OF_TEXT])
 
 
-def train_workbook(path: Path, vocab_size: int, folder: Path) -> Seconds:
-    train = partial(bpe.train_bpe, path, vocab_size, [END_OF_TEXT])
-    cold = seconds(train)
-    return Seconds(seconds(train), cold)
+def joined(merges: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
+    """The token that each merge makes, in order."""
+    return [left + right for left, right in merges]
 
 
-def train_python(path: Path, vocab_size: int, folder: Path) -> Seconds:
-    counts = partial(spans.count_pretokens, path, [END_OF_TEXT])
-    return Seconds(seconds(lambda: bpe.train_incremental(counts(), vocab_size - 257)))
+def train_workbook(job: Job) -> Rival:
+    def work(loaded: None):
+        return bpe.train_bpe(job.text, job.vocab_size, [END_OF_TEXT])
+
+    return Rival(load_compiled, work, lambda result: joined(result[1]))
 
 
-def train_rustbpe(path: Path, vocab_size: int, folder: Path) -> Seconds:
-    texts = documents(path)
+def train_python(job: Job) -> Rival:
+    def work(loaded: None):
+        counts = spans.count_pretokens(job.text, [END_OF_TEXT])
+        return bpe.train_incremental(counts, job.vocab_size - 257)
+
+    return Rival(nothing, work, joined)
+
+
+def train_gigabpe(job: Job) -> Rival:
+    """In ties it takes the smaller ids, as Hugging Face does; it learns special tokens, too."""
+
+    def load():
+        import gigabpe
+
+        return gigabpe
+
+    def work(gigabpe):
+        return gigabpe.train_bpe(
+            [str(job.text)],
+            job.vocab_size,
+            special_tokens=[END_OF_TEXT],
+            pretokenizer="bytelevel",
+            threads=1,
+        )
+
+    return Rival(load, work, lambda result: joined_names(result[1]))
+
+
+def train_gigatoken(job: Job) -> Rival:
+    """In its default way, the fastest; no rule that it has for ties is the course's."""
+
+    def load():
+        import gigatoken
+
+        return gigatoken
+
+    def work(gigatoken):
+        return gigatoken.train_bpe(
+            str(job.text),
+            job.vocab_size,
+            [END_OF_TEXT],
+            separator=END_OF_TEXT.encode(),
+        )
+
+    return Rival(load, work, lambda result: joined(result[1]))
+
+
+def train_rustbpe(job: Job) -> Rival:
+    texts = documents(job.text)
 
     def load():
         import rustbpe
 
         return rustbpe.Tokenizer()
 
-    return timed(
-        load, lambda made: made.train_from_iterator(iter(texts), vocab_size - 1, pattern=PATTERN)
-    )
+    def work(tokenizer):
+        tokenizer.train_from_iterator(iter(texts), job.vocab_size - 1, pattern=PATTERN)
+        return tokenizer
+
+    def read(tokenizer) -> list[bytes]:
+        return [bytes(token) for token, rank in tokenizer.get_mergeable_ranks() if rank > 255]
+
+    return Rival(load, work, read)
 
 
-def train_tokenizers(path: Path, vocab_size: int, folder: Path) -> Seconds:
-    texts = documents(path)
+def train_tokenizers(job: Job) -> Rival:
+    texts = documents(job.text)
 
     def load():
         from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -284,123 +383,182 @@ def train_tokenizers(path: Path, vocab_size: int, folder: Path) -> Seconds:
         tokenizer = Tokenizer(models.BPE())
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         return tokenizer, trainers.BpeTrainer(
-            vocab_size=vocab_size,
+            vocab_size=job.vocab_size,
             special_tokens=[END_OF_TEXT],
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
 
-    return timed(load, lambda made: made[0].train_from_iterator(texts, made[1]))
+    def work(loaded):
+        tokenizer, trainer = loaded
+        tokenizer.train_from_iterator(texts, trainer)
+        return tokenizer
+
+    def read(tokenizer) -> list[bytes]:
+        return joined_names(json.loads(tokenizer.to_str())["model"]["merges"])
+
+    return Rival(load, work, read)
 
 
-def file_workbook(path: Path, vocab_size: int, folder: Path) -> Seconds:
-    """From a file to an array, as `workbook tokenize` does it."""
-    return encoding(folder, lambda tokenizer: tokenizer.encode_file(path))
+def joined_names(merges: Sequence[Sequence[str]]) -> list[bytes]:
+    """The token that each merge makes, where the merges are written in GPT-2's alphabet."""
+    return [from_readable(left) + from_readable(right) for left, right in merges]
 
 
-def array_workbook(path: Path, vocab_size: int, folder: Path) -> Seconds:
-    text = text_of(path)
-    return encoding(folder, lambda tokenizer: tokenizer.encode_array(text))
+def load_ours(job: Job) -> Tokenizer:
+    """Our tokenizer with its compiled encoder, whose table is empty."""
+    tokenizer = saved(job.folder)
+    with tokenizer.compiled_encoder():
+        return tokenizer
 
 
-def array_tiktoken(path: Path, vocab_size: int, folder: Path) -> Seconds:
-    tokenizer, text = saved(folder), text_of(path)
-    return timed(
-        lambda: tiktoken_of(tokenizer),
-        lambda made: made.encode_to_numpy(text, allowed_special="all"),
-    )
+def file_workbook(job: Job) -> Rival:
+    """From a file to an array, as `workbook data tokenize` does it."""
+    return Rival(partial(load_ours, job), lambda tokenizer: tokenizer.encode_file(job.text))
 
 
-def list_workbook(path: Path, vocab_size: int, folder: Path) -> Seconds:
-    text = text_of(path)
-    return encoding(folder, lambda tokenizer: tokenizer.encode(text))
+def file_gigatoken(job: Job) -> Rival:
+    """From a file to an array of its own kind."""
+
+    def work(tokenizer):
+        import gigatoken
+
+        return tokenizer.encode_files(gigatoken.TextFileSource([str(job.text)]))
+
+    def read(ids) -> np.ndarray:
+        import awkward
+
+        return np.asarray(awkward.flatten(ids))
+
+    return Rival(partial(load_gigatoken, job), work, read)
 
 
-def list_tiktoken(path: Path, vocab_size: int, folder: Path) -> Seconds:
-    """The faster of its two best calls: the whole text at once, or its documents one by one."""
-    tokenizer, text, texts = saved(folder), text_of(path), documents(path)
-    load = partial(tiktoken_of, tokenizer)
-    whole = timed(load, lambda made: made.encode(text, allowed_special="all"))
-    parts = timed(load, lambda made: made.encode_ordinary_batch(texts, num_threads=1))
-    return min(whole, Seconds(parts.warm, whole.cold - whole.warm + parts.warm))
+def array_workbook(job: Job) -> Rival:
+    text = text_of(job.text)
+    return Rival(partial(load_ours, job), lambda tokenizer: tokenizer.encode_array(text))
 
 
-def list_tokenizers(path: Path, vocab_size: int, folder: Path) -> Seconds:
-    from workbook.generation.formats import save_tokenizer_json
+def array_gigatoken(job: Job) -> Rival:
+    text = text_of(job.text)
+    return Rival(partial(load_gigatoken, job), lambda tokenizer: tokenizer.encode(text))
 
-    save_tokenizer_json(saved(folder), folder / "tokenizer.json")
-    texts = documents(path)
+
+def array_fastokens(job: Job) -> Rival:
+    text = text_of(job.text)
+
+    def work(tokenizer):
+        return np.frombuffer(tokenizer.encode_batch_flat([text])[0], np.uint32)
+
+    return Rival(partial(load_fastokens, job), work)
+
+
+def array_tiktoken(job: Job) -> Rival:
+    text = text_of(job.text)
+
+    def work(tokenizer):
+        return tokenizer.encode_to_numpy(text, allowed_special="all")
+
+    return Rival(partial(load_tiktoken, job), work)
+
+
+def list_workbook(job: Job) -> Rival:
+    text = text_of(job.text)
+    return Rival(partial(load_ours, job), lambda tokenizer: tokenizer.encode(text))
+
+
+def list_gigatoken(job: Job) -> Rival:
+    text = text_of(job.text)
+    return Rival(partial(load_gigatoken, job), lambda tokenizer: tokenizer.encode(text).tolist())
+
+
+def list_fastokens(job: Job) -> Rival:
+    text = text_of(job.text)
+    return Rival(partial(load_fastokens, job), lambda tokenizer: tokenizer.encode(text).ids)
+
+
+def list_tiktoken(job: Job) -> Rival:
+    text = text_of(job.text)
+
+    def work(tokenizer):
+        return tokenizer.encode(text, allowed_special="all")
+
+    return Rival(partial(load_tiktoken, job), work)
+
+
+def list_tokenizers(job: Job) -> Rival:
+    """Document by document, which is faster, with the id of the end after each but the last."""
+    texts = documents(job.text)
+    end = saved(job.folder).encode(END_OF_TEXT)
 
     def load():
         from tokenizers import Tokenizer
 
-        return Tokenizer.from_file(str(folder / "tokenizer.json"))
+        return Tokenizer.from_file(str(job.folder / "tokenizer.json"))
 
-    return timed(load, lambda made: [one.ids for one in made.encode_batch_fast(texts)])
+    def work(tokenizer):
+        return [one.ids for one in tokenizer.encode_batch_fast(texts)]
+
+    def read(ids: list[list[int]]) -> list[int]:
+        return [token for one in ids for token in one + end][: -len(end)]
+
+    return Rival(load, work, read)
 
 
-def list_python(path: Path, vocab_size: int, folder: Path) -> Seconds:
-    tokenizer = saved(folder)
-    with path.open(encoding="utf-8", newline="") as file:
-        return Seconds(seconds(lambda: list(tokenizer.encode_iterable(file))))
+def list_python(job: Job) -> Rival:
+    tokenizer = saved(job.folder)
+
+    def work(loaded: None):
+        with job.text.open(encoding="utf-8", newline="") as file:
+            return list(tokenizer.encode_iterable(file))
+
+    return Rival(nothing, work)
 
 
-def tiktoken_of(tokenizer: Tokenizer):
-    """tiktoken's encoding with the same vocabulary."""
+def load_gigatoken(job: Job):
+    import gigatoken
+
+    return gigatoken.Tokenizer(str(job.folder / "tokenizer.json"))
+
+
+def load_fastokens(job: Job):
+    import fastokens
+
+    return fastokens.Tokenizer.from_file(str(job.folder / "tokenizer.json"))
+
+
+def load_tiktoken(job: Job):
     import tiktoken
 
-    ranks = {token: token_id for token_id, token in tokenizer.vocab.items()}
+    ranks = {token: token_id for token_id, token in saved(job.folder).vocab.items()}
     special = {END_OF_TEXT: ranks.pop(END_OF_TEXT.encode())}
     return tiktoken.Encoding("same", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens=special)
 
 
-def read_bytes(path: Path, vocab_size: int, folder: Path) -> Seconds:
+def read_bytes(job: Job) -> Rival:
     """Read the bytes, and look at each of them once: what no tokenizer can beat."""
-    return Seconds(seconds(lambda: np.fromfile(path, np.uint8).max()))
+    return Rival(nothing, lambda loaded: np.fromfile(job.text, np.uint8).max())
 
 
-def read_wc(path: Path, vocab_size: int, folder: Path) -> Seconds:
-    """Count words with the system's `wc -w`."""
-    command = ["wc", "-w", str(path)]
-    return Seconds(seconds(lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True)))
-
-
-SHORT_TEXTS = ("Hi", "Once upon a time there was a fox.", "It's 12 o'clock, isn't it? " * 20)
-
-
-def short_workbook(path: Path, vocab_size: int, folder: Path) -> dict[str, float]:
-    return short_calls(saved(folder).encode)
-
-
-def short_tiktoken(path: Path, vocab_size: int, folder: Path) -> dict[str, float]:
-    encode = tiktoken_of(saved(folder)).encode
-    return short_calls(lambda text: encode(text, allowed_special="all"))
-
-
-def short_calls(encode: Callable) -> dict[str, float]:
-    """The seconds of one call on each short text, the best of many, its words already seen."""
-    return {
-        text: min(timeit.repeat(lambda text=text: encode(text), number=200, repeat=50)) / 200
-        for text in SHORT_TEXTS
-    }
-
-
-RIVALS = {
+RIVALS: dict[str, Callable[[Job], Rival]] = {
     "train workbook": train_workbook,
+    "train gigabpe": train_gigabpe,
+    "train gigatoken": train_gigatoken,
     "train rustbpe": train_rustbpe,
     "train tokenizers": train_tokenizers,
     "train python": train_python,
     "file workbook": file_workbook,
+    "file gigatoken": file_gigatoken,
     "array workbook": array_workbook,
+    "array gigatoken": array_gigatoken,
+    "array fastokens": array_fastokens,
     "array tiktoken": array_tiktoken,
     "list workbook": list_workbook,
+    "list gigatoken": list_gigatoken,
+    "list fastokens": list_fastokens,
     "list tiktoken": list_tiktoken,
     "list tokenizers": list_tokenizers,
     "list python": list_python,
     "read bytes": read_bytes,
-    "read wc -w": read_wc,
-    "short workbook": short_workbook,
-    "short tiktoken": short_tiktoken,
 }
 
 

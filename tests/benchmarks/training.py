@@ -13,15 +13,16 @@ what is left to compare is the code. On a GPU, nanoGPT's loop and ours are timed
 """
 
 import atexit
-import importlib.util
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -37,6 +38,8 @@ from workbook.optimizer.optimizers import AdamW
 from workbook.training import devices, presets
 from workbook.training.data import TrainData, get_batch
 from workbook.training.devices import matmul_peak
+from workbook.training.parts import Parts
+from workbook.training.train import Trainer
 from workbook.transformer.model import PARTS, TransformerLM
 
 SHAPES = {"laptop": 32, "full": 8}  # sequences in a batch on a CPU, by preset
@@ -69,7 +72,10 @@ def compare(shape: str, rounds: int, steps: int, device: str = "cpu") -> dict:
     if place.type == "cpu":
         config = replace(config, batch_size=SHAPES.get(shape, config.batch_size))
     precision = devices.pick_precision(place, config.precision)
-    unwanted = [] if importlib.util.find_spec("transformers") else ["llama"]
+    unwanted = []
+    if not measure.installed("transformers"):
+        print("transformers is left out, since it is not installed")
+        unwanted = ["llama"]
     unwanted += [COMPILED] if place.type == "cpu" else []
     names = [name for name in RIVALS if not any(word in name for word in unwanted)]
     # Ctrl-C stops the bench here; a loop waiting for its turn would only add a traceback.
@@ -86,35 +92,37 @@ def compare(shape: str, rounds: int, steps: int, device: str = "cpu") -> dict:
     models = dict.fromkeys(names, config.model)
     models |= {name: nearest_shape(config.model) for name in names if "nanogpt" in name}
     return {
-        "tokens_a_second": {name: [tokens / each for each in runs] for name, runs in took.items()},
+        "tokens_a_second": {
+            name: [tokens / seconds for seconds in runs] for name, runs in took.items()
+        },
         "batch_size": config.batch_size,
         **devices.describe(place, precision),
         "flops_a_token": {name: accounting.flops_per_token(models[name]) for name in names},
         "peak_flops_a_second": peak,
-        "step_seconds": bench.step_times(config, random_data(config), steps),
+        "step_seconds": step_times(config, random_data(config), steps),
     }
 
 
 def table(record: dict) -> str:
     """The figures of a record as text."""
     parts = [measure.place(record, f"{record['machine']['cores']} cores")]
-    for shape, found in record["shapes"].items():
-        speeds, flops = found["tokens_a_second"], found["flops_a_token"]
-        peak = found["peak_flops_a_second"]
+    for shape, timed in record["shapes"].items():
+        speeds, flops = timed["tokens_a_second"], timed["flops_a_token"]
+        peak = timed["peak_flops_a_second"]
         columns = {
             name: {
                 "MFLOP/token": flops[name] / 1e6,
-                "MFU": f"{accounting.mfu(flops[name], max(each), peak):.0%}",
+                "MFU": f"{accounting.mfu(flops[name], max(runs), peak):.0%}",
             }
-            for name, each in speeds.items()
+            for name, runs in speeds.items()
         }
         shown = measure.table(speeds, "tokens/s", lambda name: "workbook", columns)
-        seconds = found["step_seconds"]
+        seconds = timed["step_seconds"]
         overhead = (seconds["data"] + seconds["log"]) / sum(seconds.values())
         times = ", ".join(f"{part} {1e3 * s:,.1f} ms" for part, s in seconds.items())
         parts.append(
-            f"{shape}: batches of {found['batch_size']}, {found['precision']} on"
-            f" {found.get('device', 'cpu')}, threads: {found['threads']}\n{shown}\n"
+            f"{shape}: batches of {timed['batch_size']}, {timed['precision']} on"
+            f" {timed.get('device', 'cpu')}, threads: {timed['threads']}\n{shown}\n"
             f"our step: {times}; data and log are {overhead:.2%} of it"
         )
     return "\n\n".join(parts)
@@ -122,7 +130,7 @@ def table(record: dict) -> str:
 
 def step_seconds(process: Executor, name: str, config: TrainConfig, steps: int) -> float:
     """The seconds of a step of a loop in its process."""
-    return bench.result_of(process.submit(best_seconds, name, config, steps), name)
+    return process.submit(best_seconds, name, config, steps).result()
 
 
 def best_seconds(name: str, config: TrainConfig, steps: int) -> float:
@@ -156,6 +164,40 @@ def random_data(config: TrainConfig) -> TrainData:
     tokens = np.random.default_rng(0).integers(size, size=100_000, dtype=np.uint16)
     lengths = np.ones(size, np.int64)
     return TrainData(train=tokens, validation=tokens[:5_000].copy(), token_bytes=lengths)
+
+
+@contextmanager
+def open_trainer(config: TrainConfig, data: TrainData) -> Iterator[Trainer]:
+    """A trainer that is about to take its first step, with a log that nobody keeps."""
+    with TemporaryDirectory() as folder:
+        config = replace(config, eval_tokens=2_048)
+        trainer = Trainer(config, Path(folder), data, Parts.ours(config))
+        with trainer.open_log(()):
+            trainer.begin(None)
+            yield trainer
+
+
+def step_times(config: TrainConfig, data: TrainData, steps: int = 20) -> dict[str, float]:
+    """The seconds of each part of a step, the shortest of `steps` steps that are all logged.
+
+    The parts are data, forward, backward, clip, update and log.
+    """
+    best: dict[str, float] = {}
+    with open_trainer(config, data) as trainer:
+        clock = time.perf_counter()
+
+        def take_time(part: str) -> None:
+            nonlocal clock
+            devices.synchronize(trainer.device)
+            now = time.perf_counter()
+            best[part] = min(best.get(part, math.inf), now - clock)
+            clock = now
+
+        trainer.on_part = take_time
+        for _ in range(steps):
+            loss, norm = trainer.update()
+            trainer.record(loss, norm, rate=0.0, evaluates=False)
+    return best
 
 
 # --- The loops ----------------------------------------------------------------------------------
@@ -245,7 +287,7 @@ def plain_loop(
 
 def ours(config: TrainConfig, data: TrainData) -> Loop:
     """`workbook train`, its log included."""
-    with bench.open_trainer(config, data) as trainer:
+    with open_trainer(config, data) as trainer:
         while True:
             loss, norm = trainer.update()
             logs = trainer.step % config.log_every == 0

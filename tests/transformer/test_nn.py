@@ -20,16 +20,12 @@ def random(*shape, dtype=torch.float32, scale=1.0):
     return (torch.randn(*shape, dtype=dtype) * scale).requires_grad_()
 
 
-def same(ours, theirs, inputs, tolerance=1e-5):
+def same(result, expected, inputs, tolerance=1e-5):
     """Assert that two results, and the gradients that flow from them to the inputs, are equal."""
-    upstream = torch.randn_like(theirs)
-    torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=tolerance)
-    grads = [torch.autograd.grad(result, inputs, upstream) for result in (ours, theirs)]
+    upstream = torch.randn_like(expected)
+    torch.testing.assert_close(result, expected, atol=tolerance, rtol=tolerance)
+    grads = [torch.autograd.grad(one, inputs, upstream) for one in (result, expected)]
     torch.testing.assert_close(*grads, atol=tolerance, rtol=tolerance)
-
-
-def attention_by_torch(Q, K, V, mask=None):
-    return functional.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
 
 
 @pytest.mark.parametrize("leading", LEADING)
@@ -76,33 +72,19 @@ def test_softmax_of_huge_numbers_is_finite():
     assert shares.tolist() == [0.5, 0.5, 0, 0]
 
 
-@pytest.mark.parametrize("leading", [(), (2,), (2, 1, 3)])
-@pytest.mark.parametrize("masked", [False, True])
-def test_attention_is_torchs(leading, masked):
-    Q, K, V = random(*leading, 4, 8), random(*leading, 6, 8), random(*leading, 6, 5)
-    mask = torch.rand(4, 6) < 0.5 if masked else None
-    if masked:
-        mask[:, 0] = True
-    same(
-        nn.scaled_dot_product_attention(Q, K, V, mask),
-        attention_by_torch(Q, K, V, mask),
-        (Q, K, V),
-    )
-
-
-def test_a_mask_may_differ_from_sequence_to_sequence():
-    Q, K, V = random(2, 3, 4, 8), random(2, 3, 6, 8), random(2, 3, 6, 8)
-    mask = torch.rand(2, 1, 4, 6) < 0.7
-    mask[..., 0] = True
-    ours = nn.scaled_dot_product_attention(Q, K, V, mask.expand(2, 3, 4, 6))
-    torch.testing.assert_close(ours, attention_by_torch(Q, K, V, mask))
-
-
 @pytest.mark.parametrize("leading", LEADING)
-def test_causal_attention_is_torchs(leading):
-    Q, K, V = (random(*leading, 5, 8) for _ in range(3))
-    theirs = functional.scaled_dot_product_attention(Q, K, V, is_causal=True)
-    same(nn.causal_attention(Q, K, V), theirs, (Q, K, V))
+@pytest.mark.parametrize("masked", ["not", "alike", "each apart", "causal"])
+def test_attention_is_torchs(leading, masked):
+    Q, K, V = random(*leading, 6, 8), random(*leading, 6, 8), random(*leading, 6, 5)
+    mask = None
+    if masked != "not":
+        mask = torch.rand(*(leading if masked == "each apart" else ()), 6, 6) < 0.5
+        mask[..., 0] = True  # a query must see a key
+    attended = nn.scaled_dot_product_attention(Q, K, V, mask)
+    if masked == "causal":
+        attended, mask = nn.causal_attention(Q, K, V), torch.ones(6, 6, dtype=torch.bool).tril()
+    expected = functional.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
+    same(attended, expected, (Q, K, V))
 
 
 def test_the_last_query_sees_all_keys_when_there_are_more_keys():
@@ -140,17 +122,11 @@ def turned_as_complex_numbers(x, positions, theta):
 @pytest.mark.parametrize("leading", LEADING)
 def test_rope_multiplies_pairs_as_complex_numbers(leading):
     rope, x = nn.RotaryPositionalEmbedding(10_000.0, 8, 1_024), random(*leading, 5, 8)
-    for positions in (None, torch.tensor([3, 0, 1_023, 1_000, 3])):
+    each_apart = torch.randint(1_024, (*leading, 5))
+    for positions in (None, torch.tensor([3, 0, 1_023, 1_000, 3]), each_apart):
         counted = torch.arange(5) if positions is None else positions
-        theirs = turned_as_complex_numbers(x, counted, 10_000.0).float()
-        same(rope(x, positions), theirs, (x,), tolerance=1e-6)
-
-
-def test_rope_takes_positions_for_each_sequence():
-    rope, x = nn.RotaryPositionalEmbedding(100.0, 4, 16), random(2, 3, 4)
-    positions = torch.tensor([[0, 1, 2], [7, 8, 9]])
-    theirs = turned_as_complex_numbers(x, positions, 100.0).float()
-    torch.testing.assert_close(rope(x, positions), theirs)
+        expected = turned_as_complex_numbers(x, counted, 10_000.0).float()
+        same(rope(x, positions), expected, (x,), tolerance=1e-6)
 
 
 def test_rope_makes_products_depend_on_the_distance_alone():
@@ -167,21 +143,13 @@ def test_rope_makes_products_depend_on_the_distance_alone():
 def test_rope_keeps_its_tables_exact_in_a_model_of_another_type():
     rope = nn.RotaryPositionalEmbedding(10_000.0, 8, 1_024)
     exact = turned_as_complex_numbers(torch.eye(8)[None, 0], torch.tensor([1_000]), 10_000.0)
-    assert rope.to(torch.bfloat16).cos.dtype == torch.float32
+    assert rope.to(torch.bfloat16).table.turns.dtype == torch.float32
     x = torch.eye(8)[None, 0]
     torch.testing.assert_close(rope(x, torch.tensor([1_000])), exact.float(), atol=1e-7, rtol=0)
+    fresh = nn.RotaryPositionalEmbedding(10_000.0, 8, 1_024, device="meta").to_empty(device="cpu")
+    assert torch.equal(fresh.table.turns, rope.table.turns) and not rope.state_dict()
     turned = rope.double()(x.double(), torch.tensor([1_000]))
     torch.testing.assert_close(turned, exact, atol=1e-15, rtol=0)
-
-
-def test_rope_is_whole_after_its_way_from_the_meta_device():
-    rope = nn.RotaryPositionalEmbedding(10_000.0, 8, 16, device="meta").to_empty(device="cpu")
-    torch.testing.assert_close(rope.cos, nn.RotaryPositionalEmbedding(10_000.0, 8, 16).cos)
-
-
-def test_nothing_of_rope_is_learnt_or_stored():
-    rope = nn.RotaryPositionalEmbedding(10_000.0, 8, 16)
-    assert not list(rope.parameters()) and not rope.state_dict()
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

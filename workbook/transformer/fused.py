@@ -5,24 +5,18 @@ takes its parts from here if its config says `kernels="fused"`.
 """
 
 import math
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import Module, functional
+from torch.nn import functional
 
 from workbook.transformer import nn
 from workbook.transformer.nn import causal_mask, check_in_range
 
-Embedding = nn.Embedding  # already a single call
-
-
-class Linear(nn.Linear):
-    """`nn.Linear` in one call."""
-
-    def forward(self, x: Float[Tensor, "... d_in"]) -> Float[Tensor, "... d_out"]:
-        return functional.linear(x, self.weight)
+Embedding, Linear = nn.Embedding, nn.Linear  # already single calls
 
 
 class RMSNorm(nn.RMSNorm):
@@ -45,7 +39,7 @@ class Normalise(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, x: Tensor, gain: Tensor, eps: float) -> Tensor:
+    def forward(ctx: Any, x: Tensor, gain: Tensor, eps: float) -> Tensor:
         length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
         scale = torch.rsqrt(length.square() / x.shape[-1] + eps)
         normed = x * scale
@@ -54,7 +48,7 @@ class Normalise(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         x, gain, scale, normed = ctx.saved_tensors
         product = grad * normed
         for_gain = product.reshape(-1, len(gain)).sum(0)
@@ -66,23 +60,12 @@ class Normalise(torch.autograd.Function):
 class SwiGLU(nn.SwiGLU):
     """`nn.SwiGLU` with a SiLU that keeps nothing but its input for the backward pass."""
 
-    def __init__(self, d_model: int, d_ff: int, device=None, dtype=None):
-        Module.__init__(self)
-        self.w1 = Linear(d_model, d_ff, device, dtype)
-        self.w2 = Linear(d_ff, d_model, device, dtype)
-        self.w3 = Linear(d_model, d_ff, device, dtype)
-
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
         return self.w2(functional.silu(self.w1(x)) * self.w3(x))
 
 
 class SiLUFeedForward(nn.SiLUFeedForward):
     """`nn.SiLUFeedForward` with the same SiLU."""
-
-    def __init__(self, d_model: int, d_ff: int, device=None, dtype=None):
-        Module.__init__(self)
-        self.w1 = Linear(d_model, d_ff, device, dtype)
-        self.w2 = Linear(d_ff, d_model, device, dtype)
 
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
         return self.w2(functional.silu(self.w1(x)))
@@ -95,10 +78,6 @@ class RotaryPositionalEmbedding(nn.RotaryPositionalEmbedding):
     numbers, so it gets the textbook's form, and so do Apple's GPUs.
     """
 
-    def _fill(self) -> None:
-        super()._fill()
-        self.register_buffer("turns", torch.stack((self.cos, self.sin), -1), persistent=False)
-
     def forward(
         self,
         x: Float[Tensor, "... seq d_k"],
@@ -107,8 +86,9 @@ class RotaryPositionalEmbedding(nn.RotaryPositionalEmbedding):
     ) -> Float[Tensor, "... seq d_k"]:
         if torch.compiler.is_compiling() or x.device.type == "mps":
             return super().forward(x, token_positions, first)
-        turns = self.turns[self.rows(x.shape[-2], token_positions, first)]
+        turns = self.table(x.shape[-2], token_positions, first)
         high = torch.promote_types(x.dtype, turns.dtype)
+        # (..., d_k) as d_k / 2 complex numbers: the memory is the same, only read another way.
         pairs = torch.view_as_complex(x.to(high).unflatten(-1, (-1, 2)))
         turned = pairs * torch.view_as_complex(turns.to(high))
         return torch.view_as_real(turned).flatten(-2).to(x.dtype)
@@ -153,7 +133,7 @@ class BlockedAttention(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
+    def forward(ctx: Any, Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
         queries, keys = Q.shape[-2], K.shape[-2]
         size = max(64, math.ceil(queries / 4))  # many small matmuls would be slow
         ends = [*range(size, queries, size), queries]
@@ -174,7 +154,7 @@ class BlockedAttention(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         Q, K, V, *maps = ctx.saved_tensors
         for_Q, for_K, for_V = [], torch.zeros_like(K), torch.zeros_like(V)
         for (block, seen), weights in zip(ctx.blocks, maps, strict=True):

@@ -1,10 +1,15 @@
 """A look inside a running model: who attends to whom, and how large the activations are."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn import Module
 
-from workbook.transformer.model import TransformerLM
+from workbook.transformer.model import MultiHeadSelfAttention, TransformerLM
+
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 @torch.no_grad()
@@ -16,17 +21,18 @@ def attention_maps(
     The model's own attention computes them: if the values are the rows of an identity matrix, their
     weighted mean is the weights themselves.
     """
-    maps = []
+    maps: list[Tensor] = []
 
-    def recorded(attend):
-        def attend_and_record(Q, K, V):
+    def recorded(attend: Attend) -> Attend:
+        def attend_and_record(Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
+            # With V = 1, weights · V are the weights; the real output still goes on.
             identity = torch.eye(K.shape[-2], dtype=V.dtype, device=V.device)
             maps.append(attend(Q, K, identity.expand(*K.shape[:-1], -1)))
             return attend(Q, K, V)
 
         return attend_and_record
 
-    layers = [layer.attn for layer in model.layers]
+    layers = [part for part in model.modules() if isinstance(part, MultiHeadSelfAttention)]
     own = [attention.attend for attention in layers]
     try:
         for attention in layers:
@@ -43,9 +49,9 @@ def residual_rms(
     model: TransformerLM, token_ids: Int[Tensor, "... seq"]
 ) -> Float[Tensor, " depths"]:
     """The mean RMS of the residual stream's vectors: after the embedding, and after each block."""
-    sizes = []
+    sizes: list[Tensor] = []
 
-    def note(_, inputs, output):
+    def note(part: Module, inputs: object, output: Tensor) -> None:
         sizes.append(rms(output).mean())
 
     parts = [model.token_embeddings, *model.layers]

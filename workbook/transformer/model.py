@@ -8,17 +8,22 @@
 An ablation is a field of `ModelConfig`, and so is the choice between textbook and fused parts.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict
 from types import ModuleType
+from typing import Any, TypeVar
 
+import torch
 from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import Identity, Module, ModuleList
+from torch.types import Device
 
 from workbook.config import ModelConfig, check_heads
 from workbook.transformer import fused
 from workbook.transformer import nn as textbook
+from workbook.transformer.nn import Dtype
 
 PARTS = {"textbook": textbook, "fused": fused}
 
@@ -30,26 +35,25 @@ class KeyValueCache:
     Writing in place overwrites what a backward pass would need, so use a cache without gradients.
     """
 
-    def __init__(self, capacity: int):
+    def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.length = 0
-        self.keys: Tensor | None = None
-        self.values: Tensor | None = None
+        self.keys = self.values = torch.empty(0)
 
     def __len__(self) -> int:
         return self.length
 
     def extend(self, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
         """Add the keys and values of new positions; return all of them, the new ones last."""
-        if self.keys is None:
-            self.keys, self.values = (
-                new.new_empty(*new.shape[:-2], self.capacity, new.shape[-1]) for new in (K, V)
-            )
         start, self.length = self.length, self.length + K.shape[-2]
         if self.length > self.capacity:
             raise ValueError(
                 f"{self.length:,} positions do not fit in a cache of {self.capacity:,}; give it a"
                 f" larger capacity"
+            )
+        if start == 0:
+            self.keys, self.values = (
+                new.new_empty(*new.shape[:-2], self.capacity, new.shape[-1]) for new in (K, V)
             )
         self.keys[..., start : self.length, :] = K
         self.values[..., start : self.length, :] = V
@@ -65,30 +69,23 @@ class MultiHeadSelfAttention(Module):
     """
 
     def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        max_seq_len: int | None = None,
-        theta: float | None = None,
-        device=None,
-        dtype=None,
+        self, d_model: int, num_heads: int, max_seq_len: int | None = None,
+        theta: float | None = None, device: Device = None, dtype: Dtype = None,
         parts: ModuleType = textbook,
-    ):
+    ) -> None:  # fmt: skip
         super().__init__()
-        check_heads(d_model, num_heads, rope=theta is not None)
-        if theta is not None and max_seq_len is None:
-            raise ValueError("theta needs max_seq_len: the number of positions to make angles for")
+        check_attention(d_model, num_heads, max_seq_len, theta)
         self.num_heads = num_heads
-        self.attend = parts.causal_attention
+        # One matrix makes the queries of all heads: head 0 owns its first d_head rows, and so on.
         self.q_proj = parts.Linear(d_model, d_model, device, dtype)
         self.k_proj = parts.Linear(d_model, d_model, device, dtype)
         self.v_proj = parts.Linear(d_model, d_model, device, dtype)
         self.output_proj = parts.Linear(d_model, d_model, device, dtype)
+        self.attend: Callable[[Tensor, Tensor, Tensor], Tensor] = parts.causal_attention
         self.rope = None
         if theta is not None:
-            self.rope = parts.RotaryPositionalEmbedding(
-                theta, d_model // num_heads, max_seq_len, device, dtype
-            )
+            d_head = d_model // num_heads
+            self.rope = parts.RotaryPositionalEmbedding(theta, d_head, max_seq_len, device, dtype)
 
     def forward(
         self,
@@ -97,19 +94,21 @@ class MultiHeadSelfAttention(Module):
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "... seq d_model"]:
         """The heads' joint output; with a cache, x follows the positions that are already in it."""
+        # (..., seq, d_model) -> (..., heads, seq, d_head): a head is one more batch dimension.
         split = "... seq (heads d_head) -> ... heads seq d_head"
         Q, K, V = (
-            rearrange(proj(x), split, heads=self.num_heads)
-            for proj in (self.q_proj, self.k_proj, self.v_proj)
+            rearrange(project(x), split, heads=self.num_heads)
+            for project in (self.q_proj, self.k_proj, self.v_proj)
         )
-        if self.rope is not None:
-            if token_positions is not None and token_positions.ndim > 1:
-                token_positions = token_positions.unsqueeze(-2)  # the same for all heads
+        if self.rope is not None:  # the values carry no position: only the scores depend on it
+            if token_positions is not None:
+                token_positions = token_positions.unsqueeze(-2)  # (..., 1, seq): for all heads
             first = 0 if cache is None else len(cache)
             Q, K = self.rope(Q, token_positions, first), self.rope(K, token_positions, first)
         if cache is not None:
             K, V = cache.extend(K, V)
         heads = self.attend(Q, K, V)
+        # (..., heads, seq, d_head) -> (..., seq, d_model): the heads side by side again.
         return self.output_proj(rearrange(heads, "... heads seq d_head -> ... seq (heads d_head)"))
 
 
@@ -117,23 +116,15 @@ class TransformerBlock(Module):
     """Attention, then a feed-forward layer, each added to what came in.
 
     `norm` says where normalisation happens: "pre" (before each of the two), "post" (after each
-    addition, as in Vaswani et al. 2017) or "none".
+    addition, as in Vaswani et al. 2017) or "none". `ffn` is "swiglu" or "silu".
     Source of the default: Xiong et al. 2020, table 1 (pre-norm).
     """
 
     def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        d_ff: int,
-        max_seq_len: int | None = None,
-        theta: float | None = None,
-        norm: str = "pre",
-        ffn: str = "swiglu",
-        device=None,
-        dtype=None,
-        parts: ModuleType = textbook,
-    ):
+        self, d_model: int, num_heads: int, d_ff: int, max_seq_len: int | None = None,
+        theta: float | None = None, norm: str = "pre", ffn: str = "swiglu",
+        device: Device = None, dtype: Dtype = None, parts: ModuleType = textbook,
+    ) -> None:  # fmt: skip
         super().__init__()
         feed_forward = {"swiglu": parts.SwiGLU, "silu": parts.SiLUFeedForward}[ffn]
         self.norm = norm
@@ -150,19 +141,45 @@ class TransformerBlock(Module):
         token_positions: Int[Tensor, "... seq"] | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "... seq d_model"]:
-        if self.norm == "post":
+        if self.norm == "post":  # the norm is on the residual stream itself
             x = self.ln1(x + self.attn(x, token_positions, cache))
             return self.ln2(x + self.ffn(x))
+        # Pre-norm: x is only ever added to, so its gradient reaches every block undisturbed.
         x = x + self.attn(self.ln1(x), token_positions, cache)
         return x + self.ffn(self.ln2(x))
 
 
-def normalisation(norm: str, d_model: int, device, dtype, parts: ModuleType) -> Module:
-    """An RMSNorm, or nothing at all."""
-    return Identity() if norm == "none" else parts.RMSNorm(d_model, device=device, dtype=dtype)
+Model = TypeVar("Model", bound="ConfiguredModel")
 
 
-class TransformerLM(Module):
+class ConfiguredModel(Module):
+    """What a model can do besides its forward pass: be made from a config, check its input."""
+
+    config: ModelConfig
+    layers: ModuleList
+
+    @classmethod
+    def from_config(
+        cls: type[Model], config: ModelConfig, device: Device = None, dtype: Dtype = None
+    ) -> Model:
+        """The model of a config, with new weights."""
+        return cls(**asdict(config), device=device, dtype=dtype)
+
+    def new_caches(self) -> list[KeyValueCache]:
+        """An empty cache for each layer."""
+        return [KeyValueCache(self.config.context_length) for _ in self.layers]
+
+    def check_length(self, token_ids: Tensor, caches: list[KeyValueCache] | None) -> None:
+        """Raise ValueError if the ids, and what is in the caches, exceed the context length."""
+        length = token_ids.shape[-1] + (len(caches[0]) if caches else 0)
+        if length > self.config.context_length:
+            raise ValueError(
+                f"{length:,} ids are more than context_length={self.config.context_length:,};"
+                f" keep the last {self.config.context_length:,}"
+            )
+
+
+class TransformerLM(ConfiguredModel):
     """The whole model: tokens in, logits of the next token out, at every position.
 
     `choices` are the other fields of `ModelConfig`: norm, position, ffn, tie_embeddings, kernels.
@@ -171,31 +188,17 @@ class TransformerLM(Module):
     """
 
     def __init__(
-        self,
-        vocab_size: int,
-        context_length: int,
-        d_model: int,
-        num_layers: int,
-        num_heads: int,
-        d_ff: int,
-        rope_theta: float = 10_000.0,
-        device=None,
-        dtype=None,
-        **choices,
-    ):
+        self, vocab_size: int, context_length: int, d_model: int, num_layers: int,
+        num_heads: int, d_ff: int, rope_theta: float = 10_000.0,
+        device: Device = None, dtype: Dtype = None, **choices: Any,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.config = config = ModelConfig(
-            vocab_size=vocab_size,
-            context_length=context_length,
-            d_model=d_model,
-            num_layers=num_layers,
-            num_heads=num_heads,
-            d_ff=d_ff,
-            rope_theta=rope_theta,
+            vocab_size=vocab_size, context_length=context_length, d_model=d_model,
+            num_layers=num_layers, num_heads=num_heads, d_ff=d_ff, rope_theta=rope_theta,
             **choices,
-        )
-        parts = PARTS[config.kernels]
-        theta = rope_theta if config.position == "rope" else None
+        )  # fmt: skip
+        parts, theta = PARTS[config.kernels], rope_theta if config.position == "rope" else None
         self.token_embeddings = parts.Embedding(vocab_size, d_model, device, dtype)
         self.layers = ModuleList(
             TransformerBlock(
@@ -210,15 +213,6 @@ class TransformerLM(Module):
             # Both use the head's small initial weights: N(0, 1) would make the first logits huge.
             self.token_embeddings.weight = self.lm_head.weight
 
-    @classmethod
-    def from_config(cls, config: ModelConfig, device=None, dtype=None) -> "TransformerLM":
-        """The model of a config, with new weights."""
-        return cls(**asdict(config), device=device, dtype=dtype)
-
-    def new_caches(self) -> list[KeyValueCache]:
-        """An empty cache for each layer."""
-        return [KeyValueCache(self.config.context_length) for _ in self.layers]
-
     def forward(
         self,
         token_ids: Int[Tensor, "... seq"],
@@ -226,14 +220,24 @@ class TransformerLM(Module):
         caches: list[KeyValueCache] | None = None,
     ) -> Float[Tensor, "... seq vocab"]:
         """The logits; with caches, one for each layer, `token_ids` follow what they have seen."""
-        seen = len(caches[0]) if caches else 0
-        length = seen + token_ids.shape[-1]
-        if length > self.config.context_length:
-            raise ValueError(
-                f"{length:,} ids are more than context_length={self.config.context_length:,};"
-                f" keep the last {self.config.context_length:,}"
-            )
-        x = self.token_embeddings(token_ids)
-        for layer, cache in zip(self.layers, caches or [None] * len(self.layers), strict=True):
-            x = layer(x, token_positions, cache)
-        return self.lm_head(self.ln_final(x))
+        self.check_length(token_ids, caches)
+        x = self.token_embeddings(token_ids)  # (..., seq, d_model): the residual stream begins
+        for number, layer in enumerate(self.layers):
+            x = layer(x, token_positions, caches[number] if caches else None)
+        return self.lm_head(self.ln_final(x))  # (..., seq, vocab)
+
+
+def normalisation(
+    norm: str, d_model: int, device: Device, dtype: Dtype, parts: ModuleType
+) -> Module:
+    """An RMSNorm, or nothing at all."""
+    return Identity() if norm == "none" else parts.RMSNorm(d_model, device=device, dtype=dtype)
+
+
+def check_attention(
+    d_model: int, num_heads: int, max_seq_len: int | None, theta: float | None
+) -> None:
+    """Raise ValueError unless the heads share d_model evenly, and RoPE has what it needs."""
+    check_heads(d_model, num_heads, rope=theta is not None)
+    if theta is not None and max_seq_len is None:
+        raise ValueError("theta needs max_seq_len: the number of positions to make angles for")

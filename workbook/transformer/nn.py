@@ -5,14 +5,20 @@ normal distribution from `torch.nn`. `fused` has the same parts with torch's own
 
 Half precision: what adds up many numbers (a norm, a softmax, the loss) works in float32. A norm and
 a softmax return the input's type, the loss float32. float64 stays float64.
+
+What is not the idea of a part, such as refusing ids outside the vocabulary, is at the end.
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from einops import einsum
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.types import Device
+
+Dtype = torch.dtype | None  # None: torch's default, float32
 
 
 class Linear(nn.Module):
@@ -22,19 +28,24 @@ class Linear(nn.Module):
     Source: Glorot & Bengio 2010, eq. 12 for the variance (they draw uniformly, eq. 16).
     """
 
-    def __init__(self, in_features: int, out_features: int, device=None, dtype=None):
+    def __init__(
+        self, in_features: int, out_features: int, device: Device = None, dtype: Dtype = None
+    ) -> None:
         super().__init__()
         std = math.sqrt(2 / (in_features + out_features))
         self.weight = drawn(out_features, in_features, std=std, device=device, dtype=dtype)
 
     def forward(self, x: Float[Tensor, "... d_in"]) -> Float[Tensor, "... d_out"]:
+        # Vectors are rows here, as torch stores them: (..., d_in) @ (d_in, d_out).
         return x @ self.weight.T
 
 
 class Embedding(nn.Module):
     """One vector of length `embedding_dim` for each token, drawn from N(0, 1), truncated at 3."""
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, device=None, dtype=None):
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, device: Device = None, dtype: Dtype = None
+    ) -> None:
         super().__init__()
         self.weight = drawn(num_embeddings, embedding_dim, std=1.0, device=device, dtype=dtype)
 
@@ -46,31 +57,10 @@ class Embedding(nn.Module):
         return rows.unflatten(0, token_ids.shape) if token_ids.ndim else rows[0]
 
 
-def drawn(rows: int, columns: int, *, std: float, device, dtype) -> nn.Parameter:
+def drawn(rows: int, columns: int, *, std: float, device: Device, dtype: Dtype) -> nn.Parameter:
     """A matrix drawn from N(0, std²), truncated at 3 standard deviations."""
     weight = torch.empty(rows, columns, device=device, dtype=dtype)
     return nn.Parameter(nn.init.trunc_normal_(weight, std=std, a=-3 * std, b=3 * std))
-
-
-def check_in_range(numbers: Tensor, size: int, what: str, holder: str) -> None:
-    """Raise ValueError unless all are from 0 to size - 1.
-
-    It checks only on the CPU: on a GPU, looking at the numbers would wait for all work in its
-    queue, and torch itself fails there with a device-side assertion.
-    """
-    if numbers.device.type != "cpu" or torch.compiler.is_compiling() or not numbers.numel():
-        return
-    low, high = (number.item() for number in numbers.aminmax())
-    if low < 0 or high >= size:
-        wrong = low if low < 0 else high
-        raise ValueError(
-            f"{what} {wrong} is outside {holder}, which allows {what}s from 0 to {size - 1:,}"
-        )
-
-
-def float_type(x: Tensor) -> torch.dtype:
-    """float32 for half precision, else the type of x."""
-    return torch.promote_types(x.dtype, torch.float32)
 
 
 class RMSNorm(nn.Module):
@@ -80,13 +70,16 @@ class RMSNorm(nn.Module):
     Source: Zhang & Sennrich 2019, eq. 4 (their g is `weight`).
     """
 
-    def __init__(self, d_model: int, eps: float = 1e-5, device=None, dtype=None):
+    def __init__(
+        self, d_model: int, eps: float = 1e-5, device: Device = None, dtype: Dtype = None
+    ) -> None:
         super().__init__()
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(d_model, device=device, dtype=dtype))
 
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
         high = x.to(float_type(x))
+        # One number per vector, (..., 1): the kept axis lets it divide all of the vector.
         mean_square = high.square().mean(-1, keepdim=True)
         return (high * torch.rsqrt(mean_square + self.eps) * self.weight).to(x.dtype)
 
@@ -102,11 +95,11 @@ class SwiGLU(nn.Module):
     Source: Shazeer 2020, eq. 6, with W, V and W2 named W1, W3 and W2.
     """
 
-    def __init__(self, d_model: int, d_ff: int, device=None, dtype=None):
+    def __init__(self, d_model: int, d_ff: int, device: Device = None, dtype: Dtype = None) -> None:
         super().__init__()
-        self.w1 = Linear(d_model, d_ff, device, dtype)
-        self.w2 = Linear(d_ff, d_model, device, dtype)
-        self.w3 = Linear(d_model, d_ff, device, dtype)
+        self.w1 = Linear(d_model, d_ff, device, dtype)  # the gate
+        self.w2 = Linear(d_ff, d_model, device, dtype)  # back to the width of the stream
+        self.w3 = Linear(d_model, d_ff, device, dtype)  # the values
 
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
         return self.w2(silu(self.w1(x)) * self.w3(x))
@@ -115,7 +108,7 @@ class SwiGLU(nn.Module):
 class SiLUFeedForward(nn.Module):
     """W2 SiLU(W1 x): the feed-forward layer without a gate, for the ablation."""
 
-    def __init__(self, d_model: int, d_ff: int, device=None, dtype=None):
+    def __init__(self, d_model: int, d_ff: int, device: Device = None, dtype: Dtype = None) -> None:
         super().__init__()
         self.w1 = Linear(d_model, d_ff, device, dtype)
         self.w2 = Linear(d_ff, d_model, device, dtype)
@@ -132,32 +125,16 @@ class RotaryPositionalEmbedding(nn.Module):
     Source: Su et al. 2021, eq. 15 and 34 (their k counts from 1).
     """
 
-    def __init__(self, theta: float, d_k: int, max_seq_len: int, device=None, dtype=None):
+    def __init__(
+        self, theta: float, d_k: int, max_seq_len: int, device: Device = None, dtype: Dtype = None
+    ) -> None:
         super().__init__()
-        if d_k % 2:
-            raise ValueError(f"d_k={d_k} is odd, but RoPE rotates values in pairs; try {d_k + 1}")
-        self.theta, self.d_k, self.max_seq_len = theta, d_k, max_seq_len
-        empty = torch.empty(0, device=device, dtype=dtype)
-        self.register_buffer("cos", empty, persistent=False)
-        self.register_buffer("sin", empty, persistent=False)
-        self._fill()
-
-    def _fill(self) -> None:
-        """Make the tables, on their present device and in their type, but at least in float32.
-
-        The angles are computed in float64: in float32, position 1,000 would be off by a few 1e-5.
-        """
-        positions = torch.arange(self.max_seq_len, device="cpu", dtype=torch.float64)
-        pairs = torch.arange(0, self.d_k, 2, device="cpu", dtype=torch.float64)
-        angles = einsum(positions, self.theta ** (-pairs / self.d_k), "seq, pair -> seq pair")
-        self.cos = angles.cos().to(self.cos.device, float_type(self.cos))
-        self.sin = angles.sin().to(self.sin.device, float_type(self.sin))
-
-    def _apply(self, fn, recurse=True):
-        """Fill the tables again after `.to(...)` and the like: bfloat16 would spoil them."""
-        super()._apply(fn, recurse)
-        self._fill()
-        return self
+        self.d_k = check_even(d_k)
+        k = torch.arange(d_k // 2, device="cpu", dtype=torch.float64)
+        speeds = theta ** (-2 * k / d_k)  # radians per position: 1 for pair 0, then slower
+        positions = torch.arange(max_seq_len, device="cpu", dtype=torch.float64)
+        angles = einsum(positions, speeds, "seq, pair -> seq pair")
+        self.table = RotationTable(angles, device, dtype)  # their cosines and sines
 
     def forward(
         self,
@@ -166,24 +143,12 @@ class RotaryPositionalEmbedding(nn.Module):
         first: int = 0,
     ) -> Float[Tensor, "... seq d_k"]:
         """Rotate x; without `token_positions`, the positions count up from `first`."""
-        rows = self.rows(x.shape[-2], token_positions, first)
-        cos, sin = self.cos[rows], self.sin[rows]
+        cos, sin = self.table(x.shape[-2], token_positions, first).unbind(-1)  # (..., seq, pair)
         high = x.to(float_type(x))
-        even, odd = high[..., 0::2], high[..., 1::2]
+        even, odd = high[..., 0::2], high[..., 1::2]  # the two numbers of each pair
+        # The rotation matrix (cos -sin; sin cos) times (even, odd), for all pairs at once.
         turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
-        return turned.flatten(-2).to(x.dtype)
-
-    def rows(self, length: int, token_positions: Tensor | None, first: int) -> Tensor | slice:
-        """The rows of the tables that belong to the positions."""
-        if token_positions is not None:
-            check_in_range(token_positions, self.max_seq_len, "position", "max_seq_len")
-            return token_positions
-        if first + length > self.max_seq_len:
-            raise ValueError(
-                f"a sequence of {first + length:,} is longer than max_seq_len={self.max_seq_len:,};"
-                f" shorten it, or raise max_seq_len"
-            )
-        return slice(first, first + length)
+        return turned.flatten(-2).to(x.dtype)  # pairs side by side again
 
 
 def softmax(x: Float[Tensor, "..."], dim: int) -> Float[Tensor, "..."]:
@@ -192,6 +157,7 @@ def softmax(x: Float[Tensor, "..."], dim: int) -> Float[Tensor, "..."]:
     The largest value is subtracted first: the result is the same, but no exp overflows.
     """
     high = x.to(float_type(x))
+    # exp(x - m) / Σ exp(x - m) = exp(x) / Σ exp(x): the factor exp(-m) cancels out.
     powers = torch.exp(high - high.amax(dim, keepdim=True))
     return (powers / powers.sum(dim, keepdim=True)).to(x.dtype)
 
@@ -208,14 +174,16 @@ def scaled_dot_product_attention(
     Source: Vaswani et al. 2017, eq. 1.
     """
     scores = einsum(Q, K, "... queries d_k, ... keys d_k -> ... queries keys")
+    # The sum of d_k products of standard normal numbers has the standard deviation √d_k.
     scores = scores / math.sqrt(Q.shape[-1])
     if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
+        scores = scores.masked_fill(~mask, -math.inf)  # exp(-inf) = 0: a weight of exactly 0
     return einsum(softmax(scores, -1), V, "... queries keys, ... keys d_v -> ... queries d_v")
 
 
-def causal_mask(queries: int, keys: int, device=None) -> Bool[Tensor, "queries keys"]:
+def causal_mask(queries: int, keys: int, device: Device = None) -> Bool[Tensor, "queries keys"]:
     """True where a query may look: at its own position and before. The last query sees all keys."""
+    # With a cache there are more keys than queries: the diagonal begins that much further right.
     return torch.ones(queries, keys, device=device, dtype=torch.bool).tril(keys - queries)
 
 
@@ -239,6 +207,7 @@ def cross_entropy(
     check_in_range(targets, logits.shape[-1], "target", "the vocabulary")
     high = logits.to(float_type(logits))
     high = high - high.amax(-1, keepdim=True)
+    # One logit per target: `gather` wants an index for each row, (..., 1).
     chosen = high.gather(-1, targets.long().unsqueeze(-1)).squeeze(-1)
     return (high.exp().sum(-1).log() - chosen).mean()
 
@@ -246,3 +215,76 @@ def cross_entropy(
 def perplexity(losses: Float[Tensor, "..."]) -> Float[Tensor, ""]:
     """exp of the mean loss: how many equally likely tokens the model hesitates between."""
     return losses.mean().exp()
+
+
+# --- What the parts need besides their idea -----------------------------------------------------
+
+
+class RotationTable(nn.Module):
+    """The cosine and the sine of RoPE's angles, (seq, pair, 2), in float32 at least.
+
+    `angles`, (seq, pair), are in float64: in float32, position 1,000 would be off by a few 1e-5.
+    """
+
+    turns: Tensor
+
+    def __init__(self, angles: Float[Tensor, "seq pair"], device: Device, dtype: Dtype) -> None:
+        super().__init__()
+        self.angles = angles  # not a buffer, so that it is neither moved nor rounded
+        empty = torch.empty(0, device=device, dtype=dtype)
+        self.register_buffer("turns", empty, persistent=False)
+        self.fill()
+
+    def fill(self) -> None:
+        """Make the table, on its present device and in its type, but at least in float32."""
+        turns = torch.stack((self.angles.cos(), self.angles.sin()), dim=-1)
+        self.turns = turns.to(self.turns.device, float_type(self.turns))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "RotationTable":
+        """Fill the table again after `.to(...)` and the like: bfloat16 would spoil it."""
+        super()._apply(fn, recurse)
+        self.fill()
+        return self
+
+    def forward(
+        self, length: int, token_positions: Int[Tensor, "... seq"] | None, first: int
+    ) -> Float[Tensor, "... seq pair 2"]:
+        """The rows of these positions, or of `length` positions from `first` on."""
+        available = len(self.turns)
+        if token_positions is not None:
+            check_in_range(token_positions, available, "position", "max_seq_len")
+            return self.turns[token_positions]
+        if first + length > available:
+            raise ValueError(
+                f"a sequence of {first + length:,} is longer than max_seq_len={available:,};"
+                " shorten it, or raise max_seq_len"
+            )
+        return self.turns[first : first + length]
+
+
+def check_even(d_k: int) -> int:
+    """Return d_k, or raise ValueError if it is odd."""
+    if d_k % 2:
+        raise ValueError(f"d_k={d_k} is odd, but RoPE rotates values in pairs; try {d_k + 1}")
+    return d_k
+
+
+def check_in_range(numbers: Tensor, size: int, what: str, holder: str) -> None:
+    """Raise ValueError unless all are from 0 to size - 1.
+
+    It checks only on the CPU: on a GPU, looking at the numbers would wait for all work in its
+    queue, and torch itself fails there with a device-side assertion.
+    """
+    if numbers.device.type != "cpu" or torch.compiler.is_compiling() or not numbers.numel():
+        return
+    low, high = (number.item() for number in numbers.aminmax())
+    if low < 0 or high >= size:
+        wrong = low if low < 0 else high
+        raise ValueError(
+            f"{what} {wrong} is outside {holder}, which allows {what}s from 0 to {size - 1:,}"
+        )
+
+
+def float_type(x: Tensor) -> torch.dtype:
+    """float32 for half precision, else the type of x."""
+    return torch.promote_types(x.dtype, torch.float32)

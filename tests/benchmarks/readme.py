@@ -1,0 +1,90 @@
+"""The figures of README.md, from the records in `data/bench/`: `python -m benchmarks readme`.
+
+They stand between two markers, and nobody types them: a test holds them equal to the records.
+"""
+
+import json
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
+TASKS = {
+    "train": "train BPE, MB/s",
+    "array": "text to an array of ids, MB/s",
+    "list": "text to a list of ids, MB/s",
+}
+TEXTS = {"stories": "stories", "prose": "technical prose"}
+
+
+def write() -> str:
+    """Put the figures into the README; say so."""
+    text = README.read_text(encoding="utf-8")
+    README.write_text(with_figures(text), encoding="utf-8")
+    return f"wrote the figures of data/bench/ into {README}"
+
+
+def with_figures(text: str) -> str:
+    """The text with the figures between the markers."""
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n{block()}\n{END}{after}"
+
+
+def block() -> str:
+    """The table, and below it what it was measured on."""
+    stories = recorded("tokenizer-stories-100MB")
+    rows = ["| work | workbook | others |", "|---|---|---|"]
+    for task, title in TASKS.items():
+        for text, name in TEXTS.items():
+            rows.append(
+                tokenizer_row(recorded(f"tokenizer-{text}-100MB"), task, f"{title}, {name}")
+            )
+    training, generation = recorded("train"), recorded("generate")
+    for shape, timed in training["shapes"].items():
+        runs = timed["tokens_a_second"]
+        speeds = {"nanoGPT's loop": max(runs["nanogpt, our settings"])}
+        rows.append(
+            row(f"train the {shape} model, tokens/s", max(runs["workbook"]), speeds, speeds)
+        )
+    for shape, by_name in generation["shapes"].items():
+        best = {name: generation["new_tokens"] / min(runs) for name, runs in by_name.items()}
+        ours, theirs = best["workbook"], {"transformers": best["transformers"]}
+        equal = theirs.keys() - generation.get("differences", {}).get(shape, {}).keys()
+        rows.append(row(f"generate with the {shape} shape, tokens/s", ours, theirs, equal))
+    numbers = stories["machine"]["versions"] | training["machine"]["versions"]
+    versions = ", ".join(f"{name} {number}" for name, number in numbers.items())
+    note = (
+        f"The best of the recorded runs on {stories['machine']['processor']}; tokenizers and"
+        " generation use one core. A ratio says how many times as fast ours is, and stands only"
+        " where the results were found to be equal first (nanoGPT's model is its own, of about the"
+        f" same size). {versions}."
+    )
+    return "\n".join(["", *rows, "", note, ""])
+
+
+def tokenizer_row(record: dict, task: str, title: str) -> str:
+    """A row for one task on one text: whole texts, and libraries that have loaded everything."""
+    best = {
+        key.removeprefix(f"{task} "): max(runs)
+        for key, runs in record["megabytes_a_second"].items()
+        if key.startswith(f"{task} ") and not key.endswith("cold")
+    }
+    best = {name: speed for name, speed in best.items() if name != "python"}
+    equal = [key.removeprefix(f"{task} ") for key in record.get("equal", ())]
+    return row(title, best.pop("workbook"), best, equal)
+
+
+def row(title: str, ours: float, others: dict[str, float], equal: object) -> str:
+    """A line of the table: the others from the fastest to the slowest, with our ratio."""
+    cells = []
+    for name, speed in sorted(others.items(), key=lambda pair: -pair[1]):
+        ratio = f" ({ours / speed:.1f}×)" if name in equal else ""
+        cells.append(f"{name} {speed:,.0f}{ratio}")
+    return f"| {title} | {ours:,.0f} | {', '.join(cells)} |"
+
+
+def recorded(name: str) -> dict:
+    """A record that is kept in git."""
+    file = ROOT / "data" / "bench" / f"{name}.json"
+    return json.loads(file.read_text(encoding="utf-8"))
