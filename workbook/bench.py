@@ -196,13 +196,14 @@ def recorded(name: str) -> dict:
 @contextmanager
 def open_trainer(config: "TrainConfig", data: "TrainData") -> "Iterator[Trainer]":
     """A trainer that is about to take its first step, with a log that nobody keeps."""
+    from workbook.training.log import RunLog
     from workbook.training.parts import Parts
     from workbook.training.train import Trainer
 
     with TemporaryDirectory() as folder:
         config = replace(config, eval_tokens=2_048)
-        trainer = Trainer(config, Path(folder), data, Parts.ours(config))
-        with trainer.open_log(()):
+        with RunLog(folder) as log:
+            trainer = Trainer(config, Path(folder), data, Parts.ours(config), log)
             trainer.begin(None)
             yield trainer
 
@@ -228,7 +229,7 @@ def step_times(config: "TrainConfig", data: "TrainData", steps: int = 20) -> dic
         trainer.on_part = take_time
         for _ in range(steps):
             loss, norm = trainer.update()
-            trainer.record(loss, norm, rate=0.0, evaluates=False)
+            trainer.record(loss, norm, evaluates=False)
     return best
 
 

@@ -112,10 +112,21 @@ def load_quickly() -> None:
     sys.modules.setdefault("rfc3987_syntax", None)
 
 
+def between(least: int, most: int) -> Callable[[str], int]:
+    """A parser of whole numbers from `least` to `most`."""
+
+    def parse(text: str) -> int:
+        if not (text.isdecimal() and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
 NAME, SPOT = argument("name", metavar="NAME"), "PROBLEM=MODULE:NAME"
-COUNT, SEED = presets.between(1, 10**9), presets.between(0, 2**63 - 1)
-PORT, TWIN_STEPS = presets.between(1, 65_535), presets.between(1, 200)
-WORKERS = presets.between(1, presets.MOST_WORKERS)
+COUNT, SEED = between(1, 10**9), between(0, 2**63 - 1)
+PORT, TWIN_STEPS = between(1, 65_535), between(1, 200)
+WORKERS = between(1, 1_000)  # all are started at once, and far too many bring the machine down
 SIZE = argument("--size", "for `stories`: the size of the split, or of train", metavar="100MB")
 SCALE = argument("--scale", f"{', '.join(settings.PROFILES)}; default: the profile")
 

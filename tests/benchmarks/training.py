@@ -64,7 +64,7 @@ def run(
 
 def compare(shape: str, rounds: int, steps: int, device: str = "cpu") -> dict:
     """Tokens per second of every loop in every round on one shape, and the parts of our step."""
-    config = replace(presets.get(shape), device=device, compile=False)
+    config = replace(presets.preset(shape), device=device, compile=False)
     place = devices.pick_device(device)
     if place.type == "cpu":
         config = replace(config, batch_size=SHAPES.get(shape, config.batch_size))
@@ -252,7 +252,7 @@ def ours(config: TrainConfig, data: TrainData) -> Loop:
             if logs or trainer.device.type == "cpu":
                 trainer.check_finite(loss, norm)
             if logs:
-                trainer.record(loss, norm, 1.0, evaluates=False)
+                trainer.record(loss, norm, evaluates=False)
             yield
 
 

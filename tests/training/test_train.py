@@ -20,7 +20,6 @@ from workbook.training import checkpoints, log, textbook
 from workbook.training import train as trainer
 from workbook.training.train import (
     CHECKPOINTS,
-    KEPT,
     DivergedError,
     Run,
     run_folder,
@@ -145,15 +144,15 @@ def test_the_textbooks_loop_has_the_losses_of_the_trainer(tmp_path):
     update = replace(tiny_runs.tiny().optimizer, update="textbook")
     config = tiny_runs.tiny(model=kernels, optimizer=update, precision="float32")
     ours = train(config, tiny_runs.data(), tmp_path / "ours")
-    losses = textbook.train(config, tiny_runs.data(), tmp_path / "textbook.pt")
+    losses = textbook.train_plainly(config, tiny_runs.data(), tmp_path / "textbook.pt")
     assert losses == ours.log["train_loss"].dropna().tolist()
-    weights = checkpoints.read(tmp_path / "textbook.pt")["model"]
+    weights = checkpoints.read_state(tmp_path / "textbook.pt")["model"]
     assert all(
         torch.equal(theta, weights[name]) for name, theta in ours.model().state_dict().items()
     )
     fused = replace(config, model=tiny_runs.tiny().model)
     np.testing.assert_allclose(
-        textbook.train(fused, tiny_runs.data(), tmp_path / "fused.pt"), losses, rtol=1e-4
+        textbook.train_plainly(fused, tiny_runs.data(), tmp_path / "fused.pt"), losses, rtol=1e-4
     )
 
 
@@ -217,7 +216,7 @@ def test_the_textbook_optimizer_goes_on_as_well(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_stops_the_run_and_loses_nothing(whole, tmp_path, monkeypatch):
-    write = checkpoints.write
+    write = checkpoints.write_state
 
     def full(state, out):
         if state["iteration"] == 12:
@@ -225,7 +224,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(whole, tmp_path, monkeypatc
         write(state, out)
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints, "write", full)
+        patch.setattr(checkpoints, "write_state", full)
         with pytest.raises(OSError, match="No space left"):
             train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     assert checkpoints.newest(tmp_path / CHECKPOINTS)["iteration"] == 8
@@ -483,11 +482,6 @@ class TestATimeLimit:
         monkeypatch.setattr(trainer.devices, "synchronize", waits.append)
         self.limited(60.0, tmp_path, log_every=60, eval_every=60, checkpoint_every=60)
         assert 60 <= len(waits) <= 64
-
-
-def test_a_checkpoint_keeps_all_that_a_run_needs(whole):
-    state = checkpoints.newest(whole.folder / CHECKPOINTS)
-    assert set(KEPT) == state.keys() - {"kind", "parts"}
 
 
 def byte_tokenizer(*longer):

@@ -86,7 +86,7 @@ def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer]:
             " `mine.open_run` open it"
         )
     config = log.config(folder)
-    state = checkpoints.newest(folder / "checkpoints", ["model"])
+    state = checkpoints.newest(folder / "checkpoints")
     if state is None:
         raise FileNotFoundError(f"the run in {folder} has no checkpoint yet; let it train longer")
     model = TransformerLM.from_config(ModelConfig(**config["model"]))

@@ -72,7 +72,7 @@ def bounds(
 @cache
 def _bits_of_stories() -> float:
     """The bits per byte that the random choices behind some stories cost."""
-    bits = size = 0
+    bits, size = 0.0, 0
     for text, cost in stories.write(corpora.SEED, "validation", SAMPLE):
         bits += cost
         size += len(text.encode()) + len(stories.SEPARATOR)

@@ -30,21 +30,18 @@ from workbook.files import locked, write_json
 from workbook.optimizer.floats import FORMATS
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices, guards, log
+from workbook.training.checkpoints import State
 from workbook.training.data import TrainData, prepare
 from workbook.training.devices import matmul_peak
 from workbook.training.evaluate import evaluate
-from workbook.training.guards import ClimbWatch, StopFlag, TimeLimit
+from workbook.training.guards import ClimbWatch, StopFlag
+from workbook.training.log import Record
 from workbook.training.parts import Parts
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CHECKPOINTS = "checkpoints"
-# What a checkpoint must hold, so that a run can go on from it.
-KEPT = (
-    "config", "precision", "data", "iteration", "finished", "watch", "model", "optimizer", "scaler",
-    "random", "order", "tokens", "seconds", "flags", "log",
-)  # fmt: skip
 
 
 class DivergedError(ValueError):
@@ -62,32 +59,32 @@ class Run:
     @cached_property
     def log(self) -> "pd.DataFrame":
         """The log, one row per logged step, as it was when first read."""
-        return log.read(self.folder)
+        return log.read_log(self.folder)
 
     @property
-    def environment(self) -> dict:
+    def environment(self) -> Record:
         """Where it began: device, precision, threads, versions, commit."""
         return log.load_json(self.folder / log.ENVIRONMENT)
 
     @property
-    def outcome(self) -> dict:
+    def outcome(self) -> Record:
         """How far it has come: its "status", the last "step", the "reason" and the "flags"."""
         return log.load_json(self.folder / log.OUTCOME)
 
     @property
     def status(self) -> str:
         """New, running, stopped, diverged or finished."""
-        return self.outcome["status"] if (self.folder / log.OUTCOME).is_file() else "new"
+        return str(self.outcome["status"]) if (self.folder / log.OUTCOME).is_file() else "new"
 
     @property
     def flags(self) -> list[str]:
         """The reasons not to believe the curve; empty if every check passes."""
-        return self.outcome["flags"]
+        return list(self.outcome["flags"])
 
     @property
     def precision(self) -> str:
         """The precision of its matmuls, such as "bfloat16"."""
-        return self.environment["precision"]
+        return str(self.environment["precision"])
 
     @property
     def diverged(self) -> bool:
@@ -123,7 +120,7 @@ class Run:
         return math.inf if self.diverged else float(self.log[name].dropna().iloc[-1])
 
     @property
-    def sample(self) -> dict | None:
+    def sample(self) -> Record | None:
         """The "text" that the model wrote, and how; None if none was written."""
         path = self.folder / log.SAMPLE
         return log.load_json(path) if path.is_file() else None
@@ -131,11 +128,13 @@ class Run:
     @property
     def made_of(self) -> dict[str, str]:
         """Where the parts that are not ours come from, by name; empty if all are ours."""
-        return log.config(self.folder).get("parts", {}).get("places", {})
+        return dict(log.config(self.folder).get("parts", {}).get("places", {}))
 
     def model(self) -> nn.Module:
         """The model as it was last saved, on the CPU. A record of a run has none."""
-        state = checkpoints.newest(self.folder / CHECKPOINTS, ["model"])
+        state = checkpoints.newest(self.folder / CHECKPOINTS)
+        if state is None:
+            raise FileNotFoundError(f"{self.folder} holds no checkpoint, so no model; train again")
         model = (self.parts or Parts.ours(self.config)).model(self.config.model)
         checkpoints.restore(state, model)
         return model.eval()
@@ -153,7 +152,7 @@ def run_folder(config: TrainConfig, parts: Parts | None = None) -> Path:
     return data_folder() / "trained" / f"{config.name}-{config.key}{forced}{made_of}"
 
 
-def asked_for(config: TrainConfig, parts: Parts) -> dict:
+def asked_for(config: TrainConfig, parts: Parts) -> Record:
     """Everything that decides how a run goes, as its folder stores it."""
     asked = asdict(config)
     if parts.made_by:
@@ -164,7 +163,7 @@ def asked_for(config: TrainConfig, parts: Parts) -> dict:
 def train(
     config: TrainConfig,
     data: TrainData,
-    folder: str | os.PathLike | None = None,
+    folder: str | os.PathLike[str] | None = None,
     listeners: Sequence[log.Listener] = (),
     parts: Parts | None = None,
     until: float = math.inf,
@@ -190,18 +189,14 @@ def train(
     before = checkpoints.random_state()
     try:
         with devices.process_group(config.device):
-            # Of several processes, the first holds the lock, reads and writes.
-            first = devices.process_rank() == 0
-            with locked(run.folder) if first else nullcontext():
-                if first:
-                    log.claim(run.folder, asked_for(config, parts))
-                state = devices.from_first_process(
-                    lambda: checkpoints.newest(run.folder / CHECKPOINTS, KEPT)
-                )
-                trainer = Trainer(config, run.folder, data, parts)
-                with trainer.open_log(listeners), guards.stop_on_signal(until) as stop:
-                    trainer.begin(state)
-                    trainer.run_to_end(stop)
+            # Of several processes, only the first holds the lock, reads and writes.
+            if devices.process_rank() > 0:
+                Trainer(config, run.folder, data, parts).run(until)
+                return run
+            with locked(run.folder):
+                log.claim_folder(run.folder, asked_for(config, parts))
+                with log.RunLog(run.folder, listeners) as run_log:
+                    Trainer(config, run.folder, data, parts, run_log).run(until)
     finally:
         checkpoints.restore_random_state(before)  # the caller's random numbers go on undisturbed
     return run
@@ -227,24 +222,34 @@ def trained(
 ) -> tuple[nn.Module, Tokenizer]:
     """The model of a config and its tokenizer; trained first unless it is in the data folder."""
     data = prepare(config)
-    return train(config, data, listeners=listeners).model(), data.tokenizer
+    model = train(config, data, listeners=listeners).model()
+    assert data.tokenizer is not None  # `prepare` makes one
+    return model, data.tokenizer
 
 
 class Trainer:
-    """A run in progress: the model, and everything that changes from step to step."""
+    """A run in progress: the model, and everything that changes from step to step.
 
-    def __init__(self, config: TrainConfig, folder: Path, data: TrainData, parts: Parts):
-        self.config, self.folder, self.data, self.parts = config, folder, data, parts
+    `run_log` is open for writing; None in all processes but the first, which writes the files.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        folder: Path,
+        data: TrainData,
+        parts: Parts,
+        run_log: log.RunLog | None = None,
+    ) -> None:
+        self.config, self.folder, self.data = config, folder, data
+        self.parts, self.log = parts, run_log
         self.processes = devices.process_count()
-        self.is_first = devices.process_rank() == 0
         if config.batch_size % (config.accumulation * self.processes):
             raise ValueError(
                 f"batch_size={config.batch_size} cannot be cut into {self.processes} processes ·"
                 f" accumulation={config.accumulation} equal parts; change one of the three"
             )
         self.device = devices.pick_device(config.device)
-        if self.processes > 1 and self.device.type == "cuda":
-            self.device = devices.own_gpu()
         self.precision = devices.pick_precision(self.device, config.precision)
         devices.tune(self.device)
         checkpoints.seed_everything(config.seed)
@@ -256,110 +261,113 @@ class Trainer:
         if self.processes > 1:
             self.forward = DistributedDataParallel(self.forward)
         self.optimizer = parts.optimizer(self.model.parameters(), config.optimizer)
-        self.scaler = torch.amp.GradScaler(
-            self.device.type, enabled=self.precision == torch.float16
-        )
+        # Small float16 gradients would be rounded to zero: they are computed from a larger loss.
+        is_half = self.precision == torch.float16
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=is_half)
         # The data have a generator of their own: evaluating or saving does not change their order.
         self.order = torch.Generator().manual_seed(config.seed)
         self.step = self.tokens = 0
-        self.seconds = 0.0  # of the sessions before this one
-        self.now = 0.0  # seconds by the clock when the last step ended
-        self.watch, self.limit = ClimbWatch(), TimeLimit(config.max_seconds)
-        self.finished, self.status = False, "new"
+        self.seconds = 0.0  # that the run had taken by the end of the last step
+        self.pause = 0.0  # seconds of the longest evaluation or checkpoint
+        self.watch = ClimbWatch()
+        self.finished = False
         self.flags: list[str] = []
         # Called with the name of each part of a step when it is done, to time the parts.
         self.on_part: Callable[[str], object] = lambda part: None
 
-    def open_log(self, listeners: Sequence[log.Listener]) -> AbstractContextManager:
-        """Open the run's log, which only the first process has; return a context that closes it."""
-        self.log = log.RunLog(self.folder, listeners) if self.is_first else None
-        return self.log or nullcontext()
+    def run(self, until: float = math.inf) -> None:
+        """Take the steps that are left, and record how the run ends."""
+        folder = self.folder / CHECKPOINTS
+        with guards.stop_on_signal(until) as stop:
+            self.begin(devices.from_first_process(lambda: checkpoints.newest(folder)))
+            try:
+                self.take_steps(stop)
+            except BaseException as error:
+                with suppress(OSError):  # the disk may be full
+                    is_diverged = isinstance(error, DivergedError)
+                    self.outcome("diverged" if is_diverged else "stopped", str(error))
+                raise
+            self.outcome("finished")
 
-    def begin(self, state: dict | None) -> None:
+    def begin(self, state: State | None) -> None:
         """Go on from the state of a checkpoint, or begin anew if there is none."""
-        self.made_from = self.data.made_from
         if state is not None:
             self.resume(state)
         self.peak = matmul_peak(self.precision, str(self.device))
-        self.started = time.perf_counter()
         if state is None:
-            self.begin_anew()
+            self.describe_and_check()
+        # What came before does not count as the run's time; what earlier sessions took does.
+        self.started = time.perf_counter() - self.seconds
+        if state is None:
+            untrained = self.validation()
+            self.watch = ClimbWatch(untrained["validation_loss"])
+            if self.log:
+                self.log.append({"step": 0, "tokens": 0, "seconds": 0.0, **untrained})
         self.outcome("running")
 
-    def begin_anew(self) -> None:
+    def describe_and_check(self) -> None:
         """Record where the run begins, and check whether its curve can be trusted."""
-        if self.is_first:
-            self.log.truncate(0)
-            environment = log.environment(
-                **devices.describe(self.device, self.precision),
-                processes=self.processes,
-                peak_flops_per_second=self.peak,
-            )
-            write_json(self.folder / log.ENVIRONMENT, environment)
-            context = self.config.model.context_length
-            order = torch.Generator()
-            batch = self.parts.get_batch(self.data.train, 2, context, self.device, order)
-            self.flags = guards.before_training(self.model, self.data, *batch)
-        self.started = time.perf_counter()  # the checks do not count as the run's time
-        found = self.validation()
-        self.watch = ClimbWatch(found["validation_loss"])
-        if self.is_first:
-            self.log.append({"step": 0, "tokens": 0, "seconds": 0.0, **found})
-
-    def run_to_end(self, stop: StopFlag) -> None:
-        """Take the steps that are left; when `stop` is set, save and raise KeyboardInterrupt."""
-        try:
-            self.take_steps(stop)
-        except BaseException as error:
-            if self.status == "running":
-                with suppress(OSError):  # the disk may be full
-                    self.outcome("stopped", str(error))
-            raise
+        if self.log is None:
+            return
+        self.log.truncate(0)  # of a session that ended before it saved anything
+        environment = log.environment(
+            **devices.describe(self.device, self.precision),
+            processes=self.processes,
+            peak_flops_per_second=self.peak,
+        )
+        write_json(self.folder / log.ENVIRONMENT, environment)
+        context, order = self.config.model.context_length, torch.Generator()
+        batch = self.parts.get_batch(self.data.train, 2, context, self.device, order)
+        self.flags = guards.before_training(self.model, self.data, *batch)
 
     def take_steps(self, stop: StopFlag) -> None:
         """The loop of the run: steps, and between them what is due.
 
-        All processes decide alike, because they see the same loss and the same clock. If one of
-        them alone raised an error, the others would wait for it forever.
+        When `stop` is set, it saves and raises KeyboardInterrupt. All processes decide alike,
+        because they see the same loss and the same clock: if one of them alone raised an error, the
+        others would wait for it forever.
         """
         config = self.config
-        mark, since = time.perf_counter(), self.step  # of the last line of the log
-        start = self.now = self.clock()
-        pause = 0.0  # seconds of the last evaluation or checkpoint
+        self.end_pause()
         while not self.finished:
             loss, norm = self.update()
-            self.now = self.clock()
-            # The last step is logged, evaluated and saved, whatever its number. That does not count
-            # towards the time limit; whatever is due before another step does.
-            due = 0 in (self.step % config.eval_every, self.step % config.checkpoint_every)
-            is_up = self.limit.is_up(self.now + pause * due, self.now - start)
-            self.finished = is_up or self.step == config.steps
-            start = ended = self.now
             logs, evaluates, saves = (
-                self.step % every == 0 or self.finished
+                self.step % every == 0
                 for every in (config.log_every, config.eval_every, config.checkpoint_every)
             )
+            # The last step is logged, evaluated and saved, whatever its number.
+            self.finished = self.time_is_up(evaluates or saves) or self.step == config.steps
             stops = devices.any_process(stop.is_set)  # a signal may reach one process alone
+            pauses = logs or evaluates or saves or stops or self.finished
             # Reading a loss on a GPU means waiting for it, so there it is read only when needed.
-            if self.device.type == "cpu" or logs or evaluates or saves or stops:
+            if pauses or self.device.type == "cpu":
                 self.check_finite(loss, norm)
-            if logs or evaluates:
-                devices.synchronize(self.device)
-                spent = time.perf_counter() - mark
-                self.record(loss, norm, (self.step - since) / spent, evaluates)
-            if saves or stops:
+            if logs or evaluates or self.finished:
+                self.record(loss, norm, evaluates or self.finished)
+            if saves or stops or self.finished:
                 self.save()
             if stops and not self.finished:
-                self.outcome("stopped")
                 raise KeyboardInterrupt(
                     f"stopped after step {self.step:,}, which is saved; make the same call to go on"
                 )
-            # Evaluating and saving are not steps: they do not count in tokens per second.
-            if logs or evaluates or saves:
-                mark, since = time.perf_counter(), self.step
-                start = self.now = self.clock()
-                pause = start - ended if evaluates or saves else pause
-        self.outcome("finished")
+            if pauses:
+                self.end_pause()
+
+    def end_pause(self) -> None:
+        """Go on measuring steps: evaluating and saving do not count in tokens per second."""
+        self.mark = time.perf_counter(), self.tokens
+        ended, self.seconds = self.seconds, self.clock()
+        self.pause = max(self.pause, self.seconds - ended)
+
+    def time_is_up(self, pause_is_due: bool) -> bool:
+        """Whether another step, as long as this one, would end after the time limit.
+
+        `pause_is_due` says that evaluating or saving comes first. That of the last step does not
+        count towards the limit.
+        """
+        ended, self.seconds = self.seconds, self.clock()
+        step, pause = self.seconds - ended, self.pause if pause_is_due else 0.0
+        return self.seconds + pause + step > (self.config.max_seconds or math.inf)
 
     def update(self) -> tuple[Tensor, Tensor]:
         """Take one step; return the loss of its batch and the norm of the gradients."""
@@ -368,23 +376,24 @@ class Trainer:
             self.data.train, config.batch_size, context, self.device, self.order
         )
         # Every process draws the same batch, and computes its share of the sequences.
-        share = [each.chunk(self.processes)[devices.process_rank()] for each in batch]
+        rank = devices.process_rank()
+        inputs, targets = (ids.chunk(self.processes)[rank] for ids in batch)
         self.on_part("data")
         loss = torch.zeros((), device=self.device)
-        parts = zip(*(each.chunk(config.accumulation) for each in share), strict=True)
-        for number, (inputs, targets) in enumerate(parts, 1):
+        parts = zip(*(ids.chunk(config.accumulation) for ids in (inputs, targets)), strict=True)
+        for number, (part_inputs, part_targets) in enumerate(parts, 1):
             # Each process adds up the gradients of its parts; they are averaged over the
             # processes only with the last part.
-            last = self.processes == 1 or number == config.accumulation
-            with nullcontext() if last else self.forward.no_sync():
+            is_last = number == config.accumulation
+            with nullcontext() if is_last else self.no_sync():
                 with devices.autocast(self.device, self.precision):
                     # Divided here, so that the sum over the parts is the mean of the batch.
-                    part_loss = self.parts.loss(self.forward(inputs), targets)
+                    part_loss = self.parts.loss(self.forward(part_inputs), part_targets)
                     part_loss = part_loss / config.accumulation
                 self.on_part("forward")
                 self.scaler.scale(part_loss).backward()
             loss += part_loss.detach()
-            self.tokens += inputs.numel() * self.processes
+            self.tokens += part_inputs.numel() * self.processes
             self.on_part("backward")
         loss = devices.process_mean(loss)
         self.scaler.unscale_(self.optimizer)  # float16 gradients were scaled: clip true ones
@@ -402,6 +411,12 @@ class Trainer:
         self.on_part("update")
         return loss, norm
 
+    def no_sync(self) -> AbstractContextManager[None]:
+        """A context in which several processes keep their gradients to themselves."""
+        if isinstance(self.forward, DistributedDataParallel):
+            return self.forward.no_sync()
+        return nullcontext()
+
     def learning_rate(self) -> float:
         """The learning rate of this step; steps count from 1 here, so none is wasted at rate 0.
 
@@ -409,27 +424,24 @@ class Trainer:
         the time that has passed.
         """
         schedule, end = self.config.optimizer, self.config.cosine_cycle_iters
-        return self.parts.schedule(
-            max(self.step, round(self.limit.share(self.now) * end)),
-            schedule.max_learning_rate,
-            schedule.min_learning_rate,
-            schedule.warmup_iters,
-            end,
-        )
+        rates = schedule.max_learning_rate, schedule.min_learning_rate
+        share = min(self.seconds / (self.config.max_seconds or math.inf), 1.0)
+        step = max(self.step, round(share * end))
+        return self.parts.schedule(step, *rates, schedule.warmup_iters, end)
 
     def clock(self) -> float:
-        """The seconds so far, the same in every process; 0 if there is no time limit.
+        """The seconds so far; with a time limit, the same in every process.
 
-        It waits for the GPU, so it is called once per step.
+        It waits for the GPU then, so it is called once per step.
         """
         if self.config.max_seconds is None:
-            return 0.0
+            return self.elapsed()
         devices.synchronize(self.device)
         return devices.process_mean(torch.tensor(self.elapsed(), device=self.device)).item()
 
     def elapsed(self) -> float:
         """The seconds that the run has taken, in this session and those before."""
-        return self.seconds + time.perf_counter() - self.started
+        return time.perf_counter() - self.started
 
     def check_finite(self, loss: Tensor, norm: Tensor) -> None:
         """Raise DivergedError if a number is NaN or infinite; the checkpoints stay as they are."""
@@ -440,22 +452,22 @@ class Trainer:
             f"the loss is {loss.item():.4g} and the norm of the gradients {norm.item():.4g}"
         )
 
-    def give_up(self, what: str) -> NoReturn:
-        """Record the reason and raise DivergedError; the last checkpoint stays."""
+    def give_up(self, reason: str) -> NoReturn:
+        """Raise DivergedError; the last checkpoint stays."""
         good = checkpoints.saved(self.folder / CHECKPOINTS)
         last = f"the last good checkpoint is {good[0].name}" if good else "nothing was saved yet"
         advice = "a smaller max_learning_rate or a longer warm-up may help"
-        reason = f"{what} at step {self.step:,}; {last}; {advice}"
-        self.outcome("diverged", reason)
-        raise DivergedError(reason)
+        raise DivergedError(f"{reason} at step {self.step:,}; {last}; {advice}")
 
-    def record(self, loss: Tensor, norm: Tensor, rate: float, evaluates: bool) -> None:
+    def record(self, loss: Tensor, norm: Tensor, evaluates: bool) -> None:
         """Write a line of the log, with a validation loss if `evaluates`.
 
-        `rate` is in steps per second. Raises: DivergedError if the loss has climbed too far.
+        Raises: DivergedError if the loss has climbed too far.
         """
-        tokens = self.config.batch_size * self.config.model.context_length * rate
-        flops = accounting.flops_per_token(self.config.model) * tokens / self.processes
+        devices.synchronize(self.device)
+        began, tokens = self.mark
+        speed = (self.tokens - tokens) / (time.perf_counter() - began)
+        flops = accounting.flops_per_token(self.config.model) * speed / self.processes
         if flops > self.peak:  # then the machine was busy when its peak was measured
             self.peak = max(self.peak, matmul_peak(self.precision, str(self.device)))
         line = {
@@ -465,12 +477,12 @@ class Trainer:
             "train_loss": loss.item(),
             "learning_rate": self.optimizer.param_groups[0]["lr"],
             "gradient_norm": norm.item(),
-            "tokens_per_second": tokens,
+            "tokens_per_second": speed,
             "mfu": flops / self.peak,
         }
         if evaluates:
             line |= self.validation()
-        if self.is_first:
+        if self.log:
             self.log.append(line)
         climbed = self.watch.climbed(line["train_loss"])
         if climbed > self.config.divergence:
@@ -478,8 +490,8 @@ class Trainer:
         self.on_part("log")
 
     def validation(self) -> dict[str, float]:
-        """The loss on the validation split in three units; raises a flag if it is too good."""
-        found = devices.from_first_process(
+        """The loss on the validation split in three units; in the end, a flag if it is too good."""
+        evaluation = devices.from_first_process(
             lambda: evaluate(
                 self.model,
                 self.data.validation,
@@ -490,66 +502,50 @@ class Trainer:
                 precision=self.precision,
             )
         )
-        flag = guards.too_good(found, self.data)
-        # It is raised once: later ones differ only in their figures.
-        if flag and not any(old.startswith(guards.TOO_GOOD) for old in self.flags):
+        flag = guards.too_good(evaluation.bits_per_byte, self.data)
+        if flag and self.finished:
             self.flags.append(flag)
         return {
-            "validation_loss": found.loss,
-            "validation_perplexity": found.perplexity,
-            "validation_bits_per_byte": found.bits_per_byte,
+            "validation_loss": evaluation.loss,
+            "validation_perplexity": evaluation.perplexity,
+            "validation_bits_per_byte": evaluation.bits_per_byte,
         }
 
     def save(self) -> None:
         """Write a checkpoint with everything needed to go on."""
         if not all(weight.isfinite().all() for weight in self.model.parameters()):
-            bad = torch.tensor(math.nan)  # the last step spoilt them: keep the previous file
-            self.check_finite(bad, bad)
-        if not self.is_first:
+            self.give_up("a weight is NaN or infinite")  # and keep the checkpoint before
+        if self.log is None:
             return
-        checkpoints.keep(
-            {
-                "config": self.config.key,
-                "parts": self.parts.key,
-                "precision": devices.name_of(self.precision),
-                "data": self.made_from,
-                "iteration": self.step,
-                "finished": self.finished,
-                "watch": asdict(self.watch),
-                "model": self.model.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-                "scaler": self.scaler.state_dict(),
-                "random": checkpoints.random_state(),
-                "order": self.order.get_state(),
-                "tokens": self.tokens,
-                "seconds": self.elapsed(),
-                "flags": self.flags,
-                "log": self.log.position(),
-            },
-            self.folder / CHECKPOINTS,
-            self.config.keep_checkpoints,
-        )
+        state = {
+            "config": self.config.key,
+            "parts": self.parts.key,
+            "precision": devices.name_of(self.precision),
+            "data": self.data.made_from,
+            "iteration": self.step,
+            "finished": self.finished,
+            "watch": asdict(self.watch),
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "random": checkpoints.random_state(),
+            "order": self.order.get_state(),
+            "tokens": self.tokens,
+            "seconds": self.elapsed(),
+            "flags": self.flags,
+            "log": self.log.position(),
+        }
+        checkpoints.keep_last(state, self.folder / CHECKPOINTS, self.config.keep_checkpoints)
         self.outcome("running")
 
-    def resume(self, state: dict) -> None:
+    def resume(self, state: State) -> None:
         """Restore the run as it was when `state` was saved, including its log.
 
         A run keeps the precision that it began in, even on a machine that would choose another.
-        Raises: ValueError for a checkpoint of another config, other parts or other data, or if
-        another precision is forced.
+        Raises: ValueError if the data have changed, or if another precision is forced.
         """
-        if state["config"] != self.config.key:
-            raise ValueError(
-                f"{self.folder} holds a run of another config ({state['config']}, not"
-                f" {self.config.key}); give another folder"
-            )
-        if state.get("parts", "") != self.parts.key:
-            raise ValueError(
-                f"{self.folder} holds a run made of other parts, or your code has changed; give"
-                " another folder"
-            )
-        now, then = self.made_from, state["data"]
-        if changed := [name for name in now if now[name] != then.get(name)]:
+        data = self.data.made_from
+        if changed := [name for name in data if data[name] != state["data"].get(name)]:
             raise ValueError(
                 f"{self.folder} holds a run on other data: {' and '.join(changed)} changed since it"
                 " was saved. Restore the old data, or give another folder for a new run"
@@ -567,9 +563,8 @@ class Trainer:
         self.order.set_state(state["order"])
         self.step, self.tokens = state["iteration"], state["tokens"]
         self.seconds, self.flags = state["seconds"], state["flags"]
-        self.watch = ClimbWatch(**state["watch"])
-        self.finished = state["finished"]
-        if not self.is_first:
+        self.watch, self.finished = ClimbWatch(**state["watch"]), state["finished"]
+        if self.log is None:
             return
         if self.log.position() < state["log"]:
             self.flags.append(
@@ -580,37 +575,34 @@ class Trainer:
 
     def outcome(self, status: str, reason: str = "") -> None:
         """Record how far the run has come, and the reasons not to believe its curve."""
-        self.status = status
-        if self.is_first:
+        if self.log:
             content = {"status": status, "step": self.step, "reason": reason, "flags": self.flags}
             write_json(self.folder / log.OUTCOME, content)
 
 
 def train_and_print(
-    config: TrainConfig, folder: str | os.PathLike | None = None, parts: Parts | None = None
+    config: TrainConfig, folder: str | os.PathLike[str] | None = None, parts: Parts | None = None
 ) -> None:
     """Train and print how it goes, as the command line does; arguments as in `train`."""
+    parts = parts or Parts.ours(config)
     place = Path(folder) if folder is not None else run_folder(config, parts)
 
-    def show(record: dict) -> None:
+    def show(record: Record) -> None:
         if record["step"] == 0:
-            found = log.load_json(place / log.ENVIRONMENT)
-            print("matmuls in {precision} on {device}, threads: {threads}".format(**found))
+            begun = log.load_json(place / log.ENVIRONMENT)
+            print("matmuls in {precision} on {device}, threads: {threads}".format(**begun))
         print(progress_line(config, record), flush=True)
 
     run = Run(config, place, parts=parts)
     if not is_done(run):
-        with devices.process_group(config.device):
-            with devices.first_process_first():  # it makes the files that the others open
-                data = (parts or Parts.ours(config)).prepare(config)
-            run = train(config, data, place, [show], parts)
+        train(config, parts.prepare(config), place, [show], parts)
     if os.environ.get("RANK", "0") == "0":  # of several processes, the first one prints
         print(f"trained: {run.folder}")
         for flag in run.flags:
             print(f"do not trust this curve yet: {flag}")
 
 
-def progress_line(config: TrainConfig, record: dict) -> str:
+def progress_line(config: TrainConfig, record: Record) -> str:
     """A record of the log as a readable line."""
     words = [f"step {record['step']:,} of {config.steps:,}"]
     for name, text in (
