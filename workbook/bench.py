@@ -197,13 +197,12 @@ def recorded(name: str) -> dict:
 def open_trainer(config: "TrainConfig", data: "TrainData") -> "Iterator[Trainer]":
     """A trainer that is about to take its first step, with a log that nobody keeps."""
     from workbook.training.log import RunLog
-    from workbook.training.parts import Parts
-    from workbook.training.train import Trainer
+    from workbook.training.train import Run, Trainer
 
     with TemporaryDirectory() as folder:
         config = replace(config, eval_tokens=2_048)
         with RunLog(folder) as log:
-            trainer = Trainer(config, Path(folder), data, Parts.ours(config), log)
+            trainer = Trainer(Run(config, Path(folder)), data, log)
             trainer.begin(None)
             yield trainer
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import made_records
@@ -25,9 +26,8 @@ from workbook.experiments.dry_run import (
     text_finding,
 )
 from workbook.training import checkpoints, presets, train
-from workbook.training.parts import Parts
 from workbook.training.presets import varied
-from workbook.training.train import Trainer
+from workbook.training.train import Run, Trainer
 
 PEAK = 1e12  # FLOP/s
 TINY = tiny_runs.tiny()
@@ -151,7 +151,7 @@ class TestCorpora:
 
 def a_trainer(config):
     data = tiny_runs.data(train=tiny_runs.ids(4_096), token_bytes=np.ones(config.model.vocab_size))
-    trainer = Trainer(config, None, data, Parts.ours(config))
+    trainer = Trainer(Run(config, Path()), data)
     trainer.update()
     return trainer
 

@@ -58,13 +58,6 @@ def test_a_forced_precision_is_taken_where_none_was_chosen(monkeypatch, name):
         assert devices.pick_precision(device, "float32") == torch.float32
 
 
-@pytest.mark.parametrize("device", [CPU, MPS])
-def test_float16_is_refused_without_cuda(device):
-    with pytest.raises(ValueError, match="float16 is for CUDA"):
-        devices.pick_precision(device, "float16")
-    assert devices.pick_precision(CUDA, "float16") == torch.float16
-
-
 def test_products_are_computed_in_the_precision_and_weights_keep_theirs():
     weight = torch.ones(4, 4)
     with devices.autocast(CPU, torch.bfloat16):

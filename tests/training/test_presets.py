@@ -39,7 +39,7 @@ def test_settings_change_model_optimizer_and_run():
 
 
 @pytest.mark.parametrize("name", presets.PRESETS)
-@pytest.mark.parametrize("rate", ["1e-4", "3e-4", "6e-4", "1e-3", "3e-3", "6e-3"])
+@pytest.mark.parametrize("rate", ["1e-4", "3e-3"])
 def test_the_largest_learning_rate_alone_scales_the_smallest(name, rate):
     usual = presets.preset(name).optimizer
     ratio = usual.min_learning_rate / usual.max_learning_rate
@@ -96,13 +96,10 @@ def test_a_run_of_an_experiment_can_be_made_by_the_command(name):
     asked = presets.varied(asked, max_learning_rate=3e-3, norm="post", seed=4)
     usual = presets.preset(name)
     words = []
-    for each, base in (
-        (asked, usual),
-        (asked.model, usual.model),
-        (asked.optimizer, usual.optimizer),
-    ):
-        for field in fields(each):
-            value = getattr(each, field.name)
+    pairs = (asked, usual), (asked.model, usual.model), (asked.optimizer, usual.optimizer)
+    for config, base in pairs:
+        for field in fields(config):
+            value = getattr(config, field.name)
             if value != getattr(base, field.name) and field.name not in ("name", *INNER):
                 words += [f"--{field.name.replace('_', '-')}", str(value)]
     assert parsed(name, *words).key == asked.key

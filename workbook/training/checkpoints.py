@@ -54,16 +54,13 @@ def write_state(state: State, out: PathOrFile) -> None:
 
     Raises: OSError if there is no room or no permission.
     """
-    state = {"kind": KIND, **state}
+    buffer = BytesIO()
+    torch.save({"kind": KIND, **state}, buffer)
     if not isinstance(out, str | os.PathLike):
-        torch.save(state, out)
+        out.write(buffer.getbuffer())
         return
-    try:
-        with atomic_write(out, "wb") as file:
-            torch.save(state, file)
-    except RuntimeError as error:  # torch raises this if the system could not write
-        reason = error.__context__ if isinstance(error.__context__, OSError) else error
-        raise OSError(f"{out} could not be written: {reason}; is the disk full?") from error
+    with atomic_write(out, "wb") as file:
+        file.write(buffer.getbuffer())
 
 
 def read_state(src: PathOrFile) -> State:
@@ -79,12 +76,6 @@ def read_state(src: PathOrFile) -> State:
 
 
 def _read(file: IO[bytes], name: str) -> State:
-    if not file.read(1):
-        raise ValueError(
-            f"{name} is empty from where it is read; is the file unfinished, or was seek(0)"
-            " forgotten?"
-        )
-    file.seek(0)
     # A checkpoint is a zip archive, whose index comes last: a file cut short has none.
     try:
         with zipfile.ZipFile(file) as archive:
@@ -94,7 +85,7 @@ def _read(file: IO[bytes], name: str) -> State:
     if damaged:
         raise ValueError(
             f"{name} is not a complete checkpoint ({damaged} is missing or damaged); load an older"
-            " one"
+            " one. Of a file object: was seek(0) forgotten?"
         )
     file.seek(0)
     try:

@@ -50,10 +50,6 @@ def random_starts(
 
     The last start leaves room for one token after the window, the last target.
     """
-    if batch_size < 1 or context_length < 1:
-        raise ValueError(
-            f"batch_size={batch_size} and context_length={context_length} must be at least 1"
-        )
     if length <= context_length:
         raise ValueError(
             f"{length:,} ids are too few for a window of {context_length:,} and its targets; give"
@@ -149,12 +145,14 @@ def prepare(
         if tokenizer.encode(sample) != ours.encode(sample):
             encode = partial(learner_tokens, tokenizer, f"{folder}-mine-{maker}")
     train, validation = map(encode, texts)
+    ids = range(tokenizer.vocab_size)
+    lengths = np.array([len(tokenizer.vocab.get(token_id, b"")) for token_id in ids])
     entropy = corpora.record(texts[1]).get("bits_per_byte")
     bounds = loss_bounds.bounds(config.corpus, entropy=entropy)
     return TrainData(
         train=train,
         validation=validation,
-        token_bytes=token_bytes(tokenizer),
+        token_bytes=lengths,
         end_id=tokenizer.encode(corpora.END_OF_TEXT)[0],
         entropy=entropy,
         floor=bounds.floor,
@@ -194,14 +192,6 @@ def learner_tokens(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:
 
             token_files.write_tokens(target, ids(), tokenizer.vocab_size)
     return read_tokens(target)
-
-
-def token_bytes(tokenizer: Tokenizer) -> np.ndarray:
-    """The length of each token in bytes of text."""
-    lengths = np.zeros(tokenizer.vocab_size, np.int64)
-    for number, token in tokenizer.vocab.items():
-        lengths[number] = len(token)
-    return lengths
 
 
 def document_hashes(ids: np.ndarray, end_id: int) -> Iterator[int]:

@@ -43,15 +43,9 @@ def pick_device(wanted: str = "auto") -> torch.device:
 def pick_precision(device: torch.device, wanted: str = "auto") -> torch.dtype:
     """The type that matmuls are computed in: the one wanted, or the fastest that is safe.
 
-    "auto" leaves the choice to `WORKBOOK_PRECISION`, and if that is unset, to the hardware.
-    Raises: ValueError for float16 anywhere but on an NVIDIA or AMD GPU: a CPU computes it
-    hundreds of times slower, and its small range needs a loss scaler.
+    "auto" leaves the choice to `WORKBOOK_PRECISION`, and if that is unset, to the hardware. float16
+    is never taken: its range is so small that the loss would have to be scaled.
     """
-    if wanted == "float16" and device.type != "cuda":
-        raise ValueError(
-            f"float16 is for CUDA: on {device.type} it is far slower than float32; use"
-            " precision='auto'"
-        )
     asked = asked_precision(wanted)
     if asked == "auto":
         return torch.bfloat16 if has_bf16(device) else torch.float32
@@ -95,9 +89,7 @@ def tune(device: torch.device) -> None:
 
 
 def compiled(model: nn.Module) -> nn.Module:
-    """The model through torch.compile. Raises: ValueError on mps, where there is no Inductor."""
-    if next(model.parameters()).device.type == "mps":
-        raise ValueError("torch.compile has no Inductor for mps; use compile=False")
+    """The model through torch.compile."""
     # It compiles the code of a class for eight objects and silently leaves the ninth uncompiled:
     # a process that makes one run after another has to reset it for each.
     torch._dynamo.reset()

@@ -12,7 +12,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -48,42 +48,33 @@ NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP")
 STOPS = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
 
 
-@dataclass
-class StopFlag:
-    """Whether the run was asked to stop, or it is past `until`, in seconds of `time.time()`."""
-
-    until: float = math.inf
-    asked: bool = False
-
-    @property
-    def is_set(self) -> bool:
-        """Whether the run is to stop after the current step."""
-        return self.asked or time.time() >= self.until
-
-
 @contextmanager
-def stop_on_signal(until: float = math.inf) -> Iterator[StopFlag]:
-    """A flag that the first stop signal sets; the second one stops the process at once.
+def stop_on_signal(until: float = math.inf) -> Iterator[Callable[[], bool]]:
+    """A function that says whether the run is to stop: it was asked to, or is past `until`.
 
-    It is also set once it is past `until`. Outside the main thread signals cannot be caught, and do
-    what they always do.
+    `until` is in seconds of `time.time()`. The first stop signal asks; the second one stops the
+    process at once. Outside the main thread signals cannot be caught, and do what they always do.
     """
-    stop = StopFlag(until)
+    signals: list[int] = []
+
+    def asked_to_stop() -> bool:
+        return bool(signals) or time.time() >= until
+
     if threading.current_thread() is not threading.main_thread():
-        yield stop
+        yield asked_to_stop
         return
     handlers = {number: signal.getsignal(number) for number in STOPS}
     # Under `nohup`, SIGHUP is ignored and stays so. A handler that is not Python's is None.
     before = {number: old for number, old in handlers.items() if old not in (signal.SIG_IGN, None)}
 
-    def set_flag(number: int, _frame: FrameType | None) -> None:
-        stop.asked = True
+    def note(number: int, _frame: FrameType | None) -> None:
+        signals.append(number)
         signal.signal(number, before[number])  # the next one does what it always did
 
     for number in before:
-        signal.signal(number, set_flag)
+        signal.signal(number, note)
     try:
-        yield stop
+        yield asked_to_stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

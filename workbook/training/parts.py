@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
-from html import escape
 from typing import NamedTuple
 
 import numpy as np
@@ -76,9 +75,6 @@ class Parts:
     def __repr__(self) -> str:
         rows = {name: f"yours  {where}" for name, where in self.places.items()}
         return "\n".join(f"{name:<9}  {rows.get(name, 'ours')}" for name in NAMES)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
 
     @property
     def places(self) -> dict[str, str]:

@@ -49,8 +49,7 @@ def train_plainly(config: TrainConfig, data: TrainData, out: str | os.PathLike[s
         optimizer.step()
         losses.append(loss.item())
         if step % config.eval_every == 0 or step == config.steps:
-            held_out = data.validation, data.token_bytes
-            evaluation = evaluate(model, *held_out, context, config.eval_tokens)
-            print(f"step {step:,}: training {losses[-1]:.3f}, validation {evaluation.loss:.3f}")
+            held_out = evaluate(model, data, context, config.eval_tokens)
+            print(f"step {step:,}: training {losses[-1]:.3f}, validation {held_out.loss:.3f}")
             checkpoints.save_checkpoint(model, optimizer, step, out)
     return losses

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -33,8 +33,8 @@ from workbook.training import checkpoints, devices, guards, log
 from workbook.training.checkpoints import State
 from workbook.training.data import TrainData, prepare
 from workbook.training.devices import matmul_peak
-from workbook.training.evaluate import evaluate
-from workbook.training.guards import ClimbWatch, StopFlag
+from workbook.training.evaluate import Evaluation, evaluate
+from workbook.training.guards import ClimbWatch
 from workbook.training.log import Record
 from workbook.training.parts import Parts
 
@@ -191,38 +191,31 @@ def train(
         with devices.process_group(config.device):
             # Of several processes, only the first holds the lock, reads and writes.
             if devices.process_rank() > 0:
-                Trainer(config, run.folder, data, parts).run(until)
+                Trainer(run, data).run(until)
                 return run
             with locked(run.folder):
                 log.claim_folder(run.folder, asked_for(config, parts))
                 with log.RunLog(run.folder, listeners) as run_log:
-                    Trainer(config, run.folder, data, parts, run_log).run(until)
+                    Trainer(run, data, run_log).run(until)
     finally:
         checkpoints.restore_random_state(before)  # the caller's random numbers go on undisturbed
     return run
 
 
 def is_done(run: Run) -> bool:
-    """Whether the run has finished in an acceptable precision, and its model can be loaded."""
+    """Whether the run has finished, and its model can be loaded."""
     if run.status != "finished":
         return False
     state = checkpoints.newest(run.folder / CHECKPOINTS) or {}
-    asked = devices.asked_precision(run.config.precision)
-    parts = run.parts or Parts.ours(run.config)
-    return (
-        state.get("config") == run.config.key
-        and state.get("parts", "") == parts.key
-        and state.get("finished", False)
-        and asked in ("auto", state.get("precision"))
-    )
+    made_of = run.parts or Parts.ours(run.config)
+    is_same = state.get("config") == run.config.key and state.get("parts") == made_of.key
+    return is_same and state["finished"]
 
 
-def trained(
-    config: TrainConfig, listeners: Sequence[log.Listener] = ()
-) -> tuple[nn.Module, Tokenizer]:
+def trained(config: TrainConfig) -> tuple[nn.Module, Tokenizer]:
     """The model of a config and its tokenizer; trained first unless it is in the data folder."""
     data = prepare(config)
-    model = train(config, data, listeners=listeners).model()
+    model = train(config, data).model()
     assert data.tokenizer is not None  # `prepare` makes one
     return model, data.tokenizer
 
@@ -233,16 +226,10 @@ class Trainer:
     `run_log` is open for writing; None in all processes but the first, which writes the files.
     """
 
-    def __init__(
-        self,
-        config: TrainConfig,
-        folder: Path,
-        data: TrainData,
-        parts: Parts,
-        run_log: log.RunLog | None = None,
-    ) -> None:
-        self.config, self.folder, self.data = config, folder, data
-        self.parts, self.log = parts, run_log
+    def __init__(self, run: Run, data: TrainData, run_log: log.RunLog | None = None) -> None:
+        config = run.config
+        self.config, self.folder, self.data, self.log = config, run.folder, data, run_log
+        self.parts = parts = run.parts or Parts.ours(config)
         self.processes = devices.process_count()
         if config.batch_size % (config.accumulation * self.processes):
             raise ValueError(
@@ -261,9 +248,6 @@ class Trainer:
         if self.processes > 1:
             self.forward = DistributedDataParallel(self.forward)
         self.optimizer = parts.optimizer(self.model.parameters(), config.optimizer)
-        # Small float16 gradients would be rounded to zero: they are computed from a larger loss.
-        is_half = self.precision == torch.float16
-        self.scaler = torch.amp.GradScaler(self.device.type, enabled=is_half)
         # The data have a generator of their own: evaluating or saving does not change their order.
         self.order = torch.Generator().manual_seed(config.seed)
         self.step = self.tokens = 0
@@ -278,10 +262,10 @@ class Trainer:
     def run(self, until: float = math.inf) -> None:
         """Take the steps that are left, and record how the run ends."""
         folder = self.folder / CHECKPOINTS
-        with guards.stop_on_signal(until) as stop:
+        with guards.stop_on_signal(until) as asked_to_stop:
             self.begin(devices.from_first_process(lambda: checkpoints.newest(folder)))
             try:
-                self.take_steps(stop)
+                self.take_steps(asked_to_stop)
             except BaseException as error:
                 with suppress(OSError):  # the disk may be full
                     is_diverged = isinstance(error, DivergedError)
@@ -303,6 +287,7 @@ class Trainer:
             self.watch = ClimbWatch(untrained["validation_loss"])
             if self.log:
                 self.log.append({"step": 0, "tokens": 0, "seconds": 0.0, **untrained})
+        self.end_pause()
         self.outcome("running")
 
     def describe_and_check(self) -> None:
@@ -320,38 +305,38 @@ class Trainer:
         batch = self.parts.get_batch(self.data.train, 2, context, self.device, order)
         self.flags = guards.before_training(self.model, self.data, *batch)
 
-    def take_steps(self, stop: StopFlag) -> None:
+    def take_steps(self, asked_to_stop: Callable[[], bool]) -> None:
         """The loop of the run: steps, and between them what is due.
 
-        When `stop` is set, it saves and raises KeyboardInterrupt. All processes decide alike,
+        When `asked_to_stop`, it saves and raises KeyboardInterrupt. All processes decide alike,
         because they see the same loss and the same clock: if one of them alone raised an error, the
         others would wait for it forever.
         """
         config = self.config
-        self.end_pause()
         while not self.finished:
             loss, norm = self.update()
-            logs, evaluates, saves = (
-                self.step % every == 0
-                for every in (config.log_every, config.eval_every, config.checkpoint_every)
-            )
-            # The last step is logged, evaluated and saved, whatever its number.
-            self.finished = self.time_is_up(evaluates or saves) or self.step == config.steps
-            stops = devices.any_process(stop.is_set)  # a signal may reach one process alone
-            pauses = logs or evaluates or saves or stops or self.finished
+            self.finished = self.time_is_up() or self.step == config.steps
+            stops = devices.any_process(asked_to_stop())  # a signal may reach one process alone
+            evaluates = self.is_due(config.eval_every)
+            logs = evaluates or self.is_due(config.log_every)
+            saves = stops or self.is_due(config.checkpoint_every)
             # Reading a loss on a GPU means waiting for it, so there it is read only when needed.
-            if pauses or self.device.type == "cpu":
+            if logs or saves or self.device.type == "cpu":
                 self.check_finite(loss, norm)
-            if logs or evaluates or self.finished:
-                self.record(loss, norm, evaluates or self.finished)
-            if saves or stops or self.finished:
+            if logs:
+                self.record(loss, norm, evaluates)
+            if saves:
                 self.save()
             if stops and not self.finished:
                 raise KeyboardInterrupt(
                     f"stopped after step {self.step:,}, which is saved; make the same call to go on"
                 )
-            if pauses:
+            if logs or saves:
                 self.end_pause()
+
+    def is_due(self, every: int) -> bool:
+        """Whether to do now what is done every so many steps, and after the last one."""
+        return self.finished or self.step % every == 0
 
     def end_pause(self) -> None:
         """Go on measuring steps: evaluating and saving do not count in tokens per second."""
@@ -359,14 +344,15 @@ class Trainer:
         ended, self.seconds = self.seconds, self.clock()
         self.pause = max(self.pause, self.seconds - ended)
 
-    def time_is_up(self, pause_is_due: bool) -> bool:
+    def time_is_up(self) -> bool:
         """Whether another step, as long as this one, would end after the time limit.
 
-        `pause_is_due` says that evaluating or saving comes first. That of the last step does not
-        count towards the limit.
+        What is due before it takes as long as it ever did; after the last step, evaluating and
+        saving do not count.
         """
         ended, self.seconds = self.seconds, self.clock()
-        step, pause = self.seconds - ended, self.pause if pause_is_due else 0.0
+        due = self.is_due(self.config.eval_every) or self.is_due(self.config.checkpoint_every)
+        step, pause = self.seconds - ended, self.pause if due else 0.0
         return self.seconds + pause + step > (self.config.max_seconds or math.inf)
 
     def update(self) -> tuple[Tensor, Tensor]:
@@ -380,33 +366,31 @@ class Trainer:
         inputs, targets = (ids.chunk(self.processes)[rank] for ids in batch)
         self.on_part("data")
         loss = torch.zeros((), device=self.device)
-        parts = zip(*(ids.chunk(config.accumulation) for ids in (inputs, targets)), strict=True)
-        for number, (part_inputs, part_targets) in enumerate(parts, 1):
-            # Each process adds up the gradients of its parts; they are averaged over the
-            # processes only with the last part.
+        pieces = zip(*(ids.chunk(config.accumulation) for ids in (inputs, targets)), strict=True)
+        for number, (some_inputs, some_targets) in enumerate(pieces, 1):
+            # Each process adds up the gradients of its pieces; they are averaged over the
+            # processes only with the last piece.
             is_last = number == config.accumulation
             with nullcontext() if is_last else self.no_sync():
                 with devices.autocast(self.device, self.precision):
-                    # Divided here, so that the sum over the parts is the mean of the batch.
-                    part_loss = self.parts.loss(self.forward(part_inputs), part_targets)
-                    part_loss = part_loss / config.accumulation
+                    # Divided here, so that the sum over the pieces is the mean of the batch.
+                    some_loss = self.parts.loss(self.forward(some_inputs), some_targets)
+                    some_loss = some_loss / config.accumulation
                 self.on_part("forward")
-                self.scaler.scale(part_loss).backward()
-            loss += part_loss.detach()
-            self.tokens += part_inputs.numel() * self.processes
+                some_loss.backward()
+            loss += some_loss.detach()
+            self.tokens += some_inputs.numel() * self.processes
             self.on_part("backward")
         loss = devices.process_mean(loss)
-        self.scaler.unscale_(self.optimizer)  # float16 gradients were scaled: clip true ones
         norm = self.parts.clipping(self.model.parameters(), config.optimizer.max_l2_norm)
         self.on_part("clip")
         self.step += 1
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate()
-        # A step along NaN would spoil the weights. The scaler skips it by itself; on a GPU the norm
-        # is not tested, as that would mean waiting for it (`save` refuses spoilt weights).
-        if self.scaler.is_enabled() or self.device.type != "cpu" or bool(norm.isfinite()):
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
+        # A step along NaN would spoil the weights. On a GPU the norm is not tested, as that would
+        # mean waiting for it (`save` refuses spoilt weights).
+        if self.device.type != "cpu" or bool(norm.isfinite()):
+            self.optimizer.step()
         self.optimizer.zero_grad()
         self.on_part("update")
         return loss, norm
@@ -445,12 +429,10 @@ class Trainer:
 
     def check_finite(self, loss: Tensor, norm: Tensor) -> None:
         """Raise DivergedError if a number is NaN or infinite; the checkpoints stay as they are."""
-        skipped = self.scaler.is_enabled()  # it skips such a step and lowers its scale
-        if loss.isfinite() and (skipped or norm.isfinite()):
-            return
-        self.give_up(
-            f"the loss is {loss.item():.4g} and the norm of the gradients {norm.item():.4g}"
-        )
+        if not (loss.isfinite() and norm.isfinite()):
+            self.give_up(
+                f"the loss is {loss.item():.4g} and the norm of the gradients {norm.item():.4g}"
+            )
 
     def give_up(self, reason: str) -> NoReturn:
         """Raise DivergedError; the last checkpoint stays."""
@@ -491,25 +473,15 @@ class Trainer:
 
     def validation(self) -> dict[str, float]:
         """The loss on the validation split in three units; in the end, a flag if it is too good."""
-        evaluation = devices.from_first_process(
-            lambda: evaluate(
-                self.model,
-                self.data.validation,
-                self.data.token_bytes,
-                self.config.model.context_length,
-                self.config.eval_tokens,
-                device=self.device,
-                precision=self.precision,
-            )
+        context, size = self.config.model.context_length, self.config.eval_tokens
+        work = partial(evaluate, self.model, self.data, context, size)
+        evaluation: Evaluation = devices.from_first_process(
+            partial(work, device=self.device, precision=self.precision)
         )
         flag = guards.too_good(evaluation.bits_per_byte, self.data)
         if flag and self.finished:
             self.flags.append(flag)
-        return {
-            "validation_loss": evaluation.loss,
-            "validation_perplexity": evaluation.perplexity,
-            "validation_bits_per_byte": evaluation.bits_per_byte,
-        }
+        return {f"validation_{unit}": value for unit, value in evaluation._asdict().items()}
 
     def save(self) -> None:
         """Write a checkpoint with everything needed to go on."""
@@ -527,7 +499,6 @@ class Trainer:
             "watch": asdict(self.watch),
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
-            "scaler": self.scaler.state_dict(),
             "random": checkpoints.random_state(),
             "order": self.order.get_state(),
             "tokens": self.tokens,
@@ -542,7 +513,7 @@ class Trainer:
         """Restore the run as it was when `state` was saved, including its log.
 
         A run keeps the precision that it began in, even on a machine that would choose another.
-        Raises: ValueError if the data have changed, or if another precision is forced.
+        Raises: ValueError if the data have changed.
         """
         data = self.data.made_from
         if changed := [name for name in data if data[name] != state["data"].get(name)]:
@@ -550,28 +521,15 @@ class Trainer:
                 f"{self.folder} holds a run on other data: {' and '.join(changed)} changed since it"
                 " was saved. Restore the old data, or give another folder for a new run"
             )
-        asked = devices.asked_precision(self.config.precision)
-        if asked not in ("auto", state["precision"]):
-            raise ValueError(
-                f"{self.folder} holds a run in {state['precision']}, and WORKBOOK_PRECISION forces"
-                f" {asked}; unset it, or give another folder"
-            )
         self.precision = FORMATS[state["precision"]].dtype
         checkpoints.restore(state, self.model, self.optimizer)
-        self.scaler.load_state_dict(state["scaler"])
         checkpoints.restore_random_state(state["random"])
         self.order.set_state(state["order"])
         self.step, self.tokens = state["iteration"], state["tokens"]
         self.seconds, self.flags = state["seconds"], state["flags"]
         self.watch, self.finished = ClimbWatch(**state["watch"]), state["finished"]
-        if self.log is None:
-            return
-        if self.log.position() < state["log"]:
-            self.flags.append(
-                f"lines of the log are missing: it is shorter than it was at step {self.step:,}, so"
-                " the curve has a gap"
-            )
-        self.log.truncate(state["log"])
+        if self.log:
+            self.log.truncate(state["log"])
 
     def outcome(self, status: str, reason: str = "") -> None:
         """Record how far the run has come, and the reasons not to believe its curve."""
