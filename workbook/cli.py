@@ -460,7 +460,7 @@ def run_generate(options: argparse.Namespace) -> None:
     import torch
 
     from workbook.generation import formats
-    from workbook.generation.generate import write
+    from workbook.generation.generate import write_text
 
     decoding = None
     if formats.is_of_other_parts(options.folder):
@@ -473,7 +473,7 @@ def run_generate(options: argparse.Namespace) -> None:
     generator.seed() if options.seed is None else generator.manual_seed(options.seed)
     print(options.prompt, end="", flush=True)
     how = (options.tokens, options.temperature, options.top_p, options.top_k, generator)
-    for piece in write(model, tokenizer, options.prompt, *how, decoding):
+    for piece in write_text(model, tokenizer, options.prompt, *how, decoding):
         print(piece, end="", flush=True)
     print()
 

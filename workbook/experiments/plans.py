@@ -40,7 +40,7 @@ from workbook.corpora import corpora, fluency
 from workbook.experiments import records
 from workbook.experiments.records import Run
 from workbook.files import write_json
-from workbook.generation.generate import write
+from workbook.generation.generate import write_text
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import devices, log
 from workbook.training.data import prepare
@@ -194,7 +194,7 @@ def sample(finished: Run, tokenizer: Tokenizer) -> dict:
     """
     config = finished.config
     generator = torch.Generator().manual_seed(config.seed)
-    pieces = write(
+    pieces = write_text(
         finished.model(), tokenizer, "", SAMPLE_TOKENS, TEMPERATURE, TOP_P, generator=generator
     )
     text = "".join(pieces)
