@@ -238,7 +238,7 @@ def test_a_loss_that_is_no_number_stops_the_run_before_it_is_saved(whole, tmp_pa
 
     with monkeypatch.context() as patch:
         patch.setattr(trainer.Trainer, "update", spoilt)
-        with pytest.raises(DivergedError, match=r"the loss is nan .* at step 12; .*000008\.pt"):
+        with pytest.raises(DivergedError, match=r"the loss is nan .* at step 12; a smaller"):
             train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     resumed = train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     pd.testing.assert_frame_equal(resumed.log[CURVE], whole.log[CURVE], check_exact=True)

@@ -147,6 +147,7 @@ def write_text(
     and called with the first six arguments of `decode` and the tokenizer. The other arguments are
     those of `decode`.
     """
+    # Documents are separated by this token, so it stands for the beginning of one as well.
     end_id = end_of_text(tokenizer)
     prompt_ids = tokenizer.encode(prompt) or ([] if end_id is None else [end_id])
     how = (max_new_tokens, temperature, top_p, end_id)
@@ -242,7 +243,7 @@ def nucleus(
     Sorting a whole vocabulary takes longer than the model does. So only the likeliest 64 are looked
     at first, and more only if these are not enough.
     """
-    size = FIRST_LOOK
+    size = FIRST_LOOK  # and then 8 times as many, until they are enough
     while True:
         likeliest, places = probabilities.topk(min(size, probabilities.shape[-1]))
         cumulative = likeliest.cumsum(-1)

@@ -69,13 +69,10 @@ def read_state(src: PathOrFile) -> State:
     Raises: FileNotFoundError; ValueError for a file that is not a checkpoint, or only part of one.
     """
     if isinstance(src, str | os.PathLike):
-        with open(src, "rb") as file:
-            return _read(file, str(src))
-    # An open file may hold something else before its position: torch reads a file from its start.
-    return _read(BytesIO(src.read()), "the file object")
-
-
-def _read(file: IO[bytes], name: str) -> State:
+        name, content = str(src), Path(src).read_bytes()
+    else:  # it may hold something else before its position: torch reads a file from its start
+        name, content = "the file object", src.read()
+    file = BytesIO(content)
     # A checkpoint is a zip archive, whose index comes last: a file cut short has none.
     try:
         with zipfile.ZipFile(file) as archive:

@@ -14,11 +14,11 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -181,15 +181,14 @@ def train(
         kind = type(data).__name__
         raise TypeError(f"train takes the data second, such as prepare(config), not a {kind}")
     parts = parts or Parts.ours(config)
-    run = Run(
-        config, Path(folder) if folder is not None else run_folder(config, parts), parts=parts
-    )
+    run = Run(config, Path(folder or run_folder(config, parts)), parts=parts)
     if is_done(run):  # checked without a lock, so that it works on a read-only disk too
         return run
     before = checkpoints.random_state()
     try:
         with devices.process_group(config.device):
-            # Of several processes, only the first holds the lock, reads and writes.
+            # Of several processes, only the first holds the lock, reads and writes. The others
+            # get from it what they need.
             if devices.process_rank() > 0:
                 Trainer(run, data).run(until)
                 return run
@@ -206,6 +205,7 @@ def is_done(run: Run) -> bool:
     """Whether the run has finished, and its model can be loaded."""
     if run.status != "finished":
         return False
+    # The log may say so while the newest checkpoint is damaged, or was removed.
     state = checkpoints.newest(run.folder / CHECKPOINTS) or {}
     made_of = run.parts or Parts.ours(run.config)
     is_same = state.get("config") == run.config.key and state.get("parts") == made_of.key
@@ -236,6 +236,7 @@ class Trainer:
                 f"batch_size={config.batch_size} cannot be cut into {self.processes} processes ·"
                 f" accumulation={config.accumulation} equal parts; change one of the three"
             )
+        # Where and in which precision: asked for, or the best that this machine has.
         self.device = devices.pick_device(config.device)
         self.precision = devices.pick_precision(self.device, config.precision)
         devices.tune(self.device)
@@ -244,12 +245,13 @@ class Trainer:
         self.model = parts.model(config.model).to(self.device)
         # `forward` shares its weights with `model`, which is what is evaluated and saved: the names
         # in a checkpoint are the same with and without torch.compile and several processes.
-        self.forward = devices.compiled(self.model) if config.compile else self.model
+        self.forward: Any = devices.compiled(self.model) if config.compile else self.model
         if self.processes > 1:
             self.forward = DistributedDataParallel(self.forward)
         self.optimizer = parts.optimizer(self.model.parameters(), config.optimizer)
         # The data have a generator of their own: evaluating or saving does not change their order.
         self.order = torch.Generator().manual_seed(config.seed)
+        # From here on: what changes from step to step, and what a checkpoint keeps.
         self.step = self.tokens = 0
         self.seconds = 0.0  # that the run had taken by the end of the last step
         self.pause = 0.0  # seconds of the longest evaluation or checkpoint
@@ -277,12 +279,14 @@ class Trainer:
         """Go on from the state of a checkpoint, or begin anew if there is none."""
         if state is not None:
             self.resume(state)
+        # What the machine reaches in one large matmul: the MFU is a share of it.
         self.peak = matmul_peak(self.precision, str(self.device))
         if state is None:
             self.describe_and_check()
         # What came before does not count as the run's time; what earlier sessions took does.
         self.started = time.perf_counter() - self.seconds
         if state is None:
+            # Guessing costs ln V, so the first point of the curve says whether the model is sound.
             untrained = self.validation()
             self.watch = ClimbWatch(untrained["validation_loss"])
             if self.log:
@@ -301,6 +305,7 @@ class Trainer:
             peak_flops_per_second=self.peak,
         )
         write_json(self.folder / log.ENVIRONMENT, environment)
+        # This batch has a generator of its own, or the first step would get another batch.
         context, order = self.config.model.context_length, torch.Generator()
         batch = self.parts.get_batch(self.data.train, 2, context, self.device, order)
         self.flags = guards.before_training(self.model, self.data, *batch)
@@ -315,6 +320,7 @@ class Trainer:
         config = self.config
         while not self.finished:
             loss, norm = self.update()
+            # The rest of the loop decides what happens between two steps.
             self.finished = self.time_is_up() or self.step == config.steps
             stops = devices.any_process(asked_to_stop())  # a signal may reach one process alone
             evaluates = self.is_due(config.eval_every)
@@ -328,6 +334,7 @@ class Trainer:
             if saves:
                 self.save()
             if stops and not self.finished:
+                # Only now, when the step is saved: the next session begins with the one after it.
                 raise KeyboardInterrupt(
                     f"stopped after step {self.step:,}, which is saved; make the same call to go on"
                 )
@@ -370,8 +377,8 @@ class Trainer:
         for number, (some_inputs, some_targets) in enumerate(pieces, 1):
             # Each process adds up the gradients of its pieces; they are averaged over the
             # processes only with the last piece.
-            is_last = number == config.accumulation
-            with nullcontext() if is_last else self.no_sync():
+            is_last = self.processes == 1 or number == config.accumulation
+            with nullcontext() if is_last else self.forward.no_sync():
                 with devices.autocast(self.device, self.precision):
                     # Divided here, so that the sum over the pieces is the mean of the batch.
                     some_loss = self.parts.loss(self.forward(some_inputs), some_targets)
@@ -382,6 +389,7 @@ class Trainer:
             self.tokens += some_inputs.numel() * self.processes
             self.on_part("backward")
         loss = devices.process_mean(loss)
+        # After the backward pass all processes hold the same gradients, and clip them alike.
         norm = self.parts.clipping(self.model.parameters(), config.optimizer.max_l2_norm)
         self.on_part("clip")
         self.step += 1
@@ -394,12 +402,6 @@ class Trainer:
         self.optimizer.zero_grad()
         self.on_part("update")
         return loss, norm
-
-    def no_sync(self) -> AbstractContextManager[None]:
-        """A context in which several processes keep their gradients to themselves."""
-        if isinstance(self.forward, DistributedDataParallel):
-            return self.forward.no_sync()
-        return nullcontext()
 
     def learning_rate(self) -> float:
         """The learning rate of this step; steps count from 1 here, so none is wasted at rate 0.
@@ -436,10 +438,8 @@ class Trainer:
 
     def give_up(self, reason: str) -> NoReturn:
         """Raise DivergedError; the last checkpoint stays."""
-        good = checkpoints.saved(self.folder / CHECKPOINTS)
-        last = f"the last good checkpoint is {good[0].name}" if good else "nothing was saved yet"
         advice = "a smaller max_learning_rate or a longer warm-up may help"
-        raise DivergedError(f"{reason} at step {self.step:,}; {last}; {advice}")
+        raise DivergedError(f"{reason} at step {self.step:,}; {advice}")
 
     def record(self, loss: Tensor, norm: Tensor, evaluates: bool) -> None:
         """Write a line of the log, with a validation loss if `evaluates`.
@@ -447,6 +447,7 @@ class Trainer:
         Raises: DivergedError if the loss has climbed too far.
         """
         devices.synchronize(self.device)
+        # Since the last pause: tokens per second are those of training alone.
         began, tokens = self.mark
         speed = (self.tokens - tokens) / (time.perf_counter() - began)
         flops = accounting.flops_per_token(self.config.model) * speed / self.processes
@@ -462,7 +463,7 @@ class Trainer:
             "tokens_per_second": speed,
             "mfu": flops / self.peak,
         }
-        if evaluates:
+        if evaluates:  # a line without it has fewer columns, and the table NaN there
             line |= self.validation()
         if self.log:
             self.log.append(line)
@@ -489,6 +490,7 @@ class Trainer:
             self.give_up("a weight is NaN or infinite")  # and keep the checkpoint before
         if self.log is None:
             return
+        # The log comes last: `position` forces it to disk, so no checkpoint is ahead of its log.
         state = {
             "config": self.config.key,
             "parts": self.parts.key,
@@ -522,6 +524,7 @@ class Trainer:
                 " was saved. Restore the old data, or give another folder for a new run"
             )
         self.precision = FORMATS[state["precision"]].dtype
+        # Weights, moments, every random generator, the order of the data, and the log.
         checkpoints.restore(state, self.model, self.optimizer)
         checkpoints.restore_random_state(state["random"])
         self.order.set_state(state["order"])
@@ -543,7 +546,7 @@ def train_and_print(
 ) -> None:
     """Train and print how it goes, as the command line does; arguments as in `train`."""
     parts = parts or Parts.ours(config)
-    place = Path(folder) if folder is not None else run_folder(config, parts)
+    place = Path(folder or run_folder(config, parts))
 
     def show(record: Record) -> None:
         if record["step"] == 0:
@@ -553,6 +556,7 @@ def train_and_print(
 
     run = Run(config, place, parts=parts)
     if not is_done(run):
+        # Several processes may all prepare the data: a lock lets one of them make each file.
         train(config, parts.prepare(config), place, [show], parts)
     if os.environ.get("RANK", "0") == "0":  # of several processes, the first one prints
         print(f"trained: {run.folder}")
