@@ -27,12 +27,12 @@ def smaller_profile(profile):
     changes = {"simple_vocab_size": 1_500, "web_vocab_size": 3_000}
     if profile.simple_bytes:
         changes["simple_bytes"] = 600_000
-    shape = smaller(presets.get(profile.name), vocab_size=1_500).model
+    shape = smaller(presets.preset(profile.name), vocab_size=1_500).model
     return replace(profile, **changes, model=shape)
 
 profiles = {name: smaller_profile(each) for name, each in config.PROFILES.items()}
 runs = {
-    name: smaller(presets.get(name), vocab_size=1_500, corpus_bytes=each.simple_bytes)
+    name: smaller(presets.preset(name), vocab_size=1_500, corpus_bytes=each.simple_bytes)
     for name, each in profiles.items()
 }
 config.PROFILES.update(profiles)

@@ -195,7 +195,7 @@ class TrainConfig:
     accumulation: int = 1  # parts that a batch is computed in: less memory, the same gradients
     seed: int = 336
     device: Literal["auto", "cuda", "mps", "cpu"] = "auto"
-    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"  # of the matmuls
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # of the matmuls
     compile: bool = False  # by torch.compile: pays for itself after some minutes
     max_seconds: float | None = None  # for all sessions; the learning rate then follows the clock
     divergence: float = 1.0  # nats that the loss may climb back up before the run is given up

@@ -35,11 +35,10 @@ from benchmarks import measure
 from workbook import accounting, bench
 from workbook.config import ModelConfig, TrainConfig
 from workbook.optimizer.optimizers import AdamW
-from workbook.training import devices, presets
+from workbook.training import devices, log, presets
 from workbook.training.data import TrainData, get_batch
 from workbook.training.devices import matmul_peak
-from workbook.training.parts import Parts
-from workbook.training.train import Trainer
+from workbook.training.train import Run, Trainer
 from workbook.transformer.model import PARTS, TransformerLM
 
 SHAPES = {"laptop": 32, "full": 8}  # sequences in a batch on a CPU, by preset
@@ -67,7 +66,7 @@ def run(
 
 def compare(shape: str, rounds: int, steps: int, device: str = "cpu") -> dict:
     """Tokens per second of every loop in every round on one shape, and the parts of our step."""
-    config = replace(presets.get(shape), device=device, compile=False)
+    config = replace(presets.preset(shape), device=device, compile=False)
     place = devices.pick_device(device)
     if place.type == "cpu":
         config = replace(config, batch_size=SHAPES.get(shape, config.batch_size))
@@ -171,8 +170,8 @@ def open_trainer(config: TrainConfig, data: TrainData) -> Iterator[Trainer]:
     """A trainer that is about to take its first step, with a log that nobody keeps."""
     with TemporaryDirectory() as folder:
         config = replace(config, eval_tokens=2_048)
-        trainer = Trainer(config, Path(folder), data, Parts.ours(config))
-        with trainer.open_log(()):
+        with log.RunLog(folder) as run_log:
+            trainer = Trainer(Run(config, Path(folder)), data, run_log)
             trainer.begin(None)
             yield trainer
 
@@ -196,7 +195,7 @@ def step_times(config: TrainConfig, data: TrainData, steps: int = 20) -> dict[st
         trainer.on_part = take_time
         for _ in range(steps):
             loss, norm = trainer.update()
-            trainer.record(loss, norm, rate=0.0, evaluates=False)
+            trainer.record(loss, norm, evaluates=False)
     return best
 
 
@@ -294,7 +293,7 @@ def ours(config: TrainConfig, data: TrainData) -> Loop:
             if logs or trainer.device.type == "cpu":
                 trainer.check_finite(loss, norm)
             if logs:
-                trainer.record(loss, norm, 1.0, evaluates=False)
+                trainer.record(loss, norm, evaluates=False)
             yield
 
 

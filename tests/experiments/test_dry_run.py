@@ -15,9 +15,8 @@ from workbook.classroom import cli
 from workbook.experiments import dry_run, records
 from workbook.experiments.dry_run import checkpoint_bytes, seconds_of
 from workbook.training import checkpoints, presets, train
-from workbook.training.parts import Parts
 from workbook.training.presets import varied
-from workbook.training.train import Trainer
+from workbook.training.train import Run, Trainer
 
 PEAK = 1e12  # FLOP/s
 TINY = tiny_runs.tiny()
@@ -92,7 +91,7 @@ class TestDisk:
         config = varied(LAPTOP, batch_size=1, checkpoint_every=LAPTOP.steps)
         lengths = np.ones(config.model.vocab_size)
         data = tiny_runs.data(train=tiny_runs.ids(4_096), token_bytes=lengths)
-        trainer = Trainer(config, tmp_path, data, Parts.ours(config))
+        trainer = Trainer(Run(config, tmp_path), data)
         trainer.update()
         path = tmp_path / "checkpoint.pt"
         checkpoints.save_checkpoint(trainer.model, trainer.optimizer, 1, path)

@@ -99,12 +99,6 @@ def test_the_same_seed_gives_the_same_ids_by_either_way():
         assert one != generate.decode(model, [3], 20, generator=seed(1), **settings)
 
 
-def test_ids_come_one_by_one():
-    drawn = generate.stream(model_of(BASE), [[3]], 20, temperature=0)
-    first = next(drawn)
-    assert first == (0, generate.decode(model_of(BASE), [3], 1, temperature=0)[0])
-
-
 def test_decode_takes_any_function_and_the_handouts_arguments_by_position():
     def counts_up(ids):
         return torch.nn.functional.one_hot((ids + 1) % 10, 10).float() * 100
@@ -122,6 +116,10 @@ def test_temperature_divides_the_logits():
         assert ids.tolist() == [[0, 1, 2]]
     assert generate.draw(logits, temperature=0).tolist() == [2]
     assert generate.candidates(logits, 1e-30)[0].tolist() == [[0, 0, 1]]
+    with pytest.raises(ValueError, match="at temperature 0 nothing is drawn"):
+        generate.candidates(logits, 0)
+    shares, _ = generate.candidates(torch.zeros(1, 1_000, dtype=torch.bfloat16), top_p=0.25)
+    assert shares.dtype == torch.float32 and (shares > 0).sum() == 250
 
 
 def test_top_k_keeps_the_likeliest():
@@ -158,10 +156,6 @@ def test_the_quick_top_p_is_exact(top_p, scale):
     assert torch.equal(whole > 0, by_sorting(logits, top_p) > 0)
 
 
-def test_of_equally_likely_ids_top_p_keeps_only_as_many_as_it_needs():
-    assert (generate.candidates(torch.zeros(1, 1_000), top_p=0.25)[0] > 0).sum() == 250
-
-
 def test_ids_are_drawn_as_often_as_they_are_likely():
     logits = torch.tensor([[0.5, 0.3, 0.0, 0.2]]).log().expand(20_000, 4)
     counts = Counter(generate.draw(logits, generator=seed()).tolist())
@@ -170,32 +164,19 @@ def test_ids_are_drawn_as_often_as_they_are_likely():
         assert counts[token_id] / 20_000 == pytest.approx(share, abs=0.015)
 
 
-def test_half_precision_logits_are_drawn_from_in_float32():
-    shares, _ = generate.candidates(torch.zeros(1, 1_000, dtype=torch.bfloat16), top_p=0.5)
-    assert shares.dtype == torch.float32
-
-
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
-        (
-            {"temperature": -1},
-            "temperature=-1 is not above 0; take 0 itself for the likeliest token",
-        ),
+        ({"temperature": -1}, "temperature=-1 is not above 0; take 0 itself for the likeliest"),
         ({"temperature": float("nan")}, "temperature=nan is not above 0"),
         ({"top_p": 0}, "top_p must be above 0 and at most 1, got 0; 1 keeps every token"),
         ({"top_p": 1.5}, "top_p must be above 0 and at most 1, got 1.5"),
         ({"top_k": 0}, "top_k=0 keeps no token"),
     ],
 )
-def test_settings_that_leave_nothing_are_refused(settings, said):
-    with pytest.raises(ValueError, match=said):
+def test_settings_that_leave_nothing_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
         generate.decode(model_of(BASE), [1], 5, **settings)
-
-
-def test_at_temperature_0_there_is_nothing_to_draw_from():
-    with pytest.raises(ValueError, match="at temperature 0 nothing is drawn"):
-        generate.candidates(torch.zeros(1, 4), 0)
 
 
 def test_prompts_that_cannot_be_continued_are_refused():
@@ -209,13 +190,7 @@ def test_prompts_that_cannot_be_continued_are_refused():
         generate.decode(model, [97], 1)
 
 
-TEXT = "Grüße, 世界! 🦊 und 🦊🦊 sagen: naïve café."
 BYTES = Tokenizer({value: bytes([value]) for value in range(256)}, [], ["<|endoftext|>"])
-
-
-def test_characters_come_whole():
-    found = list(generate.decode_stream(BYTES, BYTES.encode(TEXT)))
-    assert found == list(TEXT)
 
 
 @given(st.lists(st.integers(0, 255)))
@@ -231,12 +206,9 @@ def test_a_piece_comes_before_the_next_id_is_asked_for():
             asked.append(token_id)
             yield token_id
 
-    found = generate.decode_stream(BYTES, ids())
-    assert next(found) == "a" and len(asked) == 1
-    assert next(found) == "ü" and len(asked) == 3
-
-
-def test_an_id_that_the_tokenizer_lacks_is_named():
+    pieces = generate.decode_stream(BYTES, ids())
+    assert next(pieces) == "a" and len(asked) == 1
+    assert next(pieces) == "ü" and len(asked) == 3
     with pytest.raises(ValueError, match="id 300 is not in the vocabulary of 257 tokens"):
         list(generate.decode_stream(BYTES, [300]))
 
@@ -249,6 +221,6 @@ def test_text_is_written_until_its_end(tmp_path):
     assert generate.end_of_text(Tokenizer(tokenizer.vocab, tokenizer.merges)) is None
     model = model_of(replace(BASE, vocab_size=tokenizer.vocab_size, context_length=64))
     for prompt in ("a fox", ""):
-        text = "".join(generate.write(model, tokenizer, prompt, 30, temperature=0))
+        text = "".join(generate.write_text(model, tokenizer, prompt, 30, temperature=0))
         start = tokenizer.encode(prompt) or [0]
         assert text == tokenizer.decode(generate.decode(model, start, 30, temperature=0, end_id=0))

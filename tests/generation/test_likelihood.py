@@ -18,13 +18,13 @@ def model():
 
 def test_each_id_is_judged_by_the_ids_before_it_as_far_as_the_model_sees(model):
     ids = [token_id % 257 for token_id in range(0, 400, 9)]
-    found = likelihood.likelihoods(model, ids)
-    assert len(found) == len(ids) - 1
+    shares = likelihood.likelihoods(model, ids)
+    assert len(shares) == len(ids) - 1
     for place in (1, 7, 16, 17, 30, 44):
         seen = torch.tensor([ids[max(0, place - 16) : place]])
         share = model(seen)[0, -1].softmax(-1)[ids[place]].item()
-        assert found[place - 1] == pytest.approx(share, rel=1e-4)
-    assert likelihood.likelihoods(model, ids[:5]) == pytest.approx(found[:4], rel=1e-4)
+        assert shares[place - 1] == pytest.approx(share, rel=1e-4)
+    assert likelihood.likelihoods(model, ids[:5]) == pytest.approx(shares[:4], rel=1e-4)
 
 
 def test_the_next_tokens_are_those_that_may_be_drawn(model):

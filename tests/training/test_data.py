@@ -30,12 +30,6 @@ def test_every_start_with_a_full_target_is_reached_and_no_other():
     assert ((counts - 2_000 / 13) ** 2 / (2_000 / 13)).sum() < 32.9
 
 
-def test_the_shortest_dataset_has_one_window():
-    inputs, targets = get_batch(np.arange(5), 3, 4, "cpu")
-    assert inputs.tolist() == [[0, 1, 2, 3]] * 3
-    assert targets.tolist() == [[1, 2, 3, 4]] * 3
-
-
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.int32, np.int64])
 def test_ids_of_any_type_become_int64(dtype):
     top = np.iinfo(dtype).max if dtype != np.int64 else 2**40
@@ -82,12 +76,12 @@ def test_windows_begin_where_they_are_asked_to():
 
 
 @pytest.mark.parametrize(
-    ("length", "batch_size", "context_length", "message"),
-    [(4, 1, 4, "give at least 5 ids"), (0, 1, 1, "too few for a window"), (9, 0, 4, "at least 1")],
+    ("length", "context_length", "message"),
+    [(4, 4, "give at least 5 ids"), (0, 1, "too few for a window")],
 )
-def test_what_cannot_be_cut_is_said(length, batch_size, context_length, message):
+def test_what_cannot_be_cut_is_said(length, context_length, message):
     with pytest.raises(ValueError, match=message):
-        get_batch(np.arange(length), batch_size, context_length, "cpu")
+        get_batch(np.arange(length), 1, context_length, "cpu")
 
 
 @pytest.mark.gpu

@@ -23,12 +23,12 @@ def only(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("names", "found"),
+    ("names", "fastest"),
     [((), "cpu"), (("mps",), "mps"), (("cuda",), "cuda"), (("cuda", "mps"), "cuda")],
 )
-def test_the_fastest_device_is_taken(only, names, found):
+def test_the_fastest_device_is_taken(only, names, fastest):
     only(*names)
-    assert devices.pick_device().type == found
+    assert devices.pick_device().type == fastest
     assert devices.pick_device("cpu").type == "cpu"
 
 
@@ -47,10 +47,6 @@ def test_a_cpu_computes_in_bfloat16_only_where_it_can(monkeypatch, flags, found)
     monkeypatch.setattr(devices.config, "processor_flags", lambda: set(flags.split()))
     assert devices.pick_precision(CPU) == found
     assert devices.pick_precision(CPU, "float32") == torch.float32
-
-
-def test_mps_stays_in_float32(monkeypatch):
-    monkeypatch.delenv("WORKBOOK_PRECISION", raising=False)
     assert devices.pick_precision(MPS) == torch.float32
 
 
@@ -62,13 +58,6 @@ def test_a_forced_precision_is_taken_where_none_was_chosen(monkeypatch, name):
         assert devices.pick_precision(device, "float32") == torch.float32
 
 
-@pytest.mark.parametrize("device", [CPU, MPS])
-def test_float16_is_refused_without_cuda(device):
-    with pytest.raises(ValueError, match="float16 is for CUDA"):
-        devices.pick_precision(device, "float16")
-    assert devices.pick_precision(CUDA, "float16") == torch.float16
-
-
 def test_products_are_computed_in_the_precision_and_weights_keep_theirs():
     weight = torch.ones(4, 4)
     with devices.autocast(CPU, torch.bfloat16):
@@ -76,15 +65,6 @@ def test_products_are_computed_in_the_precision_and_weights_keep_theirs():
     with devices.autocast(CPU, torch.float32):
         assert (weight @ weight).dtype == torch.float32
     assert weight.dtype == torch.float32
-
-
-def test_freed_memory_is_kept_where_the_c_library_can(monkeypatch):
-    devices.keep_freed_memory.cache_clear()
-    assert devices.keep_freed_memory() == (devices.platform.libc_ver()[0] == "glibc")
-    devices.keep_freed_memory.cache_clear()
-    monkeypatch.setattr(devices.platform, "libc_ver", lambda: ("", ""))
-    assert not devices.keep_freed_memory()
-    devices.keep_freed_memory.cache_clear()
 
 
 def test_the_ninth_model_of_a_process_is_compiled_as_the_first_is(monkeypatch):

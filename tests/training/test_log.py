@@ -16,11 +16,11 @@ def written(folder, *steps):
 
 
 def test_a_run_reads_back_as_a_table_by_step(tmp_path):
-    runlog.claim(tmp_path / "run", {"batch_size": 8})
+    runlog.claim_folder(tmp_path / "run", {"batch_size": 8})
     with RunLog(tmp_path / "run") as log:
         log.append({"step": 0, "tokens": 0, "validation_loss": 7.5})
         log.append({"step": 5, "tokens": 50, "train_loss": 0.1 + 0.2})
-    frame = runlog.read(tmp_path / "run")
+    frame = runlog.read_log(tmp_path / "run")
     assert frame.index.name == "step"
     assert frame["tokens"].tolist() == [0, 50]
     assert frame["train_loss"].dropna().to_dict() == {5: 0.1 + 0.2}  # every bit of it
@@ -28,10 +28,10 @@ def test_a_run_reads_back_as_a_table_by_step(tmp_path):
 
 
 def test_a_run_that_diverged_before_its_first_step_reads_back_with_both_losses(tmp_path):
-    runlog.claim(tmp_path / "run", {})
+    runlog.claim_folder(tmp_path / "run", {})
     with RunLog(tmp_path / "run") as log:
         log.append({"step": 0, "tokens": 0, "validation_loss": math.nan})
-    frame = runlog.read(tmp_path / "run")
+    frame = runlog.read_log(tmp_path / "run")
     assert frame[["train_loss", "validation_loss", "gradient_norm"]].isna().all(axis=None)
 
 
@@ -66,15 +66,9 @@ def test_a_resumed_run_cuts_off_what_lies_behind_its_checkpoint(tmp_path):
     with RunLog(tmp_path) as log:
         log.truncate(position)
         log.append({"step": 2, "again": True})
-    assert runlog.records(tmp_path) == [{"step": 1}, {"step": 2, "again": True}]
-
-
-def test_a_log_that_lost_lines_is_not_filled_up_with_zeros(tmp_path):
-    written(tmp_path, 1)
-    with RunLog(tmp_path) as log:
-        log.truncate(10_000)
-        log.append({"step": 2})
-    assert [record["step"] for record in runlog.records(tmp_path)] == [1, 2]
+        log.truncate(10_000)  # a log that lost lines is not filled up with zeros
+        log.append({"step": 3})
+    assert runlog.records(tmp_path) == [{"step": 1}, {"step": 2, "again": True}, {"step": 3}]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -85,48 +79,45 @@ def test_the_lines_are_json_whatever_the_loss(tmp_path, value):
     assert json.loads(line, parse_constant=pytest.fail) == {"step": 1, "train_loss": None}
 
 
-def test_a_log_that_somebody_edited_is_refused(tmp_path):
+def test_a_log_that_somebody_edited_or_removed_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="give the folder of a run"):
+        runlog.read_log(tmp_path)
     written(tmp_path, 1, 2)
     path = tmp_path / "log.jsonl"
     path.write_bytes(b"oops\n" + path.read_bytes())
-    with pytest.raises(ValueError, match=r"line 1 of .* is not valid JSON"):
-        runlog.read(tmp_path)
-
-
-def test_a_folder_without_a_run_is_said(tmp_path):
-    with pytest.raises(FileNotFoundError, match="give the folder of a run"):
-        runlog.read(tmp_path)
+    with pytest.raises(ValueError, match=r"a line of .* is not valid JSON"):
+        runlog.read_log(tmp_path)
 
 
 def test_a_run_that_measured_nothing_yet_is_empty(tmp_path):
     written(tmp_path)
-    assert runlog.read(tmp_path).empty
+    assert runlog.read_log(tmp_path).empty
 
 
 class TestAFolderThatIsClaimed:
     CONFIG = {"name": "one", "betas": (0.9, 0.95), "seed": 1}  # noqa: RUF012 - never changed
 
     def test_is_ours_from_then_on_whatever_the_label(self, tmp_path):
-        runlog.claim(tmp_path / "run", self.CONFIG)
-        runlog.claim(tmp_path / "run", self.CONFIG | {"name": "other"})
+        runlog.claim_folder(tmp_path / "run", self.CONFIG)
+        runlog.claim_folder(tmp_path / "run", self.CONFIG | {"name": "other"})
         assert runlog.config(tmp_path / "run")["name"] == "one"
 
     def test_is_refused_to_another_config(self, tmp_path):
-        runlog.claim(tmp_path, self.CONFIG)
+        runlog.claim_folder(tmp_path, self.CONFIG)
         with pytest.raises(ValueError, match="a run of another config; give another folder"):
-            runlog.claim(tmp_path, self.CONFIG | {"seed": 2})
+            runlog.claim_folder(tmp_path, self.CONFIG | {"seed": 2})
         assert runlog.config(tmp_path)["seed"] == 1
 
     @pytest.mark.parametrize("name", ["log.jsonl", "environment.json", "outcome.json"])
     def test_was_nobody_elses(self, tmp_path, name):
         (tmp_path / name).write_text("precious")
         with pytest.raises(ValueError, match=f"holds {name} and no config.json"):
-            runlog.claim(tmp_path, self.CONFIG)
+            runlog.claim_folder(tmp_path, self.CONFIG)
         assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {name: "precious"}
 
     def test_may_hold_files_that_a_run_never_writes(self, tmp_path):
         (tmp_path / "notes.txt").write_text("precious")
-        runlog.claim(tmp_path, self.CONFIG)
+        runlog.claim_folder(tmp_path, self.CONFIG)
         assert (tmp_path / "notes.txt").read_text() == "precious"
 
 

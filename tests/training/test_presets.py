@@ -21,7 +21,7 @@ def parsed(*words):
 
 @pytest.mark.parametrize("name", presets.PRESETS)
 def test_a_preset_comes_as_it_is(name):
-    assert parsed(name) == presets.get(name)
+    assert parsed(name) == presets.preset(name)
 
 
 def test_settings_change_model_optimizer_and_run():
@@ -39,15 +39,15 @@ def test_settings_change_model_optimizer_and_run():
 
 
 @pytest.mark.parametrize("name", presets.PRESETS)
-@pytest.mark.parametrize("rate", ["1e-4", "3e-4", "6e-4", "1e-3", "3e-3", "6e-3"])
+@pytest.mark.parametrize("rate", ["1e-4", "3e-3"])
 def test_the_largest_learning_rate_alone_scales_the_smallest(name, rate):
-    usual = presets.get(name).optimizer
+    usual = presets.preset(name).optimizer
     ratio = usual.min_learning_rate / usual.max_learning_rate
     asked = parsed(name, "--max-learning-rate", rate)
     assert asked.optimizer.max_learning_rate == float(rate)
     assert asked.optimizer.min_learning_rate == pytest.approx(ratio * float(rate), rel=1e-12)
     # so the curve of the command's runs lies on that of the recorded ones
-    assert asked == studies.at_rate(presets.get(name), float(rate))
+    assert asked == studies.at_rate(presets.preset(name), float(rate))
 
 
 def test_two_learning_rates_hold_as_given():
@@ -94,15 +94,12 @@ def test_what_makes_no_sense_is_said_in_one_line(capsys, words, message):
 def test_a_run_of_an_experiment_can_be_made_by_the_command(name):
     asked = studies.scale_named(name, "2025").web
     asked = presets.varied(asked, max_learning_rate=3e-3, norm="post", seed=4)
-    usual = presets.get(name)
+    usual = presets.preset(name)
     words = []
-    for each, base in (
-        (asked, usual),
-        (asked.model, usual.model),
-        (asked.optimizer, usual.optimizer),
-    ):
-        for field in fields(each):
-            value = getattr(each, field.name)
+    pairs = (asked, usual), (asked.model, usual.model), (asked.optimizer, usual.optimizer)
+    for config, base in pairs:
+        for field in fields(config):
+            value = getattr(config, field.name)
             if value != getattr(base, field.name) and field.name not in ("name", *INNER):
                 words += [f"--{field.name.replace('_', '-')}", str(value)]
     assert parsed(name, *words).key == asked.key
@@ -110,13 +107,13 @@ def test_a_run_of_an_experiment_can_be_made_by_the_command(name):
 
 def test_the_course_budgets_are_exact():
     assert presets.full().tokens == 327_680_000
-    assert {presets.get(name).tokens for name in ("gpu", "gpu-offline", "cpu")} == {40_960_000}
+    assert {presets.preset(name).tokens for name in ("gpu", "gpu-offline", "cpu")} == {40_960_000}
 
 
 def test_every_profile_has_a_preset_for_its_model_and_corpus():
     assert list(PROFILES) == list(presets.PRESETS)
     for name, profile in PROFILES.items():
-        preset = presets.get(name)
+        preset = presets.preset(name)
         assert (preset.name, preset.model) == (name, profile.model)
         assert preset.corpus == profile.simple_corpus
         assert preset.model.vocab_size == profile.simple_vocab_size

@@ -20,7 +20,6 @@ from workbook.training import checkpoints, log, textbook
 from workbook.training import train as trainer
 from workbook.training.train import (
     CHECKPOINTS,
-    KEPT,
     DivergedError,
     Run,
     run_folder,
@@ -74,7 +73,7 @@ def test_the_log_tells_the_whole_run(whole):
     told = log.config(whole.folder)
     assert told["model"] == asdict(config.model)
     assert told["optimizer"]["max_learning_rate"] == config.optimizer.max_learning_rate
-    assert outcome(whole)["status"] == "finished"
+    assert outcome(whole)["status"] == "finished" and whole.flags == []
 
 
 def test_the_rate_warms_up_and_falls_along_a_cosine(whole):
@@ -85,10 +84,6 @@ def test_the_rate_warms_up_and_falls_along_a_cosine(whole):
     assert rates[24] == config.optimizer.min_learning_rate
 
 
-def test_an_honest_run_has_no_flags(whole):
-    assert whole.flags == []
-
-
 def test_the_same_config_gives_the_same_bits(whole, tmp_path):
     again = train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     pd.testing.assert_frame_equal(again.log[CURVE], whole.log[CURVE], check_exact=True)
@@ -96,6 +91,8 @@ def test_the_same_config_gives_the_same_bits(whole, tmp_path):
 
 def test_a_finished_run_is_not_done_again(whole, monkeypatch):
     monkeypatch.setattr(trainer.Trainer, "update", lambda self: pytest.fail("it trains"))
+    # No lock is needed, so that it can be asked for on a disk that is read-only.
+    monkeypatch.setattr(trainer, "locked", lambda *_: pytest.fail("it wants the lock"))
     assert train(tiny_runs.tiny(), tiny_runs.data(), whole.folder).log.equals(whole.log)
 
 
@@ -145,15 +142,15 @@ def test_the_textbooks_loop_has_the_losses_of_the_trainer(tmp_path):
     update = replace(tiny_runs.tiny().optimizer, update="textbook")
     config = tiny_runs.tiny(model=kernels, optimizer=update, precision="float32")
     ours = train(config, tiny_runs.data(), tmp_path / "ours")
-    losses = textbook.train(config, tiny_runs.data(), tmp_path / "textbook.pt")
+    losses = textbook.train_plainly(config, tiny_runs.data(), tmp_path / "textbook.pt")
     assert losses == ours.log["train_loss"].dropna().tolist()
-    weights = checkpoints.read(tmp_path / "textbook.pt")["model"]
+    weights = checkpoints.read_state(tmp_path / "textbook.pt")["model"]
     assert all(
         torch.equal(theta, weights[name]) for name, theta in ours.model().state_dict().items()
     )
     fused = replace(config, model=tiny_runs.tiny().model)
     np.testing.assert_allclose(
-        textbook.train(fused, tiny_runs.data(), tmp_path / "fused.pt"), losses, rtol=1e-4
+        textbook.train_plainly(fused, tiny_runs.data(), tmp_path / "fused.pt"), losses, rtol=1e-4
     )
 
 
@@ -177,21 +174,30 @@ def interrupted(tmp_path, monkeypatch, at, event, config=None):
     return raised.value
 
 
-@pytest.mark.parametrize("at", [0, 1, 4, 6, 23])
+@pytest.mark.parametrize("at", [0, 6])
 def test_a_run_that_broke_off_goes_on_to_the_same_bits(whole, tmp_path, monkeypatch, at):
     interrupted(tmp_path, monkeypatch, at, breaks)
+    found = log.load_json(tmp_path / log.OUTCOME)
+    assert (found["status"], found["step"], found["reason"]) == ("stopped", at, "no room")
     resumed = train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     pd.testing.assert_frame_equal(resumed.log[CURVE], whole.log[CURVE], check_exact=True)
     for one, other in zip(resumed.model().parameters(), whole.model().parameters(), strict=True):
         assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_finishes_and_saves_the_step_in_hand(whole, tmp_path, monkeypatch, number):
-    stop = interrupted(tmp_path, monkeypatch, 6, lambda: os.kill(os.getpid(), number))
+@pytest.mark.skipif(os.name != "posix", reason="Windows has neither SIGHUP nor SIGUSR1")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"])
+def test_a_signal_finishes_and_saves_the_step_in_hand(whole, tmp_path, monkeypatch, name):
+    number = getattr(signal, name)
+    usual = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
+    before = signal.signal(number, usual)  # the tests may run under nohup
+    try:
+        stop = interrupted(tmp_path, monkeypatch, 6, lambda: os.kill(os.getpid(), number))
+        assert signal.getsignal(number) is usual
+    finally:
+        signal.signal(number, before)
     assert "stopped after step 7, which is saved" in str(stop)
     assert checkpoints.newest(tmp_path / CHECKPOINTS)["iteration"] == 7
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     resumed = train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     pd.testing.assert_frame_equal(resumed.log[CURVE], whole.log[CURVE], check_exact=True)
 
@@ -206,18 +212,8 @@ def test_a_time_to_stop_does_as_ctrl_c_does(whole, tmp_path):
     np.testing.assert_allclose(one, two, rtol=max(1e-3, rounding(whole)))
 
 
-def test_the_textbook_optimizer_goes_on_as_well(tmp_path, monkeypatch):
-    config = tiny_runs.tiny(optimizer=replace(tiny_runs.tiny().optimizer, update="textbook"))
-    monkeypatch.setattr(tiny_runs, "tiny", lambda: config)
-    undisturbed = train(config, tiny_runs.data(), tmp_path / "whole")
-
-    interrupted(tmp_path / "broken", monkeypatch, 10, breaks)
-    resumed = train(config, tiny_runs.data(), tmp_path / "broken")
-    pd.testing.assert_frame_equal(resumed.log[CURVE], undisturbed.log[CURVE], check_exact=True)
-
-
 def test_a_full_disk_stops_the_run_and_loses_nothing(whole, tmp_path, monkeypatch):
-    write = checkpoints.write
+    write = checkpoints.write_state
 
     def full(state, out):
         if state["iteration"] == 12:
@@ -225,7 +221,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(whole, tmp_path, monkeypatc
         write(state, out)
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints, "write", full)
+        patch.setattr(checkpoints, "write_state", full)
         with pytest.raises(OSError, match="No space left"):
             train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     assert checkpoints.newest(tmp_path / CHECKPOINTS)["iteration"] == 8
@@ -242,7 +238,7 @@ def test_a_loss_that_is_no_number_stops_the_run_before_it_is_saved(whole, tmp_pa
 
     with monkeypatch.context() as patch:
         patch.setattr(trainer.Trainer, "update", spoilt)
-        with pytest.raises(DivergedError, match=r"the loss is nan .* at step 12; .*000008\.pt"):
+        with pytest.raises(DivergedError, match=r"the loss is nan .* at step 12; a smaller"):
             train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     resumed = train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
     pd.testing.assert_frame_equal(resumed.log[CURVE], whole.log[CURVE], check_exact=True)
@@ -278,13 +274,6 @@ def test_weights_that_are_no_numbers_are_never_saved(tmp_path, monkeypatch):
 def test_the_folder_of_another_run_is_refused(whole):
     with pytest.raises(ValueError, match="a run of another config"):
         train(tiny_runs.tiny(steps=25), tiny_runs.data(), whole.folder)
-
-
-def test_every_config_has_its_own_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
-    one, other = tiny_runs.tiny(), tiny_runs.tiny(seed=1)
-    assert run_folder(one) == run_folder(replace(one)) != run_folder(other)
-    assert run_folder(one).parent == tmp_path / "trained"
 
 
 def test_a_batch_that_cannot_be_shared_out_is_refused():
@@ -335,13 +324,13 @@ def test_a_compiled_run_on_a_gpu_gives_the_same_curve(tmp_path):
     for compiled in ("--compile", "--no-compile"):  # in processes whose signatures are not checked
         place = ["--folder", str(tmp_path / compiled)]
         subprocess.run([sys.executable, *words, compiled, *place], check=True)
-        losses.append(log.read(tmp_path / compiled)["train_loss"].dropna())
+        losses.append(log.read_log(tmp_path / compiled)["train_loss"].dropna())
     np.testing.assert_allclose(*losses, rtol=1e-2)
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
-@pytest.mark.parametrize("precision", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("precision", ["bfloat16", "float32"])
 def test_a_gpu_gives_the_same_curve_but_for_rounding(whole, tmp_path, precision):
     config = tiny_runs.tiny(device="cuda", precision=precision)
     found = train(config, tiny_runs.data(), tmp_path)
@@ -432,12 +421,6 @@ class TestATimeLimit:
         assert rates.iloc[-1] == pytest.approx(schedule.min_learning_rate, rel=0.1)
         assert (rates.diff().dropna() <= 0).all()
 
-    def test_is_not_begun_again_when_it_is_over(self, tmp_path, monkeypatch):
-        Clock(monkeypatch)
-        before = self.limited(30.0, tmp_path).log
-        monkeypatch.setattr(trainer.Trainer, "update", None)
-        pd.testing.assert_frame_equal(self.limited(30.0, tmp_path).log, before)
-
     def test_goes_on_over_a_break_to_the_same_end(self, tmp_path, monkeypatch):
         clock = Clock(monkeypatch)
         whole = self.limited(60.0, tmp_path / "whole")
@@ -455,18 +438,6 @@ class TestATimeLimit:
         pd.testing.assert_frame_equal(resumed.log[CURVE], whole.log[CURVE], check_exact=True)
         assert resumed.log["seconds"].iloc[-1] == 60
 
-    def test_is_not_reached_early_by_what_is_no_step(self, tmp_path, monkeypatch):
-        clock, validation = Clock(monkeypatch), trainer.Trainer.validation
-
-        def slow(run):
-            clock.now += 15
-            return validation(run)
-
-        monkeypatch.setattr(trainer.Trainer, "validation", slow)
-        run = self.limited(60.0, tmp_path, eval_every=20)  # first, at step 20, and at the end
-        assert run.log.index[-1] == 30
-        assert run.log["seconds"].iloc[-1] == 60
-
     def test_is_not_spent_by_what_checks_the_run(self, tmp_path, monkeypatch):
         clock, checked = Clock(monkeypatch), trainer.guards.before_training
 
@@ -476,18 +447,6 @@ class TestATimeLimit:
 
         monkeypatch.setattr(trainer.guards, "before_training", slow)
         assert self.limited(60.0, tmp_path).log.index[-1] == 60
-
-    def test_waits_for_the_device_once_a_step(self, tmp_path, monkeypatch):
-        Clock(monkeypatch)
-        waits = []
-        monkeypatch.setattr(trainer.devices, "synchronize", waits.append)
-        self.limited(60.0, tmp_path, log_every=60, eval_every=60, checkpoint_every=60)
-        assert 60 <= len(waits) <= 64
-
-
-def test_a_checkpoint_keeps_all_that_a_run_needs(whole):
-    state = checkpoints.newest(whole.folder / CHECKPOINTS)
-    assert set(KEPT) == state.keys() - {"kind", "parts"}
 
 
 def byte_tokenizer(*longer):
@@ -521,27 +480,8 @@ class TestOtherData:
         assert (tmp_path / "log.jsonl").read_bytes() == before
         assert train(tiny_runs.tiny(), tiny_runs.data(), tmp_path).status == "finished"
 
-    def test_copied_elsewhere_is_the_same_data(self, tmp_path, monkeypatch):
-        self.stopped(tmp_path, monkeypatch)
-        np.save(tmp_path / "ids.npy", tiny_runs.ids(10_000))
-        mapped = np.load(tmp_path / "ids.npy", mmap_mode="r")
-        assert train(tiny_runs.tiny(), tiny_runs.data(train=mapped), tmp_path).status == "finished"
-
 
 class TestAFolder:
-    def test_with_the_log_of_somebody_else_is_refused(self, tmp_path):
-        (tmp_path / "log.jsonl").write_text("precious\n")
-        with pytest.raises(ValueError, match=r"holds log\.jsonl and no config\.json"):
-            train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
-        assert (tmp_path / "log.jsonl").read_text() == "precious\n"
-
-    def test_with_another_run_that_saved_nothing_yet_is_refused(self, tmp_path, monkeypatch):
-        interrupted(tmp_path, monkeypatch, 2, breaks)
-        before = (tmp_path / "log.jsonl").read_bytes()
-        with pytest.raises(ValueError, match="a run of another config"):
-            train(tiny_runs.tiny(seed=2), tiny_runs.data(), tmp_path)
-        assert (tmp_path / "log.jsonl").read_bytes() == before
-
     def test_of_the_same_run_is_used_by_one_thread_at_a_time(self, tmp_path, whole):
         def work():
             train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
@@ -553,31 +493,6 @@ class TestAFolder:
             thread.join()
         run = Run(tiny_runs.tiny(), tmp_path)
         pd.testing.assert_frame_equal(run.log[CURVE], whole.log[CURVE], check_exact=True)
-
-    def test_that_is_a_file_is_said(self, tmp_path):
-        (tmp_path / "run").write_text("precious")
-        with pytest.raises(OSError, match="run is a file; rename it, or name another"):
-            train(tiny_runs.tiny(), tiny_runs.data(), tmp_path / "run")
-
-    def test_of_a_finished_run_needs_no_lock(self, whole, monkeypatch):
-        """So it can be asked for on a disk that is read-only."""
-        monkeypatch.setattr(
-            "workbook.training.train.locked", lambda *_: pytest.fail("it wants the lock")
-        )
-        assert train(tiny_runs.tiny(), tiny_runs.data(), whole.folder).log.equals(whole.log)
-
-
-def test_a_log_that_was_cut_behind_its_checkpoint_is_flagged(tmp_path, monkeypatch):
-    interrupted(tmp_path, monkeypatch, 10, breaks)
-    (tmp_path / "log.jsonl").unlink()
-    run = train(tiny_runs.tiny(), tiny_runs.data(), tmp_path)
-    assert [flag for flag in run.flags if "lines of the log are missing" in flag]
-
-
-def test_a_run_that_fails_says_so_and_how_far_it_came(tmp_path, monkeypatch):
-    interrupted(tmp_path, monkeypatch, 10, breaks)
-    found = log.load_json(tmp_path / log.OUTCOME)
-    assert (found["status"], found["step"], found["reason"]) == ("stopped", 10, "no room")
 
 
 def test_what_is_on_disk_says_how_far_a_killed_run_came(tmp_path, monkeypatch):
@@ -598,46 +513,24 @@ class TestAForcedPrecision:
 
     OPEN = tiny_runs.tiny()
 
-    def environment(self, folder):
-        return log.load_json(folder / log.ENVIRONMENT)["precision"]
-
     @pytest.mark.parametrize("forced", ["float32", "bfloat16"])
     def test_is_taken_and_logged(self, tmp_path, monkeypatch, forced):
         monkeypatch.setenv("WORKBOOK_PRECISION", forced)
         train(replace(self.OPEN, steps=4), tiny_runs.data(), tmp_path)
-        assert self.environment(tmp_path) == forced
+        assert log.load_json(tmp_path / log.ENVIRONMENT)["precision"] == forced
         assert checkpoints.newest(tmp_path / CHECKPOINTS)["precision"] == forced
-
-    def test_changes_the_result_as_a_chosen_one_does(self, tmp_path, monkeypatch):
-        curves = {}
-        for way in ("float32", "bfloat16"):
-            monkeypatch.setenv("WORKBOOK_PRECISION", way)
-            forced = train(self.OPEN, tiny_runs.data(), tmp_path / f"forced-{way}")
-            monkeypatch.delenv("WORKBOOK_PRECISION")
-            chosen = train(
-                tiny_runs.tiny(precision=way), tiny_runs.data(), tmp_path / f"chosen-{way}"
-            )
-            pd.testing.assert_frame_equal(forced.log[CURVE], chosen.log[CURVE], check_exact=True)
-            curves[way] = forced.log["train_loss"]
-        assert not curves["float32"].equals(curves["bfloat16"])
 
     def test_has_a_place_of_its_own(self, tmp_path, monkeypatch):
         monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
         monkeypatch.delenv("WORKBOOK_PRECISION", raising=False)
-        places = {run_folder(self.OPEN)}
+        places = {run_folder(self.OPEN), run_folder(replace(self.OPEN))}
+        assert run_folder(tiny_runs.tiny(seed=1)) not in places
         for forced in ("float32", "bfloat16"):
             monkeypatch.setenv("WORKBOOK_PRECISION", forced)
             places.add(run_folder(self.OPEN))
             chosen = tiny_runs.tiny(precision="float32")
             assert run_folder(chosen).name == f"tiny-{chosen.key}"
         assert len(places) == 3
-
-    def test_is_refused_for_a_run_in_another(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("WORKBOOK_PRECISION", "float32")
-        train(replace(self.OPEN, steps=4), tiny_runs.data(), tmp_path)
-        monkeypatch.setenv("WORKBOOK_PRECISION", "bfloat16")
-        with pytest.raises(ValueError, match="a run in float32, and WORKBOOK_PRECISION forces bf"):
-            train(replace(self.OPEN, steps=4), tiny_runs.data(), tmp_path)
 
     def test_is_kept_by_a_run_that_goes_on_elsewhere(self, tmp_path, monkeypatch):
         monkeypatch.delenv("WORKBOOK_PRECISION", raising=False)
@@ -647,20 +540,6 @@ class TestAForcedPrecision:
         monkeypatch.setattr(trainer.devices, "has_bf16", lambda device: True)
         moved = train(self.OPEN, tiny_runs.data(), tmp_path / "moved")
         pd.testing.assert_frame_equal(moved.log[CURVE], undisturbed.log[CURVE], check_exact=True)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="Windows has neither signal")
-@pytest.mark.parametrize("name", ["SIGHUP", "SIGUSR1"])
-def test_a_closed_terminal_and_a_clusters_warning_save_the_step_in_hand(
-    tmp_path, monkeypatch, name
-):
-    number = getattr(signal, name)
-    before = signal.signal(number, signal.SIG_DFL)  # the tests may run under nohup
-    try:
-        stop = interrupted(tmp_path, monkeypatch, 6, lambda: os.kill(os.getpid(), number))
-    finally:
-        signal.signal(number, before)
-    assert "stopped after step 7, which is saved" in str(stop)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGHUP")

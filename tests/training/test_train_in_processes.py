@@ -75,7 +75,7 @@ def one(tmp_path_factory):
 def compare(folder, one):
     """The losses of the run in a folder are those of the single process but for rounding."""
     rounding = {"float32": 1e-4, "bfloat16": 0.05}[one.precision]
-    found = log.read(folder)
+    found = log.read_log(folder)
     for column in CURVE:
         np.testing.assert_allclose(found[column], one.log[column], rtol=rounding)
 

@@ -112,10 +112,21 @@ def load_quickly() -> None:
     sys.modules.setdefault("rfc3987_syntax", None)
 
 
+def between(least: int, most: int) -> Callable[[str], int]:
+    """A parser of whole numbers from `least` to `most`."""
+
+    def parse(text: str) -> int:
+        if not (text.isdecimal() and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
 NAME, SPOT = argument("name", metavar="NAME"), "PROBLEM=MODULE:NAME"
-COUNT, SEED = presets.between(1, 10**9), presets.between(0, 2**63 - 1)
-PORT, TWIN_STEPS = presets.between(1, 65_535), presets.between(1, 200)
-WORKERS = presets.between(1, presets.MOST_WORKERS)
+COUNT, SEED = between(1, 10**9), between(0, 2**63 - 1)
+PORT, TWIN_STEPS = between(1, 65_535), between(1, 200)
+WORKERS = between(1, 1_000)  # all are started at once, and far too many bring the machine down
 SIZE = argument("--size", "for `stories`: the size of the split, or of train", metavar="100MB")
 SCALE = argument("--scale", f"{', '.join(settings.PROFILES)}; default: the profile")
 
@@ -449,7 +460,7 @@ def run_generate(options: argparse.Namespace) -> None:
     import torch
 
     from workbook.generation import formats
-    from workbook.generation.generate import write
+    from workbook.generation.generate import write_text
 
     decoding = None
     if formats.is_of_other_parts(options.folder):
@@ -462,7 +473,7 @@ def run_generate(options: argparse.Namespace) -> None:
     generator.seed() if options.seed is None else generator.manual_seed(options.seed)
     print(options.prompt, end="", flush=True)
     how = (options.tokens, options.temperature, options.top_p, options.top_k, generator)
-    for piece in write(model, tokenizer, options.prompt, *how, decoding):
+    for piece in write_text(model, tokenizer, options.prompt, *how, decoding):
         print(piece, end="", flush=True)
     print()
 

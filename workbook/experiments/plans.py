@@ -34,7 +34,7 @@ from workbook.config import TrainConfig
 from workbook.corpora import corpora, fluency
 from workbook.experiments import records
 from workbook.files import say, write_json
-from workbook.generation.generate import write
+from workbook.generation.generate import write_text
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import devices, log
 from workbook.training.data import prepare
@@ -192,7 +192,7 @@ def sample(finished: Run, tokenizer: Tokenizer | None) -> dict[str, Any]:
     assert tokenizer is not None, "`prepare` gives one"
     config = finished.config
     generator = torch.Generator().manual_seed(config.seed)
-    pieces = write(finished.model(), tokenizer, "", **DRAWN, generator=generator)
+    pieces = write_text(finished.model(), tokenizer, "", **DRAWN, generator=generator)
     text = "".join(pieces)
     with corpora.path(config.corpus, "train", config.corpus_bytes).open(encoding="utf-8") as file:
         counts = fluency.counts(text.replace(corpora.END_OF_TEXT, ""), file.read(COMPARED))

@@ -97,7 +97,7 @@ def large_scale(name: str, edition: Edition = "2025") -> Scale:
 
     "gpu" is an evening on one GPU, "full" days: 327,680,000 tokens per run.
     """
-    profile, base = PROFILES[name], varied(presets.get(name), divergence=math.inf)
+    profile, base = PROFILES[name], varied(presets.preset(name), divergence=math.inf)
     text = {"corpus": profile.web_corpus, "corpus_bytes": None}
     return Scale(
         base=base,

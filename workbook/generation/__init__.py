@@ -1,9 +1,9 @@
 """Text from a trained model, and how likely the model finds a text (chapter 6).
 
 Open `generate` first: `decode` is the textbook's loop, with temperature, top-k and top-p in
-`candidates`; `generate` and `stream` do the same with a cache of keys and values, and `write` gives
-text. `fast_step` makes the cached step fast, `likelihood` gives the probability of each token of a
-text, and `formats` opens a trained model and writes it for Hugging Face's `transformers`.
+`candidates`; `generate` and `stream` do the same with a cache of keys and values, and `write_text`
+gives text. `fast_step` makes the cached step fast, `likelihood` gives the probability of each token
+of a text, and `formats` opens a trained model and writes it for Hugging Face's `transformers`.
 
 The function `generate` shares its name with its module, and the module wins: `from
 workbook.generation import generate` imports the module; the function is `generate.generate`.
@@ -19,7 +19,7 @@ HOMES = {
     "open_model": "formats",
     "save_model": "formats",
     "stream": "generate",
-    "write": "generate",
+    "write_text": "generate",
 }
 __all__ = list(HOMES)
 __getattr__ = lazy(__name__, HOMES)

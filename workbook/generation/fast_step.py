@@ -9,13 +9,14 @@ in as few calls as possible.
 
 import math
 from collections.abc import Callable
+from typing import cast
 
 import torch
-from torch import Tensor
-from torch.nn import Identity, functional
+from torch import Tensor, nn
+from torch.nn import functional
 
 from workbook.transformer.model import KeyValueCache, TransformerBlock, TransformerLM
-from workbook.transformer.nn import RMSNorm, float_type
+from workbook.transformer.nn import Linear, RMSNorm, SwiGLU, float_type
 
 
 class OneStep:
@@ -27,8 +28,9 @@ class OneStep:
 
     def __init__(self, model: TransformerLM):
         self.embeddings = model.token_embeddings
-        self.rotation = rotation_of(model)
-        self.blocks = [OneBlock(block) for block in model.layers]
+        blocks = [cast(TransformerBlock, block) for block in model.layers]
+        self.rotation = rotation_of(model, blocks[0])
+        self.blocks = [OneBlock(block) for block in blocks]
         self.ln_final = norm(model.ln_final)
         self.head = concatenated(model.lm_head)
 
@@ -70,7 +72,7 @@ class OneBlock:
         return functional.linear(gathered, self.output)
 
 
-def concatenated(*layers) -> Tensor:
+def concatenated(*layers: Linear) -> Tensor:
     """The transposed weights of linear layers, concatenated: x times it gives all their outputs.
 
     Each row is then as long as all outputs together, and long rows make matmuls faster on a CPU.
@@ -78,12 +80,12 @@ def concatenated(*layers) -> Tensor:
     return torch.cat([layer.weight for layer in layers]).T.contiguous()
 
 
-def rotation_of(model: TransformerLM) -> Callable[[int], Tensor | None]:
+def rotation_of(model: TransformerLM, block: TransformerBlock) -> Callable[[int], Tensor | None]:
     """A function from a position to RoPE's rotation matrix there, or to None without RoPE.
 
     A rotation is linear: the rows of its matrix are the unit vectors, rotated. All layers share it.
     """
-    rope = model.layers[0].attn.rope
+    rope = block.attn.rope
     if rope is None:
         return lambda position: None
     weight = model.lm_head.weight
@@ -91,9 +93,9 @@ def rotation_of(model: TransformerLM) -> Callable[[int], Tensor | None]:
     return lambda position: rope(units, first=position).squeeze(1)
 
 
-def norm(layer: RMSNorm | Identity) -> Callable[[Tensor], Tensor]:
+def norm(layer: nn.Module) -> Callable[[Tensor], Tensor]:
     """`RMSNorm.forward`, computed as x / |(x, √(d ε))| · √d g for d numbers in x."""
-    if isinstance(layer, Identity):
+    if not isinstance(layer, RMSNorm):  # a model without norms has `Identity` in their place
         return layer
     gain = layer.weight.to(float_type(layer.weight))
     d = len(gain)
@@ -106,9 +108,9 @@ def norm(layer: RMSNorm | Identity) -> Callable[[Tensor], Tensor]:
     return normed
 
 
-def feed_forward(ffn) -> Callable[[Tensor], Tensor]:
+def feed_forward(ffn: nn.Module) -> Callable[[Tensor], Tensor]:
     """`SwiGLU.forward` with W1 and W3 as one matrix; a layer without a gate stays as it is."""
-    if not hasattr(ffn, "w3"):
+    if not isinstance(ffn, SwiGLU):
         return ffn
     up, down = concatenated(ffn.w1, ffn.w3), ffn.w2.weight
 

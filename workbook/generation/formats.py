@@ -18,6 +18,7 @@ import os
 from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from einops import rearrange
 from safetensors.torch import save
@@ -63,12 +64,12 @@ FIXED = {  # may differ from Llama to Llama, but not in our model
 }
 
 
-def is_of_other_parts(folder: str | os.PathLike) -> bool:
+def is_of_other_parts(folder: str | os.PathLike[str]) -> bool:
     """Whether a folder holds a run of a model with parts other than ours."""
     return (Path(folder) / log.CONFIG).is_file() and "parts" in log.config(folder)
 
 
-def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer]:
+def open_model(folder: str | os.PathLike[str]) -> tuple[TransformerLM, Tokenizer]:
     """Load the model of a training run, and its tokenizer.
 
     Raises: FileNotFoundError; ValueError if the folder does not hold a complete model.
@@ -86,14 +87,14 @@ def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer]:
             " `mine.open_run` open it"
         )
     config = log.config(folder)
-    state = checkpoints.newest(folder / "checkpoints", ["model"])
+    state = checkpoints.newest(folder / "checkpoints")
     if state is None:
         raise FileNotFoundError(f"the run in {folder} has no checkpoint yet; let it train longer")
     model = TransformerLM.from_config(ModelConfig(**config["model"]))
     checkpoints.restore(state, model)
     name, tokenizer = token_files.tokenizer_for(config["corpus"])
     now = token_files.fingerprint(tokenizer)
-    if state.get("data", {}).get("tokenizer", now) != now:  # earlier versions stored none
+    if state.get("data", {}).get("tokenizer", now) != now:  # `save_checkpoint` stores none
         raise ValueError(
             f"the model in {folder} was trained with another tokenizer than {name} is now;"
             " restore the old one, or train the model again"
@@ -102,7 +103,7 @@ def open_model(folder: str | os.PathLike) -> tuple[TransformerLM, Tokenizer]:
 
 
 def save_model(
-    model: TransformerLM, folder: str | os.PathLike, tokenizer: Tokenizer | None = None
+    model: TransformerLM, folder: str | os.PathLike[str], tokenizer: Tokenizer | None = None
 ) -> Path:
     """Write a folder that `transformers.AutoModelForCausalLM.from_pretrained` opens; return it.
 
@@ -110,6 +111,7 @@ def save_model(
     Raises: ValueError if Llama has no such model, or the tokenizer has more tokens than the model.
     """
     folder, config = Path(folder), model.config
+    # The ablations of notebook 08 have no place in `LlamaForCausalLM`.
     for field, only in (("norm", "pre"), ("position", "rope"), ("ffn", "swiglu")):
         if (value := getattr(config, field)) != only:
             raise ValueError(
@@ -121,10 +123,10 @@ def save_model(
             f"the tokenizer has {tokenizer.vocab_size:,} tokens and the model"
             f" {config.vocab_size:,}; give the tokenizer that the model was trained with"
         )
-    ours = model.state_dict()
+    state = model.state_dict()
     weights = {
-        their_name: _reordered(name, ours[name], config).detach().cpu().contiguous()
-        for name, their_name in weight_names(config)
+        llama_name: _reordered(name, state[name], config).detach().cpu().contiguous()
+        for name, llama_name in weight_names(config)
     }
     if config.tie_embeddings:
         del weights["lm_head.weight"]  # the file may hold a matrix only once
@@ -134,11 +136,11 @@ def save_model(
     write_json(folder / "config.json", llama_config(model, end_id))
     if tokenizer is not None:
         save_tokenizer_json(tokenizer, folder / "tokenizer.json")
-        about = {"tokenizer_class": "PreTrainedTokenizerFast"}
-        about["clean_up_tokenization_spaces"] = False
-        if end_id is not None:
-            about["eos_token"] = END_OF_TEXT
-        write_json(folder / "tokenizer_config.json", about)
+        end = {} if end_id is None else {"eos_token": END_OF_TEXT}
+        kind = {"tokenizer_class": "PreTrainedTokenizerFast"}
+        # Otherwise `transformers` would remove the space before a full stop when it decodes.
+        tidy = {"clean_up_tokenization_spaces": False}
+        write_json(folder / "tokenizer_config.json", kind | tidy | end)
     return folder
 
 
@@ -146,6 +148,7 @@ def _reordered(name: str, weight: Tensor, config: ModelConfig) -> Tensor:
     """The weight, with its rows in Llama's order if RoPE rotates its output."""
     if not name.endswith(("q_proj.weight", "k_proj.weight")):
         return weight
+    # Within a head 0 1 2 3 4 5 becomes 0 2 4 1 3 5: the first values of all pairs, then the second.
     order = "(heads pair two) d_model -> (heads two pair) d_model"
     return rearrange(weight, order, heads=config.num_heads, two=2)
 
@@ -154,16 +157,16 @@ def weight_names(config: ModelConfig) -> Iterator[tuple[str, str]]:
     """Our name and Llama's name of each weight."""
     yield "token_embeddings.weight", "model.embed_tokens.weight"
     for layer in range(config.num_layers):
-        for ours, theirs in LAYER.items():
-            yield f"layers.{layer}.{ours}.weight", f"model.layers.{layer}.{theirs}.weight"
+        for name, llama_name in LAYER.items():
+            yield f"layers.{layer}.{name}.weight", f"model.layers.{layer}.{llama_name}.weight"
     yield "ln_final.weight", "model.norm.weight"
     yield "lm_head.weight", "lm_head.weight"
 
 
-def llama_config(model: TransformerLM, end_id: int | None) -> dict:
+def llama_config(model: TransformerLM, end_id: int | None) -> dict[str, Any]:
     """The content of `config.json`; `end_id` is the id of `<|endoftext|>`, if there is one."""
     config = model.config
-    sizes = {theirs: getattr(config, ours) for ours, theirs in SIZES.items()}
+    sizes = {llama_name: getattr(config, name) for name, llama_name in SIZES.items()}
     return {
         "architectures": ["LlamaForCausalLM"],
         **FIXED,
@@ -186,7 +189,7 @@ def llama_config(model: TransformerLM, end_id: int | None) -> dict:
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
 
 
-def save_tokenizer_json(tokenizer: Tokenizer, path: str | os.PathLike) -> None:
+def save_tokenizer_json(tokenizer: Tokenizer, path: str | os.PathLike[str]) -> None:
     """Write a `tokenizer.json`, which `tokenizers.Tokenizer.from_file` opens.
 
     Raises: ValueError if a special token reads like another token's name in the byte alphabet.

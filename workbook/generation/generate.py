@@ -42,12 +42,13 @@ def decode(
     `temperature`, `top_p` and `top_k`; at temperature 0 the likeliest token is taken.
     """
     check_prompts([prompt_ids], max_new_tokens)
+    # A model sees a window of the text; a plain function may see all of it.
     device, window = device_of(model), window_of(model)
     ids = list(prompt_ids)
     for _ in range(max_new_tokens):
         seen = torch.tensor([ids[-window:] if window else ids], device=device)
-        logits = model(seen)[:, -1]
-        new_id = draw(logits, temperature, top_p, top_k, generator).item()
+        logits = model(seen)[:, -1]  # only the last position predicts a new token
+        new_id = int(draw(logits, temperature, top_p, top_k, generator))
         if new_id == end_id:
             break
         ids.append(new_id)
@@ -68,7 +69,7 @@ def generate(
 
     Returns the ids of the new tokens of each prompt.
     """
-    written = [[] for _ in prompts]
+    written: list[list[int]] = [[] for _ in prompts]
     for row, new_id in stream(
         model, prompts, max_new_tokens, temperature, top_p, end_id, top_k, generator
     ):
@@ -101,6 +102,7 @@ def stream(
     lengths = [len(prompt) for prompt in prompts]
     device, window = device_of(model), model.config.context_length
     ids = torch.zeros(len(prompts), max(lengths) + max_new_tokens, dtype=torch.long, device=device)
+    # One tensor for all rows, with zeros where nothing is written yet.
     for row, prompt in enumerate(prompts):
         ids[row, : len(prompt)] = torch.tensor(prompt, device=device)
     step, caches, cached = OneStep(model), model.new_caches(), 0
@@ -117,7 +119,7 @@ def stream(
         drawn = draw(logits, temperature, top_p, top_k, generator)
         for row, new_id in enumerate(drawn.tolist()):
             if row not in unfinished or position < lengths[row]:
-                continue
+                continue  # it has ended, or still reads its prompt: the draw is not used
             if new_id == end_id:
                 unfinished.discard(row)
                 continue
@@ -128,7 +130,7 @@ def stream(
         position += 1
 
 
-def write(
+def write_text(
     model: Callable[[Tensor], Tensor],
     tokenizer: Tokenizer,
     prompt: str,
@@ -145,6 +147,7 @@ def write(
     and called with the first six arguments of `decode` and the tokenizer. The other arguments are
     those of `decode`.
     """
+    # Documents are separated by this token, so it stands for the beginning of one as well.
     end_id = end_of_text(tokenizer)
     prompt_ids = tokenizer.encode(prompt) or ([] if end_id is None else [end_id])
     how = (max_new_tokens, temperature, top_p, end_id)
@@ -161,6 +164,7 @@ def decode_stream(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:
 
     A token may end in the middle of a character; its first bytes then wait for the next token.
     """
+    # Python's own decoder waits in the same way; what is no UTF-8 becomes U+FFFD.
     utf8 = codecs.getincrementaldecoder("utf-8")("replace")
     for token_id in ids:
         if token_id not in tokenizer.vocab:
@@ -223,6 +227,7 @@ def candidates(
     ids = torch.arange(vocab, device=logits.device).expand_as(probabilities)
     if top_k is not None and top_k < vocab:
         probabilities, ids = probabilities.topk(top_k)
+        # The kept ones share the probability of those that were left out.
         probabilities = probabilities / probabilities.sum(-1, keepdim=True)
     if top_p < 1:
         probabilities, places = nucleus(probabilities, top_p)
@@ -238,7 +243,7 @@ def nucleus(
     Sorting a whole vocabulary takes longer than the model does. So only the likeliest 64 are looked
     at first, and more only if these are not enough.
     """
-    size = FIRST_LOOK
+    size = FIRST_LOOK  # and then 8 times as many, until they are enough
     while True:
         likeliest, places = probabilities.topk(min(size, probabilities.shape[-1]))
         cumulative = likeliest.cumsum(-1)
@@ -272,12 +277,12 @@ def check_prompts(prompts: Sequence[Sequence[int]], max_new_tokens: int) -> None
         raise ValueError(f"max_new_tokens={max_new_tokens!r} is below 0; give 0 or more")
 
 
-def device_of(model: Callable) -> torch.device:
+def device_of(model: Callable[..., Tensor]) -> torch.device:
     """The device of the model's weights; the CPU for a plain function."""
     weights = model.parameters() if isinstance(model, torch.nn.Module) else iter(())
     return next((weight.device for weight in weights), torch.device("cpu"))
 
 
-def window_of(model: Callable) -> int | None:
+def window_of(model: Callable[..., Tensor]) -> int | None:
     """How many tokens the model can see; None if it does not say."""
     return getattr(getattr(model, "config", None), "context_length", None)

@@ -20,8 +20,9 @@ def likelihoods(model: TransformerLM, ids: Sequence[int]) -> list[float]:
     row = torch.tensor(list(ids), device=device)
     parts = [model(row[:-1][:window])]  # one forward pass predicts after each token of a window
     if len(row) - 1 > window:
-        windows = row[:-1].unfold(0, window, 1)[1:]  # each later token sees a window of its own
-        parts += [model(some)[:, -1] for some in windows.split(BATCH)]
+        # Each later token sees a window of its own, the `window` tokens before it.
+        windows = row[:-1].unfold(0, window, 1)[1:]
+        parts += [model(batch)[:, -1] for batch in windows.split(BATCH)]
     probabilities = torch.cat(parts).float().softmax(-1)
     return probabilities.gather(-1, row[1:, None])[:, 0].tolist()
 
@@ -47,9 +48,9 @@ def next_tokens(
     """
     ids = tokenizer.encode(text) or tokenizer.encode(END_OF_TEXT)
     logits = next_logits(model, ids)
-    if temperature == 0:
-        return {tokenizer.vocab[logits.argmax().item()]: 1.0}
+    if temperature == 0:  # nothing is drawn: the likeliest token is certain
+        return {tokenizer.vocab[int(logits.argmax())]: 1.0}
     probabilities, kept = candidates(logits, temperature, top_p, top_k)
     probabilities, order = probabilities[0].sort(descending=True)
-    found = zip(kept[0][order].tolist(), probabilities.tolist(), strict=True)
-    return {tokenizer.vocab[token_id]: p for token_id, p in found if p > 0}
+    pairs = zip(kept[0][order].tolist(), probabilities.tolist(), strict=True)
+    return {tokenizer.vocab[token_id]: p for token_id, p in pairs if p > 0}  # padding has p = 0

@@ -1,11 +1,11 @@
 """Training: from a config to a trained model, a log and checkpoints (chapter 5).
 
-Open `textbook` first: the loop in 40 lines. `train` has what long runs need, its loop in
-`Trainer.take_steps` and one step in `Trainer.update`. A step gets its batch from `data`, and a run
-is saved by `checkpoints`, logged by `log` and evaluated by `evaluate`. `guards` stops a run that
-diverges and flags a curve that is too good to be true; `loss_bounds` says which losses are
-possible. `devices` picks the device and the precision and connects processes; `presets` has the
-runs by name, and their options on the command line.
+Open `textbook` first: the loop in 40 lines. Then read `train` beside it: the same loop is in
+`Trainer.take_steps`, and one step in `Trainer.update`, with what long runs need. A step gets its
+batch from `data`, and a run is saved by `checkpoints`, logged by `log` and evaluated by `evaluate`.
+`guards` stops a run that diverges and flags a curve that is too good to be true; `loss_bounds` says
+which losses are possible. `devices` picks the device and the precision and connects processes;
+`presets` has the runs by name, and their options on the command line.
 
 The function `train` has the name of its module, which wins: `from workbook.training import train`
 is the module, and the function is `train.train`.

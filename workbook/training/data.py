@@ -7,7 +7,7 @@ targets           92  8  30  5           the same window one token later
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,11 +20,10 @@ from tqdm import tqdm
 from workbook import config as settings
 from workbook.config import TrainConfig
 from workbook.corpora import corpora
-from workbook.files import file_state, write_json
 from workbook.tokenization import token_files
 from workbook.tokenization.token_files import read_tokens
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training import log, loss_bounds
+from workbook.training import loss_bounds
 
 
 def get_batch(
@@ -51,10 +50,6 @@ def random_starts(
 
     The last start leaves room for one token after the window, the last target.
     """
-    if batch_size < 1 or context_length < 1:
-        raise ValueError(
-            f"batch_size={batch_size} and context_length={context_length} must be at least 1"
-        )
     if length <= context_length:
         raise ValueError(
             f"{length:,} ids are too few for a window of {context_length:,} and its targets; give"
@@ -91,7 +86,7 @@ class TrainData:
     train: np.ndarray
     validation: np.ndarray
     token_bytes: np.ndarray  # by token id
-    end_id: int | None = None  # the token that separates documents
+    end_id: int | None = None  # the token that separates documents; None: there are none
     entropy: float | None = None  # bits per byte that the text's random choices cost, if known
     floor: float = 0.0  # bits per byte that no honest model gets below
     floor_reason: str = "nothing is known about this text"
@@ -102,12 +97,20 @@ class TrainData:
         """A hash of each thing that a run learns from; a run that is resumed must find the same."""
         tokens_of = {"tokens to train on": self.train, "validation tokens": self.validation}
         hashes = {
-            name: sha256(np.ascontiguousarray(ids)).hexdigest()[:16]
+            name: sha256(np.ascontiguousarray(ids).data).hexdigest()[:16]
             for name, ids in tokens_of.items()
         }
         if self.tokenizer is not None:
             hashes["tokenizer"] = token_files.fingerprint(self.tokenizer)
         return hashes
+
+    @cached_property
+    def shared_documents(self) -> int:
+        """How many documents of the validation split are in the train split too, each once."""
+        if self.end_id is None:
+            return 0
+        held_out = set(document_hashes(self.validation, self.end_id))
+        return len(held_out.intersection(document_hashes(self.train, self.end_id)))
 
 
 def prepare(
@@ -131,27 +134,25 @@ def prepare(
             f" vocab_size={tokenizer.vocab_size}"
         )
     texts = [
-        corpora.path(config.corpus, split, size)
-        for split, size in (("train", config.corpus_bytes), ("validation", None))
+        corpora.path(config.corpus, "train", config.corpus_bytes),
+        corpora.path(config.corpus, "validation"),
     ]
+    encode = partial(corpus_tokens, tokenizer, folder)
     if make is not None:
         ours = tokenizer
         tokenizer = make(ours.vocab, ours.merges, ours.special_tokens)
         sample = next(token_files.read_text(texts[1]))[:SAMPLE]
-        if tokenizer.encode(sample) == ours.encode(sample):
-            train, validation = (encoded(ours, folder, text) for text in texts)
-        else:
-            folder = f"{folder}-mine-{maker}"
-            train, validation = (encoded_by(tokenizer, folder, text) for text in texts)
-    else:
-        train, validation = (encoded(tokenizer, folder, text) for text in texts)
-    facts = corpora.record(corpora.path(config.corpus, "validation"))
-    entropy = facts.get("bits_per_byte")
+        if tokenizer.encode(sample) != ours.encode(sample):
+            encode = partial(learner_tokens, tokenizer, f"{folder}-mine-{maker}")
+    train, validation = map(encode, texts)
+    ids = range(tokenizer.vocab_size)
+    lengths = np.array([len(tokenizer.vocab.get(token_id, b"")) for token_id in ids])
+    entropy = corpora.record(texts[1]).get("bits_per_byte")
     bounds = loss_bounds.bounds(config.corpus, entropy=entropy)
     return TrainData(
         train=train,
         validation=validation,
-        token_bytes=token_bytes(tokenizer),
+        token_bytes=lengths,
         end_id=tokenizer.encode(corpora.END_OF_TEXT)[0],
         entropy=entropy,
         floor=bounds.floor,
@@ -160,7 +161,7 @@ def prepare(
     )
 
 
-def encoded(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:
+def corpus_tokens(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:
     """The tokens of a corpus file as a memory map; the file is encoded first if need be.
 
     `folder` is named after the tokenizer, and the token file after the text and its size: runs on
@@ -171,13 +172,14 @@ def encoded(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:
     return read_tokens(target)
 
 
-def encoded_by(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:
+def learner_tokens(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:
     """The tokens of a corpus file by a learner's tokenizer, which is given whole documents."""
-    target = settings.data_folder() / "tokens" / folder / f"{text.stem}.npy"
-    made_from = target.with_suffix(".json")
-    state = list(file_state(text))
-    if not (target.is_file() and made_from.is_file() and log.load_json(made_from) == state):
-        with tqdm(desc=target.stem, total=state[0], unit="B", unit_scale=True) as bar:
+    state = text.stat()
+    # Named after the time as well: when the text changes, its tokens get another file.
+    name = f"{text.stem}-{state.st_mtime_ns}.npy"
+    target = settings.data_folder() / "tokens" / folder / name
+    if not target.is_file():
+        with tqdm(desc=text.stem, total=state.st_size, unit="B", unit_scale=True) as bar:
 
             def ids() -> Iterator[int]:
                 rest = ""
@@ -189,19 +191,10 @@ def encoded_by(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:
                 yield from tokenizer.encode(rest)
 
             token_files.write_tokens(target, ids(), tokenizer.vocab_size)
-        write_json(made_from, state)
     return read_tokens(target)
 
 
-def token_bytes(tokenizer: Tokenizer) -> np.ndarray:
-    """The length of each token in bytes of text."""
-    lengths = np.zeros(tokenizer.vocab_size, np.int64)
-    for number, token in tokenizer.vocab.items():
-        lengths[number] = len(token)
-    return lengths
-
-
-def documents(ids: np.ndarray, end_id: int) -> Iterator[int]:
+def document_hashes(ids: np.ndarray, end_id: int) -> Iterator[int]:
     """A hash of each document among the tokens, which are read in blocks."""
     open_part = np.empty(0, ids.dtype)  # of a document that the last block did not end
     for start in range(0, len(ids), BLOCK):
@@ -210,18 +203,3 @@ def documents(ids: np.ndarray, end_id: int) -> Iterator[int]:
         yield from (hash(document.tobytes()) for document in whole if len(document) > 1)
     if len(open_part) > 1:  # a single token is the line end of a file
         yield hash(np.append(open_part, ids.dtype.type(end_id)).tobytes())
-
-
-_shared: dict[tuple, int] = {}  # what was counted, by the hashes of the tokens
-
-
-def shared_documents(data: TrainData) -> int:
-    """How many documents of the validation split are in the train split too, each counted once.
-
-    Runs on the same tokens count them once per process: in a large corpus there are millions.
-    """
-    key = *data.made_from.values(), data.end_id
-    if key not in _shared:
-        held_out = set(documents(data.validation, data.end_id))
-        _shared[key] = len(held_out.intersection(documents(data.train, data.end_id)))
-    return _shared[key]

@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
-from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, distributed, nn
@@ -23,8 +22,8 @@ from workbook.optimizer.floats import FORMATS
 # Flags of /proc/cpuinfo that say that a processor multiplies bfloat16: x86's two, and ARM's.
 BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
-KEEP = 2**31 - 1  # bytes: the largest that mallopt takes
-# How long processes wait for each other: the first one may have a whole corpus to encode.
+LARGEST = 2**31 - 1  # bytes that mallopt takes
+# How long processes wait for each other: the first one may wait for the lock of the run's folder.
 PATIENCE = timedelta(hours=12)
 
 
@@ -33,32 +32,20 @@ def pick_device(wanted: str = "auto") -> torch.device:
 
     Raises: ValueError if this machine has no such device.
     """
-    there = {
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "cpu": True,
-    }
-    if wanted == "auto":
-        return torch.device(next(name for name, found in there.items() if found))
-    device = torch.device(wanted)
-    if not there.get(device.type):
-        found = " and ".join(name for name, found in there.items() if found)
-        raise ValueError(f"there is no {wanted} on this machine; it has {found}")
+    present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    names = [name for name, is_present in present.items() if is_present] + ["cpu"]
+    device = torch.device(names[0] if wanted == "auto" else wanted)
+    if device.type not in names:
+        raise ValueError(f"there is no {wanted} on this machine; it has {' and '.join(names)}")
     return device
 
 
 def pick_precision(device: torch.device, wanted: str = "auto") -> torch.dtype:
     """The type that matmuls are computed in: the one wanted, or the fastest that is safe.
 
-    "auto" leaves the choice to `WORKBOOK_PRECISION`, and if that is unset, to the hardware.
-    Raises: ValueError for float16 anywhere but on an NVIDIA or AMD GPU: a CPU computes it
-    hundreds of times slower, and its small range needs a loss scaler.
+    "auto" leaves the choice to `WORKBOOK_PRECISION`, and if that is unset, to the hardware. float16
+    is never taken: its range is so small that the loss would have to be scaled.
     """
-    if wanted == "float16" and device.type != "cuda":
-        raise ValueError(
-            f"float16 is for CUDA: on {device.type} it is far slower than float32; use"
-            " precision='auto'"
-        )
     asked = asked_precision(wanted)
     if asked == "auto":
         return torch.bfloat16 if has_bf16(device) else torch.float32
@@ -82,7 +69,7 @@ def has_bf16(device: torch.device) -> bool:
     return device.type == "cpu" and bool(BF16_FLAGS & config.processor_flags())
 
 
-def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager:
+def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager[Any]:
     """A context in which matmuls are computed in that precision; weights keep theirs."""
     if precision == torch.float32:
         return nullcontext()
@@ -93,30 +80,20 @@ def tune(device: torch.device) -> None:
     """Apply settings that make training faster and change results by rounding at most."""
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")  # TF32: 10 bits of mantissa in, float32 out
-    keep_freed_memory()
-
-
-@cache
-def keep_freed_memory() -> bool:
-    """Make the C library keep large blocks that are freed; return whether it can.
-
-    glibc gives blocks of 128 kB and more back to the system at once. Each step would ask for the
-    same ones again, and the system would fill them with zeros first.
-    """
-    if platform.libc_ver()[0] != "glibc":
-        return False
-    libc = ctypes.CDLL(None)
-    return bool(libc.mallopt(M_MMAP_THRESHOLD, KEEP) and libc.mallopt(M_TRIM_THRESHOLD, KEEP))
+    if platform.libc_ver()[0] == "glibc":
+        # It gives blocks of 128 kB and more back to the system as soon as they are freed. Each step
+        # would ask for the same ones again, and the system would fill them with zeros first.
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_MMAP_THRESHOLD, LARGEST)
+        libc.mallopt(M_TRIM_THRESHOLD, LARGEST)
 
 
 def compiled(model: nn.Module) -> nn.Module:
-    """The model through torch.compile. Raises: ValueError on mps, where there is no Inductor."""
-    if next(model.parameters()).device.type == "mps":
-        raise ValueError("torch.compile has no Inductor for mps; use compile=False")
+    """The model through torch.compile."""
     # It compiles the code of a class for eight objects and silently leaves the ninth uncompiled:
     # a process that makes one run after another has to reset it for each.
     torch._dynamo.reset()
-    return torch.compile(model)
+    return cast(nn.Module, torch.compile(model))
 
 
 def synchronize(device: torch.device) -> None:
@@ -137,14 +114,11 @@ def gpus() -> list[str]:
     return (listed.split(",") if listed else [str(number) for number in range(count)])[:count]
 
 
-def describe(device: torch.device, precision: torch.dtype) -> dict:
+def describe(device: torch.device, precision: torch.dtype) -> dict[str, Any]:
     """The device, precision and threads of a run, for its log."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-    return {
-        "device": name,
-        "precision": name_of(precision),
-        "threads": torch.get_num_threads(),
-    }
+    threads = torch.get_num_threads()
+    return {"device": name, "precision": name_of(precision), "threads": threads}
 
 
 def best_seconds(work: Callable[[], object], device: str = "cpu", at_least: float = 0.3) -> float:
@@ -171,7 +145,7 @@ def matmul_peak(
     return 2 * size**3 / best_seconds(lambda: left @ right, device)
 
 
-GROUPS: list = []  # the process groups so far
+GROUPS: list[Any] = []  # the process groups so far
 
 
 @contextmanager
@@ -185,7 +159,8 @@ def process_group(wanted_device: str = "auto") -> Iterator[None]:
         return
     on_gpu = wanted_device in ("auto", "cuda") and torch.cuda.is_available()
     if on_gpu:
-        torch.cuda.set_device(own_gpu())
+        # If several processes share a machine, each takes a GPU: "cuda" then means this one.
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
     distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
     try:
         yield
@@ -195,11 +170,6 @@ def process_group(wanted_device: str = "auto") -> Iterator[None]:
         # lock, which that thread may be waiting for: so keep a reference.
         GROUPS.append(distributed.group.WORLD)
         distributed.destroy_process_group()
-
-
-def own_gpu() -> torch.device:
-    """The GPU of this process, if several processes share a machine."""
-    return torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
 
 
 def process_count() -> int:
@@ -224,9 +194,8 @@ def any_process(flag: bool) -> bool:
     """Whether the flag is set in any of the processes."""
     if process_count() == 1:
         return flag
-    on_gpu = distributed.get_backend() == "nccl"
-    raised = torch.tensor(float(flag), device=own_gpu() if on_gpu else "cpu")
-    return process_mean(raised).item() > 0
+    device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
+    return process_mean(torch.tensor(float(flag), device=device)).item() > 0
 
 
 def from_first_process(make: Callable[[], Any]) -> Any:
@@ -236,13 +205,3 @@ def from_first_process(make: Callable[[], Any]) -> Any:
     made = [make() if process_rank() == 0 else None]
     distributed.broadcast_object_list(made, src=0)
     return made[0]
-
-
-@contextmanager
-def first_process_first() -> Iterator[None]:
-    """A block that the other processes enter when the first one has left it."""
-    if process_rank() > 0:
-        distributed.barrier()
-    yield
-    if process_rank() == 0 and process_count() > 1:
-        distributed.barrier()

@@ -6,53 +6,40 @@ bits per byte      the loss per byte of text: models with different tokenizers c
 """
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import nn
 
-from workbook.training import devices
-from workbook.training.data import windows
+from workbook.training import devices, loss_bounds
+from workbook.training.data import TrainData, windows
 from workbook.transformer import fused
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """The mean loss over some text."""
+class Evaluation(NamedTuple):
+    """The mean loss over some text in three units."""
 
     loss: float  # nats per token
-    tokens: int
-    bytes: int
-
-    @property
-    def perplexity(self) -> float:
-        """exp of the loss; infinite if that overflows."""
-        return math.exp(self.loss) if self.loss < 700 else math.inf
-
-    @property
-    def bits_per_byte(self) -> float:
-        """The bits that the text costs with this model, divided by its bytes."""
-        return self.loss * self.tokens / math.log(2) / self.bytes
+    perplexity: float  # infinite if exp of the loss overflows
+    bits_per_byte: float
 
 
 @torch.no_grad()
 def evaluate(
     model: nn.Module,
-    ids: np.ndarray,
-    token_bytes: np.ndarray,
+    data: TrainData,
     context_length: int,
     max_tokens: int,
     batch_size: int = 32,
     device: torch.device | str = "cpu",
     precision: torch.dtype = torch.float32,
 ) -> Evaluation:
-    """The loss on the first `max_tokens` tokens of `ids`, in windows that do not overlap.
+    """The loss on the first `max_tokens` validation tokens, in windows that do not overlap.
 
-    `token_bytes` has the length of each token in bytes, by token id. What does not fill a window is
-    left out. The windows do not depend on `batch_size`: two evaluations can be compared.
+    What does not fill a window is left out. The windows do not depend on `batch_size`: two
+    evaluations can be compared.
     """
-    device = torch.device(device)
+    device, ids = torch.device(device), data.validation
     count = min(max_tokens, len(ids) - 1) // context_length
     if count < 1:
         raise ValueError(
@@ -60,15 +47,21 @@ def evaluate(
             f" {context_length:,} and its targets; increase the smaller of the two"
         )
     starts = torch.arange(count) * context_length
-    total, size = torch.zeros((), dtype=torch.float64), 0
+    # A mean of batch means would be wrong: the last batch may be smaller. So sums are kept.
+    nats, size = 0.0, 0
     was_training = model.training
     model.eval()
-    for part in starts.split(batch_size):
-        inputs, targets = windows(ids, part, context_length, device)
+    for some_starts in starts.split(batch_size):
+        inputs, targets = windows(ids, some_starts, context_length, device)
         with devices.autocast(device, precision):
             logits = model(inputs)
-        total += fused.cross_entropy(logits, targets).item() * targets.numel()
-        size += int(token_bytes[targets.cpu().numpy()].sum())
+        nats += fused.cross_entropy(logits, targets).item() * targets.numel()
+        size += int(data.token_bytes[targets.cpu().numpy()].sum())
     model.train(was_training)
     tokens = count * context_length
-    return Evaluation(loss=total.item() / tokens, tokens=tokens, bytes=size)
+    loss = nats / tokens
+    return Evaluation(
+        loss=loss,
+        perplexity=math.exp(loss) if loss < 700 else math.inf,
+        bits_per_byte=loss_bounds.bits_per_byte(loss, size / tokens),
+    )

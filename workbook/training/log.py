@@ -5,8 +5,8 @@
     log.jsonl           {"step": 10, "tokens": 40960, "seconds": 2.1, "train_loss": 6.82, ...}
     outcome.json        how far it has come, and the reasons not to believe its curve
 
-A line is written when its step is done, so a crash costs half a line at most. `read` skips such a
-line, and a run that is resumed cuts off what was written after its checkpoint.
+A line is written when its step is done, so a crash costs half a line at most. `records` skips such
+a line, and a run that is resumed cuts off what was written after its checkpoint.
 """
 
 import json
@@ -15,7 +15,7 @@ import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbook import __version__
 from workbook import config as settings
@@ -29,7 +29,8 @@ OUTCOME = "outcome.json"
 SAMPLE = "sample.json"  # beside them in the runs of experiments: a text that the model wrote
 LIBRARIES = ("numpy", "torch")
 
-Listener = Callable[[dict], object]  # called with each record
+Record = dict[str, Any]  # a line of the log
+Listener = Callable[[Record], object]  # called with each record
 
 
 class RunLog:
@@ -39,16 +40,14 @@ class RunLog:
     as `wandb.log` or the `append` of a list.
     """
 
-    def __init__(self, folder: str | os.PathLike, listeners: Sequence[Listener] = ()):
-        self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: str | os.PathLike[str], listeners: Sequence[Listener] = ()) -> None:
         self.listeners = list(listeners)
-        path = self.folder / LINES
+        path = Path(folder) / LINES
         whole = path.read_bytes().rfind(b"\n") + 1 if path.is_file() else 0
         self._file = path.open("ab")
         self._file.truncate(whole)  # drop the half line that a crash may have left
 
-    def append(self, record: Mapping) -> None:
+    def append(self, record: Record) -> None:
         """Write one line, then call the listeners. JSON has no NaN: what is not finite is null."""
         line = {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
@@ -57,7 +56,7 @@ class RunLog:
         self._file.write(json.dumps(line, allow_nan=False).encode() + b"\n")
         self._file.flush()  # to the system: from here on a killed process loses nothing
         for listener in self.listeners:
-            listener(dict(record))
+            listener(record.copy())
 
     def position(self) -> int:
         """Force the log to disk; return its length in bytes, which a checkpoint remembers."""
@@ -72,22 +71,20 @@ class RunLog:
     def __enter__(self) -> "RunLog":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
 
-def claim(folder: str | os.PathLike, config: Mapping) -> None:
+def claim_folder(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> None:
     """Write the config of a run into its folder, or check that it is there already.
 
     What `config.SAME_RUN` names, such as the `name`, may differ.
     Raises: ValueError if the folder holds another run, or files that no run of ours wrote.
     """
     folder = Path(folder)
-    config = json.loads(json.dumps(config))  # tuples become lists, as in the file
+    asked: Record = json.loads(json.dumps(config))  # tuples become lists, as in the file
     if (folder / CONFIG).is_file():
-        found = load_json(folder / CONFIG)
-        same = isinstance(found, dict) and found | settings.SAME_RUN == config | settings.SAME_RUN
-        if not same:
+        if load_json(folder / CONFIG) | settings.SAME_RUN != asked | settings.SAME_RUN:
             raise ValueError(f"{folder} holds a run of another config; give another folder")
         return
     if taken := [name for name in (ENVIRONMENT, LINES, OUTCOME) if (folder / name).exists()]:
@@ -95,20 +92,21 @@ def claim(folder: str | os.PathLike, config: Mapping) -> None:
             f"{folder} holds {', '.join(taken)} and no {CONFIG}, so it is not the folder of a run;"
             " nothing was overwritten. Give another folder"
         )
-    write_json(folder / CONFIG, config)
+    write_json(folder / CONFIG, asked)
 
 
-def load_json(path: Path):
+def load_json(path: Path) -> Record:
     """The content of a JSON file. Raises: FileNotFoundError; ValueError if it is damaged."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        content: Record = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(
             f"{path} is not valid JSON ({error}); was it edited, or was the disk full? Remove it"
         ) from error
+    return content
 
 
-def records(folder: str | os.PathLike) -> list[dict]:
+def records(folder: str | os.PathLike[str]) -> list[Record]:
     """The records of a run in order. A last line that a crash cut short is skipped.
 
     Raises: FileNotFoundError; ValueError if a line before the last is not valid JSON.
@@ -117,18 +115,13 @@ def records(folder: str | os.PathLike) -> list[dict]:
     if not path.is_file():
         raise FileNotFoundError(f"{folder} holds no {LINES}; give the folder of a run")
     *lines, _half = path.read_bytes().split(b"\n")
-    found = []
-    for number, line in enumerate(lines, 1):
-        try:
-            found.append(json.loads(line))
-        except ValueError as error:
-            raise ValueError(
-                f"line {number} of {path} is not valid JSON: {line[:60]!r}; was the file edited?"
-            ) from error
-    return found
+    try:
+        return [json.loads(line) for line in lines]
+    except ValueError as error:
+        raise ValueError(f"a line of {path} is not valid JSON ({error}); was it edited?") from error
 
 
-def read(folder: str | os.PathLike) -> "pd.DataFrame":
+def read_log(folder: str | os.PathLike[str]) -> "pd.DataFrame":
     """The log of a run as a table with one row per logged step; empty if nothing was logged.
 
     The columns are what the run wrote: tokens, seconds, learning_rate and more. Both losses and
@@ -144,12 +137,12 @@ def read(folder: str | os.PathLike) -> "pd.DataFrame":
     return frame.assign(**missing).set_index("step")
 
 
-def config(folder: str | os.PathLike) -> dict:
+def config(folder: str | os.PathLike[str]) -> Record:
     """All settings of a run."""
     return load_json(Path(folder) / CONFIG)
 
 
-def environment(**more) -> dict:
+def environment(**more: Any) -> Record:
     """The machine and the versions of this process; `more` is what the caller adds."""
     versions = {"workbook": __version__} | settings.versions(LIBRARIES)
     return {**settings.machine(), "versions": versions, "commit": commit(), **more}

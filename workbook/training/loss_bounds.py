@@ -31,11 +31,10 @@ MARGIN = 0.9
 SAMPLE = 50_000  # bytes of stories, whose random choices are counted
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class LossBounds:
     """What bounds every loss on a corpus."""
 
-    corpus: str
     bytes_per_token: float
     floor: float  # bits per byte that no honest model of the course's size gets below
     reason: str  # for the floor
@@ -61,18 +60,13 @@ def bounds(
     else:
         floor = MARGIN * (_bits_of_stories() if entropy is None else entropy)
         reason = f"{MARGIN:.0%} of what the random choices behind the text cost"
-    return LossBounds(
-        corpus=corpus,
-        bytes_per_token=bytes_per_token or BYTES_PER_TOKEN[corpus],
-        floor=floor,
-        reason=reason,
-    )
+    return LossBounds(bytes_per_token or BYTES_PER_TOKEN[corpus], floor, reason)
 
 
 @cache
 def _bits_of_stories() -> float:
     """The bits per byte that the random choices behind some stories cost."""
-    bits = size = 0
+    bits, size = 0.0, 0
     for text, cost in stories.write_stories(corpora.SEED, "validation", SAMPLE):
         bits += cost
         size += len(text.encode()) + len(stories.SEPARATOR)

@@ -7,10 +7,9 @@ name. So if you have written a part, you can put it in place of ours:
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
-from html import escape
 from typing import NamedTuple
 
 import numpy as np
@@ -50,7 +49,7 @@ class Parts:
     get_batch: Callable[
         [np.ndarray, int, int, torch.device, torch.Generator], tuple[Tensor, Tensor]
     ] = data.get_batch
-    tokenizer: Callable[[Mapping[int, bytes], Sequence, Sequence[str]], Tokenizer] = Tokenizer
+    tokenizer: Callable[..., Tokenizer] = Tokenizer  # of vocab, merges, special_tokens
     decode: Callable[..., list[int]] | None = None
     made_by: Mapping[str, Maker] = field(default_factory=dict)  # by field, for those not ours
 
@@ -74,16 +73,8 @@ class Parts:
         return data.prepare(config)
 
     def __repr__(self) -> str:
-        rows = [(name, *self._whose(name)) for name in NAMES]
-        width = max(len(name) for name in NAMES)
-        return "\n".join(f"{name:<{width}}  {whose:<5}  {at}".rstrip() for name, whose, at in rows)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
-
-    def _whose(self, name: str) -> tuple[str, str]:
-        maker = self.made_by.get(name)
-        return ("yours", maker.where) if maker else ("ours", "")
+        rows = {name: f"yours  {where}" for name, where in self.places.items()}
+        return "\n".join(f"{name:<9}  {rows.get(name, 'ours')}" for name in NAMES)
 
     @property
     def places(self) -> dict[str, str]:
@@ -91,4 +82,4 @@ class Parts:
         return {name: maker.where for name, maker in self.made_by.items()}
 
 
-NAMES = tuple(each.name for each in fields(Parts) if each.name != "made_by")
+NAMES = tuple(part.name for part in fields(Parts) if part.name != "made_by")

@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Callable
 from dataclasses import Field, fields, replace
 from types import NoneType
-from typing import Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from workbook import config
 from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
@@ -90,10 +90,10 @@ def cpu() -> TrainConfig:
     )
 
 
-PRESETS = {preset().name: preset for preset in (laptop, gpu, gpu_offline, full, cpu)}
+PRESETS = {make().name: make for make in (laptop, gpu, gpu_offline, full, cpu)}
 
 
-def get(name: str) -> TrainConfig:
+def preset(name: str) -> TrainConfig:
     """The config of a preset, such as "laptop"."""
     if name not in PRESETS:
         raise ValueError(f"{name!r} is not a preset; the presets are {', '.join(PRESETS)}")
@@ -103,7 +103,7 @@ def get(name: str) -> TrainConfig:
 INNER_CONFIGS = {"model": ModelConfig, "optimizer": OptimizerConfig}  # fields of a TrainConfig
 
 
-def varied(base: TrainConfig, **changes) -> TrainConfig:
+def varied(base: TrainConfig, **changes: Any) -> TrainConfig:
     """The config with other settings, each given by its name, in whichever config it is.
 
     A largest learning rate without a smallest one scales both: their ratio stays as it is.
@@ -123,14 +123,11 @@ def varied(base: TrainConfig, **changes) -> TrainConfig:
     inner = {}
     for name in INNER_CONFIGS:
         part = getattr(base, name)
-        given = {setting: changes.pop(setting) for setting in vars(part) if setting in changes}
-        inner[name] = replace(part, **given)
+        own = {setting: changes.pop(setting) for setting in vars(part) if setting in changes}
+        inner[name] = replace(part, **own)
     if unknown := ", ".join(sorted(changes.keys() - vars(base).keys())):
         raise ValueError(f"no setting is called {unknown}; `workbook train --help` lists them all")
     return replace(base, **inner | changes)
-
-
-MOST_WORKERS = 1_000  # all are started at once, and far too many bring the machine down
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -156,7 +153,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                 )
 
 
-def option(field: Field) -> dict:
+def option(field: Field[Any]) -> dict[str, Any]:
     """The arguments of `add_argument` for one field."""
     kinds = [kind for kind in get_args(field.type) or (field.type,) if kind is not NoneType]
     if get_origin(field.type) is Literal:
@@ -170,29 +167,18 @@ def option(field: Field) -> dict:
     return {"type": or_none(kinds[0]) if optional else kinds[0], "metavar": metavar}
 
 
-def or_none(kind: Callable) -> Callable:
+def or_none(kind: Callable[[str], Any]) -> Callable[[str], Any]:
     """A parser of values of that kind, and of the word "none"."""
 
-    def read(text: str):
+    def parse(text: str) -> Any:
         return None if text.lower() == "none" else kind(text)
 
-    read.__name__ = kind.__name__  # argparse names it when a value does not fit
-    return read
-
-
-def between(least: int, most: int) -> Callable[[str], int]:
-    """A parser of whole numbers from `least` to `most`."""
-
-    def read(text: str) -> int:
-        if not (text.isdecimal() and least <= int(text) <= most):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
-        return int(text)
-
-    return read
+    parse.__name__ = kind.__name__  # argparse names it when a value does not fit
+    return parse
 
 
 def chosen(options: argparse.Namespace) -> TrainConfig:
     """The preset with the settings that were given on the command line."""
-    base = get(options.preset)
+    base = preset(options.preset)
     known = vars(base) | vars(base.model) | vars(base.optimizer)
     return varied(base, **{name: value for name, value in vars(options).items() if name in known})

@@ -20,18 +20,19 @@ from workbook.transformer.model import TransformerLM
 from workbook.transformer.nn import cross_entropy
 
 
-def train(config: TrainConfig, data: TrainData, out: str | os.PathLike) -> list[float]:
+def train_plainly(config: TrainConfig, data: TrainData, out: str | os.PathLike[str]) -> list[float]:
     """Train a model of this config on these tokens; return the training loss of each step.
 
     `out` is the path of the checkpoint, written after each evaluation.
     """
     asked, context = config.optimizer, config.model.context_length
     rates = asked.max_learning_rate, asked.min_learning_rate
-    torch.manual_seed(config.seed)
+    torch.manual_seed(config.seed)  # which draws the first weights
     model = TransformerLM.from_config(config.model)
     optimizer = AdamW(
         model.parameters(), rates[0], asked.betas, asked.eps, asked.weight_decay, asked.decay
     )
+    # The order of the data has a generator of its own: nothing else that draws can change it.
     order = torch.Generator().manual_seed(config.seed)
     losses = []
     for step in range(1, config.steps + 1):
@@ -40,6 +41,7 @@ def train(config: TrainConfig, data: TrainData, out: str | os.PathLike) -> list[
         loss = cross_entropy(model(inputs), targets)
         optimizer.zero_grad()  # or the gradients of all steps would add up
         loss.backward()
+        # One bad batch must not move the weights far.
         clip_gradients(model.parameters(), asked.max_l2_norm)
         optimizer.param_groups[0]["lr"] = cosine_schedule(
             step, *rates, asked.warmup_iters, config.cosine_cycle_iters
@@ -47,7 +49,7 @@ def train(config: TrainConfig, data: TrainData, out: str | os.PathLike) -> list[
         optimizer.step()
         losses.append(loss.item())
         if step % config.eval_every == 0 or step == config.steps:
-            found = evaluate(model, data.validation, data.token_bytes, context, config.eval_tokens)
-            print(f"step {step:,}: training {losses[-1]:.3f}, validation {found.loss:.3f}")
+            held_out = evaluate(model, data, context, config.eval_tokens)
+            print(f"step {step:,}: training {losses[-1]:.3f}, validation {held_out.loss:.3f}")
             checkpoints.save_checkpoint(model, optimizer, step, out)
     return losses

@@ -14,11 +14,11 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -30,21 +30,18 @@ from workbook.files import locked, write_json
 from workbook.optimizer.floats import FORMATS
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices, guards, log
+from workbook.training.checkpoints import State
 from workbook.training.data import TrainData, prepare
 from workbook.training.devices import matmul_peak
-from workbook.training.evaluate import evaluate
-from workbook.training.guards import ClimbWatch, StopFlag, TimeLimit
+from workbook.training.evaluate import Evaluation, evaluate
+from workbook.training.guards import ClimbWatch
+from workbook.training.log import Record
 from workbook.training.parts import Parts
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CHECKPOINTS = "checkpoints"
-# What a checkpoint must hold, so that a run can go on from it.
-KEPT = (
-    "config", "precision", "data", "iteration", "finished", "watch", "model", "optimizer", "scaler",
-    "random", "order", "tokens", "seconds", "flags", "log",
-)  # fmt: skip
 
 
 class DivergedError(ValueError):
@@ -62,32 +59,32 @@ class Run:
     @cached_property
     def log(self) -> "pd.DataFrame":
         """The log, one row per logged step, as it was when first read."""
-        return log.read(self.folder)
+        return log.read_log(self.folder)
 
     @property
-    def environment(self) -> dict:
+    def environment(self) -> Record:
         """Where it began: device, precision, threads, versions, commit."""
         return log.load_json(self.folder / log.ENVIRONMENT)
 
     @property
-    def outcome(self) -> dict:
+    def outcome(self) -> Record:
         """How far it has come: its "status", the last "step", the "reason" and the "flags"."""
         return log.load_json(self.folder / log.OUTCOME)
 
     @property
     def status(self) -> str:
         """New, running, stopped, diverged or finished."""
-        return self.outcome["status"] if (self.folder / log.OUTCOME).is_file() else "new"
+        return str(self.outcome["status"]) if (self.folder / log.OUTCOME).is_file() else "new"
 
     @property
     def flags(self) -> list[str]:
         """The reasons not to believe the curve; empty if every check passes."""
-        return self.outcome["flags"]
+        return list(self.outcome["flags"])
 
     @property
     def precision(self) -> str:
         """The precision of its matmuls, such as "bfloat16"."""
-        return self.environment["precision"]
+        return str(self.environment["precision"])
 
     @property
     def diverged(self) -> bool:
@@ -123,7 +120,7 @@ class Run:
         return math.inf if self.diverged else float(self.log[name].dropna().iloc[-1])
 
     @property
-    def sample(self) -> dict | None:
+    def sample(self) -> Record | None:
         """The "text" that the model wrote, and how; None if none was written."""
         path = self.folder / log.SAMPLE
         return log.load_json(path) if path.is_file() else None
@@ -131,11 +128,13 @@ class Run:
     @property
     def made_of(self) -> dict[str, str]:
         """Where the parts that are not ours come from, by name; empty if all are ours."""
-        return log.config(self.folder).get("parts", {}).get("places", {})
+        return dict(log.config(self.folder).get("parts", {}).get("places", {}))
 
     def model(self) -> nn.Module:
         """The model as it was last saved, on the CPU. A record of a run has none."""
-        state = checkpoints.newest(self.folder / CHECKPOINTS, ["model"])
+        state = checkpoints.newest(self.folder / CHECKPOINTS)
+        if state is None:
+            raise FileNotFoundError(f"{self.folder} holds no checkpoint, so no model; train again")
         model = (self.parts or Parts.ours(self.config)).model(self.config.model)
         checkpoints.restore(state, model)
         return model.eval()
@@ -153,7 +152,7 @@ def run_folder(config: TrainConfig, parts: Parts | None = None) -> Path:
     return data_folder() / "trained" / f"{config.name}-{config.key}{forced}{made_of}"
 
 
-def asked_for(config: TrainConfig, parts: Parts) -> dict:
+def asked_for(config: TrainConfig, parts: Parts) -> Record:
     """Everything that decides how a run goes, as its folder stores it."""
     asked = asdict(config)
     if parts.made_by:
@@ -164,7 +163,7 @@ def asked_for(config: TrainConfig, parts: Parts) -> dict:
 def train(
     config: TrainConfig,
     data: TrainData,
-    folder: str | os.PathLike | None = None,
+    folder: str | os.PathLike[str] | None = None,
     listeners: Sequence[log.Listener] = (),
     parts: Parts | None = None,
     until: float = math.inf,
@@ -182,69 +181,63 @@ def train(
         kind = type(data).__name__
         raise TypeError(f"train takes the data second, such as prepare(config), not a {kind}")
     parts = parts or Parts.ours(config)
-    run = Run(
-        config, Path(folder) if folder is not None else run_folder(config, parts), parts=parts
-    )
+    run = Run(config, Path(folder or run_folder(config, parts)), parts=parts)
     if is_done(run):  # checked without a lock, so that it works on a read-only disk too
         return run
     before = checkpoints.random_state()
     try:
         with devices.process_group(config.device):
-            # Of several processes, the first holds the lock, reads and writes.
-            first = devices.process_rank() == 0
-            with locked(run.folder) if first else nullcontext():
-                if first:
-                    log.claim(run.folder, asked_for(config, parts))
-                state = devices.from_first_process(
-                    lambda: checkpoints.newest(run.folder / CHECKPOINTS, KEPT)
-                )
-                trainer = Trainer(config, run.folder, data, parts)
-                with trainer.open_log(listeners), guards.stop_on_signal(until) as stop:
-                    trainer.begin(state)
-                    trainer.run_to_end(stop)
+            # Of several processes, only the first holds the lock, reads and writes. The others
+            # get from it what they need.
+            if devices.process_rank() > 0:
+                Trainer(run, data).run(until)
+                return run
+            with locked(run.folder):
+                log.claim_folder(run.folder, asked_for(config, parts))
+                with log.RunLog(run.folder, listeners) as run_log:
+                    Trainer(run, data, run_log).run(until)
     finally:
         checkpoints.restore_random_state(before)  # the caller's random numbers go on undisturbed
     return run
 
 
 def is_done(run: Run) -> bool:
-    """Whether the run has finished in an acceptable precision, and its model can be loaded."""
+    """Whether the run has finished, and its model can be loaded."""
     if run.status != "finished":
         return False
+    # The log may say so while the newest checkpoint is damaged, or was removed.
     state = checkpoints.newest(run.folder / CHECKPOINTS) or {}
-    asked = devices.asked_precision(run.config.precision)
-    parts = run.parts or Parts.ours(run.config)
-    return (
-        state.get("config") == run.config.key
-        and state.get("parts", "") == parts.key
-        and state.get("finished", False)
-        and asked in ("auto", state.get("precision"))
-    )
+    made_of = run.parts or Parts.ours(run.config)
+    is_same = state.get("config") == run.config.key and state.get("parts") == made_of.key
+    return is_same and state["finished"]
 
 
-def trained(
-    config: TrainConfig, listeners: Sequence[log.Listener] = ()
-) -> tuple[nn.Module, Tokenizer]:
+def trained(config: TrainConfig) -> tuple[nn.Module, Tokenizer]:
     """The model of a config and its tokenizer; trained first unless it is in the data folder."""
     data = prepare(config)
-    return train(config, data, listeners=listeners).model(), data.tokenizer
+    model = train(config, data).model()
+    assert data.tokenizer is not None  # `prepare` makes one
+    return model, data.tokenizer
 
 
 class Trainer:
-    """A run in progress: the model, and everything that changes from step to step."""
+    """A run in progress: the model, and everything that changes from step to step.
 
-    def __init__(self, config: TrainConfig, folder: Path, data: TrainData, parts: Parts):
-        self.config, self.folder, self.data, self.parts = config, folder, data, parts
+    `run_log` is open for writing; None in all processes but the first, which writes the files.
+    """
+
+    def __init__(self, run: Run, data: TrainData, run_log: log.RunLog | None = None) -> None:
+        config = run.config
+        self.config, self.folder, self.data, self.log = config, run.folder, data, run_log
+        self.parts = parts = run.parts or Parts.ours(config)
         self.processes = devices.process_count()
-        self.is_first = devices.process_rank() == 0
         if config.batch_size % (config.accumulation * self.processes):
             raise ValueError(
                 f"batch_size={config.batch_size} cannot be cut into {self.processes} processes ·"
                 f" accumulation={config.accumulation} equal parts; change one of the three"
             )
+        # Where and in which precision: asked for, or the best that this machine has.
         self.device = devices.pick_device(config.device)
-        if self.processes > 1 and self.device.type == "cuda":
-            self.device = devices.own_gpu()
         self.precision = devices.pick_precision(self.device, config.precision)
         devices.tune(self.device)
         checkpoints.seed_everything(config.seed)
@@ -252,114 +245,122 @@ class Trainer:
         self.model = parts.model(config.model).to(self.device)
         # `forward` shares its weights with `model`, which is what is evaluated and saved: the names
         # in a checkpoint are the same with and without torch.compile and several processes.
-        self.forward = devices.compiled(self.model) if config.compile else self.model
+        self.forward: Any = devices.compiled(self.model) if config.compile else self.model
         if self.processes > 1:
             self.forward = DistributedDataParallel(self.forward)
         self.optimizer = parts.optimizer(self.model.parameters(), config.optimizer)
-        self.scaler = torch.amp.GradScaler(
-            self.device.type, enabled=self.precision == torch.float16
-        )
         # The data have a generator of their own: evaluating or saving does not change their order.
         self.order = torch.Generator().manual_seed(config.seed)
+        # From here on: what changes from step to step, and what a checkpoint keeps.
         self.step = self.tokens = 0
-        self.seconds = 0.0  # of the sessions before this one
-        self.now = 0.0  # seconds by the clock when the last step ended
-        self.watch, self.limit = ClimbWatch(), TimeLimit(config.max_seconds)
-        self.finished, self.status = False, "new"
+        self.seconds = 0.0  # that the run had taken by the end of the last step
+        self.pause = 0.0  # seconds of the longest evaluation or checkpoint
+        self.watch = ClimbWatch()
+        self.finished = False
         self.flags: list[str] = []
         # Called with the name of each part of a step when it is done, to time the parts.
         self.on_part: Callable[[str], object] = lambda part: None
 
-    def open_log(self, listeners: Sequence[log.Listener]) -> AbstractContextManager:
-        """Open the run's log, which only the first process has; return a context that closes it."""
-        self.log = log.RunLog(self.folder, listeners) if self.is_first else None
-        return self.log or nullcontext()
+    def run(self, until: float = math.inf) -> None:
+        """Take the steps that are left, and record how the run ends."""
+        folder = self.folder / CHECKPOINTS
+        with guards.stop_on_signal(until) as asked_to_stop:
+            self.begin(devices.from_first_process(lambda: checkpoints.newest(folder)))
+            try:
+                self.take_steps(asked_to_stop)
+            except BaseException as error:
+                with suppress(OSError):  # the disk may be full
+                    is_diverged = isinstance(error, DivergedError)
+                    self.outcome("diverged" if is_diverged else "stopped", str(error))
+                raise
+            self.outcome("finished")
 
-    def begin(self, state: dict | None) -> None:
+    def begin(self, state: State | None) -> None:
         """Go on from the state of a checkpoint, or begin anew if there is none."""
-        self.made_from = self.data.made_from
         if state is not None:
             self.resume(state)
+        # What the machine reaches in one large matmul: the MFU is a share of it.
         self.peak = matmul_peak(self.precision, str(self.device))
-        self.started = time.perf_counter()
         if state is None:
-            self.begin_anew()
+            self.describe_and_check()
+        # What came before does not count as the run's time; what earlier sessions took does.
+        self.started = time.perf_counter() - self.seconds
+        if state is None:
+            # Guessing costs ln V, so the first point of the curve says whether the model is sound.
+            untrained = self.validation()
+            self.watch = ClimbWatch(untrained["validation_loss"])
+            if self.log:
+                self.log.append({"step": 0, "tokens": 0, "seconds": 0.0, **untrained})
+        self.end_pause()
         self.outcome("running")
 
-    def begin_anew(self) -> None:
+    def describe_and_check(self) -> None:
         """Record where the run begins, and check whether its curve can be trusted."""
-        if self.is_first:
-            self.log.truncate(0)
-            environment = log.environment(
-                **devices.describe(self.device, self.precision),
-                processes=self.processes,
-                peak_flops_per_second=self.peak,
-            )
-            write_json(self.folder / log.ENVIRONMENT, environment)
-            context = self.config.model.context_length
-            order = torch.Generator()
-            batch = self.parts.get_batch(self.data.train, 2, context, self.device, order)
-            self.flags = guards.before_training(self.model, self.data, *batch)
-        self.started = time.perf_counter()  # the checks do not count as the run's time
-        found = self.validation()
-        self.watch = ClimbWatch(found["validation_loss"])
-        if self.is_first:
-            self.log.append({"step": 0, "tokens": 0, "seconds": 0.0, **found})
+        if self.log is None:
+            return
+        self.log.truncate(0)  # of a session that ended before it saved anything
+        environment = log.environment(
+            **devices.describe(self.device, self.precision),
+            processes=self.processes,
+            peak_flops_per_second=self.peak,
+        )
+        write_json(self.folder / log.ENVIRONMENT, environment)
+        # This batch has a generator of its own, or the first step would get another batch.
+        context, order = self.config.model.context_length, torch.Generator()
+        batch = self.parts.get_batch(self.data.train, 2, context, self.device, order)
+        self.flags = guards.before_training(self.model, self.data, *batch)
 
-    def run_to_end(self, stop: StopFlag) -> None:
-        """Take the steps that are left; when `stop` is set, save and raise KeyboardInterrupt."""
-        try:
-            self.take_steps(stop)
-        except BaseException as error:
-            if self.status == "running":
-                with suppress(OSError):  # the disk may be full
-                    self.outcome("stopped", str(error))
-            raise
-
-    def take_steps(self, stop: StopFlag) -> None:
+    def take_steps(self, asked_to_stop: Callable[[], bool]) -> None:
         """The loop of the run: steps, and between them what is due.
 
-        All processes decide alike, because they see the same loss and the same clock. If one of
-        them alone raised an error, the others would wait for it forever.
+        When `asked_to_stop`, it saves and raises KeyboardInterrupt. All processes decide alike,
+        because they see the same loss and the same clock: if one of them alone raised an error, the
+        others would wait for it forever.
         """
         config = self.config
-        mark, since = time.perf_counter(), self.step  # of the last line of the log
-        start = self.now = self.clock()
-        pause = 0.0  # seconds of the last evaluation or checkpoint
         while not self.finished:
             loss, norm = self.update()
-            self.now = self.clock()
-            # The last step is logged, evaluated and saved, whatever its number. That does not count
-            # towards the time limit; whatever is due before another step does.
-            due = 0 in (self.step % config.eval_every, self.step % config.checkpoint_every)
-            is_up = self.limit.is_up(self.now + pause * due, self.now - start)
-            self.finished = is_up or self.step == config.steps
-            start = ended = self.now
-            logs, evaluates, saves = (
-                self.step % every == 0 or self.finished
-                for every in (config.log_every, config.eval_every, config.checkpoint_every)
-            )
-            stops = devices.any_process(stop.is_set)  # a signal may reach one process alone
+            # The rest of the loop decides what happens between two steps.
+            self.finished = self.time_is_up() or self.step == config.steps
+            stops = devices.any_process(asked_to_stop())  # a signal may reach one process alone
+            evaluates = self.is_due(config.eval_every)
+            logs = evaluates or self.is_due(config.log_every)
+            saves = stops or self.is_due(config.checkpoint_every)
             # Reading a loss on a GPU means waiting for it, so there it is read only when needed.
-            if self.device.type == "cpu" or logs or evaluates or saves or stops:
+            if logs or saves or self.device.type == "cpu":
                 self.check_finite(loss, norm)
-            if logs or evaluates:
-                devices.synchronize(self.device)
-                spent = time.perf_counter() - mark
-                self.record(loss, norm, (self.step - since) / spent, evaluates)
-            if saves or stops:
+            if logs:
+                self.record(loss, norm, evaluates)
+            if saves:
                 self.save()
             if stops and not self.finished:
-                self.outcome("stopped")
+                # Only now, when the step is saved: the next session begins with the one after it.
                 raise KeyboardInterrupt(
                     f"stopped after step {self.step:,}, which is saved; make the same call to go on"
                 )
-            # Evaluating and saving are not steps: they do not count in tokens per second.
-            if logs or evaluates or saves:
-                mark, since = time.perf_counter(), self.step
-                start = self.now = self.clock()
-                pause = start - ended if evaluates or saves else pause
-        self.outcome("finished")
+            if logs or saves:
+                self.end_pause()
+
+    def is_due(self, every: int) -> bool:
+        """Whether to do now what is done every so many steps, and after the last one."""
+        return self.finished or self.step % every == 0
+
+    def end_pause(self) -> None:
+        """Go on measuring steps: evaluating and saving do not count in tokens per second."""
+        self.mark = time.perf_counter(), self.tokens
+        ended, self.seconds = self.seconds, self.clock()
+        self.pause = max(self.pause, self.seconds - ended)
+
+    def time_is_up(self) -> bool:
+        """Whether another step, as long as this one, would end after the time limit.
+
+        What is due before it takes as long as it ever did; after the last step, evaluating and
+        saving do not count.
+        """
+        ended, self.seconds = self.seconds, self.clock()
+        due = self.is_due(self.config.eval_every) or self.is_due(self.config.checkpoint_every)
+        step, pause = self.seconds - ended, self.pause if due else 0.0
+        return self.seconds + pause + step > (self.config.max_seconds or math.inf)
 
     def update(self) -> tuple[Tensor, Tensor]:
         """Take one step; return the loss of its batch and the norm of the gradients."""
@@ -368,36 +369,36 @@ class Trainer:
             self.data.train, config.batch_size, context, self.device, self.order
         )
         # Every process draws the same batch, and computes its share of the sequences.
-        share = [each.chunk(self.processes)[devices.process_rank()] for each in batch]
+        rank = devices.process_rank()
+        inputs, targets = (ids.chunk(self.processes)[rank] for ids in batch)
         self.on_part("data")
         loss = torch.zeros((), device=self.device)
-        parts = zip(*(each.chunk(config.accumulation) for each in share), strict=True)
-        for number, (inputs, targets) in enumerate(parts, 1):
-            # Each process adds up the gradients of its parts; they are averaged over the
-            # processes only with the last part.
-            last = self.processes == 1 or number == config.accumulation
-            with nullcontext() if last else self.forward.no_sync():
+        pieces = zip(*(ids.chunk(config.accumulation) for ids in (inputs, targets)), strict=True)
+        for number, (some_inputs, some_targets) in enumerate(pieces, 1):
+            # Each process adds up the gradients of its pieces; they are averaged over the
+            # processes only with the last piece.
+            is_last = self.processes == 1 or number == config.accumulation
+            with nullcontext() if is_last else self.forward.no_sync():
                 with devices.autocast(self.device, self.precision):
-                    # Divided here, so that the sum over the parts is the mean of the batch.
-                    part_loss = self.parts.loss(self.forward(inputs), targets)
-                    part_loss = part_loss / config.accumulation
+                    # Divided here, so that the sum over the pieces is the mean of the batch.
+                    some_loss = self.parts.loss(self.forward(some_inputs), some_targets)
+                    some_loss = some_loss / config.accumulation
                 self.on_part("forward")
-                self.scaler.scale(part_loss).backward()
-            loss += part_loss.detach()
-            self.tokens += inputs.numel() * self.processes
+                some_loss.backward()
+            loss += some_loss.detach()
+            self.tokens += some_inputs.numel() * self.processes
             self.on_part("backward")
         loss = devices.process_mean(loss)
-        self.scaler.unscale_(self.optimizer)  # float16 gradients were scaled: clip true ones
+        # After the backward pass all processes hold the same gradients, and clip them alike.
         norm = self.parts.clipping(self.model.parameters(), config.optimizer.max_l2_norm)
         self.on_part("clip")
         self.step += 1
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate()
-        # A step along NaN would spoil the weights. The scaler skips it by itself; on a GPU the norm
-        # is not tested, as that would mean waiting for it (`save` refuses spoilt weights).
-        if self.scaler.is_enabled() or self.device.type != "cpu" or bool(norm.isfinite()):
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
+        # A step along NaN would spoil the weights. On a GPU the norm is not tested, as that would
+        # mean waiting for it (`save` refuses spoilt weights).
+        if self.device.type != "cpu" or bool(norm.isfinite()):
+            self.optimizer.step()
         self.optimizer.zero_grad()
         self.on_part("update")
         return loss, norm
@@ -409,53 +410,47 @@ class Trainer:
         the time that has passed.
         """
         schedule, end = self.config.optimizer, self.config.cosine_cycle_iters
-        return self.parts.schedule(
-            max(self.step, round(self.limit.share(self.now) * end)),
-            schedule.max_learning_rate,
-            schedule.min_learning_rate,
-            schedule.warmup_iters,
-            end,
-        )
+        rates = schedule.max_learning_rate, schedule.min_learning_rate
+        share = min(self.seconds / (self.config.max_seconds or math.inf), 1.0)
+        step = max(self.step, round(share * end))
+        return self.parts.schedule(step, *rates, schedule.warmup_iters, end)
 
     def clock(self) -> float:
-        """The seconds so far, the same in every process; 0 if there is no time limit.
+        """The seconds so far; with a time limit, the same in every process.
 
-        It waits for the GPU, so it is called once per step.
+        It waits for the GPU then, so it is called once per step.
         """
         if self.config.max_seconds is None:
-            return 0.0
+            return self.elapsed()
         devices.synchronize(self.device)
         return devices.process_mean(torch.tensor(self.elapsed(), device=self.device)).item()
 
     def elapsed(self) -> float:
         """The seconds that the run has taken, in this session and those before."""
-        return self.seconds + time.perf_counter() - self.started
+        return time.perf_counter() - self.started
 
     def check_finite(self, loss: Tensor, norm: Tensor) -> None:
         """Raise DivergedError if a number is NaN or infinite; the checkpoints stay as they are."""
-        skipped = self.scaler.is_enabled()  # it skips such a step and lowers its scale
-        if loss.isfinite() and (skipped or norm.isfinite()):
-            return
-        self.give_up(
-            f"the loss is {loss.item():.4g} and the norm of the gradients {norm.item():.4g}"
-        )
+        if not (loss.isfinite() and norm.isfinite()):
+            self.give_up(
+                f"the loss is {loss.item():.4g} and the norm of the gradients {norm.item():.4g}"
+            )
 
-    def give_up(self, what: str) -> NoReturn:
-        """Record the reason and raise DivergedError; the last checkpoint stays."""
-        good = checkpoints.saved(self.folder / CHECKPOINTS)
-        last = f"the last good checkpoint is {good[0].name}" if good else "nothing was saved yet"
+    def give_up(self, reason: str) -> NoReturn:
+        """Raise DivergedError; the last checkpoint stays."""
         advice = "a smaller max_learning_rate or a longer warm-up may help"
-        reason = f"{what} at step {self.step:,}; {last}; {advice}"
-        self.outcome("diverged", reason)
-        raise DivergedError(reason)
+        raise DivergedError(f"{reason} at step {self.step:,}; {advice}")
 
-    def record(self, loss: Tensor, norm: Tensor, rate: float, evaluates: bool) -> None:
+    def record(self, loss: Tensor, norm: Tensor, evaluates: bool) -> None:
         """Write a line of the log, with a validation loss if `evaluates`.
 
-        `rate` is in steps per second. Raises: DivergedError if the loss has climbed too far.
+        Raises: DivergedError if the loss has climbed too far.
         """
-        tokens = self.config.batch_size * self.config.model.context_length * rate
-        flops = accounting.flops_per_token(self.config.model) * tokens / self.processes
+        devices.synchronize(self.device)
+        # Since the last pause: tokens per second are those of training alone.
+        began, tokens = self.mark
+        speed = (self.tokens - tokens) / (time.perf_counter() - began)
+        flops = accounting.flops_per_token(self.config.model) * speed / self.processes
         if flops > self.peak:  # then the machine was busy when its peak was measured
             self.peak = max(self.peak, matmul_peak(self.precision, str(self.device)))
         line = {
@@ -465,12 +460,12 @@ class Trainer:
             "train_loss": loss.item(),
             "learning_rate": self.optimizer.param_groups[0]["lr"],
             "gradient_norm": norm.item(),
-            "tokens_per_second": tokens,
+            "tokens_per_second": speed,
             "mfu": flops / self.peak,
         }
-        if evaluates:
+        if evaluates:  # a line without it has fewer columns, and the table NaN there
             line |= self.validation()
-        if self.is_first:
+        if self.log:
             self.log.append(line)
         climbed = self.watch.climbed(line["train_loss"])
         if climbed > self.config.divergence:
@@ -478,139 +473,98 @@ class Trainer:
         self.on_part("log")
 
     def validation(self) -> dict[str, float]:
-        """The loss on the validation split in three units; raises a flag if it is too good."""
-        found = devices.from_first_process(
-            lambda: evaluate(
-                self.model,
-                self.data.validation,
-                self.data.token_bytes,
-                self.config.model.context_length,
-                self.config.eval_tokens,
-                device=self.device,
-                precision=self.precision,
-            )
+        """The loss on the validation split in three units; in the end, a flag if it is too good."""
+        context, size = self.config.model.context_length, self.config.eval_tokens
+        work = partial(evaluate, self.model, self.data, context, size)
+        evaluation: Evaluation = devices.from_first_process(
+            partial(work, device=self.device, precision=self.precision)
         )
-        flag = guards.too_good(found, self.data)
-        # It is raised once: later ones differ only in their figures.
-        if flag and not any(old.startswith(guards.TOO_GOOD) for old in self.flags):
+        flag = guards.too_good(evaluation.bits_per_byte, self.data)
+        if flag and self.finished:
             self.flags.append(flag)
-        return {
-            "validation_loss": found.loss,
-            "validation_perplexity": found.perplexity,
-            "validation_bits_per_byte": found.bits_per_byte,
-        }
+        return {f"validation_{unit}": value for unit, value in evaluation._asdict().items()}
 
     def save(self) -> None:
         """Write a checkpoint with everything needed to go on."""
         if not all(weight.isfinite().all() for weight in self.model.parameters()):
-            bad = torch.tensor(math.nan)  # the last step spoilt them: keep the previous file
-            self.check_finite(bad, bad)
-        if not self.is_first:
+            self.give_up("a weight is NaN or infinite")  # and keep the checkpoint before
+        if self.log is None:
             return
-        checkpoints.keep(
-            {
-                "config": self.config.key,
-                "parts": self.parts.key,
-                "precision": devices.name_of(self.precision),
-                "data": self.made_from,
-                "iteration": self.step,
-                "finished": self.finished,
-                "watch": asdict(self.watch),
-                "model": self.model.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-                "scaler": self.scaler.state_dict(),
-                "random": checkpoints.random_state(),
-                "order": self.order.get_state(),
-                "tokens": self.tokens,
-                "seconds": self.elapsed(),
-                "flags": self.flags,
-                "log": self.log.position(),
-            },
-            self.folder / CHECKPOINTS,
-            self.config.keep_checkpoints,
-        )
+        # The log comes last: `position` forces it to disk, so no checkpoint is ahead of its log.
+        state = {
+            "config": self.config.key,
+            "parts": self.parts.key,
+            "precision": devices.name_of(self.precision),
+            "data": self.data.made_from,
+            "iteration": self.step,
+            "finished": self.finished,
+            "watch": asdict(self.watch),
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "random": checkpoints.random_state(),
+            "order": self.order.get_state(),
+            "tokens": self.tokens,
+            "seconds": self.elapsed(),
+            "flags": self.flags,
+            "log": self.log.position(),
+        }
+        checkpoints.keep_last(state, self.folder / CHECKPOINTS, self.config.keep_checkpoints)
         self.outcome("running")
 
-    def resume(self, state: dict) -> None:
+    def resume(self, state: State) -> None:
         """Restore the run as it was when `state` was saved, including its log.
 
         A run keeps the precision that it began in, even on a machine that would choose another.
-        Raises: ValueError for a checkpoint of another config, other parts or other data, or if
-        another precision is forced.
+        Raises: ValueError if the data have changed.
         """
-        if state["config"] != self.config.key:
-            raise ValueError(
-                f"{self.folder} holds a run of another config ({state['config']}, not"
-                f" {self.config.key}); give another folder"
-            )
-        if state.get("parts", "") != self.parts.key:
-            raise ValueError(
-                f"{self.folder} holds a run made of other parts, or your code has changed; give"
-                " another folder"
-            )
-        now, then = self.made_from, state["data"]
-        if changed := [name for name in now if now[name] != then.get(name)]:
+        data = self.data.made_from
+        if changed := [name for name in data if data[name] != state["data"].get(name)]:
             raise ValueError(
                 f"{self.folder} holds a run on other data: {' and '.join(changed)} changed since it"
                 " was saved. Restore the old data, or give another folder for a new run"
             )
-        asked = devices.asked_precision(self.config.precision)
-        if asked not in ("auto", state["precision"]):
-            raise ValueError(
-                f"{self.folder} holds a run in {state['precision']}, and WORKBOOK_PRECISION forces"
-                f" {asked}; unset it, or give another folder"
-            )
         self.precision = FORMATS[state["precision"]].dtype
+        # Weights, moments, every random generator, the order of the data, and the log.
         checkpoints.restore(state, self.model, self.optimizer)
-        self.scaler.load_state_dict(state["scaler"])
         checkpoints.restore_random_state(state["random"])
         self.order.set_state(state["order"])
         self.step, self.tokens = state["iteration"], state["tokens"]
         self.seconds, self.flags = state["seconds"], state["flags"]
-        self.watch = ClimbWatch(**state["watch"])
-        self.finished = state["finished"]
-        if not self.is_first:
-            return
-        if self.log.position() < state["log"]:
-            self.flags.append(
-                f"lines of the log are missing: it is shorter than it was at step {self.step:,}, so"
-                " the curve has a gap"
-            )
-        self.log.truncate(state["log"])
+        self.watch, self.finished = ClimbWatch(**state["watch"]), state["finished"]
+        if self.log:
+            self.log.truncate(state["log"])
 
     def outcome(self, status: str, reason: str = "") -> None:
         """Record how far the run has come, and the reasons not to believe its curve."""
-        self.status = status
-        if self.is_first:
+        if self.log:
             content = {"status": status, "step": self.step, "reason": reason, "flags": self.flags}
             write_json(self.folder / log.OUTCOME, content)
 
 
 def train_and_print(
-    config: TrainConfig, folder: str | os.PathLike | None = None, parts: Parts | None = None
+    config: TrainConfig, folder: str | os.PathLike[str] | None = None, parts: Parts | None = None
 ) -> None:
     """Train and print how it goes, as the command line does; arguments as in `train`."""
-    place = Path(folder) if folder is not None else run_folder(config, parts)
+    parts = parts or Parts.ours(config)
+    place = Path(folder or run_folder(config, parts))
 
-    def show(record: dict) -> None:
+    def show(record: Record) -> None:
         if record["step"] == 0:
-            found = log.load_json(place / log.ENVIRONMENT)
-            print("matmuls in {precision} on {device}, threads: {threads}".format(**found))
+            begun = log.load_json(place / log.ENVIRONMENT)
+            print("matmuls in {precision} on {device}, threads: {threads}".format(**begun))
         print(progress_line(config, record), flush=True)
 
     run = Run(config, place, parts=parts)
     if not is_done(run):
-        with devices.process_group(config.device):
-            with devices.first_process_first():  # it makes the files that the others open
-                data = (parts or Parts.ours(config)).prepare(config)
-            run = train(config, data, place, [show], parts)
+        # Several processes may all prepare the data: a lock lets one of them make each file.
+        train(config, parts.prepare(config), place, [show], parts)
     if os.environ.get("RANK", "0") == "0":  # of several processes, the first one prints
         print(f"trained: {run.folder}")
         for flag in run.flags:
             print(f"do not trust this curve yet: {flag}")
 
 
-def progress_line(config: TrainConfig, record: dict) -> str:
+def progress_line(config: TrainConfig, record: Record) -> str:
     """A record of the log as a readable line."""
     words = [f"step {record['step']:,} of {config.steps:,}"]
     for name, text in (

@@ -14,7 +14,7 @@ from workbook.classroom import cli, mine
 from workbook.classroom.mine import adopt, own_parts
 from workbook.classroom.mine.own_parts import PartError
 from workbook.config import OptimizerConfig
-from workbook.generation.generate import write
+from workbook.generation.generate import write_text
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import data as training_data
 from workbook.training import train as trainer
@@ -159,7 +159,7 @@ def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports, caps
     run = train(CONFIG, tiny_runs.data(), None, parts=mine.parts())
     assert run.loss < run.log["validation_loss"].iloc[0] - 0.2 and run.flags == []
     opened, _, decode = mine.open_run(run.folder)
-    text = "".join(write(opened, BYTES, "ABC", 5, decoding=decode))
+    text = "".join(write_text(opened, BYTES, "ABC", 5, decoding=decode))
     assert text == "" or set(text.encode()) <= set(range(65, 128))
     made = parts.tokenizer(BYTES.vocab, BYTES.merges, BYTES.special_tokens)
     assert made.decode(made.encode("ABC<|endoftext|>")) == "ABC<|endoftext|>"

@@ -150,7 +150,7 @@ def twin(preset: str = "laptop", steps: int = 20, study: Path | None = None) -> 
     Raises: ValueError for an unknown preset, and if there is no part to try; OSError if the
     learner's code ends the process.
     """
-    presets.get(preset)
+    presets.preset(preset)
     study = Path(study or progress.nearest()).absolute()
     report = worker.result(f"{__name__}:serve", str(study), preset, steps, seconds=SECONDS)
     return Report(**{**report, "findings": [Finding(*each) for each in report["findings"]]})
@@ -199,7 +199,7 @@ def small(preset: str, steps: int) -> TrainConfig:
     The warm-up, the cosine and what comes after fit into the steps. Raises: ValueError for an
     unknown preset.
     """
-    base = presets.get(preset)
+    base = presets.preset(preset)
     warmup = max(1, steps // 4)
     optimizer = replace(
         base.optimizer,
