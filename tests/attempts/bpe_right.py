@@ -171,14 +171,6 @@ def with_numpy(input_path, vocab_size, special_tokens):
     return {np.int64(i): token for i, token in enumerate(tokens)}, merges
 
 
-class Trainer:
-    """A class whose instances are called."""
-
-    def __call__(self, input_path, vocab_size, special_tokens, verbose=False):
-        vocab, merges = heap(input_path, vocab_size, special_tokens)
-        return [vocab, tuple(merges)]
-
-
 class Course:
     """As in many repositories: a class whose method keeps the result, here under other names."""
 
@@ -190,19 +182,6 @@ class Course:
 
     def train(self, input_path, **kwargs):
         self.vocabulary, self.merges = heap(input_path, *self.sizes)
-
-
-class Statics:
-    """A class of static methods, one of which does the work."""
-
-    @staticmethod
-    def words(text, special_tokens):
-        return word_counts(text, special_tokens)
-
-    @staticmethod
-    def train(input_path, vocab_size, special_tokens):
-        text = Path(input_path).read_bytes().decode()
-        return merge_counted(Statics.words(text, special_tokens), vocab_size, special_tokens)
 
 
 class Settings:
@@ -268,8 +247,5 @@ def opens_a_path(input_path, vocab_size, special_tokens):
     return heap(input_path, vocab_size, special_tokens)
 
 
-RIGHT = (
-    *(recount, heap, pool, with_numpy, threads, own_names),
-    *(Trainer(), Course, Statics, Statics().train, Settings),
-)
+RIGHT = (recount, heap, pool, with_numpy, threads, own_names, Course, Settings)
 ALMOST = ((opens_a_path, "`Path(input_path)`"),)

@@ -101,21 +101,6 @@ class FirstSeen(Plain):
         return max(counts, key=counts.get)
 
 
-@mistake("took the smaller pair")
-class Smaller(Plain):
-    def best(self, counts):
-        return min(counts, key=lambda pair: (-counts[pair], self.key(pair)))
-
-
-# Reading and cutting.
-@mistake("treated like ordinary text")
-class SpecialsKept(Plain):
-    def split(self, text):
-        if not self.special_tokens:
-            return [text]
-        return re.split("(" + "|".join(map(re.escape, self.special_tokens)) + ")", text)
-
-
 @mistake("boundaries fall inside words")
 class BlockByBlock(Plain):
     def words(self, text):
@@ -217,10 +202,6 @@ class StaleHeap(Indexed):
 
 
 # The end of training.
-@corner("may run out of pairs")
-class NeverFinished(Plain):
-    def finished(self, counts):
-        return False
 
 
 # The form of the result.
@@ -256,28 +237,12 @@ class OnlyVocab(Plain):
         return self.vocab
 
 
-@mistake("holds all 256 bytes")
-class OnlySeenBytes(Plain):
-    def result(self, merges):
-        seen = {b for pair in merges for token in pair for b in token}
-        kept = [t for t in self.vocab.values() if len(t) > 1 or t[0] in seen]
-        return dict(enumerate(kept)), merges
-
-
 @mistake("belong to the vocabulary")
 class SpecialsNotInVocab(Plain):
     def result(self, merges):
         specials = [token.encode() for token in self.special_tokens]
         tokens = [token for token in self.vocab.values() if token not in specials]
         return dict(enumerate(tokens)), merges
-
-
-@mistake("two parts joined")
-class WrongTokenStored(Plain):
-    def result(self, merges):
-        last = merges[-1]
-        self.vocab[len(self.vocab) - 1] = last[1] + last[0]
-        return self.vocab, merges
 
 
 @mistake("have gaps")

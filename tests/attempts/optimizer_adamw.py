@@ -83,28 +83,6 @@ class OneDecay(Paper):
         super().update(p, state, lr, **self.others)
 
 
-class CountsForTheGroup(Optimizer):
-    """A `step` without closure, t kept for the group."""
-
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay))
-        for group in self.param_groups:
-            group["t"] = 0
-
-    def step(self):
-        for group in self.param_groups:
-            group["t"] += 1
-            b1, b2 = group["betas"]
-            with torch.no_grad():
-                for p in filter(lambda p: p.grad is not None, group["params"]):
-                    m, v = self.state[p].get("mv", (torch.zeros_like(p), torch.zeros_like(p)))
-                    m, v = b1 * m + (1 - b1) * p.grad, b2 * v + (1 - b2) * p.grad.square()
-                    self.state[p]["mv"] = m, v
-                    scale = (1 - b2 ** group["t"]) ** 0.5 / (1 - b1 ** group["t"])
-                    p -= group["lr"] * scale * m / (v**0.5 + group["eps"])
-                    p *= 1 - group["lr"] * group["weight_decay"]
-
-
 class Foreach(Paper):
     """Many tensors at once; the state is made in `__init__`."""
 
@@ -138,11 +116,6 @@ class Foreach(Paper):
         return loss
 
 
-class AnySettings(Handout):
-    def __init__(self, params, **settings):
-        super().__init__(params, **settings)
-
-
 class Strict(Handout):
     """Keyword-only, and no setting may be 0; the closure is taken and forgotten."""
 
@@ -166,21 +139,7 @@ class TwoBetas(Handout):
         return loss
 
 
-RIGHT = [
-    Handout,
-    Paper,
-    OneDecay,
-    CountsForTheGroup,
-    Foreach,
-    AnySettings,
-    Strict,
-    TwoBetas,
-    optimizers.AdamW,
-]
-
-
-class OfTorch(torch.optim.AdamW):
-    """Torch's own, subclassed."""
+RIGHT = [Handout, Paper, OneDecay, Foreach, Strict, TwoBetas, optimizers.AdamW]
 
 
 class Wrapped(Optimizer):
@@ -201,7 +160,7 @@ class Wrapped(Optimizer):
         self.state, self.param_groups = self.inner.state, self.inner.param_groups
 
 
-NOT_FROM_SCRATCH = [OfTorch, Wrapped, AdamW, torch.optim.AdamW]
+ALMOST += [(each, "not from scratch yet") for each in (Wrapped, AdamW, torch.optim.AdamW)]
 
 
 class Plain(Optimizer):
@@ -248,14 +207,6 @@ def but(**steps):
     return type("Learners", (Plain,), {name: staticmethod(step) for name, step in steps.items()})
 
 
-def no_decay(lr, decay):
-    return 1
-
-
-def rebound(p, change):
-    p = p - change
-
-
 def under_autograd(p, change):
     with torch.enable_grad():
         p -= change
@@ -265,7 +216,6 @@ STATES = {}  # of all optimizers that a class makes
 
 
 WRONG += [
-    (torch.optim.Adam, "which is Adam with L2"),
     (but(gradient=lambda p, g: g.add_(p.data)), "rewrote a gradient"),
     (but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b1, b2, t - 1)), "t begins at 1"),
     (but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2 * t) / (1 - b1**t)), "is β2ᵗ a power"),
@@ -273,7 +223,6 @@ WRONG += [
     (but(first=lambda m, g, b1: 0.96 * m + 0.04 * g), "Look at the first step"),
     # Nobody foresaw that v never falls.
     (but(second=lambda v, g, b2: Plain.second(v, g, b2).maximum(v)), "Look at what is kept"),
-    (but(move=rebound, decay=no_decay), "The step changes nothing"),
     (but(move=under_autograd), "Autograd tracks the parameter"),
     (but(state_of=lambda p: STATES.setdefault(tuple(p.shape), {})), "kept from call to call"),
 ]
@@ -295,38 +244,6 @@ class Alone:
         return self.inner.step(closure)
 
 
-@mistake("hand `super().__init__` a dict of all settings")
-class EmptyDefaults(Plain):
-    def __init__(self, params, lr, betas, eps, weight_decay):
-        Optimizer.__init__(self, params, {})
-        self.settings = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-
-    def update(self, p, g, state, group):
-        super().update(p, g, state, self.settings)
-
-
-@mistake("A schedule sets `group['lr']`")
-class OtherKeys(Plain):
-    """Symbols of the algorithm as keys, which no schedule knows."""
-
-    def __init__(self, params, lr, betas, eps, weight_decay):
-        Optimizer.__init__(self, params, {"α": lr, "β": betas, "eps": eps, "λ": weight_decay})
-
-    def update(self, p, g, state, group):
-        settings = {"lr": group["α"], "betas": group["β"], "weight_decay": group["λ"]}
-        super().update(p, g, state, {**settings, "eps": group["eps"]})
-
-
-@mistake("a resumed run lacks m, v and t")
-class OwnDict(Plain):
-    def __init__(self, params, lr, betas, eps, weight_decay):
-        super().__init__(params, lr, betas, eps, weight_decay)
-        self.own = {}
-
-    def state_of(self, p):
-        return self.own.setdefault(p, {})
-
-
 @mistake("has `p.grad` None: skip it")
 class ReadsTheDataOfNone(Plain):
     def step(self, closure=None):
@@ -335,12 +252,6 @@ class ReadsTheDataOfNone(Plain):
             for p in group["params"]:
                 self.update(p, p.grad.data, self.state_of(p), group)
         return loss
-
-
-@mistake("The group has no such key")
-class NoRateInTheGroup(Plain):
-    def __init__(self, params, lr, betas, eps, weight_decay):
-        Optimizer.__init__(self, params, {"betas": betas, "eps": eps, "weight_decay": weight_decay})
 
 
 @mistake("takes different arguments")

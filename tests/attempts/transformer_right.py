@@ -94,12 +94,6 @@ class RMSNormAsInLlama(RMSNorm):
         )
 
 
-@right("rmsnorm")
-class RMSNormOfGivenEpsilon(RMSNorm):
-    def __init__(self, hidden_size, device, epsilon):
-        super().__init__(hidden_size, epsilon, device)
-
-
 def silu(x):
     return x * torch.sigmoid(x)
 
@@ -114,20 +108,6 @@ class SwiGLU(nn.Module):
 
     def forward(self, x):
         return self.w2(silu(self.w1(x)) * self.w3(x))
-
-
-@right("positionwise_feedforward")
-class SwiGLUOfMatrices(nn.Module):
-    def __init__(self, d_model, d_ff=None):
-        super().__init__()
-        d_ff = d_ff or 64 * round(8 * d_model / 3 / 64)
-        self.W_1, self.W_2 = drawn(d_ff, d_model), drawn(d_model, d_ff)
-        self.W_3 = drawn(d_ff, d_model)
-
-    def forward(self, x):
-        inner = x @ self.W_1.T
-        inner = inner / (1 + torch.exp(-inner))
-        return (inner * (x @ self.W_3.T)) @ self.W_2.T
 
 
 @right("positionwise_feedforward")

@@ -22,11 +22,6 @@ def softmax_in_float32(in_features, dim):
     return (high.exp() / high.exp().sum(dim, True)).to(in_features.dtype)
 
 
-@right("softmax")
-def softmax_by_logarithms(x, dim=-1):
-    return torch.exp(x - torch.logsumexp(x, dim, keepdim=True))
-
-
 @right("scaled_dot_product_attention")
 def attention(Q, K, V, mask=None):
     scores = einsum(Q, K, "... q d, ... k d -> ... q k") / math.sqrt(Q.shape[-1])
@@ -41,14 +36,6 @@ def attention_with_a_large_number(query, key, value, mask):
     if mask is not None:
         scores = scores.masked_fill(mask == 0, -1e9)
     return softmax(scores, -1) @ value
-
-
-@right("scaled_dot_product_attention")
-def attention_by_addition(Q, K, V, mask=None):
-    scores = torch.matmul(Q / math.sqrt(K.shape[-1]), K.mT)
-    if mask is not None:
-        scores = scores + torch.zeros(mask.shape).masked_fill(mask.logical_not(), -torch.inf)
-    return torch.matmul(softmax(scores, -1), V)
 
 
 @right("cross_entropy")
@@ -73,20 +60,3 @@ class SoftmaxOfAnAxis(nn.Module):
 
     def forward(self, x):
         return softmax(x, self.dim)
-
-
-@right("scaled_dot_product_attention")
-class ScaledDotProductAttention(nn.Module):
-    def forward(self, Q, K, V, mask=None):
-        return attention(Q, K, V, mask)
-
-
-@right("cross_entropy")
-def targets_first(targets, logits):
-    return cross_entropy(logits, targets)
-
-
-@right("cross_entropy")
-class CrossEntropy(nn.Module):
-    def forward(self, preds, labels):
-        return cross_entropy(preds, labels)

@@ -243,7 +243,7 @@ class TransformerLM(nn.Module):
 class ModelOfOtherNames(nn.Module):
     def __init__(self, vocab, length, d_model, layers, heads, d_ff, theta=10_000.0):
         super().__init__()
-        self.wte = EmbeddingOfTable(vocab, d_model)
+        self.wte = transformer_right.EmbeddingBySelection(vocab, d_model)
         self.blocks = nn.Sequential(
             *(BlockOfOtherNames(d_model, heads, d_ff, length, theta) for _ in range(layers))
         )
@@ -252,25 +252,6 @@ class ModelOfOtherNames(nn.Module):
 
     def forward(self, ids):
         return self.output(self.norm(self.blocks(self.wte(ids))))
-
-
-@right("transformer_lm")
-class BlocksByAttribute(TransformerLM):
-    def __init__(self, *sizes):
-        super().__init__(*sizes)
-        self.parts = [f"block_{i}" for i in range(len(self.layers))]
-        for name, layer in zip(self.parts, self.layers, strict=True):
-            setattr(self, name, layer)
-        del self.layers
-
-    def forward(self, ids):
-        x = self.token_embeddings(ids)
-        for name in self.parts:
-            x = getattr(self, name)(x)
-        return self.lm_head(self.ln_final(x))
-
-
-EmbeddingOfTable = transformer_right.EmbeddingBySelection
 
 
 class OtherNames(nn.Module):
@@ -285,63 +266,8 @@ class OtherNames(nn.Module):
         return self.out_proj(silu(self.gate(x)) * self.in_proj(x))
 
 
-def model_of(attention_layer, feed_forward):
-    """A block and a model of these layers."""
-
-    class Block(TransformerBlock):
-        def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
-            super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
-            self.attn = attention_layer(d_model, num_heads, max_seq_len, theta)
-            self.ffn = feed_forward(d_model, d_ff)
-
-    class Model(TransformerLM):
-        def __init__(
-            self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
-        ):
-            super().__init__(
-                vocab_size, context_length, d_model, 0, num_heads, d_ff, rope_theta
-            )  # without layers
-            self.layers.extend(
-                Block(d_model, num_heads, d_ff, context_length, rope_theta)
-                for _ in range(num_layers)
-            )
-
-    right("transformer_block")(Block)
-    right("transformer_lm")(Model)
-
-
-model_of(MultiHeadSelfAttention, OtherNames)
-
-
-@right("multihead_self_attention")
-class PositionsInThirdPlace(MultiHeadSelfAttention):
-    def forward(self, x, mask=None, token_positions=None):
-        return super().forward(x, token_positions)
-
-
-@right("multihead_self_attention")
-class RopeInATuple(MultiHeadSelfAttention):
-    """A shared RoPE is kept out of the list of parts; it has no parameters."""
-
-    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
-        super().__init__(d_model, num_heads, max_seq_len, theta)
-        self._rope = (self.rope,)
-        del self.rope
-
-    def turn(self, x, positions):
-        (self.rope,) = self._rope
-        turned = super().turn(x, positions)
-        del self.rope
-        return turned
-
-
-@right("multihead_self_attention")
-class Switched(MultiHeadSelfAttention):
-    def __init__(self, d_model, num_heads, use_rope: bool, theta: float, max_seq_len: int):
-        super().__init__(d_model, num_heads, max_seq_len, theta if use_rope else None)
-
-
-@mistake("multihead_self_attention", "of which dataclass is `cfg`? Annotate it")
-class OfDict(MultiHeadSelfAttention):
-    def __init__(self, cfg: dict):
-        super().__init__(cfg["d_model"], cfg["num_heads"], cfg.get("max_seq_len"), cfg.get("theta"))
+@right("transformer_block")
+class BlockOfNamesAsInAttention(TransformerBlock):
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
+        self.ffn = OtherNames(d_model, d_ff)

@@ -36,14 +36,3 @@ def test_the_learners_own_random_numbers_go_on_as_if_nothing_had_happened():
     np.random.seed(5)
     check("data_loading", attempts.seeded)
     assert (torch.rand(3).tolist(), np.random.rand(3).tolist()) == expected
-
-
-def test_what_is_not_written_yet_is_not_attempted():
-    def raising(dataset, batch_size, context_length, device):
-        raise NotImplementedError
-
-    def passing(dataset, batch_size, context_length, device):
-        """Only a docstring."""
-
-    for attempt in (None, ..., raising, passing):
-        assert check("data_loading", attempt).status == "not attempted"

@@ -44,17 +44,6 @@ def test_what_hurts_a_second_call_is_almost_right():
         assert report.status == "almost" and words in report.message, report
 
 
-def test_what_is_not_written_yet_is_not_attempted():
-    def raising(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
-        raise NotImplementedError
-
-    def passing(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
-        """Only a docstring."""
-
-    for attempt in (None, ..., raising, passing):
-        assert check("decoding", attempt).status == "not attempted"
-
-
 def test_the_models_say_what_the_reference_expects():
     model, ids = sure(5), [3, 1, 4, 2]
     for token in written(Case((3, 1, 4, 2), 5)):

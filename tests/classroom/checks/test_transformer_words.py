@@ -8,7 +8,6 @@ from attempts import (
     transformer_right_heads,
 )
 from attempts.transformer_right_heads import Steps
-from attempts.transformer_wrong_heads import halves
 from torch import nn
 from work import calls
 
@@ -281,7 +280,9 @@ def test_llamas_rotation_is_not_taken_for_something_else():
 
         def forward(self, x, token_positions):
             angles = self.angles[token_positions]
-            return halves(x, angles.cos(), angles.sin())
+            first, second = x.chunk(2, -1)
+            cos, sin = angles.cos(), angles.sin()
+            return torch.cat((first * cos - second * sin, first * sin + second * cos), -1)
 
     assert "RoPE on halves" in check("rope", Llama).likely
 

@@ -6,6 +6,7 @@ from attempts import bpe_right, data_loading, transformer_right, transformer_rig
 from torch import nn
 
 from workbook.classroom.checks.verdicts import is_untouched
+from workbook.classroom.study.problems import PROBLEMS
 from workbook.classroom.study.verbs import check
 
 
@@ -138,6 +139,57 @@ def test_what_is_begun_is_wrong_and_what_is_missing_is_named(problem, attempt, w
     assert report.status == "wrong" and words in report.claim, report
 
 
+def raises(*arguments):
+    raise NotImplementedError
+
+
+def passes(*arguments):
+    """Still to write."""
+
+
+class OnlyInit(nn.Module):
+    def __init__(self, *sizes):
+        super().__init__()
+
+    def forward(self, *inputs):
+        raise NotImplementedError
+
+
+class PassForward(OnlyInit):
+    def forward(self, x, token_positions=None):
+        """Still to write."""
+
+
+class Empty(nn.Module):
+    pass
+
+
+def made_of(base, **methods):
+    return type("Stub", (base,), methods)
+
+
+OPTIMIZER = torch.optim.Optimizer
+# What learners leave of a cell that they have not written yet, by the form of the problem.
+STUBS = {
+    "function": [raises, passes],
+    "pair": [(None, None), (..., ...), (raises, raises), (passes, passes)],
+    "class": [OnlyInit, PassForward, made_of(nn.Module, __init__=raises),
+              made_of(nn.Module, __init__=passes), made_of(OnlyInit, forward=nn.Module.forward)],
+    "adamw": [made_of(OPTIMIZER, __init__=passes), made_of(AdamW, step=raises),
+              made_of(AdamW, step=passes)],
+    "tokenizer": [made_of(object, __init__=raises)],
+    "script": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "problem", [each for each in PROBLEMS.values() if each.kind == "code"], ids=lambda each: each.id
+)
+def test_an_untouched_stub_is_not_attempted(problem):
+    for stub in (None, ..., *STUBS.get(problem.id, STUBS[problem.form])):
+        assert check(problem.id, stub).status == "not attempted", stub
+
+
 def test_a_stub_is_untouched_and_anything_else_is_not():
     class Stub(nn.Module):
         """As the notebooks have it."""
@@ -152,12 +204,6 @@ def test_a_stub_is_untouched_and_anything_else_is_not():
 
         def forward(self, x): ...
 
-    class Empty(nn.Module):
-        pass
-
-    def docstring():
-        """Still to write."""
-
     def returns_its_input(x):
         return x
 
@@ -167,7 +213,7 @@ def test_a_stub_is_untouched_and_anything_else_is_not():
     class Derived(RMSNormOfNoForward):
         pass
 
-    for stub in (None, ..., Stub, Stub.forward, Empty, docstring, (docstring, None), print):
+    for stub in (None, ..., Stub, Stub.forward, Empty, passes, (passes, None), print):
         assert is_untouched(stub) == (stub is not print), stub
-    for begun in (returns_its_input, returns_words, Derived, (docstring, softmax), softmax, 7):
+    for begun in (returns_its_input, returns_words, Derived, (passes, softmax), softmax, 7):
         assert not is_untouched(begun), begun
