@@ -1,6 +1,7 @@
 """Tables of runs as people hand them in for chapter 7, right and wrong."""
 
 import math
+from functools import cache
 
 import numpy
 import pandas as pd
@@ -29,13 +30,17 @@ def pair(column, usual, other, **same):
     return table(f"{column} loss", usual, other, **same)
 
 
+@cache
+def records():
+    return results.Recorded("laptop", "2025")
+
+
 def recorded(study):
     """The records of an experiment that came with the workbook, as a learner would compare them.
 
     They have one budget, the smallest for a sweep; the entries of the leaderboard have one time.
     """
-    found = results.Recorded("laptop", "2025")
-    runs, scale = found[study], found.scale
+    runs, scale = records()[study], records().scale
     if study == "learning_rate":
         config = scale.budget(scale.parts[0])
         return {f"rate {rate:.3g}": run for rate, run in results.by_rate(runs, config).items()}

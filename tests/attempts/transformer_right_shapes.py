@@ -81,6 +81,20 @@ class OnlyWithRope(nn.Module):
         return self.fc_out(rearrange(gathered, "b h s d -> b s (h d)"))
 
 
+@right("multihead_self_attention")
+class RopeOfAllThree(Steps):
+    def __init__(self, d_model, num_heads, theta=None, d_k=None, max_sequence_length=None):
+        theta = None if d_k is None else theta
+        super().__init__(d_model, num_heads, max_sequence_length, theta)
+
+
+@right("multihead_self_attention")
+class Compiled(Steps):
+    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, max_seq_len, theta)
+        self.attend = torch.compile(self.attend)
+
+
 @right("rmsnorm")
 class GainInARow(nn.Module):
     """A gain of shape (1, d_model), as some write it to be broadcast."""

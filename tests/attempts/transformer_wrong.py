@@ -211,6 +211,7 @@ def shares(powers, dim):
 
 for words, wrong in (
     ("values and their indices", lambda x, dim: shares((x - torch.max(x, dim)).exp(), dim)),
+    ("cuts off the gradient", lambda x, dim: torch.from_numpy(softmax(x.detach(), dim).numpy())),
     ("numpy does not track", lambda x, dim: softmax(x.detach(), dim).numpy()),
     ("ready `softmax`", lambda x, dim: nn.functional.softmax(x, dim=dim)),
 ):

@@ -15,13 +15,13 @@ from workbook.generation.generate import decode
 
 
 @pytest.mark.parametrize("solution", attempts.RIGHT)
-def test_a_right_function_is_accepted(solution):
+def test_a_right_function_is_accepted(solution, judged_here):
     report = check("decoding", solution)
     assert report.status == "correct", report
 
 
 @pytest.mark.parametrize(("wrong", "words"), attempts.WRONG)
-def test_a_mistake_is_called_by_its_name(wrong, words):
+def test_a_mistake_is_called_by_its_name(wrong, words, judged_here):
     report = check("decoding", wrong)
     assert report.status == "wrong" and words in report.message, report
 

@@ -9,24 +9,26 @@ from workbook.optimizer import optimizers
 
 
 @pytest.mark.parametrize("solution", attempts.RIGHT)
-def test_a_right_class_is_accepted(solution):
+def test_a_right_class_is_accepted(solution, judged_here):
     report = check("adamw", solution)
     assert report.status == "correct", report
 
 
 @pytest.mark.parametrize(("wrong", "words"), attempts.WRONG)
-def test_a_mistake_is_called_by_its_name(wrong, words):
+def test_a_mistake_is_called_by_its_name(wrong, words, judged_here):
     report = check("adamw", wrong)
     assert report.status == "wrong" and words in report.message, report
 
 
 @pytest.mark.parametrize(("attempt", "words"), attempts.ALMOST)
-def test_a_closure_that_comes_late_and_what_is_not_from_scratch_are_almost_right(attempt, words):
+def test_a_closure_that_comes_late_and_what_is_not_from_scratch_are_almost_right(
+    attempt, words, judged_here
+):
     report = check("adamw", attempt)
     assert report.status == "almost" and words in report.message, report
 
 
-def test_what_is_no_class_is_told_in_words():
+def test_what_is_no_class_is_told_in_words(judged_here):
     for thing in (7, "AdamW", lambda params: params):
         report = check("adamw", thing)
         assert report.status == "wrong" and "not a class" in report.message

@@ -38,7 +38,7 @@ def named(problem, attempt):
 @pytest.mark.parametrize(
     ("problem", "solution"), [pytest.param(*pair, id=named(*pair)) for pair in RIGHT]
 )
-def test_a_right_solution_is_accepted(problem, solution):
+def test_a_right_solution_is_accepted(problem, solution, judged_here):
     report = check(problem, solution)
     assert report.status == "correct", report
 
@@ -47,7 +47,7 @@ def test_a_right_solution_is_accepted(problem, solution):
     ("problem", "wrong", "words"),
     [pytest.param(*case, id=f"{named(*case[:2])}: {case[2]}") for case in transformer_lists.WRONG],
 )
-def test_a_mistake_is_called_by_its_name(problem, wrong, words):
+def test_a_mistake_is_called_by_its_name(problem, wrong, words, judged_here):
     report = check(problem, wrong)
     assert report.status == ("almost" if "from scratch yet" in report.claim else "wrong")
     assert words.lower() in str(report).lower()
@@ -57,7 +57,7 @@ def test_a_mistake_is_called_by_its_name(problem, wrong, words):
     ("problem", "attempt", "words"),
     [pytest.param(*case, id=f"{named(*case[:2])}: {case[2]}") for case in transformer_lists.ALMOST],
 )
-def test_what_is_right_but_for_a_corner_is_almost_right(problem, attempt, words):
+def test_what_is_right_but_for_a_corner_is_almost_right(problem, attempt, words, judged_here):
     report = check(problem, attempt)
     assert report.status == "almost", report
     assert words.lower() in str(report).lower()

@@ -90,7 +90,7 @@ def test_a_result_of_another_shape_is_told_by_the_shape():
         (lambda x: x.roll(1, -1), "in each vector, but in another order"),
     ],
 )
-def test_a_mistake_that_nobody_foresaw_is_told_by_the_numbers(change, words):
+def test_a_mistake_that_nobody_foresaw_is_told_by_the_numbers(change, words, judged_here):
     def wrong(Q, K, V, mask=None):
         return change(transformer_right_functions.attention(Q, K, V, mask))
 
@@ -167,7 +167,7 @@ def test_what_a_learner_turns_off_or_on_is_put_back():
         (lambda x: "0.5", "a str"),
     ],
 )
-def test_what_is_no_tensor_of_numbers_is_told_in_words(result, words):
+def test_what_is_no_tensor_of_numbers_is_told_in_words(result, words, judged_here):
     report = check("softmax", lambda x, dim: result(x))
     assert report.status == "wrong"
     assert words in str(report)
@@ -175,7 +175,7 @@ def test_what_is_no_tensor_of_numbers_is_told_in_words(result, words):
 
 
 @pytest.mark.parametrize("thing", [7, "Linear", nn, transformer_right.Linear(2, 3), lambda x: x])
-def test_what_is_no_class_is_told_in_words(thing):
+def test_what_is_no_class_is_told_in_words(thing, judged_here):
     assert "not a class" in check("linear", thing).claim
 
 
@@ -185,7 +185,7 @@ def test_what_is_no_class_is_told_in_words(thing):
 @pytest.mark.parametrize(
     "problem", ["linear", "rope", "multihead_self_attention", "transformer_lm"]
 )
-def test_any_class_is_judged_without_an_error_of_ours(problem, thing):
+def test_any_class_is_judged_without_an_error_of_ours(problem, thing, judged_here):
     report = check(problem, thing)
     assert report.status in ("wrong", "not attempted")
     assert "could not be examined" not in report.claim and "broke off" not in report.claim

@@ -134,7 +134,7 @@ BEGUN = [
 
 
 @pytest.mark.parametrize(("problem", "attempt", "words"), BEGUN)
-def test_what_is_begun_is_wrong_and_what_is_missing_is_named(problem, attempt, words):
+def test_what_is_begun_is_wrong_and_what_is_missing_is_named(problem, attempt, words, judged_here):
     report = check(problem, attempt)
     assert report.status == "wrong" and words in report.claim, report
 
@@ -147,10 +147,12 @@ def passes(*arguments):
     """Still to write."""
 
 
-class OnlyInit(nn.Module):
+class NoForward(nn.Module):
     def __init__(self, *sizes):
         super().__init__()
 
+
+class OnlyInit(NoForward):
     def forward(self, *inputs):
         raise NotImplementedError
 
@@ -160,23 +162,21 @@ class PassForward(OnlyInit):
         """Still to write."""
 
 
-class Empty(nn.Module):
-    pass
-
-
 def made_of(base, **methods):
     return type("Stub", (base,), methods)
 
 
-OPTIMIZER = torch.optim.Optimizer
+class Empty(torch.optim.Optimizer):
+    def __init__(self, params, lr, betas, eps, weight_decay): ...
+
+
 # What learners leave of a cell that they have not written yet, by the form of the problem.
 STUBS = {
     "function": [raises, passes],
     "pair": [(None, None), (..., ...), (raises, raises), (passes, passes)],
     "class": [OnlyInit, PassForward, made_of(nn.Module, __init__=raises),
-              made_of(nn.Module, __init__=passes), made_of(OnlyInit, forward=nn.Module.forward)],
-    "adamw": [made_of(OPTIMIZER, __init__=passes), made_of(AdamW, step=raises),
-              made_of(AdamW, step=passes)],
+              made_of(nn.Module, __init__=passes), NoForward],
+    "adamw": [Empty, made_of(Empty, step=raises), made_of(Empty, step=passes)],
     "tokenizer": [made_of(object, __init__=raises)],
     "script": [],
 }  # fmt: skip
@@ -185,7 +185,7 @@ STUBS = {
 @pytest.mark.parametrize(
     "problem", [each for each in PROBLEMS.values() if each.kind == "code"], ids=lambda each: each.id
 )
-def test_an_untouched_stub_is_not_attempted(problem):
+def test_an_untouched_stub_is_not_attempted(problem, judged_here):
     for stub in (None, ..., *STUBS.get(problem.id, STUBS[problem.form])):
         assert check(problem.id, stub).status == "not attempted", stub
 
@@ -213,7 +213,7 @@ def test_a_stub_is_untouched_and_anything_else_is_not():
     class Derived(RMSNormOfNoForward):
         pass
 
-    for stub in (None, ..., Stub, Stub.forward, Empty, passes, (passes, None), print):
+    for stub in (None, ..., Stub, Stub.forward, NoForward, passes, (passes, None), print):
         assert is_untouched(stub) == (stub is not print), stub
     for begun in (returns_its_input, returns_words, Derived, (passes, softmax), softmax, 7):
         assert not is_untouched(begun), begun
