@@ -7,6 +7,7 @@ a config object, a loss and a trainer that are classes, and asks for a tracker.
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -99,6 +100,15 @@ def adopt(root: Path, parts: dict, study: Path) -> None:
     lines = [f"folder = {json.dumps(str(root))}", "[parts]"]
     lines += [f"{name} = {json.dumps(where)}" for name, where in parts.items()]
     (study / "adopted.toml").write_text("\n".join(lines))
+
+
+def buggy(bugs: Sequence[Bug], folder: Path, study: Path) -> None:
+    """Copy the checkout of these bugs, plant them all, and write down where its parts are."""
+    name = bugs[0].repository
+    root = copied(name, folder)
+    for bug in bugs:
+        plant(bug, root)
+    adopt(root, PARTS[name], study)
 
 
 def plant(bug: Bug, root: Path) -> None:

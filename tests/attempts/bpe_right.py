@@ -171,29 +171,6 @@ def with_numpy(input_path, vocab_size, special_tokens):
     return {np.int64(i): token for i, token in enumerate(tokens)}, merges
 
 
-class Course:
-    """As in many repositories: a class whose method keeps the result, here under other names."""
-
-    def __init__(self, vocab_size: int, special_tokens: list[str]):
-        self.vocabulary, self.merges, self.sizes = {}, [], (vocab_size, special_tokens)
-
-    def count_pairs(self, words):
-        raise NotImplementedError
-
-    def train(self, input_path, **kwargs):
-        self.vocabulary, self.merges = heap(input_path, *self.sizes)
-
-
-class Settings:
-    """A class whose instances are called with the rest."""
-
-    def __init__(self, vocab_size: int, special_tokens: list[str]):
-        self.settings = vocab_size, special_tokens
-
-    def __call__(self, path):
-        return heap(path, *self.settings)
-
-
 def own_names(file_path, special_toks=None, *, vocab_sz, num_processes):
     """Other names in another order, and one more that has no default."""
     assert num_processes == 1
@@ -247,5 +224,5 @@ def opens_a_path(input_path, vocab_size, special_tokens):
     return heap(input_path, vocab_size, special_tokens)
 
 
-RIGHT = (recount, heap, pool, with_numpy, threads, own_names, Course, Settings)
+RIGHT = (recount, heap, pool, with_numpy, threads, own_names)
 ALMOST = ((opens_a_path, "`Path(input_path)`"),)

@@ -49,12 +49,6 @@ def cpu_or_cuda_only(dataset, batch_size, context_length, device):
     return list_of_windows(dataset, batch_size, context_length, device)
 
 
-def by_other_names(data, context_length, bs, device=None):
-    """Another order."""
-    inputs, targets = of_the_files_type(data, bs, context_length, device)
-    return inputs.long(), targets.long()
-
-
 def of_the_files_type(dataset, batch_size, context_length, device):
     """Token files hold uint16, which an embedding refuses."""
     starts = torch.randint(len(dataset) - context_length, (batch_size,))
@@ -136,10 +130,6 @@ def scattered(dataset, batch_size, context_length, device):
     return tuple(torch.tensor(dataset[j].astype(np.int64), device=device) for j in (i, i + 1))
 
 
-def late_and_on_the_cpu(dataset, batch_size, context_length, device):
-    return starting(0, -1)(dataset, batch_size, context_length, "cpu")
-
-
 def targets_on_the_cpu(dataset, batch_size, context_length, device):
     x, y = list_of_windows(dataset, batch_size, context_length, "cpu")
     return x.to(device), y
@@ -151,10 +141,6 @@ def unconverted(dataset, batch_size, context_length, device):
     places = (places + torch.arange(context_length + 1)).flatten()
     ids = torch.from_numpy(dataset).to(device).index_select(0, places).view(batch_size, -1)
     return ids[:, :-1], ids[:, 1:]
-
-
-def small_type(dataset, batch_size, context_length, device):
-    return list_of_windows(dataset.astype(np.int16), batch_size, context_length, device)
 
 
 def stacked(dataset, batch_size, context_length, device):
@@ -174,7 +160,6 @@ RIGHT = [
     cpu_or_cuda_only,
     starting(0, 0, dtype=torch.int32),
     data.get_batch,
-    by_other_names,
     Batches,
     Sampler,
 ]
@@ -195,9 +180,7 @@ WRONG = [
     (starting(0, 0, dtype=torch.float32), "take int64"),
     (of_the_files_type, "got       torch.uint16"),
     (unconverted, "Token files hold uint16"),
-    (small_type, "An intermediate type is too small"),
     (targets_on_the_cpu, "`device` is not used"),
-    (late_and_on_the_cpu, "`device` is not used"),
     (at(lambda n, m, b: [random.randrange(n - m)] * b), "draw one for each row"),
     (
         at(lambda n, m, b: random.randrange(max(1, n - m - b)) + np.arange(b)),

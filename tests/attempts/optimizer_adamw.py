@@ -83,37 +83,14 @@ class OneDecay(Paper):
         super().update(p, state, lr, **self.others)
 
 
-class Foreach(Paper):
-    """Many tensors at once; the state is made in `__init__`."""
+class StateFromTheStart(Paper):
+    """The state is made in `__init__`, with t as a tensor."""
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.0):
         super().__init__(params, lr, betas, eps, weight_decay)
         for group in self.param_groups:
             for p in group["params"]:
-                self.state[p] = {"t": torch.tensor(0.0), "m": 0 * p.data, "v": 0 * p.data}
-
-    @torch.no_grad()
-    def step(self, closure=None):
-        loss = closure() if closure else None
-        for group in self.param_groups:
-            params = [p for p in group["params"] if p.grad is not None]
-            if not params:
-                continue
-            grads, states = [p.grad for p in params], [self.state[p] for p in params]
-            (b1, b2), lr = group["betas"], group["lr"]
-            for state in states:
-                state["t"] += 1
-            t = states[0]["t"].item()
-            ms, vs = [state["m"] for state in states], [state["v"] for state in states]
-            torch._foreach_mul_(params, 1 - lr * group["weight_decay"])
-            torch._foreach_lerp_(ms, grads, 1 - b1)
-            torch._foreach_mul_(vs, b2)
-            torch._foreach_addcmul_(vs, grads, grads, 1 - b2)
-            below = torch._foreach_sqrt(vs)
-            torch._foreach_add_(below, group["eps"])
-            rate = lr * math.sqrt(1 - b2**t) / (1 - b1**t)
-            torch._foreach_addcdiv_(params, ms, below, -rate)
-        return loss
+                self.state[p] = {"step": torch.tensor(0.0), "m": 0 * p.data, "v": 0 * p.data}
 
 
 class Strict(Handout):
@@ -139,7 +116,7 @@ class TwoBetas(Handout):
         return loss
 
 
-RIGHT = [Handout, Paper, OneDecay, Foreach, Strict, TwoBetas, optimizers.AdamW]
+RIGHT = [Handout, Paper, OneDecay, StateFromTheStart, Strict, TwoBetas, optimizers.AdamW]
 
 
 class Wrapped(Optimizer):

@@ -3,7 +3,7 @@
 import math
 
 import torch
-from einops import einsum, rearrange
+from einops import einsum
 from torch import nn
 
 from attempts.transformer_lists import mistake, right
@@ -27,20 +27,6 @@ class Linear(nn.Module):
 
 
 @right("linear")
-class LinearOfAnotherName(nn.Module):
-    def __init__(self, d_in, d_out):
-        super().__init__()
-        std = (2 / (d_in + d_out)) ** 0.5
-        numbers = torch.randn(d_out, d_in)
-        while (far := numbers.abs() > 3).any():
-            numbers[far] = torch.randn(int(far.sum()))
-        self.W = nn.Parameter(numbers * std)
-
-    def forward(self, x):
-        return torch.matmul(self.W, x.unsqueeze(-1)).squeeze(-1)
-
-
-@right("linear")
 class LinearOutFirst(Linear):
     def __init__(self, dim_out: int, dim_in: int, *, use_bias: bool = False, device="cpu"):
         super().__init__(dim_in, dim_out, device)
@@ -55,16 +41,6 @@ class Embedding(nn.Module):
 
     def forward(self, token_ids):
         return self.weight[token_ids]
-
-
-@right("embedding")
-class EmbeddingBySelection(nn.Module):
-    def __init__(self, vocab_size, d_model):
-        super().__init__()
-        self.table = nn.Parameter(torch.randn(vocab_size, d_model).clamp(-3, 3))
-
-    def forward(self, ids):
-        return torch.index_select(self.table, 0, ids.view(-1)).view(*ids.shape, -1)
 
 
 @right("rmsnorm")
@@ -108,17 +84,6 @@ class SwiGLU(nn.Module):
 
     def forward(self, x):
         return self.w2(silu(self.w1(x)) * self.w3(x))
-
-
-@right("positionwise_feedforward")
-class SwiGLUOfLlama(nn.Module):
-    def __init__(self, d_model, d_ff):
-        super().__init__()
-        self.gate_proj, self.up_proj = Linear(d_model, d_ff), Linear(d_model, d_ff)
-        self.down_proj = Linear(d_ff, d_model)
-
-    def forward(self, x):
-        return self.down_proj(silu(self.gate_proj(x)) * self.up_proj(x))
 
 
 @right("positionwise_feedforward")
@@ -167,21 +132,6 @@ class RopeOfOtherOrder(RotaryPositionalEmbedding):
 
     def forward(self, token_positions, x):
         return super().forward(x, token_positions)
-
-
-@right("rope")
-class RopeOnTheFly(nn.Module):
-    def __init__(self, theta, d_k, max_seq_len):
-        super().__init__()
-        self.theta, self.d_k = theta, d_k
-
-    def forward(self, x, token_positions):
-        pair = torch.arange(self.d_k // 2)
-        angles = token_positions[..., None] / self.theta ** (2 * pair / self.d_k)
-        angles = angles.repeat_interleave(2, -1)
-        partner = rearrange(x, "... (d two) -> ... d two", two=2)
-        partner = torch.stack((-partner[..., 1], partner[..., 0]), -1).flatten(-2)
-        return x * angles.cos() + partner * angles.sin()
 
 
 @right("rope")

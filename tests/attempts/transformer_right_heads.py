@@ -196,20 +196,6 @@ class TransformerBlock(nn.Module):
 
 
 @right("transformer_block")
-class BlockOfOtherNames(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff, max_seq_len, theta):
-        super().__init__()
-        self.attention_norm, self.ffn_norm = RMSNorm(d_model), RMSNorm(d_model)
-        self.attention = OwnMatrices(d_model, num_heads, max_seq_len, theta)
-        self.feed_forward = transformer_right.SwiGLUOfLlama(d_model, d_ff)
-
-    def forward(self, x):
-        residual = x
-        x = residual + self.attention(self.attention_norm(x), torch.arange(x.shape[1]))
-        return self.feed_forward(self.ffn_norm(x)) + x
-
-
-@right("transformer_block")
 class BlockOfFused(TransformerBlock):
     def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
@@ -237,21 +223,6 @@ class TransformerLM(nn.Module):
         for layer in self.layers:
             x = layer(x)
         return self.lm_head(self.ln_final(x))
-
-
-@right("transformer_lm")
-class ModelOfOtherNames(nn.Module):
-    def __init__(self, vocab, length, d_model, layers, heads, d_ff, theta=10_000.0):
-        super().__init__()
-        self.wte = transformer_right.EmbeddingBySelection(vocab, d_model)
-        self.blocks = nn.Sequential(
-            *(BlockOfOtherNames(d_model, heads, d_ff, length, theta) for _ in range(layers))
-        )
-        self.norm = RMSNorm(d_model)
-        self.output = Linear(d_model, vocab)
-
-    def forward(self, ids):
-        return self.output(self.norm(self.blocks(self.wte(ids))))
 
 
 class OtherNames(nn.Module):

@@ -1,6 +1,5 @@
 """Right parts that are made and called as learners' repositories do it, not as the handout does."""
 
-from dataclasses import dataclass
 
 import torch
 from einops import einsum, rearrange, repeat
@@ -144,40 +143,6 @@ class RopeInForwardBlock(heads.TransformerBlock):
     def forward(self, x, rope=None, token_positions=None):
         x = x + self.attn(self.ln1(x), rope, token_positions)
         return x + self.ffn(self.ln2(x))
-
-
-@right("transformer_block")
-class MisspeltBlock(nn.Module):
-    """Names with a slip of the pen, and of its own."""
-
-    def __init__(self, d_model, num_heads, d_ff, max_seq_len, theta):
-        super().__init__()
-        self.muti_head_att = heads.OwnMatrices(d_model, num_heads, max_seq_len, theta)
-        self.swi_glu = SwiGLU(d_model, d_ff)
-        self.pre_attn_norm, self.pre_ffn_norm = RMSNorm(d_model), RMSNorm(d_model)
-
-    def forward(self, x):
-        x = x + self.muti_head_att(self.pre_attn_norm(x))
-        return x + self.swi_glu(self.pre_ffn_norm(x))
-
-
-@dataclass(kw_only=True)
-class Config:
-    vocab_size: int
-    max_seq_len: int
-    hidden_size: int = 512
-    n_layers: int = 4
-    n_heads: int = 16
-    d_ff: int | None = None
-    rope_theta: float = 10_000.0
-    eps: float = 1e-5
-
-
-@right("transformer_lm")
-class ModelOfAConfig(heads.TransformerLM):
-    def __init__(self, cfg: Config):
-        sizes = (cfg.hidden_size, cfg.n_layers, cfg.n_heads, cfg.d_ff)
-        super().__init__(cfg.vocab_size, cfg.max_seq_len, *sizes, cfg.rope_theta)
 
 
 @right("transformer_lm")
