@@ -1,6 +1,5 @@
 """Right parts that are made and called as learners' repositories do it, not as the handout does."""
 
-
 import torch
 from einops import einsum, rearrange, repeat
 from jaxtyping import Float, Int
