@@ -237,6 +237,21 @@ class OnlyVocab(Plain):
         return self.vocab
 
 
+@mistake("holds all 256 bytes")
+class OnlySeenBytes(Plain):
+    def result(self, merges):
+        seen = {b for pair in merges for token in pair for b in token}
+        kept = [t for t in self.vocab.values() if len(t) > 1 or t[0] in seen]
+        return dict(enumerate(kept)), merges
+
+
+@mistake("two parts joined")
+class WrongTokenStored(Plain):
+    def result(self, merges):
+        self.vocab[len(self.vocab) - 1] = merges[-1][1] + merges[-1][0]
+        return self.vocab, merges
+
+
 @mistake("belong to the vocabulary")
 class SpecialsNotInVocab(Plain):
     def result(self, merges):

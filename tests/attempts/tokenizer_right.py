@@ -1,6 +1,7 @@
 """Right tokenizers, written the way different people write them."""
 
 import json
+import pickle
 from collections.abc import Iterator
 
 import numpy as np
@@ -90,7 +91,12 @@ class Ranked:
 
 
 class Arrays(Ranked):
-    """Gives numpy integers, and an iterator object in place of a generator."""
+    """Gives numpy integers, an iterator object in place of a generator; reads pickled files."""
+
+    @classmethod
+    def from_files(cls, vocab_filepath, merges_filepath, special_tokens=None):
+        with open(vocab_filepath, "rb") as vocab, open(merges_filepath, "rb") as merges:
+            return cls(pickle.load(vocab), pickle.load(merges), special_tokens)
 
     def encode(self, text):
         return np.array(super().encode(text), dtype=np.uint16)

@@ -113,6 +113,7 @@ def misspelt(function):
 
 FORWRAD = f"`RMSNormMisspelt` has no `forward`; {misspelt(RMSNormMisspelt.forwrad)}"
 BEGUN = [
+    ("train_bpe", lambda *arguments: print(), "is `return vocab, merges` missing?"),
     ("softmax", softmax, left(softmax)),
     ("train_bpe", train_bpe, left(train_bpe)),
     ("data_loading", get_batch, left(get_batch)),

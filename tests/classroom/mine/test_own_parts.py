@@ -137,6 +137,7 @@ class TestFromTheNotebooks:
             mine.own("gradient_clipping")(parameters=None, max_l2_norm=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["flat", "renamed"])
 def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports, capsys):
     adopt.adopt(REPOSITORIES / name, {}, study)
