@@ -116,6 +116,7 @@ def inside(adopted: adopt.Adopted, code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_all_parts_of_a_repository_are_found(tmp_path):
     for name in NAMES:
         assert adopt.adopt(FOLDER / name, {}, tmp_path / name).parts == PARTS[name]
@@ -139,6 +140,7 @@ def test_parts_are_found_where_the_adapters_call_them(made):
     assert "`from .prep import text, size` in cs336_basics fails: " in words
 
 
+@pytest.mark.slow
 def test_parts_work_though_a_tracker_is_missing_and_a_package_is_named(made):
     code = """
 import torch
@@ -157,6 +159,7 @@ except adopt.MissingPackage as error:
     )
 
 
+@pytest.mark.slow
 def test_no_adapter_runs_and_an_import_that_fails_costs_only_its_part(tmp_path):
     files = {
         "src/own/__init__.py": "",
@@ -180,7 +183,9 @@ def run_gradient_clipping(parameters, max_l2_norm):
     assert adopted.parts == {"softmax": "own.parts:squash", "cross_entropy": "own.parts:loss"}
     assert "`from own.ends import clip` in tests.adapters fails: SystemExit: 3" in str(adopted)
     assert "'no_such_package', at line 5" in str(adopted)
-    code = "import tests.study\nprint(adopt.adapters(a, 'softmax')['run_softmax'].__code__)"
+    code = (
+        "import tests.classroom.study\nprint(adopt.adapters(a, 'softmax')['run_softmax'].__code__)"
+    )
     assert f"{adopted.folder}/tests/adapters.py" in inside(adopted, code)  # not of our `tests`
 
 

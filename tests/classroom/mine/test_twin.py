@@ -284,7 +284,6 @@ def study(tmp_path, monkeypatch):
     return tmp_path / "study"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_right_repository_trains_as_ours_does(name, study, tmp_path, capsys):
     adopt(copied(name, tmp_path), PARTS[name], study)
@@ -299,7 +298,6 @@ WITHOUT_GRADIENT = [bug for bug in OF_RENAMED if bug.part == "gradients"]
 REST = [bug for bug in OF_RENAMED if bug.part != "gradients"]  # which would hide that one
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("bugs", [OF_FLAT, WITHOUT_GRADIENT, REST])
 def test_a_planted_bug_is_named_by_its_part(bugs, study, tmp_path):
     buggy(bugs, tmp_path, study)
@@ -330,7 +328,6 @@ __all__ = ["clip"]
 ENDS = "import os\ndef clip(*arguments):\n    os._exit(3)\n\n__all__ = ['clip']\n"
 
 
-@pytest.mark.slow
 def test_code_that_fails_is_named_and_code_that_ends_the_process_is_told(study):
     (study / "mine").mkdir(parents=True)
     (study / "mine" / "learning_rate_schedule.py").write_text(SCHEDULE)
