@@ -14,32 +14,43 @@ WRONG, mistake = catalogue()
 ALMOST, corner = catalogue()
 
 
-class Handout(Optimizer):
-    """Algorithm 1 as it is printed."""
+class Plain(Optimizer):
+    """Algorithm 1 as it is printed, in methods, so that one of them can be got wrong."""
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        if lr < 0:
-            raise ValueError(f"Invalid learning rate: {lr}")
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, defaults)
 
     def step(self, closure=None):
         loss = None if closure is None else closure()
         for group in self.param_groups:
-            lr, (beta1, beta2) = group["lr"], group["betas"]
             for p in group["params"]:
-                if p.grad is None:
-                    continue
-                state = self.state[p]
-                t = state.get("t", 1)
-                grad = p.grad.data
-                m = beta1 * state.get("m", torch.zeros_like(p)) + (1 - beta1) * grad
-                v = beta2 * state.get("v", torch.zeros_like(p)) + (1 - beta2) * grad**2
-                lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)
-                p.data -= lr_t * m / (torch.sqrt(v) + group["eps"])
-                p.data -= lr * group["weight_decay"] * p.data
-                state["t"], state["m"], state["v"] = t + 1, m, v
+                if p.grad is not None:
+                    self.update(p, p.grad.data, self.state_of(p), group)
         return loss
+
+    def state_of(self, p):
+        return self.state[p]
+
+    def update(self, p, g, state, group):
+        if "t" not in state:
+            state.update(t=0, m=torch.zeros_like(p), v=torch.zeros_like(p))
+        state["t"] += 1
+        t, (b1, b2) = state["t"], group["betas"]
+        g = self.gradient(p, g)
+        state["m"] = m = self.first(state["m"], g, b1)
+        state["v"] = v = self.second(state["v"], g, b2)
+        lr = self.rate(group["lr"], b1, b2, t)
+        with torch.no_grad():
+            self.move(p, lr * m / (v.sqrt() + group["eps"]))
+            p *= self.decay(group["lr"], group["weight_decay"])
+
+    gradient = staticmethod(lambda p, g: g)
+    first = staticmethod(lambda m, g, b1: b1 * m + (1 - b1) * g)
+    second = staticmethod(lambda v, g, b2: b2 * v + (1 - b2) * g**2)
+    rate = staticmethod(lambda lr, b1, b2, t: lr * math.sqrt(1 - b2**t) / (1 - b1**t))
+    move = staticmethod(lambda p, change: p.sub_(change))
+    decay = staticmethod(lambda lr, decay: 1 - lr * decay)
 
 
 class Paper(Optimizer):
@@ -93,7 +104,7 @@ class StateFromTheStart(Paper):
                 self.state[p] = {"step": torch.tensor(0.0), "m": 0 * p.data, "v": 0 * p.data}
 
 
-class Strict(Handout):
+class Strict(Plain):
     """Keyword-only, and no setting may be 0; the closure is taken and forgotten."""
 
     def __init__(self, params, *, lr, weight_decay, betas, eps):
@@ -104,7 +115,7 @@ class Strict(Handout):
         return super().step()
 
 
-class TwoBetas(Handout):
+class TwoBetas(Plain):
     """The betas as two numbers, and gradients that are cleared in the step."""
 
     def __init__(self, parameters, learning_rate, beta1, beta2, wd, epsilon=1e-8, foreach=False):
@@ -116,7 +127,7 @@ class TwoBetas(Handout):
         return loss
 
 
-RIGHT = [Handout, Paper, OneDecay, StateFromTheStart, Strict, TwoBetas, optimizers.AdamW]
+RIGHT = [Plain, Paper, OneDecay, StateFromTheStart, Strict, TwoBetas, optimizers.AdamW]
 
 
 class Wrapped(Optimizer):
@@ -138,45 +149,6 @@ class Wrapped(Optimizer):
 
 
 ALMOST += [(each, "not from scratch yet") for each in (Wrapped, AdamW, torch.optim.AdamW)]
-
-
-class Plain(Optimizer):
-    """Algorithm 1 in methods, so that one of them can be got wrong."""
-
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, defaults)
-
-    def step(self, closure=None):
-        loss = None if closure is None else closure()
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    self.update(p, p.grad.data, self.state_of(p), group)
-        return loss
-
-    def state_of(self, p):
-        return self.state[p]
-
-    def update(self, p, g, state, group):
-        if "t" not in state:
-            state.update(t=0, m=torch.zeros_like(p), v=torch.zeros_like(p))
-        state["t"] += 1
-        t, (b1, b2) = state["t"], group["betas"]
-        g = self.gradient(p, g)
-        state["m"] = m = self.first(state["m"], g, b1)
-        state["v"] = v = self.second(state["v"], g, b2)
-        lr = self.rate(group["lr"], b1, b2, t)
-        with torch.no_grad():
-            self.move(p, lr * m / (v.sqrt() + group["eps"]))
-            p *= self.decay(group["lr"], group["weight_decay"])
-
-    gradient = staticmethod(lambda p, g: g)
-    first = staticmethod(lambda m, g, b1: b1 * m + (1 - b1) * g)
-    second = staticmethod(lambda v, g, b2: b2 * v + (1 - b2) * g**2)
-    rate = staticmethod(lambda lr, b1, b2, t: lr * math.sqrt(1 - b2**t) / (1 - b1**t))
-    move = staticmethod(lambda p, change: p.sub_(change))
-    decay = staticmethod(lambda lr, decay: 1 - lr * decay)
 
 
 def but(**steps):

@@ -37,7 +37,7 @@ def test_what_is_no_class_is_told_in_words(judged_here):
 def test_an_endless_step_is_stopped(monkeypatch, judged_here):
     monkeypatch.setitem(verdicts.call.__kwdefaults__, "seconds", 0.5)
 
-    class Endless(attempts.Handout):
+    class Endless(attempts.Plain):
         def step(self, closure=None):
             while True:
                 pass
