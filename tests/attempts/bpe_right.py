@@ -71,11 +71,15 @@ class Greatest:
 
 
 def heap(input_path, vocab_size, special_tokens):
-    """Keeps counts and an index from pair to words; the best pair comes from a heap."""
     with open(input_path, encoding="utf-8") as file:
-        text = file.read()
+        counts = word_counts(file.read(), special_tokens)
+    return merge_counted(counts, vocab_size, special_tokens)
+
+
+def merge_counted(counts, vocab_size, special_tokens):
+    """Keeps counts and an index from pair to words; the best pair comes from a heap."""
     words, freqs = [], []
-    for word, count in word_counts(text, special_tokens).items():
+    for word, count in counts.items():
         words.append([bytes([b]) for b in word.encode()])
         freqs.append(count)
     pairs, where = Counter(), defaultdict(set)
@@ -199,22 +203,6 @@ def threads(input_path, vocab_size, special_tokens, workers=3):
     with ThreadPoolExecutor(workers) as pool:
         found = pool.map(partial(word_counts, special_tokens=special_tokens), parts)
     return merge_counted(sum(found, Counter()), vocab_size, special_tokens)
-
-
-def merge_counted(counts, vocab_size, special_tokens):
-    words = {tuple(bytes([b]) for b in word.encode()): n for word, n in counts.items()}
-    merges = []
-    while len(merges) < vocab_size - 256 - len(special_tokens):
-        pairs = Counter()
-        for word, n in words.items():
-            for pair in pairwise(word):
-                pairs[pair] += n
-        if not pairs:
-            break
-        merges.append(max(pairs, key=lambda pair: (pairs[pair], pair)))
-        words = {merged(word, merges[-1]): n for word, n in words.items()}
-    tokens = [t.encode() for t in special_tokens] + [bytes([b]) for b in range(256)]
-    return dict(enumerate(tokens + [a + b for a, b in merges])), merges
 
 
 def opens_a_path(input_path, vocab_size, special_tokens):
