@@ -100,7 +100,7 @@ REFUSED = {
         ({"parameters": "8.51 GB"}, "'8.51 GB' cannot be the `parameters`")],
     (MODEL, "b"): [([3.02e12, 1.5e12], ""), ({"qkv": 1e12}, "'qkv' is not a key")],
     (MODEL, "c"): [(("ffn", 66.9), ""), ({"feed-forward": 66.9}, "is not a key")],
-    (MODEL, "d"): [((3.5e11, 1.03e12, 2.26e12), "")],
+    (MODEL, "d"): [({"xl": {"flops": 3e12}}, "")],
     (MODEL, "e"): [((1.495e14, 33.1, 55.2), "")],
     (ADAMW, "b"): [((15.52, 26.17, 3), "")],
     (ADAMW, "c"): [([3, 4, 5, 2], ""), ({"params": 1635537600}, "'params' is not a key")],

@@ -143,6 +143,10 @@ def unconverted(dataset, batch_size, context_length, device):
     return ids[:, :-1], ids[:, 1:]
 
 
+def small_type(dataset, batch_size, context_length, device):
+    return list_of_windows(dataset.astype(np.int16), batch_size, context_length, device)
+
+
 def stacked(dataset, batch_size, context_length, device):
     """`random.randint` takes the upper end in, and a window there is short by one."""
     starts = [random.randint(0, len(dataset) - context_length) for _ in range(batch_size)]
@@ -180,6 +184,7 @@ WRONG = [
     (starting(0, 0, dtype=torch.float32), "take int64"),
     (of_the_files_type, "got       torch.uint16"),
     (unconverted, "Token files hold uint16"),
+    (small_type, "An intermediate type is too small"),
     (targets_on_the_cpu, "`device` is not used"),
     (at(lambda n, m, b: [random.randrange(n - m)] * b), "draw one for each row"),
     (
