@@ -31,7 +31,13 @@ def judged_here(monkeypatch):
 
 # What starts processes, trains, typesets or waits for a time limit: not for `make check`.
 SLOW = """
-    classroom/checks classroom/export classroom/mine classroom/study/test_copy.py
+    classroom/checks/test_bpe.py classroom/checks/test_catalogue.py
+    classroom/checks/test_checkpointing.py classroom/checks/test_mutants.py
+    classroom/checks/test_own_answers.py classroom/checks/test_timeout.py
+    classroom/checks/test_tokenizer.py classroom/checks/test_training_together.py
+    classroom/checks/test_transfer.py classroom/checks/test_worker.py classroom/export
+    classroom/mine/test_adapters.py classroom/mine/test_check_all.py
+    classroom/mine/test_now_yours.py classroom/mine/test_twin.py classroom/study/test_copy.py
     classroom/study/test_lab.py classroom/study/test_labextension.py
     classroom/study/test_notebooks.py classroom/study/test_update.py classroom/test_cli.py
     classroom/views/test_every_view.py corpora/test_download.py corpora/test_docstrings.py

@@ -7,7 +7,11 @@ a config object, a loss and a trainer that are classes, and asks for a tracker.
 
 import json
 import shutil
+import sys
+from collections.abc import Sequence
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 FOLDER = Path(__file__).parent / "classroom" / "mine" / "repositories"
@@ -32,10 +36,7 @@ PARTS = {
         "learning_rate_schedule": "cs336_basics.training:get_lr_cosine_schedule",
         "gradient_clipping": "cs336_basics.training:gradient_clipping",
         "data_loading": "cs336_basics.training:get_batch",
-        "checkpointing": [
-            "cs336_basics.training:save_checkpoint",
-            "cs336_basics.training:load_checkpoint",
-        ],
+        "checkpointing": [f"cs336_basics.training:{verb}_checkpoint" for verb in ("save", "load")],
         "tokenizer": "cs336_basics.tokenizer:Tokenizer",
         "train_bpe": "cs336_basics.tokenizer:train_bpe",
         "training_together": "cs336_basics.training:main",
@@ -75,6 +76,16 @@ RESTS_ON = {
 }
 
 
+def module(repository: str, file: str) -> ModuleType:
+    """A file of a checkout that imports none of the others, as a module of its own."""
+    name = f"made_{repository}_{Path(file).stem}"
+    if name not in sys.modules:
+        spec = spec_from_file_location(name, FOLDER / repository / file)
+        sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
 class Bug(NamedTuple):
     """An edit of one file that breaks one part, as learners do."""
 
@@ -104,6 +115,15 @@ def adopt(root: Path, parts: dict, study: Path) -> None:
     (study / "adopted.toml").write_text("\n".join(lines))
 
 
+def buggy(bugs: Sequence[Bug], folder: Path, study: Path) -> None:
+    """Copy the checkout of these bugs, plant them all, and write down where its parts are."""
+    name = bugs[0].repository
+    root = copied(name, folder)
+    for bug in bugs:
+        plant(bug, root)
+    adopt(root, PARTS[name], study)
+
+
 def plant(bug: Bug, root: Path) -> None:
     """Make the edit in a copy of the checkout."""
     file = root / bug.file
@@ -112,95 +132,40 @@ def plant(bug: Bug, root: Path) -> None:
     file.write_text(code.replace(bug.old, bug.new), encoding="utf-8")
 
 
+FLAT_MODEL, FLAT_TRAINING = "cs336_basics/model.py", "cs336_basics/training.py"
+RENAMED_LM, RENAMED_LEARN = "src/cs336_basics/lm.py", "src/cs336_basics/learn.py"
 BUGS = (
-    Bug(
-        "RoPE turns halves, not neighbours",
-        "flat",
-        "cs336_basics/model.py",
-        "x1, x2 = x[..., 0::2], x[..., 1::2]\n",
-        "x1, x2 = x.chunk(2, dim=-1)\n",
-        problem="rope",
-        part="forward",
-    ),
-    Bug(
-        "the loss is summed",
-        "flat",
-        "cs336_basics/training.py",
-        "targets.unsqueeze(-1)).mean()",
-        "targets.unsqueeze(-1)).sum()",
-        problem="cross_entropy",
-        part="loss",
-    ),
-    Bug(
-        "AdamW does not correct the bias",
-        "flat",
-        "cs336_basics/training.py",
-        "lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)",
-        "lr_t = lr",
-        problem="adamw",
-        part="optimizer",
-    ),
-    Bug(
-        "the warm-up is a step ahead",
-        "flat",
-        "cs336_basics/training.py",
+    Bug("RoPE turns halves, not neighbours", "flat", FLAT_MODEL,
+        "x1, x2 = x[..., 0::2], x[..., 1::2]\n", "x1, x2 = x.chunk(2, dim=-1)\n",
+        problem="rope", part="forward"),
+    Bug("the loss is summed", "flat", FLAT_TRAINING,
+        "targets.unsqueeze(-1)).mean()", "targets.unsqueeze(-1)).sum()",
+        problem="cross_entropy", part="loss"),
+    Bug("AdamW does not correct the bias", "flat", FLAT_TRAINING,
+        "lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)", "lr_t = lr",
+        problem="adamw", part="optimizer"),
+    Bug("the warm-up is a step ahead", "flat", FLAT_TRAINING,
         "return it / warmup_iters * max_learning_rate",
         "return (it + 1) / warmup_iters * max_learning_rate",
-        problem="learning_rate_schedule",
-        part="schedule",
-    ),
-    Bug(
-        "the targets are the inputs",
-        "flat",
-        "cs336_basics/training.py",
-        "dataset[s + 1 : s + 1 + context_length]",
-        "dataset[s : s + context_length]",
-        problem="data_loading",
-        part="batches",
-    ),
-    Bug(
-        "the keys are not turned",
-        "renamed",
-        "src/cs336_basics/lm.py",
-        "            k = self.rope(k, token_positions.unsqueeze(-2))\n",
-        "",
-        problem="multihead_self_attention",
-        part="forward",
-    ),
-    Bug(
-        "the weights decay without the learning rate",
-        "renamed",
-        "src/cs336_basics/learn.py",
+        problem="learning_rate_schedule", part="schedule"),
+    Bug("the targets are the inputs", "flat", FLAT_TRAINING,
+        "dataset[s + 1 : s + 1 + context_length]", "dataset[s : s + context_length]",
+        problem="data_loading", part="batches"),
+    Bug("the keys are not turned", "renamed", RENAMED_LM,
+        "            k = self.rope(k, token_positions.unsqueeze(-2))\n", "",
+        problem="multihead_self_attention", part="forward"),
+    Bug("the weights decay without the learning rate", "renamed", RENAMED_LEARN,
         'weight.data * (1 - group["lr"] * group["weight_decay"])',
         'weight.data * (1 - group["weight_decay"])',
-        problem="adamw",
-        part="optimizer",
-    ),
-    Bug(
-        "the clipped gradient is thrown away",
-        "renamed",
-        "src/cs336_basics/learn.py",
+        problem="adamw", part="optimizer"),
+    Bug("the clipped gradient is thrown away", "renamed", RENAMED_LEARN,
         "p.grad.data = p.grad.data * (limit / (length + 1e-6))",
         "_clipped = p.grad.data * (limit / (length + 1e-6))",
-        problem="gradient_clipping",
-        part="clipping",
-    ),
-    Bug(
-        "the loss takes the mean of the powers, not their sum",
-        "renamed",
-        "src/cs336_basics/learn.py",
-        "shifted.exp().sum(-1).log()",
-        "shifted.exp().mean(-1).log()",
-        problem="cross_entropy",
-        part="loss",
-    ),
-    Bug(
-        "no gradient reaches the gate",
-        "renamed",
-        "src/cs336_basics/lm.py",
-        "swish(self.gate(x))",
-        "swish(self.gate(x).data)",
-        problem="positionwise_feedforward",
-        part="gradients",
-    ),
-)
+        problem="gradient_clipping", part="clipping"),
+    Bug("the loss takes the mean of the powers, not their sum", "renamed", RENAMED_LEARN,
+        "shifted.exp().sum(-1).log()", "shifted.exp().mean(-1).log()",
+        problem="cross_entropy", part="loss"),
+    Bug("no gradient reaches the gate", "renamed", RENAMED_LM,
+        "swish(self.gate(x))", "swish(self.gate(x).data)",
+        problem="positionwise_feedforward", part="gradients"),
+)  # fmt: skip

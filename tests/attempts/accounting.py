@@ -12,32 +12,23 @@ def by_size(key, *values):
 
 
 RIGHT = {
-    (MODEL, "a"): [
-        2127057600, 2127057600.0, 2.127e9, 2127.06e6, "2,127,057,600", "2.13e9 parameters",
-        {"gb": "8,508,230,400 bytes"}, {"parameters": 2127057600, "gb": 8.5082304},
-        {"parameters": 2.127e9, "gb": "7.92 GiB"}],
-    (MODEL, "b"): [
-        4513336524800, 4.51e12, "4.51e12", "4.5 TFLOPs", "4,513 GFLOPs", {"flops": 4.513e12}],
-    (MODEL, "c"): ["ffn", 66.9, {"ffn": 66.9, "attention": 29.4, "head": "3.6 %"},
-                   {"ffn": 67, "projections": 22, "scores": 7.1}],
+    (MODEL, "a"): [2127057600, 2127057600.0, 2.127e9, 2127.06e6],
+    (MODEL, "b"): [4513336524800, 4.51e12, "4.51e12", "4.5 TFLOPs"],
+    (MODEL, "c"): [
+        "ffn", 66.9, {"ffn": 66.9, "attention": 29.4, "head": "3.6 %"},
+        {"ffn": 67, "projections": 22, "scores": 7.1}],
     (MODEL, "d"): [
         by_size("flops", 349630365696, 1033109504000, 2257754521600),
         by_size("flops", 291648307200, 830172299264, 1768530903040),
         by_size("flops", "3.50e11", "1.03 TFLOPs", 2.26e12),
         {"small": {"flops": 3.5e11, "ffn": 49.8, "head": 22.6}}],
-    (MODEL, "e"): [
-        149522795724800, 1.495e14, "149.5 TFLOPs", {"growth": "33.1 times"},
-        {"flops": 1.495e14, "growth": 33.1, "scores": 55.2}],
-    (ADAMW, "a"): [
-        "26.17 GB", 26168601600, {"parameters": 1.64e9}, "34 GB", "31.7 GiB",
-        {"parameters_gb": 6.54, "gradients_gb": 6.54, "optimizer_gb": 13.08, "bytes": 2.617e10}],
+    (MODEL, "e"): [149522795724800, 1.495e14, "149.5 TFLOPs", {"growth": "33.1 times"}],
+    (ADAMW, "a"): ["26.17 GB", 26168601600, {"parameters": 1.64e9}, "34 GB"],
     (ADAMW, "b"): [
         3, {"a": 15.52, "b": 26.17, "batch": 3}, {"a": 15.5, "b": 34, "batch": 2},
-        {"a": "14.45 GiB", "b": "24.37 GiB"}, {"a": 16.15, "b": 26.17, "batch": 3}],
-    (ADAMW, "c"): [14, "14 FLOPs per parameter", 15, 12, {"step": "22.9 GFLOPs"},
-                   {"step": 29778806400}],
-    (ADAMW, "d"): [5115, 5115.19, "5,115 days", 6593, 6564.1, 5105.4, "157,000 hours",
-                   {"days": 5115.2}],
+        {"a": "14.45 GiB", "b": "24.37 GiB"}],
+    (ADAMW, "c"): [14, "14 FLOPs per parameter", 15, 12],
+    (ADAMW, "d"): [5115, 5115.19, "5,115 days", 6593],
 }  # fmt: skip
 
 RIGHT_2026 = {
@@ -56,13 +47,9 @@ RIGHT_2026 = {
 
 WRONG = {
     (MODEL, "a"): [
-        (2127056000, "when the final norm is left out"),
-        ({"parameters": 2127056000, "gb": 8.508224}, "when the final norm is left out"),
-        ({"parameters": 2127056000, "gb": 8.51}, "when the final norm is left out"),
-        (1.56e9, "two matrices (no W3)"), ({"gb": "5.80 GB"}, "GiB are called GB"),
-        ({"parameters": 1.56e9, "gb": "5.80 GB"}, "two matrices (no W3)"),
-        (1557611200, "biases are counted in"), ({"gb": 34.03}, "gradients and optimizer state"),
-        (2046646400, "share one matrix")],
+        (2127056000, "when the final norm is left out"), (1.56e9, "two matrices (no W3)"),
+        ({"gb": "5.80 GB"}, "GiB are called GB"), (1557611200, "biases are counted in"),
+        ({"gb": 34.03}, "gradients and optimizer state"), (2046646400, "share one matrix")],
     (MODEL, "b"): [
         (3.02e12, "scores and weighted sums (T × T) are left out and the head"),
         (4348654387200, "the head is left out"), (2256668262400, "counted as one FLOP"),
@@ -70,51 +57,36 @@ WRONG = {
         (4.6e12, "times that")],
     (MODEL, "c"): [
         ("scores", "grow with the square of the context"), ("attention", "four matmuls of d × d"),
-        ("projections", "They are d × d"), ("head", "there is only one of it"),
-        ({"ffn": 50}, ""), (22.3, "share of the projections"),
-        ({"head": 66.9, "ffn": 3.6}, "mixed up")],
+        ("projections", "They are d × d"), ("head", "there is only one of it"), ({"ffn": 50}, ""),
+        (22.3, "share of the projections"), ({"head": 66.9, "ffn": 3.6}, "mixed up")],
     (MODEL, "d"): [
         (by_size("attention", 19.35, 24.24, 28.57), "d_ff is left at 6,400"),
-        (by_size("flops", 1.03e12, 3.5e11, 2.26e12), "mixed up"),
-        ({"small": {"attention": 50, "ffn": 30, "head": 20}}, ""),
-        (by_size("ffn", 45), "")],
+        ({"small": {"attention": 50, "ffn": 30, "head": 20}}, ""), (by_size("ffn", 45), "")],
     (MODEL, "e"): [
-        (133.42e12, "two matrices (no W3)"),
-        ({"flops": 149.8e12, "growth": 33.2}, "times that"),
-        ({"growth": 16}, "(T × T) are left out"),
-        ({"growth": 256}, "256 times as many"), (4513336524800, "the context is left at 1,024"),
+        ({"growth": 16}, "(T × T) are left out"), ({"growth": 256}, "256 times as many"),
+        (4513336524800, "the context is left at 1,024"),
         ({"flops": 1.495e14, "ffn": 55.2}, "share of the scores")],
-    (ADAMW, "a"): [
-        ("19.6 GB", "one of the two moments"),
-        ({"optimizer_gb": 6.54}, "")],
+    (ADAMW, "a"): [("19.6 GB", "one of the two moments"), ({"optimizer_gb": 6.54}, "")],
     (ADAMW, "b"): [
         ({"a": 10.49, "b": 26.17, "batch": 5}, "only one map of T × T"),
-        (5, "only one map of T × T"), (4, "the batch is rounded up"), (3.47, "rounded down"),
-        ({"a": 14.4, "b": 34}, ""),
-        ({"a": 15.5, "b": 34, "batch": 3}, "Your own a and b give another batch"),
-        ({"a": 15.52, "b": 24.37, "batch": 3}, "GiB are called GB"),
-        ({"a": 15.14, "b": 26.17, "batch": 3}, "is it a slip in a sum?"),
-        ({"a": 15.52, "b": 26.17, "batch": 4}, "the batch is rounded up")],
-    (ADAMW, "c"): [(18, "expected"), (20, "expected"), (30, "expected"),
-                   (6, "forward and backward pass")],
+        (4, "the batch is rounded up"), (3.47, "rounded down"), ({"a": 14.4, "b": 34}, ""),
+        ({"a": 15.5, "b": 34, "batch": 3}, "Your own a and b give another batch")],
+    (ADAMW, "c"): [(18, "expected"), (6, "forward and backward pass")],
     (ADAMW, "d"): [
         ("5115 hours", "22.9255 times that"), (4.6, "a factor of 1,000 is lost"),
-        ("5.1 days", "a factor of 1,000 is lost"), (2558, "reaches its whole peak"),
-        (2188, "times that"),
-        (4645, "scores and weighted sums (T × T) are left out")],
+        (2558, "reaches its whole peak"), (4645, "scores and weighted sums (T × T) are left out")],
 }  # fmt: skip
 
 # A sentence is never called wrong, and no number is looked for in it: its facts are shown.
 READ = {
-    (MODEL, "a"): ["2,127,057,600 parameters, 8.51 GB (7.92 GiB)", "8.51 GB", "5.80 GB",
-                   "In total about 2,127,056,000 parameters, or roughly 8.51 GB."],
+    (MODEL, "a"): ["2,127,057,600 parameters, 8.51 GB (7.92 GiB)"],
     (MODEL, "b"): ["90.6 GFLOPs per layer × 48 + 164.7 GFLOPs = 4.51 TFLOPs"],
-    (MODEL, "c"): ["The head dominates.", "feed-forward > attention > head", "FFN 50 %"],
+    (MODEL, "c"): ["The head dominates."],
     (MODEL, "d"): ["small: attention 50%, ffn 30%, head 20%"],
     (MODEL, "e"): ["Total FLOPs rise to 149.5 TFLOPs, 33x more for a 16x longer context."],
-    (ADAMW, "a"): ["16 P", "16P = 34 GB", "parameters 4P, gradients 4P, optimizer state 8P"],
-    (ADAMW, "b"): ["14.4 * B + 34", "three"],
-    (ADAMW, "c"): ["3P + 4P + 5P + 2P = 14P", "14 P"],
+    (ADAMW, "a"): ["16 P"],
+    (ADAMW, "b"): ["14.4 * B + 34"],
+    (ADAMW, "c"): ["3P + 4P + 5P + 2P = 14P"],
     (ADAMW, "d"): ["5115 days, since a step takes 1105 s"],
 }  # fmt: skip
 
@@ -123,16 +95,16 @@ REFUSED = {
     (MODEL, "a"): [
         ((2127057600, "8.51 GB"), ""), ({"count": 2127057600}, "'count' is not a key"),
         (2.13, "In billions?"), ({"parameters": 2.127}, "In billions"),
-        ("2e9", "two digits at least"), (math.nan, ""), (10**400, ""), (b"12", ""), ({1, 2}, ""),
+        ("2e9", "two digits at least"), (math.nan, ""), (10**400, ""),
         (-3, "-3 cannot be the `parameters`"), ({"gb": None}, "None cannot be the `gb`"),
         ({"parameters": "8.51 GB"}, "'8.51 GB' cannot be the `parameters`")],
-    (MODEL, "b"): [([3.02e12, 1.5e12], ""), ({"qkv": 1e12}, "'qkv' is not a key"),
-                   (4.51, "In billions?")],
+    (MODEL, "b"): [([3.02e12, 1.5e12], ""), ({"qkv": 1e12}, "'qkv' is not a key")],
     (MODEL, "c"): [(("ffn", 66.9), ""), ({"feed-forward": 66.9}, "is not a key")],
-    (MODEL, "d"): [((3.5e11, 1.03e12, 2.26e12), ""), ({"xl": {"flops": 3e12}}, ""), ((), "")],
-    (MODEL, "e"): [((1.495e14, 33.1, 55.2), ""), (..., "")],
+    (MODEL, "d"): [({"xl": {"flops": 3e12}}, "")],
+    (MODEL, "e"): [((1.495e14, 33.1, 55.2), "")],
     (ADAMW, "b"): [((15.52, 26.17, 3), "")],
     (ADAMW, "c"): [([3, 4, 5, 2], ""), ({"params": 1635537600}, "'params' is not a key")],
-    (ADAMW, "d"): [({"seconds": 4.4e8}, "'seconds' is not a key"), (5000, "two digits"),
-                   (("18 years", "6,570 days"), "")],
+    (ADAMW, "d"): [
+        ({"seconds": 4.4e8}, "'seconds' is not a key"), (5000, "two digits"),
+        (("18 years", "6,570 days"), "")],
 }  # fmt: skip

@@ -71,11 +71,15 @@ class Greatest:
 
 
 def heap(input_path, vocab_size, special_tokens):
-    """Keeps counts and an index from pair to words; the best pair comes from a heap."""
     with open(input_path, encoding="utf-8") as file:
-        text = file.read()
+        counts = word_counts(file.read(), special_tokens)
+    return merge_counted(counts, vocab_size, special_tokens)
+
+
+def merge_counted(counts, vocab_size, special_tokens):
+    """Keeps counts and an index from pair to words; the best pair comes from a heap."""
     words, freqs = [], []
-    for word, count in word_counts(text, special_tokens).items():
+    for word, count in counts.items():
         words.append([bytes([b]) for b in word.encode()])
         freqs.append(count)
     pairs, where = Counter(), defaultdict(set)
@@ -171,50 +175,6 @@ def with_numpy(input_path, vocab_size, special_tokens):
     return {np.int64(i): token for i, token in enumerate(tokens)}, merges
 
 
-class Trainer:
-    """A class whose instances are called."""
-
-    def __call__(self, input_path, vocab_size, special_tokens, verbose=False):
-        vocab, merges = heap(input_path, vocab_size, special_tokens)
-        return [vocab, tuple(merges)]
-
-
-class Course:
-    """As in many repositories: a class whose method keeps the result, here under other names."""
-
-    def __init__(self, vocab_size: int, special_tokens: list[str]):
-        self.vocabulary, self.merges, self.sizes = {}, [], (vocab_size, special_tokens)
-
-    def count_pairs(self, words):
-        raise NotImplementedError
-
-    def train(self, input_path, **kwargs):
-        self.vocabulary, self.merges = heap(input_path, *self.sizes)
-
-
-class Statics:
-    """A class of static methods, one of which does the work."""
-
-    @staticmethod
-    def words(text, special_tokens):
-        return word_counts(text, special_tokens)
-
-    @staticmethod
-    def train(input_path, vocab_size, special_tokens):
-        text = Path(input_path).read_bytes().decode()
-        return merge_counted(Statics.words(text, special_tokens), vocab_size, special_tokens)
-
-
-class Settings:
-    """A class whose instances are called with the rest."""
-
-    def __init__(self, vocab_size: int, special_tokens: list[str]):
-        self.settings = vocab_size, special_tokens
-
-    def __call__(self, path):
-        return heap(path, *self.settings)
-
-
 def own_names(file_path, special_toks=None, *, vocab_sz, num_processes):
     """Other names in another order, and one more that has no default."""
     assert num_processes == 1
@@ -245,22 +205,6 @@ def threads(input_path, vocab_size, special_tokens, workers=3):
     return merge_counted(sum(found, Counter()), vocab_size, special_tokens)
 
 
-def merge_counted(counts, vocab_size, special_tokens):
-    words = {tuple(bytes([b]) for b in word.encode()): n for word, n in counts.items()}
-    merges = []
-    while len(merges) < vocab_size - 256 - len(special_tokens):
-        pairs = Counter()
-        for word, n in words.items():
-            for pair in pairwise(word):
-                pairs[pair] += n
-        if not pairs:
-            break
-        merges.append(max(pairs, key=lambda pair: (pairs[pair], pair)))
-        words = {merged(word, merges[-1]): n for word, n in words.items()}
-    tokens = [t.encode() for t in special_tokens] + [bytes([b]) for b in range(256)]
-    return dict(enumerate(tokens + [a + b for a, b in merges])), merges
-
-
 def opens_a_path(input_path, vocab_size, special_tokens):
     """Takes a Path only."""
     with input_path.open(encoding="utf-8") as file:
@@ -268,8 +212,5 @@ def opens_a_path(input_path, vocab_size, special_tokens):
     return heap(input_path, vocab_size, special_tokens)
 
 
-RIGHT = (
-    *(recount, heap, pool, with_numpy, threads, own_names),
-    *(Trainer(), Course, Statics, Statics().train, Settings),
-)
+RIGHT = (recount, heap, pool, with_numpy, threads, own_names)
 ALMOST = ((opens_a_path, "`Path(input_path)`"),)

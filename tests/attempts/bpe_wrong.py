@@ -101,21 +101,6 @@ class FirstSeen(Plain):
         return max(counts, key=counts.get)
 
 
-@mistake("took the smaller pair")
-class Smaller(Plain):
-    def best(self, counts):
-        return min(counts, key=lambda pair: (-counts[pair], self.key(pair)))
-
-
-# Reading and cutting.
-@mistake("treated like ordinary text")
-class SpecialsKept(Plain):
-    def split(self, text):
-        if not self.special_tokens:
-            return [text]
-        return re.split("(" + "|".join(map(re.escape, self.special_tokens)) + ")", text)
-
-
 @mistake("boundaries fall inside words")
 class BlockByBlock(Plain):
     def words(self, text):
@@ -217,10 +202,6 @@ class StaleHeap(Indexed):
 
 
 # The end of training.
-@corner("may run out of pairs")
-class NeverFinished(Plain):
-    def finished(self, counts):
-        return False
 
 
 # The form of the result.
@@ -264,20 +245,19 @@ class OnlySeenBytes(Plain):
         return dict(enumerate(kept)), merges
 
 
+@mistake("two parts joined")
+class WrongTokenStored(Plain):
+    def result(self, merges):
+        self.vocab[len(self.vocab) - 1] = merges[-1][1] + merges[-1][0]
+        return self.vocab, merges
+
+
 @mistake("belong to the vocabulary")
 class SpecialsNotInVocab(Plain):
     def result(self, merges):
         specials = [token.encode() for token in self.special_tokens]
         tokens = [token for token in self.vocab.values() if token not in specials]
         return dict(enumerate(tokens)), merges
-
-
-@mistake("two parts joined")
-class WrongTokenStored(Plain):
-    def result(self, merges):
-        last = merges[-1]
-        self.vocab[len(self.vocab) - 1] = last[1] + last[0]
-        return self.vocab, merges
 
 
 @mistake("have gaps")

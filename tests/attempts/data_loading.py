@@ -49,12 +49,6 @@ def cpu_or_cuda_only(dataset, batch_size, context_length, device):
     return list_of_windows(dataset, batch_size, context_length, device)
 
 
-def by_other_names(data, context_length, bs, device=None):
-    """Another order."""
-    inputs, targets = of_the_files_type(data, bs, context_length, device)
-    return inputs.long(), targets.long()
-
-
 def of_the_files_type(dataset, batch_size, context_length, device):
     """Token files hold uint16, which an embedding refuses."""
     starts = torch.randint(len(dataset) - context_length, (batch_size,))
@@ -136,10 +130,6 @@ def scattered(dataset, batch_size, context_length, device):
     return tuple(torch.tensor(dataset[j].astype(np.int64), device=device) for j in (i, i + 1))
 
 
-def late_and_on_the_cpu(dataset, batch_size, context_length, device):
-    return starting(0, -1)(dataset, batch_size, context_length, "cpu")
-
-
 def targets_on_the_cpu(dataset, batch_size, context_length, device):
     x, y = list_of_windows(dataset, batch_size, context_length, "cpu")
     return x.to(device), y
@@ -174,7 +164,6 @@ RIGHT = [
     cpu_or_cuda_only,
     starting(0, 0, dtype=torch.int32),
     data.get_batch,
-    by_other_names,
     Batches,
     Sampler,
 ]
@@ -197,7 +186,6 @@ WRONG = [
     (unconverted, "Token files hold uint16"),
     (small_type, "An intermediate type is too small"),
     (targets_on_the_cpu, "`device` is not used"),
-    (late_and_on_the_cpu, "`device` is not used"),
     (at(lambda n, m, b: [random.randrange(n - m)] * b), "draw one for each row"),
     (
         at(lambda n, m, b: random.randrange(max(1, n - m - b)) + np.arange(b)),

@@ -81,13 +81,6 @@ def stops_where_the_context_is_full(model, ids, n, temperature=1.0, top_p=1.0, e
     return decode(model, ids[-model.context_length :], min(n, room), temperature, top_p, end_id)
 
 
-def takes_a_tensor(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
-    new = decode(
-        model, prompt_ids.squeeze().reshape(-1).tolist(), max_new_tokens, temperature, top_p, end_id
-    )
-    return torch.tensor([new])
-
-
 def seeded(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
     torch.manual_seed(len(prompt_ids))
     return decode(model, prompt_ids, max_new_tokens, temperature, top_p, end_id)
@@ -172,10 +165,6 @@ def by_other_names(model, tokenizer, prompt, max_new_tokens, temperature=1.0, to
     return tokenizer.decode(decode(model, tokenizer.to_numbers(prompt), max_new_tokens))
 
 
-def method_of_a_decoder(self, prompt: str, max_length=50, temp=1.0, p=1.0):
-    return from_text(self.model, self.tokenizer, prompt, max_length, temp, p)
-
-
 def method_of_text(self, prompt, max_new_tokens, temperature=1.0, top_p=1.0):
     return self.tokenizer.decode(decode(self, self.tokenizer.encode(prompt), max_new_tokens))
 
@@ -185,7 +174,6 @@ RIGHT = [
     masked_logits,
     with_numpy,
     stops_where_the_context_is_full,
-    takes_a_tensor,
     changed("torch.tensor([prompt_ids])", "prompt_ids"),
     changed("ids[:, -model.context_length :]", "ids"),
     generate.decode,
@@ -193,8 +181,6 @@ RIGHT = [
     Decoder,
     from_text,
     by_its_end_id,
-    method_of_a_decoder,
-    changed("return new", "return prompt_ids + new"),
     changed("if token == end_id:\n            break\n        new.append(token)",
             "new.append(token)\n        if token == end_id:\n            break"),
 ]  # fmt: skip

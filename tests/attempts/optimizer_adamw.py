@@ -14,32 +14,43 @@ WRONG, mistake = catalogue()
 ALMOST, corner = catalogue()
 
 
-class Handout(Optimizer):
-    """Algorithm 1 as it is printed."""
+class Plain(Optimizer):
+    """Algorithm 1 as it is printed, in methods, so that one of them can be got wrong."""
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        if lr < 0:
-            raise ValueError(f"Invalid learning rate: {lr}")
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, defaults)
 
     def step(self, closure=None):
         loss = None if closure is None else closure()
         for group in self.param_groups:
-            lr, (beta1, beta2) = group["lr"], group["betas"]
             for p in group["params"]:
-                if p.grad is None:
-                    continue
-                state = self.state[p]
-                t = state.get("t", 1)
-                grad = p.grad.data
-                m = beta1 * state.get("m", torch.zeros_like(p)) + (1 - beta1) * grad
-                v = beta2 * state.get("v", torch.zeros_like(p)) + (1 - beta2) * grad**2
-                lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)
-                p.data -= lr_t * m / (torch.sqrt(v) + group["eps"])
-                p.data -= lr * group["weight_decay"] * p.data
-                state["t"], state["m"], state["v"] = t + 1, m, v
+                if p.grad is not None:
+                    self.update(p, p.grad.data, self.state_of(p), group)
         return loss
+
+    def state_of(self, p):
+        return self.state[p]
+
+    def update(self, p, g, state, group):
+        if "t" not in state:
+            state.update(t=0, m=torch.zeros_like(p), v=torch.zeros_like(p))
+        state["t"] += 1
+        t, (b1, b2) = state["t"], group["betas"]
+        g = self.gradient(p, g)
+        state["m"] = m = self.first(state["m"], g, b1)
+        state["v"] = v = self.second(state["v"], g, b2)
+        lr = self.rate(group["lr"], b1, b2, t)
+        with torch.no_grad():
+            self.move(p, lr * m / (v.sqrt() + group["eps"]))
+            p *= self.decay(group["lr"], group["weight_decay"])
+
+    gradient = staticmethod(lambda p, g: g)
+    first = staticmethod(lambda m, g, b1: b1 * m + (1 - b1) * g)
+    second = staticmethod(lambda v, g, b2: b2 * v + (1 - b2) * g**2)
+    rate = staticmethod(lambda lr, b1, b2, t: lr * math.sqrt(1 - b2**t) / (1 - b1**t))
+    move = staticmethod(lambda p, change: p.sub_(change))
+    decay = staticmethod(lambda lr, decay: 1 - lr * decay)
 
 
 class Paper(Optimizer):
@@ -83,67 +94,17 @@ class OneDecay(Paper):
         super().update(p, state, lr, **self.others)
 
 
-class CountsForTheGroup(Optimizer):
-    """A `step` without closure, t kept for the group."""
-
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay))
-        for group in self.param_groups:
-            group["t"] = 0
-
-    def step(self):
-        for group in self.param_groups:
-            group["t"] += 1
-            b1, b2 = group["betas"]
-            with torch.no_grad():
-                for p in filter(lambda p: p.grad is not None, group["params"]):
-                    m, v = self.state[p].get("mv", (torch.zeros_like(p), torch.zeros_like(p)))
-                    m, v = b1 * m + (1 - b1) * p.grad, b2 * v + (1 - b2) * p.grad.square()
-                    self.state[p]["mv"] = m, v
-                    scale = (1 - b2 ** group["t"]) ** 0.5 / (1 - b1 ** group["t"])
-                    p -= group["lr"] * scale * m / (v**0.5 + group["eps"])
-                    p *= 1 - group["lr"] * group["weight_decay"]
-
-
-class Foreach(Paper):
-    """Many tensors at once; the state is made in `__init__`."""
+class StateFromTheStart(Paper):
+    """The state is made in `__init__`, with t as a tensor."""
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.0):
         super().__init__(params, lr, betas, eps, weight_decay)
         for group in self.param_groups:
             for p in group["params"]:
-                self.state[p] = {"t": torch.tensor(0.0), "m": 0 * p.data, "v": 0 * p.data}
-
-    @torch.no_grad()
-    def step(self, closure=None):
-        loss = closure() if closure else None
-        for group in self.param_groups:
-            params = [p for p in group["params"] if p.grad is not None]
-            if not params:
-                continue
-            grads, states = [p.grad for p in params], [self.state[p] for p in params]
-            (b1, b2), lr = group["betas"], group["lr"]
-            for state in states:
-                state["t"] += 1
-            t = states[0]["t"].item()
-            ms, vs = [state["m"] for state in states], [state["v"] for state in states]
-            torch._foreach_mul_(params, 1 - lr * group["weight_decay"])
-            torch._foreach_lerp_(ms, grads, 1 - b1)
-            torch._foreach_mul_(vs, b2)
-            torch._foreach_addcmul_(vs, grads, grads, 1 - b2)
-            below = torch._foreach_sqrt(vs)
-            torch._foreach_add_(below, group["eps"])
-            rate = lr * math.sqrt(1 - b2**t) / (1 - b1**t)
-            torch._foreach_addcdiv_(params, ms, below, -rate)
-        return loss
+                self.state[p] = {"step": torch.tensor(0.0), "m": 0 * p.data, "v": 0 * p.data}
 
 
-class AnySettings(Handout):
-    def __init__(self, params, **settings):
-        super().__init__(params, **settings)
-
-
-class Strict(Handout):
+class Strict(Plain):
     """Keyword-only, and no setting may be 0; the closure is taken and forgotten."""
 
     def __init__(self, params, *, lr, weight_decay, betas, eps):
@@ -154,7 +115,7 @@ class Strict(Handout):
         return super().step()
 
 
-class TwoBetas(Handout):
+class TwoBetas(Plain):
     """The betas as two numbers, and gradients that are cleared in the step."""
 
     def __init__(self, parameters, learning_rate, beta1, beta2, wd, epsilon=1e-8, foreach=False):
@@ -166,21 +127,7 @@ class TwoBetas(Handout):
         return loss
 
 
-RIGHT = [
-    Handout,
-    Paper,
-    OneDecay,
-    CountsForTheGroup,
-    Foreach,
-    AnySettings,
-    Strict,
-    TwoBetas,
-    optimizers.AdamW,
-]
-
-
-class OfTorch(torch.optim.AdamW):
-    """Torch's own, subclassed."""
+RIGHT = [Plain, Paper, OneDecay, StateFromTheStart, Strict, TwoBetas, optimizers.AdamW]
 
 
 class Wrapped(Optimizer):
@@ -201,59 +148,12 @@ class Wrapped(Optimizer):
         self.state, self.param_groups = self.inner.state, self.inner.param_groups
 
 
-NOT_FROM_SCRATCH = [OfTorch, Wrapped, AdamW, torch.optim.AdamW]
-
-
-class Plain(Optimizer):
-    """Algorithm 1 in methods, so that one of them can be got wrong."""
-
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, defaults)
-
-    def step(self, closure=None):
-        loss = None if closure is None else closure()
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    self.update(p, p.grad.data, self.state_of(p), group)
-        return loss
-
-    def state_of(self, p):
-        return self.state[p]
-
-    def update(self, p, g, state, group):
-        if "t" not in state:
-            state.update(t=0, m=torch.zeros_like(p), v=torch.zeros_like(p))
-        state["t"] += 1
-        t, (b1, b2) = state["t"], group["betas"]
-        g = self.gradient(p, g)
-        state["m"] = m = self.first(state["m"], g, b1)
-        state["v"] = v = self.second(state["v"], g, b2)
-        lr = self.rate(group["lr"], b1, b2, t)
-        with torch.no_grad():
-            self.move(p, lr * m / (v.sqrt() + group["eps"]))
-            p *= self.decay(group["lr"], group["weight_decay"])
-
-    gradient = staticmethod(lambda p, g: g)
-    first = staticmethod(lambda m, g, b1: b1 * m + (1 - b1) * g)
-    second = staticmethod(lambda v, g, b2: b2 * v + (1 - b2) * g**2)
-    rate = staticmethod(lambda lr, b1, b2, t: lr * math.sqrt(1 - b2**t) / (1 - b1**t))
-    move = staticmethod(lambda p, change: p.sub_(change))
-    decay = staticmethod(lambda lr, decay: 1 - lr * decay)
+ALMOST += [(each, "not from scratch yet") for each in (Wrapped, AdamW, torch.optim.AdamW)]
 
 
 def but(**steps):
     """Plain, but for some of its steps."""
     return type("Learners", (Plain,), {name: staticmethod(step) for name, step in steps.items()})
-
-
-def no_decay(lr, decay):
-    return 1
-
-
-def rebound(p, change):
-    p = p - change
 
 
 def under_autograd(p, change):
@@ -265,7 +165,6 @@ STATES = {}  # of all optimizers that a class makes
 
 
 WRONG += [
-    (torch.optim.Adam, "which is Adam with L2"),
     (but(gradient=lambda p, g: g.add_(p.data)), "rewrote a gradient"),
     (but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b1, b2, t - 1)), "t begins at 1"),
     (but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2 * t) / (1 - b1**t)), "is β2ᵗ a power"),
@@ -273,7 +172,6 @@ WRONG += [
     (but(first=lambda m, g, b1: 0.96 * m + 0.04 * g), "Look at the first step"),
     # Nobody foresaw that v never falls.
     (but(second=lambda v, g, b2: Plain.second(v, g, b2).maximum(v)), "Look at what is kept"),
-    (but(move=rebound, decay=no_decay), "The step changes nothing"),
     (but(move=under_autograd), "Autograd tracks the parameter"),
     (but(state_of=lambda p: STATES.setdefault(tuple(p.shape), {})), "kept from call to call"),
 ]
@@ -295,38 +193,6 @@ class Alone:
         return self.inner.step(closure)
 
 
-@mistake("hand `super().__init__` a dict of all settings")
-class EmptyDefaults(Plain):
-    def __init__(self, params, lr, betas, eps, weight_decay):
-        Optimizer.__init__(self, params, {})
-        self.settings = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-
-    def update(self, p, g, state, group):
-        super().update(p, g, state, self.settings)
-
-
-@mistake("A schedule sets `group['lr']`")
-class OtherKeys(Plain):
-    """Symbols of the algorithm as keys, which no schedule knows."""
-
-    def __init__(self, params, lr, betas, eps, weight_decay):
-        Optimizer.__init__(self, params, {"α": lr, "β": betas, "eps": eps, "λ": weight_decay})
-
-    def update(self, p, g, state, group):
-        settings = {"lr": group["α"], "betas": group["β"], "weight_decay": group["λ"]}
-        super().update(p, g, state, {**settings, "eps": group["eps"]})
-
-
-@mistake("a resumed run lacks m, v and t")
-class OwnDict(Plain):
-    def __init__(self, params, lr, betas, eps, weight_decay):
-        super().__init__(params, lr, betas, eps, weight_decay)
-        self.own = {}
-
-    def state_of(self, p):
-        return self.own.setdefault(p, {})
-
-
 @mistake("has `p.grad` None: skip it")
 class ReadsTheDataOfNone(Plain):
     def step(self, closure=None):
@@ -335,12 +201,6 @@ class ReadsTheDataOfNone(Plain):
             for p in group["params"]:
                 self.update(p, p.grad.data, self.state_of(p), group)
         return loss
-
-
-@mistake("The group has no such key")
-class NoRateInTheGroup(Plain):
-    def __init__(self, params, lr, betas, eps, weight_decay):
-        Optimizer.__init__(self, params, {"betas": betas, "eps": eps, "weight_decay": weight_decay})
 
 
 @mistake("takes different arguments")

@@ -56,22 +56,6 @@ def wants_room(it, max_lr, min_lr, warmup, end):
     return handout(it, max_lr, min_lr, warmup, end)
 
 
-RIGHT_SCHEDULES = [
-    handout,
-    with_numpy,
-    with_tensors,
-    wants_room,
-    lambda *arguments: handout(*arguments),
-    Schedule,
-    optimizers.cosine_schedule,
-]
-
-
-def no_rest(it, a, b, w, c):
-    done = (it - w) / (c - w)
-    return it / w * a if it < w else b + (1 + math.cos(math.pi * done)) / 2 * (a - b)
-
-
 def nothing(it, a, b, w, c):
     if it < c:
         return handout(it, a, b, w, c)
@@ -85,17 +69,6 @@ def no_room(it, a, b, w, c):
     if it < w:
         return it / w * a
     return b + (a - b) * (1 + math.cos(math.pi * min(1, (it - w) / (c - w)))) / 2
-
-
-WRONG_SCHEDULES = [
-    (lambda it, a, b, w, c: handout(it, b, a, w, c), "swapped"),
-    (lambda it, a, b, w, c: handout(it + 1, a, b, w, c), "whole schedule is one step ahead"),
-    (no_rest, "rises again"),
-    (nothing, "in each of the three branches"),
-    (lambda it, a, b, w, c: "0.1", "It does not return a number"),
-    (lambda it, a, b: a, "cannot be called with the arguments"),
-    (lambda it, max_lr, min_lr, total, warmup_fraction=0.1: 0.0, "Or hand in a small function"),
-]
 
 
 def clip_handout(parameters, max_l2_norm, eps=1e-6):
@@ -138,20 +111,14 @@ def clip_with_new_tensors(params, max_norm):
         p.grad = p.grad * scale
 
 
-def two_loops(parameters, limit):
-    norm = sum((p.grad**2).sum() for p in parameters if p.grad is not None) ** 0.5
-    for p in parameters:
-        if p.grad is not None and norm > limit:
-            p.grad *= limit / norm
-
-
-RIGHT_CLIPS = [
-    clip_handout,
-    clip_without_eps,
-    clip_with_clamp,
-    clip_with_new_tensors,
-    Clipper,
-    optimizers.clip_gradients,
+SCHEDULE, CLIP = "learning_rate_schedule", "gradient_clipping"
+RIGHT = [
+    *((SCHEDULE, each) for each in (handout, with_numpy, with_tensors, wants_room, Schedule)),
+    (SCHEDULE, lambda *arguments: handout(*arguments)),
+    (SCHEDULE, optimizers.cosine_schedule),
+    *((CLIP, each) for each in (clip_handout, clip_without_eps, clip_with_clamp, Clipper)),
+    (CLIP, clip_with_new_tensors),
+    (CLIP, optimizers.clip_gradients),
 ]
 
 
@@ -170,50 +137,31 @@ def clip(
     return learners
 
 
-def one_by_one(parameters, limit):
-    for p in parameters:
-        if p.grad is not None and p.grad.norm() > limit:
-            p.grad *= limit / p.grad.norm()
-
-
 def needs_gradients(parameters, limit):
     norm = sum((p.grad**2).sum() for p in parameters) ** 0.5
     for p in parameters:
         p.grad *= min(1, limit / (norm + 1e-6))
 
 
-def leftover(parameters, limit):
-    total = 0.0
-    for p in parameters:
-        if p.grad is not None:
-            grad = p.grad
-            total += float((grad**2).sum())
-    if total**0.5 > limit:
-        grad *= limit / total**0.5
-
-
-WRONG_CLIPS = [
-    (one_by_one, "you took each parameter's own"),
-    (leftover, "Only the last gradient"),
-    (clip(change=lambda p, factor: p.grad * factor), "only gives a name a new value"),
-    (clip(change=lambda p, factor: p.data.mul_(factor)), "Scale `p.grad`, and not `p`"),
-    (clip(change=lambda p, factor: setattr(p, "grad", None)), "A gradient is gone"),
-    (clip(factor=lambda norm, limit: min(1.0, limit / norm)), "the norm is 0: add ε"),
-    (needs_gradients, "`p.grad` None: skip it"),
-    (two_loops, "is a generator, which can be iterated over only once"),
-    (lambda parameters, limit: clip_handout(parameters[:], limit), "is a generator: make a list"),
-    (lambda parameters: parameters, "cannot be called with the arguments"),
-]
+WRONG = [
+    (SCHEDULE, nothing, "in each of the three branches"),
+    (SCHEDULE, lambda it, a, b, w, c: "0.1", "It does not return a number"),
+    (SCHEDULE, lambda it, a, b: a, "cannot be called with the arguments"),
+    (SCHEDULE, lambda it, max_lr, min_lr, total, warmup_fraction=0.1: 0.0,
+     "Or hand in a small function"),
+    (CLIP, clip(change=lambda p, factor: p.data.mul_(factor)), "Scale `p.grad`, and not `p`"),
+    (CLIP, clip(change=lambda p, factor: setattr(p, "grad", None)), "A gradient is gone"),
+    (CLIP, clip(factor=lambda norm, limit: min(1.0, limit / norm)), "the norm is 0: add ε"),
+    (CLIP, needs_gradients, "`p.grad` None: skip it"),
+    (CLIP, lambda parameters, limit: clip_handout(parameters[:], limit),
+     "is a generator: make a list"),
+    (CLIP, lambda parameters: parameters, "cannot be called with the arguments"),
+]  # fmt: skip
 
 ALMOST = [
-    ("learning_rate_schedule", no_room, "check `it > cosine_cycle_iters`"),
-    ("learning_rate_schedule", warm_up_with_equals, "before dividing"),
-    ("learning_rate_schedule", cosine_schedule, "not from scratch yet"),
-    ("gradient_clipping", clip_gradients, "not from scratch yet"),
-    ("gradient_clipping", torch.nn.utils.clip_grad_norm_, "not from scratch yet"),
-    (
-        "gradient_clipping",
-        lambda parameters, limit: torch.nn.utils.clip_grad_norm_(parameters, limit) and None,
-        "not from scratch yet",
-    ),
+    (SCHEDULE, no_room, "check `it > cosine_cycle_iters`"),
+    (SCHEDULE, warm_up_with_equals, "before dividing"),
+    (SCHEDULE, cosine_schedule, "not from scratch yet"),
+    (CLIP, clip_gradients, "not from scratch yet"),
+    (CLIP, torch.nn.utils.clip_grad_norm_, "not from scratch yet"),
 ]

@@ -1,6 +1,7 @@
 """Tables of runs as people hand them in for chapter 7, right and wrong."""
 
 import math
+from functools import cache
 
 import numpy
 import pandas as pd
@@ -29,13 +30,17 @@ def pair(column, usual, other, **same):
     return table(f"{column} loss", usual, other, **same)
 
 
+@cache
+def records():
+    return results.Recorded("laptop", "2025")
+
+
 def recorded(study):
     """The records of an experiment that came with the workbook, as a learner would compare them.
 
     They have one budget, the smallest for a sweep; the entries of the leaderboard have one time.
     """
-    found = results.Recorded("laptop", "2025")
-    runs, scale = found[study], found.scale
+    runs, scale = records()[study], records().scale
     if study == "learning_rate":
         config = scale.budget(scale.parts[0])
         return {f"rate {rate:.3g}": run for rate, run in results.by_rate(runs, config).items()}
@@ -63,8 +68,8 @@ STORIES, DOCSTRINGS = ("stories", 1.9, 0.8), ("docstrings", 4.9, 2.0)
 RIGHT = {
     (LR, "a"): [
         SWEEP, pd.DataFrame(SWEEP), tuple(SWEEP), sweep(LOSSES | {1e-1: NAN}, comment="as asked"),
-        sweep({1e-3: numpy.float32(1.5), 3e-3: "1.41", 1e-2: 9.5}),
-        sweep(LOSSES, seed=1), pd.DataFrame(SWEEP).assign(train_loss=0.1)],
+        sweep({1e-3: numpy.float32(1.5), 3e-3: "1.41", 1e-2: 9.5}), sweep(LOSSES, seed=1),
+        pd.DataFrame(SWEEP).assign(train_loss=0.1)],
     (LR, "b"): [
         sweep(LOSSES | {3e-2: NAN, 1e-1: None}), sweep({1e-3: 1.5, 3e-3: 1.41, 1e-2: 6.9}),
         sweep({3e-3: 1.41, 1e-2: NAN}), sweep(LOSSES | {3e-2: math.inf}),
@@ -96,9 +101,9 @@ RIGHT = {
         table("name loss seconds", ("start", 4.2, 100.0), ("tied", 4.1, 101.0))],
     (LOG, None): [
         pd.DataFrame({"name": ["a", "b"], "loss": [1.5, NAN], "seconds": [600, 120]}),
-        [ROW | {"batch_size": 1, "tokens": 102_400}] * 2,
-        [ROW, ROW | {"tokens": 819_200}], [ROW, ROW | {"tokens": 4 * 819_200}],
-        [ROW, ROW | {"tokens": 400_000}], [ROW, ROW | {"bits_per_byte": 0.69}]],
+        [ROW | {"batch_size": 1, "tokens": 102_400}] * 2, [ROW, ROW | {"tokens": 819_200}],
+        [ROW, ROW | {"tokens": 4 * 819_200}], [ROW, ROW | {"tokens": 400_000}],
+        [ROW, ROW | {"bits_per_byte": 0.69}]],
 }  # fmt: skip
 
 # Wrong in the laptop's profile and edition 2025, the first of each in every one; and a piece of
@@ -118,9 +123,7 @@ WRONG = {
     (LR, "b"): [
         (sweep({6e-3: 1.41, 1e3: NAN}), "between 0.006, which converges, and 1000"),
         (sweep({1e-2: 1.41, 3e-3: NAN}), "are two of them swapped"),
-        (sweep({0.0: 1.5, 3e-3: 1.4}), "A learning rate is positive"),
-        (SWEEP, "0.003: they go up to 0.01"),
-        (sweep(LOSSES | {1e-4: NAN}), "are two of them swapped")],
+        (SWEEP, "0.003: they go up to 0.01")],
     (BATCH, None): [
         (table("batch_size loss", (32, 1.5), (64, 1.5)), "batch size of 1, 128"),
         (table(*SIZES, steps=1000), "compare at equal tokens"),
@@ -128,8 +131,6 @@ WRONG = {
          "These runs saw different numbers of tokens")],
     (NORMS, None): [
         (table("norm learning_rate loss", (*PRE_AT, 1.4), ("none", 1e-2, NAN)),
-         "the old best one, and a lower one"),
-        (table("norm learning_rate loss", (*PRE_AT, 1.4), ("none", 1e-3, 1.6)),
          "the old best one, and a lower one"),
         (pair("norm", ("pre", 1.4), ("none", 1.6)), "two learning rates are asked for")],
     (POST, None): [
@@ -140,8 +141,7 @@ WRONG = {
         (pair("position", ("rope", 1.4), ("none", 1.4), perplexity=5.5), "exp(loss) = 4.055")],
     (SILU, None): [
         (table("ffn d_ff", ("swiglu", 1_344), ("silu", 1_344)), "a third smaller"),
-        (table("ffn d_ff", ("swiglu", 1_344), ("silu", 4_096)), "not matched"),
-        (table("ffn d_ff loss", ("swiglu", 384, 1.9), ("silu", 384, 2.0)), "a third smaller")],
+        (table("ffn d_ff", ("swiglu", 1_344), ("silu", 4_096)), "not matched")],
     (WEB, None): [
         (table("corpus loss", ("tinystories", 3.9), ("owt", 2.4)), "not easier than stories"),
         (table("corpus loss", ("tinystories", 1.4), ("owt", 0.521)), "can get on owt"),
@@ -149,7 +149,6 @@ WRONG = {
          "1.9 against 2.1"),
         (table("corpus loss", ("owt", 49.0)), "ln 32,000")],
     (BOARD, None): [
-        (table("name loss", ("base", NAN), ("tied", NAN)), "No run finished"),
         ([{"loss": 3.3, "seconds": 91 * 60}], "edition 2025 allows 90"),
         ([{"loss": 1.2}], "lower than any model can get on docstrings"),
         ([{"loss": 5.2, "corpus": "owt"}], "5.2 is not below 5")],
@@ -166,20 +165,18 @@ WRONG = {
 # Other forms and values that are none, and a piece of what is said; without one, the form.
 REFUSED = {
     (LR, "a"): [
-        (1.44, ""), (LOSSES, ""), ({"learning_rate": 1e-3, "loss": 1.5}, ""), (len, ""),
-        (pd.Series(LOSSES), ""), ([*LOSSES.items()], ""), (table("lr loss", (1e-3, 1.5)), ""),
-        (sweep(dict.fromkeys(LOSSES, "diverged")), "`loss` 'diverged' is no number"),
-        (sweep({1e-3: [1.5, 1.6]}), "is no number"), (sweep({1e-3: 10**400}), "is no number"),
+        (1.44, ""), (sweep(dict.fromkeys(LOSSES, "diverged")), "`loss` 'diverged' is no number"),
+        (sweep({1e-3: [1.5, 1.6]}), "is no number"),
         (table("learning_rate", (1e-3,)), "No run has a `loss`"),
         (sweep({1e-3: 1.5, 1e-2: 1.6}), "too few learning rates"),
         (sweep(LOSSES, corpus="wikitext"), "'docstrings'), not 'wikitext'")],
-    (LR, "b"): [((3e-3, 1e-2), ""), ({"best": 3e-3, "diverges": 1e-2}, "")],
+    (LR, "b"): [((3e-3, 1e-2), "")],
     (BATCH, None): [([1, 64, 128], ""), (SWEEP, "No run has a `batch_size`")],
     (NORMS, None): [({("pre", 1e-2): 1.41}, "")],
     (POST, None): [({"pre": 1.41, "post": 1.44}, ""), (pair("norm", PRE, PRE), 'and with "post"')],
     (NOPE, None): [(pair("position", ("rope", 1.4), ("nope", 1.5)), 'and with "none"')],
-    (SILU, None): [(2_048, ""), ((1_344, 2_048), ""), (table("ffn d_ff", ("silu", 8)), "swiglu")],
+    (SILU, None): [(2_048, ""), (table("ffn d_ff", ("silu", 8)), "swiglu")],
     (WEB, None): [(3.95, ""), (table("corpus loss", ("stories", 1.9)), "No run has the `corpus`")],
-    (BOARD, None): [((3.3, 44), ""), ({"loss": 3.3}, "")],
-    (LOG, None): [([ROW], "That is one run"), (b"1.4", ""), ({1, 2}, "")],
+    (BOARD, None): [((3.3, 44), "")],
+    (LOG, None): [([ROW], "That is one run"), (b"1.4", "")],
 }  # fmt: skip

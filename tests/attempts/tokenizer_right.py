@@ -90,36 +90,13 @@ class Ranked:
         return b"".join(self.vocab[i] for i in ids).decode("utf-8", errors="replace")
 
 
-class InOrder(Ranked):
-    """Goes through the list of merges once, and caches words; reads its own pickled files."""
-
-    def __init__(self, vocab, merges, special_tokens=None):
-        super().__init__(vocab, merges, special_tokens)
-        self.merges = merges
-        self.cache = {}
+class Arrays(Ranked):
+    """Gives numpy integers, an iterator object in place of a generator; reads pickled files."""
 
     @classmethod
     def from_files(cls, vocab_filepath, merges_filepath, special_tokens=None):
-        with open(vocab_filepath, "rb") as f:
-            vocab = pickle.load(f)
-        with open(merges_filepath, "rb") as f:
-            return cls(vocab, pickle.load(f), special_tokens)
-
-    def word(self, data):
-        if data not in self.cache:
-            symbols = [bytes([b]) for b in data]
-            for left, right in self.merges:
-                i = 0
-                while i < len(symbols) - 1:
-                    if symbols[i] == left and symbols[i + 1] == right:
-                        symbols[i : i + 2] = [left + right]
-                    i += 1
-            self.cache[data] = [self.ids[symbol] for symbol in symbols]
-        return self.cache[data]
-
-
-class Arrays(Ranked):
-    """Gives numpy integers, and an iterator object in place of a generator."""
+        with open(vocab_filepath, "rb") as vocab, open(merges_filepath, "rb") as merges:
+            return cls(pickle.load(vocab), pickle.load(merges), special_tokens)
 
     def encode(self, text):
         return np.array(super().encode(text), dtype=np.uint16)
@@ -182,19 +159,4 @@ class OtherNames(Ranked):
         return cls(list(made.ranks), made.vocab, specials)
 
 
-class Recursive(Ranked):
-    """A function inside of another calls itself, which leaves a cycle behind for each word."""
-
-    def word(self, data):
-        def merged(symbols):
-            places = range(len(symbols) - 1)
-            found = [(self.ranks.get(tuple(symbols[i : i + 2])), i) for i in places]
-            _, at = min(((rank, i) for rank, i in found if rank is not None), default=(0, None))
-            if at is None:
-                return symbols
-            return merged([*symbols[:at], symbols[at] + symbols[at + 1], *symbols[at + 2 :]])
-
-        return [self.ids[symbol] for symbol in merged([bytes([b]) for b in data])]
-
-
-RIGHT = (Ranked, InOrder, Arrays, WholeWords, OtherNames, Recursive)
+RIGHT = (Ranked, Arrays, WholeWords, OtherNames)

@@ -6,8 +6,7 @@ crashes, wrong types, state between calls, streams that are not lazy, missing pi
 words that the check must say.
 """
 
-import functools
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import regex as re
 
@@ -33,17 +32,6 @@ class Quick(Ranked):
 
 
 # Merging.
-@mistake("longest one in the vocabulary")
-class Greedy(Quick):
-    def word(self, data):
-        ids = []
-        while data:
-            for size in range(len(data), 0, -1):
-                if data[:size] in self.ids:
-                    ids.append(self.ids[data[:size]])
-                    data = data[size:]
-                    break
-        return ids
 
 
 @mistake("leftmost pair")
@@ -78,19 +66,6 @@ class WantsPairs(Quick):
         return [self.ids[symbol] for symbol in symbols]
 
 
-@mistake("Something is kept from call to call")
-class SharedWords(Quick):
-    """A class attribute holds how words fall apart, whatever the merges are."""
-
-    words = {}  # noqa: RUF012 - this is the mistake
-
-    def word(self, data):
-        names = {i: token for token, i in self.ids.items()}
-        if data not in self.words:
-            self.words[data] = [names[i] for i in super().word(data)]
-        return [self.ids[symbol] for symbol in self.words[data]]
-
-
 # Special tokens.
 @mistake("special_tokens is None")
 class NeedsSpecials(Quick):
@@ -100,10 +75,6 @@ class NeedsSpecials(Quick):
 
 
 # Decoding.
-@mistake("Each token was decoded by itself")
-class DecodesTokens(Quick):
-    def decode(self, ids):
-        return "".join(self.vocab[i].decode("utf-8", errors="replace") for i in ids)
 
 
 @mistake("decode the bytes")
@@ -132,18 +103,6 @@ class EachPieceAndNotAppended(Quick):
     def encode_iterable(self, iterable):
         for piece in iterable:
             yield from self.encode(piece)
-
-
-@corner("after the last newline")
-class LastLine(Quick):
-    def encode_iterable(self, iterable):
-        kept = ""
-        for piece in iterable:
-            kept += piece
-            at = kept.rfind("\n") + 1
-            yield from self.encode(kept[:at])
-            kept = kept[at:]
-        yield from self.encode(kept)
 
 
 @mistake("was cut in two")
@@ -224,12 +183,6 @@ class Tokens(Quick):
         return [self.vocab[i] for i in super().encode(text)]
 
 
-@mistake("empty text")
-class NotEmpty(Quick):
-    def encode(self, text):
-        return list(functools.reduce(chain, ([i] for i in super().encode(text))))
-
-
 @mistake("far too slow")
 class Slow(Quick):
     def encode(self, text):
@@ -255,13 +208,6 @@ class NoFiles(Quick):
 class NoClassMethod(Quick):
     def from_files(self, vocab_filepath, merges_filepath, special_tokens=None):
         return Ranked.from_files(vocab_filepath, merges_filepath, special_tokens)
-
-
-@corner("no argument for `merges_filepath`")
-class OneFile(Quick):
-    @classmethod
-    def from_files(cls, path, special_tokens=None):
-        raise AssertionError
 
 
 @corner("return cls")

@@ -161,7 +161,6 @@ LOADER = """windows = Windows(train_data, batch_size, context_length)
     """
 
 RIGHT = {
-    "a function": function(),
     "keyword arguments": function(name="mine", parts=PARTS + TRAIN + MINE),
     "bare numbers, by logging": function(
         ("np.load", "np.memmap"), ('mmap_mode="r"', 'dtype=np.uint16'),
@@ -246,11 +245,8 @@ WRONG = [
     ("steps are not obeyed", [("range(start, steps)", "range(start, 10_000)")],
      "It took 60 steps, but was told to take 20"),
     ("no step", [("range(start, steps)", "range(start, 0)")], "took no step"),
-    ("num_layers", [(FIXED, FIXED.replace("num_layers", "3"))], "`num_layers` is not applied"),
     ("vocab_size", [(FIXED, FIXED.replace("vocab_size", "99"))], "`vocab_size` is not applied"),
     ("rate too small", [("lr=lr)", "lr=lr * 1e-3)")], "never above 1e-05"),
-    ("no step of the optimizer", [("        optimizer.step()\n", "")],
-     "`optimizer.step()` is never called"),
     ("no backward", [("        loss.backward()\n", "")], "`loss.backward()` is never called"),
     ("another model", [("AdamW(model.parameters()", f"AdamW({FIXED[8:]}.parameters()")],
      "another model's"),
@@ -279,15 +275,10 @@ WRONG = [
     ("resumes nothing", [(LOAD, "20 if resume else 0")], "starts over"),
     ("cannot resume", [("    state = torch.load(src)\n", '    state = torch.load(src)["all"]\n')],
      "KeyError: 'all'"),
-    ("is not finished", [(LOOP, "raise NotImplementedError\n    " + LOOP)],
-     "`raise NotImplementedError` is still there"),
     ("nan", [("    return torch.nn.functional.cross",
               "    return float('nan') * torch.nn.functional.cross")], "nan or infinite"),
     ("wrong type of numbers", [('np.load(train_path, mmap_mode="r")',
                                 "np.memmap(train_path, np.uint8, 'r')")], "uint16"),
-    ("far too large numbers", [('np.load(train_path, mmap_mode="r")',
-                                "np.memmap(train_path, np.int32, 'r')"),
-      ("cross_entropy(model(x)", "cross_entropy(model(x.clamp(0, 60))")], "uint16"),
 ]  # fmt: skip
 ALMOST = [
     ("cannot resume", [(LOAD, "0"), ("resume=None, ", "")], "cannot be set from outside: resume"),
@@ -300,7 +291,6 @@ ALMOST = [
     ("takes no further steps", [(LOOP, LOOP.replace("steps", "20"))], "takes no further steps"),
     ("no number of the step",
      [('"it": iteration', '"seen": iteration'), ('["it"]', '["seen"]')], "number of the step"),
-    ("one too many", [("range(start, steps)", "range(start, steps + 1)")], "21 steps"),
     ("a size that cannot be set", [(FIXED, FIXED.replace("d_model", "32")),
                                    ("context_length, d_model, num_layers,\n",
                                     "context_length, num_layers,\n")],
@@ -324,14 +314,10 @@ REFUSED_SCRIPTS = [
     ("asks", script((LOOP, "input('Go on?')\n    " + LOOP)), "wrong", "cannot answer input()"),
     ("ends Python", script((LOOP, "print('on disk', flush=True)\n    os._exit(3)\n    " + LOOP)),
      "wrong", "status 3; its last output: on disk"),
-    ("is no Python", "import torch\nfor\n", "wrong", "SyntaxError"),
     ("has no options", NO_OPTIONS, "not attempted", "It has no setting checkpoint_path"),
     ("wants a file", script(('parser.add_argument("--lr"',
                              'parser.add_argument("--vocab_json", required=True)\n'
                              '    parser.add_argument("--lr"')), "not attempted", "vocab_json"),
-    ("has a flag to resume",
-     script(('"--resume", default=None', '"--resume", action="store_true"')),
-     "not attempted", "ignored explicit argument"),
     ("has names of its own", script(("train_path", "data"), ("steps", "max_iters")),
      "not attempted", "It has no setting steps and train_path"),
     ("needs what is not installed", "import no_such_package\n", "not attempted",

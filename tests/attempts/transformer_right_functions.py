@@ -1,18 +1,13 @@
 """Right functions of tensors, as learners write them: softmax, attention, the loss."""
 
-import math
-
 import torch
-from einops import einsum
 from torch import nn
 
 from attempts.transformer_lists import right
+from attempts.transformer_right import flat
 
-
-@right("softmax")
-def softmax(x, dim):
-    powers = torch.exp(x - x.max(dim=dim, keepdim=True).values)
-    return powers / powers.sum(dim=dim, keepdim=True)
+softmax = right("softmax")(flat.softmax)
+attention = right("scaled_dot_product_attention")(flat.scaled_dot_product_attention)
 
 
 @right("softmax")
@@ -22,33 +17,12 @@ def softmax_in_float32(in_features, dim):
     return (high.exp() / high.exp().sum(dim, True)).to(in_features.dtype)
 
 
-@right("softmax")
-def softmax_by_logarithms(x, dim=-1):
-    return torch.exp(x - torch.logsumexp(x, dim, keepdim=True))
-
-
-@right("scaled_dot_product_attention")
-def attention(Q, K, V, mask=None):
-    scores = einsum(Q, K, "... q d, ... k d -> ... q k") / math.sqrt(Q.shape[-1])
-    if mask is not None:
-        scores = torch.where(mask, scores, float("-inf"))
-    return einsum(softmax(scores, dim=-1), V, "... q k, ... k d -> ... q d")
-
-
 @right("scaled_dot_product_attention")
 def attention_with_a_large_number(query, key, value, mask):
     scores = query @ key.transpose(-2, -1) * key.size(-1) ** -0.5
     if mask is not None:
         scores = scores.masked_fill(mask == 0, -1e9)
     return softmax(scores, -1) @ value
-
-
-@right("scaled_dot_product_attention")
-def attention_by_addition(Q, K, V, mask=None):
-    scores = torch.matmul(Q / math.sqrt(K.shape[-1]), K.mT)
-    if mask is not None:
-        scores = scores + torch.zeros(mask.shape).masked_fill(mask.logical_not(), -torch.inf)
-    return torch.matmul(softmax(scores, -1), V)
 
 
 @right("cross_entropy")
@@ -73,20 +47,3 @@ class SoftmaxOfAnAxis(nn.Module):
 
     def forward(self, x):
         return softmax(x, self.dim)
-
-
-@right("scaled_dot_product_attention")
-class ScaledDotProductAttention(nn.Module):
-    def forward(self, Q, K, V, mask=None):
-        return attention(Q, K, V, mask)
-
-
-@right("cross_entropy")
-def targets_first(targets, logits):
-    return cross_entropy(logits, targets)
-
-
-@right("cross_entropy")
-class CrossEntropy(nn.Module):
-    def forward(self, preds, labels):
-        return cross_entropy(preds, labels)

@@ -9,47 +9,29 @@ from torch import nn
 from attempts import transformer_right
 from attempts.transformer_lists import mistake, right
 from attempts.transformer_right import (
-    Embedding,
     Linear,
-    RMSNorm,
     RotaryPositionalEmbedding,
-    SwiGLU,
     drawn,
+    flat,
     silu,
 )
 from attempts.transformer_right_functions import attention, softmax
 
+MultiHeadSelfAttention = right("multihead_self_attention")(flat.MultiHeadSelfAttention)
+TransformerBlock = right("transformer_block")(flat.TransformerBlock)
+TransformerLM = right("transformer_lm")(flat.TransformerLM)
 
-@right("multihead_self_attention")
-class MultiHeadSelfAttention(nn.Module):
-    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None, device=None, dtype=None):
-        super().__init__()
-        self.heads = num_heads
-        self.q_proj = Linear(d_model, d_model, device, dtype)
-        self.k_proj = Linear(d_model, d_model, device, dtype)
-        self.v_proj = Linear(d_model, d_model, device, dtype)
-        self.output_proj = Linear(d_model, d_model, device, dtype)
-        self.rope = None
-        if theta is not None:
-            self.rope = RotaryPositionalEmbedding(theta, d_model // num_heads, max_seq_len)
+
+class Steps(MultiHeadSelfAttention):
+    """Right multi-head attention, in steps to change; positions have an axis for the heads."""
 
     def split(self, x):
-        return rearrange(x, "... s (h d) -> ... h s d", h=self.heads)
+        return rearrange(x, "... s (h d) -> ... h s d", h=self.num_heads)
 
     def turn(self, x, positions):
         if self.rope is None:
             return x
         return self.rope(x, torch.arange(x.shape[-2]) if positions is None else positions)
-
-    def forward(self, x, token_positions=None):
-        Q, K, V = (self.split(p(x)) for p in (self.q_proj, self.k_proj, self.v_proj))
-        Q, K = self.turn(Q, token_positions), self.turn(K, token_positions)
-        seen = torch.tril(torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool))
-        return self.output_proj(rearrange(attention(Q, K, V, seen), "... h s d -> ... s (h d)"))
-
-
-class Steps(MultiHeadSelfAttention):
-    """Right multi-head attention, in steps to change."""
 
     def merge(self, x):
         return rearrange(x, "... h s d -> ... s (h d)")
@@ -72,23 +54,23 @@ class Steps(MultiHeadSelfAttention):
 
 
 @right("multihead_self_attention")
-class ByViews(MultiHeadSelfAttention):
+class ByViews(Steps):
     """Batch, time and channels unpacked, as in many tutorials: three axes and no more."""
 
     def forward(self, x, token_positions=None):
         b, t, c = x.shape
-        q = self.q_proj(x).view(b, t, self.heads, c // self.heads).transpose(1, 2)
-        k = self.k_proj(x).view(b, t, self.heads, c // self.heads).transpose(1, 2)
-        v = self.v_proj(x).view(b, t, self.heads, c // self.heads).transpose(1, 2)
+        q = self.q_proj(x).view(b, t, self.num_heads, c // self.num_heads).transpose(1, 2)
+        k = self.k_proj(x).view(b, t, self.num_heads, c // self.num_heads).transpose(1, 2)
+        v = self.v_proj(x).view(b, t, self.num_heads, c // self.num_heads).transpose(1, 2)
         q, k = self.turn(q, token_positions), self.turn(k, token_positions)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(c // self.heads)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(c // self.num_heads)
         scores = scores + torch.full((t, t), -torch.inf).triu(1)
         out = softmax(scores, -1) @ v
         return self.output_proj(out.transpose(1, 2).contiguous().view(b, t, c))
 
 
 @right("multihead_self_attention")
-class Fused(MultiHeadSelfAttention):
+class Fused(Steps):
     def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, max_seq_len, theta)
         del self.q_proj, self.k_proj, self.v_proj
@@ -107,14 +89,14 @@ class FusedHeadByHead(Fused):
 
     def forward(self, x, token_positions=None):
         fused = rearrange(
-            self.qkv_proj(x), "... (h three d) -> three ... (h d)", three=3, h=self.heads
+            self.qkv_proj(x), "... (h three d) -> three ... (h d)", three=3, h=self.num_heads
         )
         self.q_proj, self.k_proj, self.v_proj = (lambda x, i=i: fused[i] for i in range(3))
-        return MultiHeadSelfAttention.forward(self, x, token_positions)
+        return Steps.forward(self, x, token_positions)
 
 
 @right("multihead_self_attention")
-class OwnMatrices(MultiHeadSelfAttention):
+class OwnMatrices(Steps):
     def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, max_seq_len, theta)
         del self.q_proj, self.k_proj, self.v_proj, self.output_proj
@@ -160,7 +142,7 @@ class ListOfHeads(nn.Module):
 
 
 @mistake("multihead_self_attention", "fit, but not in this shape")
-class OneMatrixAHead(MultiHeadSelfAttention):
+class OneMatrixAHead(Steps):
     """Weights of three axes, for an einsum."""
 
     def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
@@ -181,96 +163,11 @@ class OneMatrixAHead(MultiHeadSelfAttention):
 
 
 @right("transformer_block")
-class TransformerBlock(nn.Module):
-    def __init__(
-        self, d_model, num_heads, d_ff, max_seq_len=None, theta=None, device=None, dtype=None
-    ):
-        super().__init__()
-        self.ln1, self.ln2 = RMSNorm(d_model), RMSNorm(d_model)
-        self.attn = MultiHeadSelfAttention(d_model, num_heads, max_seq_len, theta)
-        self.ffn = SwiGLU(d_model, d_ff)
-
-    def forward(self, x, token_positions=None):
-        x = x + self.attn(self.ln1(x), token_positions)
-        return x + self.ffn(self.ln2(x))
-
-
-@right("transformer_block")
-class BlockOfOtherNames(nn.Module):
-    def __init__(self, d_model, num_heads, d_ff, max_seq_len, theta):
-        super().__init__()
-        self.attention_norm, self.ffn_norm = RMSNorm(d_model), RMSNorm(d_model)
-        self.attention = OwnMatrices(d_model, num_heads, max_seq_len, theta)
-        self.feed_forward = transformer_right.SwiGLUOfLlama(d_model, d_ff)
-
-    def forward(self, x):
-        residual = x
-        x = residual + self.attention(self.attention_norm(x), torch.arange(x.shape[1]))
-        return self.feed_forward(self.ffn_norm(x)) + x
-
-
-@right("transformer_block")
 class BlockOfFused(TransformerBlock):
     def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
         self.attn = Fused(d_model, num_heads, max_seq_len, theta)
         self.ffn = transformer_right.SwiGLUFused(d_model, d_ff)
-
-
-@right("transformer_lm")
-class TransformerLM(nn.Module):
-    def __init__(
-        self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta,
-        device=None, dtype=None,
-    ):  # fmt: skip
-        super().__init__()
-        self.token_embeddings = Embedding(vocab_size, d_model)
-        self.layers = nn.ModuleList(
-            TransformerBlock(d_model, num_heads, d_ff, context_length, rope_theta)
-            for _ in range(num_layers)
-        )
-        self.ln_final = RMSNorm(d_model)
-        self.lm_head = Linear(d_model, vocab_size)
-
-    def forward(self, token_ids):
-        x = self.token_embeddings(token_ids)
-        for layer in self.layers:
-            x = layer(x)
-        return self.lm_head(self.ln_final(x))
-
-
-@right("transformer_lm")
-class ModelOfOtherNames(nn.Module):
-    def __init__(self, vocab, length, d_model, layers, heads, d_ff, theta=10_000.0):
-        super().__init__()
-        self.wte = EmbeddingOfTable(vocab, d_model)
-        self.blocks = nn.Sequential(
-            *(BlockOfOtherNames(d_model, heads, d_ff, length, theta) for _ in range(layers))
-        )
-        self.norm = RMSNorm(d_model)
-        self.output = Linear(d_model, vocab)
-
-    def forward(self, ids):
-        return self.output(self.norm(self.blocks(self.wte(ids))))
-
-
-@right("transformer_lm")
-class BlocksByAttribute(TransformerLM):
-    def __init__(self, *sizes):
-        super().__init__(*sizes)
-        self.parts = [f"block_{i}" for i in range(len(self.layers))]
-        for name, layer in zip(self.parts, self.layers, strict=True):
-            setattr(self, name, layer)
-        del self.layers
-
-    def forward(self, ids):
-        x = self.token_embeddings(ids)
-        for name in self.parts:
-            x = getattr(self, name)(x)
-        return self.lm_head(self.ln_final(x))
-
-
-EmbeddingOfTable = transformer_right.EmbeddingBySelection
 
 
 class OtherNames(nn.Module):
@@ -285,63 +182,8 @@ class OtherNames(nn.Module):
         return self.out_proj(silu(self.gate(x)) * self.in_proj(x))
 
 
-def model_of(attention_layer, feed_forward):
-    """A block and a model of these layers."""
-
-    class Block(TransformerBlock):
-        def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
-            super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
-            self.attn = attention_layer(d_model, num_heads, max_seq_len, theta)
-            self.ffn = feed_forward(d_model, d_ff)
-
-    class Model(TransformerLM):
-        def __init__(
-            self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
-        ):
-            super().__init__(
-                vocab_size, context_length, d_model, 0, num_heads, d_ff, rope_theta
-            )  # without layers
-            self.layers.extend(
-                Block(d_model, num_heads, d_ff, context_length, rope_theta)
-                for _ in range(num_layers)
-            )
-
-    right("transformer_block")(Block)
-    right("transformer_lm")(Model)
-
-
-model_of(MultiHeadSelfAttention, OtherNames)
-
-
-@right("multihead_self_attention")
-class PositionsInThirdPlace(MultiHeadSelfAttention):
-    def forward(self, x, mask=None, token_positions=None):
-        return super().forward(x, token_positions)
-
-
-@right("multihead_self_attention")
-class RopeInATuple(MultiHeadSelfAttention):
-    """A shared RoPE is kept out of the list of parts; it has no parameters."""
-
-    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
-        super().__init__(d_model, num_heads, max_seq_len, theta)
-        self._rope = (self.rope,)
-        del self.rope
-
-    def turn(self, x, positions):
-        (self.rope,) = self._rope
-        turned = super().turn(x, positions)
-        del self.rope
-        return turned
-
-
-@right("multihead_self_attention")
-class Switched(MultiHeadSelfAttention):
-    def __init__(self, d_model, num_heads, use_rope: bool, theta: float, max_seq_len: int):
-        super().__init__(d_model, num_heads, max_seq_len, theta if use_rope else None)
-
-
-@mistake("multihead_self_attention", "of which dataclass is `cfg`? Annotate it")
-class OfDict(MultiHeadSelfAttention):
-    def __init__(self, cfg: dict):
-        super().__init__(cfg["d_model"], cfg["num_heads"], cfg.get("max_seq_len"), cfg.get("theta"))
+@right("transformer_block")
+class BlockOfNamesAsInAttention(TransformerBlock):
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
+        self.ffn = OtherNames(d_model, d_ff)

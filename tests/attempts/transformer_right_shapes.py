@@ -1,8 +1,5 @@
 """Right parts that are made and called as learners' repositories do it, not as the handout does."""
 
-import math
-from dataclasses import dataclass
-
 import torch
 from einops import einsum, rearrange, repeat
 from jaxtyping import Float, Int
@@ -18,49 +15,20 @@ from attempts.transformer_right import (
     SwiGLU,
     drawn,
 )
-from attempts.transformer_right_functions import attention, softmax
+from attempts.transformer_right_functions import attention
 from attempts.transformer_right_heads import Steps
 
 # Multi-head attention.
 
 
 @right("multihead_self_attention")
-class NoPositions(Steps):
-    def forward(self, x):
-        return super().forward(x)
-
-
-@right("multihead_self_attention")
-class ByKeyword(Steps):
-    def __init__(self, *, num_heads, d_model, max_seq_length=None, rope_theta=None):
-        super().__init__(d_model, num_heads, max_seq_length, rope_theta)
-
-
-@right("multihead_self_attention")
-class WithExtras(Steps):
-    def __init__(self, d_model, num_heads, d_key, d_value, max_seq_len, theta=None, device=None):
-        assert d_key == d_value == d_model // num_heads and max_seq_len
-        super().__init__(d_model, num_heads, max_seq_len, theta)
-
-
-@right("multihead_self_attention")
-class HandedRope(Steps):
+class RotatesBothAtOnce(Steps):
     """RoPE is made outside, once for all layers."""
 
     def __init__(self, d_model, num_heads, max_seq_len=None, rope=None, device=None, dtype=None):
         super().__init__(d_model, num_heads)
         self.rope = rope
 
-
-@right("multihead_self_attention")
-class RopeOfAllThree(Steps):
-    def __init__(self, d_model, num_heads, theta=None, d_k=None, max_sequence_length=None):
-        theta = None if d_k is None else theta
-        super().__init__(d_model, num_heads, max_sequence_length, theta)
-
-
-@right("multihead_self_attention")
-class RotatesBothAtOnce(HandedRope):
     def heads_of(self, x, positions):
         q, k, v = (self.split(p(x)) for p in (self.q_proj, self.k_proj, self.v_proj))
         return *((q, k) if self.rope is None else self.rope(q, k, positions)), v
@@ -112,10 +80,16 @@ class OnlyWithRope(nn.Module):
 
 
 @right("multihead_self_attention")
+class RopeOfAllThree(Steps):
+    def __init__(self, d_model, num_heads, theta=None, d_k=None, max_sequence_length=None):
+        theta = None if d_k is None else theta
+        super().__init__(d_model, num_heads, max_sequence_length, theta)
+
+
+@right("multihead_self_attention")
 class Compiled(Steps):
     def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, max_seq_len, theta)
-        self.q_proj = torch.compile(self.q_proj)
         self.attend = torch.compile(self.attend)
 
 
@@ -140,17 +114,6 @@ class GainOfAnotherSize(RMSNorm):
         self.g = nn.Parameter(torch.ones(2, d_model))
 
 
-@almost("positionwise_feedforward", "stored transposed")
-class ThreeAlike(nn.Module):
-    def __init__(self, d_model, d_ff):
-        super().__init__()
-        self.w1, self.w2, self.w3 = (drawn(d_ff, d_model) for _ in range(3))
-
-    def forward(self, x):
-        inner = x @ self.w1.T
-        return (inner * torch.sigmoid(inner) * (x @ self.w3.T)) @ self.w2
-
-
 @almost("multihead_self_attention", "stored transposed")
 class InputsFirst(Steps):
     def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
@@ -167,86 +130,18 @@ class InputsFirst(Steps):
         return x @ self.W_O
 
 
-@almost("multihead_self_attention", "the root is missing")
-class TooNarrow(heads.Fused):
-    """The first weights of the fused matrix have the variance for their standard deviation."""
-
-    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
-        super().__init__(d_model, num_heads, max_seq_len, theta)
-        self.qkv_proj.weight.data = torch.randn(3 * d_model, d_model) / d_model
-
-
 # Blocks.
 
 
-class Block(heads.TransformerBlock):
-    """A right block of another attention layer."""
-
-    def with_attention(self, layer):
-        self.attn = layer
-        return self
-
-
 @right("transformer_block")
-class RopeInForwardBlock(Block):
+class RopeInForwardBlock(heads.TransformerBlock):
     def __init__(self, d_model, num_heads, d_ff):
         super().__init__(d_model, num_heads, d_ff)
-        self.with_attention(RopeInForward(d_model, num_heads))
+        self.attn = RopeInForward(d_model, num_heads)
 
     def forward(self, x, rope=None, token_positions=None):
         x = x + self.attn(self.ln1(x), rope, token_positions)
         return x + self.ffn(self.ln2(x))
-
-
-@right("transformer_block")
-class MisspeltBlock(nn.Module):
-    """Names with a slip of the pen, and of its own."""
-
-    def __init__(self, d_model, num_heads, d_ff, max_seq_len, theta):
-        super().__init__()
-        self.muti_head_att = heads.OwnMatrices(d_model, num_heads, max_seq_len, theta)
-        self.swi_glu = SwiGLU(d_model, d_ff)
-        self.pre_attn_norm, self.pre_ffn_norm = RMSNorm(d_model), RMSNorm(d_model)
-
-    def forward(self, x):
-        x = x + self.muti_head_att(self.pre_attn_norm(x))
-        return x + self.swi_glu(self.pre_ffn_norm(x))
-
-
-@dataclass(kw_only=True)
-class Config:
-    vocab_size: int
-    max_seq_len: int
-    hidden_size: int = 512
-    n_layers: int = 4
-    n_heads: int = 16
-    d_ff: int | None = None
-    rope_theta: float = 10_000.0
-    eps: float = 1e-5
-
-
-@right("transformer_lm")
-class ModelOfAConfig(heads.TransformerLM):
-    def __init__(self, cfg: Config):
-        sizes = (cfg.hidden_size, cfg.n_layers, cfg.n_heads, cfg.d_ff)
-        super().__init__(cfg.vocab_size, cfg.max_seq_len, *sizes, cfg.rope_theta)
-
-
-class Fields:
-    """A class of settings like pydantic's, which takes them by name."""
-
-    model_fields = dict.fromkeys(
-        ["vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "rope_theta"]
-    )
-
-    def __init__(self, **fields):
-        vars(self).update({name: fields[name] for name in self.model_fields})
-
-
-@right("transformer_lm")
-class ModelOfFields(heads.TransformerLM):
-    def __init__(self, config: Fields):
-        super().__init__(**vars(config))
 
 
 @right("transformer_lm")
@@ -264,25 +159,6 @@ class RopeInForwardModel(nn.Module):
         for layer in self.layers:
             x = layer(x, rope, token_positions)
         return self.output_embed(self.final_norm(x))
-
-
-@right("transformer_lm")
-class DrawnByTheModel(heads.TransformerLM):
-    """Layers that leave their weights empty; the model draws them all."""
-
-    def __init__(self, *sizes):
-        super().__init__(*sizes)
-        for parameter in self.parameters():
-            parameter.data = torch.empty_like(parameter)
-        self.apply(self.draw)
-
-    def draw(self, layer):
-        if isinstance(layer, Linear):
-            layer.weight.data = drawn(*layer.weight.shape).detach()
-        elif isinstance(layer, Embedding):
-            nn.init.trunc_normal_(layer.weight, std=1, a=-3, b=3)
-        elif isinstance(layer, RMSNorm):
-            nn.init.ones_(layer.weight)
 
 
 @mistake("transformer_lm", "the gain `ln_final.weight` does not start at 1")
@@ -344,17 +220,6 @@ class SharedPositions(nn.Module):
         return einsum(x, self.turns[token_positions], "... s i, s o i -> ... s o")
 
 
-@right("scaled_dot_product_attention")
-def batches_only(Q, K, V, mask=None):
-    *_, queries, d_k = Q.shape
-    leading = Q.shape[:-2]
-    scores = torch.bmm(Q.reshape(-1, queries, d_k), K.reshape(-1, *K.shape[-2:]).mT)
-    scores = scores.view(*leading, queries, -1) / math.sqrt(d_k)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return torch.matmul(softmax(scores, -1), V)
-
-
 @right("multihead_self_attention")
 class FixedMask(nn.Module):
     """A persistent mask as long as the context; positions made inside for each sequence."""
@@ -399,11 +264,3 @@ class PositionsWanted(nn.Module):
     def forward(self, x, token_positions):
         x = x + self.mhsa(self.pre_mhsa_rmsnorm(x), token_positions)
         return x + self.ffn(self.pre_ffn_rmsnorm(x))
-
-
-@right("multihead_self_attention")
-class TurnsOnlyByPositions(heads.MultiHeadSelfAttention):
-    """No positions, no RoPE."""
-
-    def turn(self, x, positions):
-        return x if positions is None else super().turn(x, positions)

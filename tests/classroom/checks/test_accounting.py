@@ -10,7 +10,7 @@ from workbook.classroom.study.verbs import check
 
 
 @pytest.mark.parametrize(("place", "attempts"), RIGHT_2026.items())
-def test_right_answers_of_2026_pass_in_its_edition(place, attempts, monkeypatch):
+def test_right_answers_of_2026_pass_in_its_edition(place, attempts, monkeypatch, judged_here):
     problem, part = place
     monkeypatch.setenv("WORKBOOK_EDITION", "2026")
     for attempt in attempts:
@@ -30,7 +30,7 @@ def test_an_open_choice_is_named():
     assert "three matrices (SwiGLU). Say so" in check(ADAMW, "34 GB", "a").claim
 
 
-def test_a_right_number_is_called_by_its_key():
+def test_a_right_number_is_called_by_its_key(judged_here):
     assert check(ADAMW, {"gradients_gb": 6.54}, "a").claim == "6.54 GB (`gradients_gb`): right."
 
 
@@ -66,7 +66,7 @@ CAUSES = {  # of wrong claims: a piece of what is said
 }
 
 
-def test_verdicts_on_published_claims_agree():
+def test_verdicts_on_published_claims_agree(judged_here):
     path = config.shipped() / "data" / "reported" / "claims.csv"
     with open(path, encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["problem"] in (MODEL, ADAMW)]

@@ -55,14 +55,16 @@ EQUIVALENT = {
         *("sorted_probs.mean()",),
     ],
     "train_bpe": ["special_tokens):\n    pass"],
-    "linear": ["drawn(out_features, in_features, dtype=dtype)"],
-    "embedding": ["embedding_dim, dtype=dtype)", "trunc_normal_(weight, a=-3, b=3)"],
-    "multihead_self_attention": ["if False else", "d_model / num_heads", "[+2]) if", "[-3]) if"],
-    "rmsnorm": ["torch.ones(d_model, dtype=dtype)"],
+    "linear": ["trunc_normal_(self.weight, std=", "mean=-0"],
+    "embedding": ["trunc_normal_(table, std=", "mean=-0"],
+    "multihead_self_attention": ["d_model / num_heads", "dtype, device)"],
+    "positionwise_feedforward": ["dtype, device)"],
+    "transformer_block": ["dtype, device)"],
+    "transformer_lm": ["dtype, device)", "__init__()\n        self.token"],
     "tokenizer": [  # the last two: the course leaves the files' format open
         *("class Ranked:\n    pass", "or [], reverse=True", "filepath) as f", "cls(merges, vocab"),
     ],
-    "rope": ["angles.cos())", "angles.sin())", "persistent=True", "2).float()", "len).float()"],
+    "rope": ["torch.cos(angles))", "torch.sin(angles))", "persistent=True"],
 }
 
 
@@ -70,6 +72,10 @@ def mutants(attempt):
     """Every program that differs from a solution by one small change, and its source."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(attempt)))
     tree.body[0].decorator_list = []
+    for node in ast.walk(tree):  # in float32 on a CPU, nothing shows how a weight was made
+        if isinstance(node, ast.Call):
+            passed = {"device": "device", "dtype": "dtype"}
+            node.keywords = [w for w in node.keywords if ast.unparse(w.value) != passed.get(w.arg)]
     original = ast.unparse(tree)
     for what, _, mutant in mutated(tree):
         source = ast.unparse(mutant)

@@ -44,7 +44,9 @@ ODD = [object(), [object()], {object(): object()}, [[1], [2, 3]], 10**400, -1, (
 PARTS = [(problem.id, part) for problem in OF_RUNS for part in problem.parts or (None,)]
 
 
-def test_no_honest_table_is_refused_in_another_profile_and_an_impossible_one_is(monkeypatch):
+def test_no_honest_table_is_refused_in_another_profile_and_an_impossible_one_is(
+    monkeypatch, judged_here
+):
     monkeypatch.setenv("WORKBOOK_PROFILE", "full")
     monkeypatch.setenv("WORKBOOK_EDITION", "2026")
     assert set(RIGHT) == set(PARTS) == set(REFUSED) == set(WRONG)
@@ -62,7 +64,7 @@ def test_no_honest_table_is_refused_in_another_profile_and_an_impossible_one_is(
      (SILU, None, "swiglu"), (WEB, None, "main_experiment"), (BOARD, None, "leaderboard"),
      *[(LOG, None, study) for study in STUDIES]],
 )  # fmt: skip
-def test_the_records_of_the_workbook_are_right(problem, part, study):
+def test_the_records_of_the_workbook_are_right(problem, part, study, judged_here):
     names = {"validation_loss": "loss", "max_learning_rate": "learning_rate"}
     runs = results.runs_table(recorded(study)).rename(columns=names)
     report = check(problem, runs, part)
@@ -92,7 +94,7 @@ def test_what_the_handout_asks_is_asked_of_tinystories_alone(monkeypatch):
         (LOG, None, [ROW, ROW | {"loss": math.inf}], "none of which contradicts itself"),
     ],
 )  # fmt: skip
-def test_praise_says_what_the_runs_show(problem, part, attempt, words):
+def test_praise_says_what_the_runs_show(problem, part, attempt, words, judged_here):
     report = check(problem, attempt, part)
     assert report.status == "correct" and words in report.message + "\n", report
 
@@ -110,7 +112,9 @@ def test_the_leaderboard_has_the_time_of_the_edition_and_a_loss_to_beat(monkeypa
 
 
 @pytest.mark.parametrize(("problem", "part"), PARTS)
-def test_a_stub_is_no_attempt_no_object_breaks_a_check_and_no_text_is_judged(problem, part):
+def test_a_stub_is_no_attempt_no_object_breaks_a_check_and_no_text_is_judged(
+    problem, part, judged_here
+):
     unfilled = [KINDS | {"loss": ...}, KINDS | {"loss": ...}]
     for nothing in (None, "", " ", {}, [], (), unfilled):
         assert check(problem, nothing, part).status == "not attempted", nothing
@@ -123,7 +127,7 @@ def test_a_stub_is_no_attempt_no_object_breaks_a_check_and_no_text_is_judged(pro
         assert report.status == "read" and 2 <= len(report.facts) <= 4
 
 
-def test_who_has_nothing_yet_is_told_what_to_hand_in():
+def test_who_has_nothing_yet_is_told_what_to_hand_in(judged_here):
     for problem in PROBLEMS.values():
         if problem.kind == "written":
             assert set(problem.takes) == set(problem.parts or [""]), problem.id

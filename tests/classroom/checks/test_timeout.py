@@ -70,9 +70,11 @@ def test_a_lost_alarm_is_followed_by_another():
     assert done.stdout == "stopped after 0.3 s\n", done
 
 
-def test_what_ends_in_time_is_left_alone():
+def test_what_ends_in_time_and_an_error_pass():
     assert limited(30, lambda: time.sleep(0.1) or "done") == "done"
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    with pytest.raises(KeyError):
+        limited(1, lambda: {}[3])
 
 
 def test_limits_may_be_nested():
@@ -83,11 +85,6 @@ def test_limits_may_be_nested():
 
     with pytest.raises(TimedOut, match=r"stopped after 0.4 s"):
         limited(0.4, outer)
-
-
-def test_an_error_of_the_attempt_passes():
-    with pytest.raises(KeyError):
-        limited(1, lambda: {}[3])
 
 
 def test_the_outer_limit_holds_inside_the_inner_one():
@@ -145,13 +142,10 @@ def test_looking_at_the_clock_is_no_work(monkeypatch):
         limited(1, lambda: time.sleep(100))
 
 
-def test_processor_time_counts_of_all_children_together(clock):
+def test_processor_time_counts_of_all_children_together_and_waiting_as_well(clock):
     watch = Stopwatch(5)
     assert not is_over_after(clock, watch, 1, 4.9)
     assert is_over_after(clock, watch, 0.1, 0.2)
-
-
-def test_waiting_counts_as_well(clock):
     watch = Stopwatch(5)
     assert not is_over_after(clock, watch, 4, 1)
     assert not is_over_after(clock, watch, 4, 0)

@@ -153,26 +153,17 @@ def test_a_constructor_that_fails_is_not_blamed_on_the_text():
 
 
 def test_a_mistake_in_a_half_written_class_is_still_found():
-    class Half(tokenizer_wrong.Greedy):
+    class Half(tokenizer_wrong.OnlyBytes):
         decode = encode_iterable = None
 
     with pytest.raises(Wrong, match="encode"):
         tokenizer(Half)
 
 
-def test_a_stub_is_not_attempted():
-    class Stub:
-        def __init__(self, vocab, merges, special_tokens=None):
-            raise NotImplementedError
-
-    with pytest.raises(NotAttempted):
-        tokenizer(Stub)
-
-
-@pytest.mark.parametrize("attempt", [7, "Tokenizer", Right({0: b"a"}, []), Right.encode])
-def test_what_is_no_class_is_told_in_words(attempt):
-    with pytest.raises(Wrong, match="not a class"):
-        tokenizer(attempt)
+def test_what_is_no_class_is_told_in_words():
+    for thing in (7, Right({0: b"a"}, []), Right.encode):
+        with pytest.raises(Wrong, match="not a class"):
+            tokenizer(thing)
 
 
 def test_a_mistake_that_nobody_foresaw_is_told_by_the_ids():

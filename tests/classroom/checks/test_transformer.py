@@ -11,7 +11,6 @@ from attempts import (  # noqa: F401 - they fill the lists
     transformer_wrong_heads,
 )
 from attempts.ours import copied
-from torch.nn import Module
 
 from workbook.classroom.study.verbs import check
 
@@ -39,7 +38,7 @@ def named(problem, attempt):
 @pytest.mark.parametrize(
     ("problem", "solution"), [pytest.param(*pair, id=named(*pair)) for pair in RIGHT]
 )
-def test_a_right_solution_is_accepted(problem, solution):
+def test_a_right_solution_is_accepted(problem, solution, judged_here):
     report = check(problem, solution)
     assert report.status == "correct", report
 
@@ -48,7 +47,7 @@ def test_a_right_solution_is_accepted(problem, solution):
     ("problem", "wrong", "words"),
     [pytest.param(*case, id=f"{named(*case[:2])}: {case[2]}") for case in transformer_lists.WRONG],
 )
-def test_a_mistake_is_called_by_its_name(problem, wrong, words):
+def test_a_mistake_is_called_by_its_name(problem, wrong, words, judged_here):
     report = check(problem, wrong)
     assert report.status == ("almost" if "from scratch yet" in report.claim else "wrong")
     assert words.lower() in str(report).lower()
@@ -58,53 +57,7 @@ def test_a_mistake_is_called_by_its_name(problem, wrong, words):
     ("problem", "attempt", "words"),
     [pytest.param(*case, id=f"{named(*case[:2])}: {case[2]}") for case in transformer_lists.ALMOST],
 )
-def test_what_is_right_but_for_a_corner_is_almost_right(problem, attempt, words):
+def test_what_is_right_but_for_a_corner_is_almost_right(problem, attempt, words, judged_here):
     report = check(problem, attempt)
     assert report.status == "almost", report
     assert words.lower() in str(report).lower()
-
-
-def stubs():
-    """What learners leave of a cell that they have not written yet."""
-
-    class OnlyInit(Module):
-        def __init__(self, *sizes):
-            super().__init__()
-
-        def forward(self, *inputs):
-            raise NotImplementedError
-
-    class NoInit(Module):
-        def __init__(self, *sizes):
-            raise NotImplementedError
-
-    class PassInit(Module):
-        def __init__(self, *sizes):
-            pass
-
-    class PassForward(OnlyInit):
-        def forward(self, x, token_positions=None):
-            """Still to write."""
-
-    class NoForward(Module):
-        def __init__(self, *sizes):
-            super().__init__()
-
-    return OnlyInit, NoInit, PassInit, PassForward, NoForward
-
-
-CLASSES = [problem for problem, ours in OURS.items() if isinstance(ours, type)]
-
-
-@pytest.mark.parametrize("problem", CLASSES)
-@pytest.mark.parametrize("stub", stubs(), ids=lambda stub: stub.__name__)
-def test_a_class_that_is_not_written_yet_is_not_attempted(problem, stub):
-    assert check(problem, stub).status == "not attempted"
-
-
-@pytest.mark.parametrize("problem", sorted(OURS.keys() - set(CLASSES)))
-def test_a_function_that_is_not_written_yet_is_not_attempted(problem):
-    def to_do(*inputs):
-        raise NotImplementedError
-
-    assert check(problem, to_do).status == "not attempted"

@@ -7,8 +7,6 @@ from attempts import (
     transformer_right_functions,
     transformer_right_heads,
 )
-from attempts.transformer_right_heads import Steps
-from attempts.transformer_wrong_heads import halves
 from torch import nn
 from work import calls
 
@@ -39,10 +37,7 @@ def rows(report):
 
 
 def test_the_first_failing_input_stands_beside_both_results():
-    def wrong(x, dim):
-        return transformer_right_functions.softmax(x, 0)
-
-    report = check("softmax", wrong)
+    report = check("softmax", lambda x, dim: transformer_right_functions.softmax(x, 0))
     assert rows(report) == {
         "input": "softmax(x, dim), x = [[0.7, 0.3, 0.1], [0.6, -0.5, -0.2]], dim = -1",
         "expected": "[[0.4506, 0.3021, 0.2473], [0.5611, 0.1868, 0.2521]]",
@@ -51,22 +46,10 @@ def test_the_first_failing_input_stands_beside_both_results():
 
 
 def test_of_a_large_result_the_first_row_that_differs_is_shown():
-    class NoMask(Steps):
-        def seen(self, length):
-            return torch.ones(length, length, dtype=torch.bool)
-
     class Block(transformer_right_heads.TransformerBlock):
-        def __init__(self, d_model, num_heads, d_ff, max_seq_len, theta):
-            super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
-            self.attn = NoMask(d_model, num_heads, max_seq_len, theta)
-
         def forward(self, x):
-            return super().forward(x) if x.numel() > 48 else model_right_heads_block(self, x)
-
-    def model_right_heads_block(block, x):
-        right = transformer_right_heads.MultiHeadSelfAttention.forward
-        x = x + right(block.attn, block.ln1(x))
-        return x + block.ffn(block.ln2(x))
+            right = super().forward(x)
+            return right if x.numel() <= 48 else right + 1
 
     report = check("transformer_block", Block)
     assert rows(report)["expected"].startswith("at [0, 0]: [")
@@ -89,20 +72,14 @@ def test_a_result_of_another_shape_is_told_by_the_shape():
         (lambda x: x * 0, "All of it is 0"),
         (lambda x: x / 0 * 0, "NaN"),
         (lambda x: x.roll(1, -1), "in each vector, but in another order"),
+        (lambda x: x.bfloat16(), "bfloat16, which is too coarse"),
     ],
 )
-def test_a_mistake_that_nobody_foresaw_is_told_by_the_numbers(change, words):
+def test_a_mistake_that_nobody_foresaw_is_told_by_the_numbers(change, words, judged_here):
     def wrong(Q, K, V, mask=None):
         return change(transformer_right_functions.attention(Q, K, V, mask))
 
     assert words in check("scaled_dot_product_attention", wrong).likely
-
-
-def test_a_result_that_is_too_coarse_is_told_by_its_type():
-    def wrong(x, dim):
-        return transformer_right_functions.softmax(x, dim).bfloat16()
-
-    assert "bfloat16, which is too coarse" in check("softmax", wrong).likely
 
 
 def test_an_error_names_the_line():
@@ -134,12 +111,11 @@ def test_an_error_of_ours_is_told_as_ours_and_judges_nothing(
 def test_an_endless_loop_is_stopped(monkeypatch, judged_here):
     monkeypatch.setattr(modules, "QUICK", 0.5)
 
-    class Endless(transformer_right.Linear):
-        def forward(self, x):
-            while True:
-                pass
+    def endless(x, dim):
+        while True:
+            pass
 
-    assert "stopped" in check("linear", Endless).claim
+    assert "stopped" in check("softmax", endless).claim
 
 
 def test_what_a_learner_turns_off_or_on_is_put_back():
@@ -168,28 +144,26 @@ def test_what_a_learner_turns_off_or_on_is_put_back():
         (lambda x: "0.5", "a str"),
     ],
 )
-def test_what_is_no_tensor_of_numbers_is_told_in_words(result, words):
+def test_what_is_no_tensor_of_numbers_is_told_in_words(result, words, judged_here):
     report = check("softmax", lambda x, dim: result(x))
     assert report.status == "wrong"
     assert words in str(report)
     assert rows(report)["expected"] == "a tensor of numbers"
 
 
-@pytest.mark.parametrize("thing", [7, "Linear", nn, transformer_right.Linear(2, 3), lambda x: x])
-def test_what_is_no_class_is_told_in_words(thing):
-    assert "not a class" in check("linear", thing).claim
+def test_what_is_no_class_is_told_in_words(judged_here):
+    for thing in (7, nn, transformer_right.Linear(2, 3), lambda x: x):
+        assert "not a class" in check("linear", thing).claim
 
 
-@pytest.mark.parametrize(
-    "thing", [dict, int, nn.Module, nn.Identity, nn.MultiheadAttention, Exception]
-)
 @pytest.mark.parametrize(
     "problem", ["linear", "rope", "multihead_self_attention", "transformer_lm"]
 )
-def test_any_class_is_judged_without_an_error_of_ours(problem, thing):
-    report = check(problem, thing)
-    assert report.status in ("wrong", "not attempted")
-    assert "could not be examined" not in report.claim and "broke off" not in report.claim
+def test_any_class_is_judged_without_an_error_of_ours(problem, judged_here):
+    for kind in (dict, nn.Module, nn.Identity, nn.MultiheadAttention, Exception):
+        report = check(problem, kind)
+        assert report.status in ("wrong", "not attempted")
+        assert "could not be examined" not in report.claim and "broke off" not in report.claim
 
 
 def test_rope_need_be_no_module_of_torch():
@@ -219,15 +193,6 @@ def test_rope_need_be_no_module_of_torch():
     )
 
 
-def test_an_input_that_is_changed_is_wrong():
-    def in_place(logits, targets):
-        logits -= logits.detach().amax(-1, keepdim=True)
-        return transformer_right_functions.cross_entropy(logits, targets)
-
-    report = check("cross_entropy", in_place)
-    assert report.status == "wrong" and "the input tensor is changed" in report.claim
-
-
 @pytest.mark.parametrize("problem", OURS)
 def test_a_right_attempt_is_judged_with_little_work(problem):
     check(problem, OURS[problem])
@@ -248,10 +213,7 @@ def test_names_of_other_code_are_understood():
 
 def test_the_head_and_the_embedding_are_told_apart_by_name():
     places = [place_of(name) for name in ("token_embeddings.weight", "lm_head.weight")]
-    for names in (
-        "embed.embeddings output_embed.w", "tok_emb.weight out_head.weight",
-        "embedding.W unembedding.W", "wte.weight head.weight",
-    ):  # fmt: skip
+    for names in ("embed.embeddings output_embed.w", "embedding.W unembedding.W"):
         assert [place_of_learners(name, places) for name in names.split()] == places, names
 
 
@@ -281,7 +243,9 @@ def test_llamas_rotation_is_not_taken_for_something_else():
 
         def forward(self, x, token_positions):
             angles = self.angles[token_positions]
-            return halves(x, angles.cos(), angles.sin())
+            first, second = x.chunk(2, -1)
+            cos, sin = angles.cos(), angles.sin()
+            return torch.cat((first * cos - second * sin, first * sin + second * cos), -1)
 
     assert "RoPE on halves" in check("rope", Llama).likely
 

@@ -6,6 +6,7 @@ from attempts import bpe_right, data_loading, transformer_right, transformer_rig
 from torch import nn
 
 from workbook.classroom.checks.verdicts import is_untouched
+from workbook.classroom.study.problems import PROBLEMS
 from workbook.classroom.study.verbs import check
 
 
@@ -112,6 +113,7 @@ def misspelt(function):
 
 FORWRAD = f"`RMSNormMisspelt` has no `forward`; {misspelt(RMSNormMisspelt.forwrad)}"
 BEGUN = [
+    ("train_bpe", lambda *arguments: print(), "is `return vocab, merges` missing?"),
     ("softmax", softmax, left(softmax)),
     ("train_bpe", train_bpe, left(train_bpe)),
     ("data_loading", get_batch, left(get_batch)),
@@ -133,9 +135,60 @@ BEGUN = [
 
 
 @pytest.mark.parametrize(("problem", "attempt", "words"), BEGUN)
-def test_what_is_begun_is_wrong_and_what_is_missing_is_named(problem, attempt, words):
+def test_what_is_begun_is_wrong_and_what_is_missing_is_named(problem, attempt, words, judged_here):
     report = check(problem, attempt)
     assert report.status == "wrong" and words in report.claim, report
+
+
+def raises(*arguments):
+    raise NotImplementedError
+
+
+def passes(*arguments):
+    """Still to write."""
+
+
+class NoForward(nn.Module):
+    def __init__(self, *sizes):
+        super().__init__()
+
+
+class OnlyInit(NoForward):
+    def forward(self, *inputs):
+        raise NotImplementedError
+
+
+class PassForward(OnlyInit):
+    def forward(self, x, token_positions=None):
+        """Still to write."""
+
+
+def made_of(base, **methods):
+    return type("Stub", (base,), methods)
+
+
+class Empty(torch.optim.Optimizer):
+    def __init__(self, params, lr, betas, eps, weight_decay): ...
+
+
+# What learners leave of a cell that they have not written yet, by the form of the problem.
+STUBS = {
+    "function": [raises, passes],
+    "pair": [(None, None), (..., ...), (raises, raises), (passes, passes)],
+    "class": [OnlyInit, PassForward, made_of(nn.Module, __init__=raises),
+              made_of(nn.Module, __init__=passes), NoForward],
+    "adamw": [Empty, made_of(Empty, step=raises), made_of(Empty, step=passes)],
+    "tokenizer": [made_of(object, __init__=raises)],
+    "script": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "problem", [each for each in PROBLEMS.values() if each.kind == "code"], ids=lambda each: each.id
+)
+def test_an_untouched_stub_is_not_attempted(problem, judged_here):
+    for stub in (None, ..., *STUBS.get(problem.id, STUBS[problem.form])):
+        assert check(problem.id, stub).status == "not attempted", stub
 
 
 def test_a_stub_is_untouched_and_anything_else_is_not():
@@ -152,12 +205,6 @@ def test_a_stub_is_untouched_and_anything_else_is_not():
 
         def forward(self, x): ...
 
-    class Empty(nn.Module):
-        pass
-
-    def docstring():
-        """Still to write."""
-
     def returns_its_input(x):
         return x
 
@@ -167,7 +214,7 @@ def test_a_stub_is_untouched_and_anything_else_is_not():
     class Derived(RMSNormOfNoForward):
         pass
 
-    for stub in (None, ..., Stub, Stub.forward, Empty, docstring, (docstring, None), print):
+    for stub in (None, ..., Stub, Stub.forward, NoForward, passes, (passes, None), print):
         assert is_untouched(stub) == (stub is not print), stub
-    for begun in (returns_its_input, returns_words, Derived, (docstring, softmax), softmax, 7):
+    for begun in (returns_its_input, returns_words, Derived, (passes, softmax), softmax, 7):
         assert not is_untouched(begun), begun

@@ -31,7 +31,7 @@ def every(kind):
 
 
 @pytest.mark.parametrize(("problem", "part", "attempts"), every("RIGHT"))
-def test_right_values_pass(problem, part, attempts):
+def test_right_values_pass(problem, part, attempts, judged_here):
     words, attempts = attempts if isinstance(attempts, tuple) else ("", attempts)
     for attempt in attempts:
         report = check(problem, attempt, part)
@@ -39,14 +39,14 @@ def test_right_values_pass(problem, part, attempts):
 
 
 @pytest.mark.parametrize(("problem", "part", "attempts"), every("WRONG"))
-def test_wrong_values_are_told_why(problem, part, attempts):
+def test_wrong_values_are_told_why(problem, part, attempts, judged_here):
     for attempt, words in attempts:
         report = check(problem, attempt, part)
         assert report.status == "wrong" and words in report.message, (attempt, report)
 
 
 @pytest.mark.parametrize(("problem", "part", "attempts"), every("READ"))
-def test_a_sentence_is_read_and_facts_are_shown(problem, part, attempts):
+def test_a_sentence_is_read_and_facts_are_shown(problem, part, attempts, judged_here):
     for attempt in attempts:
         report = check(problem, attempt, part)
         assert report.status == "read" and report.facts, (attempt, report)
@@ -54,7 +54,7 @@ def test_a_sentence_is_read_and_facts_are_shown(problem, part, attempts):
 
 
 @pytest.mark.parametrize(("problem", "part", "attempts"), every("REFUSED"))
-def test_another_form_is_told_the_one_that_is_taken(problem, part, attempts):
+def test_another_form_is_told_the_one_that_is_taken(problem, part, attempts, judged_here):
     form = PROBLEMS[problem].takes[part or ""]
     for attempt, words in attempts:
         report = check(problem, attempt, part)
@@ -63,7 +63,9 @@ def test_another_form_is_told_the_one_that_is_taken(problem, part, attempts):
 
 
 @pytest.mark.parametrize(("problem", "part"), PARTS)
-def test_nothing_is_not_attempted_and_what_is_of_no_use_is_told_what_is_taken(problem, part):
+def test_nothing_is_not_attempted_and_what_is_of_no_use_is_told_what_is_taken(
+    problem, part, judged_here
+):
     for nothing in (None, ..., " \n", [], {}):
         assert check(problem, nothing, part).status == "not attempted"
     for odd in (object(), len):
@@ -91,7 +93,7 @@ def filled(value):
     return value
 
 
-def test_each_record_shows_the_form_that_its_check_takes():
+def test_each_record_shows_the_form_that_its_check_takes(judged_here):
     without = []
     for problem in PROBLEMS.values():
         for part, words in problem.takes.items():
@@ -143,7 +145,7 @@ HANDED = {
 SENTENCES = ("printed,", "62.44 s, 0.1084 GB (184", "the slowest part", "with lr = 100")
 
 
-def test_what_write_ups_claimed_is_judged_as_recorded():
+def test_what_write_ups_claimed_is_judged_as_recorded(judged_here):
     path = config.shipped() / "data" / "reported" / "claims.csv"
     with open(path, encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["problem"] in {p.id for p in OURS}]

@@ -26,8 +26,15 @@ sys.meta_path.insert(0, NoWorkbook())
 sys.path.insert(0, "")
 import adapter_runs, torch
 from tests import adapters
-torch.save({n: adapter_runs.result(n, adapters, ".") for n in adapter_runs.NAMES}, "results.pt")
+arguments = torch.load("arguments.pt")
+names = [*arguments, *adapter_runs.ACTS]
+torch.save({n: adapter_runs.result(n, adapters, ".", arguments) for n in names}, "results.pt")
 """
+
+
+SIZES = {"vocab_size": 50, "d_model": 64, "num_heads": 4, "num_layers": 3, "d_ff": 128, "d_k": 64}
+torch.manual_seed(0)
+ARGUMENTS = {name: adapters.example(name, 0.2, **SIZES) for name in sorted(adapters.OF_TENSORS)}
 
 
 def kept(study, problem, source, *names, status="correct"):
@@ -42,6 +49,7 @@ def kept(study, problem, source, *names, status="correct"):
 def run_clean(folder):
     """What each adapter of a folder returns in a process that has no workbook."""
     shutil.copy(adapter_runs.__file__, folder)
+    torch.save(ARGUMENTS, folder / "arguments.pt")
     run = [sys.executable, "-c", CLEAN]
     done = subprocess.run(run, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -52,9 +60,9 @@ def written(folder):
     return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
 
 
-def differing(found, folder):
-    ours = {name: adapter_runs.result(name, course_adapters, folder) for name in found}
-    return [name for name in found if not adapter_runs.alike(ours[name], found[name])]
+def differing(results, folder):
+    ours = {n: adapter_runs.result(n, course_adapters, folder, ARGUMENTS) for n in results}
+    return [name for name in results if not adapter_runs.alike(ours[name], results[name])]
 
 
 def test_every_adapter_works_without_the_workbook(tmp_path):
@@ -203,7 +211,7 @@ def test_a_study_folder_without_solutions_is_refused(tmp_path, capsys):
     assert not (tmp_path / "to").exists()
 
 
-@pytest.mark.parametrize("name", sorted(adapters.OF_TENSORS))
+@pytest.mark.parametrize("name", ["run_linear", "run_softmax", "run_transformer_lm"])
 def test_an_adapter_that_does_something_else_differs(name):
     ours = getattr(course_adapters, name)
     assert adapters.differs(ours, name) == ""

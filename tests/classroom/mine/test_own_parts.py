@@ -137,6 +137,7 @@ class TestFromTheNotebooks:
             mine.own("gradient_clipping")(parameters=None, max_l2_norm=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["flat", "renamed"])
 def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports, capsys):
     adopt.adopt(REPOSITORIES / name, {}, study)
@@ -165,89 +166,79 @@ def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports, caps
     assert made.decode(made.encode("ABC<|endoftext|>")) == "ABC<|endoftext|>"
 
 
-class TestFailures:
-    """A part that does not work is named, with its place and what to do."""
+NO_GROUPS = """
+class AdamW:
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        pass
+__all__ = ["AdamW"]
+"""
+STUB = """
+def get_batch(dataset, batch_size, context_length, device):
+    ...
+__all__ = ["get_batch"]
+"""
+COUNTS = "    clip.calls = getattr(clip, 'calls', 0) + 1\n    assert clip.calls < 8, 'too often'\n"
+LATE = CLIP.replace("    norm =", f"{COUNTS}    norm =")
+ENDLESS = "def clip(parameters, max_l2_norm):\n    while True: pass\n"
+IDS = torch.zeros(2, 16, dtype=torch.long)
 
-    def fails(self, match):
-        return pytest.raises(PartError, match=match)
 
-    def test_one_that_cannot_be_imported(self, study):
-        solved(study, cross_entropy="import no_such_package\n")
-        parts = mine.parts()
-        assert "broken: ModuleNotFoundError" in str(parts)
-        with self.fails(
-            "your loss .*cross_entropy.* cannot be imported: .*'no_such_package', at line 1"
-        ):
-            train(CONFIG, tiny_runs.data(), None, parts=parts)
+def of_model(parts):
+    parts.model(CONFIG.model)(IDS)
 
-    def test_one_that_crashes_stops_the_run_and_keeps_it(self, study):
-        late = CLIP.replace("    norm =", "    clip.calls = getattr(clip, 'calls', 0) + 1\n"
-                            "    assert clip.calls < 8, 'too often'\n    norm =")  # fmt: skip
-        solved(study, gradient_clipping=late)
-        where = r"clipping .*: AssertionError: too often, at line 5, in clip"
-        with self.fails(where):
-            train(CONFIG, tiny_runs.data(), None, parts=mine.parts())
-        (run,) = mine.runs().values()
-        assert run.status == "stopped" and "too often" in run.outcome["reason"]
 
-    def test_one_that_hangs(self, study, monkeypatch):
-        monkeypatch.setattr(own_parts, "SECONDS", 0.5)
-        solved(
-            study, gradient_clipping="def clip(parameters, max_l2_norm):\n    while True: pass\n"
-        )
-        with self.fails("your clipping .* stopped after 0.5 s.*, at line 2, in clip"):
-            train(CONFIG, tiny_runs.data(), None, parts=mine.parts())
+def of_loss(parts):
+    parts.loss(torch.zeros(2, 3, 5), torch.zeros(2, 3, dtype=torch.long))
 
-    @pytest.mark.parametrize(
-        ("forward", "said"),
-        [
-            ("self.head(self.table(token_ids))[:, -1]", r"returns \(2, 64\) instead of logits"),
-            ("self.table.missing", "AttributeError"),
-        ],
-    )
-    def test_a_model_of_another_shape(self, study, forward, said):
-        solved(study, transformer_lm=MODEL.replace("{forward}", forward))
-        with self.fails(said):
-            mine.parts().model(CONFIG.model)(torch.zeros(2, 16, dtype=torch.long))
 
-    def test_a_loss_that_is_no_number(self, study):
-        logits, targets = torch.zeros(2, 3, 5), torch.zeros(2, 3, dtype=torch.long)
-        solved(study, cross_entropy=LOSS.replace(".mean()", ""))
-        with self.fails(r"returns \(6,\) instead of one number"):
-            mine.parts().loss(logits, targets)
+def of_optimizer(parts):
+    parts.optimizer([torch.nn.Parameter(torch.ones(1))], OptimizerConfig())
 
-    def test_an_optimizer_without_groups(self, study):
-        solved(study, adamw="class AdamW:\n    def __init__(self, params, lr, betas, eps, "
-               "weight_decay):\n        pass\n__all__ = ['AdamW']\n")  # fmt: skip
-        with self.fails("has no param_groups"):
-            mine.parts().optimizer([torch.nn.Parameter(torch.ones(1))], OptimizerConfig())
 
-    def test_what_is_still_to_write(self, study):
-        stub = "def get_batch(dataset, batch_size, context_length, device):\n    ...\n"
-        solved(study, data_loading=stub + "__all__ = ['get_batch']\n")
-        with self.fails("your get_batch .* is not written yet"):
-            train(CONFIG, tiny_runs.data(), None, parts=mine.parts())
+def of_run(parts):
+    train(CONFIG, tiny_runs.data(), None, parts=parts)
+
+
+def of_import(parts):
+    assert "broken: ModuleNotFoundError" in str(parts)
+    of_run(parts)
+
+
+FAILING = [
+    (of_import, "cross_entropy", "import no_such_package\n",
+     "your loss .*cross_entropy.* cannot be imported: .*'no_such_package', at line 1"),
+    (of_run, "gradient_clipping", ENDLESS, "your clipping .* stopped after 0.5 s.*, at line 2"),
+    (of_run, "data_loading", STUB, "your get_batch .* is not written yet"),
+    (of_model, "transformer_lm",
+     MODEL.replace("{forward}", "self.head(self.table(token_ids))[:, -1]"),
+     r"returns \(2, 64\) instead of logits"),
+    (of_model, "transformer_lm", MODEL.replace("{forward}", "self.table.missing"),
+     "AttributeError"),
+    (of_loss, "cross_entropy", LOSS.replace(".mean()", ""),
+     r"returns \(6,\) instead of one number"),
+    (of_optimizer, "adamw", NO_GROUPS, "has no param_groups"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("use", "problem", "source", "words"), FAILING)
+def test_a_part_that_fails_is_named_with_its_place(use, problem, source, words, study, monkeypatch):
+    monkeypatch.setattr(own_parts, "SECONDS", 0.5 if source == ENDLESS else 120.0)
+    solved(study, **{problem: source})
+    with pytest.raises(PartError, match=words):
+        use(mine.parts())
+
+
+def test_one_that_crashes_late_stops_the_run_and_keeps_it(study):
+    solved(study, gradient_clipping=LATE)
+    where = r"clipping .*: AssertionError: too often, at line 5, in clip"
+    with pytest.raises(PartError, match=where):
+        of_run(mine.parts())
+    (run,) = mine.runs().values()
+    assert run.status == "stopped" and "too often" in run.outcome["reason"]
 
 
 class TestInNotebooks:
     """The optional cells."""
-
-    def test_nothing_happens_without_the_parts_or_outside_of_a_study_folder(
-        self, study, monkeypatch, capsys
-    ):
-        @mine.now_yours("clipping")
-        def _(parts):
-            raise AssertionError
-
-        solved(study, gradient_clipping=CLIP)
-        monkeypatch.delenv("WORKBOOK_STUDY")
-        monkeypatch.chdir(study.parent)
-
-        @mine.now_yours("clipping")
-        def _(parts):
-            raise AssertionError
-
-        assert capsys.readouterr().out == ""
 
     def test_what_comes_back_is_shown_and_what_fails_is_told(self, study, capsys):
         solved(study, gradient_clipping=CLIP)

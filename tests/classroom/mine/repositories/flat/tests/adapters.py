@@ -35,13 +35,7 @@ def run_scaled_dot_product_attention(Q, K, V, mask=None):
 
 
 def run_multihead_self_attention(
-    d_model,
-    num_heads,
-    q_proj_weight,
-    k_proj_weight,
-    v_proj_weight,
-    o_proj_weight,
-    in_features,
+    d_model, num_heads, q_proj_weight, k_proj_weight, v_proj_weight, o_proj_weight, in_features
 ):
     attn = m.MultiHeadSelfAttention(d_model, num_heads)
     attn.load_state_dict(
