@@ -31,9 +31,8 @@ def judged_here(monkeypatch):
 
 # What starts processes, trains, typesets or waits for a time limit: not for `make check`.
 SLOW = """
-    classroom/checks classroom/export classroom/mine classroom/study/test_copy.py
+    classroom/checks classroom/export/test_pdf.py classroom/export/test_write.py classroom/mine
     classroom/study/test_lab.py classroom/study/test_labextension.py
-    classroom/study/test_notebooks.py classroom/study/test_update.py classroom/test_cli.py
     classroom/views/test_every_view.py corpora/test_download.py corpora/test_docstrings.py
     corpora/test_stories.py experiments/test_plans.py generation/test_formats.py test_bench.py
     test_browser.py test_notebooks.py test_profiles.py test_setup.py test_wheel.py
