@@ -35,11 +35,11 @@ SLOW = """
     classroom/checks/test_checkpointing.py classroom/checks/test_mutants.py
     classroom/checks/test_own_answers.py classroom/checks/test_timeout.py
     classroom/checks/test_tokenizer.py classroom/checks/test_training_together.py
-    classroom/checks/test_transfer.py classroom/checks/test_worker.py classroom/export
+    classroom/checks/test_transfer.py classroom/checks/test_worker.py 
     classroom/mine/test_adapters.py classroom/mine/test_check_all.py
-    classroom/mine/test_now_yours.py classroom/mine/test_twin.py classroom/study/test_copy.py
+    classroom/mine/test_now_yours.py classroom/mine/test_twin.py 
+    classroom/export/test_pdf.py classroom/export/test_write.py
     classroom/study/test_lab.py classroom/study/test_labextension.py
-    classroom/study/test_notebooks.py classroom/study/test_update.py classroom/test_cli.py
     classroom/views/test_every_view.py corpora/test_download.py corpora/test_docstrings.py
     corpora/test_stories.py experiments/test_plans.py generation/test_formats.py test_bench.py
     test_browser.py test_notebooks.py test_profiles.py test_setup.py test_wheel.py

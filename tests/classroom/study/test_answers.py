@@ -48,18 +48,23 @@ def test_an_answer_is_rendered_and_stored(bundles):
     json.dumps(bundle)
 
 
-def test_an_answer_names_corpus_size_profile_device_and_stand_in(bundles, tmp_path, monkeypatch):
+@pytest.fixture
+def stories(tmp_path, monkeypatch):
+    """Both parts of a small corpus."""
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    return [corpora.path("stories", split, size=200_000) for split in ("train", "validation")]
+
+
+def test_an_answer_names_corpus_sizes_profile_device_and_stand_in(bundles, stories, monkeypatch):
     monkeypatch.delenv("WORKBOOK_PRECISION", raising=False)
-    text = corpora.path("stories", size=20_000)
-    answer("train_bpe_tinystories", "a", "Quick.", corpora=[text])
+    answer("train_bpe_tinystories", "a", "Quick.", corpora=stories)
     record = bundles[0][MIME]
     assert record["stand_in"] is True and record["profile"] == "laptop"
-    assert record["corpora"] == [{"name": "stories", "bytes": text.stat().st_size}]
+    assert [used["bytes"] for used in record["corpora"]] == [f.stat().st_size for f in stories]
     assert record["device"] == answers.device() != ""
     footnote = bundles[0]["text/plain"].split("\n")[-1]
-    assert "stories (0.0 MB), which stands in for TinyStories. Profile laptop." in footnote
-    assert record["device"] in footnote
+    rests_on = "*On stories (0.2 MB and 0.2 MB), which stands in for TinyStories. Profile laptop."
+    assert rests_on in footnote and record["device"] in footnote
 
 
 def test_a_forced_precision_is_named_beside_the_profile(bundles, monkeypatch):
@@ -78,13 +83,6 @@ def test_recorded_measurements_name_the_machine_that_they_were_made_on(bundles):
     assert bundles[0]["text/plain"].endswith("Profile laptop. an abacus.*")
     answer("unicode1", "a", "NUL.", measured_on="an abacus")
     assert bundles[1][MIME]["device"] is None
-
-
-def test_a_corpus_is_named_once_with_the_size_of_each_file(bundles, tmp_path, monkeypatch):
-    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
-    files = [corpora.path("stories", split, size=200_000) for split in ("train", "validation")]
-    answer("train_bpe_tinystories", "a", "Quick.", corpora=files)
-    assert "*On stories (0.2 MB and 0.2 MB), which stands in" in bundles[0]["text/plain"]
 
 
 def test_the_corpora_of_the_profile_are_assumed(bundles, monkeypatch):
@@ -142,37 +140,33 @@ def test_a_misplaced_answer_is_a_clear_error(arguments, error, named):
 
 @pytest.fixture
 def worked(tmp_path, monkeypatch):
-    """A checkout whose 01_unicode holds one answer with a picture and one without."""
+    """A checkout with three stored answers, the first with a picture."""
     monkeypatch.setattr(config, "checkout", lambda: tmp_path)
-    cells = []
-    for part, picture in (("a", "aGk="), ("b", None)):
-        record = {"problem": "unicode1", "part": part, "text": f"Our *{part}*.", "corpora": []}
-        outputs = [new_output("display_data", {MIME: record})]
-        if picture:
-            outputs.insert(0, new_output("display_data", {"image/png": picture}))
+    picture = new_output("display_data", {"image/png": "aGk="})
+    measured = {"corpora": [{"name": "stories", "bytes": 5_000_000}], "device": "a laptop"}
+    for name, problem, part, shown, more in (
+        ("01_unicode", "unicode1", "a", [picture], {"corpora": []}),
+        ("01_unicode", "unicode1", "b", [], {"corpora": []}),
+        ("02_bpe", "train_bpe_tinystories", "a", [], {"profile": "laptop", **measured}),
+    ):
+        path = tmp_path / "notebooks" / f"{name}.ipynb"
+        cells = notebooks.read(path).cells if path.exists() else []
+        record = {"problem": problem, "part": part, "text": f"Our *{part}*.", **more}
+        outputs = [*shown, new_output("display_data", {MIME: record})]
         cells.append(new_code_cell("answer()", outputs=outputs, execution_count=1))
-    notebooks.write(tmp_path / "notebooks" / "01_unicode.ipynb", new_notebook(cells=cells))
+        notebooks.write(path, new_notebook(cells=cells))
 
 
-def test_our_answer_is_looked_up_behind_a_fold(worked):
-    found = look_up("unicode1", "a")
-    assert str(found) == "Our answer to unicode1 (a)\n\nOur *a*."
-    markdown = found._repr_markdown_()
+def test_our_answer_is_looked_up_behind_a_fold_and_says_what_it_rests_on(worked):
+    looked_up = look_up("unicode1", "a")
+    assert str(looked_up) == "Our answer to unicode1 (a)\n\nOur *a*."
+    markdown = looked_up._repr_markdown_()
     assert markdown.startswith("<details><summary>Our answer to unicode1 (a)</summary>\n\nOur *a*.")
     assert 'src="data:image/png;base64,aGk="' in markdown
     assert "<img" not in look_up("unicode1", "b")._repr_markdown_()
     assert str(look_up("unicode1")).count("Our answer") == 2
-
-
-def test_our_answer_says_what_it_rests_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(config, "checkout", lambda: tmp_path)
-    record = {"problem": "train_bpe_tinystories", "part": "a", "text": "Ours.", "profile": "laptop"}
-    record |= {"corpora": [{"name": "stories", "bytes": 5_000_000}], "device": "a laptop"}
-    ours = new_code_cell("answer()", outputs=[new_output("display_data", {MIME: record})])
-    notebooks.write(tmp_path / "notebooks" / "02_bpe.ipynb", new_notebook(cells=[ours]))
-    found = str(look_up("train_bpe_tinystories", "a"))
-    assert found.endswith(
-        "Ours.\n\n*On stories (5.0 MB), which stands in for TinyStories. Profile laptop. a laptop.*"
+    assert str(look_up("train_bpe_tinystories", "a")).endswith(
+        "*On stories (5.0 MB), which stands in for TinyStories. Profile laptop. a laptop.*"
     )
 
 
@@ -188,29 +182,19 @@ def test_where_there_is_no_answer_it_is_said(worked, problem, part, said):
 
 
 def test_every_quantity_that_is_required_is_known():
-    required = [each for problem in PROBLEMS.values() for each in problem.requires.values()]
-    assert {kind for each in required for kind in each.quantities} == set(QUANTITIES)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (f"> {STORY}\n\nFluent.", None),
-        (f"```\n{STORY}\n```\n\nFluent.", None),
-        ("> A dog ran.\n\nIt stopped at its end token.", None),
-        ("```\nA dog ran.<|endoftext|>\n```", None),
-        ("> A dog ran to the park.\n\nFluent.", "about 8 tokens"),
-        ("I asked for 256 tokens.\n\n> A dog ran to the park.", "about 8 tokens"),
-    ],
-)
-def test_a_generated_text_is_long_enough_or_ends_by_itself(text, said):
-    found = complaints("generate", "", text, 0)
-    assert (not found) if said is None else said in found[0]
+    required = [one for problem in PROBLEMS.values() for one in problem.requires.values()]
+    assert {kind for one in required for kind in one.quantities} == set(QUANTITIES)
 
 
 @pytest.mark.parametrize(
     ("problem", "part", "text", "figures", "said"),
     [
+        ("generate", "", f"> {STORY}\n\nFluent.", 0, None),
+        ("generate", "", f"```\n{STORY}\n```\n\nFluent.", 0, None),
+        ("generate", "", "> A dog ran.\n\nIt stopped at its end token.", 0, None),
+        ("generate", "", "```\nA dog ran.<|endoftext|>\n```", 0, None),
+        ("generate", "", "> A dog ran to the park.\n\nFluent.", 0, "about 8 tokens"),
+        ("generate", "", "256 asked for.\n\n> A dog ran to the park.", 0, "about 8 tokens"),
         ("no_pos_emb", "", "RoPE is better.", 0, "it shows no figure"),
         ("no_pos_emb", "", "RoPE is better.", 1, None),
         ("batch_size_experiment", "", "From 1, over 64, to 1,128.", 1, "it does not mention 128"),
@@ -228,8 +212,8 @@ def test_a_generated_text_is_long_enough_or_ends_by_itself(text, said):
     ],
 )
 def test_what_is_missing_is_named(problem, part, text, figures, said):
-    found = complaints(problem, part, text, figures)
-    assert (not found) if said is None else said in found[0]
+    missing = complaints(problem, part, text, figures)
+    assert (not missing) if said is None else said in missing[0]
 
 
 def test_a_level_is_read_from_the_loss_that_was_handed_in_and_not_from_a_quoted_target():
