@@ -35,9 +35,9 @@ SLOW = """
     classroom/checks/test_checkpointing.py classroom/checks/test_mutants.py
     classroom/checks/test_own_answers.py classroom/checks/test_timeout.py
     classroom/checks/test_tokenizer.py classroom/checks/test_training_together.py
-    classroom/checks/test_transfer.py classroom/checks/test_worker.py 
+    classroom/checks/test_transfer.py classroom/checks/test_worker.py
     classroom/mine/test_adapters.py classroom/mine/test_check_all.py
-    classroom/mine/test_now_yours.py classroom/mine/test_twin.py 
+    classroom/mine/test_now_yours.py classroom/mine/test_twin.py
     classroom/export/test_pdf.py classroom/export/test_write.py
     classroom/study/test_lab.py classroom/study/test_labextension.py
     classroom/views/test_every_view.py corpora/test_download.py corpora/test_docstrings.py
