@@ -8,8 +8,8 @@ import pytest
 import tiny_runs
 import torch
 from made_repositories import FOLDER as REPOSITORIES
-from classroom.mine.test_own_parts import BYTES, MODEL, clean_imports, study  # noqa: F401 `study`: we are in it
 
+from classroom.mine.test_own_parts import BYTES, MODEL, clean_imports, study  # noqa: F401 `study`: we are in it
 from workbook.classroom.mine import adopt
 from workbook.classroom.study import notebooks
 from workbook.corpora.corpora import END_OF_TEXT

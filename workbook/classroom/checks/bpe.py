@@ -13,20 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbook.classroom.checks import pretokens as shared
+from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import call_part, meaning
 from workbook.classroom.checks.engine import Exercise, Program, judge, mistake, shrink
 from workbook.classroom.checks.from_scratch import expect_from_scratch
 from workbook.classroom.checks.pretokens import END, KEPT, cut_specials, decode, mistakes, pretokens
 from workbook.classroom.checks.timeout import processor_seconds
-from workbook.classroom.checks.verdicts import (
-    Findings,
-    NotAttempted,
-    Words,
-    Wrong,
-    expect_function,
-    first_difference,
-    shown,
-)
+from workbook.classroom.checks.verdicts import Findings, NotAttempted, Words, Wrong, shown
 from workbook.tokenization.bpe import Pair, count_pairs, merge_pair, split_bytes, train_incremental
 from workbook.tokenization.gpt2_files import to_readable  # noqa: F401 - for an edit
 
@@ -69,7 +62,7 @@ def pretoken_counts(case: Case) -> Counter[str]:
 def train(case: Case) -> list[Pair]:
     """The merges, in order."""
     words = [(split_bytes(token), n) for token, n in pretoken_counts(case).items()]
-    pairs, merges = count_pairs(words), []
+    pairs, merges = count_pairs(words), list[Pair]()
     while pairs and len(merges) < case.num_merges:
         most = max(pairs.values())
         tied = [pair for pair, count in pairs.items() if count == most]
@@ -413,7 +406,7 @@ def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Case) -> 
 
 def beside(case: Case, right: list[Pair], got: list[Pair]) -> Wrong:
     """What to say about wrong merges: where they first go wrong, and why."""
-    at = first_difference(right, got)
+    at = verdicts.first_difference(right, got)
     words = [(split_bytes(token), n) for token, n in pretoken_counts(case).items()]
     for pair in right[:at]:
         words = [(merge_pair(word, pair), n) for word, n in words]
@@ -467,15 +460,16 @@ class Learner:
         path.write_bytes(case.text.encode())
         values = {"input_path": case.path(path), "vocab_size": case.vocab_size}
         values["special_tokens"] = list(case.special_tokens)
-        options = {"extras": {"num_processes": 1}, "given": given or described(case)}
+        given, extras = given or described(case), {"num_processes": 1}
+        limit = seconds or QUICK
         try:
-            result = call_part(self.attempt, values, seconds=seconds or QUICK, **options)
+            result = call_part(self.attempt, values, seconds=limit, extras=extras, given=given)
         except Wrong as failure:
             if case.what:
                 failure.claim = f"{failure.claim.removesuffix('.')} with {case.what}."
                 failure.mistake = HINTS.get(case.what, ANY_TOKENS)
             raise
-        return answer(result, options["given"])
+        return answer(result, given)
 
 
 def merges_of(learner: Learner, case: Case) -> list[Pair]:
@@ -532,7 +526,7 @@ BPE = Exercise(
 
 def train_bpe(attempt: Any, part: str | None = None) -> str:
     """Praise for a right `train_bpe`; raises `Wrong` with the smallest input that fails."""
-    expect_function(attempt, SIGNATURE)
+    verdicts.expect_function(attempt, SIGNATURE)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         learner, found, exercise = Learner(attempt, folder), Findings(), BPE
         before = processor_seconds()

@@ -17,7 +17,7 @@ from workbook.classroom.checks.verdicts import CALLED, Words, Wrong, call, work_
 
 # By the handout's name: what else learners call it, in lower case and without underscores. Single
 # letters are matched by position: `d` is d_model, d_k or d_ff.
-SYNONYMS = {
+_SYNONYMS = {
     # sizes
     "vocab_size": "nvocab vocabularysize vocabsz vocab numembeddings ntokens numtokens",
     "context_length": "maxseqlen maxseqlength maxsequencelength seqlen seqlength sequencelength "
@@ -99,7 +99,7 @@ SYNONYMS = {
     "posencoding posemb posembed positionalencoding positionalencoder positionalembedding pe "
     "positionencoding positionembedding rotarypositionalembedding",
 }
-SYNONYMS = {meant: frozenset(names.split()) for meant, names in SYNONYMS.items()}
+SYNONYMS = {meant: frozenset(names.split()) for meant, names in _SYNONYMS.items()}
 
 
 # The arguments of a model, by the handout's names.

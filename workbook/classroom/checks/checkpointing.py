@@ -57,10 +57,11 @@ class SmallRun:
         """All the numbers of the model, and all of the optimizer's state."""
         states = [self.optimizer.state.get(p, {}) for p in self.model.parameters()]
         moments = [torch.as_tensor(s[name]) for s in states for name in sorted(s)]
-        return tuple(
+        weights, states = (
             [x for tensor in tensors for x in tensor.detach().flatten().tolist()]
             for tensors in (self.model.parameters(), moments)
         )
+        return weights, states
 
     def now(self, iteration: Any) -> dict[str, Any]:
         """Everything that a checkpoint restores, by the claim to make if it does not."""

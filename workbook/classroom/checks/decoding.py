@@ -308,14 +308,15 @@ class Letters:
 FIRST = ord("A")  # the letter of id 0
 as_text = Letters(0).decode
 # The forms of the prompt, in the order in which they are tried: the course names none.
-FORMS = (list, torch.tensor, lambda ids: torch.tensor([ids]), as_text)
+FORMS: tuple[Callable, ...] = (list, torch.tensor, lambda ids: torch.tensor([ids]), as_text)
 
 
 class Learner:
     """The learner's function or class: how it wants its arguments, and what to remark on."""
 
     def __init__(self, attempt: Callable):
-        self.attempt, self.as_prompt, self.notes, self.with_prompt = attempt, list, set(), False
+        self.attempt, self.with_prompt, self.notes = attempt, False, set[str]()
+        self.as_prompt: Callable[[list[int]], Any] = list
         work = getattr(attempt, verdicts.work_of(attempt)) if inspect.isclass(attempt) else None
         parameters = [p for part in (attempt, work) for p in parameters_of(part)]
         self.takes_seed = any(re.search("seed|generator|rng", p.name) for p in parameters)
@@ -326,7 +327,8 @@ class Learner:
         """Find the form of the prompt: the first that raises no error, or else a list."""
         prompt = self.parameters.get("prompt")
         wants_text = prompt and prompt.annotation in (str, "str")
-        for self.as_prompt in [as_text] if wants_text else [*FORMS, list]:
+        forms: tuple[Callable, ...] = (as_text,) if wants_text else (*FORMS, list)
+        for self.as_prompt in forms:
             with suppress(Wrong):
                 self.written(CHAINS[1])
                 break
@@ -369,15 +371,14 @@ class Learner:
         end, end_id = self.parameters.get("end_token"), case.end_id
         if end_id is None and end and end.default is not None:
             end_id = never
+        takes_list = end and re.search(r"\blist\b", str(end.annotation))
         model.tokenizer = tokenizer = tokenizer or Letters(never if end_id is None else end_id)
-        if end and re.search(r"\blist\b", str(end.annotation)):
-            end_id = [end_id]
-        values = (model, prompt, case.max_new_tokens, case.temperature, case.top_p, end_id)
+        end_token = [end_id] if takes_list else end_id
+        values = (model, prompt, case.max_new_tokens, case.temperature, case.top_p, end_token)
         arguments = dict(zip(ASKED, values, strict=True)) | {"tokenizer": tokenizer}
         arguments |= {name: getattr(model, name) for name in self.about}
-        options = {"given": Words(case), "seconds": seconds}
-        options["optional"] = [*self.about, "end_token", "tokenizer"]
-        result = call_part(self.attempt, arguments, **options)
+        given, optional = Words(case), [*self.about, "end_token", "tokenizer"]
+        result = call_part(self.attempt, arguments, optional=optional, given=given, seconds=seconds)
         if isinstance(result, str) and (
             self.as_prompt is as_text or "tokenizer" in self.parameters
         ):
@@ -413,14 +414,14 @@ def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
     if isinstance(counts, np.ndarray):
         return np.allclose(shares, counts)
     # Pearson's chi-squared: squared distances, each in units of what is expected.
-    expected, counts = DRAWS * np.array(shares), np.array(counts)
-    if not np.isfinite(expected).all() or counts[expected < 1e-6].any():
+    expected, drawn = DRAWS * np.array(shares), np.array(counts)
+    if not np.isfinite(expected).all() or drawn[expected < 1e-6].any():
         return False
     rare = expected < 5  # together: few draws are no normal distribution
     expected = np.append(expected[~rare], expected[rare].sum() or 1)
-    counts = np.append(counts[~rare], counts[rare].sum())
+    drawn = np.append(drawn[~rare], drawn[rare].sum())
     # A fair draw passes this limit less than once in 10⁸ times, whatever the degrees of freedom.
-    return ((counts - expected) ** 2 / expected).sum() < 40 + 2 * len(expected)
+    return ((drawn - expected) ** 2 / expected).sum() < 40 + 2 * len(expected)
 
 
 OTHER_TOKENS = "The new tokens are not right."

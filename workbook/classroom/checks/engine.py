@@ -192,7 +192,7 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
     that is `seldom` met, such as attention without a mask, becomes a corner if it raises an error.
     Raises: NotAttempted.
     """
-    found, outcomes, seldom = Findings(), [], []
+    found, outcomes, seldom = Findings(), list[Outcome](), list[Outcome]()
     with found("use"):
         for place, case in enumerate(exercise.cases, start=1):
             outcome = tried(exercise, attempt, case)

@@ -17,18 +17,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import bind, is_switch, meaning, parameters_of, switches_rope
 from workbook.classroom.checks.engine import Exercise, usual
 from workbook.classroom.checks.tensors import Case, alike, beside, copied, drawn, tensor_of
-from workbook.classroom.checks.verdicts import (
-    Findings,
-    NotAttempted,
-    Words,
-    Wrong,
-    call,
-    expect_class,
-    is_stub,
-)
+from workbook.classroom.checks.verdicts import Findings, NotAttempted, Words, Wrong, call, is_stub
 
 QUICK = 5.0  # seconds that a call with a few numbers may take
 THETA, LENGTH = ("theta", "rope_theta"), ("max_seq_len", "context_length")
@@ -44,7 +37,7 @@ class Learner:
 
     def __init__(self, attempt: Any, exercise: Exercise, rope: type[nn.Module]):
         longest = max(exercise.cases, key=lambda case: len(case.arguments))
-        expect_class(attempt, f"class {longest.name} with {longest.signature}")
+        verdicts.expect_class(attempt, f"class {longest.name} with {longest.signature}")
         if "__init__" in vars(attempt) and is_stub(attempt.__init__):
             raise NotAttempted("`__init__` is still missing.")
         self.attempt, self.exercise, self.rope = attempt, exercise, rope
@@ -149,7 +142,7 @@ class Learner:
         # For what a class insists on: with θ, it may have a switch that turns RoPE off.
         extras = {"d_k": d_head, "d_v": d_head, "max_seq_len": 16, "theta": 10_000.0}
         optional = () if self.takes(*LENGTH) else LENGTH  # RoPE without tables has no length
-        options = {"extras": extras, "given": given, "rope": theta is not None}
+        options: dict[str, Any] = {"extras": extras, "given": given, "rope": theta is not None}
         args, kwargs, _ = bind(self.attempt, values, optional=optional, **options)
         try:
             module = _called(self.attempt, *args, **{**kwargs, **further})
@@ -168,7 +161,8 @@ class Learner:
         if is_stub(type(module).forward):
             raise NotAttempted("`forward` is still missing.")
         values = {name: copied(value) for name, value in case.inputs.items()}
-        optional, extras = (), {}
+        optional: tuple[str, ...] = ()
+        extras: dict[str, Any] = {}
         if "num_heads" in case.arguments:
             # A mask or positions are the usual ones, for a `forward` that insists on them.
             length = next(iter(values.values())).shape[-1 if "token_ids" in values else -2]
@@ -493,18 +487,17 @@ def check_gradients(
         (exercise.program.edited()(again) * factors).sum().backward()
     pairs = [(name, leaf.grad, values[name].grad) for name, leaf in leaves.items()]
     if learner:
-        right = replace(case, weights={name: leaf.grad for name, leaf in weights.items()})
-        expected = learner.layout(right)
+        gradients = {name: leaf.grad for name, leaf in weights.items()}
+        laid_out = learner.layout(replace(case, weights=gradients))
         own = own_parameters(learner.module)
-        pairs += [(name, parameter.grad, expected[name]) for name, parameter in own.items()]
-    for name, got, expected in pairs:
-        if got is None:
+        pairs += [(name, parameter.grad, laid_out[name]) for name, parameter in own.items()]
+    for name, grad, expected in pairs:
+        if grad is None:
             raise Wrong(f"No gradient reaches `{name}`.", given=given, mistake=CUT)
-        if not alike(got, expected, 1e-3):
+        if not alike(grad, expected, 1e-3):
             claim = f"The result is right, but the gradient that reaches `{name}` is not."
-            padded = not got[:1].any() and expected[:1].any()
-            right, shown = beside(expected, got)
-            mistake = PADDING if padded else CUT
+            mistake = PADDING if not grad[:1].any() and expected[:1].any() else CUT
+            right, shown = beside(expected, grad)
             raise Wrong(claim, given=given, expected=right, got=shown, mistake=mistake)
     if any(not inputs[name].eq(leaf).all() for name, leaf in leaves.items()):
         claim = "The result is right, but the input tensor is changed."
@@ -579,7 +572,7 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
     std = min(stds, key=lambda std: abs(std * CUT_STD - spread))
     cut, asked = f"{CUT_AT * std:.4g}", "1" if is_table else "√(2 / (d_in + d_out))"
     # Another form of the distribution, of about that std, is no more than a corner.
-    weight_of = "corner" if math.isclose(spread, std, rel_tol=0.15) else "use"
+    weight_of: verdicts.Weight = "corner" if math.isclose(spread, std, rel_tol=0.15) else "use"
     if spread < 1e-12 or flat[:999].unique().numel() < 10:
         weight_of, mistake = "use", SAME
     elif abs(mean) > 0.1 * spread:

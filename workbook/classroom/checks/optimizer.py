@@ -24,8 +24,7 @@ RELATIVE, ABSOLUTE = 1e-5, 1e-6
 
 def same(one: Sequence[float], other: Sequence[float]) -> bool:
     """True where two lists of numbers agree as far as float32 can tell, NaN with NaN."""
-    tolerances = {"rtol": RELATIVE, "atol": ABSOLUTE, "equal_nan": True}
-    return len(one) == len(other) and np.allclose(one, other, **tolerances)
+    return len(one) == len(other) and np.allclose(one, other, RELATIVE, ABSOLUTE, equal_nan=True)
 
 
 def row(values: Sequence[float]) -> Words:
@@ -218,7 +217,7 @@ class Gradients(NamedTuple):
 def clipped(case: Gradients) -> list[float]:
     """All gradients after clipping, one after the other."""
     gradients = [p.grad for p in case.parameters() if p.grad is not None]
-    total = sum((g**2).sum() for g in gradients)  # the sum of squares
+    total: Any = sum((g**2).sum() for g in gradients)  # the sum of squares
     norm = torch.sqrt(total)  # the norm
     for g in gradients:
         if norm > case.limit:  # when the gradients are scaled
@@ -373,10 +372,11 @@ update = AdamW.update  # (self, theta, group, state)
 def moved(case: Moves, of_torch: bool, decay: str) -> list[float]:
     """All parameters after the last step, one after the other."""
     # Without a second group, all parameters are in the first.
-    groups = [{"lr": case.lr, "weight_decay": case.weight_decay} for _ in case.parameters]
+    first: dict[str, Any] = {"lr": case.lr, "weight_decay": case.weight_decay}
+    groups = [dict(first) for _ in case.parameters]
     groups[-1].update([case.own] if case.own else [])
     thetas = [torch.tensor(values, dtype=torch.float64) for values in case.parameters]
-    states = [{} for _ in thetas]
+    states = [dict[str, Any]() for _ in thetas]
     for step, gradients in enumerate(case.gradients):
         groups[0]["lr"] = case.rates[step] if case.rates else case.lr
         # A copy changes nothing, but mistakes lose something of it.
@@ -558,7 +558,7 @@ class Stepper:
     def run(self, case: Moves) -> list[list[float]]:
         """The parameters after the steps of a case, as a list of one form. Raises: Wrong."""
         thetas = [parameter(values) for values in case.parameters]
-        params = iter(thetas)  # `model.parameters()` is not a list either
+        params: Any = iter(thetas)  # `model.parameters()` is not a list either
         if case.own:
             name, value = case.own
             params = [{"params": thetas[:1]}, {"params": thetas[1:], name: value}]

@@ -203,7 +203,7 @@ MISTAKES = (*SPECIALS, *CUTTING, *READING)  # of both
 
 def expect_right_and_quick(
     name: str,
-    run: Callable[..., list],
+    run: Callable[..., Any],
     right: list,
     given: Words,
     seconds: float,
@@ -256,7 +256,7 @@ def expect_no_memory(exercise: Exercise, attempt: Any, cases: Sequence[Any], lik
 
 def one_for_each_cause(findings: Sequence[Wrong]) -> list[Wrong]:
     """The findings without those whose mistake, or kind of case, was told before."""
-    told, kept = set(), []
+    told, kept = set[str | None](), []
     for finding in findings:
         causes = {finding.mistake, getattr(finding.case, "what", None)} - {None, ""}
         if not causes & told:

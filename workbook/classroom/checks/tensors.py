@@ -142,7 +142,8 @@ def beside(expected: Tensor, got: Tensor) -> tuple[Words, Words]:
     """Both tensors in words: in full, or the first row in which they differ."""
     expected, got, where = expected.detach(), got.detach(), ""
     if expected.shape != got.shape:
-        return tuple(Words(f"shape {tuple(t.shape)}: {_beginning(t)}") for t in (expected, got))
+        right, wrong = (Words(f"shape {tuple(t.shape)}: {_beginning(t)}") for t in (expected, got))
+        return right, wrong
     if expected.numel() > SMALL and expected.ndim > 1:
         limit = TOLERANCE * _scale(expected)
         far = ~torch.isclose(got.double(), expected.double(), TOLERANCE, limit).all(-1)

@@ -14,39 +14,21 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import cycle, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import regex
 
 from workbook.classroom.checks import pretokens as shared
+from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import bind
 from workbook.classroom.checks.engine import Exercise, Program, judge, mistake, shrink, shrink_list
 from workbook.classroom.checks.from_scratch import expect_from_scratch
-from workbook.classroom.checks.pretokens import (
-    END,
-    SPLIT,
-    cut_specials,
-    decode,
-    mistakes,
-    pretokens,
-)
-from workbook.classroom.checks.verdicts import (
-    Findings,
-    NotAttempted,
-    Words,
-    Wrong,
-    call,
-    expect_class,
-    is_untouched,
-    kind_of,
-    meant,
-    shown,
-    unfinished,
-)
+from workbook.classroom.checks.pretokens import END, SPLIT, cut_specials, decode, pretokens
+from workbook.classroom.checks.verdicts import Findings, NotAttempted, Words, Wrong, call, meant
 from workbook.tokenization.bpe import Pair, merge_pair, split_bytes, train_incremental
 from workbook.tokenization.gpt2_files import byte_alphabet, to_readable
 
@@ -95,7 +77,8 @@ LAYOUTS: dict[str, Callable[[list, list, list], list[bytes]]] = {  # of bytes, m
 BYTES_FIRST, SPECIALS_FIRST, GPT2, SHUFFLED = LAYOUTS
 
 
-class Setup(NamedTuple):
+@dataclass(frozen=True)
+class Setup:
     """What a tokenizer is made of."""
 
     layout: str  # how the ids are assigned: a key of `LAYOUTS`
@@ -122,7 +105,8 @@ class Setup(NamedTuple):
         return ids
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case:
     """A call of one method of a tokenizer."""
 
     setup: Setup
@@ -219,7 +203,7 @@ def skipping(symbols: list[bytes], pair: Pair) -> list[bytes]:
 BYTES = "symbols = [bytes([byte]) for byte in data]"
 MERGE = "symbols = merge_pair(symbols, min(pairs, key=ranks.get))"
 WORDS = (
-    *mistakes(BYTES,
+    *shared.mistakes(BYTES,
         ("Each token is the longest one in the vocabulary that matches. BPE applies the merges in "
          "the order in which they were learnt, which may give shorter tokens.",
          "return longest_match(data, ids)"),
@@ -240,7 +224,7 @@ WORDS = (
          "return symbols"),
         ("Words were split into characters: BPE starts from bytes, and é or 猫 is several of them.",
          "symbols = [character.encode() for character in data.decode()]")),
-    *mistakes(MERGE,
+    *shared.mistakes(MERGE,
         ("The leftmost pair that can be merged was merged first: the earliest merge in the list "
          "goes first, wherever in the word it applies.",
          "symbols = once(symbols, pairs[0])"),
@@ -272,7 +256,7 @@ def counted_up(setup: Setup, lead: int, merges: bool = True) -> dict[bytes, int]
 ALL = "tokens = case.setup.ids(), case.setup.specials"
 APPEND = "Special tokens that the vocabulary lacks must be appended to it."
 TOKENS = (
-    *mistakes(ALL,
+    *shared.mistakes(ALL,
         ("<|endoftext|> was treated as special though it is not in `special_tokens`: then it is "
          "ordinary text, even if the vocabulary holds it.",
          f"{ALL}\ntokens = [*tokens, *({{END}} & {{*case.setup.known}})]"),
@@ -282,11 +266,11 @@ TOKENS = (
            for how in ("0", "0, False", "len(tokens)"))),
         (APPEND, f"{ALL}\nids = {{t: i for i, t in case.setup.vocab().items()}}",
          f"{ALL}\ntokens = [t for t in tokens if t in case.setup.known]")),
-    *mistakes("if special:",
+    *shared.mistakes("if special:",
         (APPEND, "if special and part not in case.setup.known:\n    continue\nif special:"),
         ("The special tokens are missing from the ids: a split with a group, `(...)`, keeps them.",
          "if special:\n    continue\nif special:")),
-    *mistakes(SPLIT,
+    *shared.mistakes(SPLIT,
         ("Only the first special token in the text was found: there may be many.",
          SPLIT.replace("text)", "text, maxsplit=1)")),
         ("Special tokens were found only with white space around them.",
@@ -299,14 +283,14 @@ TOKENS = (
 
 JOINED = 'b"".join(tokens).decode("utf-8", errors="replace")'
 DECODING = (
-    *mistakes(JOINED,
+    *shared.mistakes(JOINED,
         ("Each token was decoded by itself: a character may be spread over several tokens. Join "
          "all the bytes first, then decode once.",
          *(f'"".join(token.decode("utf-8", errors="{how}") for token in tokens)'
            for how in ("replace", "strict", "ignore"))),
         ("White space at the ends was stripped: the text must come back as it was.",
          JOINED + ".strip()")),
-    *mistakes('errors="replace"', (
+    *shared.mistakes('errors="replace"', (
         "Bytes that are not UTF-8 were dropped or written as \\x.., or raised an error: they "
         'become U+FFFD with `errors="replace"`.',
         *(f'errors="{how}"' for how in ("ignore", "strict", "backslashreplace")))),
@@ -322,7 +306,7 @@ DECODING = (
 
 def last_part(cut: Callable[[str], list[str]] | str, pieces: Sequence[str]) -> list[str]:
     """The texts to encode if the last part so far, by `cut` or a pattern, is always held back."""
-    texts, kept = [], ""
+    texts, kept = list[str](), ""
     for piece in pieces:
         text = kept + piece
         *done, kept = (regex.split(cut, text) if isinstance(cut, str) else cut(text)) or [""]
@@ -330,7 +314,7 @@ def last_part(cut: Callable[[str], list[str]] | str, pieces: Sequence[str]) -> l
     return [*texts, kept]
 
 
-STREAMING = mistakes(
+STREAMING = shared.mistakes(
     '["".join(pieces)]',
     ("Each piece was encoded by itself. A cut may go through a word, a run of white space, a "
      "contraction or a special token: hold back the end that the next piece may still change.",
@@ -455,7 +439,7 @@ ODD_STREAMS = cases(
 class Learner:
     """The learner's class; each case gets a tokenizer of its own, with copies of the arguments."""
 
-    def __init__(self, attempt: type):
+    def __init__(self, attempt: Any):
         self.attempt = attempt
 
     def make(self, one: Setup, given: Words | None = None) -> Any:
@@ -510,7 +494,7 @@ def in_one_form(result: Any, method: str, given: Words) -> list[int] | str:
     elif isinstance(result, Iterable) and not isinstance(result, str | bytes):
         with suppress(TypeError):
             return [operator.index(item) for item in result]  # numpy's integers become Python's
-    claim, got = f"`{method}` does not give {asked}.", Words(kind_of(result))
+    claim, got = f"`{method}` does not give {asked}.", Words(verdicts.kind_of(result))
     raise Wrong(claim, given=given, expected=Words(asked), got=got, mistake=why)
 
 
@@ -530,7 +514,7 @@ def described(case: Case) -> Words:
         return Words(f"decode(ids) with the ids {readable(list(case.given), case.setup)}")
     argument = case.given if case.method == "encode" else list(case.given)
     made = made_of(case.setup, case.text)
-    return Words(f"{case.method}({shown(argument)}) of a tokenizer {made}")
+    return Words(f"{case.method}({verdicts.shown(argument)}) of a tokenizer {made}")
 
 
 def made_of(one: Setup, text: str = "") -> str:
@@ -548,10 +532,12 @@ def readable(ids: list[int], one: Setup) -> Words:
     """Ids, and the tokens that they stand for."""
     tokens = {token_id: token for token, token_id in one.ids().items()}
     spelt = [repr(tokens[i]) if i in tokens else f"{i} is not an id" for i in ids[:24]]
-    return Words(f"{shown(ids)}: {' '.join(spelt)}{' ...' * (len(ids) > 24)}" if ids else "[]")
+    if not ids:
+        return Words("[]")
+    return Words(f"{verdicts.shown(ids)}: {' '.join(spelt)}{' ...' * (len(ids) > 24)}")
 
 
-def beside(case: Case, asked: list[int] | str, got: list[int] | str) -> Wrong:
+def beside(case: Case, asked: Any, got: Any) -> Wrong:
     """What to say about a wrong result."""
     mistake = "A character was split between tokens: join all bytes first, then decode once."
     if case.method == "decode":
@@ -584,17 +570,18 @@ def smaller(case: Case, fails: Callable[[Case], bool]) -> Case:
     """The case with the least text, ids or pieces that still fails."""
 
     def still(given: Any) -> bool:
-        return fails(case._replace(given=given))
+        return fails(replace(case, given=given))
 
     if case.method == "encode":
-        return case._replace(given=shrink(case.given, still))
+        return replace(case, given=shrink(case.given, still))
     kept = shrink_list(list(case.given), lambda items: still(tuple(items)))
-    return case._replace(given=tuple(kept))
+    return replace(case, given=tuple(kept))
 
 
 # The exercises.
 
-COMMON = {"run": Learner.__call__, "same": same, "report": beside, "smaller": smaller}
+COMMON: dict[str, Any] = {"run": Learner.__call__, "same": same}
+COMMON |= {"report": beside, "smaller": smaller}
 ENCODE = Exercise(
     program=Program(
         *(decode, pretokens, cut_specials, merged, encoded),
@@ -725,10 +712,11 @@ def check_files(learner: Learner) -> Findings:
         if not isinstance(method, classmethod | staticmethod):
             why = "`@classmethod` is missing above `def from_files(cls, ...)`."
             raise Wrong("`from_files` must be a class method.", given=FROM_FILES, mistake=why)
-        values = {"vocab_filepath": f"{folder}/vocab.json", "merges_filepath": f"{folder}/merges"}
-        Path(values["vocab_filepath"]).write_text(json.dumps(spelt), encoding="utf-8")
-        Path(values["merges_filepath"]).write_bytes("".join(lines).encode())
-        values["special_tokens"] = [END]
+        vocab, merges = Path(folder, "vocab.json"), Path(folder, "merges")
+        vocab.write_text(json.dumps(spelt), encoding="utf-8")
+        merges.write_bytes("".join(lines).encode())
+        paths = {"vocab_filepath": str(vocab), "merges_filepath": str(merges)}
+        values = {**paths, "special_tokens": [END]}
         args, kwargs, _ = bind(learner.attempt.from_files, values, given=FROM_FILES)
         try:
             made = call(learner.attempt.from_files, *args, given=FROM_FILES, **kwargs)
@@ -738,7 +726,7 @@ def check_files(learner: Learner) -> Findings:
             return found
         if not hasattr(made, "encode"):
             why = "End it with `return cls(vocab, merges, special_tokens)`."
-            claim, got = "`from_files` does not make a tokenizer.", Words(kind_of(made))
+            claim, got = "`from_files` does not make a tokenizer.", Words(verdicts.kind_of(made))
             raise Wrong(claim, given=FROM_FILES, got=got, mistake=why)
     return found
 
@@ -773,25 +761,27 @@ def check_stream(learner: Learner) -> Findings:
     return found
 
 
-CHECKS = {"encode": check_encode, "decode": partial(judge, DECODE)}
+CHECKS: dict[str, Callable] = {"encode": check_encode, "decode": partial(judge, DECODE)}
 CHECKS |= {"encode_iterable": check_stream, "from_files": check_files}
 
 
 def tokenizer(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the smallest input that fails."""
-    expect_class(attempt, "class Tokenizer with Tokenizer(vocab, merges, special_tokens=None)")
-    if "__init__" in vars(attempt) and is_untouched(attempt.__init__):
+    wanted = "class Tokenizer with Tokenizer(vocab, merges, special_tokens=None)"
+    verdicts.expect_class(attempt, wanted)
+    if "__init__" in vars(attempt) and verdicts.is_untouched(attempt.__init__):
         raise NotAttempted("`__init__` is still missing.")
     learner, found, missing = Learner(attempt), Findings(), {}
     for name, check in CHECKS.items():
         if name not in ("encode", "decode") and found.in_use:
             break  # the others rest on these two
         try:
-            if not callable(getattr(attempt, name, None)) or is_untouched(getattr(attempt, name)):
+            method = getattr(attempt, name, None)
+            if not callable(method) or verdicts.is_untouched(method):
                 raise NotAttempted(f"`{name}` is still missing{meant(attempt, name, CHECKS)}")
             new = check(learner)
         except NotAttempted as stub:
-            missing[name] = unfinished(stub).claim
+            missing[name] = verdicts.unfinished(stub).claim
             continue
         found.passes += new.passes if new else [f"`{name}` is right."]
         if "encode" not in missing:  # which the others may call

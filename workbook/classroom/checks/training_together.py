@@ -41,9 +41,10 @@ FOLLOWERS, STRANGE_SHARE = 4, 0.2
 # that takes more than knowing how often each id occurs (ln 16 = 2.8).
 FALLS, LEARNED = 0.3, 2.4
 # The settings of a script or function, and their values in the first run, in its folder.
-SETTINGS = {"train_path": "train.bin", "valid_path": "valid.bin", "checkpoint_path": "saved/run.pt"}
-SETTINGS |= {"vocab_size": 61, "context_length": 16, "d_model": 32, "num_layers": 2, "num_heads": 4}
-SETTINGS |= {"d_ff": 64, "batch_size": 8, "lr": 1e-2, "steps": STEPS, "log_every": 1}
+SETTINGS: dict[str, Any] = {"train_path": "train.bin", "valid_path": "valid.bin"}
+SETTINGS |= {"checkpoint_path": "saved/run.pt", "vocab_size": 61, "context_length": 16}
+SETTINGS |= {"d_model": 32, "num_layers": 2, "num_heads": 4, "d_ff": 64, "batch_size": 8}
+SETTINGS |= {"lr": 1e-2, "steps": STEPS, "log_every": 1}
 SETTINGS |= {"eval_every": 5, "save_every": 10, "resume": None}
 CONTRACT = (
     "A script takes these options, a function these parameters or **settings, and any other has a "
@@ -76,7 +77,7 @@ def _write_data(folder: Path) -> None:
     for name, strange in (("train", 0.0), ("valid", STRANGE_SHARE)):
         place, ids = 0, []
         for _ in range(2_000):
-            place = (7 * place + 1 + 3 * draw.integers(FOLLOWERS)) % len(COMMON_IDS)
+            place = (7 * place + 1 + 3 * int(draw.integers(FOLLOWERS))) % len(COMMON_IDS)
             ids.append(draw.choice(STRANGE_IDS) if draw.random() < strange else COMMON_IDS[place])
         np.array(ids, dtype=np.uint16).tofile(folder / f"{name}.bin")
 
@@ -120,9 +121,10 @@ class Trainer:
         for path in self._logs():
             path.unlink()
         request = (self.attempt, words, values or {}, str(self.folder), steps)
-        limits = {"printed": self.folder / watched.PRINTED, "seconds": SECONDS + SPARE_SECONDS}
+        printed, most = self.folder / watched.PRINTED, SECONDS + SPARE_SECONDS
         try:
-            seen = Seen(**worker.forked(watched.observed, *request, **limits))
+            run = worker.forked(watched.observed, *request, printed=printed, seconds=most)
+            seen = Seen(**run)
         except worker.EndedError as error:
             raise Wrong("It ended Python, or did not end.", got=Words(str(error))) from error
         seen.log = "\n".join(path.read_text("utf-8", errors="replace") for path in self._logs())
@@ -140,7 +142,7 @@ class Trainer:
 
 def _parameters(function: FunctionType) -> list[str]:
     """The settings among a function's parameters. Raises: NotJudged where it needs any other."""
-    names = []
+    names: list[str] = []
     for parameter in signature_of(function) or []:
         if parameter.kind is parameter.VAR_KEYWORD:
             names += SETTINGS

@@ -15,27 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from workbook.classroom.checks import engine, tensors
 from workbook.classroom.checks.calling import SIZES, call_part
-from workbook.classroom.checks.engine import (
-    Exercise,
-    Mistake,
-    Program,
-    instead_of,
-    judge,
-    mistake,
-    tried,
-)
+from workbook.classroom.checks.engine import Exercise, Mistake, Program, judge, mistake, tried
 from workbook.classroom.checks.from_scratch import expect_from_scratch
 from workbook.classroom.checks.modules import Learner, Weights, check_first_weights, check_gradients
-from workbook.classroom.checks.tensors import (
-    Case,
-    alike,
-    compared,
-    copied,
-    drawn,
-    same_kind,
-    tensor_of,
-)
+from workbook.classroom.checks.tensors import Case, alike, compared, copied, drawn, tensor_of
 from workbook.classroom.checks.verdicts import CALLED, Words, expect_function, work_of
 
 # The reference: a Transformer in float64. `weights` go by the names of the course.
@@ -137,7 +122,7 @@ def block(x: Tensor, weights: Weights, num_heads: int, theta=None, positions=Non
     """A pre-norm block: attention and feed-forward layer, each added to what came in."""
     ln1, ln2 = (partial(rms_norm, gain=weights[f"ln{number}.weight"]) for number in (1, 2))
     heads = {"num_heads": num_heads, "theta": theta, "positions": positions}
-    attn = partial(multihead, weights=inside(weights, "attn."), **heads)
+    attn: Callable = partial(multihead, weights=inside(weights, "attn."), **heads)
     ffn = partial(swiglu, weights=inside(weights, "ffn."))
     x = x + attn(ln1(x))  # attention, its norm and what is added to it
     return x + ffn(ln2(x))  # the feed-forward layer, its norm and what is added to it
@@ -223,6 +208,7 @@ SIZES_KEPT = "Something keeps the sizes of the first call, such as a mask: make 
 def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
     """Praise for what is right; raises `Wrong`."""
     case, learner = part.gradients, None
+    run: Any
     if not case.weights and (not case.arguments or is_plain(attempt)):
         expect_function(attempt, case.signature)
         run, made = partial(call_function, attempt), [attempt]
@@ -380,7 +366,7 @@ NEVER = -1e9  # what many write in place of -inf; a row with nothing else become
 SCALE, FILL = "math.sqrt(Q.shape[-1])", "scores.masked_fill(~mask, -math.inf)"
 HIDDEN, WEIGH, GATHER = "~mask, -math.inf", "soft_max(scores, -1)", "shares @ V"
 IF, SCORES = "if mask is not None:", "Q @ K.transpose(-1, -2)"
-IN_SCALE = instead_of(SCALE, {
+IN_SCALE = engine.instead_of(SCALE, {
     "1": "The scores are not scaled: divide by √d_k.",
     "Q.shape[-1]": "Divided by d_k, not by its square root.",
     "(1 / math.sqrt(Q.shape[-1]))": "The scores are multiplied by √d_k: divide by it.",
@@ -598,7 +584,7 @@ EMBEDDING = of_tensors(
 
 ROOT, SQUARES = "(mean_square + eps).sqrt()", "x.square().sum(-1, keepdim=True) / x.shape[-1]"
 IN_NORM = (
-    *instead_of(ROOT, {
+    *engine.instead_of(ROOT, {
         "(mean_square.sqrt() + eps)": "ε is outside the root: it is √(mean of squares + ε).",
         "mean_square.sqrt()": "ε is missing: a vector of zeros gives 0 / 0.",
         "mean_square.clamp(min=eps).sqrt()": "ε is a lower limit here: add it to the mean square.",
@@ -615,7 +601,7 @@ IN_NORM = (
             SQUARES, "x.square().mean()",
             *(f"x.square().mean({axis}, keepdim=True)" for axis in (0, 1, -2))),
     mistake("The mean lost its axis: `keepdim=True` is missing.", SQUARES, "x.square().mean(-1)"),
-    *instead_of("sqrt() * gain", {
+    *engine.instead_of("sqrt() * gain", {
         "sqrt()": "The gain is forgotten: multiply by the weight.",
         "sqrt() + gain": "The gain is added: multiply by it.",
         "sqrt() * (1 + gain)": "Multiplied by 1 + gain: the weight itself is the gain.",
@@ -655,7 +641,7 @@ NORM = of_tensors(
         _norm(drawn(1, 2, 4, seed=7), what=HALF, dtype=torch.bfloat16),
         _norm(drawn(1, 2, 4, seed=8), what="double precision", dtype=torch.float64),
     ),
-    same=same_kind,
+    same=tensors.same_kind,
     gradients=_norm(drawn(2, 1, 4, seed=2) + 1, 0.5),
     large=_norm(drawn(1, 1, 4, seed=1)),
     praise="Right values, in half precision too, and in the input's type.",
@@ -693,7 +679,7 @@ IN_FEED_FORWARD = (
             GATE_AND_UP, "silu(project(x, w3)), project(x, w1)"),
     *either("One matrix is used twice: SiLU(W1 x) is multiplied by W3 x.", GATE_AND_UP,
             *(f"silu(project(x, {w})), project(x, {w})" for w in ("w1", "w3"))),
-    *instead_of(GATED, {
+    *engine.instead_of(GATED, {
         "project(gate, w2) * up": "The gate comes after W2 instead of before it.",
         "project(gate * silu(up), w2)": "SiLU is applied to W3 x too: only W1 x goes through it.",
         "project(gate, w2)": "There is no gate: SiLU(W1 x) must be multiplied by W3 x.",
@@ -891,7 +877,7 @@ PARTS_OF_HEADS = (project, rotate, soft_max, attention, causal, split_heads, mer
 
 
 def _heads(x: Tensor, num_heads: int, positions: list | None = None, what: str = "") -> Case:
-    arguments = {"d_model": x.shape[-1], "num_heads": num_heads}
+    arguments: dict[str, Any] = {"d_model": x.shape[-1], "num_heads": num_heads}
     inputs: dict[str, Any] = {"x": x}
     if positions is not None:  # of shape (1, seq), as in the course's tests
         arguments |= {"max_seq_len": LONGEST, "theta": BASE}

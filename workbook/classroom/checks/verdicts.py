@@ -201,7 +201,8 @@ def contrast(expected: Any, got: Any) -> tuple[str, str]:
         start = max(0, first_difference(expected, got) - 4)
     if start < 12:  # it is in sight
         return shown(expected), shown(got)
-    return tuple(f"(from position {start} of {len(x)}) {shown(x[start:])}" for x in (expected, got))
+    tails = [f"(from position {start} of {len(x)}) {shown(x[start:])}" for x in (expected, got)]
+    return tails[0], tails[1]
 
 
 def first_difference(expected: Any, got: Any) -> int:
@@ -394,9 +395,9 @@ def work_of(kind: type) -> str | None:
     return next((name for name in (*USUAL_WORK, *only) if name in own), None)
 
 
-def methods_of(kind: type) -> dict[str, Callable]:
+def methods_of(kind: type) -> dict[str, Any]:
     """The methods of a class that are a learner's, by name; what overrides comes first."""
-    own: dict[str, Callable] = {}
+    own: dict[str, Any] = {}
     for base in kind.__mro__:
         if not base.__module__.startswith(NO_LEARNERS):
             own |= {n: m for n, m in vars(base).items() if isinstance(m, METHODS) and n not in own}

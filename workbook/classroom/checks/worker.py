@@ -439,8 +439,8 @@ def _move_in(request: dict) -> None:
         os.dup2(file.fileno(), 2)
     # Written at once, so that nothing is lost in a crash; if it is closed, the file stays open.
     raw = open(1, "wb", buffering=0, closefd=False)  # noqa: SIM115
-    sys.stdout = sys.__stdout__ = io.TextIOWrapper(raw, "utf-8", "replace", write_through=True)
-    sys.stderr = sys.__stderr__ = sys.stdout
+    sys.stdout = sys.stderr = io.TextIOWrapper(raw, "utf-8", "replace", write_through=True)
+    sys.__stdout__ = sys.__stderr__ = sys.stdout  # type: ignore[misc]
     sys.stdin, builtins.input = io.StringIO(), _no_input
     set_recursion_limit = sys.setrecursionlimit
     sys.setrecursionlimit = lambda limit: set_recursion_limit(min(limit, DEEPEST))
@@ -455,8 +455,9 @@ def _move_in(request: dict) -> None:
     warnings.simplefilter("ignore", ResourceWarning)  # a file left open is not reported
     warnings.showwarning = lambda message, kind, *_: print(f"{kind.__name__}: {message}")
     # What fails in a thread or a destructor is not the verdict's business.
-    sys.unraisablehook = threading.excepthook = lambda info: None
+    sys.unraisablehook = lambda info: None
+    threading.excepthook = lambda info: None
 
 
-def _no_input(prompt: str = "") -> str:
+def _no_input(prompt: object = "") -> str:
     raise EOFError("a check cannot answer input(): pass values as arguments instead")

@@ -19,7 +19,7 @@ from workbook.tokenization.utf8 import flaw
 NUMBER, PAIR = int | float, list | tuple  # the types of attempts
 
 
-def judged(attempt: Any, part: str | None = None, **judges: tuple) -> str | Facts:
+def judged(attempt: Any, part: str | None = None, /, **judges: tuple) -> str | Facts:
     """What the judge of a part says of an attempt, which must be of the type beside that judge.
 
     A part that has no judge takes sentences alone; "whole" is that of a problem without parts.
@@ -207,8 +207,8 @@ def _longest(training: Training, token: Any) -> str:
 
 EXACT = 0.01  # relative: what is left of two rounded numbers
 # What a time is multiplied or divided by where two units are mixed up.
-SLIPS = {60: "minutes and hours", 3_600: "hours and seconds", 24: "hours and days"}
-SLIPS |= {8: "bits and bytes", 1e3: "GB, MB and kB", 1e6: "MB and bytes"}
+SLIPS: dict[float, str] = {60: "minutes and hours", 3_600: "hours and seconds"}
+SLIPS |= {24: "hours and days", 8: "bits and bytes", 1e3: "GB, MB and kB", 1e6: "MB and bytes"}
 SLIPS |= {1.024**3: "GB and GiB", 1.024**2: "MB and MiB"}
 # Bytes per token that a tokenizer reaches on its own text, by corpus: ten documents of `docstrings`
 # may have 2.8.
@@ -220,7 +220,8 @@ NO_TOKENS = "A token is no longer than a word: did you count words, not tokens, 
 NOT_MERGED = "BPE reaches about 4 on text like its training text: is every merge applied?"
 OWN_TOKENIZER = "Only text like the training text needs so few tokens: which text is it?"
 NO_END = "That fits, as do all IDs of the two vocabularies. But where does uint16 end?"
-NOT_LARGEST = dict.fromkeys((9_999, 10_000, 31_999, 32_000), NO_END) | {
+NOT_LARGEST: dict[float, str] = {
+    **dict.fromkeys((9_999, 10_000, 31_999, 32_000), NO_END),
     2**16: "65,536 is how many values there are: they begin at 0, so the largest is one less.",
     2: "That is the number of bytes, not the largest number that they hold.",
 }
