@@ -38,7 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open until we end
-    sys.stdout.reconfigure(errors="replace")  # an old console may lack a character that we print
+    # An old console may lack a character that we print.
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
         settings.profile()  # a wrong value is refused even if nothing uses it
         settings.edition()
@@ -160,7 +161,7 @@ def run_study(options: argparse.Namespace) -> None:
     if options.tick:
         problem, *rest = options.tick
         part = rest.pop(0) if rest and not rest[0].isdigit() else None
-        if wrong := [each for each in rest if not each.isdigit()]:
+        if wrong := [number for number in rest if not number.isdigit()]:
             raise ValueError(f"expected the number of a fact, such as 1, got {wrong[0]!r}")
         print(verbs.tick(problem, part, *map(int, rest)), end="\n\n")
     record = progress.Progress(study)
@@ -283,8 +284,8 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
             raise ValueError(
                 f"{path} does not define {name}; for another name, add it: {path}:NAME"
             )
-    found = tuple(defined[name] for name in asked)
-    return found if len(found) > 1 else found[0]
+    objects = tuple(defined[name] for name in asked)
+    return objects if len(objects) > 1 else objects[0]
 
 
 def load_module(path: Path):
@@ -511,13 +512,13 @@ def run_experiments(options: argparse.Namespace) -> int:
     pool = nullcontext() if one_device else experiments.process_pool(workers)
     try:
         with pool as executor:  # without one, the runs are made one after the other
-            found = experiments.run(asked, executor, until, options.accumulation)
+            results_of = experiments.run(asked, executor, until, options.accumulation)
     except KeyboardInterrupt:
         if time.time() < until:
             raise
         print("The time is up, and all runs are saved; the same command continues.")
         return 0
-    for name, results in found.items():
+    for name, results in results_of.items():
         print(f"{name}: {len(results)} runs in {records.folders()[0]}")
     return 0
 
@@ -541,10 +542,10 @@ def show_experiments(options: argparse.Namespace) -> None:
     from workbook.experiments import results
 
     for name, stage in stages_of(options.names, options.scale).items():
-        found, missing = stage.so_far(), len(stage.missing())
+        runs, missing = stage.so_far(), len(stage.missing())
         print(name, end="\n\n")
-        if found:
-            print(results.table(found).to_string(float_format="{:,.4g}".format), end="\n\n")
+        if runs:
+            print(results.table(runs).to_string(float_format="{:,.4g}".format), end="\n\n")
         if missing:
             scale = f" --scale {options.scale}" if options.scale else ""
             todo = f"`workbook experiments run {name}{scale}` makes them"
@@ -566,10 +567,10 @@ def stages_of(names: list[str], scale: str | None) -> dict:
     """Advance each of these experiments as far as its records allow."""
     from workbook.experiments.plans import Stage
 
-    found = {name: Stage(plan) for name, plan in plans_of(names, scale).items()}
-    for stage in found.values():
+    stages = {name: Stage(plan) for name, plan in plans_of(names, scale).items()}
+    for stage in stages.values():
         stage.advance()
-    return found
+    return stages
 
 
 @command(
@@ -616,7 +617,7 @@ def run_notebooks(options: argparse.Namespace) -> int:
     if not options.check:
         notebooks.run(options.names)
         return 0
-    found = [path for path in notebooks.find(options.names) if not notebooks.is_normal(path)]
-    for path in found:
+    paths = [path for path in notebooks.find(options.names) if not notebooks.is_normal(path)]
+    for path in paths:
         print(f"{path} is not in normal form: run it with `workbook notebooks {path.stem}`")
-    return 1 if found else 0
+    return 1 if paths else 0

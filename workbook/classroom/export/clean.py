@@ -12,17 +12,7 @@ from io import BytesIO
 from itertools import accumulate
 
 from workbook.classroom.export import pandoc
-from workbook.classroom.export.pandoc import (
-    PLAIN,
-    Node,
-    cell,
-    node,
-    para,
-    rebuilt,
-    table,
-    text_of,
-    words,
-)
+from workbook.classroom.export.pandoc import PLAIN, Node, node, para, rebuilt, text_of, words
 
 FORMATS = {
     "markdown": "gfm-yaml_metadata_block-emoji-alerts-gfm_auto_identifiers+tex_math_dollars",
@@ -62,8 +52,8 @@ class Cleaner:
         """Read a text, which is "markdown" or "html", into clean blocks; notes call it `place`."""
         shown = plain(text[:MOST])
         try:
-            found = pandoc.read(_trimmed(shown) if kind == "markdown" else shown, FORMATS[kind])
-            blocks = rebuilt(found, lambda item: self._clean(kind, item, place), DEEPEST)
+            tree = pandoc.read(_trimmed(shown) if kind == "markdown" else shown, FORMATS[kind])
+            blocks = rebuilt(tree, lambda item: self._clean(kind, item, place), DEEPEST)
         except (ValueError, RecursionError) as error:
             self.notes.append(f"{place} is shown as it was typed: {error}")
             return printed(text[:MOST])
@@ -119,15 +109,15 @@ class Cleaner:
         data = BytesIO()
         try:
             file = BytesIO(base64.b64decode(picture))
-            with Image.open(file, formats=("PNG", "JPEG")) as found:
-                if found.width * found.height > LARGEST_PICTURE:
+            with Image.open(file, formats=("PNG", "JPEG")) as opened:
+                if opened.width * opened.height > LARGEST_PICTURE:
                     return None
-                drawn = ImageOps.exif_transpose(found)
+                drawn = ImageOps.exif_transpose(opened)
                 drawn.info = {k: v for k, v in drawn.info.items() if k == "transparency"}
-                drawn.save(data, found.format, quality=95, optimize=True)
+                drawn.save(data, opened.format, quality=95, optimize=True)
         except Exception:  # Pillow raises many kinds for what is not a picture
             return None
-        name = f"figure-{len(self.pictures) + 1:02}.{found.format.lower()}"
+        name = f"figure-{len(self.pictures) + 1:02}.{opened.format.lower()}"
         self.pictures[name] = data.getvalue()
         return name
 
@@ -141,7 +131,7 @@ def plain(text: str) -> str:
 
 def visible(text: str) -> str:
     """Write invisible characters as Python escapes them: `\\x00`."""
-    return UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+    return UNSEEN.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def one_line(formula: str) -> str:
@@ -166,8 +156,8 @@ def _trimmed(text: str) -> str:
     '$x$ and `$ code $`'
     """
 
-    def trim(found: re.Match) -> str:
-        return f"${found['formula'].strip()}$" if found["formula"] else found[0]
+    def trim(match: re.Match) -> str:
+        return f"${match['formula'].strip()}$" if match["formula"] else match[0]
 
     return DOLLARS.sub(trim, text)
 
@@ -183,18 +173,18 @@ def _tidy(content: list) -> list[Node]:
     if wide > COLUMNS:
         return [para(node("Emph", words(f"A table of {wide:,} columns is left out.")))]
     for row in rows if has_row_spans else []:  # what spans rows stands first, as pandas writes it
-        row[1][:0] = [cell([])] * (wide - _width(row))
+        row[1][:0] = [pandoc.cell([])] * (wide - _width(row))
     columns = [
         [node("AlignRight" if _is_numeric(rows, place) else "AlignLeft"), node("ColWidthDefault")]
         for place in range(wide)
     ]
     rest = [para(node("Emph", words(f"{more:,} more rows are left out.")))] if more > 0 else []
-    return [table(columns, heads, rows, caption=caption[1]), *rest]
+    return [pandoc.table(columns, heads, rows, caption=caption[1]), *rest]
 
 
 def _bare(row: list) -> list:
     """Make a row whose cells have no attributes."""
-    return [PLAIN, [cell(blocks, span) for *_, span, blocks in row[1]]]
+    return [PLAIN, [pandoc.cell(blocks, span) for *_, span, blocks in row[1]]]
 
 
 def _width(row: list) -> int:

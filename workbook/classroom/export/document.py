@@ -5,18 +5,11 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
 
+from workbook.classroom.export import status
 from workbook.classroom.export.clean import Cleaner, plain, printed, visible
 from workbook.classroom.export.pandoc import PLAIN, Node, box, node, para, row, table, words
 from workbook.classroom.export.saved_notebooks import Answer, Output, Place
-from workbook.classroom.export.status import (
-    CORRECT,
-    SIGNS,
-    STAND_IN,
-    UNANSWERED,
-    WRONG,
-    Entry,
-    WriteUp,
-)
+from workbook.classroom.export.status import CORRECT, SIGNS, UNANSWERED, WRONG, Entry, WriteUp
 from workbook.corpora.corpora import CORPORA
 
 CHAPTERS = {
@@ -35,7 +28,7 @@ REFERENCE = (
 )
 LEGEND = (
     f"In the table, {SIGNS[CORRECT]} marks a problem that is answered or whose code passed its "
-    f"check; {SIGNS[STAND_IN]} one that is answered on a stand-in for the corpus that the "
+    f"check; {SIGNS[status.STAND_IN]} one that is answered on a stand-in for the corpus that the "
     f"handout asks for, or whose code is almost correct; {SIGNS[WRONG]} one that its check "
     f"found wrong; {SIGNS[UNANSWERED]} one that is still open, in whole or in part."
 )
@@ -76,7 +69,7 @@ def _lead(write_up: WriteUp) -> list[Node]:
     editions = sorted({answer.edition for answer in answers} - {write_up.edition})
     devices = sorted({visible(answer.device) for answer in answers if answer.device})
     done, most = [entry for entry in entries if entry.is_done], _points(entries)
-    replaced = _points(entry for entry in entries if entry.state == STAND_IN)
+    replaced = _points(entry for entry in entries if entry.state == status.STAND_IN)
     stand_ins = f"{replaced} of {most} points rest on stand-in texts made offline, not on"
     facts = {
         "Name": visible(write_up.name),
@@ -138,8 +131,8 @@ class _Composer:
         worth = {None: "points unknown", 1: "1 point"}.get(entry.points, f"{entry.points} points")
         title = [node("Code", [PLAIN, entry.id]), node("Space"), *words(problem.title)]
         short = f" ({'; '.join(entry.short)})".replace(f"{problem.id} ", "") if entry.short else ""
-        said = words(f"{worth} · {SIGNS[entry.state]} {entry.in_words}{short}")
-        blocks = [_header(2, title, entry.id), box("state", [para(*said)])]
+        state = words(f"{worth} · {SIGNS[entry.state]} {entry.in_words}{short}")
+        blocks = [_header(2, title, entry.id), box("state", [para(*state)])]
         if not (entry.answers or entry.listings):
             return [box("open", blocks)]
         for part in ("", *problem.parts):
@@ -147,13 +140,13 @@ class _Composer:
             if part in entry.answers:
                 blocks += self.answer(entry.answers[part])
             elif part and entry.answers:
-                said = f"{WRONG}, and {UNANSWERED}" if part in entry.wrong else UNANSWERED
-                blocks.append(para(*_labelled(f"({part})", said)))
+                remark = f"{WRONG}, and {UNANSWERED}" if part in entry.wrong else UNANSWERED
+                blocks.append(para(*_labelled(f"({part})", remark)))
         if problem.parts and self.write_up.is_reference:  # what concerns all its parts
             for output in self.write_up.saved.evidence.get((problem.id, ""), []):
                 blocks += self.picture(output, problem.id)
-        for title, source in entry.listings:
-            blocks.append(box("file", [para(node("Code", [PLAIN, title]))]))
+        for name, source in entry.listings:
+            blocks.append(box("file", [para(node("Code", [PLAIN, name]))]))
             blocks.append(node("CodeBlock", [["", ["python"], []], visible(source)]))
         return blocks
 
@@ -178,8 +171,8 @@ class _Composer:
         if len(answer.outputs) > MOST_SHOWN:
             self.cleaner.notes.append(f"of {answer}, only {MOST_SHOWN} outputs are shown")
         if answer.verdict == "wrong":
-            said = words(f"{SIGNS[WRONG]} Its check found this wrong.")
-            blocks.append(box("state", [para(*said)]))
+            refusal = words(f"{SIGNS[WRONG]} Its check found this wrong.")
+            blocks.append(box("state", [para(*refusal)]))
         return [*blocks, *_basis(answer)]
 
     def output(self, output: Output, answer: Answer) -> list[Node]:
@@ -190,7 +183,7 @@ class _Composer:
             return printed(output.text)
         # A "Plain" block would run into the paragraph that follows.
         blocks = self.cleaner.blocks(output.kind, output.text, str(answer))
-        return [para(*each["c"]) if each["t"] == "Plain" else each for each in blocks]
+        return [para(*block["c"]) if block["t"] == "Plain" else block for block in blocks]
 
     def picture(self, output: Output, place: str) -> list[Node]:
         """Show a picture with its number and its description below it."""
@@ -230,5 +223,5 @@ def _basis(answer: Answer) -> list[Node]:
         return []
     corpora = "; ".join(_corpus(name) for name in answer.corpora)
     device = f" {answer.device}." if answer.device else ""
-    said = visible(f"On {corpora}. Profile {answer.profile}.{device}")
-    return [box("basis", [para(*words(said))])]
+    basis = visible(f"On {corpora}. Profile {answer.profile}.{device}")
+    return [box("basis", [para(*words(basis))])]

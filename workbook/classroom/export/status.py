@@ -174,11 +174,11 @@ def _complaints(answer: Answer) -> list[str]:
     return complaints(*answer.place, answer.text, figures, answer.loss, stand_in=answer.stand_in)
 
 
-def _own(answers: list[Answer], ours: list[Answer], notes: list[str]) -> list[Answer]:
+def _own(answers: list[Answer], worked: list[Answer], notes: list[str]) -> list[Answer]:
     """Keep a learner's own answers, without any that copies or quotes the worked notebooks."""
     own = []
     for answer in answers:
-        if any(answer.source == our.source or our.text in answer.text for our in ours):
+        if any(answer.source == our.source or our.text in answer.text for our in worked):
             notes.append(f"{answer} is the workbook's own answer, not yours: it is left out")
         else:
             own.append(answer)
@@ -209,7 +209,7 @@ def _attempts(folder: Path, saved: SavedNotebooks) -> dict[Place, Part]:
     A folder that was copied may have lost any of them.
     """
     recorded = Progress(folder).read()
-    attempts = {(id, part): each for id, own in recorded.items() for part, each in own.items()}
+    attempts = {(id, name): part for id, parts in recorded.items() for name, part in parts.items()}
     attempts = {**saved.checks, **attempts}
     for id, (source, status) in solutions.kept(folder).items():
         part = attempts.setdefault((id, ""), Part(best=status))

@@ -6,16 +6,7 @@ from pathlib import Path
 
 from workbook.classroom.export import pandoc
 from workbook.classroom.export.document import SUBTITLE, Document
-from workbook.classroom.export.pandoc import (
-    PLAIN,
-    Node,
-    node,
-    nodes_in,
-    para,
-    rebuilt,
-    text_of,
-    words,
-)
+from workbook.classroom.export.pandoc import PLAIN, Node, node, para, rebuilt, text_of, words
 
 PICTURES = "figures"  # the folder beside the Markdown
 DEEPER = "--shift-heading-level-by=1"  # below the title of the page
@@ -23,7 +14,7 @@ DEEPER = "--shift-heading-level-by=1"  # below the title of the page
 
 def markdown(document: Document) -> str:
     """Write GitHub's Markdown; it refers to its pictures in the folder `figures`."""
-    headers = (item["c"] for item in nodes_in(document.blocks) if item["t"] == "Header")
+    headers = (item["c"] for item in pandoc.nodes_in(document.blocks) if item["t"] == "Header")
     slugs = {name: _slug(text_of(inlines)) for _, (name, *_), inlines in headers}
 
     def change(item: Node):

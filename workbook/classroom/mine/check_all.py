@@ -106,8 +106,8 @@ def as_json(outcomes: Collection[Outcome]) -> list[dict[str, str | None]]:
 
 def summary(outcomes: Collection[Outcome]) -> str:
     """How much was found and is correct, and what was not found."""
-    right = sum(each.status == "correct" for each in outcomes)
-    missing = [name for name in CODE if name not in {each.problem for each in outcomes}]
+    right = sum(outcome.status == "correct" for outcome in outcomes)
+    missing = [name for name in CODE if name not in {outcome.problem for outcome in outcomes}]
     counted = f"{len(outcomes)} of {len(CODE)} code problems found, {right} of them correct."
     return f"{counted} Not found: {', '.join(missing)}." if missing else counted
 
@@ -121,27 +121,27 @@ def report(study: str, name: str) -> Iterator[dict]:
     from workbook.classroom.mine.adapters import UNKNOWN, attempt, differs, report_on
 
     adopted = adopt.read(Path(study))
-    found = report_on(name, lambda: own_parts.load(name, Path(study)).thing)
+    outcome = report_on(name, lambda: own_parts.load(name, Path(study)).thing)
     where = adopted.where(name) if adopted is not None else ""
     functions = adopt.adapters(adopted, name) if where else {}
-    words = {each: differs(function, each) for each, function in functions.items()}
-    wrong = next((f"{each} {said}" for each, said in words.items() if said), "")
-    got, given = (dict(found.rows).get(each, "") for each in ("got", "input"))
+    words = {adapter: differs(function, adapter) for adapter, function in functions.items()}
+    wrong = next((f"{adapter} {words[adapter]}" for adapter in words if words[adapter]), "")
+    got, tried_with = (dict(outcome.rows).get(label, "") for label in ("got", "input"))
     # Initial weights are no matter of the call, and the adapter hands in ours.
-    is_wrong = found.status == "wrong" and not given.startswith("a new ")
-    if found.status == "correct" and wrong:
-        said = f"Worth knowing: your {wrong}; does it load the weights as it should?"
-        found = replace(found, claim=f"{found.claim} {said}")
+    is_wrong = outcome.status == "wrong" and not tried_with.startswith("a new ")
+    if outcome.status == "correct" and wrong:
+        remark = f"Worth knowing: your {wrong}; does it load the weights as it should?"
+        outcome = replace(outcome, claim=f"{outcome.claim} {remark}")
     elif functions and (is_wrong or "a signature of" in got):
         part = own_parts.find(name, Path(study)).thing
         second = report_on(name, partial(attempt, functions, name, part))
-        is_better = BETTER.index(second.status) > BETTER.index(found.status)
+        is_better = BETTER.index(second.status) > BETTER.index(outcome.status)
         if second.claim.startswith(UNKNOWN) and "is no nn.Module" not in second.claim:
             right = "Your adapter gives the right numbers. " * ({*words.values()} == {""})
-            found = replace(found, claim=f"{right}{found.claim}")
-        elif is_better or where.startswith(ADAPTERS) or found.claim.startswith(OF_THE_CALL):
-            found = replace(second, claim=f"As your adapter calls it: {second.claim}")
-    yield found.to_json()
+            outcome = replace(outcome, claim=f"{right}{outcome.claim}")
+        elif is_better or where.startswith(ADAPTERS) or outcome.claim.startswith(OF_THE_CALL):
+            outcome = replace(second, claim=f"As your adapter calls it: {second.claim}")
+    yield outcome.to_json()
 
 
 def _cause(report: verbs.Report) -> str:

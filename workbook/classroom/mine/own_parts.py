@@ -88,14 +88,14 @@ def load(problem: str, study: Path) -> Found:
         spec.loader.exec_module(module)
         names = getattr(module, "__all__", problems.get(problem).names)
         place = f"{solutions.FOLDER}.{problem}:{', '.join(names)}"
-        things = tuple(getattr(module, each) for each in names)
+        things = tuple(getattr(module, name) for name in names)
         thing = things if len(things) > 1 else things[0]
     return Found(place, thing, _hash_of(thing if isinstance(thing, tuple) else (thing,), folder))
 
 
 def _hash_of(things: Iterable[Any], folder: Path) -> str:
     """A hash of the files that objects come from, and of those beside them that these import."""
-    files, todo = set(), [getattr(each, "__module__", None) for each in things]
+    files, todo = set(), [getattr(thing, "__module__", None) for thing in things]
     while todo:
         module = sys.modules.get(todo.pop())
         file = getattr(module, "__file__", None)
@@ -122,10 +122,10 @@ def parts(study: Path | None = None) -> Parts:
     own: dict[str, Callable] = {}
     made_by: dict[str, Maker] = {}
     for name, (problem, make) in PARTS.items():
-        if found := find(problem, study):
-            own[name] = partial(make, LearnerPart(name, problem, found, study))
-            broken = f" (broken: {found.trouble})" if found.trouble else ""
-            made_by[name] = Maker(found.where + broken, found.hash)
+        if own_part := find(problem, study):
+            own[name] = partial(make, LearnerPart(name, problem, own_part, study))
+            broken = f" (broken: {own_part.trouble})" if own_part.trouble else ""
+            made_by[name] = Maker(own_part.where + broken, own_part.hash)
     return replace(Parts(), **own, made_by=made_by)
 
 
@@ -149,9 +149,9 @@ def own(problem: str) -> Callable:
     Raises: PartError if it is missing; later, whenever a call of it fails.
     """
     study, problem = progress.nearest(), problems.get(problem).id
-    if (found := find(problem, study)) is None:
+    if (own_part := find(problem, study)) is None:
         raise PartError(f"you have no part for {problem} yet")
-    part = LearnerPart(problem, problem, found, study)
+    part = LearnerPart(problem, problem, own_part, study)
     return lambda **values: part(values)
 
 
@@ -161,8 +161,8 @@ def own(problem: str) -> Callable:
 class LearnerPart:
     """A learner's object for a part, to be called with our arguments."""
 
-    def __init__(self, name: str, problem: str, found: Found, study: Path):
-        self.name, self.problem, self.found, self.study = name, problem, found, study
+    def __init__(self, name: str, problem: str, own_part: Found, study: Path):
+        self.name, self.problem, self.found, self.study = name, problem, own_part, study
 
     @cached_property
     def adapters(self) -> dict[str, Callable]:
@@ -242,6 +242,7 @@ class Model(nn.Module):
 
     def _made(self) -> tuple["AdoptedModel | NamedModel", nn.Module]:
         """The model as their adapter makes it, or else by the handout's names."""
+        source: AdoptedModel | NamedModel
         if adapter := next(iter(self.part.adapters.values()), None):
             source = AdoptedModel(adapter, self.config, self.part.found.thing)
         else:
@@ -347,10 +348,10 @@ def _get_batch(part, dataset, batch_size, context_length, device, generator):
     """Their batch, drawn from the global random generators, which a checkpoint keeps too."""
     sizes = {"batch_size": batch_size, "context_length": context_length}
     batch = part({"dataset": dataset, **sizes, "device": str(device)}, optional=["device"])
-    got = [tuple(getattr(each, "shape", ())) for each in batch]
+    got = [tuple(getattr(tensor, "shape", ())) for tensor in batch]
     asked = (batch_size, context_length)
     part.expect(got == [asked, asked], f"returns {got} instead of two tensors of shape {asked}")
-    return tuple(each.to(device, torch.int64) for each in batch)
+    return tuple(tensor.to(device, torch.int64) for tensor in batch)
 
 
 class LearnersTokenizer(Tokenizer):

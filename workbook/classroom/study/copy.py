@@ -14,6 +14,7 @@ from contextlib import suppress
 from copy import deepcopy
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
@@ -45,11 +46,11 @@ def make(folder: str | Path | None = None) -> list[Path]:
 
 def copies(folder: Path) -> dict[str, Path]:
     """Find the notebooks of a study folder by the names of their originals, also if renamed."""
-    found = {}
+    paths = {}
     for path in notebooks_in(folder):
         with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
-            found[json.loads(path.read_bytes())["metadata"]["workbook"]["notebook"]] = path
-    return found | {path.stem: path for path in notebooks_in(folder)}
+            paths[json.loads(path.read_bytes())["metadata"]["workbook"]["notebook"]] = path
+    return paths | {path.stem: path for path in notebooks_in(folder)}
 
 
 def fresh(path: Path) -> NotebookNode:
@@ -65,9 +66,10 @@ def copy_of(worked: NotebookNode) -> NotebookNode:
     A cell notes a digest of its text as "original", the notebook one of all of its cells.
     """
     cells, has_verbs = [], False
-    for theirs in worked.cells:
-        cleared = {"outputs": [], "execution_count": None} if theirs.cell_type == "code" else {}
-        cell = deepcopy(NotebookNode({**theirs, **cleared}))  # without the outputs: faster
+    empty: dict[str, Any] = {"outputs": [], "execution_count": None}
+    for original in worked.cells:
+        cleared = empty if original.cell_type == "code" else {}
+        cell = deepcopy(NotebookNode({**original, **cleared}))  # without the outputs: faster
         if role(cell) == "setup" and not has_verbs:
             cell.source, has_verbs = _with_verbs(cell.source), True
         if role(cell) == "answer":
@@ -135,7 +137,7 @@ def _also_named(worked: NotebookNode) -> list[str]:
     corpora = [ast.unparse(keywords["corpora"])] if "corpora" in keywords else []
     wants_loss = required is not None and required.loss_at_most is not None
     empty = {"figure=None": wants_figure, "loss=None": wants_loss}
-    return [*(each for each, wanted in empty.items() if wanted), *corpora]
+    return [*(argument for argument, wanted in empty.items() if wanted), *corpora]
 
 
 def backup_path(folder: Path, name: str) -> Path:

@@ -32,12 +32,12 @@ def start(port: int | None = None) -> None:
     copy.make(folder)  # or add to it what an update brought
     for notice in update.notices(folder):
         print(notice)
-    found, here = os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)
+    path, here = os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)
     # Its import would run Node.js for a setting that only a build needs, which takes seconds.
     os.environ["PATH"] = here
     import_module("jupyterlab.labapp")
     # A terminal in JupyterLab then finds `workbook` and the right `python`.
-    os.environ["PATH"] = os.pathsep.join([here, found])
+    os.environ["PATH"] = os.pathsep.join([here, path])
     first = notebooks_in(folder)[0]  # by number
     serve(folder, f"lab/tree/{first.relative_to(root_around(folder)).as_posix()}", port)
 

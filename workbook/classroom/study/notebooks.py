@@ -13,6 +13,8 @@ import warnings
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from uuid import uuid4
 
 import nbformat
@@ -122,16 +124,16 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
 
 def _cell_metadata(metadata: NotebookNode) -> NotebookNode:
     """Keep our own record, and the tags in order."""
-    kept = {}
+    kept: dict[str, Any] = {}
     if "workbook" in metadata:
-        ours = ("problem", "role", "part")
-        kept["workbook"] = {key: metadata.workbook[key] for key in ours if key in metadata.workbook}
+        keys = ("problem", "role", "part")
+        kept["workbook"] = {key: metadata.workbook[key] for key in keys if key in metadata.workbook}
     if metadata.get("tags"):
         kept["tags"] = sorted(set(metadata.tags))
     return nbformat.from_dict(kept)
 
 
-def digest(cell: NotebookNode) -> str:
+def digest(cell: NotebookNode | SimpleNamespace) -> str:
     """Hash a cell's kind and text to 8 hex digits, whatever its line ends and trailing blanks.
 
     How it is computed must not change: the ids of copies that earlier versions made end in it.

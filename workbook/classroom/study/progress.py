@@ -95,11 +95,11 @@ class Progress:
             stored = json.loads(self.path.read_text(encoding="utf-8"))
             if stored["version"] > VERSION:
                 raise OSError(f"{self.path} is of a later version of the workbook: update this one")
-            found = {
+            problems = {
                 problem: {part: _part(entry) for part, entry in parts.items()}
                 for problem, parts in stored["problems"].items()
             }
-            return {"name": stored.get("name", "") + "", "problems": found}
+            return {"name": stored.get("name", "") + "", "problems": problems}
         except FileNotFoundError:
             pass
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -111,11 +111,11 @@ class Progress:
         return {"name": "", "problems": {}}
 
     def _store(self, stored: dict) -> None:
-        found = {
+        problems = {
             problem: {part: asdict(entry) for part, entry in parts.items()}
             for problem, parts in stored["problems"].items()
         }
-        write_json(self.path, {"version": VERSION, "name": stored["name"], "problems": found})
+        write_json(self.path, {"version": VERSION, "name": stored["name"], "problems": problems})
 
     @contextmanager
     def changing(self, problem: str, part: str | None) -> Iterator[Part]:
@@ -135,9 +135,9 @@ class Progress:
 
 def _part(entry: dict) -> Part:
     """Make the record of a part. Raises: ValueError, TypeError if the entry is not one."""
-    part = Part(**{each.name: entry[each.name] for each in fields(Part) if each.name in entry})
-    for each, kind in zip(fields(Part), (str, bool, list, str, str | None), strict=True):
-        if not isinstance(getattr(part, each.name), kind):
+    part = Part(**{known.name: entry[known.name] for known in fields(Part) if known.name in entry})
+    for known, kind in zip(fields(Part), (str, bool, list, str, str | None), strict=True):
+        if not isinstance(getattr(part, known.name), kind):
             raise TypeError
     RISING.index(part.best)  # ValueError
     return part
@@ -205,8 +205,8 @@ def overview(study: Progress) -> str:
     edition = config.edition()
     is_made = "" if study.folder.is_dir() else " (not made yet: `workbook study --make`)"
     lines = [f"{study.folder}{is_made}, edition {edition}"]
-    for chapter, group in groupby(PROBLEMS.values(), key=lambda problem: problem.chapter):
-        group = list(group)
+    for chapter, members in groupby(PROBLEMS.values(), key=lambda problem: problem.chapter):
+        group = list(members)
         most = sum(problem.points[edition] or 0 for problem in group)
         earned = sum(points(problem, done.get(problem.id, {}), edition) for problem in group)
         names = ", ".join(sorted({problem.notebook for problem in group}))
@@ -255,9 +255,9 @@ def _states(problem: Problem, parts: dict[str, Part]) -> str:
     """Write the state of each part, those that are alike together: "a, b ✓ correct · c ○ open"."""
     shown = []
     states = [(part, parts.get(part, Part()).in_words) for part in parts_of(problem)]
-    for said, group in groupby(states, key=lambda each: each[1]):
+    for state, group in groupby(states, key=lambda pair: pair[1]):
         names = ", ".join(part for part, _ in group if part)
-        shown.append(f"{names} {said}".strip())
+        shown.append(f"{names} {state}".strip())
     return " · ".join(shown)
 
 
