@@ -243,7 +243,7 @@ def test_a_learners_mistake_is_refused_and_named(problem, mistake, judged_here):
 def test_a_mistake_is_told_by_what_it_leaves_behind(problem, mistake):
     exercise, run = ENGINE[problem]
     findings = judge(replace(exercise, run=run), exercise.program.edited(mistake))
-    told = " ".join(wrong.mistake or "" for wrong in findings.found)
+    told = " ".join(wrong.mistake or "" for wrong in findings.wrongs)
     assert findings and told_as(exercise, mistake, run, told), told
 
 

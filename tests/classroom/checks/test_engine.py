@@ -140,7 +140,7 @@ def test_corners_of_one_kind_are_one_finding():
 
     corners = Square(0.0, "small"), Square(0.1, "small"), Square(9.0, "large"), Square(0.2, "small")
     found = judge(replace(AREA, corners=corners), lambda w, h: w * h / 2 + (w == h) * w)
-    assert [wrong.case.side for wrong in found.found] == [0.1, 9.0]
+    assert [wrong.case.side for wrong in found.wrongs] == [0.1, 9.0]
 
 
 def test_what_changes_from_call_to_call_is_told():

@@ -528,21 +528,21 @@ def train_bpe(attempt: Any, part: str | None = None) -> str:
     """Praise for a right `train_bpe`; raises `Wrong` with the smallest input that fails."""
     verdicts.expect_function(attempt, SIGNATURE)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        learner, found, exercise = Learner(attempt, folder), Findings(), BPE
+        learner, findings, exercise = Learner(attempt, folder), Findings(), BPE
         before = processor_seconds()
-        with found("use"):
+        with findings("use"):
             shared.expect_no_memory(BPE, learner, TINY, FRESH_START)
         if processor_seconds() - before > len(TINY) * SLOW:
             exercise = replace(BPE, cases=(EVERYTHING,), corners=CORNERS[:3])
-        found = found or judge(exercise, learner)
-        if not found.in_use:
-            with found("use"):
+        findings = findings or judge(exercise, learner)
+        if not findings.in_use:
+            with findings("use"):
                 _expect_long_texts(learner)
-        found.found = shared.one_for_each_cause(found.found)
-        if not found:
-            with found("style"):
+        findings.wrongs = shared.one_for_each_cause(findings.wrongs)
+        if not findings:
+            with findings("style"):
                 expect_from_scratch(lambda: learner(SMALL[0]), [attempt])
-    return found.verdict("Merges and vocabulary agree with the reference on every text.")
+    return findings.verdict("Merges and vocabulary agree with the reference on every text.")
 
 
 @lru_cache

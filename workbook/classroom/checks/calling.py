@@ -196,7 +196,7 @@ def _dealt_out(
 ) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
     """What parameters mean, the values that they get by name or by position, and the others."""
     meant = _by_name(parameters, {**values, **extras}, prefer=values)
-    bound = {theirs: values[name] for theirs, name in meant.items() if name in values}
+    bound = {parameter: values[name] for parameter, name in meant.items() if name in values}
     left = {name: value for name, value in values.items() if name not in meant.values()}
     needed = [name for name in left if name not in optional]
     unknown = [p for p in parameters if p.name not in meant and _takes_any(p)]
@@ -227,7 +227,7 @@ def part_of(
     if inspect.isclass(attempt):
         work = work_of(attempt)
         asked = [p.name for p in parameters_of(getattr(attempt, work))]
-        its = {name for name in (meaning(each, values) for each in asked) if name}
+        its = {name for name in (meaning(field, values) for field in asked) if name}
         args, kwargs, left = bind(attempt, values, partly=True, optional=its, **options)
         attempt = instance = call(attempt, *args, seconds=seconds, given=given, **kwargs)
         optional = {*optional, *(values.keys() - left.keys())}
@@ -251,9 +251,9 @@ def call_part(attempt: Callable, values: Mapping[str, Any], **options: Any) -> A
 def parameters_of(function: Any) -> list[inspect.Parameter]:
     """The parameters of a learner's part, with those of a config object in its place."""
     return [
-        each
+        own_parameter
         for parameter in signature_of(function) or ()
-        for each in (
+        for own_parameter in (
             parameters_of(parameter.annotation) if is_config_class(parameter) else [parameter]
         )
     ]
@@ -265,22 +265,22 @@ def signature_of(function: Any) -> list[inspect.Parameter] | None:
         with suppress(Exception):
             signature = inspect.signature(function, eval_str=evaluated)
             return [
-                each.replace(annotation=_without_none(each.annotation))
-                for each in signature.parameters.values()
+                parameter.replace(annotation=_without_none(parameter.annotation))
+                for parameter in signature.parameters.values()
             ]
     return None
 
 
 def _without_none(kind: Any) -> Any:
     """The type in `type | None`."""
-    kinds = [each for each in get_args(kind) if each is not type(None)]
+    kinds = [member for member in get_args(kind) if member is not type(None)]
     return kinds[0] if len(kinds) == 1 < len(get_args(kind)) else kind
 
 
 def meaning(name: str, names: Collection[str]) -> str | None:
     """The one of the handout's `names` that a learner's parameter name means, or None."""
-    exact = [each for each in names if _is(name, each)]
-    alike = [each for each in names if _is_synonym(name, each)]
+    exact = [candidate for candidate in names if _is(name, candidate)]
+    alike = [candidate for candidate in names if _is_synonym(name, candidate)]
     return next(iter(exact + alike), None)
 
 
@@ -310,9 +310,9 @@ def _by_name(
     for names in (prefer, [name for name in values if name not in prefer]):
         for says in (_is, _is_synonym):
             candidates = {
-                each.name: [name for name in names if says(each.name, name)]
-                for each in parameters
-                if each.name not in meant
+                parameter.name: [name for name in names if says(parameter.name, name)]
+                for parameter in parameters
+                if parameter.name not in meant
             }
             for parameter, candidate in sorted(candidates.items(), key=lambda item: len(item[1])):
                 free = [name for name in candidate if name not in meant.values()]

@@ -194,12 +194,12 @@ CHECKPOINTS = Exercise(
 def checkpointing(attempt: Any, part: str | None = None) -> str:
     """Praise for a right pair of functions; raises `Wrong` with what is not restored."""
     pair = _pair(attempt)
-    found = judge(CHECKPOINTS, pair)
-    if not found:
+    findings = judge(CHECKPOINTS, pair)
+    if not findings:
         run, (_, form) = SmallRun(seed=0), CHECKPOINTS.corners
-        with found("style"):
+        with findings("style"):
             expect_from_scratch(lambda: pair.write(run, io.BytesIO(), form), pair)
-    return found.verdict("A new model and optimizer go on exactly as the saved ones did.")
+    return findings.verdict("A new model and optimizer go on exactly as the saved ones did.")
 
 
 def _pair(attempt: Any) -> Pair:

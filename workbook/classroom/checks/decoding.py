@@ -468,28 +468,28 @@ def decoding(attempt: Any, part: str | None = None) -> str:
         seed(6)  # so that the same function is judged the same way each time
     learner = Learner(attempt)
     learner.find_form()
-    found = _tokens_or_draws(learner)
-    if not found:
+    findings = _tokens_or_draws(learner)
+    if not findings:
         case = Case(end_id=0)  # a model without a choice would repeat the end token
-        with found("use"):
+        with findings("use"):
             if len(learner.run(undecided(), case)) > DRAWS // 2:
                 skips = "It leaves the end token out, and goes on: stop there."
                 claim = "It does not stop at the end token."
                 raise Wrong(claim, given=Words(case), mistake=skips)
-    if not found:
-        with found("style"):
+    if not findings:
+        with findings("style"):
             run = partial(learner.run, undecided(), Case(max_new_tokens=2, top_p=0.5))
             expect_from_scratch(run, [attempt], allowed=("softmax", "log_softmax"))
-        with found("corner"):
+        with findings("corner"):
             _expect_usable_again(learner)
     praise = "The new tokens are right, and each is drawn as often as it should be."
-    return found.verdict(praise, [note for name, note in NOTES.items() if name in learner.notes])
+    return findings.verdict(praise, [note for name, note in NOTES.items() if name in learner.notes])
 
 
 def _tokens_or_draws(learner: Learner) -> verdicts.Findings:
     """What is wrong with the tokens of a chain, or else with the draws."""
     chain = judge(CHAIN, learner)
-    for wrong in chain.found:
+    for wrong in chain.wrongs:
         if wrong.claim != OTHER_TOKENS or wrong.mistake in CHAIN_WORDS:
             return chain
     # Wrong tokens without a name: what spoils the draws may spoil those of a chain, too.

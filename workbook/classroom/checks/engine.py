@@ -102,9 +102,10 @@ class Program:
     ):
         self.entry, self.call = functions[-1].__name__, call
         self.globals = {
-            k: v for each in functions for k, v in inspect.unwrap(each).__globals__.items()
+            k: v for function in functions for k, v in inspect.unwrap(function).__globals__.items()
         }
-        self.source = BORDER.join(textwrap.dedent(inspect.getsource(each)) for each in functions)
+        sources = map(inspect.getsource, functions)
+        self.source = BORDER.join(map(textwrap.dedent, sources))
         self.places = places or dict(re.findall(r"([^\s#].*)  # (.+)", self.source))
 
     @lru_cache(maxsize=10_000)  # noqa: B019 - programs are few and stay
@@ -192,8 +193,8 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
     that is `seldom` met, such as attention without a mask, becomes a corner if it raises an error.
     Raises: NotAttempted.
     """
-    found, outcomes, seldom = Findings(), list[Outcome](), list[Outcome]()
-    with found("use"):
+    findings, outcomes, seldom = Findings(), list[Outcome](), list[Outcome]()
+    with findings("use"):
         for place, case in enumerate(exercise.cases, start=1):
             outcome = tried(exercise, attempt, case)
             if outcome.failure and outcome.failure.error and getattr(case, "seldom", False):
@@ -201,14 +202,14 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
             else:
                 outcomes.append(outcome)
                 _expect_right(exercise, attempt, outcomes, exercise.cases[place:])
-    for case in () if found else (*seldom, *exercise.corners):
+    for case in () if findings else (*seldom, *exercise.corners):
         what = getattr(case, "what", "")
-        if not (what and any(wrong.case.what == what for wrong in found.found)):
+        if not (what and any(wrong.case.what == what for wrong in findings.wrongs)):
             others = [other for other in exercise.corners if other is not case]
-            with found("corner"):
+            with findings("corner"):
                 with_corner = [*outcomes, tried(exercise, attempt, case)]
                 _expect_right(exercise, attempt, with_corner, others)
-    return found
+    return findings
 
 
 def _expect_right(
@@ -263,7 +264,7 @@ def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) 
     """
     right = [outcome for outcome in outcomes if outcome.right]
     wrong = [outcome for outcome in outcomes if not outcome.right]
-    catalogue = ((each.words, exercise.program.edited(each)) for each in exercise.mistakes)
+    catalogue = ((known.words, exercise.program.edited(known)) for known in exercise.mistakes)
     for versions in (catalogue, () if failed.failure else exercise.program.mutants):
         is_up, likely, most = time_is_up(PATIENCE), None, 0
         for words, program in versions:

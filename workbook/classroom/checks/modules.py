@@ -114,8 +114,8 @@ class Learner:
     def turns(self) -> bool:
         """Whether RoPE is always applied: there is no switch, and θ is never None."""
         return not any(map(switches_rope, parameters_of(self.attempt))) and any(
-            each.default is each.empty or isinstance(each.default, float | int)
-            for each in _asked(self.attempt, *THETA, "rope")
+            parameter.default is parameter.empty or isinstance(parameter.default, float | int)
+            for parameter in _asked(self.attempt, *THETA, "rope")
         )
 
     def takes_positions(self) -> bool:
@@ -137,7 +137,7 @@ class Learner:
             values = {name: value for name, value in values.items() if name not in THETA}
             if _asked(self.attempt, "rope"):
                 values["rope"] = self.ready(case)
-        if theta is not None and any(each.default is None for each in _asked(self.attempt, "d_k")):
+        if theta is not None and any(p.default is None for p in _asked(self.attempt, "d_k")):
             values = {"d_k": d_head, **values}  # without it, some leave RoPE out
         # For what a class insists on: with θ, it may have a switch that turns RoPE off.
         extras = {"d_k": d_head, "d_v": d_head, "max_seq_len": 16, "theta": 10_000.0}
@@ -344,7 +344,7 @@ def named(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
             unknown.remove(names[0])
     arranged: dict[str, Tensor] = {}
     for at, names in groups.items():
-        whole = torch.cat([by_place[each] for each in _held(at)])
+        whole = torch.cat([by_place[place] for place in _held(at)])
         if len(names) == 1 or sum(own[name].numel() for name in names) == whole.numel():
             arranged |= zip(names, whole.chunk(len(names)), strict=True)
         else:
@@ -366,7 +366,7 @@ def _held(at: Place) -> list[Place]:
 
 def own_parameters(module: nn.Module) -> dict[str, Tensor]:
     """A learner's parameters by their names, without what `torch.compile` adds to these."""
-    return {name.replace("_orig_mod.", ""): each for name, each in module.named_parameters()}
+    return {name.replace("_orig_mod.", ""): p for name, p in module.named_parameters()}
 
 
 def fill(module: nn.Module, weights: Weights) -> None:
@@ -421,7 +421,7 @@ def _expect_no_twins(module: nn.Module) -> None:
     for name, parameter in module.named_parameters(remove_duplicate=False):
         twin = seen.setdefault(id(parameter), name)
         if twin != name:
-            layers = [re.findall(r"\.(\d+)\.", each) for each in (name, twin)]
+            layers = [re.findall(r"\.(\d+)\.", path) for path in (name, twin)]
             claim = f"`{twin}` and `{name}` are one and the same parameter."
             raise Wrong(claim, mistake=REPEATED if layers[0] != layers[1] else TIED)
 
@@ -506,7 +506,7 @@ def check_gradients(
 
 def _leaves(values: Mapping[str, Any]) -> dict[str, Tensor]:
     """Copies, which require gradients, of all tensors that can have one."""
-    tensors = {name: each for name, each in values.items() if isinstance(each, Tensor)}
+    tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
     return {n: t.clone().requires_grad_() for n, t in tensors.items() if t.is_floating_point()}
 
 
@@ -517,7 +517,7 @@ SAME = "All numbers are (nearly) the same, and rows that start equal stay equal:
 CUT_STD = 0.98658  # of N(0, 1) without what lies beyond 3
 
 
-def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
+def check_first_weights(learner: Learner, case: Case, findings: Findings) -> None:
     """Find the gains of a large module that do not start at 1, and weights not drawn as asked.
 
     A wrong gain goes wrong in use, and so does a wrong scale in a single layer; in a larger part
@@ -531,10 +531,10 @@ def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
         learner.module = learner.make(case)
     finally:
         torch.set_deterministic_debug_mode(before)
-    own = {name: each.detach().double() for name, each in own_parameters(learner.module).items()}
+    own = {name: p.detach().double() for name, p in own_parameters(learner.module).items()}
     given, is_model = Words(f"a new {case.name}"), "num_layers" in case.arguments
     empty = [name for name, weight in own.items() if weight.isnan().any()]
-    with found("use" if is_model else "corner"):
+    with findings("use" if is_model else "corner"):
         if empty:
             mistake = (
                 "`torch.empty` holds whatever was in memory: draw numbers in the layer itself."
@@ -542,19 +542,19 @@ def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
             raise Wrong(f"Nothing fills `{empty[0]}`.", given=given, mistake=mistake)
     if empty:
         return
-    with found("use"):
+    with findings("use"):
         for name, weight in own.items():
             if _is_vector(weight) and not weight.eq(1).all():
                 got = Words(f"numbers from {weight.min():.4g} to {weight.max():.4g}")
                 raise Wrong(f"The gain `{name}` does not start at 1.", given=given, got=got)
-    if found and len(own) > 1:
+    if findings and len(own) > 1:
         return
     # Ones in place of the embedding's numbers show which parameter holds it.
     marks = {n: torch.full_like(w, float("emb" in n)) for n, w in case.weights.items()}
     held = learner.layout(replace(case, weights=marks))
     # A fused matrix may be drawn as a whole, or like any of the matrices that are fused in it.
     shapes = [tuple(weight.shape) for weight in case.weights.values() if weight.ndim == 2]
-    with found("use" if len(own) == 1 else "corner"):
+    with findings("use" if len(own) == 1 else "corner"):
         for name, weight in [(n, w) for n, w in own.items() if not _is_vector(w)]:
             is_table = case.name == "Embedding" or bool(held[name].any())
             check_drawn(weight, [tuple(weight.shape), *shapes], is_table, f"{given}: its `{name}`")

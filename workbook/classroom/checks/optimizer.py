@@ -178,13 +178,15 @@ SCHEDULE = Exercise(
 
 def learning_rate_schedule(attempt: Any, part: str | None = None) -> str:
     """Praise for a right function; raises `Wrong` with the first step that fails."""
-    found, refusals = judge(SCHEDULE, attempt), (ValueError, AssertionError)
+    findings, refusals = judge(SCHEDULE, attempt), (ValueError, AssertionError)
     # To refuse the settings of a corner is a choice; a wrong rate there is none.
-    found.found = [w for w in found.found if w.weight == "use" or not isinstance(w.error, refusals)]
-    if not found:
-        with found("style"):
+    for wrong in [*findings.wrongs]:
+        if wrong.weight != "use" and isinstance(wrong.error, refusals):
+            findings.wrongs.remove(wrong)
+    if not findings:
+        with findings("style"):
             expect_from_scratch(lambda: learning_rate(attempt, SCHEDULE.cases[6]), [attempt])
-    return found.verdict("Warm-up, cosine and what comes after agree with the formula.")
+    return findings.verdict("Warm-up, cosine and what comes after agree with the formula.")
 
 
 # Clipping.
@@ -324,11 +326,11 @@ CLIPPING = Exercise(
 
 def gradient_clipping(attempt: Any, part: str | None = None) -> str:
     """Praise for a right function; raises `Wrong` with the first gradients that fail."""
-    found = judge(CLIPPING, attempt)
-    if not found:
-        with found("style"):
+    findings = judge(CLIPPING, attempt)
+    if not findings:
+        with findings("style"):
             expect_from_scratch(lambda: gradients_after(attempt, GRADIENTS[0]), [attempt])
-    return found.verdict("All gradients are scaled together, and only where they must be.")
+    return findings.verdict("All gradients are scaled together, and only where they must be.")
 
 
 # AdamW.
@@ -650,9 +652,9 @@ def adamw(attempt: Any, part: str | None = None) -> str:
     # learner's call should time out because of that.
     torch.optim.SGD([parameter((0.0,))], lr=0.1)
     stepper = Stepper(attempt)
-    found = judge(ADAMW, stepper)
-    if not found:
-        with found("style"):
+    findings = judge(ADAMW, stepper)
+    if not findings:
+        with findings("style"):
             expect_from_scratch(lambda: stepper.run(MOVES[0]), [attempt])
     praise = "The parameters move like the reference's, in the handout's form or in torch's."
-    return found.verdict(praise)
+    return findings.verdict(praise)

@@ -569,8 +569,8 @@ CUT_IN_TWO = "A token was cut in two: hold back the end of the text until it is 
 def smaller(case: Case, fails: Callable[[Case], bool]) -> Case:
     """The case with the least text, ids or pieces that still fails."""
 
-    def still(given: Any) -> bool:
-        return fails(replace(case, given=given))
+    def still(argument: Any) -> bool:
+        return fails(replace(case, given=argument))
 
     if case.method == "encode":
         return replace(case, given=shrink(case.given, still))
@@ -705,10 +705,10 @@ def check_files(learner: Learner) -> Findings:
 
     The course leaves the format of the files open. GPT-2's are passed; who reads others may fail.
     """
-    found, method = Findings(), inspect.getattr_static(learner.attempt, "from_files")
+    findings, method = Findings(), inspect.getattr_static(learner.attempt, "from_files")
     spelt = {to_readable(token): token_id for token, token_id in ENDED.ids().items()}
     lines = [f"{to_readable(left)} {to_readable(right)}\n" for left, right in ENDED.merges]
-    with found("corner"), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    with findings("corner"), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         if not isinstance(method, classmethod | staticmethod):
             why = "`@classmethod` is missing above `def from_files(cls, ...)`."
             raise Wrong("`from_files` must be a class method.", given=FROM_FILES, mistake=why)
@@ -723,12 +723,12 @@ def check_files(learner: Learner) -> Findings:
         except Wrong as wrong:
             if isinstance(wrong.error, NameError):  # whatever the format is
                 raise
-            return found
+            return findings
         if not hasattr(made, "encode"):
             why = "End it with `return cls(vocab, merges, special_tokens)`."
             claim, got = "`from_files` does not make a tokenizer.", Words(verdicts.kind_of(made))
             raise Wrong(claim, given=FROM_FILES, got=got, mistake=why)
-    return found
+    return findings
 
 
 # The verdict.
@@ -736,29 +736,29 @@ def check_files(learner: Learner) -> Findings:
 
 def check_encode(learner: Learner) -> Findings:
     """What is wrong with `encode`."""
-    found = Findings()
-    with found("use"):
+    findings = Findings()
+    with findings("use"):
         shared.expect_no_memory(ENCODE, learner, BOTH, FRESH_START)
-    found = found or judge(ENCODE, learner)
-    if not found.in_use:
-        with found("use"):
+    findings = findings or judge(ENCODE, learner)
+    if not findings.in_use:
+        with findings("use"):
             expect_quick(learner, "encode")
-    return found
+    return findings
 
 
 def check_stream(learner: Learner) -> Findings:
     """What is wrong with `encode_iterable`."""
-    found = judge(STREAM, learner)
-    if not found.in_use:
-        with found("use"):
+    findings = judge(STREAM, learner)
+    if not findings.in_use:
+        with findings("use"):
             expect_quick(learner, "encode_iterable")
             one = learner.make(PLAIN)
             again = replace(STREAM, run=lambda learner, case: learner(case, one))
             shared.expect_no_memory(again, learner, STREAMS[:1] * 2, FRESH_START)
-            found.passes = ["`encode_iterable` is right for the lines of ordinary text."]
-        with found("corner"):
+            findings.passes = ["`encode_iterable` is right for the lines of ordinary text."]
+        with findings("corner"):
             expect_lazy(learner)
-    return found
+    return findings
 
 
 CHECKS: dict[str, Callable] = {"encode": check_encode, "decode": partial(judge, DECODE)}
@@ -771,9 +771,9 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
     verdicts.expect_class(attempt, wanted)
     if "__init__" in vars(attempt) and verdicts.is_untouched(attempt.__init__):
         raise NotAttempted("`__init__` is still missing.")
-    learner, found, missing = Learner(attempt), Findings(), {}
+    learner, findings, missing = Learner(attempt), Findings(), {}
     for name, check in CHECKS.items():
-        if name not in ("encode", "decode") and found.in_use:
+        if name not in ("encode", "decode") and findings.in_use:
             break  # the others rest on these two
         try:
             method = getattr(attempt, name, None)
@@ -783,17 +783,19 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
         except NotAttempted as stub:
             missing[name] = verdicts.unfinished(stub).claim
             continue
-        found.passes += new.passes if new else [f"`{name}` is right."]
+        findings.passes += new.passes if new else [f"`{name}` is right."]
         if "encode" not in missing:  # which the others may call
-            found.found += new.found
+            findings.wrongs += new.wrongs
     if [*missing] == ["from_files"]:
-        with found("corner"):  # the other three are what the course's tests call
+        with findings("corner"):  # the other three are what the course's tests call
             raise Wrong(missing.pop("from_files"))
-    found.passes += dict.fromkeys(missing.values())
-    if missing and not found.in_use:
-        raise NotAttempted(" ".join([*found.passes, *(wrong.claim for wrong in found.found)]))
-    found.found = shared.one_for_each_cause(found.found)
-    if not found:
-        with found("style"):
+    findings.passes += dict.fromkeys(missing.values())
+    if missing and not findings.in_use:
+        raise NotAttempted(
+            " ".join([*findings.passes, *(wrong.claim for wrong in findings.wrongs)])
+        )
+    findings.wrongs = shared.one_for_each_cause(findings.wrongs)
+    if not findings:
+        with findings("style"):
             expect_from_scratch(lambda: learner(TEXTS[0]), [attempt])
-    return found.verdict("Every text is encoded and decoded as in the reference, in pieces too.")
+    return findings.verdict("Every text is encoded and decoded as in the reference, in pieces too.")

@@ -153,7 +153,7 @@ COURSE = {"gain": "weight", "positions": "token_positions", "theta": "rope_theta
 def with_case(function: Callable[..., Tensor], case: Case) -> Tensor:
     """Call a function of the reference with the values of a case for its arguments."""
     values = {**case.arguments, **case.high, "weights": case.high}
-    values |= {ours: values[name] for ours, name in COURSE.items() if name in values}
+    values |= {role: values[name] for role, name in COURSE.items() if name in values}
     names = inspect.signature(function).parameters
     return function(**{name: values[name] for name in names if name in values})
 
@@ -170,10 +170,10 @@ class ReadyRope(nn.Module):
 
     def forward(self, *tensors: Tensor | None, **named: Tensor | None) -> Tensor | tuple:
         """Rotate what is inside a head, or queries and keys at once; the heads share positions."""
-        *given, last = (each for each in (*tensors, *named.values()) if each is not None)
-        rotated, positions = given, last
+        *others, last = (tensor for tensor in (*tensors, *named.values()) if tensor is not None)
+        rotated, positions = others, last
         if last.is_floating_point():
-            rotated, positions = [*given, last], torch.arange(last.shape[-2])
+            rotated, positions = [*others, last], torch.arange(last.shape[-2])
         if 1 < positions.ndim < rotated[0].ndim - 1:
             positions = positions.unsqueeze(-2)
         results = [rotate(x, positions, self.theta).to(x.dtype) for x in rotated]
@@ -216,30 +216,30 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
         run = learner = Learner(attempt, part, ReadyRope)
         if "num_heads" in case.arguments:
             part = learner.exercise = possible(part, learner)
-    found = judge(part, run)
-    if not found.in_use:
-        with found("use"):
+    findings = judge(part, run)
+    if not findings.in_use:
+        with findings("use"):
             check_gradients(run, part, case, learner)
-    if learner and not found.in_use:
-        with found("use"):
+    if learner and not findings.in_use:
+        with findings("use"):
             check_second_calls(part, learner)
-    if not found.in_use:
+    if not findings.in_use:
         if learner:
             run, parts = learner.run, learner.module.modules()
-            made = [each for each in parts if not isinstance(each, ReadyRope)]
-        with found("style"):
+            made = [module for module in parts if not isinstance(module, ReadyRope)]
+        with findings("style"):
             expect_from_scratch(lambda: run(case), made)
-        with found("corner"):
+        with findings("corner"):
             if learner:
                 learner.expect_upright()
-    if part.large and not found.in_use:
-        check_first_weights(learner, part.large, found)
-    for wrong in found.found:
+    if part.large and not findings.in_use:
+        check_first_weights(learner, part.large, findings)
+    for wrong in findings.wrongs:
         if learner and wrong.case:
             wrong.mistake = ((wrong.mistake or "") + learner.assumed()).strip() or None
         rope_alone = wrong.case and "theta" in wrong.case.arguments.keys() - part.cases[0].arguments
-        found.passes += ["Right without RoPE."] if rope_alone else []
-    return found.verdict(part.praise)
+        findings.passes += ["Right without RoPE."] if rope_alone else []
+    return findings.verdict(part.praise)
 
 
 def possible(part: Part, learner: Learner) -> Part:
@@ -267,7 +267,7 @@ def check_second_calls(part: Part, learner: Learner) -> None:
     made_alike = [case for case in part.cases if case.arguments == part.gradients.arguments]
     inputs = [case for case in made_alike if case.dtype == part.gradients.dtype]
     for first, case in pairwise((*inputs, inputs[0])):
-        before, now = (tuple(next(iter(each.inputs.values())).shape) for each in (first, case))
+        before, now = (tuple(next(iter(one.inputs.values())).shape) for one in (first, case))
         learner(first)
         outcome = tried(part, learner.run, case)
         if not outcome.right:
@@ -298,7 +298,7 @@ def either(words: str, piece: str, *codes: str) -> tuple[Mistake, ...]:
 
 def but(mistakes: Sequence[Mistake], *words: str) -> tuple[Mistake, ...]:
     """The mistakes whose words contain none of these."""
-    return tuple(each for each in mistakes if not any(some in each.words for some in words))
+    return tuple(known for known in mistakes if not any(some in known.words for some in words))
 
 
 # Softmax.

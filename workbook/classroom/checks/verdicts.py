@@ -131,24 +131,24 @@ def expect(holds: Any, claim: str, mistake: str | None = None, **values: Any) ->
 class Findings:
     """Everything that is wrong with an attempt, by weight, so that it is reported in one go.
 
-    >>> found = Findings()
-    >>> with found("corner"):
+    >>> findings = Findings()
+    >>> with findings("corner"):
     ...     raise Wrong("An empty list fails.")
-    >>> len(found)
+    >>> len(findings)
     1
     """
 
     def __init__(self):
-        self.found: list[Wrong] = []
+        self.wrongs: list[Wrong] = []
         self.passes: list[str] = []  # sentences on what is right in an attempt that is wrong
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.wrongs)
 
     @property
     def in_use(self) -> bool:
         """Whether something goes wrong in ordinary use."""
-        return any(wrong.weight == "use" for wrong in self.found)
+        return any(wrong.weight == "use" for wrong in self.wrongs)
 
     @contextmanager
     def __call__(self, weight: "Weight") -> Iterator[None]:
@@ -160,14 +160,14 @@ class Findings:
             yield
         except Wrong as wrong:
             wrong.weight = max(weight, wrong.weight, key=WEIGHTS.index)
-            self.found.append(wrong)
+            self.wrongs.append(wrong)
 
     def verdict(self, praise: str, remarks: Iterable[str] = ()) -> str:
         """Return the praise and the remarks; raise the heaviest finding, if there is one."""
-        if not self.found:
+        if not self.wrongs:
             remarks = list(remarks)
             return " ".join([praise, *(["Worth knowing:"] if remarks else []), *remarks])
-        worst, *others = sorted(self.found, key=lambda wrong: WEIGHTS.index(wrong.weight))
+        worst, *others = sorted(self.wrongs, key=lambda wrong: WEIGHTS.index(wrong.weight))
         worst.also = (*worst.also, *others)
         worst.claim = " ".join([*self.passes, worst.claim])
         raise worst
@@ -272,9 +272,9 @@ def is_learners(path: str) -> bool:
 def where(error: BaseException | None) -> str:
     """Name the learner's line that an error came from: ", at line 7, in encode: `ids[3]`"."""
     last = None
-    for each in traceback.walk_tb(error.__traceback__ if error else None):
-        if is_learners(each[0].f_code.co_filename):
-            last = each  # one by one: an endless recursion leaves millions
+    for at in traceback.walk_tb(error.__traceback__ if error else None):
+        if is_learners(at[0].f_code.co_filename):
+            last = at  # one by one: an endless recursion leaves millions
     if last is None:
         return ""
     (frame,) = traceback.StackSummary.extract([last])
@@ -285,10 +285,10 @@ def where(error: BaseException | None) -> str:
 def fault_of_ours(error: BaseException) -> str | None:
     """Say so where an error is the workbook's own: no line of the learner's code was running."""
     frames = list(traceback.walk_tb(error.__traceback__))
-    ours = [each for each in frames if each[0].f_code.co_filename.startswith(str(PACKAGE))]
-    if not isinstance(error, Exception) or where(error) or not ours:
+    inner = [at for at in frames if at[0].f_code.co_filename.startswith(str(PACKAGE))]
+    if not isinstance(error, Exception) or where(error) or not inner:
         return None
-    frame, line = ours[-1]
+    frame, line = inner[-1]
     path = Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix()
     return (
         f"The check itself failed ({failure(error)}, in {path}, line {line}). This is a fault of "

@@ -413,8 +413,8 @@ def answer(request: dict, answers: BinaryIO, threads: int) -> None:
         try:
             arguments = transfer.unpack(request["arguments"])
         except Exception as error:
-            found = f"{type(error).__name__}: {error}"
-            raise ValueError(f"your code cannot be loaded in another process ({found})") from error
+            reason = f"{type(error).__name__}: {error}"
+            raise ValueError(f"your code cannot be loaded in another process ({reason})") from error
         for value in getattr(import_module(module), name)(*arguments):
             if os.getpid() != pid:  # a copy that the attempt forked
                 os._exit(0)
