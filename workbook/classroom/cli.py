@@ -130,7 +130,7 @@ def run_lab(options: argparse.Namespace) -> None:
     load_quickly()
     from workbook.classroom.study import lab
 
-    lab.start(options.port)
+    lab.start_lab(options.port)
 
 
 @command(
@@ -153,7 +153,7 @@ def run_study(options: argparse.Namespace) -> None:
     study = progress.nearest()
     os.environ["WORKBOOK_STUDY"] = str(study)
     if options.make:
-        copy.make(study)
+        copy.make_copies(study)
     if options.reset is not None:
         update.reset(options.reset)
     if options.update is not None:
@@ -166,9 +166,9 @@ def run_study(options: argparse.Namespace) -> None:
         print(verbs.tick(problem, part, *map(int, rest)), end="\n\n")
     record = progress.Progress(study)
     if options.make or options.reset or options.update is not None or options.tick:
-        print(progress.summary(record))  # what was done just now stays in sight
+        print(progress.progress_summary(record))  # what was done just now stays in sight
     else:
-        print(progress.overview(record))
+        print(progress.progress_table(record))
     for notice in update.notices(study):
         print(notice)
 
@@ -195,14 +195,14 @@ def run_check(options: argparse.Namespace) -> int:
             "expected a problem and a file, as in `workbook check softmax mine.py`; or --all"
         )
     from workbook.classroom.checks import worker
-    from workbook.classroom.mine.check_all import Outcome
+    from workbook.classroom.mine.check_all import CheckOutcome
     from workbook.classroom.study import verbs
 
     try:
         os.getcwd()
     except FileNotFoundError:
         raise FileNotFoundError("this folder was deleted; change to one that exists") from None
-    problem = problems.get(options.problem)
+    problem = problems.with_id(options.problem)
     part = problems.part_of(problem, options.part)
     path, name = attempt_place(options.file, problem)
     study = nearest(path)
@@ -218,10 +218,10 @@ def run_check(options: argparse.Namespace) -> int:
         )
     except worker.EndedError as error:
         report = verbs.ended_early(problem.id, part, error)
-        verbs.note(report)
+        verbs.note_outcome(report)
     print(report)
     if options.json is not None:
-        outcome = Outcome(problem.id, options.file, report.status, report.message)
+        outcome = CheckOutcome(problem.id, options.file, report.status, report.message)
         write_json(options.json, [outcome.as_json()])
     if study is None:
         print("Not counted: there is no study folder; `workbook study --make` makes one here.")
@@ -240,7 +240,7 @@ def check_all_found(options: argparse.Namespace) -> int:
     for outcome in check_all.check_all(nearest()):
         print(outcome.row(columns), flush=True)
         outcomes.append(outcome)
-    print("", check_all.summary(outcomes), sep="\n")
+    print("", check_all.summary_of(outcomes), sep="\n")
     if options.json is not None:
         write_json(options.json, check_all.as_json(outcomes))
     return 0 if all(outcome.status == "correct" for outcome in outcomes) else 1
@@ -250,7 +250,7 @@ def judged(problem: str, part: str | None, file: str, name: str) -> Iterator[dic
     """Yield the report on an attempt in a file, and count it; this runs in a worker."""
     from workbook.classroom.study import verbs
 
-    attempt = load_attempt(Path(file), name, problems.get(problem))
+    attempt = load_attempt(Path(file), name, problems.with_id(problem))
     yield verbs.check(problem, attempt, part).to_json()
 
 
@@ -598,7 +598,7 @@ def run_export(options: argparse.Namespace) -> None:
         if options.strict or options.name is not None:
             raise ValueError("--adapters writes no write-up; leave out --strict and --name")
         study = Path(options.folder) if options.folder else nearest()
-        print(*adapters.export(study, options.adapters), sep="\n")
+        print(*adapters.export_repository(study, options.adapters), sep="\n")
         return
     inside = current()
     choices = {name: getattr(options, name) for name in ("edition", "strict", "name", "to")}
@@ -615,9 +615,9 @@ def run_notebooks(options: argparse.Namespace) -> int:
     from workbook.classroom.study import notebooks
 
     if not options.check:
-        notebooks.run(options.names)
+        notebooks.run_worked(options.names)
         return 0
-    paths = [path for path in notebooks.find(options.names) if not notebooks.is_normal(path)]
+    paths = [path for path in notebooks.find_worked(options.names) if not notebooks.is_normal(path)]
     for path in paths:
         print(f"{path} is not in normal form: run it with `workbook notebooks {path.stem}`")
     return 1 if paths else 0

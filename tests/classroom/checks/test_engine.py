@@ -11,7 +11,7 @@ import pytest
 from workbook.classroom import checks
 from workbook.classroom.checks import optimizer
 from workbook.classroom.checks.engine import Exercise, Program, judge, mistake, shrink
-from workbook.classroom.checks.verdicts import Words, Wrong
+from workbook.classroom.checks.verdicts import Prose, Wrong
 
 RAISED = object()  # stands for the result of a call that raised an error
 
@@ -99,7 +99,7 @@ AREA = Exercise(
     corners=((0.0, 2.0),),
     run=lambda attempt, case: attempt(*case),
     same=lambda one, other: one == other,
-    report=lambda case, asked, got: Wrong("It differs.", given=Words(f"area{case}"), got=got),
+    report=lambda case, asked, got: Wrong("It differs.", given=Prose(f"area{case}"), got=got),
 )
 
 

@@ -106,9 +106,8 @@ def made(tmp_path_factory) -> adopt.Adopted:
 
 def inside(adopted: adopt.Adopted, code: str) -> str:
     """What a Python of its own prints that has read the mapping as `a`."""
-    start = (
-        f"from workbook.classroom.mine import adopt\na = adopt.read({str(adopted.file.parent)!r})"
-    )
+    study = str(adopted.file.parent)
+    start = f"from workbook.classroom.mine import adopt\na = adopt.read_adopted({study!r})"
     done = subprocess.run(
         [sys.executable, "-c", f"{start}\n{code}"], capture_output=True, text=True, check=False
     )
@@ -145,10 +144,10 @@ def test_what_is_not_found_and_what_fails_is_told_once(made):
 def test_parts_work_though_a_tracker_is_missing_and_a_package_is_named(made):
     code = """
 import torch
-print(adopt.load(a, "linear")(3, 2)(torch.ones(3)).shape)
-print(type(adopt.load(a, "tokenizer")({}, [])).__name__)
+print(adopt.load_adopted(a, "linear")(3, 2)(torch.ones(3)).shape)
+print(type(adopt.load_adopted(a, "tokenizer")({}, [])).__name__)
 try:
-    adopt.load(a, "training_together")
+    adopt.load_adopted(a, "training_together")
 except adopt.MissingPackage as error:
     print(error)
 """
@@ -206,7 +205,9 @@ def test_what_a_hand_set_stays_until_it_is_cleared(small, tmp_path):
     file = study / adopt.FILE
     file.write_text(f'{file.read_text(encoding="utf-8")}softmax = ""\n', encoding="utf-8")
     stays = adopt.adopt(small, {}, study)
-    assert stays.parts == {"embedding": "nn:Table", "softmax": ""} == adopt.read(study).parts
+    assert (
+        stays.parts == adopt.read_adopted(study).parts == {"embedding": "nn:Table", "softmax": ""}
+    )
     assert "by hand" in str(stays) and stays.where("softmax") == ""
     cleared = adopt.adopt(small, {"softmax": "", "embedding": ""}, study)
     assert cleared.parts == {"softmax": "nn:squash"}
@@ -253,14 +254,14 @@ def test_a_wrong_place_is_refused(small, tmp_path, options, words):
 def test_a_damaged_file_is_told(tmp_path, text, words):
     (tmp_path / adopt.FILE).write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=words):
-        adopt.read(tmp_path)
+        adopt.read_adopted(tmp_path)
 
 
 def test_a_folder_that_moved_or_has_no_code_is_named(tmp_path):
-    assert adopt.read(tmp_path) is None
+    assert adopt.read_adopted(tmp_path) is None
     (tmp_path / adopt.FILE).write_text('folder = "/no/such"\n[parts]\n', encoding="utf-8")
     with pytest.raises(FileNotFoundError, match="/no/such, which is not there; if it moved"):
-        adopt.read(tmp_path)
+        adopt.read_adopted(tmp_path)
     with pytest.raises(ValueError, match="has no Python file"):
         adopt.adopt(tmp_path, {}, tmp_path)
     with pytest.raises(OSError, match="is not there; expected the folder"):

@@ -346,6 +346,6 @@ def test_a_damaged_mapping_is_said_in_one_line(study, capsys):
 
 
 def test_a_line_is_cut_to_the_width():
-    wrong = check_all.Outcome("rope", "m:Rope", "wrong", "...", "RoPE turns halves. " * 9)
+    wrong = check_all.CheckOutcome("rope", "m:Rope", "wrong", "...", "RoPE turns halves. " * 9)
     assert len(wrong.row(60)) == 60 and wrong.row(60).endswith("…")
     assert wrong.row().endswith("halves.")

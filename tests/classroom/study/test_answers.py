@@ -151,7 +151,7 @@ def worked(tmp_path, monkeypatch):
         if picture:
             outputs.insert(0, new_output("display_data", {"image/png": picture}))
         cells.append(new_code_cell("answer()", outputs=outputs, execution_count=1))
-    notebooks.write(tmp_path / "notebooks" / "01_unicode.ipynb", new_notebook(cells=cells))
+    notebooks.write_notebook(tmp_path / "notebooks" / "01_unicode.ipynb", new_notebook(cells=cells))
 
 
 def test_our_answer_is_looked_up_behind_a_fold(worked):
@@ -169,7 +169,7 @@ def test_our_answer_says_what_it_rests_on(tmp_path, monkeypatch):
     record = {"problem": "train_bpe_tinystories", "part": "a", "text": "Ours.", "profile": "laptop"}
     record |= {"corpora": [{"name": "stories", "bytes": 5_000_000}], "device": "a laptop"}
     ours = new_code_cell("answer()", outputs=[new_output("display_data", {MIME: record})])
-    notebooks.write(tmp_path / "notebooks" / "02_bpe.ipynb", new_notebook(cells=[ours]))
+    notebooks.write_notebook(tmp_path / "notebooks" / "02_bpe.ipynb", new_notebook(cells=[ours]))
     found = str(look_up("train_bpe_tinystories", "a"))
     assert found.endswith(
         "Ours.\n\n*On stories (5.0 MB), which stands in for TinyStories. Profile laptop. a laptop.*"

@@ -58,25 +58,25 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "notebooks").mkdir()
     for name in WHERE:
         worked = notebooks.normalise(new_notebook(cells=deepcopy(WORKED)))
-        notebooks.write(tmp_path / "notebooks" / f"{name}.ipynb", worked)
+        notebooks.write_notebook(tmp_path / "notebooks" / f"{name}.ipynb", worked)
     return tmp_path / "study"
 
 
 def change(path, sources):
     """Write into cells of a notebook, found by their ids, as JupyterLab would."""
-    notebook = notebooks.read(path)
+    notebook = notebooks.read_notebook(path)
     for name, source in sources.items():
         next(c for c in notebook.cells if c.id == name).source = source
-    notebooks.write(path, notebook)
+    notebooks.write_notebook(path, notebook)
 
 
 def sources(path):
-    return {cell.id: cell.source for cell in notebooks.read(path).cells}
+    return {cell.id: cell.source for cell in notebooks.read_notebook(path).cells}
 
 
 def test_a_copy_has_stubs_no_outputs_and_our_answers_folded_away(folder):
-    study.make()
-    copy = notebooks.read(folder / "02_bpe.ipynb")
+    study.make_copies()
+    copy = notebooks.read_notebook(folder / "02_bpe.ipynb")
     assert all(c.outputs == [] and c.execution_count is None for c in copy.cells if "outputs" in c)
     by_role = {role(c): c.source for c in copy.cells}
     assert by_role["try"] == STUB
@@ -96,18 +96,18 @@ def test_what_the_learner_wrote_is_never_overwritten_and_new_notebooks_are_added
     newcomer = config.shipped() / "notebooks" / "02_bpe.ipynb"
     later = newcomer.read_bytes()
     newcomer.unlink()
-    assert [path.name for path in study.make()] == ["01_unicode.ipynb"]
+    assert [path.name for path in study.make_copies()] == ["01_unicode.ipynb"]
     (folder / "01_unicode.ipynb").write_bytes(b"mine, even if it is no notebook")
     newcomer.write_bytes(later)
-    assert [path.name for path in study.make()] == ["02_bpe.ipynb"]
-    assert study.make() == []
+    assert [path.name for path in study.make_copies()] == ["02_bpe.ipynb"]
+    assert study.make_copies() == []
     assert (folder / "01_unicode.ipynb").read_bytes() == b"mine, even if it is no notebook"
     told = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in told] == ["study/01_unicode.ipynb", "study/02_bpe.ipynb"]
 
 
 def test_starting_over_changes_one_problem_and_loses_nothing(folder, capsys, monkeypatch):
-    study.make()
+    study.make_copies()
     path = folder / "02_bpe.ipynb"
     change(path, {"train_bpe-try": SOLVED, "unicode2-answer-c": 'answer("unicode2", "c", "Mine.")'})
     before = sources(path)
@@ -123,16 +123,16 @@ def test_starting_over_changes_one_problem_and_loses_nothing(folder, capsys, mon
 
 
 def test_starting_over_finds_cells_that_were_moved_split_or_deleted(folder):
-    study.make()
+    study.make_copies()
     path = folder / "01_unicode.ipynb"
-    notebook = notebooks.read(path)
+    notebook = notebooks.read_notebook(path)
     by_id = {c.id: c for c in notebook.cells}
     mine = new_code_cell("# my own cell")
     split = new_code_cell("# its second half", metadata=by_id["unicode2-try-c"].metadata)
     by_id["unicode2-try-c"].source = "# its first half"
     kept = [c for c in notebook.cells if c.id not in ("unicode2-answer-c", "unicode2-try-c")]
     notebook.cells = [by_id["unicode2-try-c"], split, mine, *kept]
-    notebooks.write(path, notebook)
+    notebooks.write_notebook(path, notebook)
     update.reset("unicode2")
     after = list(sources(path).items())
     assert after[:2] == [("unicode2-try-c", "my_bytes = ..."), (mine.id, "# my own cell")]
@@ -152,7 +152,7 @@ def test_starting_over_takes_either_spelling_and_tells_what_is_missing(folder):
 
 
 def test_a_study_is_made_solved_checked_and_started_over(folder):
-    study.make()
+    study.make_copies()
     path = folder / "02_bpe.ipynb"
     # Calling the workbook's own trainer gives the right values, but is not from scratch.
     for trainer, letters in (("not attempted", "not attempted"), ("almost", "correct")):

@@ -54,14 +54,14 @@ def checkout(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notebooks").mkdir()
     publish(tmp_path, WORKED)
-    study.make()
+    study.make_copies()
     return tmp_path
 
 
 def publish(checkout, cells):
     """Store a version of the worked notebook, as `git pull` does."""
     worked = notebooks.normalise(new_notebook(cells=deepcopy(cells)))
-    notebooks.write(checkout / "notebooks" / "02_bpe.ipynb", worked)
+    notebooks.write_notebook(checkout / "notebooks" / "02_bpe.ipynb", worked)
 
 
 def revised(**texts):
@@ -74,11 +74,11 @@ def revised(**texts):
 
 
 def mine(checkout):
-    return notebooks.read(checkout / "study" / "02_bpe.ipynb")
+    return notebooks.read_notebook(checkout / "study" / "02_bpe.ipynb")
 
 
 def save(checkout, notebook):
-    notebooks.write(checkout / "study" / "02_bpe.ipynb", notebook)
+    notebooks.write_notebook(checkout / "study" / "02_bpe.ipynb", notebook)
 
 
 def by_id(notebook):
@@ -218,11 +218,11 @@ def test_a_copied_or_renamed_notebook_still_knows_its_original(checkout, capsys)
     path = (checkout / "mine" / "02_bpe.ipynb").rename(checkout / "mine" / "bpe again.ipynb")
     publish(checkout, revised(train_bpe_check="newer"))
     assert "new or changed cells: 1" in update.notices(checkout / "mine")[0]
-    assert study.make(checkout / "mine") == []
+    assert study.make_copies(checkout / "mine") == []
     away = path.rename(checkout / "synced.ipynb")
     path.symlink_to(away)
     update.update(["mine/bpe again.ipynb"])
-    assert path.is_symlink() and notebooks.read(away).cells[-2].source == "newer"
+    assert path.is_symlink() and notebooks.read_notebook(away).cells[-2].source == "newer"
     assert "mine/bpe again.ipynb is up to date now" in capsys.readouterr().out
 
 
@@ -249,7 +249,7 @@ def test_what_cannot_be_updated_is_told_in_a_sentence(checkout, capsys):
         update.update(folder=checkout / "nowhere", names=["02_bpe"])
     with pytest.raises(ValueError, match="not a copy of one of the workbook's"):
         update.update(["notebooks/02_bpe.ipynb"])
-    notebooks.write(checkout / "study" / "own.ipynb", new_notebook())
+    notebooks.write_notebook(checkout / "study" / "own.ipynb", new_notebook())
     with pytest.raises(ValueError, match="not a copy of one of the workbook's"):
         update.update(["own"])
 
@@ -265,7 +265,7 @@ def test_a_damaged_notebook_is_named_and_the_others_are_updated(checkout, capsys
     for names in ([], ["02_bpe"]):
         with pytest.raises(ValueError, match=r"02_bpe\.ipynb cannot be read as a notebook"):
             update.update(names)
-    assert notebooks.read(other).cells[-2].source == "newer" and path.read_text() == damage
+    assert notebooks.read_notebook(other).cells[-2].source == "newer" and path.read_text() == damage
     assert cli.main(["study"]) == 0
     assert f"{path} cannot be read as a notebook" in capsys.readouterr().out
 
@@ -387,15 +387,15 @@ def test_nothing_typed_is_lost_whatever_both_sides_did(tmp_path_factory, old, ot
         patch.setattr(config, "checkout", lambda: folder)
         (folder / "notebooks").mkdir()
         original, path = folder / "notebooks" / "01_x.ipynb", folder / "study" / "01_x.ipynb"
-        notebooks.write(original, worked(old))
-        study.make(folder / "study")
-        stored = edited(notebooks.read(path), data.draw(edits))
+        notebooks.write_notebook(original, worked(old))
+        study.make_copies(folder / "study")
+        stored = edited(notebooks.read_notebook(path), data.draw(edits))
         path.write_text(json.dumps(stored))
         mixed = [*old, *other]  # the new original has cells of the old one, in any order
-        notebooks.write(original, worked([mixed[i] for i in order if i < len(mixed)]))
+        notebooks.write_notebook(original, worked([mixed[i] for i in order if i < len(mixed)]))
         was_old = update.notices(folder / "study")
         update.update(folder=folder / "study")
-        result, new = notebooks.read(path), study.fresh(original)
+        result, new = notebooks.read_notebook(path), study.fresh(original)
         nbformat.validate(result)
         assert update.notices(folder / "study") == []
 

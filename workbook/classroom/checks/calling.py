@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple, get_args
 
-from workbook.classroom.checks.verdicts import CALLED, Words, Wrong, call, work_of
+from workbook.classroom.checks.verdicts import CALLED, Prose, Wrong, call, work_of
 
 # By the handout's name: what else learners call it, in lower case and without underscores. Single
 # letters are matched by position: `d` is d_model, d_k or d_ff.
@@ -208,7 +208,7 @@ def _dealt_out(
     return meant, bound, left
 
 
-def part_of(
+def callable_part(
     attempt: Callable,
     values: Mapping[str, Any],
     *,
@@ -244,8 +244,8 @@ def part_of(
 
 
 def call_part(attempt: Callable, values: Mapping[str, Any], **options: Any) -> Any:
-    """Call a learner's function once, as `part_of` says."""
-    return part_of(attempt, values, **options)()
+    """Call a learner's function once, as `callable_part` says."""
+    return callable_part(attempt, values, **options)()
 
 
 def parameters_of(function: Any) -> list[inspect.Parameter]:
@@ -373,5 +373,5 @@ def _which(parameters: list[inspect.Parameter], bound: Mapping[str, Any], missin
 def _misfit(function: Callable, given: Any, why: str) -> Wrong:
     claim = "It cannot be called with the arguments that the problem names."
     advice = "Give it these; others need a default. Or hand in a small function that calls yours."
-    got = Words(f"the signature {inspect.signature(function)}: {why}")
+    got = Prose(f"the signature {inspect.signature(function)}: {why}")
     return Wrong(claim, given=given, got=got, mistake=advice)

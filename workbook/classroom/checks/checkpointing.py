@@ -14,7 +14,7 @@ from torch import nn
 from workbook.classroom.checks.calling import call_part
 from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.from_scratch import expect_from_scratch
-from workbook.classroom.checks.verdicts import NotAttempted, Words, Wrong, call, is_stub, kind_of
+from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, is_stub, kind_of
 
 ITERATION = 7
 # A piece of an error's text, and what it usually comes from.
@@ -79,7 +79,7 @@ class SmallRun:
         }
 
 
-class Form(NamedTuple):
+class FileForm(NamedTuple):
     """What a checkpoint is written to: as code, and made from the path of a file."""
 
     code: str
@@ -91,7 +91,7 @@ class Form(NamedTuple):
 load_checkpoint({self.code}, new_model, new_optimizer)"""
 
 
-def restored(form: Form) -> dict[str, Any]:
+def restored(form: FileForm) -> dict[str, Any]:
     """What a new run has after it has loaded a checkpoint of another; `form` changes nothing."""
     run = SmallRun(seed=0).steps(1, 2, 3)
     model, optimizer = copy.deepcopy((run.model.state_dict(), run.optimizer.state_dict()))
@@ -135,10 +135,10 @@ EMPTY = (
 )
 
 
-def _beside(form: Form, asked: dict, got: dict) -> Wrong:
+def _beside(form: FileForm, asked: dict, got: dict) -> Wrong:
     """The verdict on the first thing that is not restored."""
     claim = next(claim for claim in asked if asked[claim] != got[claim])
-    expected, value = (Words(shorten(str(state[claim]), 80)) for state in (asked, got))
+    expected, value = (Prose(shorten(str(state[claim]), 80)) for state in (asked, got))
     lost = "Something is lost or changed on the way: store and load both `state_dict()` in full."
     return Wrong(claim, given=str(form), expected=expected, got=value, mistake=lost)
 
@@ -149,7 +149,7 @@ class Pair(NamedTuple):
     save: Callable
     load: Callable
 
-    def run(self, form: Form) -> dict[str, Any]:
+    def run(self, form: FileForm) -> dict[str, Any]:
         """What a new run has after loading. Raises: Wrong."""
         run, new = SmallRun(seed=0).steps(1, 2, 3), SmallRun(seed=1)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -170,7 +170,7 @@ class Pair(NamedTuple):
             iteration = call_part(self.load, values, given=str(form))
         return call(new.now, iteration, given=str(form))
 
-    def write(self, run: SmallRun, out: Any, form: Form) -> None:
+    def write(self, run: SmallRun, out: Any, form: FileForm) -> None:
         """Save a run in `out`."""
         values = {"model": run.model, "optimizer": run.optimizer}
         call_part(self.save, {**values, "iteration": ITERATION, "out": out}, given=str(form))
@@ -179,10 +179,10 @@ class Pair(NamedTuple):
 CHECKPOINTS = Exercise(
     program=Program(restored),
     mistakes=MISTAKES,
-    cases=(Form("'run.pt'", str),),
+    cases=(FileForm("'run.pt'", str),),
     corners=(
-        Form("Path('run.pt')", Path, "a pathlib.Path"),
-        Form("io.BytesIO()", lambda path: io.BytesIO(), "an open file"),
+        FileForm("Path('run.pt')", Path, "a pathlib.Path"),
+        FileForm("io.BytesIO()", lambda path: io.BytesIO(), "an open file"),
     ),
     run=Pair.run,
     same=lambda one, other: one == other,
@@ -210,5 +210,5 @@ def _pair(attempt: Any) -> Pair:
         raise NotAttempted("" if all(missing) else "One of the two functions is still missing.")
     if not (two and all(map(callable, attempt))):
         names = "(save_checkpoint, load_checkpoint)"
-        raise Wrong("Two functions are needed.", expected=Words(names), got=Words(kind_of(attempt)))
+        raise Wrong("Two functions are needed.", expected=Prose(names), got=Prose(kind_of(attempt)))
     return Pair(*sorted(attempt, key=lambda one: "load" in getattr(one, "__name__", "")))

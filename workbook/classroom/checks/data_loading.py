@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workbook.classroom.checks.calling import part_of
+from workbook.classroom.checks.calling import callable_part
 from workbook.classroom.checks.from_scratch import expect_from_scratch
-from workbook.classroom.checks.verdicts import Findings, NotAttempted, Words, Wrong, kind_of
+from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, kind_of
 
 # A data set so short that all starts can be counted, in batches of 8 windows of 3 tokens.
 FEW, ROWS, CONTEXT, DRAWS = np.arange(12), 8, 3, 300
@@ -94,12 +94,12 @@ class Loader:
     """A learner's function, and the last call of it in words."""
 
     def __init__(self, attempt: Callable):
-        self.attempt, self.given = attempt, Words("")
+        self.attempt, self.given = attempt, Prose("")
 
     def wrong(self, fault: str, got: Any) -> Wrong:
         """The verdict on a fault."""
         claim, expected, mistake = FAULTS[fault]
-        expected, got = Words(expected), Words(got)
+        expected, got = Prose(expected), Prose(got)
         return Wrong(claim, given=self.given, expected=expected, got=got, mistake=mistake)
 
     def batches(
@@ -107,9 +107,9 @@ class Loader:
     ) -> Iterator[list[Tensor]]:
         """Some batches, each as inputs and targets in int64. Raises: Wrong."""
         values = {"dataset": data, "batch_size": ROWS, "context_length": CONTEXT, "device": device}
-        self.given = Words(f"get_batch({described}, {ROWS}, {CONTEXT}, {device!r})")
+        self.given = Prose(f"get_batch({described}, {ROWS}, {CONTEXT}, {device!r})")
         try:
-            part = part_of(self.attempt, values, optional=["device"], given=self.given)
+            part = callable_part(self.attempt, values, optional=["device"], given=self.given)
             for _ in range(count):
                 yield self.pair(part())
         except Wrong as failure:

@@ -22,7 +22,7 @@ from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import call_part, meaning, parameters_of
 from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.from_scratch import expect_from_scratch
-from workbook.classroom.checks.verdicts import NotAttempted, Words, Wrong, kind_of
+from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, kind_of
 from workbook.corpora.corpora import END_OF_TEXT
 
 SIGNATURE = "decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None)"
@@ -40,7 +40,7 @@ IDS = 13  # that the model without a choice gives
 SHARES = (0.27, 0.03, 0.07, 0.2, 0.16, 0.1, 0.13, 0.04, 1e-26)
 
 
-class Case(NamedTuple):
+class Request(NamedTuple):
     """What is asked of one of the models."""
 
     prompt: tuple[int, ...] = (0,)
@@ -65,7 +65,7 @@ def follower(ids: Sequence[int]) -> int:
     return sum((place + 2) * (token + 1) for place, token in enumerate(ids[-3:])) % IDS
 
 
-def written(case: Case) -> list[int]:
+def written(case: Request) -> list[int]:
     """The new tokens."""
     ids = list(case.prompt)
     for _ in range(case.max_new_tokens):  # how many tokens are written
@@ -108,13 +108,13 @@ CHAIN_MISTAKES = (
     }),
 )  # fmt: skip
 CHAINS = (
-    Case((3,), 1),
-    Case((5, 1, 2), 6),
-    Case((2, 7), 8, end_id=3),
-    Case((2, 7), 8, end_id=4),
-    Case((6,), 6, end_id=0),
-    Case((5, 1, 2), 2, end_id=5),
-    Case((3, 1, 4, 2), 8, context_length=5),
+    Request((3,), 1),
+    Request((5, 1, 2), 6),
+    Request((2, 7), 8, end_id=3),
+    Request((2, 7), 8, end_id=4),
+    Request((6,), 6, end_id=0),
+    Request((5, 1, 2), 2, end_id=5),
+    Request((3, 1, 4, 2), 8, context_length=5),
 )
 
 # When the same probabilities hold for every token.
@@ -125,7 +125,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return np.exp(logits) / np.exp(logits).sum()
 
 
-def probabilities(case: Case) -> np.ndarray:
+def probabilities(case: Request) -> np.ndarray:
     """The probability of each token to be drawn."""
     logits = np.log(SHARES)
     shares = softmax(logits / case.temperature)  # the temperature
@@ -206,13 +206,13 @@ CHOICE_MISTAKES = (
         ("drawn[: len(kept)]", f"drawn[np.arange(len(kept)) {CUT} kept]"), PLACE)),
 )  # fmt: skip
 CHOICES = (
-    Case(),
-    Case(temperature=0.1),
-    Case(temperature=3.0),
-    Case(top_p=0.5),
-    Case(top_p=0.1),
-    Case(temperature=0.3, top_p=0.88),
-    Case(temperature=3.0, top_p=0.7),
+    Request(),
+    Request(temperature=0.1),
+    Request(temperature=3.0),
+    Request(top_p=0.5),
+    Request(top_p=0.1),
+    Request(temperature=0.3, top_p=0.88),
+    Request(temperature=3.0, top_p=0.7),
 )
 ERRORS = {
     "sum to 1|sum of prob|<= 0|contains either|non-empty|nan": "Too little is left to draw from: "
@@ -233,7 +233,7 @@ NOTES = {
 }
 
 
-class Model(nn.Module):
+class ScriptedModel(nn.Module):
     """Logits for ids; its sizes have any usual name, and it notes how it is called."""
 
     def __init__(self, vocab_size: int, context_length: int, logits: Callable[[Tensor], Tensor]):
@@ -262,7 +262,7 @@ class Model(nn.Module):
         return super().__getattr__(name)
 
 
-def sure(context_length: int) -> Model:
+def sure(context_length: int) -> ScriptedModel:
     """A model that leaves no choice: `follower` of what is seen comes next."""
 
     def logits(ids: Tensor) -> Tensor:
@@ -270,13 +270,13 @@ def sure(context_length: int) -> Model:
         following = [[follower(row[: place + 1]) for place in range(len(row))] for row in rows]
         return SURE * torch.eye(IDS + 1)[torch.tensor(following).reshape(ids.shape)]
 
-    return Model(IDS + 1, context_length, logits)
+    return ScriptedModel(IDS + 1, context_length, logits)
 
 
-def undecided() -> Model:
+def undecided() -> ScriptedModel:
     """A model that gives the same logits for each next token, whatever came before."""
     row = torch.tensor(SHARES).log() + RAISED
-    return Model(len(SHARES), ENDLESS, lambda ids: row.expand(*ids.shape, len(SHARES)))
+    return ScriptedModel(len(SHARES), ENDLESS, lambda ids: row.expand(*ids.shape, len(SHARES)))
 
 
 class NoSuchError(verdicts.NotJudged, AttributeError):
@@ -311,7 +311,7 @@ as_text = Letters(0).decode
 FORMS: tuple[Callable, ...] = (list, torch.tensor, lambda ids: torch.tensor([ids]), as_text)
 
 
-class Learner:
+class Decoder:
     """The learner's function or class: how it wants its arguments, and what to remark on."""
 
     def __init__(self, attempt: Callable):
@@ -334,19 +334,19 @@ class Learner:
                 break
         self.notes.clear()
 
-    def written(self, case: Case) -> list[int]:
+    def written(self, case: Request) -> list[int]:
         """The new tokens of a chain. Raises: Wrong."""
         new, right = self.run(sure(case.context_length), case), written(case)
         # It may as well stop where the context is full, before or after the token that fills it.
         is_full = len(new) + len(case.prompt) - case.context_length in (0, 1)
         return right if is_full and right[: len(new)] == new else new
 
-    def drawn(self, case: Case) -> list[int]:
+    def drawn(self, case: Request) -> list[int]:
         """How often each token was drawn. Raises: Wrong."""
         new = self.run(undecided(), case)
         return [new.count(token) for token in range(len(SHARES))]
 
-    def run(self, model: Model, case: Case) -> list[int]:
+    def run(self, model: ScriptedModel, case: Request) -> list[int]:
         """The new ids, without the prompt and without an end token at the end. Raises: Wrong."""
         model.most_calls = case.max_new_tokens + len(case.prompt) + 8
         prompt = self.as_prompt(list(case.prompt))
@@ -360,7 +360,7 @@ class Learner:
         return new[:-1] if new and new[-1] == case.end_id else new
 
     def asked(
-        self, model: Any, prompt: Any, case: Case, never: int, tokenizer: Any = None, seconds=5.0
+        self, model: Any, prompt: Any, case: Request, never: int, tokenizer: Any = None, seconds=5.0
     ) -> list[int]:
         """The ids that the function returns, without the prompt.
 
@@ -377,13 +377,13 @@ class Learner:
         values = (model, prompt, case.max_new_tokens, case.temperature, case.top_p, end_token)
         arguments = dict(zip(ASKED, values, strict=True)) | {"tokenizer": tokenizer}
         arguments |= {name: getattr(model, name) for name in self.about}
-        given, optional = Words(case), [*self.about, "end_token", "tokenizer"]
+        given, optional = Prose(case), [*self.about, "end_token", "tokenizer"]
         result = call_part(self.attempt, arguments, optional=optional, given=given, seconds=seconds)
         if isinstance(result, str) and (
             self.as_prompt is as_text or "tokenizer" in self.parameters
         ):
             result = tokenizer.encode(result)
-        ids = ids_of(result, case)
+        ids = _ids_of(result, case)
         # A prompt of one token may be what is written first, too.
         length = len(case.prompt)
         if ids[:length] == list(case.prompt) and (length > 1 or self.with_prompt):
@@ -391,7 +391,7 @@ class Learner:
         return ids
 
 
-def ids_of(result: Any, case: Case) -> list[int]:
+def _ids_of(result: Any, case: Request) -> list[int]:
     """The ids in what was returned, a list or a tensor. Raises: Wrong if it holds none."""
     if result is None:
         raise NotAttempted
@@ -400,8 +400,8 @@ def ids_of(result: Any, case: Case) -> list[int]:
         if not ids.numel() or not ids.is_floating_point():
             return ids.flatten().tolist()
     advice = "Ids are integers: return a list of them, a tensor of int64, or their text."
-    got = Words(kind_of(result))
-    raise Wrong("It does not return ids.", given=Words(case), got=got, mistake=advice)
+    got = Prose(kind_of(result))
+    raise Wrong("It does not return ids.", given=Prose(case), got=got, mistake=advice)
 
 
 def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
@@ -427,24 +427,24 @@ def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
 OTHER_TOKENS = "The new tokens are not right."
 
 
-def _chain_beside(case: Case, right: list[int], new: list[int]) -> Wrong:
+def _chain_beside(case: Request, right: list[int], new: list[int]) -> Wrong:
     small = f" of context_length {case.context_length}" if case.context_length < ENDLESS else ""
-    given = Words(f"{case}, with a model{small} that leaves no choice")
+    given = Prose(f"{case}, with a model{small} that leaves no choice")
     return Wrong(OTHER_TOKENS, given=given, expected=right, got=new)
 
 
-def _counts_beside(case: Case, shares: np.ndarray, counts: list[int]) -> Wrong:
+def _counts_beside(case: Request, shares: np.ndarray, counts: list[int]) -> Wrong:
     claim = "The tokens are not drawn as often as they should be."
-    given = Words(f"{case}, with a model that gives the ids the probabilities {SHARES[:-1]}")
-    expected = Words(f"about {[round(DRAWS * share) for share in shares]} times")
-    return Wrong(claim, given=given, expected=expected, got=Words(f"{counts} times"))
+    given = Prose(f"{case}, with a model that gives the ids the probabilities {SHARES[:-1]}")
+    expected = Prose(f"about {[round(DRAWS * share) for share in shares]} times")
+    return Wrong(claim, given=given, expected=expected, got=Prose(f"{counts} times"))
 
 
 CHAIN = Exercise(
     program=Program(written),
     mistakes=CHAIN_MISTAKES,
     cases=CHAINS,
-    run=Learner.written,
+    run=Decoder.written,
     same=lambda right, new: right == new,
     report=_chain_beside,
     errors=ERRORS,
@@ -453,7 +453,7 @@ CHOICE = Exercise(
     program=Program(probabilities),
     mistakes=CHOICE_MISTAKES,
     cases=CHOICES,
-    run=Learner.drawn,
+    run=Decoder.drawn,
     same=plausible,
     report=_counts_beside,
     errors=ERRORS,
@@ -466,19 +466,19 @@ def decoding(attempt: Any, part: str | None = None) -> str:
     verdicts.expect_function(attempt, SIGNATURE)
     for seed in (random.seed, np.random.seed, torch.manual_seed):
         seed(6)  # so that the same function is judged the same way each time
-    learner = Learner(attempt)
+    learner = Decoder(attempt)
     learner.find_form()
     findings = _tokens_or_draws(learner)
     if not findings:
-        case = Case(end_id=0)  # a model without a choice would repeat the end token
+        case = Request(end_id=0)  # a model without a choice would repeat the end token
         with findings("use"):
             if len(learner.run(undecided(), case)) > DRAWS // 2:
                 skips = "It leaves the end token out, and goes on: stop there."
                 claim = "It does not stop at the end token."
-                raise Wrong(claim, given=Words(case), mistake=skips)
+                raise Wrong(claim, given=Prose(case), mistake=skips)
     if not findings:
         with findings("style"):
-            run = partial(learner.run, undecided(), Case(max_new_tokens=2, top_p=0.5))
+            run = partial(learner.run, undecided(), Request(max_new_tokens=2, top_p=0.5))
             expect_from_scratch(run, [attempt], allowed=("softmax", "log_softmax"))
         with findings("corner"):
             _expect_usable_again(learner)
@@ -486,7 +486,7 @@ def decoding(attempt: Any, part: str | None = None) -> str:
     return findings.verdict(praise, [note for name, note in NOTES.items() if name in learner.notes])
 
 
-def _tokens_or_draws(learner: Learner) -> verdicts.Findings:
+def _tokens_or_draws(learner: Decoder) -> verdicts.Findings:
     """What is wrong with the tokens of a chain, or else with the draws."""
     chain = judge(CHAIN, learner)
     for wrong in chain.wrongs:
@@ -496,9 +496,9 @@ def _tokens_or_draws(learner: Learner) -> verdicts.Findings:
     return judge(CHOICE, learner) or chain
 
 
-def _expect_usable_again(learner: Learner) -> None:
+def _expect_usable_again(learner: Decoder) -> None:
     """Raise `Wrong` where a second call would suffer from the first."""
-    one, other = (learner.run(undecided(), Case(max_new_tokens=40)) for _ in range(2))
+    one, other = (learner.run(undecided(), Request(max_new_tokens=40)) for _ in range(2))
     if one == other and not learner.takes_seed:
         seeded = "The generator is seeded inside: let the caller set the seed."
         raise Wrong("Every call draws the same tokens.", mistake=seeded)

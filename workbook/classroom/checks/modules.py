@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import bind, is_switch, meaning, parameters_of, switches_rope
 from workbook.classroom.checks.engine import Exercise, usual
-from workbook.classroom.checks.tensors import Case, alike, beside, copied, drawn, tensor_of
-from workbook.classroom.checks.verdicts import Findings, NotAttempted, Words, Wrong, call, is_stub
+from workbook.classroom.checks.tensors import Case, alike, beside, copied, noise, tensor_of
+from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, call, is_stub
 
 QUICK = 5.0  # seconds that a call with a few numbers may take
 THETA, LENGTH = ("theta", "rope_theta"), ("max_seq_len", "context_length")
@@ -73,7 +73,7 @@ class Learner:
         own = own_parameters(self.module)
         if case.weights and not own:
             self.run(case)  # raises NotAttempted for a skeleton that returns nothing
-        weights = named(self.module, case.weights)
+        weights = named_weights(self.module, case.weights)
         for name, weight in weights.items():
             if weight.ndim == 2 and weight.shape != weight.T.shape:
                 self.transposed[name] = own[name].shape == weight.T.shape
@@ -129,7 +129,7 @@ class Learner:
     def make(self, case: Case, **further: Any) -> nn.Module:
         """A module of the sizes of a case. Raises: Wrong, NotAttempted."""
         values = dict(case.arguments)
-        given = Words(f"{case.name}({', '.join(f'{name}={v:g}' for name, v in values.items())})")
+        given = Prose(f"{case.name}({', '.join(f'{name}={v:g}' for name, v in values.items())})")
         d_head = values.get("d_model", 0) // values.get("num_heads", 1)
         theta = _first(values, THETA)
         # Some are not told θ, but handed the layer that rotates: here, or in each call.
@@ -151,13 +151,13 @@ class Learner:
             failure.mistake = NO_INIT if is_early else usual(failure.error) or IN_INIT
             raise
         if not isinstance(module, nn.Module) or "_parameters" not in vars(module):
-            got = Words(f"the class `{self.attempt.__name__}`")
+            got = Prose(f"the class `{self.attempt.__name__}`")
             raise Wrong("It is not a torch module.", got=got, mistake=NO_MODULE + NO_INIT)
         return module.cpu().eval()
 
     def run(self, case: Case) -> Tensor:
         """What the last module makes of copies of the inputs of a case."""
-        module, given = self.module, Words(str(case))
+        module, given = self.module, Prose(str(case))
         if is_stub(type(module).forward):
             raise NotAttempted("`forward` is still missing.")
         values = {name: copied(value) for name, value in case.inputs.items()}
@@ -274,7 +274,7 @@ FUSED = r"(?i)qkv|\bw?kv|query_key_value|c_attn|w_?1_?3|gate_up"
 HOLDS = {"qkv": ("q_proj", "k_proj", "v_proj"), "kv": ("k_proj", "v_proj"), "w13": ("w1", "w3")}
 
 
-def place(name: str) -> Place:
+def _place(name: str) -> Place:
     """Where a name of the course belongs: `layers.0.attn.q_proj.weight` is q_proj in block 0."""
     parts = name.removesuffix(".weight").split(".")
     layer = int(parts[1]) if parts[0] == "layers" else None
@@ -315,7 +315,7 @@ LEARNED = r"(?:^|\.)(?:wpe|pos(?:ition(?:al)?)?s?_?(?:emb|enc)\w*)(?:\.|$)"
 Weights = Mapping[str, Tensor]
 
 
-def named(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
+def named_weights(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
     """The weights of the course by the names of a learner's parameters.
 
     A fused parameter gets several of them, one below the other; each of several heads gets its
@@ -328,7 +328,7 @@ def named(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
         return dict(weights)
     if len(own) == len(weights) == 1:  # whatever its name
         return dict(zip(own, weights.values(), strict=True))
-    by_place = {place(name): weight for name, weight in weights.items()}
+    by_place = {_place(name): weight for name, weight in weights.items()}
     groups: dict[Place | None, list[str]] = {}
     for name in own:
         groups.setdefault(place_of_learners(name, by_place), []).append(name)
@@ -350,7 +350,7 @@ def named(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
         else:
             unknown += names  # of two names for one weight, neither tells
     if missing or unknown:
-        absent = [name for name in weights if place(name) in missing]
+        absent = [name for name in weights if _place(name) in missing]
         mistake = "The check, like the course's tests, fills in weights by these names."
         mistake += f" Missing: {_listed(absent)}." if absent else ""
         mistake += f" Not understood: {_listed(unknown)}." if unknown else ""
@@ -438,13 +438,13 @@ def _of_shape(name: str, own: torch.Size, asked: torch.Size) -> Wrong:
     elif math.prod(own) == math.prod(asked):
         mistake = "The numbers would fit, but not in this shape." + ADAPTER
     claim = f"The parameter `{name}` has the wrong shape."
-    expected, got = Words(tuple(asked)), Words(tuple(own))
+    expected, got = Prose(tuple(asked)), Prose(tuple(own))
     return Wrong(claim, expected=expected, got=got, mistake=mistake)
 
 
-def _names(weights: Weights) -> Words:
+def _names(weights: Weights) -> Prose:
     items = [f"{name} {tuple(weight.shape)}" for name, weight in weights.items()]
-    return Words(", ".join(items[:12]) + (", ..." if len(items) > 12 else "") or "no parameters")
+    return Prose(", ".join(items[:12]) + (", ..." if len(items) > 12 else "") or "no parameters")
 
 
 def _listed(names: list[str]) -> str:
@@ -466,18 +466,18 @@ def check_gradients(
     Those of the inputs, and of the parameters of a learner's module, are compared with the
     reference's.
     """
-    leaves, given = _leaves(case.inputs), Words(str(case))
+    leaves, given = _leaves(case.inputs), Prose(str(case))
     # Inputs are handed in as if they had been computed from the leaves.
     inputs = {**case.inputs, **{name: leaf.clone() for name, leaf in leaves.items()}}
     result = run(replace(case, inputs=inputs))
     if not result.requires_grad:
         raise Wrong("No gradient can flow through the result.", given=given, mistake=CUT)
     # Weighted differently, because the sum of a row of softmax has no gradient at all.
-    factors = drawn(*result.shape, seed=99) if result.ndim else torch.tensor(1.0)
+    factors = noise(*result.shape, seed=99) if result.ndim else torch.tensor(1.0)
     try:
         (result * factors).sum().backward()
     except RuntimeError as error:
-        got = Words(str(error).partition(". ")[0])
+        got = Prose(str(error).partition(". ")[0])
         claim = "The result is right, but it cannot be trained: the backward pass fails."
         raise Wrong(claim, given=given, got=got, mistake=IN_PLACE) from error
     # The same for the reference, whose weights go by the names of the course.
@@ -532,7 +532,7 @@ def check_first_weights(learner: Learner, case: Case, findings: Findings) -> Non
     finally:
         torch.set_deterministic_debug_mode(before)
     own = {name: p.detach().double() for name, p in own_parameters(learner.module).items()}
-    given, is_model = Words(f"a new {case.name}"), "num_layers" in case.arguments
+    given, is_model = Prose(f"a new {case.name}"), "num_layers" in case.arguments
     empty = [name for name, weight in own.items() if weight.isnan().any()]
     with findings("use" if is_model else "corner"):
         if empty:
@@ -545,7 +545,7 @@ def check_first_weights(learner: Learner, case: Case, findings: Findings) -> Non
     with findings("use"):
         for name, weight in own.items():
             if _is_vector(weight) and not weight.eq(1).all():
-                got = Words(f"numbers from {weight.min():.4g} to {weight.max():.4g}")
+                got = Prose(f"numbers from {weight.min():.4g} to {weight.max():.4g}")
                 raise Wrong(f"The gain `{name}` does not start at 1.", given=given, got=got)
     if findings and len(own) > 1:
         return
@@ -591,10 +591,10 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
         weight_of, mistake = "use", "A row of a new embedding is 0: no id is padding."
     else:
         return
-    expected = Words(f"numbers from N(0, {std:.4g}²), truncated at ±{cut}")
-    got = Words(f"standard deviation {spread:.4g}, mean {mean:.2g}, largest {largest:.4g}")
+    expected = Prose(f"numbers from N(0, {std:.4g}²), truncated at ±{cut}")
+    got = Prose(f"standard deviation {spread:.4g}, mean {mean:.2g}, largest {largest:.4g}")
     claim = "The weight is not drawn as the course asks."
-    wrong = Wrong(claim, given=Words(made), expected=expected, got=got, mistake=mistake)
+    wrong = Wrong(claim, given=Prose(made), expected=expected, got=got, mistake=mistake)
     wrong.weight = weight_of
     raise wrong
 

@@ -15,7 +15,7 @@ from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import bind, call_part, parameters_of
 from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.from_scratch import expect_from_scratch
-from workbook.classroom.checks.verdicts import NotAttempted, Words, Wrong, call, kind_of
+from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, kind_of
 from workbook.optimizer.optimizers import AdamW
 
 # float32 keeps 7 digits; the values are of size 1, and a few steps are taken.
@@ -27,20 +27,20 @@ def same(one: Sequence[float], other: Sequence[float]) -> bool:
     return len(one) == len(other) and np.allclose(one, other, RELATIVE, ABSOLUTE, equal_nan=True)
 
 
-def row(values: Sequence[float]) -> Words:
+def _row(values: Sequence[float]) -> Prose:
     """Numbers as a learner reads them, six digits each."""
     numbers = ", ".join(f"{value:.6g}" for value in values)
-    return Words(numbers if len(values) == 1 else f"[{numbers}]")
+    return Prose(numbers if len(values) == 1 else f"[{numbers}]")
 
 
-def beside(claim: str) -> Callable[[Any, Sequence[float], Sequence[float]], Wrong]:
+def _beside(claim: str) -> Callable[[Any, Sequence[float], Sequence[float]], Wrong]:
     """The report of an exercise whose results are lists of numbers."""
     return lambda case, right, got: Wrong(
-        claim, given=Words(case), expected=row(right), got=row(got)
+        claim, given=Prose(case), expected=_row(right), got=_row(got)
     )
 
 
-def listed(name: str, tensors: Sequence[tuple | None]) -> str:
+def _listed(name: str, tensors: Sequence[tuple | None]) -> str:
     """The numbers of each parameter, or of its gradient; `name` has a {} for the index."""
     return "; ".join(f"{name.format(i)} = {values}" for i, values in enumerate(tensors))
 
@@ -48,7 +48,7 @@ def listed(name: str, tensors: Sequence[tuple | None]) -> str:
 # The schedule.
 
 
-class Step(NamedTuple):
+class ScheduleStep(NamedTuple):
     """A step, and the settings of a schedule."""
 
     it: int
@@ -141,21 +141,21 @@ SCHEDULE_MISTAKES = (
 )  # fmt: skip
 
 
-def learning_rate(schedule: Any, case: Step) -> list[float]:
+def learning_rate(schedule: Any, case: ScheduleStep) -> list[float]:
     """The learner's learning rate of one step. Raises: Wrong."""
     names = ("it", "max_learning_rate", "min_learning_rate", "warmup_iters", "cosine_cycle_iters")
-    value = call_part(schedule, dict(zip(names, case, strict=False)), given=Words(case))
+    value = call_part(schedule, dict(zip(names, case, strict=False)), given=Prose(case))
     try:
         return [float(value + 0.0)]  # a str cannot be added to
     except (TypeError, ValueError, RuntimeError):
-        advice, got = "Return a float in each of the three branches.", Words(kind_of(value))
+        advice, got = "Return a float in each of the three branches.", Prose(kind_of(value))
         claim = "It does not return a number."
-        raise Wrong(claim, given=Words(case), got=got, mistake=advice) from None
+        raise Wrong(claim, given=Prose(case), got=got, mistake=advice) from None
 
 
-def steps(its: Iterable[int], *settings: Any) -> tuple[Step, ...]:
+def steps(its: Iterable[int], *settings: Any) -> tuple[ScheduleStep, ...]:
     """Several steps of one schedule."""
-    return tuple(Step(it, *settings) for it in its)
+    return tuple(ScheduleStep(it, *settings) for it in its)
 
 
 SCHEDULE = Exercise(
@@ -172,7 +172,7 @@ SCHEDULE = Exercise(
     ),
     run=learning_rate,
     same=same,
-    report=beside("The learning rate of this step is wrong."),
+    report=_beside("The learning rate of this step is wrong."),
 )
 
 
@@ -213,7 +213,7 @@ class Gradients(NamedTuple):
     def __str__(self) -> str:
         held = f"[{', '.join(f'p{i}' for i in range(len(self.gradients)))}]"
         held = f"iter({held})" if self.generator else held
-        return f"{listed('p{}.grad', self.gradients)}; clip({held}, {self.limit})"
+        return f"{_listed('p{}.grad', self.gradients)}; clip({held}, {self.limit})"
 
 
 def clipped(case: Gradients) -> list[float]:
@@ -296,12 +296,12 @@ GRADIENTS = (
 
 def gradients_after(clip: Any, case: Gradients) -> list[float]:
     """All gradients after the learner's clipping. Raises: Wrong if anything else was changed."""
-    parameters, given = case.parameters(), Words(case)
+    parameters, given = case.parameters(), Prose(case)
     handed_in = (p for p in parameters) if case.generator else list(parameters)
     call_part(clip, {"parameters": handed_in, "max_l2_norm": case.limit}, given=given)
     for parameter in parameters:
         if bool((parameter != VALUE).any()):
-            values, advice = row(parameter.flatten().tolist()), "Scale `p.grad`, and not `p`."
+            values, advice = _row(parameter.flatten().tolist()), "Scale `p.grad`, and not `p`."
             raise Wrong("A parameter was changed.", given=given, got=values, mistake=advice)
     pairs = zip(parameters, case.gradients, strict=True)
     after = [p.grad for p, gradient in pairs if gradient is not None and p.grad is not None]
@@ -314,7 +314,7 @@ CLIPPING = Exercise(
     cases=GRADIENTS,
     run=gradients_after,
     same=same,
-    report=beside("The gradients are wrong."),
+    report=_beside("The gradients are wrong."),
     errors={
         r"ZeroDivisionError": "If all gradients are 0, the norm is 0: add ε to it.",
         r"'generator' object": "`model.parameters()` is a generator: make a list of it first.",
@@ -359,12 +359,12 @@ class Moves(NamedTuple):
         if self.own:
             held = "{{'params': [p0]}}, {{'params': [p1], {!r}: {}}}".format(*self.own)
         settings = f"betas={self.betas}, eps={self.eps}, weight_decay={self.weight_decay}"
-        lines = [listed("p{}", self.parameters), f"AdamW([{held}], lr={self.lr}, {settings})"]
+        lines = [_listed("p{}", self.parameters), f"AdamW([{held}], lr={self.lr}, {settings})"]
         for i, gradients in enumerate(self.gradients):
             rate = f"group['lr'] = {self.rates[i]}; " if self.rates else ""
             resumed = "a new AdamW loads its state_dict; " if i == self.resumed else ""
             closure = "in the closure " if self.closure else ""
-            lines.append(f"step {i + 1}: {rate}{resumed}{closure}{listed('p{}.grad', gradients)}")
+            lines.append(f"step {i + 1}: {rate}{resumed}{closure}{_listed('p{}.grad', gradients)}")
         return "\n".join(lines)
 
 
@@ -554,8 +554,8 @@ class Stepper:
         values |= {"eps": case.eps, "weight_decay": case.weight_decay}
         if {"beta1", "beta2"} <= {p.name for p in parameters_of(self.attempt)}:
             values["beta1"], values["beta2"] = values.pop("betas")
-        args, kwargs, _ = bind(self.attempt, values, given=Words(case))
-        return call(self.attempt, *args, given=Words(case), **kwargs)
+        args, kwargs, _ = bind(self.attempt, values, given=Prose(case))
+        return call(self.attempt, *args, given=Prose(case), **kwargs)
 
     def run(self, case: Moves) -> list[list[float]]:
         """The parameters after the steps of a case, as a list of one form. Raises: Wrong."""
@@ -569,10 +569,10 @@ class Stepper:
             return after_steps(case)[:1]  # it has one decay for all groups, which is its choice
         for i, gradients in enumerate(case.gradients):
             if i == case.resumed:
-                state = copy.deepcopy(call(optimizer.state_dict, given=Words(case)))
+                state = copy.deepcopy(call(optimizer.state_dict, given=Prose(case)))
                 thetas = [parameter(theta.tolist()) for theta in thetas]
                 optimizer = self.make(thetas, case)
-                call(optimizer.load_state_dict, state, given=Words(case))
+                call(optimizer.load_state_dict, state, given=Prose(case))
             if case.rates:
                 optimizer.param_groups[0]["lr"] = case.rates[i]
             self.step(optimizer, thetas, gradients, case)
@@ -580,7 +580,7 @@ class Stepper:
 
     def step(self, optimizer: Any, thetas: list, gradients: Sequence, case: Moves) -> None:
         """Take one step with these gradients. Raises: Wrong if they are rewritten."""
-        given, calls = Words(case), []
+        given, calls = Prose(case), []
 
         def closure() -> torch.Tensor:
             calls.append("made")
@@ -598,7 +598,7 @@ class Stepper:
             # To clear the gradients does little harm.
             if gradient and any(after) and not same(after, gradient):
                 claim = "The step rewrote a gradient."
-                raise Wrong(claim, given=given, got=row(after), mistake=REWRITTEN)
+                raise Wrong(claim, given=given, got=_row(after), mistake=REWRITTEN)
 
 
 def parameter(values: Iterable[float]) -> nn.Parameter:
@@ -608,7 +608,7 @@ def parameter(values: Iterable[float]) -> nn.Parameter:
 
 def wrong_moves(case: Moves, rights: list[list[float]], got: list[list[float]]) -> Wrong:
     """What to say about wrong parameters, beside those of the handout's form."""
-    wrong = beside("The parameters are not right after the steps.")(case, rights[0], got[0])
+    wrong = _beside("The parameters are not right after the steps.")(case, rights[0], got[0])
     wrong.mistake = f"Look at {case.hint}."
     return wrong
 

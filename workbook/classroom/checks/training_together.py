@@ -23,7 +23,7 @@ from workbook.classroom.checks.verdicts import (
     Findings,
     NotAttempted,
     NotJudged,
-    Words,
+    Prose,
     Wrong,
     expect,
 )
@@ -61,7 +61,7 @@ def training_together(attempt: Any, part: str | None = None) -> str:
     """Praise for a script or function that trains; raises `Wrong` with what it does not do."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         _write_data(Path(folder))
-        trainer, findings = Trainer(attempt, Path(folder)), Findings()
+        trainer, findings = LearnerScript(attempt, Path(folder)), Findings()
         for judge in (_judge_steps, _judge_log, _judge_checkpoint, _judge_resumed):
             if not findings.in_use:
                 with findings("use"):
@@ -82,7 +82,7 @@ def _write_data(folder: Path) -> None:
         np.array(ids, dtype=np.uint16).tofile(folder / f"{name}.bin")
 
 
-class Trainer:
+class LearnerScript:
     """A script, or a function, that trains: how it is told its settings, and its runs."""
 
     def __init__(self, attempt: Any, folder: Path):
@@ -126,14 +126,14 @@ class Trainer:
             run = worker.forked(watched.observed, *request, printed=printed, seconds=most)
             seen = Seen(**run)
         except worker.EndedError as error:
-            raise Wrong("It ended Python, or did not end.", got=Words(str(error))) from error
+            raise Wrong("It ended Python, or did not end.", got=Prose(str(error))) from error
         seen.log = "\n".join(path.read_text("utf-8", errors="replace") for path in self._logs())
         if steps:
             print(seen.log)  # its beginning is shown beside what is wrong
         if re.match(r"SystemExit: 2\b|ModuleNotFound|PackageNotFound", seen.error):
             raise NotJudged(f"{seen.error}. {seen.log[-300:].strip()} {CONTRACT}")
         mistake = FOREIGN if re.search("out of (range|bounds)", seen.error) else None
-        expect(not seen.error, seen.claim, mistake, got=Words(seen.error))
+        expect(not seen.error, seen.claim, mistake, got=Prose(seen.error))
         return seen
 
     def _logs(self) -> list[Path]:
@@ -166,7 +166,7 @@ def _command(text: str) -> list[str]:
     return [str(Path(words[0]).resolve()), *words[1:]]
 
 
-def _judge_steps(trainer: Trainer, findings: Findings) -> None:
+def _judge_steps(trainer: LearnerScript, findings: Findings) -> None:
     """Judge how many steps the first run took, and what can be set."""
     steps = trainer.first.steps
     expect(steps, "It took no step: `optimizer.step()` is never called.")
@@ -177,7 +177,7 @@ def _judge_steps(trainer: Trainer, findings: Findings) -> None:
         expect(not missing, f"These cannot be set from outside: {missing}.")
 
 
-def _judge_log(trainer: Trainer, findings: Findings) -> None:
+def _judge_log(trainer: LearnerScript, findings: Findings) -> None:
     """Judge the losses that the first run logged."""
     seen, used = trainer.first, _ids_used(trainer.saved)
     train, valid = seen.losses(), seen.losses(validation=True)
@@ -195,7 +195,7 @@ def _judge_log(trainer: Trainer, findings: Findings) -> None:
 
 def _judge_losses(seen: Seen, first: float, last: float, valid: float) -> None:
     """Judge the training loss at first and in the end, and that of validation, nan for none."""
-    got = Words(f"training loss {first:.2f}, in the end {last:.2f}; validation loss {valid:.2f}")
+    got = Prose(f"training loss {first:.2f}, in the end {last:.2f}; validation loss {valid:.2f}")
     mistake = "Is `optimizer.step()` called after `loss.backward()`, and for the same model?"
     if seen.no_gradient:
         mistake = "`loss.backward()` is never called, or it is for another model's parameters."
@@ -218,7 +218,7 @@ def _ids_used(saved: dict[str, Any]) -> set[int]:
     return set()
 
 
-def _judge_checkpoint(trainer: Trainer, findings: Findings) -> None:
+def _judge_checkpoint(trainer: LearnerScript, findings: Findings) -> None:
     """Judge whether the checkpoint holds what a run needs to go on, in the sizes asked for."""
     saved, is_state = trainer.saved, watched.OPTIMIZERS.search
     expect(saved, "It leaves no checkpoint that `torch.load` can read without your code.")
@@ -239,7 +239,7 @@ def _judge_checkpoint(trainer: Trainer, findings: Findings) -> None:
         expect(step is not None, "It saves no number of the step, as `iteration`.")
 
 
-def _judge_resumed(trainer: Trainer, findings: Findings) -> None:
+def _judge_resumed(trainer: LearnerScript, findings: Findings) -> None:
     """Run it once more, from the checkpoint, and judge whether it goes on where it stopped."""
     if "resume" not in trainer.asked:
         return

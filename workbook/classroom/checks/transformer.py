@@ -20,8 +20,8 @@ from workbook.classroom.checks.calling import SIZES, call_part
 from workbook.classroom.checks.engine import Exercise, Mistake, Program, judge, mistake, tried
 from workbook.classroom.checks.from_scratch import expect_from_scratch
 from workbook.classroom.checks.modules import Learner, Weights, check_first_weights, check_gradients
-from workbook.classroom.checks.tensors import Case, alike, compared, copied, drawn, tensor_of
-from workbook.classroom.checks.verdicts import CALLED, Words, expect_function, work_of
+from workbook.classroom.checks.tensors import Case, alike, copied, mismatch, noise, tensor_of
+from workbook.classroom.checks.verdicts import CALLED, Prose, expect_function, work_of
 
 # The reference: a Transformer in float64. `weights` go by the names of the course.
 
@@ -184,7 +184,7 @@ class ReadyRope(nn.Module):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Part(Exercise):
+class Task(Exercise):
     """The exercise of one problem, and what else is asked of a right solution."""
 
     praise: str
@@ -200,12 +200,12 @@ NOT_TAKEN = {
     "view size is not compatible": "After a transpose, call `.contiguous()` before `view`.",
 }
 of_tensors = partial(
-    Part, run=lambda run, case: run(case), same=alike, report=compared, errors=NOT_TAKEN
+    Task, run=lambda run, case: run(case), same=alike, report=mismatch, errors=NOT_TAKEN
 )
 SIZES_KEPT = "Something keeps the sizes of the first call, such as a mask: make it in each call."
 
 
-def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
+def judge_part(part: Task, attempt: Any, _: str | None = None) -> str:
     """Praise for what is right; raises `Wrong`."""
     case, learner = part.gradients, None
     run: Any
@@ -242,7 +242,7 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
     return findings.verdict(part.praise)
 
 
-def possible(part: Part, learner: Learner) -> Part:
+def possible(part: Task, learner: Learner) -> Task:
     """A part without the cases that a class has no place for.
 
     Where RoPE is always applied these are the cases without it; where `forward` takes no positions,
@@ -259,7 +259,7 @@ def possible(part: Part, learner: Learner) -> Part:
     return replace(part, cases=tuple(cases))
 
 
-def check_second_calls(part: Part, learner: Learner) -> None:
+def check_second_calls(part: Task, learner: Learner) -> None:
     """Raise `Wrong` unless an instance can be called again, with an input of another size.
 
     Generation does that: its text grows token by token, and the next one starts short again.
@@ -285,7 +285,7 @@ def is_plain(attempt: Any) -> bool:
 
 def call_function(attempt: Any, case: Case) -> Tensor:
     """What a learner's function of tensors makes of copies of its inputs. Raises: Wrong."""
-    given = Words(str(case))
+    given = Prose(str(case))
     values = {**case.arguments, **{name: copied(value) for name, value in case.inputs.items()}}
     result = call_part(attempt, values, optional=("d_k", "max_seq_len"), given=given)
     return tensor_of(result, given)
@@ -339,12 +339,12 @@ SOFTMAX = of_tensors(
     mistakes=SOFTMAX_MISTAKES,
     cases=(
         _softmax(torch.tensor([1.0, 2.0, 3.0]), -1),
-        _softmax(drawn(2, 3, seed=1), -1),
-        _softmax(drawn(3, 3, seed=2), -1),
-        _softmax(drawn(3, 3, seed=2), 0),
-        _softmax(drawn(2, 3, 2, seed=3), 1),
-        _softmax(drawn(2, 3, 2, seed=3), -3),
-        _softmax(drawn(2, 2, 2, 2, seed=4), 2),
+        _softmax(noise(2, 3, seed=1), -1),
+        _softmax(noise(3, 3, seed=2), -1),
+        _softmax(noise(3, 3, seed=2), 0),
+        _softmax(noise(2, 3, 2, seed=3), 1),
+        _softmax(noise(2, 3, 2, seed=3), -3),
+        _softmax(noise(2, 2, 2, 2, seed=4), 2),
         _softmax(torch.tensor([1000.0, 1001.0, 999.0]), 0, "large numbers"),
         _softmax(torch.tensor([-1000.0, -1001.0, -999.0]), -1, "very negative numbers"),
         _softmax(FAR_APART, -1, "rows that are far apart"),
@@ -356,7 +356,7 @@ SOFTMAX = of_tensors(
         "`.values`, or `torch.amax`.",
         **NOT_TAKEN,
     },
-    gradients=_softmax(drawn(2, 3, seed=1), -1),
+    gradients=_softmax(noise(2, 3, seed=1), -1),
     praise="Right along every axis, and large numbers do not overflow.",
 )
 
@@ -420,9 +420,9 @@ ATTENTION_MISTAKES = (
 
 
 def _attention(*leading: int, mask=None, what="", queries=2, scale=1.0, d_k=4) -> Case:
-    Q = scale * drawn(*leading, queries, d_k, seed=1)
-    K = scale * drawn(*leading, 3, d_k, seed=2)
-    inputs = {"Q": Q, "K": K, "V": drawn(*leading, 3, 5, seed=3), "mask": mask}
+    Q = scale * noise(*leading, queries, d_k, seed=1)
+    K = scale * noise(*leading, 3, d_k, seed=2)
+    inputs = {"Q": Q, "K": K, "V": noise(*leading, 3, 5, seed=3), "mask": mask}
     what = what or ("no mask" if mask is None else "")
     return Case("scaled_dot_product_attention", inputs, what=what, seldom=mask is None)
 
@@ -518,16 +518,16 @@ LOSS = of_tensors(
     mistakes=LOSS_MISTAKES,
     cases=(
         _loss(torch.tensor([[1.0, 2.0, 3.0]]), [1]),
-        _loss(drawn(2, 3, seed=1), [2, 0]),
-        _loss(drawn(4, 3, seed=2), [1, 1, 0, 2]),
-        _loss(drawn(3, 3, seed=3), [0, 2, 2]),
-        _loss(drawn(2, 3, 4, seed=4), [[0, 3, 1], [2, 2, 0]], BATCHES),
-        _loss(drawn(1, 2, 2, 5, seed=5), [[[0, 4], [1, 3]]], BATCHES),
+        _loss(noise(2, 3, seed=1), [2, 0]),
+        _loss(noise(4, 3, seed=2), [1, 1, 0, 2]),
+        _loss(noise(3, 3, seed=3), [0, 2, 2]),
+        _loss(noise(2, 3, 4, seed=4), [[0, 3, 1], [2, 2, 0]], BATCHES),
+        _loss(noise(1, 2, 2, 5, seed=5), [[[0, 4], [1, 3]]], BATCHES),
         _loss(torch.tensor([[1000.0, 1001.0, 999.0]]), [1], "large logits"),
         _loss(torch.tensor([[-1000.0, -1001.0, -999.0]]), [0], "very negative logits"),
         _loss(torch.tensor([[0.0, 500.0, 1000.0], [1.0, 2.0, 0.0]]), [0, 1], "an unlikely target"),
     ),
-    gradients=_loss(drawn(3, 3, seed=3), [0, 2, 2]),
+    gradients=_loss(noise(3, 3, seed=3), [0, 2, 2]),
     praise="The mean over all batch dimensions, in nats, and large logits are safe.",
 )
 
@@ -552,7 +552,7 @@ EMBEDDING_MISTAKES = (
 
 def _linear(*leading: int, sizes: tuple[int, int] = (3, 2)) -> Case:
     arguments = dict(zip(("in_features", "out_features"), sizes, strict=True))
-    x, weight = drawn(*leading, sizes[0], seed=1), drawn(sizes[1], sizes[0], seed=2)
+    x, weight = noise(*leading, sizes[0], seed=1), noise(sizes[1], sizes[0], seed=2)
     return Case("Linear", {"x": x}, arguments, {"weight": weight})
 
 
@@ -567,7 +567,7 @@ LINEAR = of_tensors(
 
 
 def _embedding(ids: list, rows: int = 4, width: int = 2) -> Case:
-    sizes, table = {"num_embeddings": rows, "embedding_dim": width}, drawn(rows, width, seed=1)
+    sizes, table = {"num_embeddings": rows, "embedding_dim": width}, noise(rows, width, seed=1)
     return Case("Embedding", {"token_ids": torch.tensor(ids)}, sizes, {"weight": table})
 
 
@@ -630,20 +630,20 @@ NORM = of_tensors(
     program=reference(rms_norm),
     mistakes=NORM_MISTAKES,
     cases=(
-        _norm(drawn(1, 1, 4, seed=1), 0.5),
-        _norm(drawn(1, 2, 4, seed=1), what="ε by default, 1e-5"),
-        _norm(drawn(2, 1, 4, seed=2) + 1, 0.5),
-        _norm(drawn(1, 2, 4, seed=2, std=0.003, digits=4), what="small numbers, so that ε matters"),
-        _norm(drawn(4, 4, 4, seed=3), 0.5),
-        _norm(drawn(2, 3, 4, seed=4), 0.5),
+        _norm(noise(1, 1, 4, seed=1), 0.5),
+        _norm(noise(1, 2, 4, seed=1), what="ε by default, 1e-5"),
+        _norm(noise(2, 1, 4, seed=2) + 1, 0.5),
+        _norm(noise(1, 2, 4, seed=2, std=0.003, digits=4), what="small numbers, so that ε matters"),
+        _norm(noise(4, 4, 4, seed=3), 0.5),
+        _norm(noise(2, 3, 4, seed=4), 0.5),
         _norm(torch.zeros(1, 1, 4), what="only zeros"),
-        _norm(drawn(1, 2, 4, seed=6, std=300, digits=0), what=HALF, dtype=torch.float16),
-        _norm(drawn(1, 2, 4, seed=7), what=HALF, dtype=torch.bfloat16),
-        _norm(drawn(1, 2, 4, seed=8), what="double precision", dtype=torch.float64),
+        _norm(noise(1, 2, 4, seed=6, std=300, digits=0), what=HALF, dtype=torch.float16),
+        _norm(noise(1, 2, 4, seed=7), what=HALF, dtype=torch.bfloat16),
+        _norm(noise(1, 2, 4, seed=8), what="double precision", dtype=torch.float64),
     ),
     same=tensors.same_kind,
-    gradients=_norm(drawn(2, 1, 4, seed=2) + 1, 0.5),
-    large=_norm(drawn(1, 1, 4, seed=1)),
+    gradients=_norm(noise(2, 1, 4, seed=2) + 1, 0.5),
+    large=_norm(noise(1, 1, 4, seed=1)),
     praise="Right values, in half precision too, and in the input's type.",
 )
 
@@ -660,12 +660,12 @@ SHAPES = {
 }
 
 
-def made_of(names: Iterable[str], case: Case) -> Case:
+def _made_of(names: Iterable[str], case: Case) -> Case:
     """A case with weights of these names, drawn for the sizes among its arguments."""
     weights, std = {}, 1.5 / math.sqrt(case.arguments["d_model"])
     for seed, name in enumerate(names, start=1):
         shape = [case.arguments[size] for size in SHAPES[name.rpartition(".")[2]]]
-        weight = drawn(*shape, seed=seed, std=std)
+        weight = noise(*shape, seed=seed, std=std)
         weights[f"{name}.weight"] = 1 + weight / 3 if len(shape) == 1 else weight
     return replace(case, weights=weights)
 
@@ -697,9 +697,9 @@ IN_FEED_FORWARD = (
 
 
 def _feed_forward(*leading: int, d_model: int = 2, d_ff: int = 3, scale=1, what="") -> Case:
-    x = scale * drawn(*leading, d_model, seed=4)
+    x = scale * noise(*leading, d_model, seed=4)
     sizes = {"d_model": d_model, "d_ff": d_ff}
-    return made_of(FEED, Case("SwiGLU", {"x": x}, sizes, what=what))
+    return _made_of(FEED, Case("SwiGLU", {"x": x}, sizes, what=what))
 
 
 FEED_FORWARD = of_tensors(
@@ -773,20 +773,20 @@ ROPE = of_tensors(
     program=reference(rotate),
     mistakes=ROPE_MISTAKES,
     cases=(
-        _rope(drawn(1, 3, 4, seed=1), [0, 1, 2]),
-        _rope(drawn(1, 3, 4, seed=1), [3, 0, 5]),
-        _rope(drawn(1, 2, 6, seed=2), [1, 2], 10_000.0),
-        _rope(drawn(2, 3, 4, seed=3), [0, 1, 2], what="a batch"),
-        _rope(drawn(5, 3, 4, seed=4), [4, 1, 0], what="a batch"),
-        _rope(drawn(2, 3, 2, 4, seed=5), [1, 6], what="two leading dimensions"),
-        _rope(drawn(1, 1, 4, seed=7), [7], what="the last position, max_seq_len - 1"),
-        _rope(drawn(1, 8, 2, seed=8), list(range(8)), 10_000.0, "as many positions as fit"),
+        _rope(noise(1, 3, 4, seed=1), [0, 1, 2]),
+        _rope(noise(1, 3, 4, seed=1), [3, 0, 5]),
+        _rope(noise(1, 2, 6, seed=2), [1, 2], 10_000.0),
+        _rope(noise(2, 3, 4, seed=3), [0, 1, 2], what="a batch"),
+        _rope(noise(5, 3, 4, seed=4), [4, 1, 0], what="a batch"),
+        _rope(noise(2, 3, 2, 4, seed=5), [1, 6], what="two leading dimensions"),
+        _rope(noise(1, 1, 4, seed=7), [7], what="the last position, max_seq_len - 1"),
+        _rope(noise(1, 8, 2, seed=8), list(range(8)), 10_000.0, "as many positions as fit"),
     ),
     corners=(
-        _rope(drawn(3, 4, seed=6), [0, 2, 1], what="an x with two axes, (seq, d_k)"),
-        _rope(drawn(2, 3, 4, seed=6), BY_ROW, what="positions of shape (batch, seq)"),
+        _rope(noise(3, 4, seed=6), [0, 2, 1], what="an x with two axes, (seq, d_k)"),
+        _rope(noise(2, 3, 4, seed=6), BY_ROW, what="positions of shape (batch, seq)"),
     ),
-    gradients=_rope(drawn(2, 3, 4, seed=3), [0, 1, 2]),
+    gradients=_rope(noise(2, 3, 4, seed=3), [0, 1, 2]),
     praise="Neighbours are rotated by the positions that are handed in.",
 )
 
@@ -882,25 +882,25 @@ def _heads(x: Tensor, num_heads: int, positions: list | None = None, what: str =
     if positions is not None:  # of shape (1, seq), as in the course's tests
         arguments |= {"max_seq_len": LONGEST, "theta": BASE}
         inputs["token_positions"] = torch.tensor([positions])
-    return made_of(HEADS, Case("MultiHeadSelfAttention", inputs, arguments, what=what))
+    return _made_of(HEADS, Case("MultiHeadSelfAttention", inputs, arguments, what=what))
 
 
 WIDE = 128  # d_model where initial weights are checked
-BATCH = drawn(2, 3, 8, seed=7)
+BATCH = noise(2, 3, 8, seed=7)
 MULTIHEAD = of_tensors(
     program=reference(*PARTS_OF_HEADS),
     mistakes=MULTIHEAD_MISTAKES,
     cases=(
-        _heads(drawn(1, 3, 8, seed=1), 2),
-        _heads(drawn(5, 3, 8, seed=2), 2),
-        _heads(drawn(2, 3, 6, seed=3), 3),
-        _heads(drawn(1, 4, 4, seed=4), 1, what="a single head"),
-        _heads(drawn(1, 3, 8, seed=5), 2, [0, 1, 2], what="RoPE"),
-        _heads(drawn(3, 4, 8, seed=6), 2, [0, 1, 2, 3], what="RoPE"),
+        _heads(noise(1, 3, 8, seed=1), 2),
+        _heads(noise(5, 3, 8, seed=2), 2),
+        _heads(noise(2, 3, 6, seed=3), 3),
+        _heads(noise(1, 4, 4, seed=4), 1, what="a single head"),
+        _heads(noise(1, 3, 8, seed=5), 2, [0, 1, 2], what="RoPE"),
+        _heads(noise(3, 4, 8, seed=6), 2, [0, 1, 2, 3], what="RoPE"),
         _heads(BATCH, 2, [0, 2, 5], what="RoPE, other positions"),
-        _heads(drawn(2, 6, 8, seed=8), 2, [*range(6)], what="RoPE, all positions"),
-        _heads(drawn(1, 2, 8, seed=9), 2, [0, 1], what="RoPE"),
-        _heads(drawn(1, 3, 12, seed=9), 2, [0, 1, 2], what="RoPE"),
+        _heads(noise(2, 6, 8, seed=8), 2, [*range(6)], what="RoPE, all positions"),
+        _heads(noise(1, 2, 8, seed=9), 2, [0, 1], what="RoPE"),
+        _heads(noise(1, 3, 12, seed=9), 2, [0, 1, 2], what="RoPE"),
     ),
     gradients=_heads(BATCH, 2, [0, 1, 2]),
     large=_heads(torch.zeros(1, 1, WIDE), 2, [0]),
@@ -961,10 +961,10 @@ PARTS_OF_BLOCK = (*PARTS_OF_HEADS, rms_norm, silu, swiglu, inside, block)
 def _block(*leading, d_model=8, d_ff=12, positions=None, what="") -> Case:
     arguments = {"d_model": d_model, "num_heads": 2, "d_ff": d_ff}
     arguments |= {"max_seq_len": LONGEST, "theta": BASE}
-    inputs = {"x": 2 * drawn(*leading, d_model, seed=1)}
+    inputs = {"x": 2 * noise(*leading, d_model, seed=1)}
     if positions:
         inputs["token_positions"] = torch.tensor([positions])
-    return made_of(IN_ONE_BLOCK, Case("TransformerBlock", inputs, arguments, what=what))
+    return _made_of(IN_ONE_BLOCK, Case("TransformerBlock", inputs, arguments, what=what))
 
 
 BLOCK = of_tensors(
@@ -1019,7 +1019,7 @@ def _model(ids: list | Tensor, what: str = "", vocab_size=5, d_model=8, layers=2
     arguments = dict(zip(SIZES, sizes, strict=True))
     names = [f"layers.{layer}.{name}" for layer in range(layers) for name in IN_ONE_BLOCK]
     case = Case("TransformerLM", {"token_ids": torch.as_tensor(ids)}, arguments, what=what)
-    return made_of(["token_embeddings", *names, "ln_final", "lm_head"], case)
+    return _made_of(["token_embeddings", *names, "ln_final", "lm_head"], case)
 
 
 MODEL = of_tensors(

@@ -63,7 +63,7 @@ class Facts(tuple):
     claim = "Only you can judge this text. Does it say the following?"
 
 
-class Words(str):
+class Prose(str):
     """A text that is shown as it is; a plain str is shown as a literal in quotes."""
 
 
@@ -79,7 +79,7 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
     """One sentence on what fails, the input with expected beside got, and the likely mistake.
 
     `given` may be a str that shows the call as code; `expected` and `got` are shown as literals
-    unless they are `Words`.
+    unless they are `Prose`.
     """
 
     def __init__(
@@ -103,11 +103,11 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
         self.also: tuple[Wrong, ...] = ()  # the lighter findings
         # Put into words at once, while the timer runs: a learner's __repr__ may never end.
         if expected is not NOT_GIVEN and got is not NOT_GIVEN:
-            expected, got = map(Words, contrast(expected, got))
+            expected, got = map(Prose, contrast(expected, got))
         if given is None:
             given = NOT_GIVEN
         elif isinstance(given, str):
-            given = Words(given)
+            given = Prose(given)
         values = {"input": given, "expected": expected, "got": got}
         self.rows = [(label, shown(x)) for label, x in values.items() if x is not NOT_GIVEN]
 
@@ -186,7 +186,7 @@ class _Shortener(reprlib.Repr):
 
 def shown(value: Any) -> str:
     """Show `value` as a short literal; a value whose repr fails is named by its type."""
-    if type(value) is Words:
+    if type(value) is Prose:
         return str(value)
     try:
         return _Shortener().repr(value)
@@ -198,14 +198,14 @@ def contrast(expected: Any, got: Any) -> tuple[str, str]:
     """Show both values as short literals; two long sequences from where they begin to differ."""
     start = 0
     if type(expected) is type(got) and isinstance(got, list | tuple | str | bytes):
-        start = max(0, first_difference(expected, got) - 4)
+        start = max(0, difference_at(expected, got) - 4)
     if start < 12:  # it is in sight
         return shown(expected), shown(got)
     tails = [f"(from position {start} of {len(x)}) {shown(x[start:])}" for x in (expected, got)]
     return tails[0], tails[1]
 
 
-def first_difference(expected: Any, got: Any) -> int:
+def difference_at(expected: Any, got: Any) -> int:
     """Find where two sequences begin to differ: an index; where one begins the other, its length.
 
     Items that cannot be compared differ.
@@ -236,12 +236,12 @@ def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) 
         if waits and seconds < POOL_SECONDS:
             return call(function, *args, seconds=POOL_SECONDS, given=given, **kwargs)
         claim, mistake = f"It was stopped after {seconds:g} s.", WORKERS if waits else ENDLESS
-        got = Words(f"no result{where(error.__cause__)}")
+        got = Prose(f"no result{where(error.__cause__)}")
         raise Wrong(claim, given=given, got=got, mistake=mistake, timed_out=True) from error
     except BaseException as error:
         if isinstance(error, NotImplementedError) and not TORCHS.search(str(error)):
             raise NotAttempted from error
-        claim, got = "It raised an error.", Words(failure(error))
+        claim, got = "It raised an error.", Prose(failure(error))
         mistake = OWN_FOLDER if isinstance(error, FileNotFoundError) else None
         raise Wrong(claim, given=given, got=got, mistake=mistake, error=error) from error
 
@@ -380,7 +380,7 @@ def _expect(fits: Any, kind: str, wanted: str, attempt: Any) -> None:
         raise NotAttempted
     if not fits:
         claim = f"This is not a {kind}."
-        raise Wrong(claim, expected=Words(wanted), got=Words(kind_of(attempt)))
+        raise Wrong(claim, expected=Prose(wanted), got=Prose(kind_of(attempt)))
 
 
 def work_of(kind: type) -> str | None:

@@ -250,7 +250,7 @@ def forked(function: Callable, *arguments: Any, printed: Path, seconds: float) -
     if pid == 0:
         os.setsid()  # a group of its own, which can be ended as a whole
         on_swallowed(lambda _: None)  # a verdict is the worker's to send
-        value = list(function(*arguments))[-1]  # if it raises, `limited` or `answer` ends the copy
+        value = list(function(*arguments))[-1]  # if it raises, `limited` or `_answer` ends the copy
         os.write(writing, json.dumps(value).encode() + b"\n")
         _leave(0)
     os.close(writing)
@@ -319,10 +319,10 @@ def serve() -> None:
     threads = _load()
     while (request := _read_request(requests)) is not None:
         if not CAN_FORK:
-            answer(request, answers, threads)
+            _answer(request, answers, threads)
         if (worker := os.fork()) == 0:
             os.close(requests.fileno())
-            answer(request, answers, threads)
+            _answer(request, answers, threads)
         while (status := os.waitpid(worker, os.WNOHANG)) == (0, 0):
             # Nothing is asked meanwhile: if there is something to read, whoever asks has ended.
             if select.select([requests], [], [], POLL_SECONDS)[0]:
@@ -395,7 +395,7 @@ def _leave(status: int) -> NoReturn:
     os._exit(status)
 
 
-def answer(request: dict, answers: BinaryIO, threads: int) -> None:
+def _answer(request: dict, answers: BinaryIO, threads: int) -> None:
     """Call the function of a request, send each value that it yields, and end the process.
 
     torch may use as many threads there as it is told.

@@ -12,14 +12,14 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from workbook.classroom.checks.verdicts import Facts, NotAttempted, Unreadable, Words, Wrong, expect
+from workbook.classroom.checks.verdicts import Facts, NotAttempted, Prose, Unreadable, Wrong, expect
 from workbook.tokenization.pretokens import pretokenize
 from workbook.tokenization.utf8 import flaw
 
 NUMBER, PAIR = int | float, list | tuple  # the types of attempts
 
 
-def judged(attempt: Any, part: str | None = None, /, **judges: tuple) -> str | Facts:
+def judged_part(attempt: Any, part: str | None = None, /, **judges: tuple) -> str | Facts:
     """What the judge of a part says of an attempt, which must be of the type beside that judge.
 
     A part that has no judge takes sentences alone; "whole" is that of a problem without parts.
@@ -277,7 +277,7 @@ LATE = "t begins at 0: yours begins at 1."
 NOT_FRESH = "The weights were not drawn afresh for this run, or they lack the factor 5."
 
 
-def factor(rate: float, t: int) -> float:
+def growth(rate: float, t: int) -> float:
     """What step t multiplies all weights by: the gradient is 2/100 of them."""
     return 1 - 0.02 * rate / math.sqrt(t + 1)
 
@@ -286,7 +286,7 @@ MISTAKEN: dict[str, Callable[[float, int], float]] = {
     "The loss is a mean: is yours a sum?": lambda rate, t: 1 - 2 * rate / math.sqrt(t + 1),
     "α is divided by √(t + 1): yours does not shrink.": lambda rate, t: 1 - 0.02 * rate,
     "α is divided by √(t + 1): the root is missing.": lambda rate, t: 1 - 0.02 * rate / (t + 1),
-    "The step goes uphill: subtract the gradient.": lambda rate, t: 2 - factor(rate, t),
+    "The step goes uphill: subtract the gradient.": lambda rate, t: 2 - growth(rate, t),
 }
 
 
@@ -305,15 +305,15 @@ def _run(rate: float, losses: list[float]) -> str:
     """Judge the losses of one run."""
     likely = []
     for late in (0, 1):  # recorded before each step, or after it
-        if _follow(losses, factor, rate, late):
-            before = losses[0] / ((factor(rate, 0) ** 2 if late else 1) or 1)
+        if _follow(losses, growth, rate, late):
+            before = losses[0] / ((growth(rate, 0) ** 2 if late else 1) or 1)
             if LOWEST < before < (SELDOM if late else HIGHEST):
                 return f"The losses with {rate:,g} follow the rule: {RULE}."
             likely.append(LATE if late and LOWEST < losses[0] < HIGHEST else NOT_FRESH)
         likely += [words for words, step in MISTAKEN.items() if _follow(losses, step, rate, late)]
-        likely += [OF_RATE.format(other) for other in RATES if _follow(losses, factor, other, late)]
+        likely += [OF_RATE.format(other) for other in RATES if _follow(losses, growth, other, late)]
     claim, expected = f"These are not the losses with {rate:,g}.", f"about 25 at first; {RULE}"
-    raise Wrong(claim, expected=Words(expected), got=losses, mistake=(likely or [None])[0])
+    raise Wrong(claim, expected=Prose(expected), got=losses, mistake=(likely or [None])[0])
 
 
 def _follow(losses: list[float], step: Callable, rate: float, late: int) -> bool:
@@ -340,12 +340,12 @@ def _generated(attempt: Any) -> str:
 
 # --- The checks, by what they judge of each part
 
-unicode1 = partial(judged, a=(str | bytes, _character), b=(PAIR, _printed), c=(PAIR, _inside))
-unicode2 = partial(judged, a=(dict, _sizes), b=(bytes, _not_ascii), c=(bytes, _two_bytes))
-train_bpe_tinystories = partial(judged, a=(dict, partial(_training, STORIES)))
-train_bpe_expts_owt = partial(judged, a=(dict, partial(_training, WEB)))
+unicode1 = partial(judged_part, a=(str | bytes, _character), b=(PAIR, _printed), c=(PAIR, _inside))
+unicode2 = partial(judged_part, a=(dict, _sizes), b=(bytes, _not_ascii), c=(bytes, _two_bytes))
+train_bpe_tinystories = partial(judged_part, a=(dict, partial(_training, STORIES)))
+train_bpe_expts_owt = partial(judged_part, a=(dict, partial(_training, WEB)))
 tokenizer_experiments = partial(
-    judged, a=(NUMBER | dict, _own), b=(NUMBER, _ratio), c=(PAIR, _pile), d=(NUMBER, _uint16)
+    judged_part, a=(NUMBER | dict, _own), b=(NUMBER, _ratio), c=(PAIR, _pile), d=(NUMBER, _uint16)
 )
-learning_rate_tuning = partial(judged, whole=(dict, _tuning))
-generate = partial(judged, whole=(NUMBER, _generated))
+learning_rate_tuning = partial(judged_part, whole=(dict, _tuning))
+generate = partial(judged_part, whole=(NUMBER, _generated))

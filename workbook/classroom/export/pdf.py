@@ -92,7 +92,7 @@ def _markup(document: Document, missing: Iterable[str]) -> tuple[str, list[str]]
     blocks = rebuilt([*opening, *document.blocks], _laid_out)
 
     def written(as_code: Collection[str]) -> tuple[str, list[str]]:
-        return pandoc.write(rebuilt(blocks, lambda item: _safe(item, missing, as_code)), "typst")
+        return pandoc.render(rebuilt(blocks, lambda item: _safe(item, missing, as_code)), "typst")
 
     text, refused = written([])
     if refused:  # pandoc has written these as text, in which typst may find markup

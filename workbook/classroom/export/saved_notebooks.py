@@ -51,7 +51,7 @@ class Answer:
     outputs: list[Output]
 
     def __str__(self) -> str:
-        return problems.named(*self.place)
+        return problems.label(*self.place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +187,7 @@ def _answer(record: dict, source: str, notebook: str, outputs: list[Output]) -> 
 def _place(record: dict) -> Place | None:
     """Return the place that a record names, None if there is no such problem or part."""
     try:
-        problem = problems.get(record.get("problem"))
+        problem = problems.with_id(record.get("problem"))
         return problem.id, problems.part_of(problem, record.get("part")) or ""
     except ValueError:
         return None

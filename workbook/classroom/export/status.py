@@ -8,7 +8,7 @@ from workbook import config
 from workbook.classroom.export.saved_notebooks import Answer, Place, SavedNotebooks, read_folder
 from workbook.classroom.study import solutions
 from workbook.classroom.study.answers import complaints
-from workbook.classroom.study.problems import PROBLEMS, Problem, named
+from workbook.classroom.study.problems import PROBLEMS, Problem, label
 from workbook.classroom.study.progress import MARK, Part, Progress
 
 CORRECT = "code correct"
@@ -95,8 +95,8 @@ class WriteUp:
         """What keeps the write-up from being complete."""
         missing = list(self.saved.left_aside)
         for entry in self.entries:
-            missing += [f"{named(entry.id, part)}: {UNANSWERED}" for part in entry.open]
-            missing += [f"{named(entry.id, part)}: {WRONG}" for part in entry.wrong]
+            missing += [f"{label(entry.id, part)}: {UNANSWERED}" for part in entry.open]
+            missing += [f"{label(entry.id, part)}: {WRONG}" for part in entry.wrong]
             if entry.almost:
                 missing.append(f"{entry.id}: {ALMOST}")
         return missing + self.short
@@ -211,7 +211,7 @@ def _attempts(folder: Path, saved: SavedNotebooks) -> dict[Place, Part]:
     recorded = Progress(folder).read()
     attempts = {(id, name): part for id, parts in recorded.items() for name, part in parts.items()}
     attempts = {**saved.checks, **attempts}
-    for id, (source, status) in solutions.kept(folder).items():
+    for id, (source, status) in solutions.stored(folder).items():
         part = attempts.setdefault((id, ""), Part(best=status))
         if source != part.source:
             part.source, part.trouble = source, None

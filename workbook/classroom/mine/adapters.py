@@ -2,8 +2,9 @@
 
 These functions take the same arguments everywhere, and only they know how a learner's part is made
 and called. So a layer is caught while its adapter runs, and `AdoptedModel` is the whole model that
-`run_transformer_lm` makes. In the other direction, `export` makes a repository of the course of the
-code that a study folder keeps: its adapters are those of `course_adapters`, each tried once.
+`run_transformer_lm` makes. In the other direction, `export_repository` makes a
+repository of the course of the code that a study folder keeps: its adapters are those of
+`course_adapters`, each tried once.
 """
 
 import inspect
@@ -215,7 +216,7 @@ def _class(kind: type, make: Callable, signature: inspect.Signature) -> type:
 def report_on(name: str, load: Callable[[], Any]) -> verbs.Report:
     """The report on what `load` returns; what needs a missing package counts as not attempted."""
     try:
-        report = verbs.judge(name, limited(SECONDS / 2, load))
+        report = verbs.judge_attempt(name, limited(SECONDS / 2, load))
     except TimedOut as error:
         return verbs.Report("wrong", name, None, f"Its import was {error}.")
     except Exception as error:
@@ -321,14 +322,14 @@ course's weights under the course's names, and calls it. One that did not work s
 '''
 
 
-def export(study: Path, to: Path) -> list[str]:
+def export_repository(study: Path, to: Path) -> list[str]:
     """Write what a study folder keeps as a course repository into the folder `to`.
 
     Nothing that is in `to` is lost: a file in the way, such as the course's blank adapters, is kept
     under another name. Returns what was written, what was not and how to run the course's tests,
     line by line. Raises: ValueError if nothing is kept; OSError.
     """
-    sources = solutions.kept(study)
+    sources = solutions.stored(study)
     if not sources:
         raise ValueError(
             f"nothing that passed its check is kept in {study / solutions.FOLDER}; check a solution"
@@ -402,7 +403,7 @@ def _why_not(folder: str, names: Mapping[str, str]) -> dict[str, str]:
     """Why adapters do not work, by name, given their problems; a crash costs only one."""
     why: dict[str, str] = {}
     while left := [name for name in names if name not in why]:
-        asked = f"{__name__}:tried", folder, {name: names[name] for name in left}
+        asked = f"{__name__}:_tried", folder, {name: names[name] for name in left}
         try:
             why.update(worker.results(*asked, seconds=PART_SECONDS))
         except worker.EndedError as error:
@@ -410,7 +411,7 @@ def _why_not(folder: str, names: Mapping[str, str]) -> dict[str, str]:
     return {name: words for name, words in why.items() if words}
 
 
-def tried(folder: str, names: dict[str, str]) -> Iterator[list[str]]:
+def _tried(folder: str, names: dict[str, str]) -> Iterator[list[str]]:
     """Try the adapters in a folder; yield each one's name and why it does not work, or ""."""
     sys.path.insert(0, folder)
     spec = spec_from_file_location("adapters", Path(folder, ADAPTERS))

@@ -331,7 +331,7 @@ def _is_installed(module: str) -> bool:
 # The search for the parts.
 
 
-def find(folder: str, wanted: dict[str, list[str]]) -> Iterator[dict]:
+def find_parts(folder: str, wanted: dict[str, list[str]]) -> Iterator[dict]:
     """Find the object of each problem in a repository; each comes as soon as it is found.
 
     Yields dicts: `problem`, `where` ("module:object", two for a pair) and `how` in words; at last
@@ -364,7 +364,7 @@ class _Search:
 
     def by_adapters(self) -> Iterator[dict]:
         """Yield what the adapters use that are written."""
-        repository, names = self.repository, written(self.repository)
+        repository, names = self.repository, _written_adapters(self.repository)
         module = repository.tried(lambda: repository.imported(ADAPTERS)) if names else None
         for problem, functions in FUNCTIONS.items() if module else ():
             uses = {name: self.uses(name, module) for name in functions if name in names}
@@ -462,7 +462,7 @@ class _Search:
                 yield {"problem": problem, "where": min(places)[-1], "how": "by its name"}
 
 
-def written(repository: Repository) -> set[str]:
+def _written_adapters(repository: Repository) -> set[str]:
     """The names in `tests/adapters.py` that are imported, or of functions that are no stubs."""
     tree = repository.trees.get(repository.adapters_file, ast.Module([], []))
     imports = (node.names for node in tree.body if isinstance(node, ast.ImportFrom))
@@ -536,7 +536,7 @@ def _both(where: Where) -> list[str]:
     return [where] if isinstance(where, str) else list(where)
 
 
-def read(study: Path) -> Adopted | None:
+def read_adopted(study: Path) -> Adopted | None:
     """Read where the parts are; None if nothing was adopted.
 
     Raises: ValueError if the file is damaged, FileNotFoundError if the folder in it is gone.
@@ -571,7 +571,7 @@ def _read(file: Path) -> Adopted | None:
 
 def _expect_part(name: str, where: Any) -> None:
     """Raise ValueError unless an entry names a code problem, and an object for it."""
-    problem = problems.get(name)
+    problem = problems.with_id(name)
     if not problem.form:
         raise ValueError(f"{name} is not a code problem; expected one of {', '.join(CODE)}")
     is_pair = problem.form == "pair"
@@ -603,7 +603,7 @@ def read_options(options: list[str]) -> dict[str, Where]:
         if not sign:
             raise ValueError(f"expected --set problem=module:name, got {option!r}")
         wheres = [place.strip() for place in where.split(",")]
-        places[problems.get(name.strip()).id] = wheres if len(wheres) > 1 else wheres[0]
+        places[problems.with_id(name.strip()).id] = wheres if len(wheres) > 1 else wheres[0]
     return places
 
 
@@ -628,7 +628,7 @@ def adopt(path: str | os.PathLike, options: Mapping[str, Where], study: Path | s
     kept = {n: w for n, w in (before.by_hand if before else {}).items() if n not in options}
     adopted = Adopted(repository.folder, file, {}, {**kept, **wanted})
     asked = {name: _both(where) for name, where in wanted.items()}
-    search = f"{__name__}:find", str(repository.folder), asked
+    search = f"{__name__}:find_parts", str(repository.folder), asked
     try:
         for finding in worker.results(*search, seconds=SECONDS):
             if "trouble" in finding:
@@ -653,12 +653,12 @@ def places(study: Path) -> dict[str, str]:
 
     Raises: ValueError, OSError if the mapping of a repository cannot be used.
     """
-    adopted, there = read(study), {}
+    adopted, there = read_adopted(study), {}
     for name in CODE:
         if adopted is not None and adopted.where(name):
             there[name] = adopted.where(name)
         elif (study / solutions.FOLDER / f"{name}.py").is_file():
-            names = problems.get(name).names or (name,)
+            names = problems.with_id(name).names or (name,)
             there[name] = f"{solutions.FOLDER}.{name}:{', '.join(names)}"
     return there
 
@@ -670,7 +670,7 @@ def enter(adopted: Adopted) -> Repository:
     return repository
 
 
-def load(adopted: Adopted, problem: str) -> Any:
+def load_adopted(adopted: Adopted, problem: str) -> Any:
     """Import the part for a problem: an object, a tuple for a pair, the path of a script.
 
     Raises: ValueError if it cannot be imported, with the reason.
@@ -682,6 +682,6 @@ def load(adopted: Adopted, problem: str) -> Any:
 def adapters(adopted: Adopted, problem: str) -> dict[str, Callable]:
     """The functions in `tests/adapters.py` for a problem, without those that are not written."""
     repository = enter(adopted)
-    names = [name for name in FUNCTIONS.get(problem, ()) if name in written(repository)]
+    names = [name for name in FUNCTIONS.get(problem, ()) if name in _written_adapters(repository)]
     module = repository.imported(ADAPTERS) if names else None
     return {name: getattr(module, name) for name in names if hasattr(module, name)}

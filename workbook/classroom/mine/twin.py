@@ -76,7 +76,7 @@ class Finding(NamedTuple):
 
 
 @dataclass
-class Report:
+class TwinReport:
     """The outcome of a twin test. Printed, it is a table of the parts and a message."""
 
     preset: str
@@ -139,7 +139,7 @@ class Report:
         return "\n".join([title, f"({sizes})", "", *table, "", f"{self.message}{more}"])
 
 
-def twin(preset: str = "laptop", steps: int = 20, study: Path | None = None) -> Report:
+def twin(preset: str = "laptop", steps: int = 20, study: Path | None = None) -> TwinReport:
     """Train the learner's parts beside ours, in a process of its own, and compare them.
 
     Args:
@@ -152,11 +152,12 @@ def twin(preset: str = "laptop", steps: int = 20, study: Path | None = None) -> 
     """
     presets.get(preset)
     study = Path(study or progress.nearest()).absolute()
-    report = worker.result(f"{__name__}:serve", str(study), preset, steps, seconds=SECONDS)
-    return Report(**{**report, "findings": [Finding(*finding) for finding in report["findings"]]})
+    report = worker.result(f"{__name__}:_serve", str(study), preset, steps, seconds=SECONDS)
+    report["findings"] = [Finding(*finding) for finding in report["findings"]]
+    return TwinReport(**report)
 
 
-def serve(study: str, preset: str, steps: int) -> Iterator[dict | None]:
+def _serve(study: str, preset: str, steps: int) -> Iterator[dict | None]:
     """Yield the report at last, and None before as a sign of life.
 
     Raises: ValueError if there is no part to try.
@@ -165,8 +166,8 @@ def serve(study: str, preset: str, steps: int) -> Iterator[dict | None]:
     learners = own_parts.expect_some(own_parts.parts(Path(study)), Path(study))
     if not learners.made_by.keys() & {name for _, name, _ in COMPARED}:
         raise ValueError("none of your parts is used in a training step, so none can be compared")
-    report = Report(preset, steps)
-    for _ in compare(report, small(preset, steps), learners):
+    report = TwinReport(preset, steps)
+    for _ in compare_steps(report, small(preset, steps), learners):
         yield None
     yield asdict(report)
 
@@ -214,7 +215,7 @@ def small(preset: str, steps: int) -> TrainConfig:
     return replace(base, model=model, optimizer=optimizer, **sizes)
 
 
-def compare(report: Report, config: TrainConfig, learners: Parts) -> Iterator[None]:
+def compare_steps(report: TwinReport, config: TrainConfig, learners: Parts) -> Iterator[None]:
     """Try each of their parts at every step of our run, then compare the two whole runs.
 
     Args:
@@ -230,7 +231,7 @@ def compare(report: Report, config: TrainConfig, learners: Parts) -> Iterator[No
         report.places[part] = " and ".join(filter(None, its))
     torch.manual_seed(config.seed)
     start = {n: p.detach().clone() for n, p in reference.model(config.model).named_parameters()}
-    batches = drawn(config, reference)
+    batches = _drawn(config, reference)
     lockstep, is_broken = Lockstep(config, reference, learners, start), False
     for step in lockstep.steps(batches[:-1]):
         for part, name, method in COMPARED:
@@ -254,8 +255,8 @@ def compare(report: Report, config: TrainConfig, learners: Parts) -> Iterator[No
         return
     if "optimizer" in made_by:  # whichever correct one theirs agrees with
         reference = replace(reference, optimizer=lockstep.right[0][0])
-    report.losses = [list(losses(config, reference, start, batches)), []]
-    for step, loss in enumerate(losses(config, learners, start, batches)):
+    report.losses = [list(_losses(config, reference, start, batches)), []]
+    for step, loss in enumerate(_losses(config, learners, start, batches)):
         yield
         expected = report.losses[0][step]
         report.losses[1].append(loss)
@@ -264,7 +265,7 @@ def compare(report: Report, config: TrainConfig, learners: Parts) -> Iterator[No
             break
 
 
-def drawn(config: TrainConfig, reference: Parts) -> list[tuple[Tensor, Tensor]]:
+def _drawn(config: TrainConfig, reference: Parts) -> list[tuple[Tensor, Tensor]]:
     """A batch for each step, and one for the loss after the last.
 
     Some ids are far more frequent than others, so there is something to learn.
@@ -287,7 +288,7 @@ def asked_of_schedule(config: TrainConfig, step: int) -> tuple:
     return (step, *rates, its.warmup_iters, config.cosine_cycle_iters)
 
 
-def losses(config: TrainConfig, parts: Parts, start: Mapping, batches: list) -> Iterator[float]:
+def _losses(config: TrainConfig, parts: Parts, start: Mapping, batches: list) -> Iterator[float]:
     """Train with these parts from given weights; yield the loss of each batch."""
     model = filled(parts.model(config.model), start)
     optimizer = parts.optimizer(model.parameters(), config.optimizer)

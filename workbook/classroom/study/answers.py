@@ -66,9 +66,9 @@ def as_loss(loss: float) -> float:
     return float(loss)
 
 
-def show(record: dict, figure: Any = None, alt: str | None = None) -> None:
+def show_answer(record: dict, figure: Any = None, alt: str | None = None) -> None:
     """Show an answer, and in a notebook store its record in the output."""
-    details = problems.get(record["problem"])
+    details = problems.with_id(record["problem"])
     name, text = _name(details, record["part"]), record["text"]
     plain = f"{name}\n\n{_with_footnote(details, record)}" if text else f"{name}: not answered yet."
     if not in_notebook():
@@ -95,7 +95,7 @@ def display_or_print(thing: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Shown:
+class Answered:
     """A text, and how a notebook shows it."""
 
     text: str
@@ -113,20 +113,20 @@ def folded(title: str, markdown: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{markdown}\n\n</details>"
 
 
-def look_up(problem: str, part: str | None = None) -> Shown:
+def look_up(problem: str, part: str | None = None) -> Answered:
     """Look up our own answer in the worked notebook; in a notebook it is folded away."""
     from workbook.classroom.study import (
         notebooks,  # not in each kernel: it loads nbformat, for seconds
     )
 
-    details = problems.get(problem)
+    details = problems.with_id(problem)
     part = problems.part_of(details, part)
     if details.kind == "code":
         otherwise = f"{details.id} is answered in code: see `reveal` in {details.notebook}."
-        return Shown(otherwise, otherwise)
+        return Answered(otherwise, otherwise)
     texts, folds = [], []
-    (path,) = notebooks.find([details.notebook])
-    for cell in notebooks.read(path).cells:
+    (path,) = notebooks.find_worked([details.notebook])
+    for cell in notebooks.read_notebook(path).cells:
         for output in cell.get("outputs", []):
             record = output.get("data", {}).get(MIME)
             if record and record["problem"] == details.id and part in (None, record["part"]):
@@ -135,7 +135,7 @@ def look_up(problem: str, part: str | None = None) -> Shown:
                 texts.append(f"{title}\n\n{text}")
                 folds.append(folded(escape(title), text + _picture(cell.outputs)))
     otherwise = f"{_name(details, part)} has no answer in {details.notebook}."
-    return Shown("\n\n".join(texts) or otherwise, "\n\n".join(folds) or otherwise)
+    return Answered("\n\n".join(texts) or otherwise, "\n\n".join(folds) or otherwise)
 
 
 def device() -> str:
@@ -187,7 +187,7 @@ def _with_footnote(problem: Problem, record: dict) -> str:
 
 
 def _name(problem: Problem, part: str | None) -> str:
-    return problems.named(problem.ids[config.edition()], part)
+    return problems.label(problem.ids[config.edition()], part)
 
 
 def in_notebook() -> bool:
@@ -236,7 +236,7 @@ def complaints(
         stand_in: whether the answer rests on a text in place of the one asked for, on which no
             level of the loss is required.
     """
-    required = problems.get(problem).requires.get(part, Requirement())
+    required = problems.with_id(problem).requires.get(part, Requirement())
     missing = []
     if required.figure and not figures:
         missing.append("it shows no figure")

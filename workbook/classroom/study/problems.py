@@ -86,7 +86,7 @@ class Problem:
         return getattr(import_module(f"workbook.classroom.checks.{self.check}"), self.id)
 
 
-def get(id: str) -> Problem:
+def with_id(id: str) -> Problem:
     """Find the problem with this id, in the spelling of either edition."""
     if not isinstance(id, str):
         raise ValueError(f"expected a problem's id such as 'train_bpe', not {type(id).__name__}")
@@ -112,14 +112,14 @@ def part_of(problem: Problem, part: str | None) -> str | None:
 
 def place(problem: str, part: str | None) -> tuple[Problem, str | None]:
     """Find a problem and its part. Raises: ValueError where a part is missing or unknown."""
-    details = get(problem)
+    details = with_id(problem)
     part = part_of(details, part)
     if details.parts and part is None:
         raise ValueError(f"say which part of {details.id} is meant: {', '.join(details.parts)}")
     return details, part
 
 
-def named(problem: str, part: str | None) -> str:
+def label(problem: str, part: str | None) -> str:
     """Write a problem's id and its part in words, such as "unicode2 (a)"."""
     return f"{problem} ({part})" if part else problem
 

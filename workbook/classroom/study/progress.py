@@ -17,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 
 from workbook import config
-from workbook.classroom.study.problems import PROBLEMS, Problem, named
+from workbook.classroom.study.problems import PROBLEMS, Problem, label
 from workbook.files import locked, write_json
 
 MARK = ".workbook"
@@ -199,7 +199,7 @@ def record_answer(problem: str, part: str | None, text: str) -> None:
                 entry.answered = bool(text.strip())
 
 
-def overview(study: Progress) -> str:
+def progress_table(study: Progress) -> str:
     """Make the table of a study folder: each problem's points and parts, and what comes next."""
     done = study.read()
     edition = config.edition()
@@ -208,7 +208,7 @@ def overview(study: Progress) -> str:
     for chapter, members in groupby(PROBLEMS.values(), key=lambda problem: problem.chapter):
         group = list(members)
         most = sum(problem.points[edition] or 0 for problem in group)
-        earned = sum(points(problem, done.get(problem.id, {}), edition) for problem in group)
+        earned = sum(points_of(problem, done.get(problem.id, {}), edition) for problem in group)
         names = ", ".join(sorted({problem.notebook for problem in group}))
         lines += ["", f"Chapter {chapter}: {_number(earned)} of {most} points  ({names})"]
         for problem in group:
@@ -218,7 +218,7 @@ def overview(study: Progress) -> str:
     return "\n".join([*lines, "", _summary(done, edition)])
 
 
-def summary(study: Progress) -> str:
+def progress_summary(study: Progress) -> str:
     """Say in two lines how much is solved and answered, and what comes next."""
     return _summary(study.read(), config.edition())
 
@@ -226,7 +226,7 @@ def summary(study: Progress) -> str:
 def _summary(done: dict[str, dict[str, Part]], edition: str) -> str:
     everything = [(problem, done.get(problem.id, {})) for problem in PROBLEMS.values()]
     most = sum(problem.points[edition] or 0 for problem, _ in everything)
-    earned = sum(points(problem, parts, edition) for problem, parts in everything)
+    earned = sum(points_of(problem, parts, edition) for problem, parts in everything)
     to_answer = [(p, part) for p, _ in everything for part in parts_of(p) if p.kind == "written"]
     answered = sum(done.get(p.id, {}).get(part, Part()).answered for p, part in to_answer)
     return (
@@ -241,7 +241,7 @@ def parts_of(problem: Problem) -> tuple[str, ...]:
     return problem.parts or ("",)
 
 
-def points(problem: Problem, parts: dict[str, Part], edition: str) -> float:
+def points_of(problem: Problem, parts: dict[str, Part], edition: str) -> float:
     """Count the points of the parts that are solved; the parts of a problem weigh alike."""
     solved = sum(parts.get(part, Part()).is_solved for part in parts_of(problem))
     return (problem.points[edition] or 0) * solved / len(parts_of(problem))
@@ -266,7 +266,7 @@ def next_step(done: dict[str, dict[str, Part]], edition: str) -> str:
     for problem in PROBLEMS.values():
         for part in parts_of(problem):
             entry = done.get(problem.id, {}).get(part, Part())
-            place = named(problem.ids[edition], part)
+            place = label(problem.ids[edition], part)
             where = f"in {problem.notebook}.ipynb"
             if entry.best == "read":
                 ticking = f'tick("{problem.id}"' + (f', "{part}")' if part else ")")

@@ -4,7 +4,7 @@ An attempt needs more than its own lines: imports, constants, helpers, base clas
 them, starting from the name of the attempt: each statement at the top level of a cell, or of one of
 the learner's files, that binds or changes a needed name is needed, and so are the names that it
 reads. Of several definitions the last one counts. Imports come first, the rest in the order in
-which it ran. What the rule does not find is told, and no file is written: `gather` sees what is
+which it ran. What the rule does not find is told, and no file is written: `collect` sees what is
 missing or stale, and `why_not_alone` imports the result in a clean process.
 """
 
@@ -52,7 +52,7 @@ def status_of(source: str, problem: str) -> str | None:
     return next((status for status in SIGNS if first == KEPT.format(problem, status)), None)
 
 
-def kept(study: Path) -> dict[str, tuple[str, str]]:
+def stored(study: Path) -> dict[str, tuple[str, str]]:
     """What checks kept in a study folder: by problem, its source and what the check said.
 
     A file of the learner's own, or one whose first line they changed, is none of these.
@@ -87,7 +87,7 @@ def why_not_alone(source: str, name: str) -> str | None:
     return lines[-1] if lines else f"Python ended with status {ended.returncode}"
 
 
-def keep(
+def keep_code(
     folder: Path, problem: Problem, attempt: Any, status: str, before: Part
 ) -> tuple[tuple | None, str]:
     """Keep an attempt that passed as `mine/PROBLEM.py` in a study folder.
@@ -103,7 +103,7 @@ def keep(
     """
     names = problem.names or (getattr(attempt, "__name__", problem.id),)
     not_own = _own_cells(folder, problem) if _shell() is not None else frozenset()
-    source, trouble = gather(attempt, names, not_own)
+    source, trouble = collect(attempt, names, not_own)
     if not source:
         return None, f"It is not kept: {trouble}."
     source = f"{KEPT.format(problem.id, status)}\n{source}"
@@ -141,16 +141,16 @@ def _own_cells(folder: Path, problem: Problem) -> frozenset[str]:
     """List digests of the workbook's own cells, of this version and of those copied before."""
     from workbook.classroom.study import copy, notebooks  # not in each kernel: they load nbformat
 
-    worked = [copy.fresh(path) for path in notebooks.find([problem.notebook])]
+    worked = [copy.fresh(path) for path in notebooks.find_worked([problem.notebook])]
     for path in [*folder.glob("*.ipynb"), *(folder / MARK / "backup").glob("*.ipynb")]:
         with suppress(OSError, ValueError):
-            worked.append(notebooks.read(path))
+            worked.append(notebooks.read_notebook(path))
     notes = [cell.metadata.get("workbook", {}) for notebook in worked for cell in notebook.cells]
     noted = [note for note in notes if "original" in note and note.get("role") not in copy.STUBS]
     return frozenset(note["original"][:8] for note in noted)
 
 
-def gather(attempt: Any, names: tuple[str, ...], not_own: frozenset[str] = frozenset()) -> tuple:
+def collect(attempt: Any, names: tuple[str, ...], not_own: frozenset[str] = frozenset()) -> tuple:
     """Write a module that holds an attempt and all that it needs, and nothing else.
 
     Arguments:

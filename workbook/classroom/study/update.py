@@ -73,10 +73,10 @@ def _named(folder: Path, name: str) -> Path:
     path = Path(name if name.endswith(".ipynb") else f"{name}.ipynb")
     path = folder / path if path.name == str(path) else path
     if not path.is_file():
-        there = ", ".join(copy.stem for copy in notebooks_in(path.parent))
+        there = ", ".join(other.stem for other in notebooks_in(path.parent))
         known = f"pick from {there}" if there else "`workbook lab` creates them"
         raise ValueError(f"there is no notebook {path.stem!r} in {path.parent}; {known}")
-    if _original(path, notebooks.read(path)) is None:
+    if _original(path, notebooks.read_notebook(path)) is None:
         raise ValueError(f"{path} is not a copy of one of the workbook's notebooks")
     return path
 
@@ -85,13 +85,13 @@ def _original(path: Path, study: NotebookNode) -> NotebookNode | None:
     """Make a new copy of what a study notebook, of whatever name, was made from."""
     about = study.metadata.get("workbook")
     name = about.get("notebook", path.stem) if isinstance(about, dict) else path.stem
-    worked = next((path for path in notebooks.find() if path.stem == name), path)
+    worked = next((path for path in notebooks.find_worked() if path.stem == name), path)
     return None if worked.resolve() == path.resolve() else copy.fresh(worked)
 
 
 def _news(path: Path) -> str | None:
     """Say what is new in the original of a notebook; None if nothing is."""
-    study = notebooks.read(path)
+    study = notebooks.read_notebook(path)
     original = _original(path, study)
     if original is None or study.metadata.get("workbook") == original.metadata.workbook:
         return None
@@ -117,14 +117,14 @@ def _rewrite(path: Path, name: str, change: Callable[[NotebookNode], str]) -> tu
     folder, path = path.parent, path.resolve()  # what links to another file goes on doing so
     with locked(folder / MARK):
         before, stored = file_state(path), path.read_bytes()
-        study = notebooks.read(path)
+        study = notebooks.read_notebook(path)
         summary = change(study)
         backup = copy.backup_path(folder, name)
         with atomic_write(backup, "wb") as file:
             file.write(stored)
         if file_state(path) != before:
             raise changed(path)
-        notebooks.write(path, study)
+        notebooks.write_notebook(path, study)
     return backup, summary
 
 
@@ -204,8 +204,8 @@ def reset(problem: str) -> None:
 
     Cells that were deleted come back. No other cell changes, and the kept code is moved away.
     """
-    details = problems.get(problem)
-    original = copy.fresh(notebooks.find([details.notebook])[0]).cells
+    details = problems.with_id(problem)
+    original = copy.fresh(notebooks.find_worked([details.notebook])[0]).cells
     folder = nearest()
     path = copy.copies(folder).get(details.notebook)
     if path is None:

@@ -29,8 +29,8 @@ from workbook.classroom.checks.verdicts import (
     Facts,
     NotAttempted,
     NotJudged,
+    Prose,
     Unreadable,
-    Words,
     Wrong,
     expect_function,
     failure,
@@ -41,7 +41,7 @@ from workbook.classroom.checks.verdicts import (
     waits_for_a_pool,
 )
 from workbook.classroom.study import answers, problems, progress, solutions
-from workbook.classroom.study.answers import Shown, folded, look_up
+from workbook.classroom.study.answers import Answered, folded, look_up
 from workbook.classroom.study.problems import Problem
 
 __all__ = ["Report", "answer", "check", "hint", "look_up", "reveal", "tick"]
@@ -94,7 +94,7 @@ class Report:
     @property
     def heading(self) -> str:
         """Sign, problem, part and status, such as "✗ train_bpe: wrong"."""
-        name = problems.named(self.problem, self.part)
+        name = problems.label(self.problem, self.part)
         return f"{LOOKS[self.status][0]} {name}: {self.status}"
 
     @property
@@ -160,18 +160,18 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
     It never raises, whatever is handed in; only your own Ctrl-C gets through. If a problem has
     parts, say which one the attempt is for.
     """
-    return note(judge(problem, attempt, part), attempt)
+    return note_outcome(judge_attempt(problem, attempt, part), attempt)
 
 
-def note(report: Report, attempt: Any = None) -> Report:
+def note_outcome(report: Report, attempt: Any = None) -> Report:
     """Count the outcome in the study folder, if this is one, and keep code that passed."""
     if report.status != "not attempted" and (study := progress.current()) is not None:
         with progress.stopping_no_cell():
-            return _noted(report, study, problems.get(report.problem), attempt)
+            return _noted(report, study, problems.with_id(report.problem), attempt)
     return report
 
 
-def judge(problem: str, attempt: Any, part: str | None = None) -> Report:
+def judge_attempt(problem: str, attempt: Any, part: str | None = None) -> Report:
     """Report on an attempt as `check` does, but note and keep nothing.
 
     It is judged in a process of its own, which it may end, hang or change as it likes.
@@ -190,7 +190,7 @@ def judge(problem: str, attempt: Any, part: str | None = None) -> Report:
         attempt = _in_full(str(attempt))
     seconds = seconds_for(details)
     try:
-        fields = worker.result(f"{__name__}:judged", details.id, attempt, part, seconds=seconds)
+        fields = worker.result(f"{__name__}:run_judge", details.id, attempt, part, seconds=seconds)
         return Report.from_json(fields)
     except PackError as error:
         claim = f"Nothing was checked: {error}, and a check runs in a process of its own."
@@ -223,14 +223,14 @@ def ended_early(problem: str, part: str | None, error: worker.EndedError) -> Rep
 # In the process that judges.
 
 
-def judged(problem: str, attempt: Any, part: str | None) -> Iterator[dict]:
+def run_judge(problem: str, attempt: Any, part: str | None) -> Iterator[dict]:
     """Yield the report on an attempt, for the process that asked."""
     yield judge_here(problem, attempt, part).to_json()
 
 
 def judge_here(problem: str, attempt: Any, part: str | None) -> Report:
     """Report on an attempt from within its process."""
-    details = problems.get(problem)
+    details = problems.with_id(problem)
 
     def end_all(error: TimedOut) -> None:
         """Report on an attempt that throws every stop away, and end its process."""
@@ -275,7 +275,7 @@ def _noted(report: Report, study: progress.Progress, problem: Problem, attempt: 
     has_file = isinstance(attempt, str | Path | ModuleType)  # or a text, in the notebook itself
     if report.status in kept_for and problem.form and not has_file:
         try:
-            kept, words = solutions.keep(study.folder, problem, attempt, report.status, before)
+            kept, words = solutions.keep_code(study.folder, problem, attempt, report.status, before)
         except Exception as error:  # counted all the same
             words = f"Its code could not be kept: {failure(error)}."
         then = (words,)
@@ -318,7 +318,7 @@ def tick(problem: str, part: str | None = None, *facts: int) -> Report:
         raise ValueError("not in a study folder, so nothing is counted; `workbook lab` creates one")
     if not study.of(details.id, part).has_text:
         raise ValueError(
-            f"no text for {problems.named(details.id, part)} was handed in yet, so there is nothing"
+            f"no text for {problems.label(details.id, part)} was handed in yet, so there is nothing"
             f" to tick off; write it in {details.notebook}.ipynb, and run `check` or `answer`"
         )
     with study.changing(details.id, part) as entry:
@@ -366,7 +366,7 @@ def answer(
     if record["text"] and details.kind == "written" and progress.current() is not None:
         report = check(details.id, record["text"], record["part"])
         record["verdict"] = report.status
-    answers.show(record, figure, alt)
+    answers.show_answer(record, figure, alt)
     progress.record_answer(details.id, record["part"], record["text"])
     if report is not None:
         answers.display_or_print(report)
@@ -412,7 +412,7 @@ def _broken_off(problem: Problem, part: str | None, error: BaseException) -> Rep
         return Report("not attempted", problem.id, part, fault)
     raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
     claim = "It raised an error." if raised else "What it returned could not be examined."
-    return _refusal(problem, part, Wrong(claim, got=Words(failure(error))))
+    return _refusal(problem, part, Wrong(claim, got=Prose(failure(error))))
 
 
 def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:
@@ -495,7 +495,7 @@ def _taken(problem: Problem, part: str | None) -> str:
 
 def hint(problem: str, part: str | None = None) -> Panel:
     """Give a nudge on a problem or on one part; called again, the nudge and the idea."""
-    details = problems.get(problem)
+    details = problems.with_id(problem)
     part = problems.part_of(details, part)
     steps = details.hint_steps(part)
     name = f"{details.id}, part {part}" if part else details.id
@@ -505,7 +505,7 @@ def hint(problem: str, part: str | None = None) -> Panel:
     return Panel("read", "\n".join([f"Hint for {name}", *hints, *more]))
 
 
-def reveal(reference: Any) -> Shown:
+def reveal(reference: Any) -> Answered:
     """Show the source of a function, class, method or module, folded away in a notebook."""
     target = reference if hasattr(reference, "__name__") else type(reference)
     name = getattr(target, "__qualname__", None) or target.__name__
@@ -519,7 +519,7 @@ def reveal(reference: Any) -> Shown:
     module = getattr(target, "__module__", None)
     name = f"{module}.{name}" if module else name
     title = f"The reference: <code>{escape(name)}</code>"
-    return Shown(f"# {name}\n{source}", folded(title, f"~~~~python\n{source}\n~~~~"))
+    return Answered(f"# {name}\n{source}", folded(title, f"~~~~python\n{source}\n~~~~"))
 
 
 def _panel(status: Status, *pieces: str) -> str:

@@ -243,7 +243,7 @@ def _numbers_shown(question: str, edition: Edition, flipped: Sequence[Switch]) -
     right, now = numbers(question, edition), numbers(question, edition, *flipped)
     named = "; ".join(switch.words for switch in flipped)
     summary = f"Flipped: {named}." if flipped else NONE
-    rows = [(name, written(right[name]), written(now[name])) for name in right]
+    rows = [(name, _written(right[name]), _written(now[name])) for name in right]
     cells = [
         (escape(name), before, f"<b>{after}</b>" if now[name] != right[name] else after)
         for name, before, after in rows
@@ -262,10 +262,10 @@ def _numbers_shown(question: str, edition: Edition, flipped: Sequence[Switch]) -
     )
 
 
-def written(answer: Figure) -> str:
+def _written(answer: Figure) -> str:
     """A number with its unit, in readable form.
 
-    >>> written(Figure(8_508_230_400, "bytes")), written(Figure(0.669123, "share"))
+    >>> _written(Figure(8_508_230_400, "bytes")), _written(Figure(0.669123, "share"))
     ('8.508 GB (7.924 GiB)', '66.91 %')
     """
     value = answer.value
