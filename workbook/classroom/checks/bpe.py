@@ -454,7 +454,7 @@ class Trainee:
     def __init__(self, attempt: Callable, folder: str):
         self.attempt, self.folder, self.calls = attempt, Path(folder), 0
 
-    def __call__(self, case: Text, seconds: float = 0, given: Prose | None = None) -> Any:
+    def __call__(self, case: Text, seconds: float = QUICK, given: Prose | None = None) -> Any:
         """The vocabulary and the merges. Raises `Wrong` or `NotAttempted` as `call_part` does."""
         self.calls += 1
         path = self.folder / f"text{self.calls}.txt"
@@ -462,9 +462,8 @@ class Trainee:
         values = {"input_path": case.path(path), "vocab_size": case.vocab_size}
         values["special_tokens"] = list(case.special_tokens)
         given, extras = given or _described(case), {"num_processes": 1}
-        limit = seconds or QUICK
         try:
-            result = call_part(self.attempt, values, seconds=limit, extras=extras, given=given)
+            result = call_part(self.attempt, values, seconds=seconds, extras=extras, given=given)
         except Wrong as failure:
             if case.what:
                 failure.claim = f"{failure.claim.removesuffix('.')} with {case.what}."

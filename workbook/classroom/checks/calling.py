@@ -164,9 +164,7 @@ def bind(
             if not is_config_class(parameter):
                 why = f"of which dataclass is `{parameter.name}`? Annotate it."
                 raise _misfit(function, given, why)
-            options = {"optional": values, "extras": extras, "given": given, "rope": rope}
-            args, kwargs, _ = bind(parameter.annotation, values, **options)
-            bound[parameter.name] = call(parameter.annotation, *args, given=given, **kwargs)
+            bound[parameter.name] = _config(parameter.annotation, values, extras, given, rope)
             left, needed = {}, []
         elif is_empty and meant.get(parameter.name) in extras:
             bound[parameter.name] = extras[meant[parameter.name]]
@@ -185,6 +183,12 @@ def bind(
         bound |= {name: rope != bool(OFF.match(name)) for name in switches}
     by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
     return Binding(tuple(bound.pop(name) for name in by_place), bound, left)
+
+
+def _config(kind: type, values: Mapping, extras: Mapping, given: Any, rope: bool | None) -> Any:
+    """A learner's config that is made of the values it has fields for."""
+    args, kwargs, _ = bind(kind, values, optional=values, extras=extras, given=given, rope=rope)
+    return call(kind, *args, given=given, **kwargs)
 
 
 def _dealt_out(

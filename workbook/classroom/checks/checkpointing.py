@@ -3,13 +3,13 @@
 import copy
 import io
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from workbook.classroom.checks.calling import call_part
 from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
@@ -57,11 +57,7 @@ class SmallRun:
         """All the numbers of the model, and all of the optimizer's state."""
         states = [self.optimizer.state.get(p, {}) for p in self.model.parameters()]
         moments = [torch.as_tensor(s[name]) for s in states for name in sorted(s)]
-        weights, states = (
-            [x for tensor in tensors for x in tensor.detach().flatten().tolist()]
-            for tensors in (self.model.parameters(), moments)
-        )
-        return weights, states
+        return _numbers(self.model.parameters()), _numbers(moments)
 
     def now(self, iteration: Any) -> dict[str, Any]:
         """Everything that a checkpoint restores, by the claim to make if it does not."""
@@ -77,6 +73,10 @@ class SmallRun:
             "The step number that comes back is not the saved one.": iteration,
             "The resumed run differs after three steps.": self.steps(4, 5, 6).held()[0],
         }
+
+
+def _numbers(tensors: Iterable[Tensor]) -> list[float]:
+    return [x for tensor in tensors for x in tensor.detach().flatten().tolist()]
 
 
 class FileForm(NamedTuple):

@@ -307,8 +307,9 @@ class Letters:
 
 FIRST = ord("A")  # the letter of id 0
 as_text = Letters(0).decode
-# The forms of the prompt, in the order in which they are tried: the course names none.
-FORMS: tuple[Callable, ...] = (list, torch.tensor, lambda ids: torch.tensor([ids]), as_text)
+# The forms of the prompt, in the order in which they are tried: the course names none. The last
+# stays where each raises an error.
+FORMS: tuple[Callable, ...] = (list, torch.tensor, lambda ids: torch.tensor([ids]), as_text, list)
 
 
 class Decoder:
@@ -327,8 +328,7 @@ class Decoder:
         """Find the form of the prompt: the first that raises no error, or else a list."""
         prompt = self.parameters.get("prompt")
         wants_text = prompt and prompt.annotation in (str, "str")
-        forms: tuple[Callable, ...] = (as_text,) if wants_text else (*FORMS, list)
-        for self.as_prompt in forms:
+        for self.as_prompt in (as_text,) if wants_text else FORMS:
             with suppress(Wrong):
                 self.written(CHAINS[1])
                 break

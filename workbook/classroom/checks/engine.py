@@ -104,8 +104,7 @@ class Program:
         self.globals = {
             k: v for function in functions for k, v in inspect.unwrap(function).__globals__.items()
         }
-        sources = map(inspect.getsource, functions)
-        self.source = BORDER.join(map(textwrap.dedent, sources))
+        self.source = BORDER.join(textwrap.dedent(inspect.getsource(f)) for f in functions)
         self.places = places or dict(re.findall(r"([^\s#].*)  # (.+)", self.source))
 
     @lru_cache(maxsize=10_000)  # noqa: B019 - programs are few and stay

@@ -161,8 +161,7 @@ class Learner:
         if is_stub(type(module).forward):
             raise NotAttempted("`forward` is still missing.")
         values = {name: copied(value) for name, value in case.inputs.items()}
-        optional: tuple[str, ...] = ()
-        extras: dict[str, Any] = {}
+        optional, extras = tuple[str, ...](), dict[str, Any]()
         if "num_heads" in case.arguments:
             # A mask or positions are the usual ones, for a `forward` that insists on them.
             length = next(iter(values.values())).shape[-1 if "token_ids" in values else -2]

@@ -374,8 +374,7 @@ update = AdamW.update  # (self, theta, group, state)
 def moved(case: Moves, of_torch: bool, decay: str) -> list[float]:
     """All parameters after the last step, one after the other."""
     # Without a second group, all parameters are in the first.
-    first: dict[str, Any] = {"lr": case.lr, "weight_decay": case.weight_decay}
-    groups = [dict(first) for _ in case.parameters]
+    groups: Any = [{"lr": case.lr, "weight_decay": case.weight_decay} for _ in case.parameters]
     groups[-1].update([case.own] if case.own else [])
     thetas = [torch.tensor(values, dtype=torch.float64) for values in case.parameters]
     states = [dict[str, Any]() for _ in thetas]

@@ -532,9 +532,8 @@ def _readable(ids: list[int], one: Setup) -> Prose:
     """Ids, and the tokens that they stand for."""
     tokens = {token_id: token for token, token_id in one.ids().items()}
     spelt = [repr(tokens[i]) if i in tokens else f"{i} is not an id" for i in ids[:24]]
-    if not ids:
-        return Prose("[]")
-    return Prose(f"{verdicts.shown(ids)}: {' '.join(spelt)}{' ...' * (len(ids) > 24)}")
+    text = f"{verdicts.shown(ids)}: {' '.join(spelt)}{' ...' * (len(ids) > 24)}"
+    return Prose(text if ids else "[]")
 
 
 def _beside(case: Call, asked: Any, got: Any) -> Wrong:
@@ -580,8 +579,7 @@ def _smaller(case: Call, fails: Callable[[Call], bool]) -> Call:
 
 # The exercises.
 
-COMMON: dict[str, Any] = {"run": Attempt.__call__, "same": _same}
-COMMON |= {"report": _beside, "smaller": _smaller}
+COMMON: Any = {"run": Attempt.__call__, "same": _same, "report": _beside, "smaller": _smaller}
 ENCODE = Exercise(
     program=Program(
         *(decode, pretokens, cut_specials, merged, encoded),
@@ -712,11 +710,10 @@ def check_files(learner: Attempt) -> Findings:
         if not isinstance(method, classmethod | staticmethod):
             why = "`@classmethod` is missing above `def from_files(cls, ...)`."
             raise Wrong("`from_files` must be a class method.", given=FROM_FILES, mistake=why)
-        vocab, merges = Path(folder, "vocab.json"), Path(folder, "merges")
-        vocab.write_text(json.dumps(spelt), encoding="utf-8")
-        merges.write_bytes("".join(lines).encode())
-        paths = {"vocab_filepath": str(vocab), "merges_filepath": str(merges)}
-        values = {**paths, "special_tokens": [END]}
+        vocab, merges = f"{folder}/vocab.json", f"{folder}/merges"
+        Path(vocab).write_text(json.dumps(spelt), encoding="utf-8")
+        Path(merges).write_bytes("".join(lines).encode())
+        values = {"vocab_filepath": vocab, "merges_filepath": merges, "special_tokens": [END]}
         args, kwargs, _ = bind(learner.attempt.from_files, values, given=FROM_FILES)
         try:
             made = call(learner.attempt.from_files, *args, given=FROM_FILES, **kwargs)

@@ -121,10 +121,9 @@ class LearnerScript:
         for path in self._logs():
             path.unlink()
         request = (self.attempt, words, values or {}, str(self.folder), steps)
-        printed, most = self.folder / watched.PRINTED, SECONDS + SPARE_SECONDS
+        limits: Any = {"printed": self.folder / watched.PRINTED, "seconds": SECONDS + SPARE_SECONDS}
         try:
-            run = worker.forked(watched.observed, *request, printed=printed, seconds=most)
-            seen = Seen(**run)
+            seen = Seen(**worker.forked(watched.observed, *request, **limits))
         except worker.EndedError as error:
             raise Wrong("It ended Python, or did not end.", got=Prose(str(error))) from error
         seen.log = "\n".join(path.read_text("utf-8", errors="replace") for path in self._logs())

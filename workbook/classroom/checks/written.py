@@ -230,9 +230,12 @@ NOT_LARGEST: dict[float, str] = {
 def _ratio(value: Any, least: float = 1, most: float = TOO_MANY) -> str:
     """Judge bytes per token, which are implausible below `least` and above `most`."""
     ratio = _number(value)
-    mistake = OWN_TOKENIZER if ratio > most else NOT_MERGED if ratio < least else None
-    mistake = UPSIDE_DOWN if ratio < 1 else NO_TOKENS if ratio > CEILING else mistake
-    expect(not mistake, "So many bytes per token are implausible.", mistake, got=ratio)
+    claim = "So many bytes per token are implausible."
+    # The bounds that hold for every tokenizer come first.
+    expect(ratio >= 1, claim, UPSIDE_DOWN, got=ratio)
+    expect(ratio <= CEILING, claim, NO_TOKENS, got=ratio)
+    expect(ratio >= least, claim, NOT_MERGED, got=ratio)
+    expect(ratio <= most, claim, OWN_TOKENIZER, got=ratio)
     return f"{ratio:.2f} bytes per token: {PLAUSIBLE}."
 
 
