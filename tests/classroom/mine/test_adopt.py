@@ -182,9 +182,7 @@ def run_gradient_clipping(parameters, max_l2_norm):
     assert adopted.parts == {"softmax": "own.parts:squash", "cross_entropy": "own.parts:loss"}
     assert "`from own.ends import clip` in tests.adapters fails: SystemExit: 3" in str(adopted)
     assert "'no_such_package', at line 5" in str(adopted)
-    code = (
-        "import tests.classroom.study\nprint(adopt.adapters(a, 'softmax')['run_softmax'].__code__)"
-    )
+    code = "import tests.classroom\nprint(adopt.adapters(a, 'softmax')['run_softmax'].__code__)"
     assert f"{adopted.folder}/tests/adapters.py" in inside(adopted, code)  # not of our `tests`
 
 
