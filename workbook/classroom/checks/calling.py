@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import is_dataclass
+from inspect import Parameter
 from typing import Any, NamedTuple, get_args
 
 from workbook.classroom.checks.verdicts import CALLED, Prose, Wrong, call, work_of
@@ -151,7 +152,7 @@ def bind(
     """
     signature, extras = signature_of(function), extras or {}
     kinds = {parameter.kind for parameter in signature or ()}
-    if signature is None or (inspect.Parameter.VAR_POSITIONAL in kinds and not partly):
+    if signature is None or (Parameter.VAR_POSITIONAL in kinds and not partly):
         return Binding(tuple(values.values()), {}, {})  # in the handout's order
     parameters = [p for p in signature if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     meant, bound, left = _dealt_out(parameters, values, extras, optional, partly)
@@ -174,7 +175,7 @@ def bind(
             bound[parameter.name] = left.pop(next(name for name in left if name not in needed))
         elif is_empty:
             raise _misfit(function, given, f"the problem has no value for `{parameter.name}`")
-    if inspect.Parameter.VAR_KEYWORD in kinds and not partly:
+    if Parameter.VAR_KEYWORD in kinds and not partly:
         bound, left = {**bound, **left}, {}
     elif needed and not partly:
         raise _misfit(function, given, _which(parameters, bound, needed[0]))
@@ -192,11 +193,7 @@ def _config(kind: type, values: Mapping, extras: Mapping, given: Any, rope: bool
 
 
 def _dealt_out(
-    parameters: list[inspect.Parameter],
-    values: Mapping,
-    extras: Mapping,
-    optional: Any,
-    partly: bool,
+    parameters: list[Parameter], values: Mapping, extras: Mapping, optional: Any, partly: bool
 ) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
     """What parameters mean, the values that they get by name or by position, and the others."""
     meant = _by_name(parameters, {**values, **extras}, prefer=values)
@@ -252,18 +249,15 @@ def call_part(attempt: Callable, values: Mapping[str, Any], **options: Any) -> A
     return callable_part(attempt, values, **options)()
 
 
-def parameters_of(function: Any) -> list[inspect.Parameter]:
+def parameters_of(function: Any) -> list[Parameter]:
     """The parameters of a learner's part, with those of a config object in its place."""
-    return [
-        own_parameter
-        for parameter in signature_of(function) or ()
-        for own_parameter in (
-            parameters_of(parameter.annotation) if is_config_class(parameter) else [parameter]
-        )
-    ]
+    parameters: list[Parameter] = []
+    for p in signature_of(function) or ():
+        parameters += parameters_of(p.annotation) if is_config_class(p) else [p]
+    return parameters
 
 
-def signature_of(function: Any) -> list[inspect.Parameter] | None:
+def signature_of(function: Any) -> list[Parameter] | None:
     """The parameters of a function, without `| None`; None for a builtin that reveals none."""
     for evaluated in (True, False):  # annotations may be strings, and name what is not defined
         with suppress(Exception):
@@ -302,7 +296,7 @@ def plain(name: str) -> str:
 
 
 def _by_name(
-    parameters: list[inspect.Parameter], values: Collection[str], prefer: Collection[str]
+    parameters: list[Parameter], values: Collection[str], prefer: Collection[str]
 ) -> dict[str, str]:
     """The handout's name by the learner's, for the parameters whose names say it.
 
@@ -325,18 +319,18 @@ def _by_name(
     return meant
 
 
-def is_switch(parameter: inspect.Parameter) -> bool:
+def is_switch(parameter: Parameter) -> bool:
     """Whether a parameter takes yes or no."""
     yes_or_no = isinstance(parameter.default, bool) or parameter.annotation in (bool, "bool")
     return yes_or_no or bool(SWITCH.fullmatch(parameter.name))
 
 
-def switches_rope(parameter: inspect.Parameter) -> bool:
+def switches_rope(parameter: Parameter) -> bool:
     """Whether a parameter turns RoPE on or off."""
     return is_switch(parameter) and bool(re.search("rope|rotary", parameter.name.lower()))
 
 
-def _says_how(parameter: inspect.Parameter) -> bool:
+def _says_how(parameter: Parameter) -> bool:
     """Whether a parameter means how something is done, so that no value goes there by position."""
     name = plain(parameter.name)
     known = name in HOW or name in SYNONYMS["rope"] or name in SYNONYMS["device"]
@@ -344,7 +338,7 @@ def _says_how(parameter: inspect.Parameter) -> bool:
     return known or is_share or is_switch(parameter)
 
 
-def _takes_any(parameter: inspect.Parameter) -> bool:
+def _takes_any(parameter: Parameter) -> bool:
     """Whether a value may go to a parameter by position, because its name says nothing.
 
     Neither `weights=None`, whose name means another value, nor `mode="pre"` takes a number.
@@ -354,18 +348,18 @@ def _takes_any(parameter: inspect.Parameter) -> bool:
     return (needs_one or says_nothing) and not _says_how(parameter) and not is_config(parameter)
 
 
-def is_config(parameter: inspect.Parameter) -> bool:
+def is_config(parameter: Parameter) -> bool:
     """Whether a parameter takes all settings as one object."""
     return is_config_class(parameter) or plain(parameter.name) in CONFIGS
 
 
-def is_config_class(parameter: inspect.Parameter) -> bool:
+def is_config_class(parameter: Parameter) -> bool:
     """Whether a parameter is annotated with a class of settings."""
     kind = parameter.annotation
     return inspect.isclass(kind) and (is_dataclass(kind) or hasattr(kind, "model_fields"))
 
 
-def _which(parameters: list[inspect.Parameter], bound: Mapping[str, Any], missing: str) -> str:
+def _which(parameters: list[Parameter], bound: Mapping[str, Any], missing: str) -> str:
     """The question to ask when a value has no place: "your third argument is `use_rope`; ..."."""
     places = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
     for place, parameter in zip(places, parameters, strict=False):

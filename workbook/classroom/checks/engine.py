@@ -264,19 +264,26 @@ def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) 
     right = [outcome for outcome in outcomes if outcome.right]
     wrong = [outcome for outcome in outcomes if not outcome.right]
     catalogue = ((known.words, exercise.program.edited(known)) for known in exercise.mistakes)
-    for versions in (catalogue, () if failed.failure else exercise.program.mutants):
-        is_up, likely, most = time_is_up(PATIENCE), None, 0
-        for words, program in versions:
-            explains = partial(exercise.explains, program)
-            if all(map(explains, (failed, *right))):
-                explained = sum(map(explains, wrong))
-                if explained > most and explained >= ENOUGH * len(wrong):
-                    likely, most = words, explained
-            if most == len(wrong) or is_up():
-                break
-        if likely:
-            return likely
-    return None
+    likely = _explaining(exercise, catalogue, [failed, *right], wrong)
+    if likely or failed.failure:
+        return likely
+    return _explaining(exercise, exercise.program.mutants, [failed, *right], wrong)
+
+
+def _explaining(
+    exercise: Exercise, versions: Iterable, needed: list[Outcome], wrong: list[Outcome]
+) -> str | None:
+    """The words of the version that gives all that is needed, and the most of what is wrong."""
+    is_up, likely, most = time_is_up(PATIENCE), None, 0
+    for words, program in versions:
+        explains = partial(exercise.explains, program)
+        if all(map(explains, needed)):
+            explained = sum(map(explains, wrong))
+            if explained > most and explained >= ENOUGH * len(wrong):
+                likely, most = words, explained
+        if most == len(wrong) or is_up():
+            break
+    return likely
 
 
 def usual(error: BaseException | None) -> str | None:

@@ -138,12 +138,11 @@ def mismatch(case: Case, expected: Tensor, got: Tensor) -> Wrong:
     return Wrong(claim, given=str(case), expected=right, got=shown, mistake=symptom(expected, got))
 
 
-def beside(expected: Tensor, got: Tensor) -> tuple[Prose, Prose]:
+def beside(expected: Tensor, got: Tensor) -> tuple[Prose, ...]:
     """Both tensors in words: in full, or the first row in which they differ."""
     expected, got, where = expected.detach(), got.detach(), ""
     if expected.shape != got.shape:
-        right, wrong = (Prose(f"shape {tuple(t.shape)}: {_beginning(t)}") for t in (expected, got))
-        return right, wrong
+        return tuple(Prose(f"shape {tuple(t.shape)}: {_beginning(t)}") for t in (expected, got))
     if expected.numel() > SMALL and expected.ndim > 1:
         limit = TOLERANCE * _scale(expected)
         far = ~torch.isclose(got.double(), expected.double(), TOLERANCE, limit).all(-1)

@@ -194,15 +194,14 @@ def shown(value: Any) -> str:
         return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
 
 
-def contrast(expected: Any, got: Any) -> tuple[str, str]:
+def contrast(expected: Any, got: Any) -> tuple[str, ...]:
     """Show both values as short literals; two long sequences from where they begin to differ."""
     start = 0
     if type(expected) is type(got) and isinstance(got, list | tuple | str | bytes):
         start = max(0, difference_at(expected, got) - 4)
     if start < 12:  # it is in sight
         return shown(expected), shown(got)
-    tails = [f"(from position {start} of {len(x)}) {shown(x[start:])}" for x in (expected, got)]
-    return tails[0], tails[1]
+    return tuple(f"(from position {start} of {len(x)}) {shown(x[start:])}" for x in (expected, got))
 
 
 def difference_at(expected: Any, got: Any) -> int:

@@ -160,6 +160,21 @@ def close() -> None:
         _idle.pop().close()
 
 
+def _request(function: str, arguments: tuple, home: Path, printed: Path) -> dict[str, Any]:
+    """What a server is told: the call, and the state of this process that it repeats there."""
+    return {
+        "function": function,
+        "arguments": transfer.pack(arguments),
+        "home": str(home),  # the working folder: some open a log when they are imported
+        "printed": str(printed),
+        "path": [os.path.abspath(p) if os.path.isdir(p or ".") else p for p in sys.path],
+        "environment": dict(os.environ),
+        "argv": sys.argv,
+        "recursion_limit": sys.getrecursionlimit(),
+        "log_level": logging.getLogger().level,  # some report a loss by `logging.info`
+    }
+
+
 def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
     """Yield what a generator function yields in a process of its own, as it comes.
 
@@ -178,27 +193,15 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
         home, printed = Path(folder, "home"), Path(folder, "printed")
         home.mkdir()
         printed.touch()
-        request = {
-            "function": function,
-            "arguments": transfer.pack(arguments),
-            "home": str(home),  # the working folder: some open a log when they are imported
-            "printed": str(printed),
-            "path": [os.path.abspath(p) if os.path.isdir(p or ".") else p for p in sys.path],
-            "environment": dict(os.environ),
-            "argv": sys.argv,
-            "recursion_limit": sys.getrecursionlimit(),
-            "log_level": logging.getLogger().level,  # some report a loss by `logging.info`
-        }
+        request = _request(function, arguments, home, printed)
         server, worker, status, watch = _take(), None, None, None
         try:
             server.ask(request)
             while status is None:
                 message = server.next_message()
                 if message is None:  # measured only where nothing comes at once
-                    pid, limit = (
-                        (worker, seconds) if worker else (server.process.pid, START_SECONDS)
-                    )
-                    watch = watch or Stopwatch(limit, pid)
+                    pid = worker or server.process.pid
+                    watch = watch or Stopwatch(seconds if worker else START_SECONDS, pid)
                     _expect_in_bounds(pid, watch, printed)
                     continue
                 (kind, value), watch = message, None

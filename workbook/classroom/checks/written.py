@@ -77,9 +77,10 @@ def _printed(attempt: Any) -> str | Facts:
     first, second = _pair(attempt, str, str)
     if first in spelled and second in written:
         return "The repr spells the character out; `print` writes it, and it is invisible."
-    mistake = BYTES if first == OF_BYTES else NOT_THE_SAME if first == second else None
-    mistake = REVERSED if first in written and second in spelled else mistake
-    expect(not mistake, "Those are not the repr and what `print` shows.", mistake, got=attempt)
+    claim = "Those are not the repr and what `print` shows."
+    expect(first not in written or second not in spelled, claim, REVERSED, got=attempt)
+    expect(first != OF_BYTES, claim, BYTES, got=attempt)
+    expect(first != second, claim, NOT_THE_SAME, got=attempt)
     return Facts()  # something in words
 
 
@@ -110,15 +111,17 @@ def _sizes(attempt: Any) -> str:
     if not attempt.keys() <= MARKED.keys():
         raise Unreadable(attempt)
     sizes = {name: _number(size) for name, size in attempt.items()}
-    right = sizes.items() <= MARKED.items() or sizes.items() <= BARE.items()
-    # The last that fits is told: a mixture of marked and bare sizes is none of the others.
-    mistake = CHARACTERS if 5 in (sizes.get("UTF-16"), sizes.get("UTF-32")) else None
-    mistake = RANGE if max(sizes.values()) > 1e6 else mistake
+    if sizes.items() <= MARKED.items() or sizes.items() <= BARE.items():
+        return "The sizes are right."
+    mistake = None
     if all(size in (MARKED[name], BARE[name]) for name, size in sizes.items()):
         mistake = MARK
+    elif max(sizes.values()) > 1e6:
+        mistake = RANGE
+    elif 5 in (sizes.get("UTF-16"), sizes.get("UTF-32")):
+        mistake = CHARACTERS
     expected = {name: MARKED[name] for name in sizes}
-    expect(right, "Those are not its sizes.", mistake, expected=expected, got=attempt)
-    return "The sizes are right."
+    raise Wrong("Those are not its sizes.", expected=expected, got=attempt, mistake=mistake)
 
 
 def _not_ascii(attempt: Any) -> str:
