@@ -22,10 +22,7 @@ def test_a_mistake_is_called_by_its_name(wrong, words):
 
 @pytest.mark.parametrize(
     ("attempt", "words"),
-    [
-        *attempts.ALMOST,
-        *((each, "not from scratch yet") for each in attempts.NOT_FROM_SCRATCH),
-    ],
+    [*attempts.ALMOST, *((each, "not from scratch yet") for each in attempts.NOT_FROM_SCRATCH)],
 )
 def test_a_closure_that_comes_late_and_what_is_not_from_scratch_are_almost_right(attempt, words):
     report = check("adamw", attempt)

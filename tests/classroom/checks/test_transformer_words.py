@@ -2,11 +2,7 @@
 
 import pytest
 import torch
-from attempts import (
-    transformer_right,
-    transformer_right_functions,
-    transformer_right_heads,
-)
+from attempts import transformer_right, transformer_right_functions, transformer_right_heads
 from attempts.transformer_right_heads import Steps
 from attempts.transformer_wrong_heads import halves
 from torch import nn

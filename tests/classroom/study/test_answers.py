@@ -178,10 +178,7 @@ def test_our_answer_says_what_it_rests_on(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("problem", "part", "said"),
-    [
-        ("unicode1", "c", "has no answer in 01_unicode"),
-        ("train_bpe", None, "is answered in code"),
-    ],
+    [("unicode1", "c", "has no answer in 01_unicode"), ("train_bpe", None, "is answered in code")],
 )
 def test_where_there_is_no_answer_it_is_said(worked, problem, part, said):
     assert said in str(look_up(problem, part))

@@ -136,10 +136,7 @@ TOLD = {
         ("attempt", "`attempt` is another version than your cells or file define last"),
     ),
     "methods that are added in other ways": (
-        [
-            "class attempt:\n    pass",
-            "def run(self):\n    return 1\nsetattr(attempt, 'run', run)",
-        ],
+        ["class attempt:\n    pass", "def run(self):\n    return 1\nsetattr(attempt, 'run', run)"],
         ("attempt", "`run` is another version than your cells or file define last, or was put"),
     ),
     "a base that is another class by now": (
