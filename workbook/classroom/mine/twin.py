@@ -239,14 +239,8 @@ def compare_steps(report: TwinReport, config: TrainConfig, learners: Parts) -> I
                 continue
             at = step + (part in AFTER_STEP)
             whose = f"Your {name} ({made_by[name].where})"
-            try:
-                words = getattr(lockstep, method)()
-                words = words and f"{whose} differs from ours at step {at}: {words}"
-            except own_parts.PartError as error:
-                words, is_broken = f"Y{str(error)[1:]}", True  # it begins with "your"
-            except Exception as error:
-                words = f"{whose} fails at step {at}: {type(error).__name__}: {error}"
-                is_broken = True
+            words, fails = _difference(getattr(lockstep, method), whose, at)
+            is_broken = is_broken or fails
             if words:
                 lockstep.wrong.add(part)
                 report.findings.append(Finding(part, at, f"{words.rstrip('.')}."))
@@ -263,6 +257,17 @@ def compare_steps(report: TwinReport, config: TrainConfig, learners: Parts) -> I
         if not abs(loss - expected) <= WHOLE * abs(expected):
             report.diverged = step
             break
+
+
+def _difference(method: Callable[[], str], whose: str, at: int) -> tuple[str, bool]:
+    """How a part differs from ours at a step, "" if it does not, and whether it fails."""
+    try:
+        words = method()
+    except own_parts.PartError as error:
+        return f"Y{str(error)[1:]}", True  # it begins with "your"
+    except Exception as error:
+        return f"{whose} fails at step {at}: {type(error).__name__}: {error}", True
+    return words and f"{whose} differs from ours at step {at}: {words}", False
 
 
 def _drawn(config: TrainConfig, reference: Parts) -> list[tuple[Tensor, Tensor]]:
