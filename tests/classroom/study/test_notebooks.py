@@ -94,7 +94,7 @@ def test_one_pass_of_the_replacements_is_enough_for_nbval(text):
 
 
 def test_nbval_makes_the_same_replacements():
-    config = Path(__file__).parents[1].joinpath("sanitize.cfg").read_text(encoding="utf-8")
+    config = Path(__file__).parents[2].joinpath("sanitize.cfg").read_text(encoding="utf-8")
     assert get_sanitize_patterns(config) == list(REPLACEMENTS)
 
 
