@@ -101,9 +101,8 @@ class Installed:
     @contextmanager
     def lab(self) -> Iterator[tuple[str, str, str]]:
         """Run `workbook lab` in the user's folder: its address, the first page, the token."""
-        code = (
-            "from workbook.classroom.study import lab; lab.has_browser = lambda: False; lab.start()"
-        )
+        start = "lab.has_browser = lambda: False; lab.start_lab()"
+        code = f"from workbook.classroom.study import lab; {start}"
         with subprocess.Popen(
             [self.python, "-u", "-c", code], cwd=self.work, env=self.environment, encoding="utf-8",
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

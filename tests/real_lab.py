@@ -62,7 +62,7 @@ from workbook.classroom.study import lab
 
 config.checkout = lambda: Path(sys.argv[1])
 lab.has_browser = lambda: False
-lab.serve(config.study_folder(), "lab", None)
+lab.serve_lab(config.study_folder(), "lab", None)
 """
 
 

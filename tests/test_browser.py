@@ -29,7 +29,7 @@ from workbook.classroom.study.notebooks import WIDGET_VIEW, role
 from workbook.classroom.views.accounting import QUESTIONS
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
-PATHS = {path.stem: path for path in notebooks.find()}
+PATHS = {path.stem: path for path in notebooks.find_worked()}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,11 +43,11 @@ def server(tmp_path_factory):
     root = tmp_path_factory.mktemp("browser")
     (root / "copies").mkdir()
     for path in PATHS.values():
-        notebook = notebooks.read(path)
+        notebook = notebooks.read_notebook(path)
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 cell.execution_count = None
-        notebooks.write(root / "copies" / path.name, notebook)
+        notebooks.write_notebook(root / "copies" / path.name, notebook)
     with serve(root) as running:
         yield running
 
@@ -381,7 +381,7 @@ def look(view, name: str, theme: str) -> None:
 @pytest.mark.parametrize("name", PATHS)
 def test_a_notebook_opens_and_its_views_live(name, server, browser):
     file = f"copies/{name}.ipynb"
-    cells = notebooks.read(PATHS[name]).cells
+    cells = notebooks.read_notebook(PATHS[name]).cells
     places = needed_by_views(cells)
     context, left = browser
     with context.new_page() as page:
@@ -419,6 +419,6 @@ def test_a_notebook_opens_and_its_views_live(name, server, browser):
 def test_every_view_has_somebody_who_uses_it():
     # `train_live` has no controls: it shows a run while it trains.
     assert set(USES) == set(views.__all__) - {"train_live"}
-    used = {name for path in PATHS.values() for cell in notebooks.read(path).cells
+    used = {name for path in PATHS.values() for cell in notebooks.read_notebook(path).cells
             for name in LIVE.findall(cell.source)}  # fmt: skip
     assert used == set(USES)

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -116,6 +117,24 @@ def test_text_tokens_and_study_need_no_torch():
     light = r"(config|files|corpora|tokenization|classroom\.(study|export))\b"
     names = [name for name in modules() if re.match(light, name)]
     assert "torch" not in loaded_by("\n".join(f"import workbook.{name}" for name in names))
+
+
+# A word has one meaning, but for these. A check is named after its problem, and so is the study of
+# it and its picture; a reference in the checks has the name of what it stands in for.
+SHARED = {
+    *("ablation", "leaderboard", "learning_rate", "look_up", "main_experiment", "sweep", "swiglu"),
+    *("decode", "silu", "softmax", "train", "train_bpe", "laptop", "profile"),
+}
+
+
+def test_a_public_name_is_defined_in_one_room_only():
+    rooms = defaultdict(set)
+    for name, file in modules().items():
+        parts = name.split(".")
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                rooms[node.name].add(".".join(parts[: 2 if parts[0] == "classroom" else 1]))
+    assert {name for name, where in rooms.items() if len(where) > 1} == SHARED
 
 
 PUBLIC = {

@@ -13,7 +13,7 @@ from workbook.classroom.study import notebooks
 from workbook.classroom.study.notebooks import ROLES, role
 from workbook.classroom.study.problems import PROBLEMS
 
-PATHS = {path.stem: path for path in notebooks.find()}
+PATHS = {path.stem: path for path in notebooks.find_worked()}
 ANATOMY = ["prompt", "try", "check", "hint", "reveal", "evidence", "answer"]
 MUST_HAVE = {
     "code": ["prompt", "try", "check", "hint", "reveal", "evidence"],
@@ -40,7 +40,7 @@ def every_notebook(test):
 
 @cache
 def cells_of(name):
-    return notebooks.read(PATHS[name]).cells
+    return notebooks.read_notebook(PATHS[name]).cells
 
 
 def code_cells(name, *roles):

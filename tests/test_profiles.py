@@ -9,7 +9,7 @@ import tiny_profiles
 
 from workbook.classroom.study import notebooks
 
-NAMES = [path.stem for path in notebooks.find()]  # in order
+NAMES = [path.stem for path in notebooks.find_worked()]  # in order
 # A notebook is run once in `make test`, in the laptop's profile: here, only in `make stress`.
 pytestmark = [
     pytest.mark.stress,
@@ -37,7 +37,7 @@ def large(folder, monkeypatch):
 def test_a_notebook_runs_to_its_end_in_a_large_profile(name, folder):
     if name == "07_generation":  # with the run of its profile; 06 goes on without it
         subprocess.run([sys.executable, "-m", "workbook", "train", "full"], check=True)
-    ran = notebooks.execute(notebooks.find([name])[0])
+    ran = notebooks.execute(notebooks.find_worked([name])[0])
     shown = "\n".join(str(output) for cell in ran.cells for output in cell.get("outputs", []))
     assert "Profile laptop" not in shown
     if name == "06_training":

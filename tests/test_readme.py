@@ -65,10 +65,10 @@ def test_the_table_lists_every_notebook_with_its_problems():
     worked = {
         path.stem: [
             cell.metadata.workbook.problem
-            for cell in notebooks.read(path).cells
+            for cell in notebooks.read_notebook(path).cells
             if notebooks.role(cell) == "prompt"
         ]
-        for path in notebooks.find()
+        for path in notebooks.find_worked()
     }
     assert listed == worked
 

@@ -165,7 +165,7 @@ class Desk:
 
     def cell(self, role: str, problem: str, part: str | None = None):
         """The cell of a problem in this role, scrolled into sight and selected."""
-        cells = notebooks.read(self.save()).cells
+        cells = notebooks.read_notebook(self.save()).cells
         wanted = (role, problem, part)
         found = [
             (about.get("role"), about.get("problem"), about.get("part"))
@@ -302,7 +302,7 @@ def test_a_week(student):
 
     # Friday: a newer version of the workbook.
     original = student.packages / "workbook" / "shipped" / "notebooks" / "01_unicode.ipynb"
-    newer = notebooks.read(original)
+    newer = notebooks.read_notebook(original)
     [prompt] = [
         cell
         for cell in newer.cells
@@ -311,11 +311,12 @@ def test_a_week(student):
     ]
     prompt.source = prompt.source.replace("play with", "PLAY with")
     newer.cells[3].source += "\n\nAND THIS IS NEW."
-    notebooks.write(original, newer)
+    notebooks.write_notebook(original, newer)
     assert "study/01_unicode.ipynb is older than its original" in student.workbook("study")
     assert "is up to date now" in student.workbook("study", "--update")
     assert "older" not in student.workbook("study")
-    updated = "\n".join(cell.source for cell in notebooks.read(study / "01_unicode.ipynb").cells)
+    cells = notebooks.read_notebook(study / "01_unicode.ipynb").cells
+    updated = "\n".join(cell.source for cell in cells)
     assert "PLAY with" in updated and "AND THIS IS NEW." in updated
 
     # The weekend: the folder gets another name, and is written up from there.
@@ -341,7 +342,7 @@ def test_a_week(student):
 
     # Nothing that was typed is lost.
     for desk in desks:
-        kept = notebooks.read(student.work / "week one" / desk.path.name)
+        kept = notebooks.read_notebook(student.work / "week one" / desk.path.name)
         sources = [cell.source for cell in kept.cells]
         typed = [source for source in desk.typed if source != 'my_character = "U+0041"']
         assert [source for source in typed if source not in sources] == []

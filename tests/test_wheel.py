@@ -41,9 +41,9 @@ from nbclient import NotebookClient
 from workbook import config
 from workbook.classroom.study import notebooks
 
-notebook = notebooks.read(config.shipped() / "notebooks" / sys.argv[1])
+notebook = notebooks.read_notebook(config.shipped() / "notebooks" / sys.argv[1])
 NotebookClient(notebook, kernel_name="python3", extra_arguments=["--log-level=ERROR"]).execute()
-notebooks.write(sys.argv[1], notebooks.normalise(notebook))
+notebooks.write_notebook(sys.argv[1], notebooks.normalise(notebook))
 """
 
 ASK_A_KERNEL = """
@@ -159,7 +159,7 @@ def test_a_worked_notebook_runs_in_any_folder(installed):
     stored, new = (
         [
             c
-            for c in notebooks.read(path).cells
+            for c in notebooks.read_notebook(path).cells
             if notebooks.VARIES not in c.metadata.get("tags", [])
         ]
         for path in (ROOT / "notebooks" / "01_unicode.ipynb", installed.work / "01_unicode.ipynb")

@@ -313,7 +313,7 @@ def test_a_wrong_switch_is_refused_by_every_command(monkeypatch, capsys, switch,
 
 def test_the_port_reaches_the_lab(monkeypatch):
     asked = []
-    monkeypatch.setattr(lab, "start", asked.append)
+    monkeypatch.setattr(lab, "start_lab", asked.append)
     assert cli.main(["lab"]) == cli.main(["lab", "--port", "9000"]) == 0
     assert asked == [None, 9000]
 
@@ -322,7 +322,7 @@ def test_ctrl_c_leaves_without_a_traceback(monkeypatch, capsys):
     def interrupted(port):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(lab, "start", interrupted)
+    monkeypatch.setattr(lab, "start_lab", interrupted)
     assert cli.main(["lab"]) == 130
     assert capsys.readouterr().err == ""
 
@@ -365,7 +365,8 @@ def test_study_makes_the_notebooks_for_other_programs_than_ours(study, capsys):
     assert "not made yet" in capsys.readouterr().out and not study.exists()
     assert cli.main(["study", "--make"]) == 0
     assert "not made yet" not in capsys.readouterr().out
-    assert {path.stem for path in study.glob("*.ipynb")} == {p.stem for p in notebooks.find()}
+    worked = {path.stem for path in notebooks.find_worked()}
+    assert {path.stem for path in study.glob("*.ipynb")} == worked
 
 
 def test_study_ticks_off_what_a_text_says(study, capsys):
@@ -387,7 +388,7 @@ def test_study_ticks_off_what_a_text_says(study, capsys):
 
 def test_notebooks_are_run_by_name(monkeypatch):
     runs = []
-    monkeypatch.setattr(notebooks, "run", runs.append)
+    monkeypatch.setattr(notebooks, "run_worked", runs.append)
     assert cli.main(["notebooks", "02_bpe"]) == 0
     assert runs == [["02_bpe"]]
 

@@ -121,7 +121,7 @@ def stored(cells):
 
 @pytest.mark.slow
 def test_figures_and_answers_of_the_notebook_follow_from_them(monkeypatch):
-    cells = [cell for cell in notebooks.read(NOTEBOOK).cells if cell.cell_type == "code"]
+    cells = [cell for cell in notebooks.read_notebook(NOTEBOOK).cells if cell.cell_type == "code"]
     setup, *rest = [cell for cell in cells if role(cell) in ("setup", "evidence", "answer")]
     live = [cell for cell in rest if role(cell) != "setup" and varies(cell)]
     trained = [cell for cell in live if "train(" in cell.source or "run(" in cell.source]

@@ -38,7 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open until we end
-    sys.stdout.reconfigure(errors="replace")  # an old console may lack a character that we print
+    # An old console may lack a character that we print.
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
         settings.profile()  # a wrong value is refused even if nothing uses it
         settings.edition()
@@ -140,7 +141,7 @@ def run_lab(options: argparse.Namespace) -> None:
     load_quickly()
     from workbook.classroom.study import lab
 
-    lab.start(options.port)
+    lab.start_lab(options.port)
 
 
 @command(
@@ -163,7 +164,7 @@ def run_study(options: argparse.Namespace) -> None:
     study = progress.nearest()
     os.environ["WORKBOOK_STUDY"] = str(study)
     if options.make:
-        copy.make(study)
+        copy.make_copies(study)
     if options.reset is not None:
         update.reset(options.reset)
     if options.update is not None:
@@ -171,14 +172,14 @@ def run_study(options: argparse.Namespace) -> None:
     if options.tick:
         problem, *rest = options.tick
         part = rest.pop(0) if rest and not rest[0].isdigit() else None
-        if wrong := [each for each in rest if not each.isdigit()]:
+        if wrong := [number for number in rest if not number.isdigit()]:
             raise ValueError(f"expected the number of a fact, such as 1, got {wrong[0]!r}")
         print(verbs.tick(problem, part, *map(int, rest)), end="\n\n")
     record = progress.Progress(study)
     if options.make or options.reset or options.update is not None or options.tick:
-        print(progress.summary(record))  # what was done just now stays in sight
+        print(progress.progress_summary(record))  # what was done just now stays in sight
     else:
-        print(progress.overview(record))
+        print(progress.progress_table(record))
     for notice in update.notices(study):
         print(notice)
 
@@ -205,14 +206,14 @@ def run_check(options: argparse.Namespace) -> int:
             "expected a problem and a file, as in `workbook check softmax mine.py`; or --all"
         )
     from workbook.classroom.checks import worker
-    from workbook.classroom.mine.check_all import Outcome
+    from workbook.classroom.mine.check_all import CheckOutcome
     from workbook.classroom.study import verbs
 
     try:
         os.getcwd()
     except FileNotFoundError:
         raise FileNotFoundError("this folder was deleted; change to one that exists") from None
-    problem = problems.get(options.problem)
+    problem = problems.with_id(options.problem)
     part = problems.part_of(problem, options.part)
     path, name = attempt_place(options.file, problem)
     study = nearest(path)
@@ -228,10 +229,10 @@ def run_check(options: argparse.Namespace) -> int:
         )
     except worker.EndedError as error:
         report = verbs.ended_early(problem.id, part, error)
-        verbs.note(report)
+        verbs.note_outcome(report)
     print(report)
     if options.json is not None:
-        outcome = Outcome(problem.id, options.file, report.status, report.message)
+        outcome = CheckOutcome(problem.id, options.file, report.status, report.message)
         write_json(options.json, [outcome.as_json()])
     if study is None:
         print("Not counted: there is no study folder; `workbook study --make` makes one here.")
@@ -250,7 +251,7 @@ def check_all_found(options: argparse.Namespace) -> int:
     for outcome in check_all.check_all(nearest()):
         print(outcome.row(columns), flush=True)
         outcomes.append(outcome)
-    print("", check_all.summary(outcomes), sep="\n")
+    print("", check_all.summary_of(outcomes), sep="\n")
     if options.json is not None:
         write_json(options.json, check_all.as_json(outcomes))
     return 0 if all(outcome.status == "correct" for outcome in outcomes) else 1
@@ -260,7 +261,7 @@ def judged(problem: str, part: str | None, file: str, name: str) -> Iterator[dic
     """Yield the report on an attempt in a file, and count it; this runs in a worker."""
     from workbook.classroom.study import verbs
 
-    attempt = load_attempt(Path(file), name, problems.get(problem))
+    attempt = load_attempt(Path(file), name, problems.with_id(problem))
     yield verbs.check(problem, attempt, part).to_json()
 
 
@@ -294,8 +295,8 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
             raise ValueError(
                 f"{path} does not define {name}; for another name, add it: {path}:NAME"
             )
-    found = tuple(defined[name] for name in asked)
-    return found if len(found) > 1 else found[0]
+    objects = tuple(defined[name] for name in asked)
+    return objects if len(objects) > 1 else objects[0]
 
 
 def load_module(path: Path):
@@ -522,13 +523,13 @@ def run_experiments(options: argparse.Namespace) -> int:
     pool = nullcontext() if one_device else experiments.process_pool(workers)
     try:
         with pool as executor:  # without one, the runs are made one after the other
-            found = experiments.run_plans(asked, executor, until, options.accumulation)
+            results_of = experiments.run_plans(asked, executor, until, options.accumulation)
     except KeyboardInterrupt:
         if time.time() < until:
             raise
         print("The time is up, and all runs are saved; the same command continues.")
         return 0
-    for name, results in found.items():
+    for name, results in results_of.items():
         print(f"{name}: {len(results)} runs in {records.folders()[0]}")
     return 0
 
@@ -552,10 +553,10 @@ def show_experiments(options: argparse.Namespace) -> None:
     from workbook.experiments import results
 
     for name, stage in stages_of(options.names, options.scale).items():
-        found, missing = stage.so_far(), len(stage.missing())
+        runs, missing = stage.so_far(), len(stage.missing())
         print(name, end="\n\n")
-        if found:
-            print(results.runs_table(found).to_string(float_format="{:,.4g}".format), end="\n\n")
+        if runs:
+            print(results.runs_table(runs).to_string(float_format="{:,.4g}".format), end="\n\n")
         if missing:
             scale = f" --scale {options.scale}" if options.scale else ""
             todo = f"`workbook experiments run {name}{scale}` makes them"
@@ -577,10 +578,10 @@ def stages_of(names: list[str], scale: str | None) -> dict:
     """Advance each of these experiments as far as its records allow."""
     from workbook.experiments.plans import Stage
 
-    found = {name: Stage(plan) for name, plan in plans_of(names, scale).items()}
-    for stage in found.values():
+    stages = {name: Stage(plan) for name, plan in plans_of(names, scale).items()}
+    for stage in stages.values():
         stage.advance()
-    return found
+    return stages
 
 
 @command(
@@ -608,7 +609,7 @@ def run_export(options: argparse.Namespace) -> None:
         if options.strict or options.name is not None:
             raise ValueError("--adapters writes no write-up; leave out --strict and --name")
         study = Path(options.folder) if options.folder else nearest()
-        print(*adapters.export(study, options.adapters), sep="\n")
+        print(*adapters.export_repository(study, options.adapters), sep="\n")
         return
     inside = current()
     choices = {name: getattr(options, name) for name in ("edition", "strict", "name", "to")}
@@ -625,9 +626,9 @@ def run_notebooks(options: argparse.Namespace) -> int:
     from workbook.classroom.study import notebooks
 
     if not options.check:
-        notebooks.run(options.names)
+        notebooks.run_worked(options.names)
         return 0
-    found = [path for path in notebooks.find(options.names) if not notebooks.is_normal(path)]
-    for path in found:
+    paths = [path for path in notebooks.find_worked(options.names) if not notebooks.is_normal(path)]
+    for path in paths:
         print(f"{path} is not in normal form: run it with `workbook notebooks {path.stem}`")
-    return 1 if found else 0
+    return 1 if paths else 0

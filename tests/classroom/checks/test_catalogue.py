@@ -37,9 +37,9 @@ def trainer(edited):
     def train_bpe(input_path, vocab_size, special_tokens):
         text = Path(input_path).read_bytes().decode()
         room = vocab_size - 256 - len(special_tokens)
-        case = bpe.Case(text, room, tuple(special_tokens))
+        case = bpe.Text(text, room, tuple(special_tokens))
         merges = edited(case)
-        return dict(enumerate(bpe.vocabulary(case, merges))), merges
+        return dict(enumerate(bpe.vocabulary_of(case, merges))), merges
 
     return train_bpe
 
@@ -72,10 +72,10 @@ def tokenizer_class(encode, decode):
             )
 
         def encode(self, text):
-            return encode(tokenizer.Case(self.kept, "encode", text))
+            return encode(tokenizer.Call(self.kept, "encode", text))
 
         def decode(self, ids):
-            return decode(tokenizer.Case(self.kept, "decode", list(ids)))
+            return decode(tokenizer.Call(self.kept, "decode", list(ids)))
 
     return Tokenizer
 
@@ -243,7 +243,7 @@ def test_a_learners_mistake_is_refused_and_named(problem, mistake, judged_here):
 def test_a_mistake_is_told_by_what_it_leaves_behind(problem, mistake):
     exercise, run = ENGINE[problem]
     findings = judge(replace(exercise, run=run), exercise.program.edited(mistake))
-    told = " ".join(wrong.mistake or "" for wrong in findings.found)
+    told = " ".join(wrong.mistake or "" for wrong in findings.wrongs)
     assert findings and told_as(exercise, mistake, run, told), told
 
 

@@ -4,7 +4,7 @@ from attempts import decoding as attempts
 
 from workbook.classroom.checks.decoding import (
     SHARES,
-    Case,
+    Request,
     probabilities,
     sure,
     undecided,
@@ -46,7 +46,7 @@ def test_what_hurts_a_second_call_is_almost_right():
 
 def test_the_models_say_what_the_reference_expects():
     model, ids = sure(5), [3, 1, 4, 2]
-    for token in written(Case((3, 1, 4, 2), 5)):
+    for token in written(Request((3, 1, 4, 2), 5)):
         assert model(torch.tensor([ids]))[0, -1].argmax() == token
         ids.append(token)
     shares = undecided()(torch.tensor([[1, 2]])).softmax(-1)
@@ -57,9 +57,9 @@ def test_the_models_say_what_the_reference_expects():
 def test_probabilities_are_those_of_the_course():
     shares = torch.tensor(SHARES, dtype=torch.float64)
     expected = (shares.log() / 0.4).softmax(-1)
-    assert probabilities(Case(temperature=0.4)) == pytest.approx(expected.tolist())
+    assert probabilities(Request(temperature=0.4)) == pytest.approx(expected.tolist())
     first, second = 0.27, 0.2  # the smallest set that reaches 0.3
-    kept = probabilities(Case(top_p=0.3))
+    kept = probabilities(Request(top_p=0.3))
     assert kept[0] == pytest.approx(first / (first + second)) and kept[3] == pytest.approx(
         second / (first + second)
     )

@@ -11,7 +11,7 @@ import pytest
 from workbook.classroom import checks
 from workbook.classroom.checks import optimizer
 from workbook.classroom.checks.engine import Exercise, Program, judge, mistake, shrink
-from workbook.classroom.checks.verdicts import Words, Wrong
+from workbook.classroom.checks.verdicts import Prose, Wrong
 
 RAISED = object()  # stands for the result of a call that raised an error
 
@@ -99,7 +99,7 @@ AREA = Exercise(
     corners=((0.0, 2.0),),
     run=lambda attempt, case: attempt(*case),
     same=lambda one, other: one == other,
-    report=lambda case, asked, got: Wrong("It differs.", given=Words(f"area{case}"), got=got),
+    report=lambda case, asked, got: Wrong("It differs.", given=Prose(f"area{case}"), got=got),
 )
 
 
@@ -140,7 +140,7 @@ def test_corners_of_one_kind_are_one_finding():
 
     corners = Square(0.0, "small"), Square(0.1, "small"), Square(9.0, "large"), Square(0.2, "small")
     found = judge(replace(AREA, corners=corners), lambda w, h: w * h / 2 + (w == h) * w)
-    assert [wrong.case.side for wrong in found.found] == [0.1, 9.0]
+    assert [wrong.case.side for wrong in found.wrongs] == [0.1, 9.0]
 
 
 def test_what_changes_from_call_to_call_is_told():

@@ -22,8 +22,8 @@ def plain(text):
 
 
 def code_cells(name):
-    path = next(path for path in notebooks.find() if path.stem == name)
-    return [cell for cell in notebooks.read(path).cells if cell.cell_type == "code"]
+    path = next(path for path in notebooks.find_worked() if path.stem == name)
+    return [cell for cell in notebooks.read_notebook(path).cells if cell.cell_type == "code"]
 
 
 def stored(name, edition):
@@ -64,7 +64,7 @@ def needed(cells):
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
-@pytest.mark.parametrize("name", [path.stem for path in notebooks.find()])
+@pytest.mark.parametrize("name", [path.stem for path in notebooks.find_worked()])
 def test_no_answer_of_ours_is_called_wrong(name, edition, monkeypatch):
     answers = stored(name, edition)
     monkeypatch.setenv("WORKBOOK_EDITION", edition)
@@ -72,7 +72,7 @@ def test_no_answer_of_ours_is_called_wrong(name, edition, monkeypatch):
         places, answers = set(answers), computed(name)
         assert set(answers) == places
     for (problem, part), text in answers.items():
-        if problems.get(problem).kind == "written":
+        if problems.with_id(problem).kind == "written":
             report = check(problem, text, part)
             assert report.status in ("correct", "read"), report
 

@@ -11,8 +11,8 @@ from torch import nn
 from work import calls
 
 from workbook.classroom.checks import modules, tensors
-from workbook.classroom.checks.modules import named, place_of_learners
-from workbook.classroom.checks.modules import place as place_of
+from workbook.classroom.checks.modules import _place as place_of
+from workbook.classroom.checks.modules import named_weights, place_of_learners
 from workbook.classroom.checks.verdicts import Wrong
 from workbook.classroom.study import problems
 from workbook.classroom.study.verbs import check
@@ -227,10 +227,10 @@ def test_a_name_that_says_nothing_belongs_to_the_only_weight_without_one():
         return nn.ParameterDict({name: nn.Parameter(torch.zeros(2, 2)) for name in names})
 
     weights = {f"w{i}.weight": torch.full((2, 2), float(i)) for i in (1, 2, 3)}
-    assert named(module("odd", "up", "down"), weights)["odd"].eq(1).all()
+    assert named_weights(module("odd", "up", "down"), weights)["odd"].eq(1).all()
     for names in (("odd", "other", "up"), ("odd", "up", "down", "w1"), ("w1", "l1", "up")):
         with pytest.raises(Wrong, match="names or shapes other than"):
-            named(module(*names), weights)
+            named_weights(module(*names), weights)
 
 
 def test_llamas_rotation_is_not_taken_for_something_else():

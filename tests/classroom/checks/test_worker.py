@@ -19,7 +19,7 @@ import torch
 
 from workbook.classroom.checks import worker
 from workbook.classroom.checks.worker import EndedError, result, results
-from workbook.classroom.study.verbs import judge
+from workbook.classroom.study.verbs import judge_attempt
 
 HERE = "tests.classroom.checks.test_worker:"
 
@@ -245,7 +245,7 @@ def swallows_in_finally(x, dim):
 
 @pytest.mark.parametrize("attempt", [swallows_twice, swallows_in_finally])
 def test_code_that_throws_every_stop_away_is_stopped(attempt):
-    report = judge("softmax", attempt)
+    report = judge_attempt("softmax", attempt)
     assert (report.status, report.claim) == ("wrong", "It was stopped after 5 s.")
     assert "a loop never ends" in report.likely
 
@@ -285,17 +285,17 @@ def leaves_a_process(x, dim):
 @pytest.mark.parametrize("attempt", [keeps_a_thread, leaves_a_process])
 def test_what_an_attempt_leaves_running_ends_with_its_process(attempt):
     before = set(psutil.pids())
-    assert judge("softmax", attempt).status == "correct"
-    assert judge("softmax", softmax).status == "correct"
+    assert judge_attempt("softmax", attempt).status == "correct"
+    assert judge_attempt("softmax", softmax).status == "correct"
     assert ends(lambda: not sleepers(before))
 
 
 @pytest.mark.parametrize("attempt", [replaces, changes_modes, rings_later])
 def test_what_an_attempt_changes_ends_with_its_process(attempt):
     before = os.getcwd(), list(sys.path), random.getstate(), torch.get_default_dtype()
-    judge("softmax", attempt)
+    judge_attempt("softmax", attempt)
     assert (os.getcwd(), list(sys.path), random.getstate(), torch.get_default_dtype()) == before
-    assert judge("softmax", softmax).status == "correct"
+    assert judge_attempt("softmax", softmax).status == "correct"
 
 
 def exits(x, dim):
@@ -335,7 +335,7 @@ def asks(x, dim):
     ],
 )
 def test_an_attempt_that_ends_its_process_is_reported(attempt, words):
-    report = judge("softmax", attempt)
+    report = judge_attempt("softmax", attempt)
     assert report.status == "wrong"
     assert words in str(report)
 
@@ -366,9 +366,9 @@ def recurses_deep(x, dim):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 def test_a_fork_and_deep_calls_are_fine_and_a_replaced_comparison_helps_nobody():
-    assert judge("softmax", forks).status == "correct"
-    assert judge("softmax", recurses_deep).status == "correct"
-    assert judge("softmax", cheats).status == "wrong"
+    assert judge_attempt("softmax", forks).status == "correct"
+    assert judge_attempt("softmax", recurses_deep).status == "correct"
+    assert judge_attempt("softmax", cheats).status == "wrong"
 
 
 def test_a_request_that_was_given_up_before_it_began_spoils_no_other(monkeypatch):
@@ -385,7 +385,7 @@ def test_the_users_own_interrupt_passes():
     threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         result(HERE + "hangs", os.devnull, seconds=600)
-    assert judge("softmax", softmax).status == "correct"
+    assert judge_attempt("softmax", softmax).status == "correct"
 
 
 def closes_its_output(x, dim):
@@ -397,10 +397,10 @@ def closes_its_output(x, dim):
 
 
 def test_print_outs_and_warnings_come_back_shortened(capfd):
-    printed = dict(judge("softmax", prints).rows)["printed"]
+    printed = dict(judge_attempt("softmax", prints).rows)["printed"]
     assert printed.startswith("a line\nxxxx")
     assert len(printed) < 700
-    assert dict(judge("softmax", closes_its_output).rows)["printed"].startswith("heard")
+    assert dict(judge_attempt("softmax", closes_its_output).rows)["printed"].startswith("heard")
     assert capfd.readouterr() == ("", "")
 
 
@@ -419,5 +419,5 @@ def test_the_working_directory_is_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend("")
     with suppress(KeyError):
         monkeypatch.delitem(sys.modules, "neighbour_of_a_learner")
-    assert judge("softmax", finds_a_neighbour).status == "correct"
+    assert judge_attempt("softmax", finds_a_neighbour).status == "correct"
     assert not (tmp_path / "left.txt").exists()

@@ -109,7 +109,7 @@ def test_markdown_points_to_nothing_but_its_own_pictures(hostile):
 
 
 def as_html(text, kind="markdown"):
-    return pandoc.write(cleaned(text, kind), "html")[0].strip()
+    return pandoc.render(cleaned(text, kind), "html")[0].strip()
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_what_pandoc_names_unlike_typst_is_set_all_the_same():
 
 
 def test_very_long_words_may_be_broken():
-    done = text_in(pdf.pdf(document(pandoc.para(*pandoc.words("x" * 300))))[0])
+    done = text_in(pdf.pdf(document(pandoc.para(*pandoc.prose("x" * 300))))[0])
     assert max(len(line.replace("\u200b", "")) for line in done.splitlines()) < 120
 
 

@@ -26,7 +26,7 @@ from workbook.transformer import nn
 def half_filled(tmp_path_factory):
     """The write-up of a study folder with two answers and one passing attempt."""
     folder = tmp_path_factory.mktemp("learner") / "study"
-    copy.make(folder)
+    copy.make_copies(folder)
     path = folder / "01_unicode.ipynb"
     filled = json.loads(path.read_text(encoding="utf-8"))
     for each in filled["cells"]:

@@ -73,7 +73,7 @@ def test_every_adapter_works_without_the_workbook(tmp_path):
         source = (FOLDER / "flat" / file).read_text(encoding="utf-8")
         source = source.replace("from cs336_basics.model import TransformerLM, softmax\n", "")
         kept(study, problem, source, *(each.partition(":")[2] for each in wheres))
-    lines = adapters.export(study, to)
+    lines = adapters.export_repository(study, to)
     assert "20 solved problems in cs336_basics, and 21 of 21 adapters" in lines[0]
     assert "uv run pytest" in lines[-1] and len(lines) == 2, lines
     for problem in PARTS["flat"]:  # as it was typed
@@ -162,7 +162,7 @@ def test_what_cannot_be_called_as_the_handout_does_is_left_to_the_learner(tmp_pa
     kept(study, "rope", "import no_such_module", "RoPE", status="almost")
     kept(study, "cross_entropy", OURS, "cross_entropy")
     kept(study, "learning_rate_schedule", f"{SCHEDULE}    return 0.1", "at")
-    said = "\n".join(adapters.export(study, to))
+    said = "\n".join(adapters.export_repository(study, to))
     assert "6 solved problems in cs336_basics, and 2 of 21 adapters" in said
     assert "run_linear is left to you: Python ended with status 3" in said
     assert "run_rope is left to you: raises ModuleNotFoundError: No module named" in said
@@ -190,14 +190,13 @@ def test_nothing_that_is_there_is_lost(tmp_path):
     for name, text in old.items():
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         (to / name).write_text(text)
-    lines = adapters.export(study, to)
+    lines = adapters.export_repository(study, to)
     assert "  the old tests/adapters.py is kept as tests/adapters.py.bak" in lines
     assert lines[-1] == f"The course's tests: `uv run pytest` in {to}"
-    assert adapters.export(study, to)[1:] == [lines[1], lines[-1]]  # the same once more
+    assert adapters.export_repository(study, to)[1:] == [lines[1], lines[-1]]  # the same once more
     (to / "tests" / "adapters.py").write_text("by hand\n")
-    assert "  the old tests/adapters.py is kept as tests/adapters.py.bak1" in adapters.export(
-        study, to
-    )
+    line = "  the old tests/adapters.py is kept as tests/adapters.py.bak1"
+    assert line in adapters.export_repository(study, to)
     texts = [(to / name).read_text() for name in written(to)]
     assert {*old.values(), "by hand\n"} <= {*texts}
     assert (to / "cs336_basics" / "__init__.py").read_text() == "VERSION = 1\n"

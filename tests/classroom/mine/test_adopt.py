@@ -106,9 +106,8 @@ def made(tmp_path_factory) -> adopt.Adopted:
 
 def inside(adopted: adopt.Adopted, code: str) -> str:
     """What a Python of its own prints that has read the mapping as `a`."""
-    start = (
-        f"from workbook.classroom.mine import adopt\na = adopt.read({str(adopted.file.parent)!r})"
-    )
+    study = str(adopted.file.parent)
+    start = f"from workbook.classroom.mine import adopt\na = adopt.read_adopted({study!r})"
     done = subprocess.run(
         [sys.executable, "-c", f"{start}\n{code}"], capture_output=True, text=True, check=False
     )
@@ -144,10 +143,10 @@ def test_parts_are_found_where_the_adapters_call_them(made):
 def test_parts_work_though_a_tracker_is_missing_and_a_package_is_named(made):
     code = """
 import torch
-print(adopt.load(a, "linear")(3, 2)(torch.ones(3)).shape)
-print(type(adopt.load(a, "tokenizer")({}, [])).__name__)
+print(adopt.load_adopted(a, "linear")(3, 2)(torch.ones(3)).shape)
+print(type(adopt.load_adopted(a, "tokenizer")({}, [])).__name__)
 try:
-    adopt.load(a, "training_together")
+    adopt.load_adopted(a, "training_together")
 except adopt.MissingPackage as error:
     print(error)
 """
@@ -208,7 +207,9 @@ def test_what_a_hand_set_stays_until_it_is_cleared(small, tmp_path):
     file = study / adopt.FILE
     file.write_text(f'{file.read_text(encoding="utf-8")}softmax = ""\n', encoding="utf-8")
     stays = adopt.adopt(small, {}, study)
-    assert stays.parts == {"embedding": "nn:Table", "softmax": ""} == adopt.read(study).parts
+    assert (
+        stays.parts == adopt.read_adopted(study).parts == {"embedding": "nn:Table", "softmax": ""}
+    )
     assert "by hand" in str(stays) and stays.where("softmax") == ""
     cleared = adopt.adopt(small, {"softmax": "", "embedding": ""}, study)
     assert cleared.parts == {"softmax": "nn:squash"}
@@ -246,7 +247,7 @@ def test_a_wrong_place_is_refused(small, tmp_path, option, words):
 def test_a_damaged_file_and_a_folder_that_moved_or_has_no_code_are_told(
     tmp_path, capsys, monkeypatch
 ):
-    assert adopt.read(tmp_path) is None
+    assert adopt.read_adopted(tmp_path) is None
     for text, error, words in (
         ("folder = ", ValueError, "cannot be used"),
         ('folder = "/"\n[parts]\nlinear = 3\n', ValueError, "expected linear = .*got 3"),
@@ -256,7 +257,7 @@ def test_a_damaged_file_and_a_folder_that_moved_or_has_no_code_are_told(
     ):
         (tmp_path / adopt.FILE).write_text(text, encoding="utf-8")
         with pytest.raises(error, match=words):
-            adopt.read(tmp_path)
+            adopt.read_adopted(tmp_path)
     monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path))
     assert cli.main(["check", "--all"]) == 2 and "adopted.toml" in capsys.readouterr().err
     with pytest.raises(ValueError, match="has no Python file"):

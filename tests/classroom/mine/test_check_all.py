@@ -294,6 +294,6 @@ def test_what_cannot_be_imported_is_wrong_and_what_needs_a_package_is_unknown(st
 
 
 def test_a_line_is_cut_to_the_width():
-    wrong = check_all.Outcome("rope", "m:Rope", "wrong", "...", "RoPE turns halves. " * 9)
+    wrong = check_all.CheckOutcome("rope", "m:Rope", "wrong", "...", "RoPE turns halves. " * 9)
     assert len(wrong.row(60)) == 60 and wrong.row(60).endswith("…")
     assert wrong.row().endswith("halves.")

@@ -12,6 +12,7 @@ from made_repositories import FOLDER as REPOSITORIES
 from classroom.mine.test_own_parts import BYTES, MODEL, clean_imports, study  # noqa: F401 we are in it
 from workbook.classroom.mine import adopt
 from workbook.classroom.study import notebooks
+from workbook.classroom.study.notebooks import read_notebook
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.tokenization import bpe, spans
 from workbook.tokenization.tokenizer import Tokenizer
@@ -77,8 +78,8 @@ def small(vocab_size):
 
 
 def cells(name):
-    (path,) = notebooks.find([name])
-    return notebooks.read(path).cells
+    (path,) = notebooks.find_worked([name])
+    return notebooks.read_notebook(path).cells
 
 
 def run(name, folder):
@@ -97,8 +98,8 @@ def run(name, folder):
 
 def test_every_notebook_with_parts_has_its_cell():
     having = {
-        path.stem: [c.source for c in notebooks.read(path).cells if "@mine.now_yours(" in c.source]
-        for path in notebooks.find()
+        path.stem: [c.source for c in read_notebook(path).cells if "@mine.now_yours(" in c.source]
+        for path in notebooks.find_worked()
     }
     assert {name for name, found in having.items() if found} == {*CELLS}
     for name, asked in CELLS.items():
@@ -108,10 +109,7 @@ def test_every_notebook_with_parts_has_its_cell():
 
 @pytest.mark.parametrize("name", CELLS)
 def test_it_is_quiet_with_nothing_solved_and_outside_of_a_study_folder(
-    name,
-    tmp_path,
-    monkeypatch,
-    capsys,
+    name, tmp_path, monkeypatch, capsys
 ):
     run(name, tmp_path)
     Path("mine", f"{BROKEN['05_optimizer'][0]}.py").write_text(BROKEN["05_optimizer"][1])

@@ -69,8 +69,8 @@ def theirs(**parts):
 
 
 def report_on(preset="laptop", steps=STEPS, **parts):
-    report = twin.Report(preset, steps)
-    list(twin.compare(report, twin.small(preset, steps), theirs(**parts)))
+    report = twin.TwinReport(preset, steps)
+    list(twin.compare_steps(report, twin.small(preset, steps), theirs(**parts)))
     return report
 
 

@@ -150,11 +150,11 @@ def worked(tmp_path, monkeypatch):
         ("02_bpe", "train_bpe_tinystories", "a", [], {"profile": "laptop", **measured}),
     ):
         path = tmp_path / "notebooks" / f"{name}.ipynb"
-        cells = notebooks.read(path).cells if path.exists() else []
+        cells = notebooks.read_notebook(path).cells if path.exists() else []
         record = {"problem": problem, "part": part, "text": f"Our *{part}*.", **more}
         outputs = [*shown, new_output("display_data", {MIME: record})]
         cells.append(new_code_cell("answer()", outputs=outputs, execution_count=1))
-        notebooks.write(path, new_notebook(cells=cells))
+        notebooks.write_notebook(path, new_notebook(cells=cells))
 
 
 def test_our_answer_is_looked_up_behind_a_fold_and_says_what_it_rests_on(worked):
@@ -172,10 +172,7 @@ def test_our_answer_is_looked_up_behind_a_fold_and_says_what_it_rests_on(worked)
 
 @pytest.mark.parametrize(
     ("problem", "part", "said"),
-    [
-        ("unicode1", "c", "has no answer in 01_unicode"),
-        ("train_bpe", None, "is answered in code"),
-    ],
+    [("unicode1", "c", "has no answer in 01_unicode"), ("train_bpe", None, "is answered in code")],
 )
 def test_where_there_is_no_answer_it_is_said(worked, problem, part, said):
     assert said in str(look_up(problem, part))

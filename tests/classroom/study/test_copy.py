@@ -58,14 +58,14 @@ def checkout(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notebooks").mkdir()
     publish(tmp_path, WORKED)
-    study.make()
+    study.make_copies()
     return tmp_path
 
 
 def publish(checkout, cells, name="02_bpe"):
     """Store a version of a worked notebook, as `git pull` does."""
     worked = notebooks.normalise(new_notebook(cells=deepcopy(cells)))
-    notebooks.write(checkout / "notebooks" / f"{name}.ipynb", worked)
+    notebooks.write_notebook(checkout / "notebooks" / f"{name}.ipynb", worked)
 
 
 def revised(**texts):
@@ -78,11 +78,11 @@ def revised(**texts):
 
 
 def mine(checkout):
-    return notebooks.read(checkout / "study" / "02_bpe.ipynb")
+    return notebooks.read_notebook(checkout / "study" / "02_bpe.ipynb")
 
 
 def save(checkout, notebook):
-    notebooks.write(checkout / "study" / "02_bpe.ipynb", notebook)
+    notebooks.write_notebook(checkout / "study" / "02_bpe.ipynb", notebook)
 
 
 def edit(checkout, sources):
@@ -117,8 +117,8 @@ def test_a_copy_has_stubs_no_outputs_and_our_answers_folded_away(checkout):
 def test_what_the_learner_wrote_is_never_overwritten_and_new_notebooks_are_added(checkout, capsys):
     (checkout / "study" / "02_bpe.ipynb").write_bytes(b"mine, even if it is no notebook")
     publish(checkout, WORKED, "03_transformer")
-    assert [path.name for path in study.make()] == ["03_transformer.ipynb"]
-    assert study.make() == []
+    assert [path.name for path in study.make_copies()] == ["03_transformer.ipynb"]
+    assert study.make_copies() == []
     assert (checkout / "study" / "02_bpe.ipynb").read_bytes() == b"mine, even if it is no notebook"
     assert capsys.readouterr().out.startswith("study/03_transformer.ipynb")
 
@@ -136,7 +136,7 @@ def test_starting_over_changes_one_problem_and_loses_nothing(checkout, capsys, m
     monkeypatch.chdir(checkout / "study")
     update.reset("train_bpe")
     backups = sorted((checkout / "study" / ".workbook" / "backup").glob("train_bpe-*.ipynb"))
-    kept = [by_id(notebooks.read(path))["train_bpe-try"].source for path in backups]
+    kept = [by_id(notebooks.read_notebook(path))["train_bpe-try"].source for path in backups]
     assert kept == [SOLVED, STUB] and str(backups[0]) in capsys.readouterr().out
 
 
@@ -306,7 +306,7 @@ def test_a_copied_or_renamed_notebook_still_knows_its_original(checkout, capsys)
     away = path.rename(checkout / "synced.ipynb")
     path.symlink_to(away)
     update.update(["mine/bpe again.ipynb"])
-    assert path.is_symlink() and notebooks.read(away).cells[-2].source == "newer"
+    assert path.is_symlink() and notebooks.read_notebook(away).cells[-2].source == "newer"
     assert "mine/bpe again.ipynb is up to date now" in capsys.readouterr().out
 
 
@@ -325,7 +325,7 @@ def test_the_command_line_says_what_is_older_and_updates_it(checkout, capsys):
 def test_what_cannot_be_updated_is_told_in_a_sentence(checkout, capsys):
     update.update(["02_bpe"])
     assert capsys.readouterr().out.endswith("study/02_bpe.ipynb is up to date.\n")
-    notebooks.write(checkout / "study" / "own.ipynb", new_notebook())
+    notebooks.write_notebook(checkout / "study" / "own.ipynb", new_notebook())
     for name, folder, said in (
         ("02_bqe", None, r"no notebook '02_bqe' in .*; pick from 02_bpe, own$"),
         ("02_bpe", checkout / "nowhere", r"no notebook '02_bpe' in .*; `workbook lab` creates"),
@@ -347,7 +347,7 @@ def test_a_damaged_notebook_is_named_and_the_others_are_updated(checkout, capsys
     for names in ([], ["02_bpe"]):
         with pytest.raises(ValueError, match=r"02_bpe\.ipynb cannot be read as a notebook"):
             update.update(names)
-    assert notebooks.read(other).cells[-2].source == "newer" and path.read_text() == damage
+    assert notebooks.read_notebook(other).cells[-2].source == "newer" and path.read_text() == damage
     assert cli.main(["study"]) == 0
     assert f"{path} cannot be read as a notebook" in capsys.readouterr().out
 
@@ -469,15 +469,15 @@ def test_nothing_typed_is_lost_whatever_both_sides_did(tmp_path_factory, old, ot
         patch.setattr(config, "checkout", lambda: folder)
         (folder / "notebooks").mkdir()
         original, path = folder / "notebooks" / "01_x.ipynb", folder / "study" / "01_x.ipynb"
-        notebooks.write(original, worked(old))
+        notebooks.write_notebook(original, worked(old))
         study.make(folder / "study")
-        stored = edited(notebooks.read(path), data.draw(edits))
+        stored = edited(notebooks.read_notebook(path), data.draw(edits))
         path.write_text(json.dumps(stored))
         mixed = [*old, *other]  # the new original has cells of the old one, in any order
-        notebooks.write(original, worked([mixed[i] for i in order if i < len(mixed)]))
+        notebooks.write_notebook(original, worked([mixed[i] for i in order if i < len(mixed)]))
         was_old = update.notices(folder / "study")
         update.update(folder=folder / "study")
-        result, new = notebooks.read(path), study.fresh(original)
+        result, new = notebooks.read_notebook(path), study.fresh(original)
         nbformat.validate(result)
         assert update.notices(folder / "study") == []
 

@@ -52,7 +52,7 @@ def checkout(tmp_path):
     notebook = new_notebook(cells=[new_code_cell("print(1)")])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     for name in ("02_bpe", "01_unicode"):
-        notebooks.write(tmp_path / "notebooks" / f"{name}.ipynb", normalise(notebook))
+        notebooks.write_notebook(tmp_path / "notebooks" / f"{name}.ipynb", normalise(notebook))
     return tmp_path
 
 
@@ -158,15 +158,15 @@ def test_what_is_served_holds_the_study_folder(tmp_path, monkeypatch):
 def test_the_study_folder_that_we_are_in_is_opened(tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr(config, "checkout", lambda: tmp_path)
-    monkeypatch.setattr(lab, "serve", lambda *arguments: opened.append(arguments))
-    monkeypatch.setattr(notebooks, "find", lambda: [])
+    monkeypatch.setattr(lab, "serve_lab", lambda *arguments: opened.append(arguments))
+    monkeypatch.setattr(notebooks, "find_worked", lambda: [])
     monkeypatch.setenv("PATH", os.environ["PATH"])
     for name in ("study", "copied"):
         (tmp_path / name / MARK).mkdir(parents=True)
         for file in ("01_unicode.ipynb", "02_bpe.ipynb", "._01_unicode.ipynb"):
             (tmp_path / name / file).touch()  # the last as macOS writes it beside the first
         monkeypatch.chdir(tmp_path / "copied" if name == "copied" else tmp_path)
-        lab.start()
+        lab.start_lab()
     assert opened == [(tmp_path / name, f"lab/tree/{name}/01_unicode.ipynb", None)
                       for name in ("study", "copied")]  # fmt: skip
 

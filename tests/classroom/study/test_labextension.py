@@ -61,11 +61,11 @@ def server(tmp_path_factory):
     (root / "study" / MARK).mkdir(parents=True)
     (root / "notebooks").mkdir()
     kernel = {"kernelspec": notebooks.METADATA["kernelspec"]}
-    notebooks.write(root / STUDY, new_notebook(cells=CELLS, metadata=kernel))
+    notebooks.write_notebook(root / STUDY, new_notebook(cells=CELLS, metadata=kernel))
     worked = new_notebook(cells=deepcopy(CELLS), metadata=kernel)
     for each in worked.cells:
         each.metadata.pop("tags", None)
-    notebooks.write(root / WORKED, worked)
+    notebooks.write_notebook(root / WORKED, worked)
     with serve(root, windowing="full") as running:
         yield running
 

@@ -193,7 +193,7 @@ def store(path, *sources, **last):
     """A notebook of code cells that never ran; `last` is metadata of the last one."""
     cells = [new_markdown_cell("# One"), *(new_code_cell(source) for source in sources)]
     cells[-1].metadata.update(last)
-    notebooks.write(path, new_notebook(cells=cells))
+    notebooks.write_notebook(path, new_notebook(cells=cells))
 
 
 def test_two_runs_give_the_same_bytes(folder, capsys):
@@ -206,10 +206,10 @@ def test_two_runs_give_the_same_bytes(folder, capsys):
     ]
     store(path, *sources)
     assert cli.main(["notebooks", "--check"]) == 1
-    notebooks.run()
+    notebooks.run_worked()
     first = path.read_bytes()
     assert cli.main(["notebooks", "--check", "09_try"]) == 0
-    notebooks.run(["09_try"])
+    notebooks.run_worked(["09_try"])
     assert path.read_bytes() == first
     assert b".../notebooks" in first and str(folder).encode() not in first
     told = capsys.readouterr().out
@@ -225,14 +225,14 @@ def test_a_run_that_fails_leaves_the_stored_notebook(folder):
     store(path, "1 / 0")
     before = path.read_bytes()
     with pytest.raises(Exception, match="ZeroDivisionError"):
-        notebooks.run()
+        notebooks.run_worked()
     assert path.read_bytes() == before
 
 
 def test_an_unknown_notebook_is_told_with_the_known_ones(folder):
     store(folder / "01_unicode.ipynb", "1")
     with pytest.raises(ValueError, match="no notebook '02_bpe'; pick from 01_unicode"):
-        notebooks.find(["02_bpe"])
+        notebooks.find_worked(["02_bpe"])
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_what_is_no_notebook_is_told_in_one_line(tmp_path, text):
     path = tmp_path / "mine.ipynb"
     path.write_text(text)
     with pytest.raises(ValueError, match=r"mine\.ipynb cannot be read as a notebook") as error:
-        notebooks.read(path)
+        notebooks.read_notebook(path)
     assert "\n" not in str(error.value)
 
 
@@ -266,7 +266,7 @@ def test_ids_that_another_program_left_out_come_back(folder, tmp_path):
     for cell in notebook["cells"]:
         cell.pop("id", None)
     path.write_text(json.dumps({**notebook, "nbformat_minor": 2}))
-    assert notebooks.read(path).cells == normalise(notebooks.read(worked)).cells
+    assert notebooks.read_notebook(path).cells == normalise(notebooks.read_notebook(worked)).cells
 
 
 def test_ids_that_another_program_doubled_are_told_apart(folder, tmp_path):
@@ -276,8 +276,8 @@ def test_ids_that_another_program_doubled_are_told_apart(folder, tmp_path):
     for cell in notebook["cells"]:
         cell["id"] = "same"
     path.write_text(json.dumps({**notebook, "nbformat_minor": 4}))
-    read = notebooks.read(path)
+    read = notebooks.read_notebook(path)
     ids = [cell.id for cell in read.cells]
     assert ids[0] == "same" and len({*ids}) == len(ids)
-    notebooks.write(path, read)  # a warning of nbformat would be an error here
-    assert notebooks.read(path).cells == read.cells
+    notebooks.write_notebook(path, read)  # a warning of nbformat would be an error here
+    assert notebooks.read_notebook(path).cells == read.cells

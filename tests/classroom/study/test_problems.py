@@ -36,7 +36,7 @@ def test_signatures_are_python_and_are_put_in_words():
 def test_only_one_id_differs_between_the_editions():
     differing = [p for p in PROBLEMS.values() if len(set(p.ids.values())) > 1]
     assert [p.ids for p in differing] == [{"2025": "adamwAccounting", "2026": "adamw_accounting"}]
-    assert problems.get("adamw_accounting") is problems.get("adamwAccounting")
+    assert problems.with_id("adamw_accounting") is problems.with_id("adamwAccounting")
 
 
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=lambda p: p.id)
@@ -59,20 +59,20 @@ def test_every_record_is_whole(problem):
 )
 def test_an_unknown_id_names_the_nearest_one(typed, meant):
     with pytest.raises(ValueError, match=f"did you mean '{meant}'"):
-        problems.get(typed)
+        problems.with_id(typed)
 
 
-@pytest.mark.parametrize("nonsense", [None, 3, ["train_bpe"], problems.get])
+@pytest.mark.parametrize("nonsense", [None, 3, ["train_bpe"], problems.with_id])
 def test_what_is_no_text_is_no_id(nonsense):
     with pytest.raises(ValueError, match="expected a problem's id"):
-        problems.get(nonsense)
+        problems.with_id(nonsense)
 
 
 def test_parts_are_recognised_in_the_ways_they_are_written():
-    unicode2 = problems.get("unicode2")
+    unicode2 = problems.with_id("unicode2")
     parts = [problems.part_of(unicode2, part) for part in ("a", "A", "(b)", "", None)]
     assert parts == ["a", "a", "b", None, None]
     with pytest.raises(ValueError, match="unicode2 has the parts a, b, c; there is no part 'd'"):
         problems.part_of(unicode2, "d")
     with pytest.raises(ValueError, match="train_bpe has no parts"):
-        problems.part_of(problems.get("train_bpe"), "a")
+        problems.part_of(problems.with_id("train_bpe"), "a")

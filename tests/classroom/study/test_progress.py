@@ -17,8 +17,8 @@ from workbook.classroom.study.progress import (
     around,
     current,
     nearest,
-    overview,
-    points,
+    points_of,
+    progress_table,
     record_answer,
 )
 from workbook.classroom.study.verbs import answer, check, tick
@@ -34,7 +34,8 @@ def study(tmp_path, monkeypatch):
 
 def lines(study):
     """The lines of the overview by problem."""
-    return {line.split()[0]: line for line in overview(study).splitlines() if line[:2] == "  "}
+    rows = [line for line in progress_table(study).splitlines() if line[:2] == "  "]
+    return {line.split()[0]: line for line in rows}
 
 
 EVENTS = st.tuples(
@@ -56,7 +57,7 @@ def test_more_work_never_makes_the_points_fewer(events):
             entry.tick(["one"], ("one", "two"))
         else:
             entry.reach(event)
-        now = sum(points(PROBLEMS[each], parts, "2025") for each, parts in done.items())
+        now = sum(points_of(PROBLEMS[each], parts, "2025") for each, parts in done.items())
         assert now >= before
         before = now
 
@@ -65,7 +66,7 @@ def test_the_parts_of_all_problems_are_worth_what_the_handout_says():
     solved = {"": Part(best="correct")} | {part: Part(best="ticked") for part in "abcde"}
     for edition in config.EDITIONS:
         most = sum(problem.points[edition] or 0 for problem in PROBLEMS.values())
-        earned = sum(points(problem, solved, edition) for problem in PROBLEMS.values())
+        earned = sum(points_of(problem, solved, edition) for problem in PROBLEMS.values())
         assert earned == pytest.approx(most)
 
 
@@ -73,7 +74,7 @@ def test_a_week_in_the_table(study):
     assert "a, b, c ○ open" in lines(study)["unicode1"]
     check("unicode1", "U+0041", "a")
     assert "a ✗ wrong · b, c ○ open" in lines(study)["unicode1"]
-    assert "Next: unicode1 (a), wrong, in 01_unicode.ipynb." in overview(study)
+    assert "Next: unicode1 (a), wrong, in 01_unicode.ipynb." in progress_table(study)
     check("unicode1", "U+0000", "a")
     assert "a ✓ correct · b, c ○ open" in lines(study)["unicode1"]
     check("unicode1", "U+0041", "a")
@@ -81,13 +82,13 @@ def test_a_week_in_the_table(study):
     check("unicode1", "The one shows what the other hides.", "b")
     assert "a ✓ correct · b ✎ read · c ○ open" in lines(study)["unicode1"]
     answer("unicode1", "a", "It is the null character, U+0000.")
-    assert 'compare your text with its list, then tick("unicode1", "b").' in overview(study)
+    assert 'compare your text with its list, then tick("unicode1", "b").' in progress_table(study)
     tick("unicode1", "b", 1)
     assert "a ✓ correct, answered · b ✎ read, 1 ticked · c ○ open" in lines(study)["unicode1"]
     tick("unicode1", "b")
     assert "a ✓ correct, answered · b ✓ ticked · c ○ open" in lines(study)["unicode1"]
-    assert "Solved: 0.7 of 107 points. Answered for the write-up: 1 of 35" in overview(study)
-    assert "Next: unicode1 (b), in 01_unicode.ipynb: solved, but not yet" in overview(study)
+    assert "Solved: 0.7 of 107 points. Answered for the write-up: 1 of 35" in progress_table(study)
+    assert "Next: unicode1 (b), in 01_unicode.ipynb: solved, but not yet" in progress_table(study)
 
 
 def test_only_a_text_that_was_handed_in_is_ticked_off(study):
@@ -111,7 +112,7 @@ def test_only_a_text_that_was_handed_in_is_ticked_off(study):
 def test_the_table_follows_the_edition(study, monkeypatch):
     monkeypatch.setenv("WORKBOOK_EDITION", "2026")
     assert "adamw_accounting" in lines(study)
-    assert "edition 2026" in overview(study) and " of 109 points" in overview(study)
+    assert "edition 2026" in progress_table(study) and " of 109 points" in progress_table(study)
 
 
 def test_an_untouched_stub_leaves_no_trace(study):

@@ -11,7 +11,7 @@ import pytest
 
 from workbook.classroom.study import copy, notebooks, problems, solutions
 from workbook.classroom.study.progress import Part
-from workbook.classroom.study.solutions import gather, why_not_alone
+from workbook.classroom.study.solutions import collect, why_not_alone
 
 PLAY = """
 def play():  # everything is local: the shell's reset empties the names around it
@@ -136,10 +136,7 @@ TOLD = {
         ("attempt", "`attempt` is another version than your cells or file define last"),
     ),
     "methods that are added in other ways": (
-        [
-            "class attempt:\n    pass",
-            "def run(self):\n    return 1\nsetattr(attempt, 'run', run)",
-        ],
+        ["class attempt:\n    pass", "def run(self):\n    return 1\nsetattr(attempt, 'run', run)"],
         ("attempt", "`run` is another version than your cells or file define last, or was put"),
     ),
     "a base that is another class by now": (
@@ -223,15 +220,15 @@ def test_local_names_are_not_read_from_around(code, reads):
 
 def test_cells_of_ours_are_known_also_from_an_older_copy(tmp_path):
     (tmp_path / ".workbook").mkdir()
-    copy.make(tmp_path)
+    copy.make_copies(tmp_path)
     path = tmp_path / "02_bpe.ipynb"
-    notebook = notebooks.read(path)
+    notebook = notebooks.read_notebook(path)
     old = next(each for each in notebook.cells if notebooks.role(each) == "evidence")
     old.source, old.metadata.workbook["original"] = "old = 1", "0123abcd-2"
-    notebooks.write(path, notebook)
-    ours = solutions._own_cells(tmp_path, problems.get("train_bpe"))
+    notebooks.write_notebook(path, notebook)
+    ours = solutions._own_cells(tmp_path, problems.with_id("train_bpe"))
     assert "0123abcd" in ours
-    for each in copy.fresh(notebooks.find(["02_bpe"])[0]).cells:
+    for each in copy.fresh(notebooks.find_worked(["02_bpe"])[0]).cells:
         assert (notebooks.digest(each) in ours) == (notebooks.role(each) not in copy.STUBS)
 
 
@@ -257,7 +254,7 @@ def test_files_are_gathered_into_one(tmp_path, monkeypatch):
         "    def no(low_part): return low_part._low\n"
         "if __name__ == '__main__':\n    print(json)\n",
     )
-    source, told = gather(main.Mine, ("Mine",))
+    source, told = collect(main.Mine, ("Mine",))
     assert told == "" and why_not_alone(source, "x") is None
     assert values(source)["Mine"]().run(5) == 12
     assert "json" not in source and "def _low" not in source
@@ -282,7 +279,7 @@ def test_files_are_gathered_into_one(tmp_path, monkeypatch):
 def test_what_several_files_cannot_share_is_told(tmp_path, monkeypatch, other, main, said):
     found = loaded(tmp_path, monkeypatch, other=other, main=main)
     found.run(1)
-    assert said in gather(found.run, ("run",))[1]
+    assert said in collect(found.run, ("run",))[1]
 
 
 def test_plain_values_of_our_package_are_kept_without_it(tmp_path, monkeypatch):
@@ -294,20 +291,20 @@ def test_plain_values_of_our_package_are_kept_without_it(tmp_path, monkeypatch):
         "def f(text): return regex.findall(pretokens.PATTERN, text), SAME\n"
         "def g(text): return bpe.train_bpe\n",
     )
-    source, told = gather(main.f, ("f",))
+    source, told = collect(main.f, ("f",))
     assert told == "" and "workbook" not in source and why_not_alone(source, "x") is None
     assert values(source)["f"]("a b") == (["a", " b"], values(source)["SAME"])
-    assert "from workbook.tokenization import bpe\n" in gather(main.g, ("g",))[0]
+    assert "from workbook.tokenization import bpe\n" in collect(main.g, ("g",))[0]
 
 
 def test_a_name_that_stands_for_something_else_stays(tmp_path, monkeypatch):
     text = "def softmax(x):\n    return x\ndef stable(x):\n    return softmax(x) + 1\n"
     main = loaded(tmp_path, monkeypatch, main=f"{text}def load(): pass\ndef keep(): pass\n")
-    assert values(gather(main.stable, ("softmax",))[0])["__all__"] == ["stable"]
-    assert values(gather(main.stable, ("steady",))[0])["steady"](1) == 2
-    pair = gather((main.load, main.keep), ("save", "read"))[0]
+    assert values(collect(main.stable, ("softmax",))[0])["__all__"] == ["stable"]
+    assert values(collect(main.stable, ("steady",))[0])["steady"](1) == 2
+    pair = collect((main.load, main.keep), ("save", "read"))[0]
     assert values(pair)["save"].__name__ == "keep"
-    assert "got 2 objects" in gather((1, 2), ("softmax",))[1]
+    assert "got 2 objects" in collect((1, 2), ("softmax",))[1]
 
 
 def test_a_module_that_does_not_import_says_why(monkeypatch):
@@ -325,10 +322,10 @@ def test_a_file_is_read_as_python_reads_it(tmp_path, monkeypatch):
     )
     (tmp_path / "accented.py").write_bytes(text.encode("latin-1"))
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert values(gather(__import__("accented").f, ("f",))[0])["f"]() == ("caf\xe9", 5)
+    assert values(collect(__import__("accented").f, ("f",))[0])["f"]() == ("caf\xe9", 5)
 
 
-SOFTMAX = problems.get("softmax")
+SOFTMAX = problems.with_id("softmax")
 
 
 def square(x, dim):
@@ -340,33 +337,33 @@ def cube(x, dim):
 
 
 def test_a_file_that_was_edited_by_hand_is_moved_aside(tmp_path, monkeypatch):
-    (kept, trouble), said = solutions.keep(tmp_path, SOFTMAX, square, "correct", Part())
+    (kept, trouble), said = solutions.keep_code(tmp_path, SOFTMAX, square, "correct", Part())
     assert trouble == "" and "imported on its own" in said
     file = tmp_path / "mine" / "softmax.py"
     assert file.read_text() == kept
     monkeypatch.setattr(solutions, "why_not_alone", None)  # the same again is not proved again
-    solutions.keep(tmp_path, SOFTMAX, square, "correct", Part(source=kept, trouble=""))
+    solutions.keep_code(tmp_path, SOFTMAX, square, "correct", Part(source=kept, trouble=""))
     monkeypatch.setattr(solutions, "why_not_alone", lambda *_: None)
-    solutions.keep(tmp_path, SOFTMAX, cube, "correct", Part(source=kept))
+    solutions.keep_code(tmp_path, SOFTMAX, cube, "correct", Part(source=kept))
     assert [path.name for path in file.parent.iterdir()] == ["softmax.py"]
     file.write_text("# my own notes")
-    solutions.keep(tmp_path, SOFTMAX, square, "almost", Part(source=kept))
+    solutions.keep_code(tmp_path, SOFTMAX, square, "almost", Part(source=kept))
     assert solutions.status_of(file.read_text(), "softmax") == "almost"
     assert solutions.status_of(file.read_text(), "rope") is None
     assert (file.parent / "softmax-1.py").read_text() == "# my own notes"
 
 
 def test_what_does_not_import_by_itself_is_told_and_no_file(tmp_path, monkeypatch):
-    (kept, _), _ = solutions.keep(tmp_path, SOFTMAX, square, "almost", Part())
+    (kept, _), _ = solutions.keep_code(tmp_path, SOFTMAX, square, "almost", Part())
     monkeypatch.setattr(solutions, "why_not_alone", lambda *_: "OSError: no such file")
     before = Part(source=kept, trouble="")
-    again, said = solutions.keep(tmp_path, SOFTMAX, cube, "almost", before)
+    again, said = solutions.keep_code(tmp_path, SOFTMAX, cube, "almost", before)
     assert again is None and "What was kept before stays" in said
     assert (tmp_path / "mine" / "softmax.py").read_text() == kept
-    (source, trouble), said = solutions.keep(tmp_path, SOFTMAX, cube, "correct", before)
+    (source, trouble), said = solutions.keep_code(tmp_path, SOFTMAX, cube, "correct", before)
     assert "def cube" in source and trouble == "OSError: no such file" and trouble in said
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["softmax-1.py"]
-    none, said = solutions.keep(tmp_path, SOFTMAX, math.floor, "correct", Part())
+    none, said = solutions.keep_code(tmp_path, SOFTMAX, math.floor, "correct", Part())
     assert none is None and "It is not kept" in said
 
 
@@ -379,5 +376,5 @@ def test_the_first_line_says_nothing_to_python(id):
 
 def test_what_cannot_be_written_is_kept_in_the_record(tmp_path):
     (tmp_path / "mine").write_text("a file where a folder should be")
-    (kept, trouble), said = solutions.keep(tmp_path, SOFTMAX, square, "correct", Part())
+    (kept, trouble), said = solutions.keep_code(tmp_path, SOFTMAX, square, "correct", Part())
     assert "def square" in kept and trouble == "" and "not as a file" in said

@@ -145,11 +145,7 @@ def opens(n):
 
 @pytest.mark.parametrize(
     ("attempt", "named"),
-    [
-        (recurses, "RecursionError"),
-        (exits, "SystemExit"),
-        (opens, "an empty folder of its own"),
-    ],
+    [(recurses, "RecursionError"), (exits, "SystemExit"), (opens, "an empty folder of its own")],
 )
 def test_code_that_cannot_end_well_is_wrong(attempt, named):
     assert named in judged(attempt, "wrong")

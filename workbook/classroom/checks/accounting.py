@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from workbook import config
 from workbook.accounting import explain
 from workbook.accounting.explain import UNITS, Amount, Explanation, joined
-from workbook.classroom.checks.verdicts import NotAttempted, Unreadable, Words, Wrong, expect, shown
-from workbook.classroom.checks.written import judged
+from workbook.classroom.checks.verdicts import NotAttempted, Prose, Unreadable, Wrong, expect, shown
+from workbook.classroom.checks.written import judged_part
 from workbook.config import EDITIONS, Edition
 
 MODEL, ADAMW = "transformer_accounting", "adamwAccounting"
@@ -79,7 +79,7 @@ WHY = {  # every other part needs less than the feed-forward layers
 }
 
 
-class Part(NamedTuple):
+class Question(NamedTuple):
     """A part of one of the two problems, in an edition."""
 
     problem: str
@@ -107,7 +107,7 @@ class Handed(NamedTuple):
 
 def _costs(problem: str, part: str, attempt: Any) -> str:
     """Judge a number, or a dict of them."""
-    asked_for = Part(problem, part, config.edition())
+    asked_for = Question(problem, part, config.edition())
     return _judged(_entries(attempt, asked_for), asked_for)
 
 
@@ -122,7 +122,7 @@ def _largest_part(attempt: Any) -> str:
 
 def _by_size(attempt: Any) -> str:
     """Judge a dict of FLOPs and shares for each size of the model."""
-    asked_for, handed = Part(MODEL, "d", config.edition()), []
+    asked_for, handed = Question(MODEL, "d", config.edition()), []
     if not attempt.keys() <= {*explain.SIZES}:
         raise Unreadable(attempt)
     for size, entries in attempt.items():
@@ -133,7 +133,7 @@ def _by_size(attempt: Any) -> str:
 
 def _memory(attempt: Any) -> str:
     """Judge the largest batch, or a dict with it and with a and b of the memory a·batch + b."""
-    asked_for = Part(ADAMW, "b", config.edition())
+    asked_for = Question(ADAMW, "b", config.edition())
     handed = _entries(attempt, asked_for)
     praise = _judged(handed, asked_for)
     values = {one.key: one.amount.value for one in handed}
@@ -146,7 +146,7 @@ def _memory(attempt: Any) -> str:
 # --- From an entry to an amount
 
 
-def _entries(attempt: Any, part: Part) -> list[Handed]:
+def _entries(attempt: Any, part: Question) -> list[Handed]:
     """The numbers of a dict with the keys of a part, or a number alone."""
     keys = KEYS[part[:2]]
     if part == (ADAMW, "d", "2026"):  # which asks for hours
@@ -188,7 +188,7 @@ def _shown(digits: str) -> str:
 # --- What is said of the numbers
 
 
-def _judged(handed: list[Handed], part: Part) -> str:
+def _judged(handed: list[Handed], part: Question) -> str:
     """Praise for numbers that are all right. Raises: `Wrong` with the cause of one that is not."""
     praise = {one: _praise(one, part) for one in handed}
     if bad := [one for one in handed if not praise[one]]:
@@ -197,12 +197,12 @@ def _judged(handed: list[Handed], part: Part) -> str:
 
 
 @cache
-def _good(part: Part) -> tuple[Explanation, ...]:
+def _good(part: Question) -> tuple[Explanation, ...]:
     """All right numbers of a part, those with the fewest choices first."""
     return tuple(way for way in explain.outcomes(*part) if _is_open(way, part))
 
 
-def _is_open(way: Explanation, part: Part) -> bool:
+def _is_open(way: Explanation, part: Question) -> bool:
     """True for a number that the course's own choices give."""
     allowed = dict(OPEN[part.problem])
     if (part.problem == ADAMW and part.edition == "2025") or part.part in ("a", "b", "c", "e"):
@@ -212,12 +212,12 @@ def _is_open(way: Explanation, part: Part) -> bool:
     return all(switch.value in allowed.get(switch.field, ()) for switch in way.flipped)
 
 
-def _right(handed: Handed, part: Part) -> list[Explanation]:
+def _right(handed: Handed, part: Question) -> list[Explanation]:
     """The right values of its quantity that a number agrees with."""
     return [w for w in _good(part) if w.quantity == handed.quantity and handed.agrees(w)]
 
 
-def _praise(handed: Handed, part: Part) -> str:
+def _praise(handed: Handed, part: Question) -> str:
     """What is said of a right number, also where it is that of the other edition; "" if wrong."""
     named = f"{handed.amount.text} (`{handed.key}`)"
     if right := _right(handed, part):
@@ -230,16 +230,16 @@ def _praise(handed: Handed, part: Part) -> str:
     return f"{named}: {THE_OTHER.format(other, part.edition)}" if is_there else ""
 
 
-def _causes(handed: Handed, part: Part) -> list[Explanation]:
+def _causes(handed: Handed, part: Question) -> list[Explanation]:
     """What gives a wrong number, fewest changes first."""
     ways = explain.ways(part.problem, handed.amount, part.part, part.edition)
     return [way for way in ways if way.quantity == handed.quantity]
 
 
-def _wrong(bad: list[Handed], part: Part) -> Wrong:
+def _wrong(bad: list[Handed], part: Question) -> Wrong:
     """What is wrong: the key, the assumptions that give the number, or how far off it is."""
     handed = next((one for one in bad if _causes(one, part)), bad[0])
-    ways, got = _causes(handed, part), Words(handed.amount.text)
+    ways, got = _causes(handed, part), Prose(handed.amount.text)
     # A right number at the wrong place needs no other explanation.
     alike = (way for way in _good(part) if way.kind == handed.amount.kind)
     if way := next(filter(handed.agrees, alike), None):
@@ -252,18 +252,18 @@ def _wrong(bad: list[Handed], part: Part) -> Wrong:
     right = [way.value for way in _good(part) if way.quantity == handed.quantity]
     value = handed.amount.value
     nearest = min(right, key=lambda one: max(one / value, value / one))
-    expected = Words(f"{nearest / value:.6g} times that")
+    expected = Prose(f"{nearest / value:.6g} times that")
     claim = "No assumption known here gives this number: is it a slip in a sum?"
     return Wrong(claim, expected=expected, got=got, mistake=HINTS.get(part[:2]))
 
 
 ANY = int | float | str | dict
 transformer_accounting = partial(
-    judged,
+    judged_part,
     **{part: (ANY, partial(_costs, MODEL, part)) for part in "abe"},
     c=(ANY, _largest_part),
     d=(dict, _by_size),
 )
 adamwAccounting = partial(  # noqa: N816 - the problem's id
-    judged, **{part: (ANY, partial(_costs, ADAMW, part)) for part in "acd"}, b=(ANY, _memory)
+    judged_part, **{part: (ANY, partial(_costs, ADAMW, part)) for part in "acd"}, b=(ANY, _memory)
 )

@@ -13,20 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbook.classroom.checks import pretokens as shared
+from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import call_part, meaning
 from workbook.classroom.checks.engine import Exercise, Program, judge, mistake, shrink
 from workbook.classroom.checks.from_scratch import expect_from_scratch
 from workbook.classroom.checks.pretokens import END, KEPT, cut_specials, decode, mistakes, pretokens
 from workbook.classroom.checks.timeout import processor_seconds
-from workbook.classroom.checks.verdicts import (
-    Findings,
-    NotAttempted,
-    Words,
-    Wrong,
-    expect_function,
-    first_difference,
-    shown,
-)
+from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, shown
 from workbook.tokenization.bpe import Pair, count_pairs, merge_pair, split_bytes, train_incremental
 from workbook.tokenization.gpt2_files import to_readable  # noqa: F401 - for an edit
 
@@ -36,7 +29,7 @@ QUICK, LONG = 5.0, 20.0  # seconds of processor time that a short text and a lon
 SLOW = 0.25
 
 
-class Case(NamedTuple):
+class Text(NamedTuple):
     """A text to train on, and the room for merges."""
 
     text: str
@@ -54,22 +47,22 @@ class Case(NamedTuple):
 # The reference. It shares the plain parts with `tokenization.bpe`, but keeps its own counts.
 
 
-def documents(case: Case) -> list[str]:
+def _documents(case: Text) -> list[str]:
     """The parts between the special tokens."""
     parts = cut_specials(decode(case.text.encode()), case.special_tokens)
     return [part for part, special in parts if not special]
 
 
-def pretoken_counts(case: Case) -> Counter[str]:
+def pretoken_counts(case: Text) -> Counter[str]:
     """How often each pre-token occurs, in order of first appearance."""
-    parts = [pretokens(document) for document in documents(case)]
+    parts = [pretokens(document) for document in _documents(case)]
     return Counter(token for part in parts for token in part)
 
 
-def train(case: Case) -> list[Pair]:
+def train(case: Text) -> list[Pair]:
     """The merges, in order."""
     words = [(split_bytes(token), n) for token, n in pretoken_counts(case).items()]
-    pairs, merges = count_pairs(words), []
+    pairs, merges = count_pairs(words), list[Pair]()
     while pairs and len(merges) < case.num_merges:
         most = max(pairs.values())
         tied = [pair for pair, count in pairs.items() if count == most]
@@ -90,15 +83,15 @@ def train(case: Case) -> list[Pair]:
 # Helpers for the edits of the reference.
 
 
-def seen(words: list[tuple[list[bytes], int]], tied: list[Pair]) -> list[Pair]:
+def _seen(words: list[tuple[list[bytes], int]], tied: list[Pair]) -> list[Pair]:
     """The tied pairs, in the order in which they occur in the words."""
     wanted = set(tied)
     return list(dict.fromkeys(p for word, _ in words for p in pairwise(word) if p in wanted))
 
 
-def by_id(case: Case, merges: list[Pair]) -> Callable[[Pair], list[int]]:
+def by_id(case: Text, merges: list[Pair]) -> Callable[[Pair], list[int]]:
     """A key that compares the ids of tokens."""
-    ids = {token: place for place, token in enumerate(vocabulary(case, merges))}
+    ids = {token: place for place, token in enumerate(vocabulary_of(case, merges))}
     return lambda pair: [ids[token] for token in pair]
 
 
@@ -137,15 +130,16 @@ def near(pairs, word, pair, n, left=(1, 1), right=(1, 1), fresh=True, step=2) ->
 TIE = "When pairs tie in frequency, merge the greater one, as Python compares tuples of bytes: "
 TIES = tuple(
     mistake(TIE + words, "best = max(tied)", f"best = {choice}") for words, *choices in (
-        ("you took the first seen.", "seen(words, tied)[0]", "tied[0]"),
-        ("you took the last seen.", "seen(words, tied)[-1]", "tied[-1]"),
+        ("you took the first seen.", "_seen(words, tied)[0]", "tied[0]"),
+        ("you took the last seen.", "_seen(words, tied)[-1]", "tied[-1]"),
         ("you took the smaller pair.", "min(tied)"),
         ("you compared their ids. A greater id only means a later token.",
          "max(tied, key=by_id(case, merges))", "min(tied, key=by_id(case, merges))"),
         ("you compared the two parts joined into one string, but (b'a', b'bc') is less than "
-         "(b'ab', b'b') although abc is greater than abb.", "max(seen(words, tied), key=b''.join)"),
+         "(b'ab', b'b') although abc is greater than abb.",
+         "max(_seen(words, tied), key=b''.join)"),
         ("you compared decoded text, where all bytes that form no whole character look the same.",
-         *(f"max(seen(words, tied), key=lambda pair: [t.decode(errors={how!r}) for t in pair])"
+         *(f"max(_seen(words, tied), key=lambda pair: [t.decode(errors={how!r}) for t in pair])"
            for how in ("replace", "ignore"))),
         ("you compared GPT-2's visible characters, where the space (Ġ) comes after the letters.",
          "max(tied, key=lambda pair: tuple(map(to_readable, pair)))"),
@@ -153,12 +147,12 @@ TIES = tuple(
          "one that begins with it, but b'ab' is greater than b'a'.",
          "min(tied, key=lambda pair: [[-byte for byte in token] for token in pair])"),
         ("you compared only one part of the pair, or the second part first.",
-         "max(seen(words, tied), key=lambda pair: pair[0])",
-         "max(seen(words, tied), key=lambda pair: pair[1])",
+         "max(_seen(words, tied), key=lambda pair: pair[0])",
+         "max(_seen(words, tied), key=lambda pair: pair[1])",
          "max(tied, key=lambda pair: pair[::-1])"),
         ("you took the longer one, or the shorter one.",
-         "max(seen(words, tied), key=lambda pair: len(b''.join(pair)))",
-         "min(seen(words, tied), key=lambda pair: len(b''.join(pair)))"),
+         "max(_seen(words, tied), key=lambda pair: len(b''.join(pair)))",
+         "min(_seen(words, tied), key=lambda pair: len(b''.join(pair)))"),
         ("you compared their `str` or `repr`.", "max(tied, key=str)"),
     ) for choice in choices
 )  # fmt: skip
@@ -251,48 +245,48 @@ COUNTS = (
 # The texts. Each distinguishes a few common mistakes; the first that fails is shown.
 
 SMALL = (
-    Case("hug hug hug pug", 3),
+    Text("hug hug hug pug", 3),
     # Ties: the greater pair is neither the first seen, nor the last, nor ...
-    Case("ba zz ca zy dd dd", 1),
-    Case(f"low low low!{END}low lower newer{END}er er", 4),
+    Text("ba zz ca zy dd dd", 1),
+    Text(f"low low low!{END}low lower newer{END}er er", 4),
     # Runs of one letter: how overlapping pairs are counted and merged.
-    Case(" aaaa aaa aaaaa aa" * 2, 3),
+    Text(" aaaa aaa aaaaa aa" * 2, 3),
     # A pair twice in a row and twice in a word.
-    Case(" ababab abab abc abc babab cab" * 2, 7),
+    Text(" ababab abab abc abc babab cab" * 2, 7),
     # Counts around a merge.
-    Case("banana bandana ananas nanny cabana " * 2, 14),
+    Text("banana bandana ananas nanny cabana " * 2, 14),
     # Ties between tokens of several bytes.
-    Case("abc bca cab abb bab aab bba " * 2, 12),
+    Text("abc bca cab abb bab aab bba " * 2, 12),
     # Tokens that begin alike, and bytes that form no whole character.
-    Case("ö ø ö ø é è ü û ñ 猫 猴 狗 猫 é 🙂🙃 " * 2, 20),
+    Text("ö ø ö ø é è ü û ñ 猫 猴 狗 猫 é 🙂🙃 " * 2, 20),
     # Special tokens: at both ends, side by side, inside a word, beside line ends.
-    Case(f"{END}ab{END}{END}abc ab {END} cab\n\n{END}\n\nab" * 2, 5),
-    Case(f"ab{END}\n\n\nab ba{END}\nab\n\n" * 2, 4),
+    Text(f"{END}ab{END}{END}abc ab {END} cab\n\n{END}\n\nab" * 2, 5),
+    Text(f"ab{END}\n\n\nab ba{END}\nab\n\n" * 2, 4),
     # All that the pattern keeps apart.
-    Case("It's we'll I'd 'TIS 'quote' CAN'T DON'T" * 2, 18),
-    Case("a  b   cc\n\n\nd \n e\tf\u00a0g\u3000h \n\n  x  " * 2, 12),
-    Case("in 2026 and 12345 x2 7up 3.14 a_b b_c x² ½ Ⅳ ١٢٣ " * 2, 28),
-    Case("naïve Übung día हिन्दी 한국어 наука e\u0301te\u0301 " * 2, 40),
-    Case("stop! (really?) ... --- #1 a+b=c => <b>!> e-mail!!\nEnd.\n" * 2, 22),
+    Text("It's we'll I'd 'TIS 'quote' CAN'T DON'T" * 2, 18),
+    Text("a  b   cc\n\n\nd \n e\tf\u00a0g\u3000h \n\n  x  " * 2, 12),
+    Text("in 2026 and 12345 x2 7up 3.14 a_b b_c x² ½ Ⅳ ١٢٣ " * 2, 28),
+    Text("naïve Übung día हिन्दी 한국어 наука e\u0301te\u0301 " * 2, 40),
+    Text("stop! (really?) ... --- #1 a+b=c => <b>!> e-mail!!\nEnd.\n" * 2, 22),
 )
-EVERYTHING = Case(END.join(case.text for case in SMALL), 160)
-TINY = SMALL[0], Case("vw vw vw", 1)  # they share no letter
+EVERYTHING = Text(END.join(case.text for case in SMALL), 160)
+TINY = SMALL[0], Text("vw vw vw", 1)  # they share no letter
 STR_PATH = "a path that is a str"
 RUNS_OUT = "a text that runs out of pairs before the vocabulary is full"
 SEVERAL = "several special tokens"
 CORNERS = (
-    Case("hug hug hug pug", 3, (END,), STR_PATH, str),
-    Case("hug hug hug pug", 3, (), "special_tokens=[]"),
-    Case("ab cab", 9, what=RUNS_OUT),
-    Case(f"ab{END}", 3, what=RUNS_OUT),
-    Case("ab ab cd ef", 4, what="pairs that occur only once"),
-    Case("ab<|pad|>ab<|pad|>ba" * 2, 2, ("<|pad|>",), "a special token that is not <|endoftext|>"),
-    Case(f"b<|pad|>abc{END}abc<|pad|>{END}ab" * 2, 2, ("<|pad|>", END), SEVERAL),
-    Case("x<|.*|>y z<|.*|>y z<|+|>zy (a|b) <|*|> xy zy\n<|+|>\nxz " * 2, 9, ("<|.*|>", "<|+|>"),
+    Text("hug hug hug pug", 3, (END,), STR_PATH, str),
+    Text("hug hug hug pug", 3, (), "special_tokens=[]"),
+    Text("ab cab", 9, what=RUNS_OUT),
+    Text(f"ab{END}", 3, what=RUNS_OUT),
+    Text("ab ab cd ef", 4, what="pairs that occur only once"),
+    Text("ab<|pad|>ab<|pad|>ba" * 2, 2, ("<|pad|>",), "a special token that is not <|endoftext|>"),
+    Text(f"b<|pad|>abc{END}abc<|pad|>{END}ab" * 2, 2, ("<|pad|>", END), SEVERAL),
+    Text("x<|.*|>y z<|.*|>y z<|+|>zy (a|b) <|*|> xy zy\n<|+|>\nxz " * 2, 9, ("<|.*|>", "<|+|>"),
          SEVERAL),
-    Case(f"ab{END}ab{END}ba" * 2, 11, ("<|pad|>",),
+    Text(f"ab{END}ab{END}ba" * 2, 11, ("<|pad|>",),
          "<|endoftext|> in the text but not in special_tokens"),
-    Case(f"ab{END}   {END}   {END}ba" * 2, 2, what="a document of nothing but white space"),
+    Text(f"ab{END}   {END}   {END}ba" * 2, 2, what="a document of nothing but white space"),
 )  # fmt: skip
 ANY_TOKENS = "`special_tokens` may hold any strings, any number of them or none."
 HINTS = {  # for a corner in which it raises an error, or is stopped; else it is `ANY_TOKENS`
@@ -320,21 +314,21 @@ WORD = " Größenwahn"  # 13 bytes and 11 characters, so that boundaries at 4096
 
 # What a learner's `train_bpe` returned, or a description of what is wrong with it.
 
-FORM = Words("(vocab: dict[int, bytes], merges: list[tuple[bytes, bytes]])")
+FORM = Prose("(vocab: dict[int, bytes], merges: list[tuple[bytes, bytes]])")
 
 
-def called(case: Case) -> str:
+def called(case: Text) -> str:
     """The call as the learner would make it."""
     return f"train_bpe(path, {case.vocab_size}, {list(case.special_tokens)})"
 
 
-def described(case: Case) -> Words:
+def _described(case: Text) -> Prose:
     """The call, and what the file holds."""
     room = f"{case.num_merges} merge{'' if case.num_merges == 1 else 's'}"
-    return Words(f"{called(case)}, room for {room}; the file holds {shown(case.text)}")
+    return Prose(f"{called(case)}, room for {room}; the file holds {shown(case.text)}")
 
 
-def answer(result: Any, given: Words) -> tuple[dict[int, bytes], list[Pair]]:
+def _answer(result: Any, given: Prose) -> tuple[dict[int, bytes], list[Pair]]:
     """The vocabulary and the merges; raises `Wrong` if they are not in the form asked for.
 
     An object that keeps them as attributes, such as a trainer that returns nothing, will do.
@@ -354,7 +348,7 @@ def answer(result: Any, given: Words) -> tuple[dict[int, bytes], list[Pair]]:
         "The result is not in the form asked for.",
         given=given,
         expected=FORM,
-        got=Words(f"among other things {shown(odd[0])}"),
+        got=Prose(f"among other things {shown(odd[0])}"),
         mistake="`train_bpe` returns two things, the vocabulary first: a dict from ids to bytes "
         "objects, special tokens too, and a list of pairs of bytes objects in the order in which "
         "they were merged: not joined, not their ids, not text, not a dict.",
@@ -374,15 +368,15 @@ def odd_parts(vocab: Any, merges: Any) -> list:
     return odd
 
 
-def vocabulary(case: Case, merges: Iterable[Pair]) -> list[bytes]:
+def vocabulary_of(case: Text, merges: Iterable[Pair]) -> list[bytes]:
     """The tokens that belong to the merges: special tokens, the 256 bytes, merged tokens."""
     specials = [token.encode() for token in case.special_tokens]
     return [*specials, *(bytes([byte]) for byte in range(256)), *map(b"".join, merges)]
 
 
-def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Case) -> None:
+def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Text) -> None:
     """Raise `Wrong` unless the vocabulary matches the merges; ids in any order will do."""
-    wanted, having = Counter(vocabulary(case, merges)), Counter(got.values())
+    wanted, having = Counter(vocabulary_of(case, merges)), Counter(got.values())
     missing, extra = [*(wanted - having)], [*(having - wanted)]
     if {token.decode("utf-8", "replace") for token in missing} & set(case.special_tokens):
         likely = "The special tokens belong to the vocabulary, each with an id of its own."
@@ -401,9 +395,9 @@ def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Case) -> 
     odd = f"missing: {missing[:4]}, not expected: {extra[:4]}"
     raise Wrong(
         "The merges are right, but the vocabulary is not.",
-        given=described(case),
-        expected=Words(f"{size} entries, ids up to {size - 1}"),
-        got=Words(f"{having.total()} entries, ids up to {last}; {odd}"),
+        given=_described(case),
+        expected=Prose(f"{size} entries, ids up to {size - 1}"),
+        got=Prose(f"{having.total()} entries, ids up to {last}; {odd}"),
         mistake=likely,
     )
 
@@ -411,9 +405,9 @@ def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Case) -> 
 # What to say about wrong merges, from the state in which they went wrong.
 
 
-def beside(case: Case, right: list[Pair], got: list[Pair]) -> Wrong:
+def _beside(case: Text, right: list[Pair], got: list[Pair]) -> Wrong:
     """What to say about wrong merges: where they first go wrong, and why."""
-    at = first_difference(right, got)
+    at = verdicts.difference_at(right, got)
     words = [(split_bytes(token), n) for token, n in pretoken_counts(case).items()]
     for pair in right[:at]:
         words = [(merge_pair(word, pair), n) for word, n in words]
@@ -434,7 +428,7 @@ def beside(case: Case, right: list[Pair], got: list[Pair]) -> Wrong:
     else:
         symptom = _why_not(got[at], right[at], counts)
     claim += f" with {case.what}." if case.what else "."
-    return Wrong(claim, given=described(case), expected=right, got=got, mistake=symptom)
+    return Wrong(claim, given=_described(case), expected=right, got=got, mistake=symptom)
 
 
 def _why_not(pair: Pair, wanted: Pair, counts: Counter[Pair]) -> str:
@@ -454,31 +448,31 @@ def _why_not(pair: Pair, wanted: Pair, counts: Counter[Pair]) -> str:
     )
 
 
-class Learner:
+class Trainee:
     """The learner's function, with the text in a new file at each call."""
 
     def __init__(self, attempt: Callable, folder: str):
         self.attempt, self.folder, self.calls = attempt, Path(folder), 0
 
-    def __call__(self, case: Case, seconds: float = 0, given: Words | None = None) -> Any:
+    def __call__(self, case: Text, seconds: float = QUICK, given: Prose | None = None) -> Any:
         """The vocabulary and the merges. Raises `Wrong` or `NotAttempted` as `call_part` does."""
         self.calls += 1
         path = self.folder / f"text{self.calls}.txt"
         path.write_bytes(case.text.encode())
         values = {"input_path": case.path(path), "vocab_size": case.vocab_size}
         values["special_tokens"] = list(case.special_tokens)
-        options = {"extras": {"num_processes": 1}, "given": given or described(case)}
+        given, extras = given or _described(case), {"num_processes": 1}
         try:
-            result = call_part(self.attempt, values, seconds=seconds or QUICK, **options)
+            result = call_part(self.attempt, values, seconds=seconds, extras=extras, given=given)
         except Wrong as failure:
             if case.what:
                 failure.claim = f"{failure.claim.removesuffix('.')} with {case.what}."
                 failure.mistake = HINTS.get(case.what, ANY_TOKENS)
             raise
-        return answer(result, options["given"])
+        return _answer(result, given)
 
 
-def merges_of(learner: Learner, case: Case) -> list[Pair]:
+def merges_of(learner: Trainee, case: Text) -> list[Pair]:
     """The learner's merges; if they are right, the vocabulary must be too."""
     vocab, merges = learner(case)
     if merges == BPE.expected(case):
@@ -486,7 +480,7 @@ def merges_of(learner: Learner, case: Case) -> list[Pair]:
     return merges
 
 
-def smaller(case: Case, fails: Callable[[Case], bool]) -> Case:
+def _smaller(case: Text, fails: Callable[[Text], bool]) -> Text:
     """A smaller case that still fails: fewer merges, then less text that has as many."""
     if case.what:
         return case  # a shorter text might meet another corner
@@ -506,7 +500,7 @@ def smaller(case: Case, fails: Callable[[Case], bool]) -> Case:
 BPE = Exercise(
     program=Program(
         *(split_bytes, count_pairs, merge_pair, decode, cut_specials, pretokens),
-        *(documents, pretoken_counts, train),
+        *(_documents, pretoken_counts, train),
         places=shared.PLACES
         | {
             "while pairs": "when training stops",
@@ -521,8 +515,8 @@ BPE = Exercise(
     corners=CORNERS,
     run=merges_of,
     same=lambda right, got: right == got,
-    report=beside,
-    smaller=smaller,
+    report=_beside,
+    smaller=_smaller,
     errors={
         r"range\(0, 256\)": "There are 256 bytes, from 0 to 255: `range(256)`.",
         "BrokenProcessPool": "Its worker processes die: look at what they import and run first.",
@@ -532,46 +526,46 @@ BPE = Exercise(
 
 def train_bpe(attempt: Any, part: str | None = None) -> str:
     """Praise for a right `train_bpe`; raises `Wrong` with the smallest input that fails."""
-    expect_function(attempt, SIGNATURE)
+    verdicts.expect_function(attempt, SIGNATURE)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        learner, found, exercise = Learner(attempt, folder), Findings(), BPE
+        learner, findings, exercise = Trainee(attempt, folder), Findings(), BPE
         before = processor_seconds()
-        with found("use"):
+        with findings("use"):
             shared.expect_no_memory(BPE, learner, TINY, FRESH_START)
         if processor_seconds() - before > len(TINY) * SLOW:
             exercise = replace(BPE, cases=(EVERYTHING,), corners=CORNERS[:3])
-        found = found or judge(exercise, learner)
-        if not found.in_use:
-            with found("use"):
+        findings = findings or judge(exercise, learner)
+        if not findings.in_use:
+            with findings("use"):
                 _expect_long_texts(learner)
-        found.found = shared.one_for_each_cause(found.found)
-        if not found:
-            with found("style"):
+        findings.wrongs = shared.one_for_each_cause(findings.wrongs)
+        if not findings:
+            with findings("style"):
                 expect_from_scratch(lambda: learner(SMALL[0]), [attempt])
-    return found.verdict("Merges and vocabulary agree with the reference on every text.")
+    return findings.verdict("Merges and vocabulary agree with the reference on every text.")
 
 
 @lru_cache
-def _long_texts() -> tuple[tuple[Case, list[Pair], str, str], ...]:
+def _long_texts() -> tuple[tuple[Text, list[Pair], str, str], ...]:
     """Long texts: each case, its merges, the file described in words, and the likely mistake."""
     rng, times = random.Random(336), 160_001
     often = [1 / rank for rank in range(1, 1201)]
     words = ["".join(rng.choices("etaoinshrdlucm", k=rng.randint(2, 9))) for _ in often]
     lines = [" ".join(rng.choices(words, often, k=50)) + ".\n" for _ in range(4_000)]
     megabyte = END.join(lines)
-    cases = Case(WORD * times, len(WORD.encode()) - 1), Case(megabyte, 343)
+    cases = Text(WORD * times, len(WORD.encode()) - 1), Text(megabyte, 343)
     # The merges come from the package's own trainer: the reference is slow.
     merges = [train_incremental(pretoken_counts(case), case.num_merges) for case in cases]
     held = f"the word {WORD!r} {times:,} times", f"{len(megabyte):,} bytes of made-up words"
     return tuple(zip(cases, merges, held, (CUT, AT_SIZE), strict=True))
 
 
-def _expect_long_texts(learner: Learner) -> None:
+def _expect_long_texts(learner: Trainee) -> None:
     """Raise `Wrong` if a long file is read in parts that cut words, or takes far too long."""
 
-    def merges(case: Case, seconds: float, given: Words) -> list[Pair]:
+    def merges(case: Text, seconds: float, given: Prose) -> list[Pair]:
         return learner(case, seconds, given)[1]
 
     for case, right, held, likely in _long_texts():
-        given, run = Words(f"{called(case)}; the file holds {held}"), partial(merges, case)
+        given, run = Prose(f"{called(case)}; the file holds {held}"), partial(merges, case)
         shared.expect_right_and_quick("Training", run, right, given, LONG, (likely, THROUGH_ALL))

@@ -11,13 +11,14 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import is_dataclass
+from inspect import Parameter
 from typing import Any, NamedTuple, get_args
 
-from workbook.classroom.checks.verdicts import CALLED, Words, Wrong, call, work_of
+from workbook.classroom.checks.verdicts import CALLED, Prose, Wrong, call, work_of
 
 # By the handout's name: what else learners call it, in lower case and without underscores. Single
 # letters are matched by position: `d` is d_model, d_k or d_ff.
-SYNONYMS = {
+_SYNONYMS = {
     # sizes
     "vocab_size": "nvocab vocabularysize vocabsz vocab numembeddings ntokens numtokens",
     "context_length": "maxseqlen maxseqlength maxsequencelength seqlen seqlength sequencelength "
@@ -99,7 +100,7 @@ SYNONYMS = {
     "posencoding posemb posembed positionalencoding positionalencoder positionalembedding pe "
     "positionencoding positionembedding rotarypositionalembedding",
 }
-SYNONYMS = {meant: frozenset(names.split()) for meant, names in SYNONYMS.items()}
+SYNONYMS = {meant: frozenset(names.split()) for meant, names in _SYNONYMS.items()}
 
 
 # The arguments of a model, by the handout's names.
@@ -151,7 +152,7 @@ def bind(
     """
     signature, extras = signature_of(function), extras or {}
     kinds = {parameter.kind for parameter in signature or ()}
-    if signature is None or (inspect.Parameter.VAR_POSITIONAL in kinds and not partly):
+    if signature is None or (Parameter.VAR_POSITIONAL in kinds and not partly):
         return Binding(tuple(values.values()), {}, {})  # in the handout's order
     parameters = [p for p in signature if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     meant, bound, left = _dealt_out(parameters, values, extras, optional, partly)
@@ -164,9 +165,7 @@ def bind(
             if not is_config_class(parameter):
                 why = f"of which dataclass is `{parameter.name}`? Annotate it."
                 raise _misfit(function, given, why)
-            options = {"optional": values, "extras": extras, "given": given, "rope": rope}
-            args, kwargs, _ = bind(parameter.annotation, values, **options)
-            bound[parameter.name] = call(parameter.annotation, *args, given=given, **kwargs)
+            bound[parameter.name] = _config(parameter.annotation, values, extras, given, rope)
             left, needed = {}, []
         elif is_empty and meant.get(parameter.name) in extras:
             bound[parameter.name] = extras[meant[parameter.name]]
@@ -176,7 +175,7 @@ def bind(
             bound[parameter.name] = left.pop(next(name for name in left if name not in needed))
         elif is_empty:
             raise _misfit(function, given, f"the problem has no value for `{parameter.name}`")
-    if inspect.Parameter.VAR_KEYWORD in kinds and not partly:
+    if Parameter.VAR_KEYWORD in kinds and not partly:
         bound, left = {**bound, **left}, {}
     elif needed and not partly:
         raise _misfit(function, given, _which(parameters, bound, needed[0]))
@@ -187,16 +186,18 @@ def bind(
     return Binding(tuple(bound.pop(name) for name in by_place), bound, left)
 
 
+def _config(kind: type, values: Mapping, extras: Mapping, given: Any, rope: bool | None) -> Any:
+    """A learner's config that is made of the values it has fields for."""
+    args, kwargs, _ = bind(kind, values, optional=values, extras=extras, given=given, rope=rope)
+    return call(kind, *args, given=given, **kwargs)
+
+
 def _dealt_out(
-    parameters: list[inspect.Parameter],
-    values: Mapping,
-    extras: Mapping,
-    optional: Any,
-    partly: bool,
+    parameters: list[Parameter], values: Mapping, extras: Mapping, optional: Any, partly: bool
 ) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
     """What parameters mean, the values that they get by name or by position, and the others."""
     meant = _by_name(parameters, {**values, **extras}, prefer=values)
-    bound = {theirs: values[name] for theirs, name in meant.items() if name in values}
+    bound = {parameter: values[name] for parameter, name in meant.items() if name in values}
     left = {name: value for name, value in values.items() if name not in meant.values()}
     needed = [name for name in left if name not in optional]
     unknown = [p for p in parameters if p.name not in meant and _takes_any(p)]
@@ -208,7 +209,7 @@ def _dealt_out(
     return meant, bound, left
 
 
-def part_of(
+def callable_part(
     attempt: Callable,
     values: Mapping[str, Any],
     *,
@@ -227,7 +228,7 @@ def part_of(
     if inspect.isclass(attempt):
         work = work_of(attempt)
         asked = [p.name for p in parameters_of(getattr(attempt, work))]
-        its = {name for name in (meaning(each, values) for each in asked) if name}
+        its = {name for name in (meaning(field, values) for field in asked) if name}
         args, kwargs, left = bind(attempt, values, partly=True, optional=its, **options)
         attempt = instance = call(attempt, *args, seconds=seconds, given=given, **kwargs)
         optional = {*optional, *(values.keys() - left.keys())}
@@ -244,43 +245,40 @@ def part_of(
 
 
 def call_part(attempt: Callable, values: Mapping[str, Any], **options: Any) -> Any:
-    """Call a learner's function once, as `part_of` says."""
-    return part_of(attempt, values, **options)()
+    """Call a learner's function once, as `callable_part` says."""
+    return callable_part(attempt, values, **options)()
 
 
-def parameters_of(function: Any) -> list[inspect.Parameter]:
+def parameters_of(function: Any) -> list[Parameter]:
     """The parameters of a learner's part, with those of a config object in its place."""
-    return [
-        each
-        for parameter in signature_of(function) or ()
-        for each in (
-            parameters_of(parameter.annotation) if is_config_class(parameter) else [parameter]
-        )
-    ]
+    parameters: list[Parameter] = []
+    for p in signature_of(function) or ():
+        parameters += parameters_of(p.annotation) if is_config_class(p) else [p]
+    return parameters
 
 
-def signature_of(function: Any) -> list[inspect.Parameter] | None:
+def signature_of(function: Any) -> list[Parameter] | None:
     """The parameters of a function, without `| None`; None for a builtin that reveals none."""
     for evaluated in (True, False):  # annotations may be strings, and name what is not defined
         with suppress(Exception):
             signature = inspect.signature(function, eval_str=evaluated)
             return [
-                each.replace(annotation=_without_none(each.annotation))
-                for each in signature.parameters.values()
+                parameter.replace(annotation=_without_none(parameter.annotation))
+                for parameter in signature.parameters.values()
             ]
     return None
 
 
 def _without_none(kind: Any) -> Any:
     """The type in `type | None`."""
-    kinds = [each for each in get_args(kind) if each is not type(None)]
+    kinds = [member for member in get_args(kind) if member is not type(None)]
     return kinds[0] if len(kinds) == 1 < len(get_args(kind)) else kind
 
 
 def meaning(name: str, names: Collection[str]) -> str | None:
     """The one of the handout's `names` that a learner's parameter name means, or None."""
-    exact = [each for each in names if _is(name, each)]
-    alike = [each for each in names if _is_synonym(name, each)]
+    exact = [candidate for candidate in names if _is(name, candidate)]
+    alike = [candidate for candidate in names if _is_synonym(name, candidate)]
     return next(iter(exact + alike), None)
 
 
@@ -298,7 +296,7 @@ def plain(name: str) -> str:
 
 
 def _by_name(
-    parameters: list[inspect.Parameter], values: Collection[str], prefer: Collection[str]
+    parameters: list[Parameter], values: Collection[str], prefer: Collection[str]
 ) -> dict[str, str]:
     """The handout's name by the learner's, for the parameters whose names say it.
 
@@ -310,9 +308,9 @@ def _by_name(
     for names in (prefer, [name for name in values if name not in prefer]):
         for says in (_is, _is_synonym):
             candidates = {
-                each.name: [name for name in names if says(each.name, name)]
-                for each in parameters
-                if each.name not in meant
+                parameter.name: [name for name in names if says(parameter.name, name)]
+                for parameter in parameters
+                if parameter.name not in meant
             }
             for parameter, candidate in sorted(candidates.items(), key=lambda item: len(item[1])):
                 free = [name for name in candidate if name not in meant.values()]
@@ -321,18 +319,18 @@ def _by_name(
     return meant
 
 
-def is_switch(parameter: inspect.Parameter) -> bool:
+def is_switch(parameter: Parameter) -> bool:
     """Whether a parameter takes yes or no."""
     yes_or_no = isinstance(parameter.default, bool) or parameter.annotation in (bool, "bool")
     return yes_or_no or bool(SWITCH.fullmatch(parameter.name))
 
 
-def switches_rope(parameter: inspect.Parameter) -> bool:
+def switches_rope(parameter: Parameter) -> bool:
     """Whether a parameter turns RoPE on or off."""
     return is_switch(parameter) and bool(re.search("rope|rotary", parameter.name.lower()))
 
 
-def _says_how(parameter: inspect.Parameter) -> bool:
+def _says_how(parameter: Parameter) -> bool:
     """Whether a parameter means how something is done, so that no value goes there by position."""
     name = plain(parameter.name)
     known = name in HOW or name in SYNONYMS["rope"] or name in SYNONYMS["device"]
@@ -340,7 +338,7 @@ def _says_how(parameter: inspect.Parameter) -> bool:
     return known or is_share or is_switch(parameter)
 
 
-def _takes_any(parameter: inspect.Parameter) -> bool:
+def _takes_any(parameter: Parameter) -> bool:
     """Whether a value may go to a parameter by position, because its name says nothing.
 
     Neither `weights=None`, whose name means another value, nor `mode="pre"` takes a number.
@@ -350,18 +348,18 @@ def _takes_any(parameter: inspect.Parameter) -> bool:
     return (needs_one or says_nothing) and not _says_how(parameter) and not is_config(parameter)
 
 
-def is_config(parameter: inspect.Parameter) -> bool:
+def is_config(parameter: Parameter) -> bool:
     """Whether a parameter takes all settings as one object."""
     return is_config_class(parameter) or plain(parameter.name) in CONFIGS
 
 
-def is_config_class(parameter: inspect.Parameter) -> bool:
+def is_config_class(parameter: Parameter) -> bool:
     """Whether a parameter is annotated with a class of settings."""
     kind = parameter.annotation
     return inspect.isclass(kind) and (is_dataclass(kind) or hasattr(kind, "model_fields"))
 
 
-def _which(parameters: list[inspect.Parameter], bound: Mapping[str, Any], missing: str) -> str:
+def _which(parameters: list[Parameter], bound: Mapping[str, Any], missing: str) -> str:
     """The question to ask when a value has no place: "your third argument is `use_rope`; ..."."""
     places = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
     for place, parameter in zip(places, parameters, strict=False):
@@ -373,5 +371,5 @@ def _which(parameters: list[inspect.Parameter], bound: Mapping[str, Any], missin
 def _misfit(function: Callable, given: Any, why: str) -> Wrong:
     claim = "It cannot be called with the arguments that the problem names."
     advice = "Give it these; others need a default. Or hand in a small function that calls yours."
-    got = Words(f"the signature {inspect.signature(function)}: {why}")
+    got = Prose(f"the signature {inspect.signature(function)}: {why}")
     return Wrong(claim, given=given, got=got, mistake=advice)

@@ -3,18 +3,18 @@
 import copy
 import io
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from workbook.classroom.checks.calling import call_part
 from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.from_scratch import expect_from_scratch
-from workbook.classroom.checks.verdicts import NotAttempted, Words, Wrong, call, is_stub, kind_of
+from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, is_stub, kind_of
 
 ITERATION = 7
 # A piece of an error's text, and what it usually comes from.
@@ -57,10 +57,7 @@ class SmallRun:
         """All the numbers of the model, and all of the optimizer's state."""
         states = [self.optimizer.state.get(p, {}) for p in self.model.parameters()]
         moments = [torch.as_tensor(s[name]) for s in states for name in sorted(s)]
-        return tuple(
-            [x for tensor in tensors for x in tensor.detach().flatten().tolist()]
-            for tensors in (self.model.parameters(), moments)
-        )
+        return _numbers(self.model.parameters()), _numbers(moments)
 
     def now(self, iteration: Any) -> dict[str, Any]:
         """Everything that a checkpoint restores, by the claim to make if it does not."""
@@ -78,7 +75,11 @@ class SmallRun:
         }
 
 
-class Form(NamedTuple):
+def _numbers(tensors: Iterable[Tensor]) -> list[float]:
+    return [x for tensor in tensors for x in tensor.detach().flatten().tolist()]
+
+
+class FileForm(NamedTuple):
     """What a checkpoint is written to: as code, and made from the path of a file."""
 
     code: str
@@ -90,7 +91,7 @@ class Form(NamedTuple):
 load_checkpoint({self.code}, new_model, new_optimizer)"""
 
 
-def restored(form: Form) -> dict[str, Any]:
+def restored(form: FileForm) -> dict[str, Any]:
     """What a new run has after it has loaded a checkpoint of another; `form` changes nothing."""
     run = SmallRun(seed=0).steps(1, 2, 3)
     model, optimizer = copy.deepcopy((run.model.state_dict(), run.optimizer.state_dict()))
@@ -134,10 +135,10 @@ EMPTY = (
 )
 
 
-def _beside(form: Form, asked: dict, got: dict) -> Wrong:
+def _beside(form: FileForm, asked: dict, got: dict) -> Wrong:
     """The verdict on the first thing that is not restored."""
     claim = next(claim for claim in asked if asked[claim] != got[claim])
-    expected, value = (Words(shorten(str(state[claim]), 80)) for state in (asked, got))
+    expected, value = (Prose(shorten(str(state[claim]), 80)) for state in (asked, got))
     lost = "Something is lost or changed on the way: store and load both `state_dict()` in full."
     return Wrong(claim, given=str(form), expected=expected, got=value, mistake=lost)
 
@@ -148,7 +149,7 @@ class Pair(NamedTuple):
     save: Callable
     load: Callable
 
-    def run(self, form: Form) -> dict[str, Any]:
+    def run(self, form: FileForm) -> dict[str, Any]:
         """What a new run has after loading. Raises: Wrong."""
         run, new = SmallRun(seed=0).steps(1, 2, 3), SmallRun(seed=1)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -169,7 +170,7 @@ class Pair(NamedTuple):
             iteration = call_part(self.load, values, given=str(form))
         return call(new.now, iteration, given=str(form))
 
-    def write(self, run: SmallRun, out: Any, form: Form) -> None:
+    def write(self, run: SmallRun, out: Any, form: FileForm) -> None:
         """Save a run in `out`."""
         values = {"model": run.model, "optimizer": run.optimizer}
         call_part(self.save, {**values, "iteration": ITERATION, "out": out}, given=str(form))
@@ -178,10 +179,10 @@ class Pair(NamedTuple):
 CHECKPOINTS = Exercise(
     program=Program(restored),
     mistakes=MISTAKES,
-    cases=(Form("'run.pt'", str),),
+    cases=(FileForm("'run.pt'", str),),
     corners=(
-        Form("Path('run.pt')", Path, "a pathlib.Path"),
-        Form("io.BytesIO()", lambda path: io.BytesIO(), "an open file"),
+        FileForm("Path('run.pt')", Path, "a pathlib.Path"),
+        FileForm("io.BytesIO()", lambda path: io.BytesIO(), "an open file"),
     ),
     run=Pair.run,
     same=lambda one, other: one == other,
@@ -193,12 +194,12 @@ CHECKPOINTS = Exercise(
 def checkpointing(attempt: Any, part: str | None = None) -> str:
     """Praise for a right pair of functions; raises `Wrong` with what is not restored."""
     pair = _pair(attempt)
-    found = judge(CHECKPOINTS, pair)
-    if not found:
+    findings = judge(CHECKPOINTS, pair)
+    if not findings:
         run, (_, form) = SmallRun(seed=0), CHECKPOINTS.corners
-        with found("style"):
+        with findings("style"):
             expect_from_scratch(lambda: pair.write(run, io.BytesIO(), form), pair)
-    return found.verdict("A new model and optimizer go on exactly as the saved ones did.")
+    return findings.verdict("A new model and optimizer go on exactly as the saved ones did.")
 
 
 def _pair(attempt: Any) -> Pair:
@@ -209,5 +210,5 @@ def _pair(attempt: Any) -> Pair:
         raise NotAttempted("" if all(missing) else "One of the two functions is still missing.")
     if not (two and all(map(callable, attempt))):
         names = "(save_checkpoint, load_checkpoint)"
-        raise Wrong("Two functions are needed.", expected=Words(names), got=Words(kind_of(attempt)))
+        raise Wrong("Two functions are needed.", expected=Prose(names), got=Prose(kind_of(attempt)))
     return Pair(*sorted(attempt, key=lambda one: "load" in getattr(one, "__name__", "")))

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workbook.classroom.checks.calling import part_of
+from workbook.classroom.checks.calling import callable_part
 from workbook.classroom.checks.from_scratch import expect_from_scratch
-from workbook.classroom.checks.verdicts import Findings, NotAttempted, Words, Wrong, kind_of
+from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, kind_of
 
 # A data set so short that all starts can be counted, in batches of 8 windows of 3 tokens.
 FEW, ROWS, CONTEXT, DRAWS = np.arange(12), 8, 3, 300
@@ -76,40 +76,40 @@ def data_loading(attempt: Any, part: str | None = None) -> str:
     """Praise for a right function; raises `Wrong` with all that is not right."""
     for seed in (random.seed, np.random.seed, torch.manual_seed):
         seed(6)  # so that the same function is judged the same way each time
-    found, loader = Findings(), Loader(attempt)
-    with found("use"):
+    findings, loader = Findings(), Loader(attempt)
+    with findings("use"):
         starts = loader.starts()
         for check in (lambda: loader.expect_fair(starts), loader.expect_ids, loader.expect_device):
-            with found("use"):
+            with findings("use"):
                 check()
-        if found:
-            found.passes.append("The targets are the inputs, one token later.")
-    if not found:
-        with found("style"):
+        if findings:
+            findings.passes.append("The targets are the inputs, one token later.")
+    if not findings:
+        with findings("style"):
             expect_from_scratch(lambda: [*loader.batches(FEW, 1)], [attempt])
-    return found.verdict("Inputs and targets fit, and every start is drawn equally often.")
+    return findings.verdict("Inputs and targets fit, and every start is drawn equally often.")
 
 
 class Loader:
     """A learner's function, and the last call of it in words."""
 
     def __init__(self, attempt: Callable):
-        self.attempt, self.given = attempt, Words("")
+        self.attempt, self.given = attempt, Prose("")
 
     def wrong(self, fault: str, got: Any) -> Wrong:
         """The verdict on a fault."""
         claim, expected, mistake = FAULTS[fault]
-        expected, got = Words(expected), Words(got)
+        expected, got = Prose(expected), Prose(got)
         return Wrong(claim, given=self.given, expected=expected, got=got, mistake=mistake)
 
     def batches(
-        self, data: np.ndarray, count: int, device: str = "cpu", said: str = "dataset"
+        self, data: np.ndarray, count: int, device: str = "cpu", described: str = "dataset"
     ) -> Iterator[list[Tensor]]:
         """Some batches, each as inputs and targets in int64. Raises: Wrong."""
         values = {"dataset": data, "batch_size": ROWS, "context_length": CONTEXT, "device": device}
-        self.given = Words(f"get_batch({said}, {ROWS}, {CONTEXT}, {device!r})")
+        self.given = Prose(f"get_batch({described}, {ROWS}, {CONTEXT}, {device!r})")
         try:
-            part = part_of(self.attempt, values, optional=["device"], given=self.given)
+            part = callable_part(self.attempt, values, optional=["device"], given=self.given)
             for _ in range(count):
                 yield self.pair(part())
         except Wrong as failure:
@@ -135,7 +135,7 @@ class Loader:
     def starts(self) -> list[int]:
         """Where windows begin. Raises `Wrong` unless they are windows, drawn at random."""
         starts = []
-        for inputs, targets in self.batches(FEW, DRAWS, said=f"np.arange({len(FEW)})"):
+        for inputs, targets in self.batches(FEW, DRAWS, described=f"np.arange({len(FEW)})"):
             rows = zip(inputs.tolist(), targets.tolist(), strict=True)
             for x, y in sorted(rows, key=lambda row: row[0][0] > LAST):
                 if x[0] > LAST:
@@ -170,13 +170,13 @@ class Loader:
 
     def expect_ids(self) -> None:
         """Raise `Wrong` if large ids of a memory-mapped uint16 file are changed."""
-        said = f"np.memmap(path, dtype=np.uint16, ...) of the tokens {LARGE[0]} to {LARGE[-1]}"
+        described = f"np.memmap(path, dtype=np.uint16, ...) of the tokens {LARGE[0]} to {LARGE[-1]}"
         # A folder that Windows cannot delete, because the file is still mapped, does no harm.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             file = np.memmap(Path(folder, "ids.bin"), np.uint16, "w+", shape=len(LARGE))
             file[:] = LARGE
             try:
-                (batch,) = self.batches(file, 1, said=said)
+                (batch,) = self.batches(file, 1, described=described)
             except Wrong as failure:
                 failure.mistake = UINT16 if failure.error else failure.mistake
                 raise

@@ -22,7 +22,7 @@ from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import call_part, meaning, parameters_of
 from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.from_scratch import expect_from_scratch
-from workbook.classroom.checks.verdicts import NotAttempted, Words, Wrong, kind_of
+from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, kind_of
 from workbook.corpora.corpora import END_OF_TEXT
 
 SIGNATURE = "decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None)"
@@ -40,7 +40,7 @@ IDS = 13  # that the model without a choice gives
 SHARES = (0.27, 0.03, 0.07, 0.2, 0.16, 0.1, 0.13, 0.04, 1e-26)
 
 
-class Case(NamedTuple):
+class Request(NamedTuple):
     """What is asked of one of the models."""
 
     prompt: tuple[int, ...] = (0,)
@@ -65,7 +65,7 @@ def follower(ids: Sequence[int]) -> int:
     return sum((place + 2) * (token + 1) for place, token in enumerate(ids[-3:])) % IDS
 
 
-def written(case: Case) -> list[int]:
+def written(case: Request) -> list[int]:
     """The new tokens."""
     ids = list(case.prompt)
     for _ in range(case.max_new_tokens):  # how many tokens are written
@@ -108,13 +108,13 @@ CHAIN_MISTAKES = (
     }),
 )  # fmt: skip
 CHAINS = (
-    Case((3,), 1),
-    Case((5, 1, 2), 6),
-    Case((2, 7), 8, end_id=3),
-    Case((2, 7), 8, end_id=4),
-    Case((6,), 6, end_id=0),
-    Case((5, 1, 2), 2, end_id=5),
-    Case((3, 1, 4, 2), 8, context_length=5),
+    Request((3,), 1),
+    Request((5, 1, 2), 6),
+    Request((2, 7), 8, end_id=3),
+    Request((2, 7), 8, end_id=4),
+    Request((6,), 6, end_id=0),
+    Request((5, 1, 2), 2, end_id=5),
+    Request((3, 1, 4, 2), 8, context_length=5),
 )
 
 # When the same probabilities hold for every token.
@@ -125,7 +125,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return np.exp(logits) / np.exp(logits).sum()
 
 
-def probabilities(case: Case) -> np.ndarray:
+def probabilities(case: Request) -> np.ndarray:
     """The probability of each token to be drawn."""
     logits = np.log(SHARES)
     shares = softmax(logits / case.temperature)  # the temperature
@@ -206,13 +206,13 @@ CHOICE_MISTAKES = (
         ("drawn[: len(kept)]", f"drawn[np.arange(len(kept)) {CUT} kept]"), PLACE)),
 )  # fmt: skip
 CHOICES = (
-    Case(),
-    Case(temperature=0.1),
-    Case(temperature=3.0),
-    Case(top_p=0.5),
-    Case(top_p=0.1),
-    Case(temperature=0.3, top_p=0.88),
-    Case(temperature=3.0, top_p=0.7),
+    Request(),
+    Request(temperature=0.1),
+    Request(temperature=3.0),
+    Request(top_p=0.5),
+    Request(top_p=0.1),
+    Request(temperature=0.3, top_p=0.88),
+    Request(temperature=3.0, top_p=0.7),
 )
 ERRORS = {
     "sum to 1|sum of prob|<= 0|contains either|non-empty|nan": "Too little is left to draw from: "
@@ -233,7 +233,7 @@ NOTES = {
 }
 
 
-class Model(nn.Module):
+class ScriptedModel(nn.Module):
     """Logits for ids; its sizes have any usual name, and it notes how it is called."""
 
     def __init__(self, vocab_size: int, context_length: int, logits: Callable[[Tensor], Tensor]):
@@ -262,7 +262,7 @@ class Model(nn.Module):
         return super().__getattr__(name)
 
 
-def sure(context_length: int) -> Model:
+def sure(context_length: int) -> ScriptedModel:
     """A model that leaves no choice: `follower` of what is seen comes next."""
 
     def logits(ids: Tensor) -> Tensor:
@@ -270,13 +270,13 @@ def sure(context_length: int) -> Model:
         following = [[follower(row[: place + 1]) for place in range(len(row))] for row in rows]
         return SURE * torch.eye(IDS + 1)[torch.tensor(following).reshape(ids.shape)]
 
-    return Model(IDS + 1, context_length, logits)
+    return ScriptedModel(IDS + 1, context_length, logits)
 
 
-def undecided() -> Model:
+def undecided() -> ScriptedModel:
     """A model that gives the same logits for each next token, whatever came before."""
     row = torch.tensor(SHARES).log() + RAISED
-    return Model(len(SHARES), ENDLESS, lambda ids: row.expand(*ids.shape, len(SHARES)))
+    return ScriptedModel(len(SHARES), ENDLESS, lambda ids: row.expand(*ids.shape, len(SHARES)))
 
 
 class NoSuchError(verdicts.NotJudged, AttributeError):
@@ -307,15 +307,17 @@ class Letters:
 
 FIRST = ord("A")  # the letter of id 0
 as_text = Letters(0).decode
-# The forms of the prompt, in the order in which they are tried: the course names none.
-FORMS = (list, torch.tensor, lambda ids: torch.tensor([ids]), as_text)
+# The forms of the prompt, in the order in which they are tried: the course names none. The last
+# stays where each raises an error.
+FORMS: tuple[Callable, ...] = (list, torch.tensor, lambda ids: torch.tensor([ids]), as_text, list)
 
 
-class Learner:
+class Decoder:
     """The learner's function or class: how it wants its arguments, and what to remark on."""
 
     def __init__(self, attempt: Callable):
-        self.attempt, self.as_prompt, self.notes, self.with_prompt = attempt, list, set(), False
+        self.attempt, self.with_prompt, self.notes = attempt, False, set[str]()
+        self.as_prompt: Callable[[list[int]], Any] = list
         work = getattr(attempt, verdicts.work_of(attempt)) if inspect.isclass(attempt) else None
         parameters = [p for part in (attempt, work) for p in parameters_of(part)]
         self.takes_seed = any(re.search("seed|generator|rng", p.name) for p in parameters)
@@ -326,25 +328,25 @@ class Learner:
         """Find the form of the prompt: the first that raises no error, or else a list."""
         prompt = self.parameters.get("prompt")
         wants_text = prompt and prompt.annotation in (str, "str")
-        for self.as_prompt in [as_text] if wants_text else [*FORMS, list]:
+        for self.as_prompt in (as_text,) if wants_text else FORMS:
             with suppress(Wrong):
                 self.written(CHAINS[1])
                 break
         self.notes.clear()
 
-    def written(self, case: Case) -> list[int]:
+    def written(self, case: Request) -> list[int]:
         """The new tokens of a chain. Raises: Wrong."""
         new, right = self.run(sure(case.context_length), case), written(case)
         # It may as well stop where the context is full, before or after the token that fills it.
         is_full = len(new) + len(case.prompt) - case.context_length in (0, 1)
         return right if is_full and right[: len(new)] == new else new
 
-    def drawn(self, case: Case) -> list[int]:
+    def drawn(self, case: Request) -> list[int]:
         """How often each token was drawn. Raises: Wrong."""
         new = self.run(undecided(), case)
         return [new.count(token) for token in range(len(SHARES))]
 
-    def run(self, model: Model, case: Case) -> list[int]:
+    def run(self, model: ScriptedModel, case: Request) -> list[int]:
         """The new ids, without the prompt and without an end token at the end. Raises: Wrong."""
         model.most_calls = case.max_new_tokens + len(case.prompt) + 8
         prompt = self.as_prompt(list(case.prompt))
@@ -358,7 +360,7 @@ class Learner:
         return new[:-1] if new and new[-1] == case.end_id else new
 
     def asked(
-        self, model: Any, prompt: Any, case: Case, never: int, tokenizer: Any = None, seconds=5.0
+        self, model: Any, prompt: Any, case: Request, never: int, tokenizer: Any = None, seconds=5.0
     ) -> list[int]:
         """The ids that the function returns, without the prompt.
 
@@ -369,20 +371,19 @@ class Learner:
         end, end_id = self.parameters.get("end_token"), case.end_id
         if end_id is None and end and end.default is not None:
             end_id = never
+        takes_list = end and re.search(r"\blist\b", str(end.annotation))
         model.tokenizer = tokenizer = tokenizer or Letters(never if end_id is None else end_id)
-        if end and re.search(r"\blist\b", str(end.annotation)):
-            end_id = [end_id]
-        values = (model, prompt, case.max_new_tokens, case.temperature, case.top_p, end_id)
+        end_token = [end_id] if takes_list else end_id
+        values = (model, prompt, case.max_new_tokens, case.temperature, case.top_p, end_token)
         arguments = dict(zip(ASKED, values, strict=True)) | {"tokenizer": tokenizer}
         arguments |= {name: getattr(model, name) for name in self.about}
-        options = {"given": Words(case), "seconds": seconds}
-        options["optional"] = [*self.about, "end_token", "tokenizer"]
-        result = call_part(self.attempt, arguments, **options)
+        given, optional = Prose(case), [*self.about, "end_token", "tokenizer"]
+        result = call_part(self.attempt, arguments, optional=optional, given=given, seconds=seconds)
         if isinstance(result, str) and (
             self.as_prompt is as_text or "tokenizer" in self.parameters
         ):
             result = tokenizer.encode(result)
-        ids = ids_of(result, case)
+        ids = _ids_of(result, case)
         # A prompt of one token may be what is written first, too.
         length = len(case.prompt)
         if ids[:length] == list(case.prompt) and (length > 1 or self.with_prompt):
@@ -390,7 +391,7 @@ class Learner:
         return ids
 
 
-def ids_of(result: Any, case: Case) -> list[int]:
+def _ids_of(result: Any, case: Request) -> list[int]:
     """The ids in what was returned, a list or a tensor. Raises: Wrong if it holds none."""
     if result is None:
         raise NotAttempted
@@ -399,8 +400,8 @@ def ids_of(result: Any, case: Case) -> list[int]:
         if not ids.numel() or not ids.is_floating_point():
             return ids.flatten().tolist()
     advice = "Ids are integers: return a list of them, a tensor of int64, or their text."
-    got = Words(kind_of(result))
-    raise Wrong("It does not return ids.", given=Words(case), got=got, mistake=advice)
+    got = Prose(kind_of(result))
+    raise Wrong("It does not return ids.", given=Prose(case), got=got, mistake=advice)
 
 
 def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
@@ -413,37 +414,37 @@ def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
     if isinstance(counts, np.ndarray):
         return np.allclose(shares, counts)
     # Pearson's chi-squared: squared distances, each in units of what is expected.
-    expected, counts = DRAWS * np.array(shares), np.array(counts)
-    if not np.isfinite(expected).all() or counts[expected < 1e-6].any():
+    expected, drawn = DRAWS * np.array(shares), np.array(counts)
+    if not np.isfinite(expected).all() or drawn[expected < 1e-6].any():
         return False
     rare = expected < 5  # together: few draws are no normal distribution
     expected = np.append(expected[~rare], expected[rare].sum() or 1)
-    counts = np.append(counts[~rare], counts[rare].sum())
+    drawn = np.append(drawn[~rare], drawn[rare].sum())
     # A fair draw passes this limit less than once in 10⁸ times, whatever the degrees of freedom.
-    return ((counts - expected) ** 2 / expected).sum() < 40 + 2 * len(expected)
+    return ((drawn - expected) ** 2 / expected).sum() < 40 + 2 * len(expected)
 
 
 OTHER_TOKENS = "The new tokens are not right."
 
 
-def _chain_beside(case: Case, right: list[int], new: list[int]) -> Wrong:
+def _chain_beside(case: Request, right: list[int], new: list[int]) -> Wrong:
     small = f" of context_length {case.context_length}" if case.context_length < ENDLESS else ""
-    given = Words(f"{case}, with a model{small} that leaves no choice")
+    given = Prose(f"{case}, with a model{small} that leaves no choice")
     return Wrong(OTHER_TOKENS, given=given, expected=right, got=new)
 
 
-def _counts_beside(case: Case, shares: np.ndarray, counts: list[int]) -> Wrong:
+def _counts_beside(case: Request, shares: np.ndarray, counts: list[int]) -> Wrong:
     claim = "The tokens are not drawn as often as they should be."
-    given = Words(f"{case}, with a model that gives the ids the probabilities {SHARES[:-1]}")
-    expected = Words(f"about {[round(DRAWS * share) for share in shares]} times")
-    return Wrong(claim, given=given, expected=expected, got=Words(f"{counts} times"))
+    given = Prose(f"{case}, with a model that gives the ids the probabilities {SHARES[:-1]}")
+    expected = Prose(f"about {[round(DRAWS * share) for share in shares]} times")
+    return Wrong(claim, given=given, expected=expected, got=Prose(f"{counts} times"))
 
 
 CHAIN = Exercise(
     program=Program(written),
     mistakes=CHAIN_MISTAKES,
     cases=CHAINS,
-    run=Learner.written,
+    run=Decoder.written,
     same=lambda right, new: right == new,
     report=_chain_beside,
     errors=ERRORS,
@@ -452,7 +453,7 @@ CHOICE = Exercise(
     program=Program(probabilities),
     mistakes=CHOICE_MISTAKES,
     cases=CHOICES,
-    run=Learner.drawn,
+    run=Decoder.drawn,
     same=plausible,
     report=_counts_beside,
     errors=ERRORS,
@@ -465,39 +466,39 @@ def decoding(attempt: Any, part: str | None = None) -> str:
     verdicts.expect_function(attempt, SIGNATURE)
     for seed in (random.seed, np.random.seed, torch.manual_seed):
         seed(6)  # so that the same function is judged the same way each time
-    learner = Learner(attempt)
+    learner = Decoder(attempt)
     learner.find_form()
-    found = _tokens_or_draws(learner)
-    if not found:
-        case = Case(end_id=0)  # a model without a choice would repeat the end token
-        with found("use"):
+    findings = _tokens_or_draws(learner)
+    if not findings:
+        case = Request(end_id=0)  # a model without a choice would repeat the end token
+        with findings("use"):
             if len(learner.run(undecided(), case)) > DRAWS // 2:
                 skips = "It leaves the end token out, and goes on: stop there."
                 claim = "It does not stop at the end token."
-                raise Wrong(claim, given=Words(case), mistake=skips)
-    if not found:
-        with found("style"):
-            run = partial(learner.run, undecided(), Case(max_new_tokens=2, top_p=0.5))
+                raise Wrong(claim, given=Prose(case), mistake=skips)
+    if not findings:
+        with findings("style"):
+            run = partial(learner.run, undecided(), Request(max_new_tokens=2, top_p=0.5))
             expect_from_scratch(run, [attempt], allowed=("softmax", "log_softmax"))
-        with found("corner"):
+        with findings("corner"):
             _expect_usable_again(learner)
     praise = "The new tokens are right, and each is drawn as often as it should be."
-    return found.verdict(praise, [note for name, note in NOTES.items() if name in learner.notes])
+    return findings.verdict(praise, [note for name, note in NOTES.items() if name in learner.notes])
 
 
-def _tokens_or_draws(learner: Learner) -> verdicts.Findings:
+def _tokens_or_draws(learner: Decoder) -> verdicts.Findings:
     """What is wrong with the tokens of a chain, or else with the draws."""
     chain = judge(CHAIN, learner)
-    for wrong in chain.found:
+    for wrong in chain.wrongs:
         if wrong.claim != OTHER_TOKENS or wrong.mistake in CHAIN_WORDS:
             return chain
     # Wrong tokens without a name: what spoils the draws may spoil those of a chain, too.
     return judge(CHOICE, learner) or chain
 
 
-def _expect_usable_again(learner: Learner) -> None:
+def _expect_usable_again(learner: Decoder) -> None:
     """Raise `Wrong` where a second call would suffer from the first."""
-    one, other = (learner.run(undecided(), Case(max_new_tokens=40)) for _ in range(2))
+    one, other = (learner.run(undecided(), Request(max_new_tokens=40)) for _ in range(2))
     if one == other and not learner.takes_seed:
         seeded = "The generator is seeded inside: let the caller set the seed."
         raise Wrong("Every call draws the same tokens.", mistake=seeded)

@@ -102,9 +102,9 @@ class Program:
     ):
         self.entry, self.call = functions[-1].__name__, call
         self.globals = {
-            k: v for each in functions for k, v in inspect.unwrap(each).__globals__.items()
+            k: v for function in functions for k, v in inspect.unwrap(function).__globals__.items()
         }
-        self.source = BORDER.join(textwrap.dedent(inspect.getsource(each)) for each in functions)
+        self.source = BORDER.join(textwrap.dedent(inspect.getsource(f)) for f in functions)
         self.places = places or dict(re.findall(r"([^\s#].*)  # (.+)", self.source))
 
     @lru_cache(maxsize=10_000)  # noqa: B019 - programs are few and stay
@@ -192,8 +192,8 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
     that is `seldom` met, such as attention without a mask, becomes a corner if it raises an error.
     Raises: NotAttempted.
     """
-    found, outcomes, seldom = Findings(), [], []
-    with found("use"):
+    findings, outcomes, seldom = Findings(), list[Outcome](), list[Outcome]()
+    with findings("use"):
         for place, case in enumerate(exercise.cases, start=1):
             outcome = tried(exercise, attempt, case)
             if outcome.failure and outcome.failure.error and getattr(case, "seldom", False):
@@ -201,14 +201,14 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
             else:
                 outcomes.append(outcome)
                 _expect_right(exercise, attempt, outcomes, exercise.cases[place:])
-    for case in () if found else (*seldom, *exercise.corners):
+    for case in () if findings else (*seldom, *exercise.corners):
         what = getattr(case, "what", "")
-        if not (what and any(wrong.case.what == what for wrong in found.found)):
+        if not (what and any(wrong.case.what == what for wrong in findings.wrongs)):
             others = [other for other in exercise.corners if other is not case]
-            with found("corner"):
+            with findings("corner"):
                 with_corner = [*outcomes, tried(exercise, attempt, case)]
                 _expect_right(exercise, attempt, with_corner, others)
-    return found
+    return findings
 
 
 def _expect_right(
@@ -263,20 +263,27 @@ def likeliest(exercise: Exercise, failed: Outcome, outcomes: Sequence[Outcome]) 
     """
     right = [outcome for outcome in outcomes if outcome.right]
     wrong = [outcome for outcome in outcomes if not outcome.right]
-    catalogue = ((each.words, exercise.program.edited(each)) for each in exercise.mistakes)
-    for versions in (catalogue, () if failed.failure else exercise.program.mutants):
-        is_up, likely, most = time_is_up(PATIENCE), None, 0
-        for words, program in versions:
-            explains = partial(exercise.explains, program)
-            if all(map(explains, (failed, *right))):
-                explained = sum(map(explains, wrong))
-                if explained > most and explained >= ENOUGH * len(wrong):
-                    likely, most = words, explained
-            if most == len(wrong) or is_up():
-                break
-        if likely:
-            return likely
-    return None
+    catalogue = ((known.words, exercise.program.edited(known)) for known in exercise.mistakes)
+    likely = _explaining(exercise, catalogue, [failed, *right], wrong)
+    if likely or failed.failure:
+        return likely
+    return _explaining(exercise, exercise.program.mutants, [failed, *right], wrong)
+
+
+def _explaining(
+    exercise: Exercise, versions: Iterable, needed: list[Outcome], wrong: list[Outcome]
+) -> str | None:
+    """The words of the version that gives all that is needed, and the most of what is wrong."""
+    is_up, likely, most = time_is_up(PATIENCE), None, 0
+    for words, program in versions:
+        explains = partial(exercise.explains, program)
+        if all(map(explains, needed)):
+            explained = sum(map(explains, wrong))
+            if explained > most and explained >= ENOUGH * len(wrong):
+                likely, most = words, explained
+        if most == len(wrong) or is_up():
+            break
+    return likely
 
 
 def usual(error: BaseException | None) -> str | None:

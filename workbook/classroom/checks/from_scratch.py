@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from workbook.classroom.checks.verdicts import Words, Wrong
+from workbook.classroom.checks.verdicts import Prose, Wrong
 from workbook.config import PACKAGE
 
 TORCH = str(Path(torch.__file__).parent)
@@ -135,4 +135,4 @@ def _refuse(thing: str, name: str) -> None:
     way = WAYS.get(name.lower(), "Write that yourself.")
     claim, expected = "The values are right, but the code is not from scratch yet.", "your own code"
     mistake = f"{INSTEAD} {way}" if "torch" in thing else OURS
-    raise Wrong(claim, expected=Words(expected), got=Words(thing), mistake=mistake)
+    raise Wrong(claim, expected=Prose(expected), got=Prose(thing), mistake=mistake)

@@ -17,18 +17,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import bind, is_switch, meaning, parameters_of, switches_rope
 from workbook.classroom.checks.engine import Exercise, usual
-from workbook.classroom.checks.tensors import Case, alike, beside, copied, drawn, tensor_of
-from workbook.classroom.checks.verdicts import (
-    Findings,
-    NotAttempted,
-    Words,
-    Wrong,
-    call,
-    expect_class,
-    is_stub,
-)
+from workbook.classroom.checks.tensors import Case, alike, beside, copied, noise, tensor_of
+from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, call, is_stub
 
 QUICK = 5.0  # seconds that a call with a few numbers may take
 THETA, LENGTH = ("theta", "rope_theta"), ("max_seq_len", "context_length")
@@ -44,7 +37,7 @@ class Learner:
 
     def __init__(self, attempt: Any, exercise: Exercise, rope: type[nn.Module]):
         longest = max(exercise.cases, key=lambda case: len(case.arguments))
-        expect_class(attempt, f"class {longest.name} with {longest.signature}")
+        verdicts.expect_class(attempt, f"class {longest.name} with {longest.signature}")
         if "__init__" in vars(attempt) and is_stub(attempt.__init__):
             raise NotAttempted("`__init__` is still missing.")
         self.attempt, self.exercise, self.rope = attempt, exercise, rope
@@ -80,7 +73,7 @@ class Learner:
         own = own_parameters(self.module)
         if case.weights and not own:
             self.run(case)  # raises NotAttempted for a skeleton that returns nothing
-        weights = named(self.module, case.weights)
+        weights = named_weights(self.module, case.weights)
         for name, weight in weights.items():
             if weight.ndim == 2 and weight.shape != weight.T.shape:
                 self.transposed[name] = own[name].shape == weight.T.shape
@@ -121,8 +114,8 @@ class Learner:
     def turns(self) -> bool:
         """Whether RoPE is always applied: there is no switch, and θ is never None."""
         return not any(map(switches_rope, parameters_of(self.attempt))) and any(
-            each.default is each.empty or isinstance(each.default, float | int)
-            for each in _asked(self.attempt, *THETA, "rope")
+            parameter.default is parameter.empty or isinstance(parameter.default, float | int)
+            for parameter in _asked(self.attempt, *THETA, "rope")
         )
 
     def takes_positions(self) -> bool:
@@ -136,7 +129,7 @@ class Learner:
     def make(self, case: Case, **further: Any) -> nn.Module:
         """A module of the sizes of a case. Raises: Wrong, NotAttempted."""
         values = dict(case.arguments)
-        given = Words(f"{case.name}({', '.join(f'{name}={v:g}' for name, v in values.items())})")
+        given = Prose(f"{case.name}({', '.join(f'{name}={v:g}' for name, v in values.items())})")
         d_head = values.get("d_model", 0) // values.get("num_heads", 1)
         theta = _first(values, THETA)
         # Some are not told θ, but handed the layer that rotates: here, or in each call.
@@ -144,12 +137,12 @@ class Learner:
             values = {name: value for name, value in values.items() if name not in THETA}
             if _asked(self.attempt, "rope"):
                 values["rope"] = self.ready(case)
-        if theta is not None and any(each.default is None for each in _asked(self.attempt, "d_k")):
+        if theta is not None and any(p.default is None for p in _asked(self.attempt, "d_k")):
             values = {"d_k": d_head, **values}  # without it, some leave RoPE out
         # For what a class insists on: with θ, it may have a switch that turns RoPE off.
         extras = {"d_k": d_head, "d_v": d_head, "max_seq_len": 16, "theta": 10_000.0}
         optional = () if self.takes(*LENGTH) else LENGTH  # RoPE without tables has no length
-        options = {"extras": extras, "given": given, "rope": theta is not None}
+        options: dict[str, Any] = {"extras": extras, "given": given, "rope": theta is not None}
         args, kwargs, _ = bind(self.attempt, values, optional=optional, **options)
         try:
             module = _called(self.attempt, *args, **{**kwargs, **further})
@@ -158,17 +151,17 @@ class Learner:
             failure.mistake = NO_INIT if is_early else usual(failure.error) or IN_INIT
             raise
         if not isinstance(module, nn.Module) or "_parameters" not in vars(module):
-            got = Words(f"the class `{self.attempt.__name__}`")
+            got = Prose(f"the class `{self.attempt.__name__}`")
             raise Wrong("It is not a torch module.", got=got, mistake=NO_MODULE + NO_INIT)
         return module.cpu().eval()
 
     def run(self, case: Case) -> Tensor:
         """What the last module makes of copies of the inputs of a case."""
-        module, given = self.module, Words(str(case))
+        module, given = self.module, Prose(str(case))
         if is_stub(type(module).forward):
             raise NotAttempted("`forward` is still missing.")
         values = {name: copied(value) for name, value in case.inputs.items()}
-        optional, extras = (), {}
+        optional, extras = tuple[str, ...](), dict[str, Any]()
         if "num_heads" in case.arguments:
             # A mask or positions are the usual ones, for a `forward` that insists on them.
             length = next(iter(values.values())).shape[-1 if "token_ids" in values else -2]
@@ -280,7 +273,7 @@ FUSED = r"(?i)qkv|\bw?kv|query_key_value|c_attn|w_?1_?3|gate_up"
 HOLDS = {"qkv": ("q_proj", "k_proj", "v_proj"), "kv": ("k_proj", "v_proj"), "w13": ("w1", "w3")}
 
 
-def place(name: str) -> Place:
+def _place(name: str) -> Place:
     """Where a name of the course belongs: `layers.0.attn.q_proj.weight` is q_proj in block 0."""
     parts = name.removesuffix(".weight").split(".")
     layer = int(parts[1]) if parts[0] == "layers" else None
@@ -321,7 +314,7 @@ LEARNED = r"(?:^|\.)(?:wpe|pos(?:ition(?:al)?)?s?_?(?:emb|enc)\w*)(?:\.|$)"
 Weights = Mapping[str, Tensor]
 
 
-def named(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
+def named_weights(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
     """The weights of the course by the names of a learner's parameters.
 
     A fused parameter gets several of them, one below the other; each of several heads gets its
@@ -334,7 +327,7 @@ def named(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
         return dict(weights)
     if len(own) == len(weights) == 1:  # whatever its name
         return dict(zip(own, weights.values(), strict=True))
-    by_place = {place(name): weight for name, weight in weights.items()}
+    by_place = {_place(name): weight for name, weight in weights.items()}
     groups: dict[Place | None, list[str]] = {}
     for name in own:
         groups.setdefault(place_of_learners(name, by_place), []).append(name)
@@ -350,13 +343,13 @@ def named(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
             unknown.remove(names[0])
     arranged: dict[str, Tensor] = {}
     for at, names in groups.items():
-        whole = torch.cat([by_place[each] for each in _held(at)])
+        whole = torch.cat([by_place[place] for place in _held(at)])
         if len(names) == 1 or sum(own[name].numel() for name in names) == whole.numel():
             arranged |= zip(names, whole.chunk(len(names)), strict=True)
         else:
             unknown += names  # of two names for one weight, neither tells
     if missing or unknown:
-        absent = [name for name in weights if place(name) in missing]
+        absent = [name for name in weights if _place(name) in missing]
         mistake = "The check, like the course's tests, fills in weights by these names."
         mistake += f" Missing: {_listed(absent)}." if absent else ""
         mistake += f" Not understood: {_listed(unknown)}." if unknown else ""
@@ -372,7 +365,7 @@ def _held(at: Place) -> list[Place]:
 
 def own_parameters(module: nn.Module) -> dict[str, Tensor]:
     """A learner's parameters by their names, without what `torch.compile` adds to these."""
-    return {name.replace("_orig_mod.", ""): each for name, each in module.named_parameters()}
+    return {name.replace("_orig_mod.", ""): p for name, p in module.named_parameters()}
 
 
 def fill(module: nn.Module, weights: Weights) -> None:
@@ -427,7 +420,7 @@ def _expect_no_twins(module: nn.Module) -> None:
     for name, parameter in module.named_parameters(remove_duplicate=False):
         twin = seen.setdefault(id(parameter), name)
         if twin != name:
-            layers = [re.findall(r"\.(\d+)\.", each) for each in (name, twin)]
+            layers = [re.findall(r"\.(\d+)\.", path) for path in (name, twin)]
             claim = f"`{twin}` and `{name}` are one and the same parameter."
             raise Wrong(claim, mistake=REPEATED if layers[0] != layers[1] else TIED)
 
@@ -444,13 +437,13 @@ def _of_shape(name: str, own: torch.Size, asked: torch.Size) -> Wrong:
     elif math.prod(own) == math.prod(asked):
         mistake = "The numbers would fit, but not in this shape." + ADAPTER
     claim = f"The parameter `{name}` has the wrong shape."
-    expected, got = Words(tuple(asked)), Words(tuple(own))
+    expected, got = Prose(tuple(asked)), Prose(tuple(own))
     return Wrong(claim, expected=expected, got=got, mistake=mistake)
 
 
-def _names(weights: Weights) -> Words:
+def _names(weights: Weights) -> Prose:
     items = [f"{name} {tuple(weight.shape)}" for name, weight in weights.items()]
-    return Words(", ".join(items[:12]) + (", ..." if len(items) > 12 else "") or "no parameters")
+    return Prose(", ".join(items[:12]) + (", ..." if len(items) > 12 else "") or "no parameters")
 
 
 def _listed(names: list[str]) -> str:
@@ -472,18 +465,18 @@ def check_gradients(
     Those of the inputs, and of the parameters of a learner's module, are compared with the
     reference's.
     """
-    leaves, given = _leaves(case.inputs), Words(str(case))
+    leaves, given = _leaves(case.inputs), Prose(str(case))
     # Inputs are handed in as if they had been computed from the leaves.
     inputs = {**case.inputs, **{name: leaf.clone() for name, leaf in leaves.items()}}
     result = run(replace(case, inputs=inputs))
     if not result.requires_grad:
         raise Wrong("No gradient can flow through the result.", given=given, mistake=CUT)
     # Weighted differently, because the sum of a row of softmax has no gradient at all.
-    factors = drawn(*result.shape, seed=99) if result.ndim else torch.tensor(1.0)
+    factors = noise(*result.shape, seed=99) if result.ndim else torch.tensor(1.0)
     try:
         (result * factors).sum().backward()
     except RuntimeError as error:
-        got = Words(str(error).partition(". ")[0])
+        got = Prose(str(error).partition(". ")[0])
         claim = "The result is right, but it cannot be trained: the backward pass fails."
         raise Wrong(claim, given=given, got=got, mistake=IN_PLACE) from error
     # The same for the reference, whose weights go by the names of the course.
@@ -493,18 +486,17 @@ def check_gradients(
         (exercise.program.edited()(again) * factors).sum().backward()
     pairs = [(name, leaf.grad, values[name].grad) for name, leaf in leaves.items()]
     if learner:
-        right = replace(case, weights={name: leaf.grad for name, leaf in weights.items()})
-        expected = learner.layout(right)
+        gradients = {name: leaf.grad for name, leaf in weights.items()}
+        laid_out = learner.layout(replace(case, weights=gradients))
         own = own_parameters(learner.module)
-        pairs += [(name, parameter.grad, expected[name]) for name, parameter in own.items()]
-    for name, got, expected in pairs:
-        if got is None:
+        pairs += [(name, parameter.grad, laid_out[name]) for name, parameter in own.items()]
+    for name, grad, expected in pairs:
+        if grad is None:
             raise Wrong(f"No gradient reaches `{name}`.", given=given, mistake=CUT)
-        if not alike(got, expected, 1e-3):
+        if not alike(grad, expected, 1e-3):
             claim = f"The result is right, but the gradient that reaches `{name}` is not."
-            padded = not got[:1].any() and expected[:1].any()
-            right, shown = beside(expected, got)
-            mistake = PADDING if padded else CUT
+            mistake = PADDING if not grad[:1].any() and expected[:1].any() else CUT
+            right, shown = beside(expected, grad)
             raise Wrong(claim, given=given, expected=right, got=shown, mistake=mistake)
     if any(not inputs[name].eq(leaf).all() for name, leaf in leaves.items()):
         claim = "The result is right, but the input tensor is changed."
@@ -513,7 +505,7 @@ def check_gradients(
 
 def _leaves(values: Mapping[str, Any]) -> dict[str, Tensor]:
     """Copies, which require gradients, of all tensors that can have one."""
-    tensors = {name: each for name, each in values.items() if isinstance(each, Tensor)}
+    tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
     return {n: t.clone().requires_grad_() for n, t in tensors.items() if t.is_floating_point()}
 
 
@@ -524,7 +516,7 @@ SAME = "All numbers are (nearly) the same, and rows that start equal stay equal:
 CUT_STD = 0.98658  # of N(0, 1) without what lies beyond 3
 
 
-def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
+def check_first_weights(learner: Learner, case: Case, findings: Findings) -> None:
     """Find the gains of a large module that do not start at 1, and weights not drawn as asked.
 
     A wrong gain goes wrong in use, and so does a wrong scale in a single layer; in a larger part
@@ -538,10 +530,10 @@ def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
         learner.module = learner.make(case)
     finally:
         torch.set_deterministic_debug_mode(before)
-    own = {name: each.detach().double() for name, each in own_parameters(learner.module).items()}
-    given, is_model = Words(f"a new {case.name}"), "num_layers" in case.arguments
+    own = {name: p.detach().double() for name, p in own_parameters(learner.module).items()}
+    given, is_model = Prose(f"a new {case.name}"), "num_layers" in case.arguments
     empty = [name for name, weight in own.items() if weight.isnan().any()]
-    with found("use" if is_model else "corner"):
+    with findings("use" if is_model else "corner"):
         if empty:
             mistake = (
                 "`torch.empty` holds whatever was in memory: draw numbers in the layer itself."
@@ -549,19 +541,19 @@ def check_first_weights(learner: Learner, case: Case, found: Findings) -> None:
             raise Wrong(f"Nothing fills `{empty[0]}`.", given=given, mistake=mistake)
     if empty:
         return
-    with found("use"):
+    with findings("use"):
         for name, weight in own.items():
             if _is_vector(weight) and not weight.eq(1).all():
-                got = Words(f"numbers from {weight.min():.4g} to {weight.max():.4g}")
+                got = Prose(f"numbers from {weight.min():.4g} to {weight.max():.4g}")
                 raise Wrong(f"The gain `{name}` does not start at 1.", given=given, got=got)
-    if found and len(own) > 1:
+    if findings and len(own) > 1:
         return
     # Ones in place of the embedding's numbers show which parameter holds it.
     marks = {n: torch.full_like(w, float("emb" in n)) for n, w in case.weights.items()}
     held = learner.layout(replace(case, weights=marks))
     # A fused matrix may be drawn as a whole, or like any of the matrices that are fused in it.
     shapes = [tuple(weight.shape) for weight in case.weights.values() if weight.ndim == 2]
-    with found("use" if len(own) == 1 else "corner"):
+    with findings("use" if len(own) == 1 else "corner"):
         for name, weight in [(n, w) for n, w in own.items() if not _is_vector(w)]:
             is_table = case.name == "Embedding" or bool(held[name].any())
             check_drawn(weight, [tuple(weight.shape), *shapes], is_table, f"{given}: its `{name}`")
@@ -579,7 +571,7 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
     std = min(stds, key=lambda std: abs(std * CUT_STD - spread))
     cut, asked = f"{CUT_AT * std:.4g}", "1" if is_table else "√(2 / (d_in + d_out))"
     # Another form of the distribution, of about that std, is no more than a corner.
-    weight_of = "corner" if math.isclose(spread, std, rel_tol=0.15) else "use"
+    weight_of: verdicts.Weight = "corner" if math.isclose(spread, std, rel_tol=0.15) else "use"
     if spread < 1e-12 or flat[:999].unique().numel() < 10:
         weight_of, mistake = "use", SAME
     elif abs(mean) > 0.1 * spread:
@@ -598,10 +590,10 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
         weight_of, mistake = "use", "A row of a new embedding is 0: no id is padding."
     else:
         return
-    expected = Words(f"numbers from N(0, {std:.4g}²), truncated at ±{cut}")
-    got = Words(f"standard deviation {spread:.4g}, mean {mean:.2g}, largest {largest:.4g}")
+    expected = Prose(f"numbers from N(0, {std:.4g}²), truncated at ±{cut}")
+    got = Prose(f"standard deviation {spread:.4g}, mean {mean:.2g}, largest {largest:.4g}")
     claim = "The weight is not drawn as the course asks."
-    wrong = Wrong(claim, given=Words(made), expected=expected, got=got, mistake=mistake)
+    wrong = Wrong(claim, given=Prose(made), expected=expected, got=got, mistake=mistake)
     wrong.weight = weight_of
     raise wrong
 

@@ -39,7 +39,7 @@ def mutated(tree: ast.Module) -> Iterator[tuple[str, int, ast.Module]]:
             yield what, line, ast.fix_missing_locations(mutant)
 
 
-def _changes(node: ast.AST) -> Iterator[tuple[str, int, dict[str, Any]]]:
+def _changes(node: Any) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """The small changes of one node: what a learner is told, the line, the fields that change."""
     for what, fields in _fields(node):
         yield what, node.end_lineno, fields

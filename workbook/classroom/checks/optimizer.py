@@ -15,7 +15,7 @@ from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import bind, call_part, parameters_of
 from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.from_scratch import expect_from_scratch
-from workbook.classroom.checks.verdicts import NotAttempted, Words, Wrong, call, kind_of
+from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, kind_of
 from workbook.optimizer.optimizers import AdamW
 
 # float32 keeps 7 digits; the values are of size 1, and a few steps are taken.
@@ -24,24 +24,23 @@ RELATIVE, ABSOLUTE = 1e-5, 1e-6
 
 def same(one: Sequence[float], other: Sequence[float]) -> bool:
     """True where two lists of numbers agree as far as float32 can tell, NaN with NaN."""
-    tolerances = {"rtol": RELATIVE, "atol": ABSOLUTE, "equal_nan": True}
-    return len(one) == len(other) and np.allclose(one, other, **tolerances)
+    return len(one) == len(other) and np.allclose(one, other, RELATIVE, ABSOLUTE, equal_nan=True)
 
 
-def row(values: Sequence[float]) -> Words:
+def _row(values: Sequence[float]) -> Prose:
     """Numbers as a learner reads them, six digits each."""
     numbers = ", ".join(f"{value:.6g}" for value in values)
-    return Words(numbers if len(values) == 1 else f"[{numbers}]")
+    return Prose(numbers if len(values) == 1 else f"[{numbers}]")
 
 
-def beside(claim: str) -> Callable[[Any, Sequence[float], Sequence[float]], Wrong]:
+def _beside(claim: str) -> Callable[[Any, Sequence[float], Sequence[float]], Wrong]:
     """The report of an exercise whose results are lists of numbers."""
     return lambda case, right, got: Wrong(
-        claim, given=Words(case), expected=row(right), got=row(got)
+        claim, given=Prose(case), expected=_row(right), got=_row(got)
     )
 
 
-def listed(name: str, tensors: Sequence[tuple | None]) -> str:
+def _listed(name: str, tensors: Sequence[tuple | None]) -> str:
     """The numbers of each parameter, or of its gradient; `name` has a {} for the index."""
     return "; ".join(f"{name.format(i)} = {values}" for i, values in enumerate(tensors))
 
@@ -49,7 +48,7 @@ def listed(name: str, tensors: Sequence[tuple | None]) -> str:
 # The schedule.
 
 
-class Step(NamedTuple):
+class ScheduleStep(NamedTuple):
     """A step, and the settings of a schedule."""
 
     it: int
@@ -142,21 +141,21 @@ SCHEDULE_MISTAKES = (
 )  # fmt: skip
 
 
-def learning_rate(schedule: Any, case: Step) -> list[float]:
+def learning_rate(schedule: Any, case: ScheduleStep) -> list[float]:
     """The learner's learning rate of one step. Raises: Wrong."""
     names = ("it", "max_learning_rate", "min_learning_rate", "warmup_iters", "cosine_cycle_iters")
-    value = call_part(schedule, dict(zip(names, case, strict=False)), given=Words(case))
+    value = call_part(schedule, dict(zip(names, case, strict=False)), given=Prose(case))
     try:
         return [float(value + 0.0)]  # a str cannot be added to
     except (TypeError, ValueError, RuntimeError):
-        advice, got = "Return a float in each of the three branches.", Words(kind_of(value))
+        advice, got = "Return a float in each of the three branches.", Prose(kind_of(value))
         claim = "It does not return a number."
-        raise Wrong(claim, given=Words(case), got=got, mistake=advice) from None
+        raise Wrong(claim, given=Prose(case), got=got, mistake=advice) from None
 
 
-def steps(its: Iterable[int], *settings: Any) -> tuple[Step, ...]:
+def steps(its: Iterable[int], *settings: Any) -> tuple[ScheduleStep, ...]:
     """Several steps of one schedule."""
-    return tuple(Step(it, *settings) for it in its)
+    return tuple(ScheduleStep(it, *settings) for it in its)
 
 
 SCHEDULE = Exercise(
@@ -173,19 +172,21 @@ SCHEDULE = Exercise(
     ),
     run=learning_rate,
     same=same,
-    report=beside("The learning rate of this step is wrong."),
+    report=_beside("The learning rate of this step is wrong."),
 )
 
 
 def learning_rate_schedule(attempt: Any, part: str | None = None) -> str:
     """Praise for a right function; raises `Wrong` with the first step that fails."""
-    found, refusals = judge(SCHEDULE, attempt), (ValueError, AssertionError)
+    findings, refusals = judge(SCHEDULE, attempt), (ValueError, AssertionError)
     # To refuse the settings of a corner is a choice; a wrong rate there is none.
-    found.found = [w for w in found.found if w.weight == "use" or not isinstance(w.error, refusals)]
-    if not found:
-        with found("style"):
+    for wrong in [*findings.wrongs]:
+        if wrong.weight != "use" and isinstance(wrong.error, refusals):
+            findings.wrongs.remove(wrong)
+    if not findings:
+        with findings("style"):
             expect_from_scratch(lambda: learning_rate(attempt, SCHEDULE.cases[6]), [attempt])
-    return found.verdict("Warm-up, cosine and what comes after agree with the formula.")
+    return findings.verdict("Warm-up, cosine and what comes after agree with the formula.")
 
 
 # Clipping.
@@ -212,13 +213,13 @@ class Gradients(NamedTuple):
     def __str__(self) -> str:
         held = f"[{', '.join(f'p{i}' for i in range(len(self.gradients)))}]"
         held = f"iter({held})" if self.generator else held
-        return f"{listed('p{}.grad', self.gradients)}; clip({held}, {self.limit})"
+        return f"{_listed('p{}.grad', self.gradients)}; clip({held}, {self.limit})"
 
 
 def clipped(case: Gradients) -> list[float]:
     """All gradients after clipping, one after the other."""
     gradients = [p.grad for p in case.parameters() if p.grad is not None]
-    total = sum((g**2).sum() for g in gradients)  # the sum of squares
+    total: Any = sum((g**2).sum() for g in gradients)  # the sum of squares
     norm = torch.sqrt(total)  # the norm
     for g in gradients:
         if norm > case.limit:  # when the gradients are scaled
@@ -295,12 +296,12 @@ GRADIENTS = (
 
 def gradients_after(clip: Any, case: Gradients) -> list[float]:
     """All gradients after the learner's clipping. Raises: Wrong if anything else was changed."""
-    parameters, given = case.parameters(), Words(case)
+    parameters, given = case.parameters(), Prose(case)
     handed_in = (p for p in parameters) if case.generator else list(parameters)
     call_part(clip, {"parameters": handed_in, "max_l2_norm": case.limit}, given=given)
     for parameter in parameters:
         if bool((parameter != VALUE).any()):
-            values, advice = row(parameter.flatten().tolist()), "Scale `p.grad`, and not `p`."
+            values, advice = _row(parameter.flatten().tolist()), "Scale `p.grad`, and not `p`."
             raise Wrong("A parameter was changed.", given=given, got=values, mistake=advice)
     pairs = zip(parameters, case.gradients, strict=True)
     after = [p.grad for p, gradient in pairs if gradient is not None and p.grad is not None]
@@ -313,7 +314,7 @@ CLIPPING = Exercise(
     cases=GRADIENTS,
     run=gradients_after,
     same=same,
-    report=beside("The gradients are wrong."),
+    report=_beside("The gradients are wrong."),
     errors={
         r"ZeroDivisionError": "If all gradients are 0, the norm is 0: add ε to it.",
         r"'generator' object": "`model.parameters()` is a generator: make a list of it first.",
@@ -325,11 +326,11 @@ CLIPPING = Exercise(
 
 def gradient_clipping(attempt: Any, part: str | None = None) -> str:
     """Praise for a right function; raises `Wrong` with the first gradients that fail."""
-    found = judge(CLIPPING, attempt)
-    if not found:
-        with found("style"):
+    findings = judge(CLIPPING, attempt)
+    if not findings:
+        with findings("style"):
             expect_from_scratch(lambda: gradients_after(attempt, GRADIENTS[0]), [attempt])
-    return found.verdict("All gradients are scaled together, and only where they must be.")
+    return findings.verdict("All gradients are scaled together, and only where they must be.")
 
 
 # AdamW.
@@ -358,12 +359,12 @@ class Moves(NamedTuple):
         if self.own:
             held = "{{'params': [p0]}}, {{'params': [p1], {!r}: {}}}".format(*self.own)
         settings = f"betas={self.betas}, eps={self.eps}, weight_decay={self.weight_decay}"
-        lines = [listed("p{}", self.parameters), f"AdamW([{held}], lr={self.lr}, {settings})"]
+        lines = [_listed("p{}", self.parameters), f"AdamW([{held}], lr={self.lr}, {settings})"]
         for i, gradients in enumerate(self.gradients):
             rate = f"group['lr'] = {self.rates[i]}; " if self.rates else ""
             resumed = "a new AdamW loads its state_dict; " if i == self.resumed else ""
             closure = "in the closure " if self.closure else ""
-            lines.append(f"step {i + 1}: {rate}{resumed}{closure}{listed('p{}.grad', gradients)}")
+            lines.append(f"step {i + 1}: {rate}{resumed}{closure}{_listed('p{}.grad', gradients)}")
         return "\n".join(lines)
 
 
@@ -373,10 +374,10 @@ update = AdamW.update  # (self, theta, group, state)
 def moved(case: Moves, of_torch: bool, decay: str) -> list[float]:
     """All parameters after the last step, one after the other."""
     # Without a second group, all parameters are in the first.
-    groups = [{"lr": case.lr, "weight_decay": case.weight_decay} for _ in case.parameters]
+    groups: Any = [{"lr": case.lr, "weight_decay": case.weight_decay} for _ in case.parameters]
     groups[-1].update([case.own] if case.own else [])
     thetas = [torch.tensor(values, dtype=torch.float64) for values in case.parameters]
-    states = [{} for _ in thetas]
+    states = [dict[str, Any]() for _ in thetas]
     for step, gradients in enumerate(case.gradients):
         groups[0]["lr"] = case.rates[step] if case.rates else case.lr
         # A copy changes nothing, but mistakes lose something of it.
@@ -552,13 +553,13 @@ class Stepper:
         values |= {"eps": case.eps, "weight_decay": case.weight_decay}
         if {"beta1", "beta2"} <= {p.name for p in parameters_of(self.attempt)}:
             values["beta1"], values["beta2"] = values.pop("betas")
-        args, kwargs, _ = bind(self.attempt, values, given=Words(case))
-        return call(self.attempt, *args, given=Words(case), **kwargs)
+        args, kwargs, _ = bind(self.attempt, values, given=Prose(case))
+        return call(self.attempt, *args, given=Prose(case), **kwargs)
 
     def run(self, case: Moves) -> list[list[float]]:
         """The parameters after the steps of a case, as a list of one form. Raises: Wrong."""
         thetas = [parameter(values) for values in case.parameters]
-        params = iter(thetas)  # `model.parameters()` is not a list either
+        params: Any = iter(thetas)  # `model.parameters()` is not a list either
         if case.own:
             name, value = case.own
             params = [{"params": thetas[:1]}, {"params": thetas[1:], name: value}]
@@ -567,10 +568,10 @@ class Stepper:
             return after_steps(case)[:1]  # it has one decay for all groups, which is its choice
         for i, gradients in enumerate(case.gradients):
             if i == case.resumed:
-                state = copy.deepcopy(call(optimizer.state_dict, given=Words(case)))
+                state = copy.deepcopy(call(optimizer.state_dict, given=Prose(case)))
                 thetas = [parameter(theta.tolist()) for theta in thetas]
                 optimizer = self.make(thetas, case)
-                call(optimizer.load_state_dict, state, given=Words(case))
+                call(optimizer.load_state_dict, state, given=Prose(case))
             if case.rates:
                 optimizer.param_groups[0]["lr"] = case.rates[i]
             self.step(optimizer, thetas, gradients, case)
@@ -578,7 +579,7 @@ class Stepper:
 
     def step(self, optimizer: Any, thetas: list, gradients: Sequence, case: Moves) -> None:
         """Take one step with these gradients. Raises: Wrong if they are rewritten."""
-        given, calls = Words(case), []
+        given, calls = Prose(case), []
 
         def closure() -> torch.Tensor:
             calls.append("made")
@@ -596,7 +597,7 @@ class Stepper:
             # To clear the gradients does little harm.
             if gradient and any(after) and not same(after, gradient):
                 claim = "The step rewrote a gradient."
-                raise Wrong(claim, given=given, got=row(after), mistake=REWRITTEN)
+                raise Wrong(claim, given=given, got=_row(after), mistake=REWRITTEN)
 
 
 def parameter(values: Iterable[float]) -> nn.Parameter:
@@ -606,7 +607,7 @@ def parameter(values: Iterable[float]) -> nn.Parameter:
 
 def wrong_moves(case: Moves, rights: list[list[float]], got: list[list[float]]) -> Wrong:
     """What to say about wrong parameters, beside those of the handout's form."""
-    wrong = beside("The parameters are not right after the steps.")(case, rights[0], got[0])
+    wrong = _beside("The parameters are not right after the steps.")(case, rights[0], got[0])
     wrong.mistake = f"Look at {case.hint}."
     return wrong
 
@@ -650,9 +651,9 @@ def adamw(attempt: Any, part: str | None = None) -> str:
     # learner's call should time out because of that.
     torch.optim.SGD([parameter((0.0,))], lr=0.1)
     stepper = Stepper(attempt)
-    found = judge(ADAMW, stepper)
-    if not found:
-        with found("style"):
+    findings = judge(ADAMW, stepper)
+    if not findings:
+        with findings("style"):
             expect_from_scratch(lambda: stepper.run(MOVES[0]), [attempt])
     praise = "The parameters move like the reference's, in the handout's form or in torch's."
-    return found.verdict(praise)
+    return findings.verdict(praise)

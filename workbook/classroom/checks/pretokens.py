@@ -13,7 +13,7 @@ import regex
 
 from workbook.classroom.checks.engine import Exercise, Mistake, mistake
 from workbook.classroom.checks.timeout import processor_seconds
-from workbook.classroom.checks.verdicts import Words, Wrong, first_difference, slow
+from workbook.classroom.checks.verdicts import Prose, Wrong, difference_at, slow
 from workbook.tokenization.pretokens import PATTERN
 
 END = "<|endoftext|>"
@@ -203,9 +203,9 @@ MISTAKES = (*SPECIALS, *CUTTING, *READING)  # of both
 
 def expect_right_and_quick(
     name: str,
-    run: Callable[..., list],
+    run: Callable[..., Any],
     right: list,
-    given: Words,
+    given: Prose,
     seconds: float,
     mistakes: tuple[str, str],
 ) -> None:
@@ -227,7 +227,7 @@ def expect_right_and_quick(
             failure.claim = f"{name} is far too slow. {failure.claim}"
             failure.mistake = mistakes[1]
         raise
-    used, at = processor_seconds() - before, first_difference(right, result)
+    used, at = processor_seconds() - before, difference_at(right, result)
     if result != right:
         claim = f"{name} goes wrong at index {at:,} of a long text, though short texts are right."
         expected, got = right[at : at + 4], result[at : at + 4]
@@ -248,7 +248,7 @@ def expect_no_memory(exercise: Exercise, attempt: Any, cases: Sequence[Any], lik
             raise
         return  # what is wrong from the start is found by the exercise, with its cause
     rights, last = [exercise.expected(case) for case in cases], len(cases) - 1
-    if results != rights and first_difference(rights, results) == last:
+    if results != rights and difference_at(rights, results) == last:
         wrong = exercise.report(cases[last], rights[last], results[last])
         wrong.claim, wrong.mistake = "The result depends on earlier calls.", likely
         raise wrong
@@ -256,7 +256,7 @@ def expect_no_memory(exercise: Exercise, attempt: Any, cases: Sequence[Any], lik
 
 def one_for_each_cause(findings: Sequence[Wrong]) -> list[Wrong]:
     """The findings without those whose mistake, or kind of case, was told before."""
-    told, kept = set(), []
+    told, kept = set[str | None](), []
     for finding in findings:
         causes = {finding.mistake, getattr(finding.case, "what", None)} - {None, ""}
         if not causes & told:

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from workbook import config
-from workbook.classroom.checks.verdicts import NotAttempted, Unreadable, Words, expect, shown
+from workbook.classroom.checks.verdicts import NotAttempted, Prose, Unreadable, expect, shown
 from workbook.training import loss_bounds
 from workbook.training.loss_bounds import TARGET, TARGET_ON_CPU, bits_per_byte
 
@@ -49,7 +49,7 @@ WIDER = "At the same inner width the plain layer, with two matrices for three, i
 WRONG_SPLIT = "Were the two swapped? Or was it validated on its training text?"
 
 
-def table(attempt: Any, corpus: str, *needed: str) -> pd.DataFrame:
+def _table(attempt: Any, corpus: str, *needed: str) -> pd.DataFrame:
     """Read a table of runs: a row each, with all columns of `NUMBERS`, nan for unknown.
 
     Arguments:
@@ -122,7 +122,7 @@ def _expect_possible_loss(run: Any) -> None:
     expect(run.loss >= 0, "A loss is never negative: it is -ln of a probability.", got=run.loss)
     limit = loss_bounds.bounds(run.corpus, run.bytes_per_token if run.bytes_per_token > 0 else None)
     claim = f"This is lower than any model can get on {run.corpus}: {limit.reason}."
-    expected = Words(f"{limit.lowest:.2f} nats per token ({limit.floor:.2f} bits per byte)")
+    expected = Prose(f"{limit.lowest:.2f} nats per token ({limit.floor:.2f} bits per byte)")
     expect(run.loss >= limit.lowest, claim, LEAK, expected=expected, got=run.loss)
 
 
@@ -152,7 +152,7 @@ def _expect_follows(run: Any, column: str, right: float, holds: bool) -> None:
     """Raise unless a figure of a run follows from the others."""
     formula, mistake = FORMULAS[column]
     claim = f"In one run the `{column}` and the other figures do not agree."
-    expected, got = Words(f"{formula} = {right:,.10g}"), Words(f"{getattr(run, column):,.10g}")
+    expected, got = Prose(f"{formula} = {right:,.10g}"), Prose(f"{getattr(run, column):,.10g}")
     expect(holds, claim, mistake, expected=expected, got=got)
 
 
@@ -162,7 +162,7 @@ def _near(value: float, other: float) -> bool:
 
 def _expect_equal_tokens(seen: dict[str, float]) -> None:
     """Raise where runs are compared that saw different numbers of tokens."""
-    got = Words(", ".join(f"{name}: {tokens:,.0f}" for name, tokens in seen.items()))
+    got = Prose(", ".join(f"{name}: {tokens:,.0f}" for name, tokens in seen.items()))
     equal = not seen or max(seen.values()) <= (1 + SAME) * min(seen.values())
     expect(equal, "These runs saw different numbers of tokens.", MORE_TEXT, got=got)
 
@@ -172,7 +172,7 @@ def _expect_equal_tokens(seen: dict[str, float]) -> None:
 
 def experiment_log(attempt: Any, part: str | None = None) -> str:
     """Judge a table with a row for each run."""
-    runs = table(attempt, config.profile().simple_corpus)
+    runs = _table(attempt, config.profile().simple_corpus)
     if len(runs) < 2:
         raise NotAttempted("That is one run. A log holds all that were tried.")
     _expect_possible(runs)
@@ -182,7 +182,7 @@ def experiment_log(attempt: Any, part: str | None = None) -> str:
 
 def learning_rate(attempt: Any, part: str | None = None) -> str:
     """Judge a sweep: (a) the loss that it reaches, (b) where runs begin to diverge."""
-    runs = table(attempt, config.profile().simple_corpus, "learning_rate")
+    runs = _table(attempt, config.profile().simple_corpus, "learning_rate")
     rates = sorted({*runs["learning_rate"]})
     least = 2 if part == "b" else 3
     if len(rates) < least:
@@ -223,7 +223,7 @@ def _edge(runs: pd.DataFrame, rates: list[float]) -> str:
 
 def batch_size_experiment(attempt: Any, part: str | None = None) -> str:
     """Judge a sweep over batch sizes."""
-    runs = table(attempt, config.profile().simple_corpus, "batch_size")
+    runs = _table(attempt, config.profile().simple_corpus, "batch_size")
     _expect_possible(runs)
     sizes = sorted({*runs["batch_size"]})
     missing = ", ".join(str(size) for size in (1, 64, 128) if size not in sizes)
@@ -249,11 +249,12 @@ def _compared(
 ) -> str:
     """Judge the runs of two kinds, each at its best learning rate; `claims` are about the two."""
     # Where no learning rate is named, all runs of a kind are taken to have the same.
-    runs = table(attempt, config.profile().simple_corpus, column).fillna({"learning_rate": 0})
+    runs = _table(attempt, config.profile().simple_corpus, column).fillna({"learning_rate": 0})
     runs = runs[runs[column].isin(kinds)]
     sides = _sides(runs, column, kinds)
     _expect_possible(runs)
-    for claim in (partial(_expect_alike, column), *claims):
+    _expect_alike(column, *sides)
+    for claim in claims:
         claim(*sides)
     means = [_means(side) for side in sides]
     if any(losses.empty for losses in means):
@@ -297,7 +298,7 @@ def _expect_matched(usual: pd.DataFrame, other: pd.DataFrame) -> None:
     gated, plain = 3 * usual["d_ff"].iloc[0], 2 * other["d_ff"].iloc[0]  # matrices of each
     # The course's own width of the plain layer, 4·d, is 13 % off on the small model.
     apart = max(gated, plain) > 1.13 * min(gated, plain)
-    got = Words(f"3·d·{usual['d_ff'].iloc[0]:g} and 2·d·{other['d_ff'].iloc[0]:g}")
+    got = Prose(f"3·d·{usual['d_ff'].iloc[0]:g} and 2·d·{other['d_ff'].iloc[0]:g}")
     expect(not apart, "The parameter counts are not matched.", WIDER, got=got)
 
 
@@ -311,14 +312,14 @@ def swiglu_ablation(attempt: Any, part: str | None = None) -> str:
     rows, kinds = _rows(attempt), ("swiglu", "silu")
     if any("loss" in row for row in rows):
         return _compared("ffn", kinds, [_expect_matched], rows)
-    runs = table([row | {"loss": None} for row in rows], SIMPLE[0], "ffn", "d_ff")
+    runs = _table([row | {"loss": None} for row in rows], SIMPLE[0], "ffn", "d_ff")
     _expect_matched(*_sides(runs, "ffn", kinds))
     return "Both have about as many parameters. Train them, and add the losses."
 
 
 def main_experiment(attempt: Any, part: str | None = None) -> str:
     """Judge a loss on web text, alone or beside that on stories."""
-    runs = table(attempt, config.profile().web_corpus, "corpus")
+    runs = _table(attempt, config.profile().web_corpus, "corpus")
     web, simple = (runs[runs["corpus"].isin(names)] for names in (WEB, SIMPLE))
     if web.empty:
         raise NotAttempted('No run has the `corpus` "owt" or "docstrings".')
@@ -328,13 +329,13 @@ def main_experiment(attempt: Any, part: str | None = None) -> str:
     for unit in ("loss", "bits_per_byte"):
         one, two = web[unit].min(), simple[unit].min()
         claim = f"Text from the web is not easier than stories, but has the lower `{unit}`."
-        expect(not one < two, claim, WRONG_SPLIT, got=Words(f"{one:.4g} against {two:.4g}"))
+        expect(not one < two, claim, WRONG_SPLIT, got=Prose(f"{one:.4g} against {two:.4g}"))
     return f"{loss:.4g} nats per token is possible: a perplexity of {math.exp(loss):,.3g}."
 
 
 def leaderboard(attempt: Any, part: str | None = None) -> str:
     """Judge an entry: its loss, and its time against the limit of the edition."""
-    runs = table(attempt, config.profile().web_corpus)
+    runs = _table(attempt, config.profile().web_corpus)
     _expect_possible(runs)
     best, edition = runs.loc[runs["loss"].idxmin()], config.edition()
     loss, corpus, target = best["loss"], best["corpus"], loss_bounds.BOARD_TARGET

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, allclose  # by name: an attempt may replace torch's
 
-from workbook.classroom.checks.verdicts import NotAttempted, Words, Wrong, kind_of
+from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, kind_of
 
 SMALL = 24  # numbers that are shown in full
 TOLERANCE = 2e-4  # relative to the largest number: float32 in any order of summing, not one digit
@@ -47,14 +47,14 @@ class Case:
         made = ", ".join(f"{value:g}" for value in self.arguments.values())
         values = {**self.inputs, **(self.weights if len(self.weights) == 1 else {})}
         parts = [
-            f"{name} = {described(value) if isinstance(value, Tensor) else value}"
+            f"{name} = {_described(value) if isinstance(value, Tensor) else value}"
             for name, value in values.items()
         ]
         call = f"{self.name}{f'({made})' if made else ''}({', '.join(self.inputs)})"
         return ", ".join([call, *parts]) + (f" ({self.what})" if self.what else "")
 
 
-def drawn(*shape: int, seed: int, std: float = 1.0, digits: int = 1) -> Tensor:
+def noise(*shape: int, seed: int, std: float = 1.0, digits: int = 1) -> Tensor:
     """Normal numbers in float32, always the same for a seed, rounded so that they read well."""
     generator = torch.Generator().manual_seed(seed)
     numbers = std * torch.randn(*shape, generator=generator, dtype=torch.float64)
@@ -86,7 +86,7 @@ def _scale(tensor: Tensor) -> float:
     return finite.abs().max().item() if finite.numel() else 1.0
 
 
-def tensor_of(result: Any, given: Words) -> Tensor:
+def tensor_of(result: Any, given: Prose) -> Tensor:
     """A result as a tensor of numbers; raises `Wrong` if it is something else."""
     if result is None:
         raise NotAttempted("It returned None: is a `return` missing?")
@@ -104,8 +104,8 @@ def tensor_of(result: Any, given: Words) -> Tensor:
         mistake = "A plain number (`.item()`, `float`) lets no gradient through."
     elif type(result).__module__ == "numpy":
         mistake = "numpy does not track gradients: use torch throughout."
-    expected, claim = Words("a tensor of numbers"), "It does not return a tensor of numbers."
-    raise Wrong(claim, given=given, expected=expected, got=Words(what), mistake=mistake)
+    expected, claim = Prose("a tensor of numbers"), "It does not return a tensor of numbers."
+    raise Wrong(claim, given=given, expected=expected, got=Prose(what), mistake=mistake)
 
 
 def kind(dtype: torch.dtype) -> str:
@@ -113,23 +113,23 @@ def kind(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def numbers(values: Any) -> str:
+def _numbers(values: Any) -> str:
     """The numbers of nested lists, with four digits."""
     if isinstance(values, list):
-        return f"[{', '.join(map(numbers, values))}]"
+        return f"[{', '.join(map(_numbers, values))}]"
     return f"{values:.4g}" if isinstance(values, float) else str(values)
 
 
-def described(tensor: Tensor) -> str:
+def _described(tensor: Tensor) -> str:
     """A small tensor in full, a larger one by its shape; the type where it is not float32."""
     if tensor.numel() <= SMALL:
         usual = tensor.dtype in (torch.float32, torch.int64, torch.bool)
-        return numbers(tensor.tolist()) + ("" if usual else f" in {kind(tensor.dtype)}")
+        return _numbers(tensor.tolist()) + ("" if usual else f" in {kind(tensor.dtype)}")
     shape = "x".join(map(str, tensor.shape))
     return f"{shape} {'numbers' if tensor.is_floating_point() else 'ids'}"
 
 
-def compared(case: Case, expected: Tensor, got: Tensor) -> Wrong:
+def mismatch(case: Case, expected: Tensor, got: Tensor) -> Wrong:
     """What to say about a tensor that is not the expected one."""
     claim = "The result is not the expected one."
     if expected.shape != got.shape:
@@ -138,24 +138,24 @@ def compared(case: Case, expected: Tensor, got: Tensor) -> Wrong:
     return Wrong(claim, given=str(case), expected=right, got=shown, mistake=symptom(expected, got))
 
 
-def beside(expected: Tensor, got: Tensor) -> tuple[Words, Words]:
+def beside(expected: Tensor, got: Tensor) -> tuple[Prose, ...]:
     """Both tensors in words: in full, or the first row in which they differ."""
     expected, got, where = expected.detach(), got.detach(), ""
     if expected.shape != got.shape:
-        return tuple(Words(f"shape {tuple(t.shape)}: {_beginning(t)}") for t in (expected, got))
+        return tuple(Prose(f"shape {tuple(t.shape)}: {_beginning(t)}") for t in (expected, got))
     if expected.numel() > SMALL and expected.ndim > 1:
         limit = TOLERANCE * _scale(expected)
         far = ~torch.isclose(got.double(), expected.double(), TOLERANCE, limit).all(-1)
         at = tuple(next(iter(far.nonzero().tolist()), [0] * far.ndim))
         where = f"at [{', '.join(map(str, at))}]: "
         expected, got = expected[at], got[at]
-    return Words(where + _beginning(expected)), Words(where + _beginning(got))
+    return Prose(where + _beginning(expected)), Prose(where + _beginning(got))
 
 
 def _beginning(tensor: Tensor) -> str:
     if tensor.numel() <= SMALL:
-        return numbers(tensor.tolist())
-    return numbers([*tensor.flatten()[:6].tolist(), Words("...")])
+        return _numbers(tensor.tolist())
+    return _numbers([*tensor.flatten()[:6].tolist(), Prose("...")])
 
 
 def symptom(expected: Tensor, got: Tensor) -> str | None:

@@ -14,39 +14,21 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import cycle, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import regex
 
 from workbook.classroom.checks import pretokens as shared
+from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import bind
 from workbook.classroom.checks.engine import Exercise, Program, judge, mistake, shrink, shrink_list
 from workbook.classroom.checks.from_scratch import expect_from_scratch
-from workbook.classroom.checks.pretokens import (
-    END,
-    SPLIT,
-    cut_specials,
-    decode,
-    mistakes,
-    pretokens,
-)
-from workbook.classroom.checks.verdicts import (
-    Findings,
-    NotAttempted,
-    Words,
-    Wrong,
-    call,
-    expect_class,
-    is_untouched,
-    kind_of,
-    meant,
-    shown,
-    unfinished,
-)
+from workbook.classroom.checks.pretokens import END, SPLIT, cut_specials, decode, pretokens
+from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, call, meant
 from workbook.tokenization.bpe import Pair, merge_pair, split_bytes, train_incremental
 from workbook.tokenization.gpt2_files import byte_alphabet, to_readable
 
@@ -95,7 +77,8 @@ LAYOUTS: dict[str, Callable[[list, list, list], list[bytes]]] = {  # of bytes, m
 BYTES_FIRST, SPECIALS_FIRST, GPT2, SHUFFLED = LAYOUTS
 
 
-class Setup(NamedTuple):
+@dataclass(frozen=True)
+class Setup:
     """What a tokenizer is made of."""
 
     layout: str  # how the ids are assigned: a key of `LAYOUTS`
@@ -122,7 +105,8 @@ class Setup(NamedTuple):
         return ids
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Call:
     """A call of one method of a tokenizer."""
 
     setup: Setup
@@ -148,7 +132,7 @@ def merged(data: bytes, ranks: dict[Pair, int], ids: dict[bytes, int]) -> list[b
     return symbols
 
 
-def encoded(case: Case) -> list[int]:
+def encoded(case: Call) -> list[int]:
     """The ids of a text."""
     ids, tokens = case.setup.ids(), case.setup.specials
     ranks = {pair: rank for rank, pair in enumerate(case.setup.merges)}
@@ -164,25 +148,25 @@ def encoded(case: Case) -> list[int]:
     return result
 
 
-def decoded(case: Case) -> str:
+def decoded(case: Call) -> str:
     """The text of ids; malformed bytes become U+FFFD."""
     token_of = {token_id: token for token, token_id in case.setup.ids().items()}
     tokens = [token_of[token_id] for token_id in case.given]
     return b"".join(tokens).decode("utf-8", errors="replace")
 
 
-def streamed(case: Case) -> list[int]:
+def streamed(case: Call) -> list[int]:
     """The ids of the joined pieces."""
     pieces = case.given
     # A single text; the mistakes cut it into several.
     texts = ["".join(pieces)]
-    return [token_id for text in texts for token_id in ids_of(case.setup, text)]
+    return [token_id for text in texts for token_id in _ids_of(case.setup, text)]
 
 
 @lru_cache(maxsize=4096)
-def ids_of(setup: Setup, text: str) -> list[int]:
+def _ids_of(setup: Setup, text: str) -> list[int]:
     """The right ids of a text."""
-    return encoded(Case(setup, "encode", text))
+    return encoded(Call(setup, "encode", text))
 
 
 # Mistakes, and functions for those that one line cannot show.
@@ -219,7 +203,7 @@ def skipping(symbols: list[bytes], pair: Pair) -> list[bytes]:
 BYTES = "symbols = [bytes([byte]) for byte in data]"
 MERGE = "symbols = merge_pair(symbols, min(pairs, key=ranks.get))"
 WORDS = (
-    *mistakes(BYTES,
+    *shared.mistakes(BYTES,
         ("Each token is the longest one in the vocabulary that matches. BPE applies the merges in "
          "the order in which they were learnt, which may give shorter tokens.",
          "return longest_match(data, ids)"),
@@ -240,7 +224,7 @@ WORDS = (
          "return symbols"),
         ("Words were split into characters: BPE starts from bytes, and é or 猫 is several of them.",
          "symbols = [character.encode() for character in data.decode()]")),
-    *mistakes(MERGE,
+    *shared.mistakes(MERGE,
         ("The leftmost pair that can be merged was merged first: the earliest merge in the list "
          "goes first, wherever in the word it applies.",
          "symbols = once(symbols, pairs[0])"),
@@ -272,7 +256,7 @@ def counted_up(setup: Setup, lead: int, merges: bool = True) -> dict[bytes, int]
 ALL = "tokens = case.setup.ids(), case.setup.specials"
 APPEND = "Special tokens that the vocabulary lacks must be appended to it."
 TOKENS = (
-    *mistakes(ALL,
+    *shared.mistakes(ALL,
         ("<|endoftext|> was treated as special though it is not in `special_tokens`: then it is "
          "ordinary text, even if the vocabulary holds it.",
          f"{ALL}\ntokens = [*tokens, *({{END}} & {{*case.setup.known}})]"),
@@ -282,11 +266,11 @@ TOKENS = (
            for how in ("0", "0, False", "len(tokens)"))),
         (APPEND, f"{ALL}\nids = {{t: i for i, t in case.setup.vocab().items()}}",
          f"{ALL}\ntokens = [t for t in tokens if t in case.setup.known]")),
-    *mistakes("if special:",
+    *shared.mistakes("if special:",
         (APPEND, "if special and part not in case.setup.known:\n    continue\nif special:"),
         ("The special tokens are missing from the ids: a split with a group, `(...)`, keeps them.",
          "if special:\n    continue\nif special:")),
-    *mistakes(SPLIT,
+    *shared.mistakes(SPLIT,
         ("Only the first special token in the text was found: there may be many.",
          SPLIT.replace("text)", "text, maxsplit=1)")),
         ("Special tokens were found only with white space around them.",
@@ -299,14 +283,14 @@ TOKENS = (
 
 JOINED = 'b"".join(tokens).decode("utf-8", errors="replace")'
 DECODING = (
-    *mistakes(JOINED,
+    *shared.mistakes(JOINED,
         ("Each token was decoded by itself: a character may be spread over several tokens. Join "
          "all the bytes first, then decode once.",
          *(f'"".join(token.decode("utf-8", errors="{how}") for token in tokens)'
            for how in ("replace", "strict", "ignore"))),
         ("White space at the ends was stripped: the text must come back as it was.",
          JOINED + ".strip()")),
-    *mistakes('errors="replace"', (
+    *shared.mistakes('errors="replace"', (
         "Bytes that are not UTF-8 were dropped or written as \\x.., or raised an error: they "
         'become U+FFFD with `errors="replace"`.',
         *(f'errors="{how}"' for how in ("ignore", "strict", "backslashreplace")))),
@@ -322,7 +306,7 @@ DECODING = (
 
 def last_part(cut: Callable[[str], list[str]] | str, pieces: Sequence[str]) -> list[str]:
     """The texts to encode if the last part so far, by `cut` or a pattern, is always held back."""
-    texts, kept = [], ""
+    texts, kept = list[str](), ""
     for piece in pieces:
         text = kept + piece
         *done, kept = (regex.split(cut, text) if isinstance(cut, str) else cut(text)) or [""]
@@ -330,7 +314,7 @@ def last_part(cut: Callable[[str], list[str]] | str, pieces: Sequence[str]) -> l
     return [*texts, kept]
 
 
-STREAMING = mistakes(
+STREAMING = shared.mistakes(
     '["".join(pieces)]',
     ("Each piece was encoded by itself. A cut may go through a word, a run of white space, a "
      "contraction or a special token: hold back the end that the next piece may still change.",
@@ -359,9 +343,9 @@ STAR = "<|.*|>"
 ORDINARY = tuple(f"{LEARNT_FROM.rstrip()}\n".splitlines(keepends=True))
 
 
-def cases(method: str, *entries: tuple) -> tuple[Case, ...]:
+def cases(method: str, *entries: tuple) -> tuple[Call, ...]:
     """Cases of one method, from (setup, what is given, its kind)."""
-    return tuple(Case(entry[0], method, *entry[1:]) for entry in entries)
+    return tuple(Call(entry[0], method, *entry[1:]) for entry in entries)
 
 
 def single(byte_string: bytes, one: Setup) -> tuple[int, ...]:
@@ -407,15 +391,15 @@ ODD_TEXTS = cases(
 )
 ID_LISTS = cases(
     "decode",
-    (PLAIN, tuple(ids_of(PLAIN, "the cat"))),
+    (PLAIN, tuple(_ids_of(PLAIN, "the cat"))),
     (PLAIN, ()),
     (AS_GPT2, single("é猫".encode(), AS_GPT2)),
-    (AS_GPT2, tuple(ids_of(AS_GPT2, " the \n"))),
-    (ENDED, tuple(ids_of(ENDED, f"a {END}the{END}"))),
+    (AS_GPT2, tuple(_ids_of(AS_GPT2, " the \n"))),
+    (ENDED, tuple(_ids_of(ENDED, f"a {END}the{END}"))),
     (AS_GPT2, single(b"a\xc3b\xf0\x9f", AS_GPT2)),
-    (MIXED, tuple(ids_of(MIXED, LEARNT_FROM + "\u00df\U0001f600\r\n"))),
+    (MIXED, tuple(_ids_of(MIXED, LEARNT_FROM + "\u00df\U0001f600\r\n"))),
 )
-ODD_ID_LISTS = cases("decode", (LACKS, tuple(ids_of(LACKS, f"a {END}the{END}")), LACKING))
+ODD_ID_LISTS = cases("decode", (LACKS, tuple(_ids_of(LACKS, f"a {END}the{END}")), LACKING))
 GAPS = "".join(
     f"gathered{' ' * (i % 5)}we'll{END * (i % 2)}the" + "\n" * (i % 4) for i in range(60)
 )
@@ -452,15 +436,15 @@ ODD_STREAMS = cases(
 # A learner's tokenizer at work.
 
 
-class Learner:
+class Attempt:
     """The learner's class; each case gets a tokenizer of its own, with copies of the arguments."""
 
-    def __init__(self, attempt: type):
+    def __init__(self, attempt: Any):
         self.attempt = attempt
 
-    def make(self, one: Setup, given: Words | None = None) -> Any:
+    def make(self, one: Setup, given: Prose | None = None) -> Any:
         """A tokenizer. Raises: Wrong or NotAttempted, as `verdicts.call`."""
-        given = given or Words(made_of(one))
+        given = given or Prose(_made_of(one))
         values = {"vocab": dict(one.vocab()), "merges": [*one.merges]}
         if one.special_tokens is not None:
             values["special_tokens"] = list(one.special_tokens)
@@ -470,10 +454,10 @@ class Learner:
         return call(self.attempt, *args, given=given, **kwargs)
 
     def __call__(
-        self, case: Case, tokenizer: Any = None, seconds: float = 0, given: Words | None = None
+        self, case: Call, tokenizer: Any = None, seconds: float = 0, given: Prose | None = None
     ) -> list[int] | str:
         """What the method returns, as a str or a list of ints. Raises: Wrong and NotAttempted."""
-        given, value = given or described(case), case.given
+        given, value = given or _described(case), case.given
         made = self.make(case.setup, given) if tokenizer is None else tokenizer
         method = getattr(made, case.method)
         if case.method == "encode_iterable":
@@ -495,7 +479,7 @@ def used_up(method: Callable, pieces: Sequence[str]) -> Any:
     return result if result is None or isinstance(result, str | bytes) else list(result)
 
 
-def in_one_form(result: Any, method: str, given: Words) -> list[int] | str:
+def in_one_form(result: Any, method: str, given: Prose) -> list[int] | str:
     """A result as a str or a list of ints. Raises: Wrong if it is something else."""
     if result is None:
         raise NotAttempted(f"`{method}` returned None: is a `return` missing?")
@@ -510,11 +494,11 @@ def in_one_form(result: Any, method: str, given: Words) -> list[int] | str:
     elif isinstance(result, Iterable) and not isinstance(result, str | bytes):
         with suppress(TypeError):
             return [operator.index(item) for item in result]  # numpy's integers become Python's
-    claim, got = f"`{method}` does not give {asked}.", Words(kind_of(result))
-    raise Wrong(claim, given=given, expected=Words(asked), got=got, mistake=why)
+    claim, got = f"`{method}` does not give {asked}.", Prose(verdicts.kind_of(result))
+    raise Wrong(claim, given=given, expected=Prose(asked), got=got, mistake=why)
 
 
-def same(one: list[int] | str, other: list[int] | str) -> bool:
+def _same(one: list[int] | str, other: list[int] | str) -> bool:
     """True for equal ids, and for equal texts however many U+FFFD stand for a malformed stretch."""
     if isinstance(one, str) and isinstance(other, str):
         one, other = (regex.sub(f"{REPLACED}+", REPLACED, text) for text in (one, other))
@@ -524,16 +508,16 @@ def same(one: list[int] | str, other: list[int] | str) -> bool:
 # What is said about a case.
 
 
-def described(case: Case) -> Words:
+def _described(case: Call) -> Prose:
     """The call, and what the tokenizer is made of as far as it matters."""
     if case.method == "decode":
-        return Words(f"decode(ids) with the ids {readable(list(case.given), case.setup)}")
+        return Prose(f"decode(ids) with the ids {_readable(list(case.given), case.setup)}")
     argument = case.given if case.method == "encode" else list(case.given)
-    made = made_of(case.setup, case.text)
-    return Words(f"{case.method}({shown(argument)}) of a tokenizer {made}")
+    made = _made_of(case.setup, case.text)
+    return Prose(f"{case.method}({verdicts.shown(argument)}) of a tokenizer {made}")
 
 
-def made_of(one: Setup, text: str = "") -> str:
+def _made_of(one: Setup, text: str = "") -> str:
     """The merges that can apply to a text, the special tokens and the order of the ids."""
     merges = [pair for pair in one.merges if b"".join(pair) in text.encode()]
     few, tokens = 0 < len(merges) <= 8, one.special_tokens
@@ -544,26 +528,27 @@ def made_of(one: Setup, text: str = "") -> str:
     return words + (f"; order of the vocabulary: {one.layout}" if one.layout != BYTES_FIRST else "")
 
 
-def readable(ids: list[int], one: Setup) -> Words:
+def _readable(ids: list[int], one: Setup) -> Prose:
     """Ids, and the tokens that they stand for."""
     tokens = {token_id: token for token, token_id in one.ids().items()}
     spelt = [repr(tokens[i]) if i in tokens else f"{i} is not an id" for i in ids[:24]]
-    return Words(f"{shown(ids)}: {' '.join(spelt)}{' ...' * (len(ids) > 24)}" if ids else "[]")
+    text = f"{verdicts.shown(ids)}: {' '.join(spelt)}{' ...' * (len(ids) > 24)}"
+    return Prose(text if ids else "[]")
 
 
-def beside(case: Case, asked: list[int] | str, got: list[int] | str) -> Wrong:
+def _beside(case: Call, asked: Any, got: Any) -> Wrong:
     """What to say about a wrong result."""
     mistake = "A character was split between tokens: join all bytes first, then decode once."
     if case.method == "decode":
         mistake = mistake if REPLACED in got else None
     else:
-        mistake = seen(case, got)
-        asked, got = readable(asked, case.setup), readable(got, case.setup)
+        mistake = _seen(case, got)
+        asked, got = _readable(asked, case.setup), _readable(got, case.setup)
     claim = f"`{case.method}` does not give the expected result{case.with_what}."
-    return Wrong(claim, given=described(case), expected=asked, got=got, mistake=mistake)
+    return Wrong(claim, given=_described(case), expected=asked, got=got, mistake=mistake)
 
 
-def seen(case: Case, got: list[int]) -> str:
+def _seen(case: Call, got: list[int]) -> str:
     """What wrong ids show when no known mistake explains them."""
     tokens = {token_id: token for token, token_id in case.setup.ids().items()}
     if not tokens.keys() >= set(got):
@@ -580,21 +565,21 @@ ORDER = (
 CUT_IN_TWO = "A token was cut in two: hold back the end of the text until it is clear what follows."
 
 
-def smaller(case: Case, fails: Callable[[Case], bool]) -> Case:
+def _smaller(case: Call, fails: Callable[[Call], bool]) -> Call:
     """The case with the least text, ids or pieces that still fails."""
 
-    def still(given: Any) -> bool:
-        return fails(case._replace(given=given))
+    def still(argument: Any) -> bool:
+        return fails(replace(case, given=argument))
 
     if case.method == "encode":
-        return case._replace(given=shrink(case.given, still))
+        return replace(case, given=shrink(case.given, still))
     kept = shrink_list(list(case.given), lambda items: still(tuple(items)))
-    return case._replace(given=tuple(kept))
+    return replace(case, given=tuple(kept))
 
 
 # The exercises.
 
-COMMON = {"run": Learner.__call__, "same": same, "report": beside, "smaller": smaller}
+COMMON: Any = {"run": Attempt.__call__, "same": _same, "report": _beside, "smaller": _smaller}
 ENCODE = Exercise(
     program=Program(
         *(decode, pretokens, cut_specials, merged, encoded),
@@ -652,11 +637,11 @@ SLOW = {
 MANY_LINES = ORDINARY * (80_000 // len("".join(ORDINARY)))
 
 
-def expect_quick(learner: Learner, method: str) -> None:
+def expect_quick(learner: Attempt, method: str) -> None:
     """Raise `Wrong` if a long text takes much longer than it needs, or gives other ids."""
-    case = Case(PLAIN, method, MANY_LINES if method == "encode_iterable" else "".join(MANY_LINES))
-    given = Words(f"{method}(text), where the text is {len(case.text):,} characters in lines")
-    right, likely = ids_of(PLAIN, case.text), (CUT_IN_TWO, SLOW[method])
+    case = Call(PLAIN, method, MANY_LINES if method == "encode_iterable" else "".join(MANY_LINES))
+    given = Prose(f"{method}(text), where the text is {len(case.text):,} characters in lines")
+    right, likely = _ids_of(PLAIN, case.text), (CUT_IN_TWO, SLOW[method])
     shared.expect_right_and_quick(f"`{method}`", partial(learner, case), right, given, LONG, likely)
 
 
@@ -665,9 +650,9 @@ FEW, MANY = 8_000, 40_000  # characters after which the memory that is held is c
 BUFFER = 32_000  # memory is not compared where more is read ahead: a buffer is not a leak
 
 
-def expect_lazy(learner: Learner) -> None:
+def expect_lazy(learner: Attempt) -> None:
     """Raise `Wrong` if no id comes before the stream has been read to its end, or all is kept."""
-    given, read, held = Words("`encode_iterable(lines)`, with endless lines"), 0, []
+    given, read, held = Prose("`encode_iterable(lines)`, with endless lines"), 0, []
 
     def lines() -> Iterator[str]:
         nonlocal read
@@ -697,7 +682,7 @@ def expect_lazy(learner: Learner) -> None:
             return  # tracing memory takes time: that is not the tokenizer's fault
         if held or (wrong.error and not isinstance(wrong.error, EOFError)):
             raise
-        claim, got = "`encode_iterable` is not lazy.", Words(f"no id after {read:,} characters")
+        claim, got = "`encode_iterable` is not lazy.", Prose(f"no id after {read:,} characters")
         why = (
             "It reads the whole stream before it yields anything: yield ids as soon as they are "
             "certain. Joining the pieces, or making a list, needs memory for all of the text."
@@ -705,105 +690,109 @@ def expect_lazy(learner: Learner) -> None:
         raise Wrong(claim, given=given, got=got, mistake=why) from None
     if len(held) > 1 and held[2] - held[1] > (MANY - FEW) // 2:
         claim = "`encode_iterable` needs more memory the more it reads."
-        got = Words(f"{held[2] - held[1]:,} more bytes after {MANY - FEW:,} more characters")
+        got = Prose(f"{held[2] - held[1]:,} more bytes after {MANY - FEW:,} more characters")
         why = "The text that was read, or its ids, is kept: drop both once the ids are out."
         raise Wrong(claim, given=given, got=got, mistake=why)
 
 
-FROM_FILES = Words("Tokenizer.from_files(vocab_filepath, merges_filepath, special_tokens)")
+FROM_FILES = Prose("Tokenizer.from_files(vocab_filepath, merges_filepath, special_tokens)")
 
 
-def check_files(learner: Learner) -> Findings:
+def check_files(learner: Attempt) -> Findings:
     """What is wrong with `from_files`: it cannot be called, or makes no tokenizer.
 
     The course leaves the format of the files open. GPT-2's are passed; who reads others may fail.
     """
-    found, method = Findings(), inspect.getattr_static(learner.attempt, "from_files")
+    findings, method = Findings(), inspect.getattr_static(learner.attempt, "from_files")
     spelt = {to_readable(token): token_id for token, token_id in ENDED.ids().items()}
     lines = [f"{to_readable(left)} {to_readable(right)}\n" for left, right in ENDED.merges]
-    with found("corner"), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    with findings("corner"), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         if not isinstance(method, classmethod | staticmethod):
             why = "`@classmethod` is missing above `def from_files(cls, ...)`."
             raise Wrong("`from_files` must be a class method.", given=FROM_FILES, mistake=why)
-        values = {"vocab_filepath": f"{folder}/vocab.json", "merges_filepath": f"{folder}/merges"}
-        Path(values["vocab_filepath"]).write_text(json.dumps(spelt), encoding="utf-8")
-        Path(values["merges_filepath"]).write_bytes("".join(lines).encode())
-        values["special_tokens"] = [END]
+        vocab, merges = f"{folder}/vocab.json", f"{folder}/merges"
+        Path(vocab).write_text(json.dumps(spelt), encoding="utf-8")
+        Path(merges).write_bytes("".join(lines).encode())
+        values = {"vocab_filepath": vocab, "merges_filepath": merges, "special_tokens": [END]}
         args, kwargs, _ = bind(learner.attempt.from_files, values, given=FROM_FILES)
         try:
             made = call(learner.attempt.from_files, *args, given=FROM_FILES, **kwargs)
         except Wrong as wrong:
             if isinstance(wrong.error, NameError):  # whatever the format is
                 raise
-            return found
+            return findings
         if not hasattr(made, "encode"):
             why = "End it with `return cls(vocab, merges, special_tokens)`."
-            claim, got = "`from_files` does not make a tokenizer.", Words(kind_of(made))
+            claim, got = "`from_files` does not make a tokenizer.", Prose(verdicts.kind_of(made))
             raise Wrong(claim, given=FROM_FILES, got=got, mistake=why)
-    return found
+    return findings
 
 
 # The verdict.
 
 
-def check_encode(learner: Learner) -> Findings:
+def check_encode(learner: Attempt) -> Findings:
     """What is wrong with `encode`."""
-    found = Findings()
-    with found("use"):
+    findings = Findings()
+    with findings("use"):
         shared.expect_no_memory(ENCODE, learner, BOTH, FRESH_START)
-    found = found or judge(ENCODE, learner)
-    if not found.in_use:
-        with found("use"):
+    findings = findings or judge(ENCODE, learner)
+    if not findings.in_use:
+        with findings("use"):
             expect_quick(learner, "encode")
-    return found
+    return findings
 
 
-def check_stream(learner: Learner) -> Findings:
+def check_stream(learner: Attempt) -> Findings:
     """What is wrong with `encode_iterable`."""
-    found = judge(STREAM, learner)
-    if not found.in_use:
-        with found("use"):
+    findings = judge(STREAM, learner)
+    if not findings.in_use:
+        with findings("use"):
             expect_quick(learner, "encode_iterable")
             one = learner.make(PLAIN)
             again = replace(STREAM, run=lambda learner, case: learner(case, one))
             shared.expect_no_memory(again, learner, STREAMS[:1] * 2, FRESH_START)
-            found.passes = ["`encode_iterable` is right for the lines of ordinary text."]
-        with found("corner"):
+            findings.passes = ["`encode_iterable` is right for the lines of ordinary text."]
+        with findings("corner"):
             expect_lazy(learner)
-    return found
+    return findings
 
 
-CHECKS = {"encode": check_encode, "decode": partial(judge, DECODE)}
+CHECKS: dict[str, Callable] = {"encode": check_encode, "decode": partial(judge, DECODE)}
 CHECKS |= {"encode_iterable": check_stream, "from_files": check_files}
 
 
 def tokenizer(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the smallest input that fails."""
-    expect_class(attempt, "class Tokenizer with Tokenizer(vocab, merges, special_tokens=None)")
-    if "__init__" in vars(attempt) and is_untouched(attempt.__init__):
+    wanted = "class Tokenizer with Tokenizer(vocab, merges, special_tokens=None)"
+    verdicts.expect_class(attempt, wanted)
+    if "__init__" in vars(attempt) and verdicts.is_untouched(attempt.__init__):
         raise NotAttempted("`__init__` is still missing.")
-    learner, found, missing = Learner(attempt), Findings(), {}
+    learner, findings, missing = Attempt(attempt), Findings(), {}
     for name, check in CHECKS.items():
-        if name not in ("encode", "decode") and found.in_use:
+        if name not in ("encode", "decode") and findings.in_use:
             break  # the others rest on these two
         try:
-            if not callable(getattr(attempt, name, None)) or is_untouched(getattr(attempt, name)):
+            method = getattr(attempt, name, None)
+            if not callable(method) or verdicts.is_untouched(method):
                 raise NotAttempted(f"`{name}` is still missing{meant(attempt, name, CHECKS)}")
             new = check(learner)
         except NotAttempted as stub:
-            missing[name] = unfinished(stub).claim
+            missing[name] = verdicts.unfinished(stub).claim
             continue
-        found.passes += new.passes if new else [f"`{name}` is right."]
+        findings.passes += new.passes if new else [f"`{name}` is right."]
         if "encode" not in missing:  # which the others may call
-            found.found += new.found
+            findings.wrongs += new.wrongs
     if [*missing] == ["from_files"]:
-        with found("corner"):  # the other three are what the course's tests call
+        with findings("corner"):  # the other three are what the course's tests call
             raise Wrong(missing.pop("from_files"))
-    found.passes += dict.fromkeys(missing.values())
-    if missing and not found.in_use:
-        raise NotAttempted(" ".join([*found.passes, *(wrong.claim for wrong in found.found)]))
-    found.found = shared.one_for_each_cause(found.found)
-    if not found:
-        with found("style"):
+    findings.passes += dict.fromkeys(missing.values())
+    if missing and not findings.in_use:
+        raise NotAttempted(
+            " ".join([*findings.passes, *(wrong.claim for wrong in findings.wrongs)])
+        )
+    findings.wrongs = shared.one_for_each_cause(findings.wrongs)
+    if not findings:
+        with findings("style"):
             expect_from_scratch(lambda: learner(TEXTS[0]), [attempt])
-    return found.verdict("Every text is encoded and decoded as in the reference, in pieces too.")
+    return findings.verdict("Every text is encoded and decoded as in the reference, in pieces too.")

@@ -23,7 +23,7 @@ from workbook.classroom.checks.verdicts import (
     Findings,
     NotAttempted,
     NotJudged,
-    Words,
+    Prose,
     Wrong,
     expect,
 )
@@ -41,9 +41,10 @@ FOLLOWERS, STRANGE_SHARE = 4, 0.2
 # that takes more than knowing how often each id occurs (ln 16 = 2.8).
 FALLS, LEARNED = 0.3, 2.4
 # The settings of a script or function, and their values in the first run, in its folder.
-SETTINGS = {"train_path": "train.bin", "valid_path": "valid.bin", "checkpoint_path": "saved/run.pt"}
-SETTINGS |= {"vocab_size": 61, "context_length": 16, "d_model": 32, "num_layers": 2, "num_heads": 4}
-SETTINGS |= {"d_ff": 64, "batch_size": 8, "lr": 1e-2, "steps": STEPS, "log_every": 1}
+SETTINGS: dict[str, Any] = {"train_path": "train.bin", "valid_path": "valid.bin"}
+SETTINGS |= {"checkpoint_path": "saved/run.pt", "vocab_size": 61, "context_length": 16}
+SETTINGS |= {"d_model": 32, "num_layers": 2, "num_heads": 4, "d_ff": 64, "batch_size": 8}
+SETTINGS |= {"lr": 1e-2, "steps": STEPS, "log_every": 1}
 SETTINGS |= {"eval_every": 5, "save_every": 10, "resume": None}
 CONTRACT = (
     "A script takes these options, a function these parameters or **settings, and any other has a "
@@ -60,7 +61,7 @@ def training_together(attempt: Any, part: str | None = None) -> str:
     """Praise for a script or function that trains; raises `Wrong` with what it does not do."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         _write_data(Path(folder))
-        trainer, findings = Trainer(attempt, Path(folder)), Findings()
+        trainer, findings = LearnerScript(attempt, Path(folder)), Findings()
         for judge in (_judge_steps, _judge_log, _judge_checkpoint, _judge_resumed):
             if not findings.in_use:
                 with findings("use"):
@@ -76,12 +77,12 @@ def _write_data(folder: Path) -> None:
     for name, strange in (("train", 0.0), ("valid", STRANGE_SHARE)):
         place, ids = 0, []
         for _ in range(2_000):
-            place = (7 * place + 1 + 3 * draw.integers(FOLLOWERS)) % len(COMMON_IDS)
+            place = (7 * place + 1 + 3 * int(draw.integers(FOLLOWERS))) % len(COMMON_IDS)
             ids.append(draw.choice(STRANGE_IDS) if draw.random() < strange else COMMON_IDS[place])
         np.array(ids, dtype=np.uint16).tofile(folder / f"{name}.bin")
 
 
-class Trainer:
+class LearnerScript:
     """A script, or a function, that trains: how it is told its settings, and its runs."""
 
     def __init__(self, attempt: Any, folder: Path):
@@ -120,18 +121,18 @@ class Trainer:
         for path in self._logs():
             path.unlink()
         request = (self.attempt, words, values or {}, str(self.folder), steps)
-        limits = {"printed": self.folder / watched.PRINTED, "seconds": SECONDS + SPARE_SECONDS}
+        limits: Any = {"printed": self.folder / watched.PRINTED, "seconds": SECONDS + SPARE_SECONDS}
         try:
             seen = Seen(**worker.forked(watched.observed, *request, **limits))
         except worker.EndedError as error:
-            raise Wrong("It ended Python, or did not end.", got=Words(str(error))) from error
+            raise Wrong("It ended Python, or did not end.", got=Prose(str(error))) from error
         seen.log = "\n".join(path.read_text("utf-8", errors="replace") for path in self._logs())
         if steps:
             print(seen.log)  # its beginning is shown beside what is wrong
         if re.match(r"SystemExit: 2\b|ModuleNotFound|PackageNotFound", seen.error):
             raise NotJudged(f"{seen.error}. {seen.log[-300:].strip()} {CONTRACT}")
         mistake = FOREIGN if re.search("out of (range|bounds)", seen.error) else None
-        expect(not seen.error, seen.claim, mistake, got=Words(seen.error))
+        expect(not seen.error, seen.claim, mistake, got=Prose(seen.error))
         return seen
 
     def _logs(self) -> list[Path]:
@@ -140,7 +141,7 @@ class Trainer:
 
 def _parameters(function: FunctionType) -> list[str]:
     """The settings among a function's parameters. Raises: NotJudged where it needs any other."""
-    names = []
+    names: list[str] = []
     for parameter in signature_of(function) or []:
         if parameter.kind is parameter.VAR_KEYWORD:
             names += SETTINGS
@@ -164,7 +165,7 @@ def _command(text: str) -> list[str]:
     return [str(Path(words[0]).resolve()), *words[1:]]
 
 
-def _judge_steps(trainer: Trainer, findings: Findings) -> None:
+def _judge_steps(trainer: LearnerScript, findings: Findings) -> None:
     """Judge how many steps the first run took, and what can be set."""
     steps = trainer.first.steps
     expect(steps, "It took no step: `optimizer.step()` is never called.")
@@ -175,7 +176,7 @@ def _judge_steps(trainer: Trainer, findings: Findings) -> None:
         expect(not missing, f"These cannot be set from outside: {missing}.")
 
 
-def _judge_log(trainer: Trainer, findings: Findings) -> None:
+def _judge_log(trainer: LearnerScript, findings: Findings) -> None:
     """Judge the losses that the first run logged."""
     seen, used = trainer.first, _ids_used(trainer.saved)
     train, valid = seen.losses(), seen.losses(validation=True)
@@ -193,7 +194,7 @@ def _judge_log(trainer: Trainer, findings: Findings) -> None:
 
 def _judge_losses(seen: Seen, first: float, last: float, valid: float) -> None:
     """Judge the training loss at first and in the end, and that of validation, nan for none."""
-    got = Words(f"training loss {first:.2f}, in the end {last:.2f}; validation loss {valid:.2f}")
+    got = Prose(f"training loss {first:.2f}, in the end {last:.2f}; validation loss {valid:.2f}")
     mistake = "Is `optimizer.step()` called after `loss.backward()`, and for the same model?"
     if seen.no_gradient:
         mistake = "`loss.backward()` is never called, or it is for another model's parameters."
@@ -216,7 +217,7 @@ def _ids_used(saved: dict[str, Any]) -> set[int]:
     return set()
 
 
-def _judge_checkpoint(trainer: Trainer, findings: Findings) -> None:
+def _judge_checkpoint(trainer: LearnerScript, findings: Findings) -> None:
     """Judge whether the checkpoint holds what a run needs to go on, in the sizes asked for."""
     saved, is_state = trainer.saved, watched.OPTIMIZERS.search
     expect(saved, "It leaves no checkpoint that `torch.load` can read without your code.")
@@ -237,7 +238,7 @@ def _judge_checkpoint(trainer: Trainer, findings: Findings) -> None:
         expect(step is not None, "It saves no number of the step, as `iteration`.")
 
 
-def _judge_resumed(trainer: Trainer, findings: Findings) -> None:
+def _judge_resumed(trainer: LearnerScript, findings: Findings) -> None:
     """Run it once more, from the checkpoint, and judge whether it goes on where it stopped."""
     if "resume" not in trainer.asked:
         return

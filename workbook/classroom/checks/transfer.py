@@ -114,7 +114,7 @@ def functions_of(value: Any) -> Iterator[FunctionType]:
     elif isinstance(value, partial):
         yield from functions_of(value.func)
     elif isinstance(value, MethodType):
-        yield value.__func__
+        yield from functions_of(value.__func__)
     elif isinstance(value, FunctionType):
         yield value
     else:

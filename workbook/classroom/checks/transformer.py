@@ -15,28 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from workbook.classroom.checks import engine, tensors
 from workbook.classroom.checks.calling import SIZES, call_part
-from workbook.classroom.checks.engine import (
-    Exercise,
-    Mistake,
-    Program,
-    instead_of,
-    judge,
-    mistake,
-    tried,
-)
+from workbook.classroom.checks.engine import Exercise, Mistake, Program, judge, mistake, tried
 from workbook.classroom.checks.from_scratch import expect_from_scratch
 from workbook.classroom.checks.modules import Learner, Weights, check_first_weights, check_gradients
-from workbook.classroom.checks.tensors import (
-    Case,
-    alike,
-    compared,
-    copied,
-    drawn,
-    same_kind,
-    tensor_of,
-)
-from workbook.classroom.checks.verdicts import CALLED, Words, expect_function, work_of
+from workbook.classroom.checks.tensors import Case, alike, copied, mismatch, noise, tensor_of
+from workbook.classroom.checks.verdicts import CALLED, Prose, expect_function, work_of
 
 # The reference: a Transformer in float64. `weights` go by the names of the course.
 
@@ -137,7 +122,7 @@ def block(x: Tensor, weights: Weights, num_heads: int, theta=None, positions=Non
     """A pre-norm block: attention and feed-forward layer, each added to what came in."""
     ln1, ln2 = (partial(rms_norm, gain=weights[f"ln{number}.weight"]) for number in (1, 2))
     heads = {"num_heads": num_heads, "theta": theta, "positions": positions}
-    attn = partial(multihead, weights=inside(weights, "attn."), **heads)
+    attn: Callable = partial(multihead, weights=inside(weights, "attn."), **heads)
     ffn = partial(swiglu, weights=inside(weights, "ffn."))
     x = x + attn(ln1(x))  # attention, its norm and what is added to it
     return x + ffn(ln2(x))  # the feed-forward layer, its norm and what is added to it
@@ -168,7 +153,7 @@ COURSE = {"gain": "weight", "positions": "token_positions", "theta": "rope_theta
 def with_case(function: Callable[..., Tensor], case: Case) -> Tensor:
     """Call a function of the reference with the values of a case for its arguments."""
     values = {**case.arguments, **case.high, "weights": case.high}
-    values |= {ours: values[name] for ours, name in COURSE.items() if name in values}
+    values |= {role: values[name] for role, name in COURSE.items() if name in values}
     names = inspect.signature(function).parameters
     return function(**{name: values[name] for name in names if name in values})
 
@@ -185,10 +170,10 @@ class ReadyRope(nn.Module):
 
     def forward(self, *tensors: Tensor | None, **named: Tensor | None) -> Tensor | tuple:
         """Rotate what is inside a head, or queries and keys at once; the heads share positions."""
-        *given, last = (each for each in (*tensors, *named.values()) if each is not None)
-        rotated, positions = given, last
+        *others, last = (tensor for tensor in (*tensors, *named.values()) if tensor is not None)
+        rotated, positions = others, last
         if last.is_floating_point():
-            rotated, positions = [*given, last], torch.arange(last.shape[-2])
+            rotated, positions = [*others, last], torch.arange(last.shape[-2])
         if 1 < positions.ndim < rotated[0].ndim - 1:
             positions = positions.unsqueeze(-2)
         results = [rotate(x, positions, self.theta).to(x.dtype) for x in rotated]
@@ -199,7 +184,7 @@ class ReadyRope(nn.Module):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Part(Exercise):
+class Task(Exercise):
     """The exercise of one problem, and what else is asked of a right solution."""
 
     praise: str
@@ -215,14 +200,15 @@ NOT_TAKEN = {
     "view size is not compatible": "After a transpose, call `.contiguous()` before `view`.",
 }
 of_tensors = partial(
-    Part, run=lambda run, case: run(case), same=alike, report=compared, errors=NOT_TAKEN
+    Task, run=lambda run, case: run(case), same=alike, report=mismatch, errors=NOT_TAKEN
 )
 SIZES_KEPT = "Something keeps the sizes of the first call, such as a mask: make it in each call."
 
 
-def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
+def judge_part(part: Task, attempt: Any, _: str | None = None) -> str:
     """Praise for what is right; raises `Wrong`."""
     case, learner = part.gradients, None
+    run: Any
     if not case.weights and (not case.arguments or is_plain(attempt)):
         expect_function(attempt, case.signature)
         run, made = partial(call_function, attempt), [attempt]
@@ -230,33 +216,33 @@ def judge_part(part: Part, attempt: Any, _: str | None = None) -> str:
         run = learner = Learner(attempt, part, ReadyRope)
         if "num_heads" in case.arguments:
             part = learner.exercise = possible(part, learner)
-    found = judge(part, run)
-    if not found.in_use:
-        with found("use"):
+    findings = judge(part, run)
+    if not findings.in_use:
+        with findings("use"):
             check_gradients(run, part, case, learner)
-    if learner and not found.in_use:
-        with found("use"):
+    if learner and not findings.in_use:
+        with findings("use"):
             check_second_calls(part, learner)
-    if not found.in_use:
+    if not findings.in_use:
         if learner:
             run, parts = learner.run, learner.module.modules()
-            made = [each for each in parts if not isinstance(each, ReadyRope)]
-        with found("style"):
+            made = [module for module in parts if not isinstance(module, ReadyRope)]
+        with findings("style"):
             expect_from_scratch(lambda: run(case), made)
-        with found("corner"):
+        with findings("corner"):
             if learner:
                 learner.expect_upright()
-    if part.large and not found.in_use:
-        check_first_weights(learner, part.large, found)
-    for wrong in found.found:
+    if part.large and not findings.in_use:
+        check_first_weights(learner, part.large, findings)
+    for wrong in findings.wrongs:
         if learner and wrong.case:
             wrong.mistake = ((wrong.mistake or "") + learner.assumed()).strip() or None
         rope_alone = wrong.case and "theta" in wrong.case.arguments.keys() - part.cases[0].arguments
-        found.passes += ["Right without RoPE."] if rope_alone else []
-    return found.verdict(part.praise)
+        findings.passes += ["Right without RoPE."] if rope_alone else []
+    return findings.verdict(part.praise)
 
 
-def possible(part: Part, learner: Learner) -> Part:
+def possible(part: Task, learner: Learner) -> Task:
     """A part without the cases that a class has no place for.
 
     Where RoPE is always applied these are the cases without it; where `forward` takes no positions,
@@ -273,7 +259,7 @@ def possible(part: Part, learner: Learner) -> Part:
     return replace(part, cases=tuple(cases))
 
 
-def check_second_calls(part: Part, learner: Learner) -> None:
+def check_second_calls(part: Task, learner: Learner) -> None:
     """Raise `Wrong` unless an instance can be called again, with an input of another size.
 
     Generation does that: its text grows token by token, and the next one starts short again.
@@ -281,7 +267,7 @@ def check_second_calls(part: Part, learner: Learner) -> None:
     made_alike = [case for case in part.cases if case.arguments == part.gradients.arguments]
     inputs = [case for case in made_alike if case.dtype == part.gradients.dtype]
     for first, case in pairwise((*inputs, inputs[0])):
-        before, now = (tuple(next(iter(each.inputs.values())).shape) for each in (first, case))
+        before, now = (tuple(next(iter(one.inputs.values())).shape) for one in (first, case))
         learner(first)
         outcome = tried(part, learner.run, case)
         if not outcome.right:
@@ -299,7 +285,7 @@ def is_plain(attempt: Any) -> bool:
 
 def call_function(attempt: Any, case: Case) -> Tensor:
     """What a learner's function of tensors makes of copies of its inputs. Raises: Wrong."""
-    given = Words(str(case))
+    given = Prose(str(case))
     values = {**case.arguments, **{name: copied(value) for name, value in case.inputs.items()}}
     result = call_part(attempt, values, optional=("d_k", "max_seq_len"), given=given)
     return tensor_of(result, given)
@@ -312,7 +298,7 @@ def either(words: str, piece: str, *codes: str) -> tuple[Mistake, ...]:
 
 def but(mistakes: Sequence[Mistake], *words: str) -> tuple[Mistake, ...]:
     """The mistakes whose words contain none of these."""
-    return tuple(each for each in mistakes if not any(some in each.words for some in words))
+    return tuple(known for known in mistakes if not any(some in known.words for some in words))
 
 
 # Softmax.
@@ -353,12 +339,12 @@ SOFTMAX = of_tensors(
     mistakes=SOFTMAX_MISTAKES,
     cases=(
         _softmax(torch.tensor([1.0, 2.0, 3.0]), -1),
-        _softmax(drawn(2, 3, seed=1), -1),
-        _softmax(drawn(3, 3, seed=2), -1),
-        _softmax(drawn(3, 3, seed=2), 0),
-        _softmax(drawn(2, 3, 2, seed=3), 1),
-        _softmax(drawn(2, 3, 2, seed=3), -3),
-        _softmax(drawn(2, 2, 2, 2, seed=4), 2),
+        _softmax(noise(2, 3, seed=1), -1),
+        _softmax(noise(3, 3, seed=2), -1),
+        _softmax(noise(3, 3, seed=2), 0),
+        _softmax(noise(2, 3, 2, seed=3), 1),
+        _softmax(noise(2, 3, 2, seed=3), -3),
+        _softmax(noise(2, 2, 2, 2, seed=4), 2),
         _softmax(torch.tensor([1000.0, 1001.0, 999.0]), 0, "large numbers"),
         _softmax(torch.tensor([-1000.0, -1001.0, -999.0]), -1, "very negative numbers"),
         _softmax(FAR_APART, -1, "rows that are far apart"),
@@ -370,7 +356,7 @@ SOFTMAX = of_tensors(
         "`.values`, or `torch.amax`.",
         **NOT_TAKEN,
     },
-    gradients=_softmax(drawn(2, 3, seed=1), -1),
+    gradients=_softmax(noise(2, 3, seed=1), -1),
     praise="Right along every axis, and large numbers do not overflow.",
 )
 
@@ -380,7 +366,7 @@ NEVER = -1e9  # what many write in place of -inf; a row with nothing else become
 SCALE, FILL = "math.sqrt(Q.shape[-1])", "scores.masked_fill(~mask, -math.inf)"
 HIDDEN, WEIGH, GATHER = "~mask, -math.inf", "soft_max(scores, -1)", "shares @ V"
 IF, SCORES = "if mask is not None:", "Q @ K.transpose(-1, -2)"
-IN_SCALE = instead_of(SCALE, {
+IN_SCALE = engine.instead_of(SCALE, {
     "1": "The scores are not scaled: divide by √d_k.",
     "Q.shape[-1]": "Divided by d_k, not by its square root.",
     "(1 / math.sqrt(Q.shape[-1]))": "The scores are multiplied by √d_k: divide by it.",
@@ -434,9 +420,9 @@ ATTENTION_MISTAKES = (
 
 
 def _attention(*leading: int, mask=None, what="", queries=2, scale=1.0, d_k=4) -> Case:
-    Q = scale * drawn(*leading, queries, d_k, seed=1)
-    K = scale * drawn(*leading, 3, d_k, seed=2)
-    inputs = {"Q": Q, "K": K, "V": drawn(*leading, 3, 5, seed=3), "mask": mask}
+    Q = scale * noise(*leading, queries, d_k, seed=1)
+    K = scale * noise(*leading, 3, d_k, seed=2)
+    inputs = {"Q": Q, "K": K, "V": noise(*leading, 3, 5, seed=3), "mask": mask}
     what = what or ("no mask" if mask is None else "")
     return Case("scaled_dot_product_attention", inputs, what=what, seldom=mask is None)
 
@@ -532,16 +518,16 @@ LOSS = of_tensors(
     mistakes=LOSS_MISTAKES,
     cases=(
         _loss(torch.tensor([[1.0, 2.0, 3.0]]), [1]),
-        _loss(drawn(2, 3, seed=1), [2, 0]),
-        _loss(drawn(4, 3, seed=2), [1, 1, 0, 2]),
-        _loss(drawn(3, 3, seed=3), [0, 2, 2]),
-        _loss(drawn(2, 3, 4, seed=4), [[0, 3, 1], [2, 2, 0]], BATCHES),
-        _loss(drawn(1, 2, 2, 5, seed=5), [[[0, 4], [1, 3]]], BATCHES),
+        _loss(noise(2, 3, seed=1), [2, 0]),
+        _loss(noise(4, 3, seed=2), [1, 1, 0, 2]),
+        _loss(noise(3, 3, seed=3), [0, 2, 2]),
+        _loss(noise(2, 3, 4, seed=4), [[0, 3, 1], [2, 2, 0]], BATCHES),
+        _loss(noise(1, 2, 2, 5, seed=5), [[[0, 4], [1, 3]]], BATCHES),
         _loss(torch.tensor([[1000.0, 1001.0, 999.0]]), [1], "large logits"),
         _loss(torch.tensor([[-1000.0, -1001.0, -999.0]]), [0], "very negative logits"),
         _loss(torch.tensor([[0.0, 500.0, 1000.0], [1.0, 2.0, 0.0]]), [0, 1], "an unlikely target"),
     ),
-    gradients=_loss(drawn(3, 3, seed=3), [0, 2, 2]),
+    gradients=_loss(noise(3, 3, seed=3), [0, 2, 2]),
     praise="The mean over all batch dimensions, in nats, and large logits are safe.",
 )
 
@@ -566,7 +552,7 @@ EMBEDDING_MISTAKES = (
 
 def _linear(*leading: int, sizes: tuple[int, int] = (3, 2)) -> Case:
     arguments = dict(zip(("in_features", "out_features"), sizes, strict=True))
-    x, weight = drawn(*leading, sizes[0], seed=1), drawn(sizes[1], sizes[0], seed=2)
+    x, weight = noise(*leading, sizes[0], seed=1), noise(sizes[1], sizes[0], seed=2)
     return Case("Linear", {"x": x}, arguments, {"weight": weight})
 
 
@@ -581,7 +567,7 @@ LINEAR = of_tensors(
 
 
 def _embedding(ids: list, rows: int = 4, width: int = 2) -> Case:
-    sizes, table = {"num_embeddings": rows, "embedding_dim": width}, drawn(rows, width, seed=1)
+    sizes, table = {"num_embeddings": rows, "embedding_dim": width}, noise(rows, width, seed=1)
     return Case("Embedding", {"token_ids": torch.tensor(ids)}, sizes, {"weight": table})
 
 
@@ -598,7 +584,7 @@ EMBEDDING = of_tensors(
 
 ROOT, SQUARES = "(mean_square + eps).sqrt()", "x.square().sum(-1, keepdim=True) / x.shape[-1]"
 IN_NORM = (
-    *instead_of(ROOT, {
+    *engine.instead_of(ROOT, {
         "(mean_square.sqrt() + eps)": "ε is outside the root: it is √(mean of squares + ε).",
         "mean_square.sqrt()": "ε is missing: a vector of zeros gives 0 / 0.",
         "mean_square.clamp(min=eps).sqrt()": "ε is a lower limit here: add it to the mean square.",
@@ -615,7 +601,7 @@ IN_NORM = (
             SQUARES, "x.square().mean()",
             *(f"x.square().mean({axis}, keepdim=True)" for axis in (0, 1, -2))),
     mistake("The mean lost its axis: `keepdim=True` is missing.", SQUARES, "x.square().mean(-1)"),
-    *instead_of("sqrt() * gain", {
+    *engine.instead_of("sqrt() * gain", {
         "sqrt()": "The gain is forgotten: multiply by the weight.",
         "sqrt() + gain": "The gain is added: multiply by it.",
         "sqrt() * (1 + gain)": "Multiplied by 1 + gain: the weight itself is the gain.",
@@ -644,20 +630,20 @@ NORM = of_tensors(
     program=reference(rms_norm),
     mistakes=NORM_MISTAKES,
     cases=(
-        _norm(drawn(1, 1, 4, seed=1), 0.5),
-        _norm(drawn(1, 2, 4, seed=1), what="ε by default, 1e-5"),
-        _norm(drawn(2, 1, 4, seed=2) + 1, 0.5),
-        _norm(drawn(1, 2, 4, seed=2, std=0.003, digits=4), what="small numbers, so that ε matters"),
-        _norm(drawn(4, 4, 4, seed=3), 0.5),
-        _norm(drawn(2, 3, 4, seed=4), 0.5),
+        _norm(noise(1, 1, 4, seed=1), 0.5),
+        _norm(noise(1, 2, 4, seed=1), what="ε by default, 1e-5"),
+        _norm(noise(2, 1, 4, seed=2) + 1, 0.5),
+        _norm(noise(1, 2, 4, seed=2, std=0.003, digits=4), what="small numbers, so that ε matters"),
+        _norm(noise(4, 4, 4, seed=3), 0.5),
+        _norm(noise(2, 3, 4, seed=4), 0.5),
         _norm(torch.zeros(1, 1, 4), what="only zeros"),
-        _norm(drawn(1, 2, 4, seed=6, std=300, digits=0), what=HALF, dtype=torch.float16),
-        _norm(drawn(1, 2, 4, seed=7), what=HALF, dtype=torch.bfloat16),
-        _norm(drawn(1, 2, 4, seed=8), what="double precision", dtype=torch.float64),
+        _norm(noise(1, 2, 4, seed=6, std=300, digits=0), what=HALF, dtype=torch.float16),
+        _norm(noise(1, 2, 4, seed=7), what=HALF, dtype=torch.bfloat16),
+        _norm(noise(1, 2, 4, seed=8), what="double precision", dtype=torch.float64),
     ),
-    same=same_kind,
-    gradients=_norm(drawn(2, 1, 4, seed=2) + 1, 0.5),
-    large=_norm(drawn(1, 1, 4, seed=1)),
+    same=tensors.same_kind,
+    gradients=_norm(noise(2, 1, 4, seed=2) + 1, 0.5),
+    large=_norm(noise(1, 1, 4, seed=1)),
     praise="Right values, in half precision too, and in the input's type.",
 )
 
@@ -674,12 +660,12 @@ SHAPES = {
 }
 
 
-def made_of(names: Iterable[str], case: Case) -> Case:
+def _made_of(names: Iterable[str], case: Case) -> Case:
     """A case with weights of these names, drawn for the sizes among its arguments."""
     weights, std = {}, 1.5 / math.sqrt(case.arguments["d_model"])
     for seed, name in enumerate(names, start=1):
         shape = [case.arguments[size] for size in SHAPES[name.rpartition(".")[2]]]
-        weight = drawn(*shape, seed=seed, std=std)
+        weight = noise(*shape, seed=seed, std=std)
         weights[f"{name}.weight"] = 1 + weight / 3 if len(shape) == 1 else weight
     return replace(case, weights=weights)
 
@@ -693,7 +679,7 @@ IN_FEED_FORWARD = (
             GATE_AND_UP, "silu(project(x, w3)), project(x, w1)"),
     *either("One matrix is used twice: SiLU(W1 x) is multiplied by W3 x.", GATE_AND_UP,
             *(f"silu(project(x, {w})), project(x, {w})" for w in ("w1", "w3"))),
-    *instead_of(GATED, {
+    *engine.instead_of(GATED, {
         "project(gate, w2) * up": "The gate comes after W2 instead of before it.",
         "project(gate * silu(up), w2)": "SiLU is applied to W3 x too: only W1 x goes through it.",
         "project(gate, w2)": "There is no gate: SiLU(W1 x) must be multiplied by W3 x.",
@@ -711,9 +697,9 @@ IN_FEED_FORWARD = (
 
 
 def _feed_forward(*leading: int, d_model: int = 2, d_ff: int = 3, scale=1, what="") -> Case:
-    x = scale * drawn(*leading, d_model, seed=4)
+    x = scale * noise(*leading, d_model, seed=4)
     sizes = {"d_model": d_model, "d_ff": d_ff}
-    return made_of(FEED, Case("SwiGLU", {"x": x}, sizes, what=what))
+    return _made_of(FEED, Case("SwiGLU", {"x": x}, sizes, what=what))
 
 
 FEED_FORWARD = of_tensors(
@@ -787,20 +773,20 @@ ROPE = of_tensors(
     program=reference(rotate),
     mistakes=ROPE_MISTAKES,
     cases=(
-        _rope(drawn(1, 3, 4, seed=1), [0, 1, 2]),
-        _rope(drawn(1, 3, 4, seed=1), [3, 0, 5]),
-        _rope(drawn(1, 2, 6, seed=2), [1, 2], 10_000.0),
-        _rope(drawn(2, 3, 4, seed=3), [0, 1, 2], what="a batch"),
-        _rope(drawn(5, 3, 4, seed=4), [4, 1, 0], what="a batch"),
-        _rope(drawn(2, 3, 2, 4, seed=5), [1, 6], what="two leading dimensions"),
-        _rope(drawn(1, 1, 4, seed=7), [7], what="the last position, max_seq_len - 1"),
-        _rope(drawn(1, 8, 2, seed=8), list(range(8)), 10_000.0, "as many positions as fit"),
+        _rope(noise(1, 3, 4, seed=1), [0, 1, 2]),
+        _rope(noise(1, 3, 4, seed=1), [3, 0, 5]),
+        _rope(noise(1, 2, 6, seed=2), [1, 2], 10_000.0),
+        _rope(noise(2, 3, 4, seed=3), [0, 1, 2], what="a batch"),
+        _rope(noise(5, 3, 4, seed=4), [4, 1, 0], what="a batch"),
+        _rope(noise(2, 3, 2, 4, seed=5), [1, 6], what="two leading dimensions"),
+        _rope(noise(1, 1, 4, seed=7), [7], what="the last position, max_seq_len - 1"),
+        _rope(noise(1, 8, 2, seed=8), list(range(8)), 10_000.0, "as many positions as fit"),
     ),
     corners=(
-        _rope(drawn(3, 4, seed=6), [0, 2, 1], what="an x with two axes, (seq, d_k)"),
-        _rope(drawn(2, 3, 4, seed=6), BY_ROW, what="positions of shape (batch, seq)"),
+        _rope(noise(3, 4, seed=6), [0, 2, 1], what="an x with two axes, (seq, d_k)"),
+        _rope(noise(2, 3, 4, seed=6), BY_ROW, what="positions of shape (batch, seq)"),
     ),
-    gradients=_rope(drawn(2, 3, 4, seed=3), [0, 1, 2]),
+    gradients=_rope(noise(2, 3, 4, seed=3), [0, 1, 2]),
     praise="Neighbours are rotated by the positions that are handed in.",
 )
 
@@ -891,30 +877,30 @@ PARTS_OF_HEADS = (project, rotate, soft_max, attention, causal, split_heads, mer
 
 
 def _heads(x: Tensor, num_heads: int, positions: list | None = None, what: str = "") -> Case:
-    arguments = {"d_model": x.shape[-1], "num_heads": num_heads}
+    arguments: dict[str, Any] = {"d_model": x.shape[-1], "num_heads": num_heads}
     inputs: dict[str, Any] = {"x": x}
     if positions is not None:  # of shape (1, seq), as in the course's tests
         arguments |= {"max_seq_len": LONGEST, "theta": BASE}
         inputs["token_positions"] = torch.tensor([positions])
-    return made_of(HEADS, Case("MultiHeadSelfAttention", inputs, arguments, what=what))
+    return _made_of(HEADS, Case("MultiHeadSelfAttention", inputs, arguments, what=what))
 
 
 WIDE = 128  # d_model where initial weights are checked
-BATCH = drawn(2, 3, 8, seed=7)
+BATCH = noise(2, 3, 8, seed=7)
 MULTIHEAD = of_tensors(
     program=reference(*PARTS_OF_HEADS),
     mistakes=MULTIHEAD_MISTAKES,
     cases=(
-        _heads(drawn(1, 3, 8, seed=1), 2),
-        _heads(drawn(5, 3, 8, seed=2), 2),
-        _heads(drawn(2, 3, 6, seed=3), 3),
-        _heads(drawn(1, 4, 4, seed=4), 1, what="a single head"),
-        _heads(drawn(1, 3, 8, seed=5), 2, [0, 1, 2], what="RoPE"),
-        _heads(drawn(3, 4, 8, seed=6), 2, [0, 1, 2, 3], what="RoPE"),
+        _heads(noise(1, 3, 8, seed=1), 2),
+        _heads(noise(5, 3, 8, seed=2), 2),
+        _heads(noise(2, 3, 6, seed=3), 3),
+        _heads(noise(1, 4, 4, seed=4), 1, what="a single head"),
+        _heads(noise(1, 3, 8, seed=5), 2, [0, 1, 2], what="RoPE"),
+        _heads(noise(3, 4, 8, seed=6), 2, [0, 1, 2, 3], what="RoPE"),
         _heads(BATCH, 2, [0, 2, 5], what="RoPE, other positions"),
-        _heads(drawn(2, 6, 8, seed=8), 2, [*range(6)], what="RoPE, all positions"),
-        _heads(drawn(1, 2, 8, seed=9), 2, [0, 1], what="RoPE"),
-        _heads(drawn(1, 3, 12, seed=9), 2, [0, 1, 2], what="RoPE"),
+        _heads(noise(2, 6, 8, seed=8), 2, [*range(6)], what="RoPE, all positions"),
+        _heads(noise(1, 2, 8, seed=9), 2, [0, 1], what="RoPE"),
+        _heads(noise(1, 3, 12, seed=9), 2, [0, 1, 2], what="RoPE"),
     ),
     gradients=_heads(BATCH, 2, [0, 1, 2]),
     large=_heads(torch.zeros(1, 1, WIDE), 2, [0]),
@@ -975,10 +961,10 @@ PARTS_OF_BLOCK = (*PARTS_OF_HEADS, rms_norm, silu, swiglu, inside, block)
 def _block(*leading, d_model=8, d_ff=12, positions=None, what="") -> Case:
     arguments = {"d_model": d_model, "num_heads": 2, "d_ff": d_ff}
     arguments |= {"max_seq_len": LONGEST, "theta": BASE}
-    inputs = {"x": 2 * drawn(*leading, d_model, seed=1)}
+    inputs = {"x": 2 * noise(*leading, d_model, seed=1)}
     if positions:
         inputs["token_positions"] = torch.tensor([positions])
-    return made_of(IN_ONE_BLOCK, Case("TransformerBlock", inputs, arguments, what=what))
+    return _made_of(IN_ONE_BLOCK, Case("TransformerBlock", inputs, arguments, what=what))
 
 
 BLOCK = of_tensors(
@@ -1033,7 +1019,7 @@ def _model(ids: list | Tensor, what: str = "", vocab_size=5, d_model=8, layers=2
     arguments = dict(zip(SIZES, sizes, strict=True))
     names = [f"layers.{layer}.{name}" for layer in range(layers) for name in IN_ONE_BLOCK]
     case = Case("TransformerLM", {"token_ids": torch.as_tensor(ids)}, arguments, what=what)
-    return made_of(["token_embeddings", *names, "ln_final", "lm_head"], case)
+    return _made_of(["token_embeddings", *names, "ln_final", "lm_head"], case)
 
 
 MODEL = of_tensors(

@@ -63,7 +63,7 @@ class Facts(tuple):
     claim = "Only you can judge this text. Does it say the following?"
 
 
-class Words(str):
+class Prose(str):
     """A text that is shown as it is; a plain str is shown as a literal in quotes."""
 
 
@@ -79,7 +79,7 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
     """One sentence on what fails, the input with expected beside got, and the likely mistake.
 
     `given` may be a str that shows the call as code; `expected` and `got` are shown as literals
-    unless they are `Words`.
+    unless they are `Prose`.
     """
 
     def __init__(
@@ -103,11 +103,11 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
         self.also: tuple[Wrong, ...] = ()  # the lighter findings
         # Put into words at once, while the timer runs: a learner's __repr__ may never end.
         if expected is not NOT_GIVEN and got is not NOT_GIVEN:
-            expected, got = map(Words, contrast(expected, got))
+            expected, got = map(Prose, contrast(expected, got))
         if given is None:
             given = NOT_GIVEN
         elif isinstance(given, str):
-            given = Words(given)
+            given = Prose(given)
         values = {"input": given, "expected": expected, "got": got}
         self.rows = [(label, shown(x)) for label, x in values.items() if x is not NOT_GIVEN]
 
@@ -131,24 +131,24 @@ def expect(holds: Any, claim: str, mistake: str | None = None, **values: Any) ->
 class Findings:
     """Everything that is wrong with an attempt, by weight, so that it is reported in one go.
 
-    >>> found = Findings()
-    >>> with found("corner"):
+    >>> findings = Findings()
+    >>> with findings("corner"):
     ...     raise Wrong("An empty list fails.")
-    >>> len(found)
+    >>> len(findings)
     1
     """
 
     def __init__(self):
-        self.found: list[Wrong] = []
+        self.wrongs: list[Wrong] = []
         self.passes: list[str] = []  # sentences on what is right in an attempt that is wrong
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.wrongs)
 
     @property
     def in_use(self) -> bool:
         """Whether something goes wrong in ordinary use."""
-        return any(wrong.weight == "use" for wrong in self.found)
+        return any(wrong.weight == "use" for wrong in self.wrongs)
 
     @contextmanager
     def __call__(self, weight: "Weight") -> Iterator[None]:
@@ -160,14 +160,14 @@ class Findings:
             yield
         except Wrong as wrong:
             wrong.weight = max(weight, wrong.weight, key=WEIGHTS.index)
-            self.found.append(wrong)
+            self.wrongs.append(wrong)
 
     def verdict(self, praise: str, remarks: Iterable[str] = ()) -> str:
         """Return the praise and the remarks; raise the heaviest finding, if there is one."""
-        if not self.found:
+        if not self.wrongs:
             remarks = list(remarks)
             return " ".join([praise, *(["Worth knowing:"] if remarks else []), *remarks])
-        worst, *others = sorted(self.found, key=lambda wrong: WEIGHTS.index(wrong.weight))
+        worst, *others = sorted(self.wrongs, key=lambda wrong: WEIGHTS.index(wrong.weight))
         worst.also = (*worst.also, *others)
         worst.claim = " ".join([*self.passes, worst.claim])
         raise worst
@@ -186,7 +186,7 @@ class _Shortener(reprlib.Repr):
 
 def shown(value: Any) -> str:
     """Show `value` as a short literal; a value whose repr fails is named by its type."""
-    if type(value) is Words:
+    if type(value) is Prose:
         return str(value)
     try:
         return _Shortener().repr(value)
@@ -194,17 +194,17 @@ def shown(value: Any) -> str:
         return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
 
 
-def contrast(expected: Any, got: Any) -> tuple[str, str]:
+def contrast(expected: Any, got: Any) -> tuple[str, ...]:
     """Show both values as short literals; two long sequences from where they begin to differ."""
     start = 0
     if type(expected) is type(got) and isinstance(got, list | tuple | str | bytes):
-        start = max(0, first_difference(expected, got) - 4)
+        start = max(0, difference_at(expected, got) - 4)
     if start < 12:  # it is in sight
         return shown(expected), shown(got)
     return tuple(f"(from position {start} of {len(x)}) {shown(x[start:])}" for x in (expected, got))
 
 
-def first_difference(expected: Any, got: Any) -> int:
+def difference_at(expected: Any, got: Any) -> int:
     """Find where two sequences begin to differ: an index; where one begins the other, its length.
 
     Items that cannot be compared differ.
@@ -235,12 +235,12 @@ def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) 
         if waits and seconds < POOL_SECONDS:
             return call(function, *args, seconds=POOL_SECONDS, given=given, **kwargs)
         claim, mistake = f"It was stopped after {seconds:g} s.", WORKERS if waits else ENDLESS
-        got = Words(f"no result{where(error.__cause__)}")
+        got = Prose(f"no result{where(error.__cause__)}")
         raise Wrong(claim, given=given, got=got, mistake=mistake, timed_out=True) from error
     except BaseException as error:
         if isinstance(error, NotImplementedError) and not TORCHS.search(str(error)):
             raise NotAttempted from error
-        claim, got = "It raised an error.", Words(failure(error))
+        claim, got = "It raised an error.", Prose(failure(error))
         mistake = OWN_FOLDER if isinstance(error, FileNotFoundError) else None
         raise Wrong(claim, given=given, got=got, mistake=mistake, error=error) from error
 
@@ -271,9 +271,9 @@ def is_learners(path: str) -> bool:
 def where(error: BaseException | None) -> str:
     """Name the learner's line that an error came from: ", at line 7, in encode: `ids[3]`"."""
     last = None
-    for each in traceback.walk_tb(error.__traceback__ if error else None):
-        if is_learners(each[0].f_code.co_filename):
-            last = each  # one by one: an endless recursion leaves millions
+    for at in traceback.walk_tb(error.__traceback__ if error else None):
+        if is_learners(at[0].f_code.co_filename):
+            last = at  # one by one: an endless recursion leaves millions
     if last is None:
         return ""
     (frame,) = traceback.StackSummary.extract([last])
@@ -284,10 +284,10 @@ def where(error: BaseException | None) -> str:
 def fault_of_ours(error: BaseException) -> str | None:
     """Say so where an error is the workbook's own: no line of the learner's code was running."""
     frames = list(traceback.walk_tb(error.__traceback__))
-    ours = [each for each in frames if each[0].f_code.co_filename.startswith(str(PACKAGE))]
-    if not isinstance(error, Exception) or where(error) or not ours:
+    inner = [at for at in frames if at[0].f_code.co_filename.startswith(str(PACKAGE))]
+    if not isinstance(error, Exception) or where(error) or not inner:
         return None
-    frame, line = ours[-1]
+    frame, line = inner[-1]
     path = Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix()
     return (
         f"The check itself failed ({failure(error)}, in {path}, line {line}). This is a fault of "
@@ -379,7 +379,7 @@ def _expect(fits: Any, kind: str, wanted: str, attempt: Any) -> None:
         raise NotAttempted
     if not fits:
         claim = f"This is not a {kind}."
-        raise Wrong(claim, expected=Words(wanted), got=Words(kind_of(attempt)))
+        raise Wrong(claim, expected=Prose(wanted), got=Prose(kind_of(attempt)))
 
 
 def work_of(kind: type) -> str | None:
@@ -394,9 +394,9 @@ def work_of(kind: type) -> str | None:
     return next((name for name in (*USUAL_WORK, *only) if name in own), None)
 
 
-def methods_of(kind: type) -> dict[str, Callable]:
+def methods_of(kind: type) -> dict[str, Any]:
     """The methods of a class that are a learner's, by name; what overrides comes first."""
-    own: dict[str, Callable] = {}
+    own: dict[str, Any] = {}
     for base in kind.__mro__:
         if not base.__module__.startswith(NO_LEARNERS):
             own |= {n: m for n, m in vars(base).items() if isinstance(m, METHODS) and n not in own}

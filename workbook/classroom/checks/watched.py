@@ -143,15 +143,17 @@ def _watch(seen: Seen, most_steps: int) -> None:
             if seen.steps >= most_steps:
                 raise Stopped
 
-    def load_numbers(file: Any, mmap_mode: str | None = None, **options: Any) -> Any:
+    def load_numbers(file: Any, mmap_mode: Any = None, **options: Any) -> Any:
         if not str(file).endswith(".bin"):
             return load(file, mmap_mode, **options)
         return np.memmap(file, np.uint16, "r")  # the data have no header; `np.load` must be right
 
-    Tensor.backward, np.load = clear_before, load_numbers
+    Tensor.backward = clear_before  # type: ignore[assignment, method-assign]
+    np.load = load_numbers  # type: ignore[assignment]
     register_optimizer_step_post_hook(count_step)
-    torch.compile = lambda model=None, **_: model or (lambda function: function)  # it takes long
+    # Compiling takes long.
+    torch.compile = lambda model=None, **_: model or (lambda f: f)  # type: ignore[assignment]
     tracker = MagicMock(log=lambda values, *_, **__: print(values))
     tracker.init.return_value = tracker
-    wandb = sys.modules.setdefault("wandb", tracker)  # a function's module may have it already
+    wandb: Any = sys.modules.setdefault("wandb", tracker)  # a function's module may have it already
     wandb.init, wandb.log = tracker.init, tracker.log

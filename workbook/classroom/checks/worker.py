@@ -160,6 +160,21 @@ def close() -> None:
         _idle.pop().close()
 
 
+def _request(function: str, arguments: tuple, home: Path, printed: Path) -> dict[str, Any]:
+    """What a server is told: the call, and the state of this process that it repeats there."""
+    return {
+        "function": function,
+        "arguments": transfer.pack(arguments),
+        "home": str(home),  # the working folder: some open a log when they are imported
+        "printed": str(printed),
+        "path": [os.path.abspath(p) if os.path.isdir(p or ".") else p for p in sys.path],
+        "environment": dict(os.environ),
+        "argv": sys.argv,
+        "recursion_limit": sys.getrecursionlimit(),
+        "log_level": logging.getLogger().level,  # some report a loss by `logging.info`
+    }
+
+
 def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
     """Yield what a generator function yields in a process of its own, as it comes.
 
@@ -178,27 +193,15 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
         home, printed = Path(folder, "home"), Path(folder, "printed")
         home.mkdir()
         printed.touch()
-        request = {
-            "function": function,
-            "arguments": transfer.pack(arguments),
-            "home": str(home),  # the working folder: some open a log when they are imported
-            "printed": str(printed),
-            "path": [os.path.abspath(p) if os.path.isdir(p or ".") else p for p in sys.path],
-            "environment": dict(os.environ),
-            "argv": sys.argv,
-            "recursion_limit": sys.getrecursionlimit(),
-            "log_level": logging.getLogger().level,  # some report a loss by `logging.info`
-        }
+        request = _request(function, arguments, home, printed)
         server, worker, status, watch = _take(), None, None, None
         try:
             server.ask(request)
             while status is None:
                 message = server.next_message()
                 if message is None:  # measured only where nothing comes at once
-                    pid, limit = (
-                        (worker, seconds) if worker else (server.process.pid, START_SECONDS)
-                    )
-                    watch = watch or Stopwatch(limit, pid)
+                    pid = worker or server.process.pid
+                    watch = watch or Stopwatch(seconds if worker else START_SECONDS, pid)
                     _expect_in_bounds(pid, watch, printed)
                     continue
                 (kind, value), watch = message, None
@@ -250,7 +253,7 @@ def forked(function: Callable, *arguments: Any, printed: Path, seconds: float) -
     if pid == 0:
         os.setsid()  # a group of its own, which can be ended as a whole
         on_swallowed(lambda _: None)  # a verdict is the worker's to send
-        value = list(function(*arguments))[-1]  # if it raises, `limited` or `answer` ends the copy
+        value = list(function(*arguments))[-1]  # if it raises, `limited` or `_answer` ends the copy
         os.write(writing, json.dumps(value).encode() + b"\n")
         _leave(0)
     os.close(writing)
@@ -319,10 +322,10 @@ def serve() -> None:
     threads = _load()
     while (request := _read_request(requests)) is not None:
         if not CAN_FORK:
-            answer(request, answers, threads)
+            _answer(request, answers, threads)
         if (worker := os.fork()) == 0:
             os.close(requests.fileno())
-            answer(request, answers, threads)
+            _answer(request, answers, threads)
         while (status := os.waitpid(worker, os.WNOHANG)) == (0, 0):
             # Nothing is asked meanwhile: if there is something to read, whoever asks has ended.
             if select.select([requests], [], [], POLL_SECONDS)[0]:
@@ -395,7 +398,7 @@ def _leave(status: int) -> NoReturn:
     os._exit(status)
 
 
-def answer(request: dict, answers: BinaryIO, threads: int) -> None:
+def _answer(request: dict, answers: BinaryIO, threads: int) -> None:
     """Call the function of a request, send each value that it yields, and end the process.
 
     torch may use as many threads there as it is told.
@@ -413,8 +416,8 @@ def answer(request: dict, answers: BinaryIO, threads: int) -> None:
         try:
             arguments = transfer.unpack(request["arguments"])
         except Exception as error:
-            found = f"{type(error).__name__}: {error}"
-            raise ValueError(f"your code cannot be loaded in another process ({found})") from error
+            reason = f"{type(error).__name__}: {error}"
+            raise ValueError(f"your code cannot be loaded in another process ({reason})") from error
         for value in getattr(import_module(module), name)(*arguments):
             if os.getpid() != pid:  # a copy that the attempt forked
                 os._exit(0)
@@ -439,8 +442,8 @@ def _move_in(request: dict) -> None:
         os.dup2(file.fileno(), 2)
     # Written at once, so that nothing is lost in a crash; if it is closed, the file stays open.
     raw = open(1, "wb", buffering=0, closefd=False)  # noqa: SIM115
-    sys.stdout = sys.__stdout__ = io.TextIOWrapper(raw, "utf-8", "replace", write_through=True)
-    sys.stderr = sys.__stderr__ = sys.stdout
+    sys.stdout = sys.stderr = io.TextIOWrapper(raw, "utf-8", "replace", write_through=True)
+    sys.__stdout__ = sys.__stderr__ = sys.stdout  # type: ignore[misc]
     sys.stdin, builtins.input = io.StringIO(), _no_input
     set_recursion_limit = sys.setrecursionlimit
     sys.setrecursionlimit = lambda limit: set_recursion_limit(min(limit, DEEPEST))
@@ -455,8 +458,9 @@ def _move_in(request: dict) -> None:
     warnings.simplefilter("ignore", ResourceWarning)  # a file left open is not reported
     warnings.showwarning = lambda message, kind, *_: print(f"{kind.__name__}: {message}")
     # What fails in a thread or a destructor is not the verdict's business.
-    sys.unraisablehook = threading.excepthook = lambda info: None
+    sys.unraisablehook = lambda info: None
+    threading.excepthook = lambda info: None
 
 
-def _no_input(prompt: str = "") -> str:
+def _no_input(prompt: object = "") -> str:
     raise EOFError("a check cannot answer input(): pass values as arguments instead")

@@ -12,14 +12,14 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from workbook.classroom.checks.verdicts import Facts, NotAttempted, Unreadable, Words, Wrong, expect
+from workbook.classroom.checks.verdicts import Facts, NotAttempted, Prose, Unreadable, Wrong, expect
 from workbook.tokenization.pretokens import pretokenize
 from workbook.tokenization.utf8 import flaw
 
 NUMBER, PAIR = int | float, list | tuple  # the types of attempts
 
 
-def judged(attempt: Any, part: str | None = None, **judges: tuple) -> str | Facts:
+def judged_part(attempt: Any, part: str | None = None, /, **judges: tuple) -> str | Facts:
     """What the judge of a part says of an attempt, which must be of the type beside that judge.
 
     A part that has no judge takes sentences alone; "whole" is that of a problem without parts.
@@ -77,9 +77,10 @@ def _printed(attempt: Any) -> str | Facts:
     first, second = _pair(attempt, str, str)
     if first in spelled and second in written:
         return "The repr spells the character out; `print` writes it, and it is invisible."
-    mistake = BYTES if first == OF_BYTES else NOT_THE_SAME if first == second else None
-    mistake = REVERSED if first in written and second in spelled else mistake
-    expect(not mistake, "Those are not the repr and what `print` shows.", mistake, got=attempt)
+    claim = "Those are not the repr and what `print` shows."
+    expect(first not in written or second not in spelled, claim, REVERSED, got=attempt)
+    expect(first != OF_BYTES, claim, BYTES, got=attempt)
+    expect(first != second, claim, NOT_THE_SAME, got=attempt)
     return Facts()  # something in words
 
 
@@ -110,15 +111,17 @@ def _sizes(attempt: Any) -> str:
     if not attempt.keys() <= MARKED.keys():
         raise Unreadable(attempt)
     sizes = {name: _number(size) for name, size in attempt.items()}
-    right = sizes.items() <= MARKED.items() or sizes.items() <= BARE.items()
-    # The last that fits is told: a mixture of marked and bare sizes is none of the others.
-    mistake = CHARACTERS if 5 in (sizes.get("UTF-16"), sizes.get("UTF-32")) else None
-    mistake = RANGE if max(sizes.values()) > 1e6 else mistake
+    if sizes.items() <= MARKED.items() or sizes.items() <= BARE.items():
+        return "The sizes are right."
+    mistake = None
     if all(size in (MARKED[name], BARE[name]) for name, size in sizes.items()):
         mistake = MARK
+    elif max(sizes.values()) > 1e6:
+        mistake = RANGE
+    elif 5 in (sizes.get("UTF-16"), sizes.get("UTF-32")):
+        mistake = CHARACTERS
     expected = {name: MARKED[name] for name in sizes}
-    expect(right, "Those are not its sizes.", mistake, expected=expected, got=attempt)
-    return "The sizes are right."
+    raise Wrong("Those are not its sizes.", expected=expected, got=attempt, mistake=mistake)
 
 
 def _not_ascii(attempt: Any) -> str:
@@ -207,8 +210,8 @@ def _longest(training: Training, token: Any) -> str:
 
 EXACT = 0.01  # relative: what is left of two rounded numbers
 # What a time is multiplied or divided by where two units are mixed up.
-SLIPS = {60: "minutes and hours", 3_600: "hours and seconds", 24: "hours and days"}
-SLIPS |= {8: "bits and bytes", 1e3: "GB, MB and kB", 1e6: "MB and bytes"}
+SLIPS: dict[float, str] = {60: "minutes and hours", 3_600: "hours and seconds"}
+SLIPS |= {24: "hours and days", 8: "bits and bytes", 1e3: "GB, MB and kB", 1e6: "MB and bytes"}
 SLIPS |= {1.024**3: "GB and GiB", 1.024**2: "MB and MiB"}
 # Bytes per token that a tokenizer reaches on its own text, by corpus: ten documents of `docstrings`
 # may have 2.8.
@@ -220,7 +223,8 @@ NO_TOKENS = "A token is no longer than a word: did you count words, not tokens, 
 NOT_MERGED = "BPE reaches about 4 on text like its training text: is every merge applied?"
 OWN_TOKENIZER = "Only text like the training text needs so few tokens: which text is it?"
 NO_END = "That fits, as do all IDs of the two vocabularies. But where does uint16 end?"
-NOT_LARGEST = dict.fromkeys((9_999, 10_000, 31_999, 32_000), NO_END) | {
+NOT_LARGEST: dict[float, str] = {
+    **dict.fromkeys((9_999, 10_000, 31_999, 32_000), NO_END),
     2**16: "65,536 is how many values there are: they begin at 0, so the largest is one less.",
     2: "That is the number of bytes, not the largest number that they hold.",
 }
@@ -229,9 +233,12 @@ NOT_LARGEST = dict.fromkeys((9_999, 10_000, 31_999, 32_000), NO_END) | {
 def _ratio(value: Any, least: float = 1, most: float = TOO_MANY) -> str:
     """Judge bytes per token, which are implausible below `least` and above `most`."""
     ratio = _number(value)
-    mistake = OWN_TOKENIZER if ratio > most else NOT_MERGED if ratio < least else None
-    mistake = UPSIDE_DOWN if ratio < 1 else NO_TOKENS if ratio > CEILING else mistake
-    expect(not mistake, "So many bytes per token are implausible.", mistake, got=ratio)
+    claim = "So many bytes per token are implausible."
+    # The bounds that hold for every tokenizer come first.
+    expect(ratio >= 1, claim, UPSIDE_DOWN, got=ratio)
+    expect(ratio <= CEILING, claim, NO_TOKENS, got=ratio)
+    expect(ratio >= least, claim, NOT_MERGED, got=ratio)
+    expect(ratio <= most, claim, OWN_TOKENIZER, got=ratio)
     return f"{ratio:.2f} bytes per token: {PLAUSIBLE}."
 
 
@@ -276,7 +283,7 @@ LATE = "t begins at 0: yours begins at 1."
 NOT_FRESH = "The weights were not drawn afresh for this run, or they lack the factor 5."
 
 
-def factor(rate: float, t: int) -> float:
+def growth(rate: float, t: int) -> float:
     """What step t multiplies all weights by: the gradient is 2/100 of them."""
     return 1 - 0.02 * rate / math.sqrt(t + 1)
 
@@ -285,7 +292,7 @@ MISTAKEN: dict[str, Callable[[float, int], float]] = {
     "The loss is a mean: is yours a sum?": lambda rate, t: 1 - 2 * rate / math.sqrt(t + 1),
     "α is divided by √(t + 1): yours does not shrink.": lambda rate, t: 1 - 0.02 * rate,
     "α is divided by √(t + 1): the root is missing.": lambda rate, t: 1 - 0.02 * rate / (t + 1),
-    "The step goes uphill: subtract the gradient.": lambda rate, t: 2 - factor(rate, t),
+    "The step goes uphill: subtract the gradient.": lambda rate, t: 2 - growth(rate, t),
 }
 
 
@@ -304,15 +311,15 @@ def _run(rate: float, losses: list[float]) -> str:
     """Judge the losses of one run."""
     likely = []
     for late in (0, 1):  # recorded before each step, or after it
-        if _follow(losses, factor, rate, late):
-            before = losses[0] / ((factor(rate, 0) ** 2 if late else 1) or 1)
+        if _follow(losses, growth, rate, late):
+            before = losses[0] / ((growth(rate, 0) ** 2 if late else 1) or 1)
             if LOWEST < before < (SELDOM if late else HIGHEST):
                 return f"The losses with {rate:,g} follow the rule: {RULE}."
             likely.append(LATE if late and LOWEST < losses[0] < HIGHEST else NOT_FRESH)
         likely += [words for words, step in MISTAKEN.items() if _follow(losses, step, rate, late)]
-        likely += [OF_RATE.format(other) for other in RATES if _follow(losses, factor, other, late)]
+        likely += [OF_RATE.format(other) for other in RATES if _follow(losses, growth, other, late)]
     claim, expected = f"These are not the losses with {rate:,g}.", f"about 25 at first; {RULE}"
-    raise Wrong(claim, expected=Words(expected), got=losses, mistake=(likely or [None])[0])
+    raise Wrong(claim, expected=Prose(expected), got=losses, mistake=(likely or [None])[0])
 
 
 def _follow(losses: list[float], step: Callable, rate: float, late: int) -> bool:
@@ -339,12 +346,12 @@ def _generated(attempt: Any) -> str:
 
 # --- The checks, by what they judge of each part
 
-unicode1 = partial(judged, a=(str | bytes, _character), b=(PAIR, _printed), c=(PAIR, _inside))
-unicode2 = partial(judged, a=(dict, _sizes), b=(bytes, _not_ascii), c=(bytes, _two_bytes))
-train_bpe_tinystories = partial(judged, a=(dict, partial(_training, STORIES)))
-train_bpe_expts_owt = partial(judged, a=(dict, partial(_training, WEB)))
+unicode1 = partial(judged_part, a=(str | bytes, _character), b=(PAIR, _printed), c=(PAIR, _inside))
+unicode2 = partial(judged_part, a=(dict, _sizes), b=(bytes, _not_ascii), c=(bytes, _two_bytes))
+train_bpe_tinystories = partial(judged_part, a=(dict, partial(_training, STORIES)))
+train_bpe_expts_owt = partial(judged_part, a=(dict, partial(_training, WEB)))
 tokenizer_experiments = partial(
-    judged, a=(NUMBER | dict, _own), b=(NUMBER, _ratio), c=(PAIR, _pile), d=(NUMBER, _uint16)
+    judged_part, a=(NUMBER | dict, _own), b=(NUMBER, _ratio), c=(PAIR, _pile), d=(NUMBER, _uint16)
 )
-learning_rate_tuning = partial(judged, whole=(dict, _tuning))
-generate = partial(judged, whole=(NUMBER, _generated))
+learning_rate_tuning = partial(judged_part, whole=(dict, _tuning))
+generate = partial(judged_part, whole=(NUMBER, _generated))

@@ -12,17 +12,7 @@ from io import BytesIO
 from itertools import accumulate
 
 from workbook.classroom.export import pandoc
-from workbook.classroom.export.pandoc import (
-    PLAIN,
-    Node,
-    cell,
-    node,
-    para,
-    rebuilt,
-    table,
-    text_of,
-    words,
-)
+from workbook.classroom.export.pandoc import PLAIN, Node, node, para, prose, rebuilt, text_of
 
 FORMATS = {
     "markdown": "gfm-yaml_metadata_block-emoji-alerts-gfm_auto_identifiers+tex_math_dollars",
@@ -60,16 +50,16 @@ class Cleaner:
 
     def blocks(self, kind: str, text: str, place: str) -> list[Node]:
         """Read a text, which is "markdown" or "html", into clean blocks; notes call it `place`."""
-        shown = plain(text[:MOST])
+        shown = plain_text(text[:MOST])
         try:
-            found = pandoc.read(_trimmed(shown) if kind == "markdown" else shown, FORMATS[kind])
-            blocks = rebuilt(found, lambda item: self._clean(kind, item, place), DEEPEST)
+            tree = pandoc.parse(_trimmed(shown) if kind == "markdown" else shown, FORMATS[kind])
+            blocks = rebuilt(tree, lambda item: self._clean(kind, item, place), DEEPEST)
         except (ValueError, RecursionError) as error:
             self.notes.append(f"{place} is shown as it was typed: {error}")
             return printed(text[:MOST])
         if len(text) > MOST:
             self.notes.append(f"{place} has {len(text):,} characters: it is cut after {MOST:,}")
-            blocks.append(para(*words("...")))
+            blocks.append(para(*prose("...")))
         return blocks
 
     def _clean(self, read: str, item: Node, place: str):
@@ -78,15 +68,15 @@ class Cleaner:
         if kind.startswith("Raw") and (read == "html" or content[1].startswith("<!--")):
             return []
         if kind == "RawInline":
-            return node("LineBreak") if BREAK.fullmatch(content[1]) else words(visible(content[1]))
+            return node("LineBreak") if BREAK.fullmatch(content[1]) else prose(legible(content[1]))
         if kind == "RawBlock":
             return printed(content[1])
         if kind == "Str":
-            return node("Str", visible(content))
+            return node("Str", legible(content))
         if kind in ("Code", "CodeBlock"):
             (_, classes, _), text = content
             language = classes[:1] if kind == "CodeBlock" else []
-            return node(kind, [["", language, []], visible(text.expandtabs(4)).strip("\n")])
+            return node(kind, [["", language, []], legible(text.expandtabs(4)).strip("\n")])
         if kind == "Header":  # the write-up has headings of its own
             return para(node("Strong", content[2]))
         if kind == "Link":
@@ -94,7 +84,7 @@ class Cleaner:
             return node("Link", [PLAIN, content[1], [content[2][0], ""]]) if is_web else content[1]
         if kind == "Image":
             self.notes.append(f"{place} has a picture in its text: only those beside it are shown")
-            return node("Emph", [*words("[A picture:"), node("Space"), *content[1], *words("]")])
+            return node("Emph", [*prose("[A picture:"), node("Space"), *content[1], *prose("]")])
         if kind == "Math":
             braces = ((letter == "{") - (letter == "}") for letter in content[1])
             if max(accumulate(braces), default=0) > DEEPEST_FORMULA:
@@ -119,29 +109,29 @@ class Cleaner:
         data = BytesIO()
         try:
             file = BytesIO(base64.b64decode(picture))
-            with Image.open(file, formats=("PNG", "JPEG")) as found:
-                if found.width * found.height > LARGEST_PICTURE:
+            with Image.open(file, formats=("PNG", "JPEG")) as opened:
+                if opened.width * opened.height > LARGEST_PICTURE:
                     return None
-                drawn = ImageOps.exif_transpose(found)
+                drawn = ImageOps.exif_transpose(opened)
                 drawn.info = {k: v for k, v in drawn.info.items() if k == "transparency"}
-                drawn.save(data, found.format, quality=95, optimize=True)
+                drawn.save(data, opened.format, quality=95, optimize=True)
         except Exception:  # Pillow raises many kinds for what is not a picture
             return None
-        name = f"figure-{len(self.pictures) + 1:02}.{found.format.lower()}"
+        name = f"figure-{len(self.pictures) + 1:02}.{opened.format.lower()}"
         self.pictures[name] = data.getvalue()
         return name
 
 
-def plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Return a text as a terminal shows it: no colours, and nothing that `\\r` overwrote."""
     text = ANSI.sub("", text).replace("\r\n", "\n")
     lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
-    return visible("\n".join(lines))
+    return legible("\n".join(lines))
 
 
-def visible(text: str) -> str:
+def legible(text: str) -> str:
     """Write invisible characters as Python escapes them: `\\x00`."""
-    return UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+    return UNSEEN.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def one_line(formula: str) -> str:
@@ -151,7 +141,7 @@ def one_line(formula: str) -> str:
 
 def printed(text: str) -> list[Node]:
     """Make a block of printed output, cut if it is long, with the number of lines left out."""
-    lines = plain(text[: LINES * LONGEST * 4]).expandtabs(8).strip("\n").split("\n")
+    lines = plain_text(text[: LINES * LONGEST * 4]).expandtabs(8).strip("\n").split("\n")
     shown = [line if len(line) <= LONGEST else f"{line[:LONGEST]} ..." for line in lines[:LINES]]
     more = text.rstrip("\n").count("\n") + 1 - LINES
     if more > 0:
@@ -166,8 +156,8 @@ def _trimmed(text: str) -> str:
     '$x$ and `$ code $`'
     """
 
-    def trim(found: re.Match) -> str:
-        return f"${found['formula'].strip()}$" if found["formula"] else found[0]
+    def trim(match: re.Match) -> str:
+        return f"${match['formula'].strip()}$" if match["formula"] else match[0]
 
     return DOLLARS.sub(trim, text)
 
@@ -181,20 +171,20 @@ def _tidy(content: list) -> list[Node]:
     rows, heads = [_bare(row) for row in rows[:ROWS]], [_bare(row) for row in head[1]]
     wide = max([len(columns), *(_width(row) for row in heads + rows)])
     if wide > COLUMNS:
-        return [para(node("Emph", words(f"A table of {wide:,} columns is left out.")))]
+        return [para(node("Emph", prose(f"A table of {wide:,} columns is left out.")))]
     for row in rows if has_row_spans else []:  # what spans rows stands first, as pandas writes it
-        row[1][:0] = [cell([])] * (wide - _width(row))
+        row[1][:0] = [pandoc.table_cell([])] * (wide - _width(row))
     columns = [
         [node("AlignRight" if _is_numeric(rows, place) else "AlignLeft"), node("ColWidthDefault")]
         for place in range(wide)
     ]
-    rest = [para(node("Emph", words(f"{more:,} more rows are left out.")))] if more > 0 else []
-    return [table(columns, heads, rows, caption=caption[1]), *rest]
+    rest = [para(node("Emph", prose(f"{more:,} more rows are left out.")))] if more > 0 else []
+    return [pandoc.grid(columns, heads, rows, caption=caption[1]), *rest]
 
 
 def _bare(row: list) -> list:
     """Make a row whose cells have no attributes."""
-    return [PLAIN, [cell(blocks, span) for *_, span, blocks in row[1]]]
+    return [PLAIN, [pandoc.table_cell(blocks, span) for *_, span, blocks in row[1]]]
 
 
 def _width(row: list) -> int:

@@ -5,18 +5,11 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
 
-from workbook.classroom.export.clean import Cleaner, plain, printed, visible
-from workbook.classroom.export.pandoc import PLAIN, Node, box, node, para, row, table, words
+from workbook.classroom.export import status
+from workbook.classroom.export.clean import Cleaner, legible, plain_text, printed
+from workbook.classroom.export.pandoc import PLAIN, Node, box, grid, node, para, prose, row
 from workbook.classroom.export.saved_notebooks import Answer, Output, Place
-from workbook.classroom.export.status import (
-    CORRECT,
-    SIGNS,
-    STAND_IN,
-    UNANSWERED,
-    WRONG,
-    Entry,
-    WriteUp,
-)
+from workbook.classroom.export.status import CORRECT, SIGNS, UNANSWERED, WRONG, Entry, WriteUp
 from workbook.corpora.corpora import CORPORA
 
 CHAPTERS = {
@@ -35,7 +28,7 @@ REFERENCE = (
 )
 LEGEND = (
     f"In the table, {SIGNS[CORRECT]} marks a problem that is answered or whose code passed its "
-    f"check; {SIGNS[STAND_IN]} one that is answered on a stand-in for the corpus that the "
+    f"check; {SIGNS[status.STAND_IN]} one that is answered on a stand-in for the corpus that the "
     f"handout asks for, or whose code is almost correct; {SIGNS[WRONG]} one that its check "
     f"found wrong; {SIGNS[UNANSWERED]} one that is still open, in whole or in part."
 )
@@ -58,9 +51,9 @@ def compose(write_up: WriteUp, as_typed: Collection[Place] = ()) -> Document:
     """
     cleaner = Cleaner()
     composer = _Composer(write_up, cleaner, as_typed)
-    blocks = [_header(1, words("The state of every problem")), _states(write_up)]
+    blocks = [_header(1, prose("The state of every problem")), _states(write_up)]
     for chapter, entries in groupby(write_up.entries, key=lambda entry: entry.problem.chapter):
-        blocks.append(_header(1, words(f"Chapter {chapter} · {CHAPTERS[chapter]}")))
+        blocks.append(_header(1, prose(f"Chapter {chapter} · {CHAPTERS[chapter]}")))
         for entry in entries:
             blocks += composer.entry(entry)
     title = "Reference write-up" if write_up.is_reference else "Write-up"
@@ -69,29 +62,29 @@ def compose(write_up: WriteUp, as_typed: Collection[Place] = ()) -> Document:
 
 def _lead(write_up: WriteUp) -> list[Node]:
     """Compose what the first page says."""
-    blocks = [para(*words(REFERENCE))] if write_up.is_reference else []
+    blocks = [para(*prose(REFERENCE))] if write_up.is_reference else []
     entries = write_up.entries
     answers = [answer for entry in entries for answer in entry.answers.values()]
     used = dict.fromkeys(name for answer in answers for name in answer.corpora)
     editions = sorted({answer.edition for answer in answers} - {write_up.edition})
-    devices = sorted({visible(answer.device) for answer in answers if answer.device})
+    devices = sorted({legible(answer.device) for answer in answers if answer.device})
     done, most = [entry for entry in entries if entry.is_done], _points(entries)
-    replaced = _points(entry for entry in entries if entry.state == STAND_IN)
+    replaced = _points(entry for entry in entries if entry.state == status.STAND_IN)
     stand_ins = f"{replaced} of {most} points rest on stand-in texts made offline, not on"
     facts = {
-        "Name": visible(write_up.name),
+        "Name": legible(write_up.name),
         # The reference must be the same every day.
         "Date": "" if write_up.is_reference else date.today().isoformat(),
         "Handout": f"edition {write_up.edition}",
         "Written under": editions and f"edition {', '.join(editions)}, which asks the same",
-        "Profile": visible(", ".join(sorted({answer.profile for answer in answers}))),
+        "Profile": legible(", ".join(sorted({answer.profile for answer in answers}))),
         "Corpora": "; ".join(_corpus(name) for name in used),
         "Measured on": "; ".join(devices),
         "Done": f"{len(done)} of {len(entries)} problems, worth {_points(done)} of {most} points",
         "Stand-ins": f"{stand_ins} TinyStories or OpenWebText" if replaced else "",
     }
     lines = [para(*_labelled(name, value)) for name, value in facts.items() if value]
-    return [*blocks, box("facts", lines), para(*words(LEGEND))]
+    return [*blocks, box("facts", lines), para(*prose(LEGEND))]
 
 
 def _corpus(name: str) -> str:
@@ -112,10 +105,10 @@ def _states(write_up: WriteUp) -> Node:
             link = node("Link", [PLAIN, [node("Code", [PLAIN, entry.id])], [f"#{entry.id}", ""]])
             points = "—" if entry.points is None else str(entry.points)
             texts = (entry.problem.title, points, f"{SIGNS[entry.state]} {entry.in_words}")
-            rows.append(row([link], *map(words, texts)))
-    heads = row(*map(words, ("Problem", "What it is about", "Points", "State")))
+            rows.append(row([link], *map(prose, texts)))
+    heads = row(*map(prose, ("Problem", "What it is about", "Points", "State")))
     columns = [[node("AlignLeft"), node("ColWidth", width)] for width in (0.28, 0.32, 0.08, 0.32)]
-    return table(columns, [heads], rows, name="states")
+    return grid(columns, [heads], rows, name="states")
 
 
 def _header(level: int, inlines: list[Node], name: str = "") -> Node:
@@ -136,10 +129,10 @@ class _Composer:
         """Compose one problem: heading, state, answers part by part, figures, code."""
         problem = entry.problem
         worth = {None: "points unknown", 1: "1 point"}.get(entry.points, f"{entry.points} points")
-        title = [node("Code", [PLAIN, entry.id]), node("Space"), *words(problem.title)]
+        title = [node("Code", [PLAIN, entry.id]), node("Space"), *prose(problem.title)]
         short = f" ({'; '.join(entry.short)})".replace(f"{problem.id} ", "") if entry.short else ""
-        said = words(f"{worth} · {SIGNS[entry.state]} {entry.in_words}{short}")
-        blocks = [_header(2, title, entry.id), box("state", [para(*said)])]
+        state = prose(f"{worth} · {SIGNS[entry.state]} {entry.in_words}{short}")
+        blocks = [_header(2, title, entry.id), box("state", [para(*state)])]
         if not (entry.answers or entry.listings):
             return [box("open", blocks)]
         for part in ("", *problem.parts):
@@ -147,14 +140,14 @@ class _Composer:
             if part in entry.answers:
                 blocks += self.answer(entry.answers[part])
             elif part and entry.answers:
-                said = f"{WRONG}, and {UNANSWERED}" if part in entry.wrong else UNANSWERED
-                blocks.append(para(*_labelled(f"({part})", said)))
+                remark = f"{WRONG}, and {UNANSWERED}" if part in entry.wrong else UNANSWERED
+                blocks.append(para(*_labelled(f"({part})", remark)))
         if problem.parts and self.write_up.is_reference:  # what concerns all its parts
             for output in self.write_up.saved.evidence.get((problem.id, ""), []):
                 blocks += self.picture(output, problem.id)
-        for title, source in entry.listings:
-            blocks.append(box("file", [para(node("Code", [PLAIN, title]))]))
-            blocks.append(node("CodeBlock", [["", ["python"], []], visible(source)]))
+        for name, source in entry.listings:
+            blocks.append(box("file", [para(node("Code", [PLAIN, name]))]))
+            blocks.append(node("CodeBlock", [["", ["python"], []], legible(source)]))
         return blocks
 
     def prompt(self, entry: Entry, part: str) -> list[Node]:
@@ -168,7 +161,7 @@ class _Composer:
         """Compose the text of an answer, what its cell showed, and what it rests on."""
         if answer.place in self.as_typed:
             self.cleaner.notes.append(f"{answer} cannot be typeset, and is shown as it was typed")
-            blocks = [node("CodeBlock", [PLAIN, plain(answer.text)])]
+            blocks = [node("CodeBlock", [PLAIN, plain_text(answer.text)])]
         else:
             blocks = self.cleaner.blocks("markdown", answer.text, str(answer))
         if not self.write_up.is_reference:  # there the part comes before what is asked
@@ -178,8 +171,8 @@ class _Composer:
         if len(answer.outputs) > MOST_SHOWN:
             self.cleaner.notes.append(f"of {answer}, only {MOST_SHOWN} outputs are shown")
         if answer.verdict == "wrong":
-            said = words(f"{SIGNS[WRONG]} Its check found this wrong.")
-            blocks.append(box("state", [para(*said)]))
+            refusal = prose(f"{SIGNS[WRONG]} Its check found this wrong.")
+            blocks.append(box("state", [para(*refusal)]))
         return [*blocks, *_basis(answer)]
 
     def output(self, output: Output, answer: Answer) -> list[Node]:
@@ -190,7 +183,7 @@ class _Composer:
             return printed(output.text)
         # A "Plain" block would run into the paragraph that follows.
         blocks = self.cleaner.blocks(output.kind, output.text, str(answer))
-        return [para(*each["c"]) if each["t"] == "Plain" else each for each in blocks]
+        return [para(*block["c"]) if block["t"] == "Plain" else block for block in blocks]
 
     def picture(self, output: Output, place: str) -> list[Node]:
         """Show a picture with its number and its description below it."""
@@ -199,19 +192,19 @@ class _Composer:
             self.cleaner.notes.append(f"{place} shows a picture that cannot be read")
             return []
         self.figures += 1
-        alt = visible(output.text.strip()) or f"Figure for {place}, without a description"
+        alt = legible(output.text.strip()) or f"Figure for {place}, without a description"
         caption = _labelled(f"Figure {self.figures}.", alt)
-        image = node("Plain", [node("Image", [PLAIN, words(alt), [name, ""]])])
+        image = node("Plain", [node("Image", [PLAIN, prose(alt), [name, ""]])])
         return [node("Figure", [PLAIN, [None, [node("Plain", caption)]], [image]])]
 
 
 def _bold(text: str) -> Node:
-    return node("Strong", words(text))
+    return node("Strong", prose(text))
 
 
 def _labelled(label: str, text: str) -> list[Node]:
     """Make inline nodes of a label in bold and a text."""
-    return [_bold(label), node("Space"), *words(text)]
+    return [_bold(label), node("Space"), *prose(text)]
 
 
 def _led(part: str, blocks: list[Node]) -> list[Node]:
@@ -230,5 +223,5 @@ def _basis(answer: Answer) -> list[Node]:
         return []
     corpora = "; ".join(_corpus(name) for name in answer.corpora)
     device = f" {answer.device}." if answer.device else ""
-    said = visible(f"On {corpora}. Profile {answer.profile}.{device}")
-    return [box("basis", [para(*words(said))])]
+    basis = legible(f"On {corpora}. Profile {answer.profile}.{device}")
+    return [box("basis", [para(*prose(basis))])]

@@ -31,31 +31,33 @@ def require() -> str:
         raise ValueError(f"the export needs {name}, which is not installed: {INSTALL}") from None
 
 
-def read(text: str, source: str) -> list[Node]:
+def parse(text: str, source: str) -> list[Node]:
     """Read a text in the format `source` into a list of blocks."""
     done, _ = _run(["--from", source, "--to", "json"], text.encode())
     return json.loads(done)["blocks"]
 
 
-def write(blocks: Sequence[Node], target: str, *options: str) -> tuple[str, list[str]]:
+def render(blocks: Sequence[Node], target: str, *options: str) -> tuple[str, list[str]]:
     """Write blocks in the format `target`; also return the formulas that it cannot express."""
     tree = {"pandoc-api-version": [1, 23, 1], "meta": {}, "blocks": list(blocks)}
     arguments = ["--from", "json", "--to", target, "--wrap", "none", *options]
-    done, said = _run(arguments, json.dumps(tree).encode())
-    return done.decode(), UNREAD_FORMULA.findall(said)
+    done, errors = _run(arguments, json.dumps(tree).encode())
+    return done.decode(), UNREAD_FORMULA.findall(errors)
 
 
-def _run(arguments: list[str], given: bytes) -> tuple[bytes, str]:
-    """Run pandoc on `given`, and return what it wrote to its output and to its error stream."""
+def _run(arguments: list[str], data: bytes) -> tuple[bytes, str]:
+    """Run pandoc on `data`, and return what it wrote to its output and to its error stream."""
     command = [require(), *LIMITS, *arguments]
     try:
-        done = subprocess.run(command, input=given, capture_output=True, timeout=SECONDS)
+        done = subprocess.run(command, input=data, capture_output=True, timeout=SECONDS)
     except subprocess.TimeoutExpired:
         raise ValueError(f"pandoc did not finish within {SECONDS:.0f} s") from None
-    said = done.stderr.decode(errors="replace")
+    errors = done.stderr.decode(errors="replace")
     if done.returncode:
-        raise ValueError(f"pandoc failed: {(said.strip().splitlines() or ['it said nothing'])[0]}")
-    return done.stdout, said
+        raise ValueError(
+            f"pandoc failed: {(errors.strip().splitlines() or ['it said nothing'])[0]}"
+        )
+    return done.stdout, errors
 
 
 def node(kind: str, content: Any = None) -> Node:
@@ -63,10 +65,10 @@ def node(kind: str, content: Any = None) -> Node:
     return {"t": kind} if content is None else {"t": kind, "c": content}
 
 
-def words(text: str) -> list[Node]:
+def prose(text: str) -> list[Node]:
     """Make inline nodes of a text in which nothing is markup."""
-    found = [each for word in text.split() for each in (node("Space"), node("Str", word))]
-    return found[1:]
+    nodes = [part for word in text.split() for part in (node("Space"), node("Str", word))]
+    return nodes[1:]
 
 
 def para(*inlines: Node) -> Node:
@@ -79,17 +81,17 @@ def box(kind: str, blocks: Sequence[Node]) -> Node:
     return node("Div", [["", [kind], []], list(blocks)])
 
 
-def cell(blocks: Sequence[Node], span: int = 1) -> list:
+def table_cell(blocks: Sequence[Node], span: int = 1) -> list:
     """Make a cell of a table, `span` columns wide, aligned as its column is."""
     return [PLAIN, node("AlignDefault"), 1, span, list(blocks)]
 
 
 def row(*cells: Sequence[Node], span: int = 1) -> list:
     """Make a row of a table from lines of text, each of them `span` columns wide."""
-    return [PLAIN, [cell([node("Plain", list(each))], span) for each in cells]]
+    return [PLAIN, [table_cell([node("Plain", list(line))], span) for line in cells]]
 
 
-def table(columns: list, heads: list, rows: list, name: str = "", caption: Sequence = ()) -> Node:
+def grid(columns: list, heads: list, rows: list, name: str = "", caption: Sequence = ()) -> Node:
     """Make a table of rows, which the style sheets know by its `name`.
 
     A column is a pair of nodes, its alignment and its width; a caption is made of blocks.
@@ -132,12 +134,12 @@ def nodes_in(tree: Any) -> Iterator[Node]:
 
 def text_of(tree: Any) -> str:
     """Return a tree's text without markup."""
-    found = []
+    texts = []
     for item in nodes_in(tree):
         if item["t"] == "Str":
-            found.append(item["c"])
+            texts.append(item["c"])
         elif item["t"] in ("Code", "CodeBlock", "Math"):
-            found.append(item["c"][1])
+            texts.append(item["c"][1])
         elif item["t"] in ("Space", "SoftBreak", "LineBreak", "Plain", "Para"):
-            found.append(" ")
-    return "".join(found)
+            texts.append(" ")
+    return "".join(texts)

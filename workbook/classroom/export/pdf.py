@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import shorten
+from typing import Any
 from unicodedata import category
 
 from workbook.classroom.export import pandoc
@@ -53,7 +54,7 @@ def _compiled(source: str, pictures: dict[str, bytes]) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         for name, data in pictures.items():
             Path(folder, name).write_bytes(data)
-        paths = {"root": folder, "package_path": folder, "package_cache_path": folder}
+        paths: Any = dict.fromkeys(("root", "package_path", "package_cache_path"), folder)
         fonts = typst.Fonts(font_paths=_deja_vu())
         try:
             return typst.compile(source.encode(), font_paths=fonts, timestamp=0, **paths)
@@ -74,7 +75,7 @@ def missing_letters(text: str) -> list[str]:
 
     asked = IN_TYPST.sub("", text)
     missing = {letter for letter in asked if letter > "\x7f" and category(letter) not in BLANK}
-    for path in [*_deja_vu(), *(found.path for found in typst.Fonts().fonts())]:
+    for path in [*_deja_vu(), *(font.path for font in typst.Fonts().fonts())]:
         if missing and path:
             # Of a collection of fonts, the first: they have the same letters.
             with TTFont(path, fontNumber=0, lazy=True) as font:
@@ -91,7 +92,7 @@ def _markup(document: Document, missing: Iterable[str]) -> tuple[str, list[str]]
     blocks = rebuilt([*opening, *document.blocks], _laid_out)
 
     def written(as_code: Collection[str]) -> tuple[str, list[str]]:
-        return pandoc.write(rebuilt(blocks, lambda item: _safe(item, missing, as_code)), "typst")
+        return pandoc.render(rebuilt(blocks, lambda item: _safe(item, missing, as_code)), "typst")
 
     text, refused = written([])
     if refused:  # pandoc has written these as text, in which typst may find markup

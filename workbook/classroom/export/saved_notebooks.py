@@ -20,6 +20,7 @@ from workbook.files import notebooks_in
 
 PART = re.compile(r"^(?:- )?\*\*\(?([a-z])\)\*\* ", re.MULTILINE)  # "- **(a)** ", "**a)** "
 OURS = re.compile(r"^(?:Our answer to \w|# workbook\.)", re.MULTILINE)
+Kind = Literal["picture", "html", "markdown", "text"]
 Place = tuple[str, str]  # a problem's id and its part, "" if it has none
 
 
@@ -27,7 +28,7 @@ Place = tuple[str, str]  # a problem's id and its part, "" if it has none
 class Output:
     """Something that a cell displayed."""
 
-    kind: Literal["picture", "html", "markdown", "text"]
+    kind: Kind
     text: str  # of a picture: its description
     picture: str = ""  # in base64
 
@@ -50,7 +51,7 @@ class Answer:
     outputs: list[Output]
 
     def __str__(self) -> str:
-        return problems.named(*self.place)
+        return problems.label(*self.place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +187,7 @@ def _answer(record: dict, source: str, notebook: str, outputs: list[Output]) -> 
 def _place(record: dict) -> Place | None:
     """Return the place that a record names, None if there is no such problem or part."""
     try:
-        problem = problems.get(record.get("problem"))
+        problem = problems.with_id(record.get("problem"))
         return problem.id, problems.part_of(problem, record.get("part")) or ""
     except ValueError:
         return None
@@ -209,10 +210,9 @@ def _shown(output: dict) -> list[Output]:
     # Our answers and our code are shown folded, or printed, and are nobody's answer.
     if CHECK_MIME in data or "<details" in html + markdown or OURS.search(plain):
         return []
-    for kind, text in (("html", html), ("markdown", markdown), ("text", plain)):
-        if text.strip():
-            return [Output(kind=kind, text=text)]
-    return []
+    texts: dict[Kind, str] = {"html": html, "markdown": markdown, "text": plain}
+    outputs = [Output(kind=kind, text=text) for kind, text in texts.items() if text.strip()]
+    return outputs[:1]
 
 
 def _dict(value: Any) -> dict:
@@ -221,7 +221,7 @@ def _dict(value: Any) -> dict:
 
 def _dicts(value: Any) -> list[dict]:
     """Return the dicts of a list."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _text(value: Any) -> str:

@@ -8,7 +8,7 @@ from workbook import config
 from workbook.classroom.export.saved_notebooks import Answer, Place, SavedNotebooks, read_folder
 from workbook.classroom.study import solutions
 from workbook.classroom.study.answers import complaints
-from workbook.classroom.study.problems import PROBLEMS, Problem, named
+from workbook.classroom.study.problems import PROBLEMS, Problem, label
 from workbook.classroom.study.progress import MARK, Part, Progress
 
 CORRECT = "code correct"
@@ -95,8 +95,8 @@ class WriteUp:
         """What keeps the write-up from being complete."""
         missing = list(self.saved.left_aside)
         for entry in self.entries:
-            missing += [f"{named(entry.id, part)}: {UNANSWERED}" for part in entry.open]
-            missing += [f"{named(entry.id, part)}: {WRONG}" for part in entry.wrong]
+            missing += [f"{label(entry.id, part)}: {UNANSWERED}" for part in entry.open]
+            missing += [f"{label(entry.id, part)}: {WRONG}" for part in entry.wrong]
             if entry.almost:
                 missing.append(f"{entry.id}: {ALMOST}")
         return missing + self.short
@@ -174,11 +174,11 @@ def _complaints(answer: Answer) -> list[str]:
     return complaints(*answer.place, answer.text, figures, answer.loss, stand_in=answer.stand_in)
 
 
-def _own(answers: list[Answer], ours: list[Answer], notes: list[str]) -> list[Answer]:
+def _own(answers: list[Answer], worked: list[Answer], notes: list[str]) -> list[Answer]:
     """Keep a learner's own answers, without any that copies or quotes the worked notebooks."""
     own = []
     for answer in answers:
-        if any(answer.source == our.source or our.text in answer.text for our in ours):
+        if any(answer.source == our.source or our.text in answer.text for our in worked):
             notes.append(f"{answer} is the workbook's own answer, not yours: it is left out")
         else:
             own.append(answer)
@@ -209,9 +209,9 @@ def _attempts(folder: Path, saved: SavedNotebooks) -> dict[Place, Part]:
     A folder that was copied may have lost any of them.
     """
     recorded = Progress(folder).read()
-    attempts = {(id, part): each for id, own in recorded.items() for part, each in own.items()}
+    attempts = {(id, name): part for id, parts in recorded.items() for name, part in parts.items()}
     attempts = {**saved.checks, **attempts}
-    for id, (source, status) in solutions.kept(folder).items():
+    for id, (source, status) in solutions.stored(folder).items():
         part = attempts.setdefault((id, ""), Part(best=status))
         if source != part.source:
             part.source, part.trouble = source, None

@@ -6,16 +6,7 @@ from pathlib import Path
 
 from workbook.classroom.export import pandoc
 from workbook.classroom.export.document import SUBTITLE, Document
-from workbook.classroom.export.pandoc import (
-    PLAIN,
-    Node,
-    node,
-    nodes_in,
-    para,
-    rebuilt,
-    text_of,
-    words,
-)
+from workbook.classroom.export.pandoc import PLAIN, Node, node, para, prose, rebuilt, text_of
 
 PICTURES = "figures"  # the folder beside the Markdown
 DEEPER = "--shift-heading-level-by=1"  # below the title of the page
@@ -23,7 +14,7 @@ DEEPER = "--shift-heading-level-by=1"  # below the title of the page
 
 def markdown(document: Document) -> str:
     """Write GitHub's Markdown; it refers to its pictures in the folder `figures`."""
-    headers = (item["c"] for item in nodes_in(document.blocks) if item["t"] == "Header")
+    headers = (item["c"] for item in pandoc.nodes_in(document.blocks) if item["t"] == "Header")
     slugs = {name: _slug(text_of(inlines)) for _, (name, *_), inlines in headers}
 
     def change(item: Node):
@@ -40,9 +31,9 @@ def markdown(document: Document) -> str:
             return [para(*content[2][0]["c"]), para(*content[1][1][0]["c"])]
         return item
 
-    top = [node("Header", [0, PLAIN, words(document.title)]), para(*words(SUBTITLE))]
+    top = [node("Header", [0, PLAIN, prose(document.title)]), para(*prose(SUBTITLE))]
     blocks = rebuilt([*top, *document.lead, *document.blocks], change)
-    return pandoc.write(blocks, "gfm+tex_math_dollars", DEEPER)[0]
+    return pandoc.render(blocks, "gfm+tex_math_dollars", DEEPER)[0]
 
 
 def _slug(heading: str) -> str:
@@ -78,4 +69,4 @@ def html(document: Document) -> str:
     blocks = rebuilt([*document.lead, *document.blocks], change)
     page = [f"--template={Path(__file__).with_name('writeup.html')}"]
     page += [f"--variable=title:{document.title}", f"--variable=subtitle:{SUBTITLE}"]
-    return pandoc.write(blocks, "html5", "--mathml", DEEPER, *page)[0]
+    return pandoc.render(blocks, "html5", "--mathml", DEEPER, *page)[0]

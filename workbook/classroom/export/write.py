@@ -58,10 +58,10 @@ def export(
     for line in write_up.saved.left_aside:
         print(f"workbook: left aside: {line}", file=sys.stderr)
     _save(to, {**formats, "code.zip": code_zip(write_up)})
-    notes = dict.fromkeys([*write_up.notes, *notes, *write_up.short])
+    unique_notes = dict.fromkeys([*write_up.notes, *notes, *write_up.short])
     return [
         write_up.summary,
-        *(f"  note: {line}" for line in notes),
+        *(f"  note: {line}" for line in unique_notes),
         f"{to / 'writeup.pdf'} (with writeup.html, writeup.md and code.zip beside it)",
     ]
 

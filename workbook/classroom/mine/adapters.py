@@ -2,8 +2,9 @@
 
 These functions take the same arguments everywhere, and only they know how a learner's part is made
 and called. So a layer is caught while its adapter runs, and `AdoptedModel` is the whole model that
-`run_transformer_lm` makes. In the other direction, `export` makes a repository of the course of the
-code that a study folder keeps: its adapters are those of `course_adapters`, each tried once.
+`run_transformer_lm` makes. In the other direction, `export_repository` makes a
+repository of the course of the code that a study folder keeps: its adapters are those of
+`course_adapters`, each tried once.
 """
 
 import inspect
@@ -75,20 +76,20 @@ def example(name: str, spread: float = 0.0, **sizes: Any) -> dict[str, Any]:
     asked = inspect.signature(getattr(course_adapters, name)).parameters
     n = min(5, sizes["max_seq_len"], sizes["context_length"])
     x = torch.randn(2, n, sizes["d_in" if name == "run_linear" else "d_model"])
-    values = {**dict.fromkeys(("in_features", "in_query_or_key", "Q"), x), "K": x.flip(-1), "V": -x}
+    values: dict[str, Any] = dict.fromkeys(("in_features", "in_query_or_key", "Q"), x)
+    values |= {"K": x.flip(-1), "V": -x, "inputs": x[0], "targets": torch.arange(n), "dim": 1}
     values |= dict.fromkeys(("token_ids", "in_indices"), torch.randint(sizes["vocab_size"], (2, n)))
-    values |= {"inputs": x[0], "targets": torch.arange(n), "dim": 1}
     values["mask"] = torch.ones(n, n, dtype=torch.bool).tril()
     values["token_positions"] = torch.arange(n) if name == "run_rope" else torch.arange(n)[None]
     if name in LAYERS:
         kind, made_with = LAYERS[name]
-        weights = kind(*(sizes[each] for each in made_with)).state_dict()
+        weights = kind(*(sizes[size] for size in made_with)).state_dict()
         for weight in weights.values():
             weight += spread * torch.randn_like(weight) * (weight.ndim == 1)
         values["weights"] = weights if len(weights) > 1 else weights["weight"]
         for own, weight in weights.items():  # `output_proj.weight` is `o_proj_weight`
             values[own.replace("output", "o").replace(".", "_")] = weight
-    return {each: {**sizes, **values}[each] for each in asked}
+    return {name: {**sizes, **values}[name] for name in asked}
 
 
 def differs(adapter: Callable, name: str) -> str | None:
@@ -160,11 +161,11 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
     if module is None or not size(module)[0]:
         raise ValueError("the adapter makes no torch module that has parameters")
     own = set(module.parameters())
-    for each in (made[key] for key in calls):
-        if not own.issuperset(each.parameters()):
+    for child in (made[key] for key in calls):
+        if not own.issuperset(child.parameters()):
             raise ValueError(
-                f"{type(each).__name__} is called, but is no part of {type(module).__name__}: torch"
-                " neither trains nor saves what is in a plain list; use nn.ModuleList"
+                f"{type(child).__name__} is called, but is no part of {type(module).__name__}:"
+                " torch neither trains nor saves what is in a plain list; use nn.ModuleList"
             )
     args, kwargs = calls.get(id(module), (None, {}))
     return SimpleNamespace(result=result, module=module, args=args, kwargs=kwargs)
@@ -188,8 +189,8 @@ def attempt(adapters: Mapping[str, Callable], problem: str, part: Any = None) ->
         return tuple(adapters.values())
     if names[0] not in LAYERS:
         return first
-    ours, made_with = LAYERS[names[0]]
-    signature = inspect.signature(ours)
+    reference, made_with = LAYERS[names[0]]
+    signature = inspect.signature(reference)
     parameters = [*signature.parameters.values()][: len(made_with)]
     signature = signature.replace(parameters=parameters)
 
@@ -202,24 +203,24 @@ def attempt(adapters: Mapping[str, Callable], problem: str, part: Any = None) ->
         name = names[-1] if sizes.keys() == {*LAYERS[names[-1]][1]} else names[0]
         return caught(adapters.get(name, first), example(name, **sizes), part).module
 
-    return _class(type(make(*(SMALL[each] for each in made_with))), make, signature)
+    return _class(type(make(*(SMALL[size] for size in made_with))), make, signature)
 
 
 def _class(kind: type, make: Callable, signature: inspect.Signature) -> type:
     """A subclass that a function makes the instances of: they are of the class itself."""
-    names = {"__new__": lambda cls, *args, **kwargs: make(*args, **kwargs)}
-    names |= {"__signature__": signature, "__module__": kind.__module__}
+    names: dict[str, Any] = {"__signature__": signature, "__module__": kind.__module__}
+    names["__new__"] = lambda cls, *args, **kwargs: make(*args, **kwargs)
     return type(kind)(kind.__name__, (kind,), names)
 
 
 def report_on(name: str, load: Callable[[], Any]) -> verbs.Report:
     """The report on what `load` returns; what needs a missing package counts as not attempted."""
     try:
-        report = verbs.judge(name, limited(SECONDS / 2, load))
+        report = verbs.judge_attempt(name, limited(SECONDS / 2, load))
     except TimedOut as error:
         return verbs.Report("wrong", name, None, f"Its import was {error}.")
     except Exception as error:
-        status = "not attempted" if isinstance(error, MissingPackage) else "wrong"
+        status: verbs.Status = "not attempted" if isinstance(error, MissingPackage) else "wrong"
         return verbs.Report(status, name, None, f"{UNKNOWN}: {error}.")
     is_missing = "ModuleNotFoundError" in dict(report.rows).get("got", "")
     return replace(report, status="not attempted") if is_missing else report
@@ -321,21 +322,21 @@ course's weights under the course's names, and calls it. One that did not work s
 '''
 
 
-def export(study: Path, to: Path) -> list[str]:
+def export_repository(study: Path, to: Path) -> list[str]:
     """Write what a study folder keeps as a course repository into the folder `to`.
 
     Nothing that is in `to` is lost: a file in the way, such as the course's blank adapters, is kept
     under another name. Returns what was written, what was not and how to run the course's tests,
     line by line. Raises: ValueError if nothing is kept; OSError.
     """
-    found = solutions.kept(study)
-    if not found:
+    sources = solutions.stored(study)
+    if not sources:
         raise ValueError(
             f"nothing that passed its check is kept in {study / solutions.FOLDER}; check a solution"
             " in a notebook of your study folder first, or name that folder:"
             " `workbook export study --adapters ...`"
         )
-    kept = {problem: source for problem, (source, _) in found.items()}
+    kept = {problem: source for problem, (source, _) in sources.items()}
     files = {f"{PACKAGE}/{problem}.py": source for problem, source in kept.items()}
     problem_of = {name: problem for problem, names in FUNCTIONS.items() for name in names}
     problem_of["run_silu"] = "positionwise_feedforward"  # where it is most often a helper
@@ -353,7 +354,7 @@ def export(study: Path, to: Path) -> list[str]:
     works = f"{len(solved) - len(why_not)} of {len(codes)} adapters"
     lines = [f"{to}: {number} in {PACKAGE}, and {works} in {ADAPTERS}"]
     lines += [f"  {name} is left to you: {why}" for name, why in why_not.items()]
-    almost = [name for name, (_, status) in found.items() if status == "almost"]
+    almost = [name for name, (_, status) in sources.items() if status == "almost"]
     for title, names in (
         ("almost right when checked", almost),
         (
@@ -379,10 +380,10 @@ def _split(name: str) -> tuple[str, str]:
 def _code(name: str, problem: str, source: str) -> str:
     """An adapter with the import of the learner's part that it calls."""
     head, body = _split(name)
-    theirs = re.findall(r"(?m)^__all__ = \[(.*)\]", source)[-1].replace('"', "").split(", ")
-    pairs = [*zip(PROBLEMS[problem].names, theirs, strict=False), ("silu", "silu")]
-    own = {called: each for called, each in pairs if re.search(rf"\b{called}\b", body)}
-    names = [called if called == each else f"{each} as {called}" for called, each in own.items()]
+    exported = re.findall(r"(?m)^__all__ = \[(.*)\]", source)[-1].replace('"', "").split(", ")
+    pairs = [*zip(PROBLEMS[problem].names, exported, strict=False), ("silu", "silu")]
+    own = {called: real for called, real in pairs if re.search(rf"\b{called}\b", body)}
+    names = [called if called == real else f"{real} as {called}" for called, real in own.items()]
     return f"{head}    from {PACKAGE}.{problem} import {', '.join(names)}\n\n{body}"
 
 
@@ -402,7 +403,7 @@ def _why_not(folder: str, names: Mapping[str, str]) -> dict[str, str]:
     """Why adapters do not work, by name, given their problems; a crash costs only one."""
     why: dict[str, str] = {}
     while left := [name for name in names if name not in why]:
-        asked = f"{__name__}:tried", folder, {name: names[name] for name in left}
+        asked = f"{__name__}:_tried", folder, {name: names[name] for name in left}
         try:
             why.update(worker.results(*asked, seconds=PART_SECONDS))
         except worker.EndedError as error:
@@ -410,14 +411,15 @@ def _why_not(folder: str, names: Mapping[str, str]) -> dict[str, str]:
     return {name: words for name, words in why.items() if words}
 
 
-def tried(folder: str, names: dict[str, str]) -> Iterator[list[str]]:
+def _tried(folder: str, names: dict[str, str]) -> Iterator[list[str]]:
     """Try the adapters in a folder; yield each one's name and why it does not work, or ""."""
     sys.path.insert(0, folder)
     spec = spec_from_file_location("adapters", Path(folder, ADAPTERS))
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     for name, problem in names.items():
-        functions = {each: getattr(module, each) for each in FUNCTIONS[problem] if each in names}
+        used = [adapter for adapter in FUNCTIONS[problem] if adapter in names]
+        functions = {adapter: getattr(module, adapter) for adapter in used}
         words = differs(getattr(module, name), name)
         if words is None:  # not one of tensors
             report = report_on(problem, partial(attempt, functions, problem))
@@ -429,13 +431,13 @@ def tried(folder: str, names: dict[str, str]) -> Iterator[list[str]]:
 
 def _save(to: Path, files: Mapping[str, str]) -> list[str]:
     """Write the files; say which old ones are kept, and as what."""
-    said = []
+    renamed = []
     for name, text in files.items():
         path = to / name
         if path.is_dir() or (path.exists() and path.read_bytes() != text.encode()):
             places = (path.with_name(f"{path.name}.bak{n or ''}") for n in count())
             backup = path.rename(next(place for place in places if not place.exists()))
-            said.append(f"  the old {name} is kept as {backup.relative_to(to)}")
+            renamed.append(f"  the old {name} is kept as {backup.relative_to(to)}")
         with atomic_write(path) as file:
             file.write(text)
-    return said
+    return renamed

@@ -114,7 +114,7 @@ class Repository:
             what = "a file" if path.exists() else "not there"
             raise NotADirectoryError(f"{path} is {what}; expected the folder of your repository")
         places = [path, *path.parents[:2], *sorted(path.glob("*"))]
-        is_whole = (each for each in places if (each / "tests" / "adapters.py").is_file())
+        is_whole = (place for place in places if (place / "tests" / "adapters.py").is_file())
         self.folder = next(is_whole, path)
         self.adapters_file = self.folder / "tests" / "adapters.py"
         self.troubles: dict[str, str] = {}  # what could not be imported, by the reason
@@ -150,7 +150,7 @@ class Repository:
 
     def name_of(self, file: Path) -> str:
         """The name by which the module in a file is imported."""
-        root = next(each for each in self.roots[1::-1] if file.is_relative_to(each))
+        root = next(root for root in self.roots[1::-1] if file.is_relative_to(root))
         parts = file.relative_to(root).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -158,7 +158,7 @@ class Repository:
         """Whether a module, or the one of this name, is of this repository."""
         module = sys.modules.get(module) if isinstance(module, str) else module
         places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
-        return any(Path(each).is_relative_to(self.folder) for each in places if each)
+        return any(Path(place).is_relative_to(self.folder) for place in places if place)
 
     def enter(self) -> None:
         """Make this process, and those that it starts, able to import from the folder.
@@ -176,7 +176,7 @@ class Repository:
         _entered[self.folder] = self
         # Before what is installed, which may be another copy of it, but after Python's own. Loose
         # modules come last: one may have the name of a library.
-        libraries = (n for n, each in enumerate(sys.path) if each.endswith("-packages"))
+        libraries = (n for n, entry in enumerate(sys.path) if entry.endswith("-packages"))
         first = next(libraries, len(sys.path))
         sys.path[first:first] = map(str, self.roots[:2])
         sys.path += [*map(str, self.roots[2:]), _as_if_installed("cs336_basics")]
@@ -242,7 +242,7 @@ class Repository:
         what = f"`{ast.unparse(node).splitlines()[0]}` in {where} fails"
         self.tried(lambda: self.importing(lambda: exec(code, scope), what))
         if isinstance(node, ast.Import | ast.ImportFrom):
-            names = {each.asname or each.name.partition(".")[0] for each in node.names}
+            names = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
             self.lost |= names - scope.keys()
 
     def tried(self, run: Callable[[], Any]) -> Any:
@@ -270,8 +270,8 @@ class Repository:
         elif isinstance(error, SyntaxError) or getattr(error, "name", 0) in sys.stdlib_module_names:
             advice = "; if it needs a newer Python, install the workbook in that one"
         lines = traceback.extract_tb(error.__traceback__)
-        own = [each for each in lines if Path(each.filename).is_relative_to(self.folder)]
-        place = [f", at line {each.lineno} of {each.filename}" for each in own[-1:]]
+        own = [line for line in lines if Path(line.filename).is_relative_to(self.folder)]
+        place = [f", at line {line.lineno} of {line.filename}" for line in own[-1:]]
         return f"{type(error).__name__}: {error}{''.join(place)}{advice}"
 
     def imported(self, name: str) -> ModuleType:
@@ -331,7 +331,7 @@ def _is_installed(module: str) -> bool:
 # The search for the parts.
 
 
-def find(folder: str, wanted: dict[str, list[str]]) -> Iterator[dict]:
+def find_parts(folder: str, wanted: dict[str, list[str]]) -> Iterator[dict]:
     """Find the object of each problem in a repository; each comes as soon as it is found.
 
     Yields dicts: `problem`, `where` ("module:object", two for a pair) and `how` in words; at last
@@ -341,7 +341,7 @@ def find(folder: str, wanted: dict[str, list[str]]) -> Iterator[dict]:
     """
     repository = Repository(folder)
     repository.enter()
-    for problem, where in ((name, each) for name, wheres in wanted.items() for each in wheres):
+    for problem, where in ((name, place) for name, wheres in wanted.items() for place in wheres):
         value = repository.object(where)
         if not (callable(value) or isinstance(value, Path)):
             kind = type(value).__name__
@@ -364,13 +364,13 @@ class _Search:
 
     def by_adapters(self) -> Iterator[dict]:
         """Yield what the adapters use that are written."""
-        repository, names = self.repository, written(self.repository)
-        module = names and repository.tried(lambda: repository.imported(ADAPTERS))
+        repository, names = self.repository, _written_adapters(self.repository)
+        module = repository.tried(lambda: repository.imported(ADAPTERS)) if names else None
         for problem, functions in FUNCTIONS.items() if module else ():
             uses = {name: self.uses(name, module) for name in functions if name in names}
             if problem != "checkpointing":  # one is enough; the second does less
                 uses = dict(sorted(uses.items(), key=lambda item: not item[1])[:1])
-            parts = [self.part(problem, *each) for each in uses.items()]
+            parts = [self.part(problem, *used) for used in uses.items()]
             if None not in parts and len(parts) == 1 + (problem == "checkpointing"):
                 self.found.add(problem)
                 wheres = [where for where, _ in parts]
@@ -386,8 +386,8 @@ class _Search:
         """
         uses: dict[str, Any] = {}
         todo, scope = [name], dict(vars(module))
-        for each in todo:  # which grows
-            node = self.adapters.get(each, ast.Name(each, ast.Load()))
+        for adapter in todo:  # which grows
+            node = self.adapters.get(adapter, ast.Name(adapter, ast.Load()))
             for part in ast.walk(node):
                 if isinstance(part, ast.Import | ast.ImportFrom):
                     self.repository.run_statement(part, scope, ADAPTERS)
@@ -448,8 +448,8 @@ class _Search:
                 continue
             for prefix, node in _functions(tree):
                 rest = (is_aside, len(path), f"{module}:{prefix}{node.name}")
-                arguments = [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]
-                known = {meaning(each, GENERATES) for each in arguments} - {None}
+                arguments = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
+                known = {meaning(argument, GENERATES) for argument in arguments} - {None}
                 name = plain(node.name)
                 if DECODES.search(name) and len(known) > 1 and "token" not in prefix.lower():
                     ranked["decoding"].append((-len(known), *rest))
@@ -462,7 +462,7 @@ class _Search:
                 yield {"problem": problem, "where": min(places)[-1], "how": "by its name"}
 
 
-def written(repository: Repository) -> set[str]:
+def _written_adapters(repository: Repository) -> set[str]:
     """The names in `tests/adapters.py` that are imported, or of functions that are no stubs."""
     tree = repository.trees.get(repository.adapters_file, ast.Module([], []))
     imports = (node.names for node in tree.body if isinstance(node, ast.ImportFrom))
@@ -473,12 +473,14 @@ def written(repository: Repository) -> set[str]:
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
     """The functions and methods of a file that are no stubs, with "Class." or "" before them."""
     for node in tree.body:
-        is_class = isinstance(node, ast.ClassDef)
-        for each in node.body if is_class else [node]:
-            if isinstance(each, ast.FunctionDef):
-                lines = (ast.unparse(line) for line in each.body)
+        owner, members = "", [node]
+        if isinstance(node, ast.ClassDef):
+            owner, members = f"{node.name}.", node.body
+        for function in members:
+            if isinstance(function, ast.FunctionDef):
+                lines = (ast.unparse(line) for line in function.body)
                 if not all(line.startswith(OF_STUBS) for line in lines):
-                    yield f"{node.name}." * is_class, each
+                    yield owner, function
 
 
 def _path(node: ast.AST) -> list[str]:
@@ -487,8 +489,9 @@ def _path(node: ast.AST) -> list[str]:
     while isinstance(node, ast.Attribute):
         parts.insert(0, node.attr)
         node = node.value
-    is_read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    return [node.id, *parts] if is_read else []
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        return [node.id, *parts]
+    return []
 
 
 def _does(node: ast.stmt) -> bool:
@@ -524,7 +527,7 @@ class Adopted:
     def __str__(self) -> str:
         how = {**self.how, **dict.fromkeys(self.by_hand, "by hand")}
         rows = [(n, " and ".join(_both(w)), how[n]) for n, w in self.parts.items() if w]
-        table = [f"{name:<28}  {where}  ({said})" for name, where, said in rows]
+        table = [f"{name:<28}  {where}  ({how})" for name, where, how in rows]
         title = f"{len(rows)} of {len(CODE)} parts found in {self.folder}"
         return "\n".join([f"{title}:", "", *table, "", *self.notes, f"Kept in {self.file}.", NEXT])
 
@@ -533,7 +536,7 @@ def _both(where: Where) -> list[str]:
     return [where] if isinstance(where, str) else list(where)
 
 
-def read(study: Path) -> Adopted | None:
+def read_adopted(study: Path) -> Adopted | None:
     """Read where the parts are; None if nothing was adopted.
 
     Raises: ValueError if the file is damaged, FileNotFoundError if the folder in it is gone.
@@ -568,12 +571,12 @@ def _read(file: Path) -> Adopted | None:
 
 def _expect_part(name: str, where: Any) -> None:
     """Raise ValueError unless an entry names a code problem, and an object for it."""
-    problem = problems.get(name)
+    problem = problems.with_id(name)
     if not problem.form:
         raise ValueError(f"{name} is not a code problem; expected one of {', '.join(CODE)}")
     is_pair = problem.form == "pair"
     wheres = where if is_pair and isinstance(where, list) else [where]
-    fits = all(isinstance(each, str) and WHERE.fullmatch(each) for each in wheres)
+    fits = all(isinstance(place, str) and WHERE.fullmatch(place) for place in wheres)
     if where != "" and not (fits and len(wheres) == 1 + is_pair):
         wanted = '["module:save", "module:load"]' if is_pair else '"module:object"'
         raise ValueError(f"expected {name} = {wanted}, got {where!r}")
@@ -599,8 +602,8 @@ def read_options(options: list[str]) -> dict[str, Where]:
         name, sign, where = option.partition("=")
         if not sign:
             raise ValueError(f"expected --set problem=module:name, got {option!r}")
-        wheres = [each.strip() for each in where.split(",")]
-        places[problems.get(name.strip()).id] = wheres if len(wheres) > 1 else wheres[0]
+        wheres = [place.strip() for place in where.split(",")]
+        places[problems.with_id(name.strip()).id] = wheres if len(wheres) > 1 else wheres[0]
     return places
 
 
@@ -625,14 +628,14 @@ def adopt(path: str | os.PathLike, options: Mapping[str, Where], study: Path | s
     kept = {n: w for n, w in (before.by_hand if before else {}).items() if n not in options}
     adopted = Adopted(repository.folder, file, {}, {**kept, **wanted})
     asked = {name: _both(where) for name, where in wanted.items()}
-    search = f"{__name__}:find", str(repository.folder), asked
+    search = f"{__name__}:find_parts", str(repository.folder), asked
     try:
-        for each in worker.results(*search, seconds=SECONDS):
-            if "trouble" in each:
-                adopted.notes.append(f"Note: {each['trouble']}")
+        for finding in worker.results(*search, seconds=SECONDS):
+            if "trouble" in finding:
+                adopted.notes.append(f"Note: {finding['trouble']}")
             else:
-                name = each["problem"]
-                adopted.found[name], adopted.how[name] = each["where"], each["how"]
+                name = finding["problem"]
+                adopted.found[name], adopted.how[name] = finding["where"], finding["how"]
     except worker.EndedError as error:
         adopted.notes.append(f"Note: the search for your parts was cut short: {error}")
     if missing := [name for name in CODE if name not in adopted.parts]:
@@ -650,12 +653,12 @@ def places(study: Path) -> dict[str, str]:
 
     Raises: ValueError, OSError if the mapping of a repository cannot be used.
     """
-    adopted, there = read(study), {}
+    adopted, there = read_adopted(study), {}
     for name in CODE:
         if adopted is not None and adopted.where(name):
             there[name] = adopted.where(name)
         elif (study / solutions.FOLDER / f"{name}.py").is_file():
-            names = problems.get(name).names or (name,)
+            names = problems.with_id(name).names or (name,)
             there[name] = f"{solutions.FOLDER}.{name}:{', '.join(names)}"
     return there
 
@@ -667,7 +670,7 @@ def enter(adopted: Adopted) -> Repository:
     return repository
 
 
-def load(adopted: Adopted, problem: str) -> Any:
+def load_adopted(adopted: Adopted, problem: str) -> Any:
     """Import the part for a problem: an object, a tuple for a pair, the path of a script.
 
     Raises: ValueError if it cannot be imported, with the reason.
@@ -679,6 +682,6 @@ def load(adopted: Adopted, problem: str) -> Any:
 def adapters(adopted: Adopted, problem: str) -> dict[str, Callable]:
     """The functions in `tests/adapters.py` for a problem, without those that are not written."""
     repository = enter(adopted)
-    names = [name for name in FUNCTIONS.get(problem, ()) if name in written(repository)]
+    names = [name for name in FUNCTIONS.get(problem, ()) if name in _written_adapters(repository)]
     module = repository.imported(ADAPTERS) if names else None
     return {name: getattr(module, name) for name in names if hasattr(module, name)}

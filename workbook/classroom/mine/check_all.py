@@ -33,7 +33,7 @@ OF_THE_CALL = ("It cannot be called", "It raised an error", "This is not a ")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckOutcome:
     """What was found for one problem, and what its check says."""
 
     problem: str
@@ -54,7 +54,7 @@ class Outcome:
         return line if columns is None or len(line) <= columns else f"{line[: columns - 1]}…"
 
 
-def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[Outcome]:
+def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcome]:
     """Check what was found, and record it in the study folder; yield each as soon as it is known.
 
     Arguments:
@@ -81,7 +81,7 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[Outcome]:
                 record = progress.Progress(study)
                 with progress.stopping_no_cell(), record.changing(name, None) as entry:
                     entry.reach(status)
-            yield Outcome(name, places[name], status, message, cause)
+            yield CheckOutcome(name, places[name], status, message, cause)
 
 
 def _apart(study: Path, names: list[str], seconds: float) -> Iterator[list[str]]:
@@ -91,23 +91,23 @@ def _apart(study: Path, names: list[str], seconds: float) -> Iterator[list[str]]
     """
     for name in names:
         try:
-            fields = worker.result(f"{__name__}:report", str(study), name, seconds=seconds)
+            fields = worker.result(f"{__name__}:_report", str(study), name, seconds=seconds)
             report = verbs.Report.from_json(fields)
         except worker.EndedError as error:
             report = verbs.Report("wrong", name, None, f"Its check was cut short: {error}.")
         yield [name, report.status, report.message, _cause(report)]
 
 
-def as_json(outcomes: Collection[Outcome]) -> list[dict[str, str | None]]:
-    """What `Outcome.as_json` says, for each code problem: also for those that were not found."""
+def as_json(outcomes: Collection[CheckOutcome]) -> list[dict[str, str | None]]:
+    """What `CheckOutcome.as_json` says of each code problem, also of those that were not found."""
     known = {outcome.problem: outcome for outcome in outcomes}
-    return [known.get(name, Outcome(name, "", "not found", "")).as_json() for name in CODE]
+    return [known.get(name, CheckOutcome(name, "", "not found", "")).as_json() for name in CODE]
 
 
-def summary(outcomes: Collection[Outcome]) -> str:
+def summary_of(outcomes: Collection[CheckOutcome]) -> str:
     """How much was found and is correct, and what was not found."""
-    right = sum(each.status == "correct" for each in outcomes)
-    missing = [name for name in CODE if name not in {each.problem for each in outcomes}]
+    right = sum(outcome.status == "correct" for outcome in outcomes)
+    missing = [name for name in CODE if name not in {outcome.problem for outcome in outcomes}]
     counted = f"{len(outcomes)} of {len(CODE)} code problems found, {right} of them correct."
     return f"{counted} Not found: {', '.join(missing)}." if missing else counted
 
@@ -115,33 +115,33 @@ def summary(outcomes: Collection[Outcome]) -> str:
 # In the process of their own.
 
 
-def report(study: str, name: str) -> Iterator[dict]:
+def _report(study: str, name: str) -> Iterator[dict]:
     """Check the part for this problem; yield the report on it."""
     from workbook.classroom.mine import own_parts  # with torch
     from workbook.classroom.mine.adapters import UNKNOWN, attempt, differs, report_on
 
-    adopted = adopt.read(Path(study))
-    found = report_on(name, lambda: own_parts.load(name, Path(study)).thing)
+    adopted = adopt.read_adopted(Path(study))
+    outcome = report_on(name, lambda: own_parts.load_part(name, Path(study)).thing)
     where = adopted.where(name) if adopted is not None else ""
     functions = adopt.adapters(adopted, name) if where else {}
-    words = {each: differs(function, each) for each, function in functions.items()}
-    wrong = next((f"{each} {said}" for each, said in words.items() if said), "")
-    got, given = (dict(found.rows).get(each, "") for each in ("got", "input"))
+    words = {adapter: differs(function, adapter) for adapter, function in functions.items()}
+    wrong = next((f"{adapter} {words[adapter]}" for adapter in words if words[adapter]), "")
+    got, tried_with = (dict(outcome.rows).get(label, "") for label in ("got", "input"))
     # Initial weights are no matter of the call, and the adapter hands in ours.
-    is_wrong = found.status == "wrong" and not given.startswith("a new ")
-    if found.status == "correct" and wrong:
-        said = f"Worth knowing: your {wrong}; does it load the weights as it should?"
-        found = replace(found, claim=f"{found.claim} {said}")
+    is_wrong = outcome.status == "wrong" and not tried_with.startswith("a new ")
+    if outcome.status == "correct" and wrong:
+        remark = f"Worth knowing: your {wrong}; does it load the weights as it should?"
+        outcome = replace(outcome, claim=f"{outcome.claim} {remark}")
     elif functions and (is_wrong or "a signature of" in got):
-        part = own_parts.find(name, Path(study)).thing
+        part = own_parts.find_part(name, Path(study)).thing
         second = report_on(name, partial(attempt, functions, name, part))
-        is_better = BETTER.index(second.status) > BETTER.index(found.status)
+        is_better = BETTER.index(second.status) > BETTER.index(outcome.status)
         if second.claim.startswith(UNKNOWN) and "is no nn.Module" not in second.claim:
             right = "Your adapter gives the right numbers. " * ({*words.values()} == {""})
-            found = replace(found, claim=f"{right}{found.claim}")
-        elif is_better or where.startswith(ADAPTERS) or found.claim.startswith(OF_THE_CALL):
-            found = replace(second, claim=f"As your adapter calls it: {second.claim}")
-    yield found.to_json()
+            outcome = replace(outcome, claim=f"{right}{outcome.claim}")
+        elif is_better or where.startswith(ADAPTERS) or outcome.claim.startswith(OF_THE_CALL):
+            outcome = replace(second, claim=f"As your adapter calls it: {second.claim}")
+    yield outcome.to_json()
 
 
 def _cause(report: verbs.Report) -> str:

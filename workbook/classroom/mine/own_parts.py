@@ -23,7 +23,7 @@ from workbook.classroom.checks import decoding, modules, transformer
 from workbook.classroom.checks import tokenizer as tokenizers
 from workbook.classroom.checks.calling import SIZES, bind, call_part, parameters_of
 from workbook.classroom.checks.tensors import Case
-from workbook.classroom.checks.verdicts import NotAttempted, Words, Wrong, call, failure, where
+from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, failure, where
 from workbook.classroom.mine import adopt
 from workbook.classroom.mine.adapters import AdoptedModel, attempt
 from workbook.classroom.study import answers, problems, progress, solutions, verbs
@@ -37,7 +37,7 @@ from workbook.training.train import Run
 from workbook.transformer.model import TransformerLM
 
 SECONDS = 120.0  # for one call: what takes longer hangs
-NOTHING = Words("")  # for the checks' report of a call, which nobody sees here
+NOTHING = Prose("")  # for the checks' report of a call, which nobody sees here
 OUR_START = (
     "Your model starts from weights that the workbook draws by the handout's rule: your"
     " run_transformer_lm takes weights, so those that your own code draws are not used."
@@ -51,7 +51,7 @@ class PartError(ValueError):
 # --- What there is ------------------------------------------------------------------------------
 
 
-class Found(NamedTuple):
+class OwnPart(NamedTuple):
     """A learner's object for a problem, and where it is; or why it could not be imported."""
 
     where: str
@@ -60,7 +60,7 @@ class Found(NamedTuple):
     trouble: str = ""
 
 
-def find(problem: str, study: Path) -> Found | None:
+def find_part(problem: str, study: Path) -> OwnPart | None:
     """What the learner has for a code problem: adopted, or kept in a study folder; None: nothing.
 
     Raises: ValueError if `adopted.toml` is damaged, OSError if the folder that it names is gone.
@@ -69,33 +69,34 @@ def find(problem: str, study: Path) -> Found | None:
     if place is None:
         return None
     try:
-        return load(problem, study)
+        return load_part(problem, study)
     except Exception as error:  # that of `adopt` begins with the name of the module
         trouble = str(error).partition(" cannot be imported: ")[2] or failure(error)
-        return Found(place, trouble=trouble)
+        return OwnPart(place, trouble=trouble)
 
 
-def load(problem: str, study: Path) -> Found:
+def load_part(problem: str, study: Path) -> OwnPart:
     """Import what the learner has for a code problem. Raises: what the import raises."""
-    adopted, folder = adopt.read(study), study.absolute()
+    adopted, folder = adopt.read_adopted(study), study.absolute()
     if adopted is not None and adopted.where(problem):
-        thing, folder, place = adopt.load(adopted, problem), adopted.folder, adopted.where(problem)
+        thing, folder = adopt.load_adopted(adopted, problem), adopted.folder
+        place = adopted.where(problem)
     else:
         # What a file of the study folder defines for its problem is in its `__all__`.
         name, path = f"workbook_study_{problem}", study / solutions.FOLDER / f"{problem}.py"
         spec = spec_from_file_location(name, path)
         module = sys.modules[name] = module_from_spec(spec)
         spec.loader.exec_module(module)
-        names = getattr(module, "__all__", problems.get(problem).names)
+        names = getattr(module, "__all__", problems.with_id(problem).names)
         place = f"{solutions.FOLDER}.{problem}:{', '.join(names)}"
-        things = tuple(getattr(module, each) for each in names)
+        things = tuple(getattr(module, name) for name in names)
         thing = things if len(things) > 1 else things[0]
-    return Found(place, thing, _hash_of(thing if isinstance(thing, tuple) else (thing,), folder))
+    return OwnPart(place, thing, _hash_of(thing if isinstance(thing, tuple) else (thing,), folder))
 
 
 def _hash_of(things: Iterable[Any], folder: Path) -> str:
     """A hash of the files that objects come from, and of those beside them that these import."""
-    files, todo = set(), [getattr(each, "__module__", None) for each in things]
+    files, todo = set(), [getattr(thing, "__module__", None) for thing in things]
     while todo:
         module = sys.modules.get(todo.pop())
         file = getattr(module, "__file__", None)
@@ -122,10 +123,10 @@ def parts(study: Path | None = None) -> Parts:
     own: dict[str, Callable] = {}
     made_by: dict[str, Maker] = {}
     for name, (problem, make) in PARTS.items():
-        if found := find(problem, study):
-            own[name] = partial(make, LearnerPart(name, problem, found, study))
-            broken = f" (broken: {found.trouble})" if found.trouble else ""
-            made_by[name] = Maker(found.where + broken, found.hash)
+        if own_part := find_part(problem, study):
+            own[name] = partial(make, LearnerPart(name, problem, own_part, study))
+            broken = f" (broken: {own_part.trouble})" if own_part.trouble else ""
+            made_by[name] = Maker(own_part.where + broken, own_part.hash)
     return replace(Parts(), **own, made_by=made_by)
 
 
@@ -148,10 +149,10 @@ def own(problem: str) -> Callable:
 
     Raises: PartError if it is missing; later, whenever a call of it fails.
     """
-    study, problem = progress.nearest(), problems.get(problem).id
-    if (found := find(problem, study)) is None:
+    study, problem = progress.nearest(), problems.with_id(problem).id
+    if (own_part := find_part(problem, study)) is None:
         raise PartError(f"you have no part for {problem} yet")
-    part = LearnerPart(problem, problem, found, study)
+    part = LearnerPart(problem, problem, own_part, study)
     return lambda **values: part(values)
 
 
@@ -161,13 +162,13 @@ def own(problem: str) -> Callable:
 class LearnerPart:
     """A learner's object for a part, to be called with our arguments."""
 
-    def __init__(self, name: str, problem: str, found: Found, study: Path):
-        self.name, self.problem, self.found, self.study = name, problem, found, study
+    def __init__(self, name: str, problem: str, own_part: OwnPart, study: Path):
+        self.name, self.problem, self.found, self.study = name, problem, own_part, study
 
     @cached_property
     def adapters(self) -> dict[str, Callable]:
         """The functions of the repository's `tests/adapters.py` for it, if that was adopted."""
-        adopted = adopt.read(self.study)
+        adopted = adopt.read_adopted(self.study)
         is_found = adopted is not None and self.problem in adopted.found.keys() - adopted.by_hand
         return adopt.adapters(adopted, self.problem) if is_found else {}
 
@@ -225,7 +226,7 @@ def _called(function: Callable, *args: Any, **kwargs: Any) -> Any:
     return call(function, *args, given=NOTHING, seconds=SECONDS, **kwargs)
 
 
-class Model(nn.Module):
+class OwnModel(nn.Module):
     """A learner's model as a run needs it: token ids in, logits out, nothing else."""
 
     def __init__(self, part: LearnerPart, config: ModelConfig):
@@ -242,6 +243,7 @@ class Model(nn.Module):
 
     def _made(self) -> tuple["AdoptedModel | NamedModel", nn.Module]:
         """The model as their adapter makes it, or else by the handout's names."""
+        source: AdoptedModel | NamedModel
         if adapter := next(iter(self.part.adapters.values()), None):
             source = AdoptedModel(adapter, self.config, self.part.found.thing)
         else:
@@ -347,10 +349,10 @@ def _get_batch(part, dataset, batch_size, context_length, device, generator):
     """Their batch, drawn from the global random generators, which a checkpoint keeps too."""
     sizes = {"batch_size": batch_size, "context_length": context_length}
     batch = part({"dataset": dataset, **sizes, "device": str(device)}, optional=["device"])
-    got = [tuple(getattr(each, "shape", ())) for each in batch]
+    got = [tuple(getattr(tensor, "shape", ())) for tensor in batch]
     asked = (batch_size, context_length)
     part.expect(got == [asked, asked], f"returns {got} instead of two tensors of shape {asked}")
-    return tuple(each.to(device, torch.int64) for each in batch)
+    return tuple(tensor.to(device, torch.int64) for tensor in batch)
 
 
 class LearnersTokenizer(Tokenizer):
@@ -385,11 +387,12 @@ def _decode(
             setattr(own, name, getattr(config, name, device))
 
     def run() -> list[int]:
-        learner = decoding.Learner(part.thing)
+        learner = decoding.Decoder(part.thing)
         learner.find_form()
         length, prompt = config.context_length, learner.as_prompt(list(prompt_ids))
         prompt = tokenizer.decode(prompt_ids) if isinstance(prompt, str) else prompt
-        case = decoding.Case(tuple(prompt_ids), max_new_tokens, end_id, length, temperature, top_p)
+        ids = tuple(prompt_ids)
+        case = decoding.Request(ids, max_new_tokens, end_id, length, temperature, top_p)
         new = learner.asked(own, prompt, case, end_id or 0, tokenizer, SECONDS)
         return new[: new.index(end_id)] if end_id in new else new
 
@@ -397,7 +400,7 @@ def _decode(
 
 
 PARTS: dict[str, tuple[str, Callable]] = {  # of a run: the problem, and what makes it a part
-    "model": ("transformer_lm", Model),
+    "model": ("transformer_lm", OwnModel),
     "loss": ("cross_entropy", _loss),
     "optimizer": ("adamw", _optimizer),
     "schedule": ("learning_rate_schedule", _schedule),

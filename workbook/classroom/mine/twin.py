@@ -50,7 +50,7 @@ COMPARED = (
 AFTER_STEP = ("schedule", "optimizer")  # these belong to the step that is being taken
 
 # Of every twin test.
-SIZES = {
+SIZES: dict[str, Any] = {
     "vocab_size": 500, "context_length": 32, "d_model": 64, "num_layers": 2, "num_heads": 4,
     "d_ff": 192,
 }  # fmt: skip
@@ -76,7 +76,7 @@ class Finding(NamedTuple):
 
 
 @dataclass
-class Report:
+class TwinReport:
     """The outcome of a twin test. Printed, it is a table of the parts and a message."""
 
     preset: str
@@ -89,7 +89,7 @@ class Report:
     @property
     def first(self) -> Finding | None:
         """The part that is named: the first that differs, or batches, as both runs get ours."""
-        others = [each for each in self.findings if each.part != "batches"]
+        others = [finding for finding in self.findings if finding.part != "batches"]
         return next(iter([*others, *self.findings]), None)
 
     @property
@@ -102,7 +102,7 @@ class Report:
         """The outcome in a sentence or two."""
         diverge = f"The losses diverge at step {self.diverged}"
         if self.first:
-            others = [each.part for each in self.findings if each != self.first]
+            others = [finding.part for finding in self.findings if finding != self.first]
             is_told = self.diverged in (None, self.first.step)
             words = [self.first.message, "" if is_told else f"{diverge}."]
             words += [f"These differ too: {', '.join(others)}."] if others else []
@@ -113,20 +113,20 @@ class Report:
                 " state, or one keeps some between steps."
             )
         same = ", ".join(part for part in self.places if self.outcome(part) == "same")
-        ours, learners = self.losses
+        reference, learners = self.losses
         return (
-            f"Nothing differs in {self.steps} steps: {same}. The loss goes from {ours[0]:.3f} to"
-            f" {learners[-1]:.3f}, as ours does. Not compared: the tokenizer, decoding,"
-            " checkpoints, and the position from which RoPE counts."
+            f"Nothing differs in {self.steps} steps: {same}. The loss goes from"
+            f" {reference[0]:.3f} to {learners[-1]:.3f}, as ours does. Not compared: the"
+            " tokenizer, decoding, checkpoints, and the position from which RoPE counts."
         )
 
     def outcome(self, part: str) -> str:
         """The outcome for one part, in a few words."""
-        if steps := [each.step for each in self.findings if each.part == part]:
+        if steps := [finding.step for finding in self.findings if finding.part == part]:
             return f"differs at step {steps[0]}"
         if not self.places[part]:
             return "ours"
-        wrong = {each.part for each in self.findings}
+        wrong = {finding.part for finding in self.findings}
         cannot_be_right = part == "gradients" and {"forward", "loss"} & wrong
         return "not tried" if cannot_be_right else "same"
 
@@ -139,7 +139,7 @@ class Report:
         return "\n".join([title, f"({sizes})", "", *table, "", f"{self.message}{more}"])
 
 
-def twin(preset: str = "laptop", steps: int = 20, study: Path | None = None) -> Report:
+def twin(preset: str = "laptop", steps: int = 20, study: Path | None = None) -> TwinReport:
     """Train the learner's parts beside ours, in a process of its own, and compare them.
 
     Args:
@@ -152,11 +152,12 @@ def twin(preset: str = "laptop", steps: int = 20, study: Path | None = None) -> 
     """
     presets.preset(preset)
     study = Path(study or progress.nearest()).absolute()
-    report = worker.result(f"{__name__}:serve", str(study), preset, steps, seconds=SECONDS)
-    return Report(**{**report, "findings": [Finding(*each) for each in report["findings"]]})
+    report = worker.result(f"{__name__}:_serve", str(study), preset, steps, seconds=SECONDS)
+    report["findings"] = [Finding(*finding) for finding in report["findings"]]
+    return TwinReport(**report)
 
 
-def serve(study: str, preset: str, steps: int) -> Iterator[dict | None]:
+def _serve(study: str, preset: str, steps: int) -> Iterator[dict | None]:
     """Yield the report at last, and None before as a sign of life.
 
     Raises: ValueError if there is no part to try.
@@ -165,8 +166,8 @@ def serve(study: str, preset: str, steps: int) -> Iterator[dict | None]:
     learners = own_parts.expect_some(own_parts.parts(Path(study)), Path(study))
     if not learners.made_by.keys() & {name for _, name, _ in COMPARED}:
         raise ValueError("none of your parts is used in a training step, so none can be compared")
-    report = Report(preset, steps)
-    for _ in compare(report, small(preset, steps), learners):
+    report = TwinReport(preset, steps)
+    for _ in compare_steps(report, small(preset, steps), learners):
         yield None
     yield asdict(report)
 
@@ -182,7 +183,7 @@ class TorchsEps(AdamW):
         super().update(theta, {**group, "eps": group["eps"] * share}, state)
 
 
-def _adamw(kind: type[AdamW], decay: str, params: Any, config: OptimizerConfig) -> Optimizer:
+def _adamw(kind: type[AdamW], decay: Any, params: Any, config: OptimizerConfig) -> Optimizer:
     rates = config.max_learning_rate, config.betas, config.eps, config.weight_decay
     return kind(params, *rates, decay=decay)
 
@@ -210,11 +211,11 @@ def small(preset: str, steps: int) -> TrainConfig:
         update="textbook",
     )
     model = replace(base.model, **SIZES, kernels="textbook")
-    sizes = {"steps": steps, "batch_size": BATCH, "accumulation": 1, "seed": SEED}
+    sizes: dict[str, Any] = {"steps": steps, "batch_size": BATCH, "accumulation": 1, "seed": SEED}
     return replace(base, model=model, optimizer=optimizer, **sizes)
 
 
-def compare(report: Report, config: TrainConfig, learners: Parts) -> Iterator[None]:
+def compare_steps(report: TwinReport, config: TrainConfig, learners: Parts) -> Iterator[None]:
     """Try each of their parts at every step of our run, then compare the two whole runs.
 
     Args:
@@ -223,29 +224,23 @@ def compare(report: Report, config: TrainConfig, learners: Parts) -> Iterator[No
         learners: a part that is not in its `made_by` is ours. A model has `fill`, `places` and
             `theirs`, like that of `own_parts`.
     """
-    ours, made_by = Parts.ours(config), learners.made_by
-    learners = replace(ours, **{n: getattr(learners, n) for n in made_by}, made_by=made_by)
+    reference, made_by = Parts.ours(config), learners.made_by
+    learners = replace(reference, **{n: getattr(learners, n) for n in made_by}, made_by=made_by)
     for part, name, _ in COMPARED:
         its = [report.places.get(part), made_by[name].where if name in made_by else ""]
         report.places[part] = " and ".join(filter(None, its))
     torch.manual_seed(config.seed)
-    start = {n: p.detach().clone() for n, p in ours.model(config.model).named_parameters()}
-    batches = drawn(config, ours)
-    lockstep, is_broken = Lockstep(config, ours, learners, start), False
+    start = {n: p.detach().clone() for n, p in reference.model(config.model).named_parameters()}
+    batches = _drawn(config, reference)
+    lockstep, is_broken = Lockstep(config, reference, learners, start), False
     for step in lockstep.steps(batches[:-1]):
         for part, name, method in COMPARED:
             if name not in made_by or part in lockstep.wrong or (part == "batches" and step):
                 continue
             at = step + (part in AFTER_STEP)
             whose = f"Your {name} ({made_by[name].where})"
-            try:
-                words = getattr(lockstep, method)()
-                words = words and f"{whose} differs from ours at step {at}: {words}"
-            except own_parts.PartError as error:
-                words, is_broken = f"Y{str(error)[1:]}", True  # it begins with "your"
-            except Exception as error:
-                words = f"{whose} fails at step {at}: {type(error).__name__}: {error}"
-                is_broken = True
+            words, fails = _difference(getattr(lockstep, method), whose, at)
+            is_broken = is_broken or fails
             if words:
                 lockstep.wrong.add(part)
                 report.findings.append(Finding(part, at, f"{words.rstrip('.')}."))
@@ -253,9 +248,9 @@ def compare(report: Report, config: TrainConfig, learners: Parts) -> Iterator[No
     if is_broken:
         return
     if "optimizer" in made_by:  # whichever correct one theirs agrees with
-        ours = replace(ours, optimizer=lockstep.right[0][0])
-    report.losses = [list(losses(config, ours, start, batches)), []]
-    for step, loss in enumerate(losses(config, learners, start, batches)):
+        reference = replace(reference, optimizer=lockstep.right[0][0])
+    report.losses = [list(_losses(config, reference, start, batches)), []]
+    for step, loss in enumerate(_losses(config, learners, start, batches)):
         yield
         expected = report.losses[0][step]
         report.losses[1].append(loss)
@@ -264,7 +259,18 @@ def compare(report: Report, config: TrainConfig, learners: Parts) -> Iterator[No
             break
 
 
-def drawn(config: TrainConfig, ours: Parts) -> list[tuple[Tensor, Tensor]]:
+def _difference(method: Callable[[], str], whose: str, at: int) -> tuple[str, bool]:
+    """How a part differs from ours at a step, "" if it does not, and whether it fails."""
+    try:
+        words = method()
+    except own_parts.PartError as error:
+        return f"Y{str(error)[1:]}", True  # it begins with "your"
+    except Exception as error:
+        return f"{whose} fails at step {at}: {type(error).__name__}: {error}", True
+    return words and f"{whose} differs from ours at step {at}: {words}", False
+
+
+def _drawn(config: TrainConfig, reference: Parts) -> list[tuple[Tensor, Tensor]]:
     """A batch for each step, and one for the loss after the last.
 
     Some ids are far more frequent than others, so there is something to learn.
@@ -275,7 +281,7 @@ def drawn(config: TrainConfig, ours: Parts) -> list[tuple[Tensor, Tensor]]:
     order, device = torch.Generator().manual_seed(config.seed), torch.device("cpu")
     context = config.model.context_length
     return [
-        ours.get_batch(ids.astype(np.uint16), config.batch_size, context, device, order)
+        reference.get_batch(ids.astype(np.uint16), config.batch_size, context, device, order)
         for _ in range(config.steps + 1)
     ]
 
@@ -287,7 +293,7 @@ def asked_of_schedule(config: TrainConfig, step: int) -> tuple:
     return (step, *rates, its.warmup_iters, config.cosine_cycle_iters)
 
 
-def losses(config: TrainConfig, parts: Parts, start: Mapping, batches: list) -> Iterator[float]:
+def _losses(config: TrainConfig, parts: Parts, start: Mapping, batches: list) -> Iterator[float]:
     """Train with these parts from given weights; yield the loss of each batch."""
     model = filled(parts.model(config.model), start)
     optimizer = parts.optimizer(model.parameters(), config.optimizer)
@@ -304,10 +310,10 @@ def losses(config: TrainConfig, parts: Parts, start: Mapping, batches: list) -> 
         optimizer.step()
 
 
-def filled(model: nn.Module, weights: Mapping[str, Tensor]) -> nn.Module:
+def filled(model: Any, weights: Mapping[str, Tensor]) -> Any:
     """The model, ours or theirs, with weights by the course's names."""
     fill = model.load_state_dict if isinstance(model, TransformerLM) else model.fill
-    fill({name: each.detach() for name, each in weights.items()})
+    fill({name: weight.detach() for name, weight in weights.items()})
     return model
 
 
@@ -318,10 +324,10 @@ class Lockstep:
     raise whatever a learner's code raises.
     """
 
-    def __init__(self, config: TrainConfig, ours: Parts, learners: Parts, start: Mapping):
-        self.config, self.ours, self.learners = config, ours, learners
+    def __init__(self, config: TrainConfig, reference: Parts, learners: Parts, start: Mapping):
+        self.config, self.reference, self.learners = config, reference, learners
         self.wrong: set[str] = set()  # the parts that differ, as they are found
-        self.model = filled(ours.model(config.model), start)
+        self.model = filled(reference.model(config.model), start)
         self.weights = dict(self.model.named_parameters())
         self.learner_model: nn.Module | None = None
         self.learner_update: tuple[Callable, dict[str, Tensor], Optimizer] | None = None
@@ -330,24 +336,24 @@ class Lockstep:
 
     def updated(self, make: Callable, start: Mapping[str, Tensor]) -> tuple:
         """What makes an optimizer, its own copies of the weights, by name, and the optimizer."""
-        weights = {name: nn.Parameter(each.detach().clone()) for name, each in start.items()}
+        weights = {name: nn.Parameter(weight.detach().clone()) for name, weight in start.items()}
         return make, weights, make(list(weights.values()), self.config.optimizer)
 
     def steps(self, batches: Sequence[tuple[Tensor, Tensor]]) -> Iterator[int]:
         """Train; yield the number of steps taken, whenever all is ready for the next one."""
-        optimizer = self.ours.optimizer(self.model.parameters(), self.config.optimizer)
+        optimizer = self.reference.optimizer(self.model.parameters(), self.config.optimizer)
         for self.step, (self.inputs, self.targets) in enumerate(batches):
             optimizer.zero_grad()
             self.logits = self.model(self.inputs)
             self.logits.retain_grad()
-            self.loss_value = self.ours.loss(self.logits, self.targets)
+            self.loss_value = self.reference.loss(self.logits, self.targets)
             self.loss_value.backward()
-            self.gradients_before = {n: each.grad.clone() for n, each in self.weights.items()}
-            self.norm = self.ours.clipping(self.weights.values(), math.inf).item()
+            self.gradients_before = {n: weight.grad.clone() for n, weight in self.weights.items()}
+            self.norm = self.reference.clipping(self.weights.values(), math.inf).item()
             self.limit = float(f"{self.norm * (2 if self.step % 2 else 0.5):.3g}")  # by turns
-            self.ours.clipping(self.weights.values(), self.limit)
-            self.gradients_after = {n: each.grad.clone() for n, each in self.weights.items()}
-            self.rate = self.ours.schedule(*asked_of_schedule(self.config, self.step + 1))
+            self.reference.clipping(self.weights.values(), self.limit)
+            self.gradients_after = {n: weight.grad.clone() for n, weight in self.weights.items()}
+            self.rate = self.reference.schedule(*asked_of_schedule(self.config, self.step + 1))
             yield self.step
             for group in optimizer.param_groups:
                 group["lr"] = self.rate
@@ -373,9 +379,9 @@ class Lockstep:
     def loss(self) -> str:
         """Their loss for our logits."""
         got = self.learners.loss(self.logits.detach().clone(), self.targets).detach()
-        ours = self.loss_value.detach()
-        differs = distances(got, ours) > LOSS * ours.abs()
-        return f"for the same logits, it is {two(got, ours)}." if differs else ""
+        expected = self.loss_value.detach()
+        differs = distances(got, expected) > LOSS * expected.abs()
+        return f"for the same logits, it is {two(got, expected)}." if differs else ""
 
     def back_from_loss(self) -> str:
         """The gradient of their loss, if its value is right."""
@@ -392,20 +398,20 @@ class Lockstep:
             return ""
         model = filled(self.learner_model, self.weights)
         own = own_parameters(model.theirs)
-        for each in own.values():
-            each.grad = None
-        self.ours.loss(model(self.inputs), self.targets).backward()
+        for weight in own.values():
+            weight.grad = None
+        self.reference.loss(model(self.inputs), self.targets).backward()
         expected = model.places(self.gradients_before)
         words = of_gradients({name: own[name].grad for name in expected}, expected, GRADIENT)
         return words and f"its logits are right, but in its backward pass {words}."
 
     def clipping(self) -> str:
         """What their clipping leaves of our gradients."""
-        weights = {n: nn.Parameter(each.detach().clone()) for n, each in self.weights.items()}
+        weights = {n: nn.Parameter(weight.detach().clone()) for n, weight in self.weights.items()}
         for name, gradient in self.gradients_before.items():
             weights[name].grad = gradient.clone()
         self.learners.clipping(weights.values(), self.limit)
-        got = {name: each.grad for name, each in weights.items()}
+        got = {name: weight.grad for name, weight in weights.items()}
         words = of_gradients(got, self.gradients_after, CLIPPING)
         limit = f"gradients of norm {self.norm:.4g} are clipped to at most {self.limit:g}"
         return words and f"{limit}; afterwards {words}."
@@ -423,10 +429,10 @@ class Lockstep:
         if self.learner_update is None:
             self.learner_update = self.updated(self.learners.optimizer, self.right[0][1])
         _, weights, _ = self.learner_update
-        before = {name: each.detach().clone() for name, each in weights.items()}
-        for _, each, optimizer in (self.learner_update, *self.right):
+        before = {name: weight.detach().clone() for name, weight in weights.items()}
+        for _, weights_of, optimizer in (self.learner_update, *self.right):
             for name, gradient in self.gradients_after.items():
-                each[name].grad = gradient.clone()
+                weights_of[name].grad = gradient.clone()
             for group in optimizer.param_groups:
                 group["lr"] = self.rate
             optimizer.step()
@@ -439,7 +445,7 @@ class Lockstep:
         gaps.sort(key=lambda pair: pair[0].share)
         gap, _ = gaps[0]
         if gap.share > 1:
-            old = before[gap.name].flatten()[gap.index]
+            old = before[gap.name].flatten()[gap.place]
             numbers = two(gap.got, gap.expected)
             return f"after it, a weight of `{gap.name}` that was {old:.4g} is {numbers}."
         # Of the correct ones, those that theirs has agreed with so far, the nearest first.
@@ -471,7 +477,7 @@ class Gap(NamedTuple):
 
     share: float  # of what is allowed
     name: str
-    index: int
+    place: int  # in the flattened tensor
     got: float
     expected: float
 
@@ -482,7 +488,7 @@ def largest_gap(got: Mapping, expected: Mapping, allowed: Callable[[Tensor], Any
     for name, right in expected.items():
         shares = (distances(got[name].detach(), right.detach()) / allowed(right)).flatten()
         at = shares.argmax().item()
-        numbers = (each.detach().flatten()[at].item() for each in (got[name], right))
+        numbers = (tensor.detach().flatten()[at].item() for tensor in (got[name], right))
         gaps.append(Gap(shares[at].item(), name, at, *numbers))
     return max(gaps)
 
@@ -499,9 +505,9 @@ def of_logits(got: Tensor, expected: Tensor) -> str:
     far = (distances(got, expected) > FORWARD * expected.abs().max()).nonzero()
     if not len(far):
         return ""
-    first = far[:, 1].min().item()
-    pair = ({"logits": each[:, first]} for each in (got, expected))
-    gap = largest_gap(*pair, lambda each: 1.0)
+    first = int(far[:, 1].min())
+    one, other = ({"logits": logits[:, first]} for logits in (got, expected))
+    gap = largest_gap(one, other, lambda _: 1.0)
     agree = f" The logits before position {first} agree." if first else ""
     return f"a logit at position {first} is {two(gap.got, gap.expected)}.{agree}"
 
@@ -510,9 +516,9 @@ def of_gradients(got: Mapping, expected: Mapping[str, Tensor], share: float) -> 
     """In words, where gradients differ most, if by more than a share of the tensor's largest."""
     if missing := [f"`{name}`" for name in expected if got[name] is None]:
         return f"no gradient reaches {', '.join(missing[:3])}{', ...' * (len(missing) > 3)}"
-    largest = max(each.abs().max() for each in expected.values())
+    largest = max(tensor.abs().max() for tensor in expected.values())
     # What is tiny beside the others is rounding.
-    gap = largest_gap(got, expected, lambda each: share * max(each.abs().max(), share * largest))
+    gap = largest_gap(got, expected, lambda g: share * max(g.abs().max(), share * largest))
     numbers = two(gap.got, gap.expected)
     return f"a gradient of `{gap.name}` is {numbers}" if gap.share > 1 else ""
 

@@ -47,7 +47,7 @@ def record_of(
         "edition": config.edition(),
         "profile": config.profile().name,
         "corpora": used,
-        "stand_in": any(_replaced(problem, each["name"]) for each in used),
+        "stand_in": any(_replaced(problem, corpus["name"]) for corpus in used),
         # Named only where something was measured: it would make every other answer vary.
         "device": (measured_on or device()) if used else None,
     }
@@ -66,11 +66,11 @@ def as_loss(loss: float) -> float:
     return float(loss)
 
 
-def show(record: dict, figure: Any = None, alt: str | None = None) -> None:
+def show_answer(record: dict, figure: Any = None, alt: str | None = None) -> None:
     """Show an answer, and in a notebook store its record in the output."""
-    found = problems.get(record["problem"])
-    name, text = _name(found, record["part"]), record["text"]
-    plain = f"{name}\n\n{_with_footnote(found, record)}" if text else f"{name}: not answered yet."
+    details = problems.with_id(record["problem"])
+    name, text = _name(details, record["part"]), record["text"]
+    plain = f"{name}\n\n{_with_footnote(details, record)}" if text else f"{name}: not answered yet."
     if not in_notebook():
         print(plain)
         return
@@ -95,7 +95,7 @@ def display_or_print(thing: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Shown:
+class Answered:
     """A text, and how a notebook shows it."""
 
     text: str
@@ -113,52 +113,52 @@ def folded(title: str, markdown: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{markdown}\n\n</details>"
 
 
-def look_up(problem: str, part: str | None = None) -> Shown:
+def look_up(problem: str, part: str | None = None) -> Answered:
     """Look up our own answer in the worked notebook; in a notebook it is folded away."""
     from workbook.classroom.study import (
         notebooks,  # not in each kernel: it loads nbformat, for seconds
     )
 
-    found = problems.get(problem)
-    part = problems.part_of(found, part)
-    if found.kind == "code":
-        otherwise = f"{found.id} is answered in code: see `reveal` in {found.notebook}."
-        return Shown(otherwise, otherwise)
+    details = problems.with_id(problem)
+    part = problems.part_of(details, part)
+    if details.kind == "code":
+        otherwise = f"{details.id} is answered in code: see `reveal` in {details.notebook}."
+        return Answered(otherwise, otherwise)
     texts, folds = [], []
-    (path,) = notebooks.find([found.notebook])
-    for cell in notebooks.read(path).cells:
+    (path,) = notebooks.find_worked([details.notebook])
+    for cell in notebooks.read_notebook(path).cells:
         for output in cell.get("outputs", []):
             record = output.get("data", {}).get(MIME)
-            if record and record["problem"] == found.id and part in (None, record["part"]):
-                title = f"Our answer to {_name(found, record['part'])}"
-                text = _with_footnote(found, record)
+            if record and record["problem"] == details.id and part in (None, record["part"]):
+                title = f"Our answer to {_name(details, record['part'])}"
+                text = _with_footnote(details, record)
                 texts.append(f"{title}\n\n{text}")
                 folds.append(folded(escape(title), text + _picture(cell.outputs)))
-    otherwise = f"{_name(found, part)} has no answer in {found.notebook}."
-    return Shown("\n\n".join(texts) or otherwise, "\n\n".join(folds) or otherwise)
+    otherwise = f"{_name(details, part)} has no answer in {details.notebook}."
+    return Answered("\n\n".join(texts) or otherwise, "\n\n".join(folds) or otherwise)
 
 
 def device() -> str:
     """Describe the machine, for a timing: its processor, number of cores and system."""
-    found = config.machine()
-    return f"{found['processor']}, {found['cores']} cores, {found['system'].split()[0]}"
+    machine = config.machine()
+    return f"{machine['processor']}, {machine['cores']} cores, {str(machine['system']).split()[0]}"
 
 
-def _used(problem: Problem, given: Iterable[str | Path] | None) -> list[dict]:
+def _used(problem: Problem, corpora_named: Iterable[str | Path] | None) -> list[dict]:
     """List the corpora that an answer rests on; "bytes" is None unless the exact file is known."""
-    if given is None:
+    if corpora_named is None:
         profile = config.profile()
         played_by = {"tinystories": profile.simple_corpus, "owt": profile.web_corpus}
-        given = [played_by[asked] for asked in problem.asks_corpora]
+        corpora_named = [played_by[asked] for asked in problem.asks_corpora]
     used = []
-    for each in [given] if isinstance(given, str | Path) else given:
-        if isinstance(each, Path):
-            record = corpora.record(each)
+    for corpus in [corpora_named] if isinstance(corpora_named, str | Path) else corpora_named:
+        if isinstance(corpus, Path):
+            record = corpora.record(corpus)
             used.append({"name": record["corpus"], "bytes": record["bytes"]})
-        elif each in CORPORA:
-            used.append({"name": each, "bytes": None})
+        elif corpus in CORPORA:
+            used.append({"name": corpus, "bytes": None})
         else:
-            raise ValueError(f"no corpus is called {each!r}; pick from {', '.join(CORPORA)}")
+            raise ValueError(f"no corpus is called {corpus!r}; pick from {', '.join(CORPORA)}")
     return used
 
 
@@ -187,7 +187,7 @@ def _with_footnote(problem: Problem, record: dict) -> str:
 
 
 def _name(problem: Problem, part: str | None) -> str:
-    return problems.named(problem.ids[config.edition()], part)
+    return problems.label(problem.ids[config.edition()], part)
 
 
 def in_notebook() -> bool:
@@ -236,7 +236,7 @@ def complaints(
         stand_in: whether the answer rests on a text in place of the one asked for, on which no
             level of the loss is required.
     """
-    required = problems.get(problem).requires.get(part, Requirement())
+    required = problems.with_id(problem).requires.get(part, Requirement())
     missing = []
     if required.figure and not figures:
         missing.append("it shows no figure")
@@ -264,7 +264,7 @@ def _too_short(text: str, least: int) -> list[str]:
     """
     if END.search(text):
         return []
-    blocks = ["".join(each[1:]).replace("\n>", "\n") for each in QUOTED.findall(text)]
+    blocks = ["".join(block[1:]).replace("\n>", "\n") for block in QUOTED.findall(text)]
     pieces = sum(1 for _ in pretokenize([max(blocks, key=len, default=text).strip()]))
     if pieces * TOKENS_PER_PIECE < least:
         return [f"the text has about {pieces} tokens, but needs {least} or an end token"]

@@ -14,6 +14,7 @@ from contextlib import suppress
 from copy import deepcopy
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
@@ -27,7 +28,7 @@ STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 YOUR_TURN = "your-turn"  # their tag
 
 
-def make(folder: str | Path | None = None) -> list[Path]:
+def make_copies(folder: str | Path | None = None) -> list[Path]:
     """Add the notebooks that a study folder lacks; return what was added.
 
     The folder is by default the one around us, or else the usual one. What is there already is the
@@ -36,25 +37,25 @@ def make(folder: str | Path | None = None) -> list[Path]:
     folder = Path(folder or nearest())
     (folder / MARK).mkdir(parents=True, exist_ok=True)
     there = copies(folder)
-    added = [path for path in notebooks.find() if path.stem not in there]
+    added = [path for path in notebooks.find_worked() if path.stem not in there]
     for path in added:
-        notebooks.write(folder / path.name, fresh(path))
+        notebooks.write_notebook(folder / path.name, fresh(path))
         print(f"{folder.name}/{path.name} is new: a copy of your own to work in.")
     return [folder / path.name for path in added]
 
 
 def copies(folder: Path) -> dict[str, Path]:
     """Find the notebooks of a study folder by the names of their originals, also if renamed."""
-    found = {}
+    paths = {}
     for path in notebooks_in(folder):
         with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
-            found[json.loads(path.read_bytes())["metadata"]["workbook"]["notebook"]] = path
-    return found | {path.stem: path for path in notebooks_in(folder)}
+            paths[json.loads(path.read_bytes())["metadata"]["workbook"]["notebook"]] = path
+    return paths | {path.stem: path for path in notebooks_in(folder)}
 
 
 def fresh(path: Path) -> NotebookNode:
     """Make the learner's copy of the worked notebook at `path`; it notes that notebook's name."""
-    copy = copy_of(notebooks.read(path))
+    copy = copy_of(notebooks.read_notebook(path))
     copy.metadata.workbook["notebook"] = path.stem
     return copy
 
@@ -65,9 +66,10 @@ def copy_of(worked: NotebookNode) -> NotebookNode:
     A cell notes a digest of its text as "original", the notebook one of all of its cells.
     """
     cells, has_verbs = [], False
-    for theirs in worked.cells:
-        cleared = {"outputs": [], "execution_count": None} if theirs.cell_type == "code" else {}
-        cell = deepcopy(NotebookNode({**theirs, **cleared}))  # without the outputs: faster
+    empty: dict[str, Any] = {"outputs": [], "execution_count": None}
+    for original in worked.cells:
+        cleared = empty if original.cell_type == "code" else {}
+        cell = deepcopy(NotebookNode({**original, **cleared}))  # without the outputs: faster
         if role(cell) == "setup" and not has_verbs:
             cell.source, has_verbs = _with_verbs(cell.source), True
         if role(cell) == "answer":
@@ -112,7 +114,7 @@ def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
     A code problem gets neither: its code is the answer.
     """
     about = worked.metadata.workbook
-    if problems.get(about.problem).kind == "code":
+    if problems.with_id(about.problem).kind == "code":
         return []
     quoted = [f'"{name}"' for name in (about.problem, about.get("part")) if name]
     named = quoted if len(quoted) == 2 else [*quoted, "None"]
@@ -130,12 +132,12 @@ def _also_named(worked: NotebookNode) -> list[str]:
     calls = [node for node in ast.walk(ast.parse(worked.source)) if isinstance(node, ast.Call)]
     keywords = {keyword.arg: keyword for call in calls for keyword in call.keywords}
     about = worked.metadata.workbook
-    required = problems.get(about.problem).requires.get(about.get("part", ""))
+    required = problems.with_id(about.problem).requires.get(about.get("part", ""))
     wants_figure = "figure" in keywords or (required and required.figure)
     corpora = [ast.unparse(keywords["corpora"])] if "corpora" in keywords else []
     wants_loss = required is not None and required.loss_at_most is not None
     empty = {"figure=None": wants_figure, "loss=None": wants_loss}
-    return [*(each for each, wanted in empty.items() if wanted), *corpora]
+    return [*(argument for argument, wanted in empty.items() if wanted), *corpora]
 
 
 def backup_path(folder: Path, name: str) -> Path:

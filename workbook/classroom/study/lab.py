@@ -22,24 +22,24 @@ FIRST_PORT = 8888
 NEWS = "@jupyterlab/apputils-extension:announcements"  # asks other hosts, and asks to do so
 
 
-def start(port: int | None = None) -> None:
+def start_lab(port: int | None = None) -> None:
     """Make or complete the study folder, and serve JupyterLab until Ctrl-C or a termination signal.
 
     The folder is the one around us, or else the usual one. Without a `port`, the next free one is
     taken.
     """
     folder = nearest()
-    copy.make(folder)  # or add to it what an update brought
+    copy.make_copies(folder)  # or add to it what an update brought
     for notice in update.notices(folder):
         print(notice)
-    found, here = os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)
+    path, here = os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)
     # Its import would run Node.js for a setting that only a build needs, which takes seconds.
     os.environ["PATH"] = here
     import_module("jupyterlab.labapp")
     # A terminal in JupyterLab then finds `workbook` and the right `python`.
-    os.environ["PATH"] = os.pathsep.join([here, found])
+    os.environ["PATH"] = os.pathsep.join([here, path])
     first = notebooks_in(folder)[0]  # by number
-    serve(folder, f"lab/tree/{first.relative_to(root_around(folder)).as_posix()}", port)
+    serve_lab(folder, f"lab/tree/{first.relative_to(root_around(folder)).as_posix()}", port)
 
 
 def root_around(study: Path) -> Path:
@@ -48,7 +48,7 @@ def root_around(study: Path) -> Path:
     return root if root and study.is_relative_to(root) else study.parent
 
 
-def serve(study: Path, page: str, port: int | None) -> None:
+def serve_lab(study: Path, page: str, port: int | None) -> None:
     """Run the server in this process, so that a signal meant for it reaches it."""
     from jupyterlab.labapp import LabApp
 

@@ -13,6 +13,8 @@ import warnings
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from uuid import uuid4
 
 import nbformat
@@ -43,7 +45,7 @@ VARIES = "nbval-ignore-output"  # the tag of a cell whose output differs from ma
 CELL_SECONDS = 3600  # only a cell that hangs takes so long
 
 
-def find(names: Sequence[str] = ()) -> list[Path]:
+def find_worked(names: Sequence[str] = ()) -> list[Path]:
     """Find the files of the notebooks named ("02_bpe", or a path), or else of all worked ones."""
     folder = config.shipped() / "notebooks"
     worked = notebooks_in(folder)
@@ -57,7 +59,7 @@ def find(names: Sequence[str] = ()) -> list[Path]:
     return paths
 
 
-def read(path: str | Path) -> NotebookNode:
+def read_notebook(path: str | Path) -> NotebookNode:
     """Read a notebook as nbformat's version 4; each cell has an id of its own, as since 4.5.
 
     Raises: OSError if there is no file, ValueError if it is not a notebook.
@@ -84,7 +86,7 @@ def read(path: str | Path) -> NotebookNode:
     return notebook
 
 
-def write(path: str | Path, notebook: NotebookNode) -> None:
+def write_notebook(path: str | Path, notebook: NotebookNode) -> None:
     """Store a notebook in the layout that JupyterLab writes, whole or not at all.
 
     Raises: ValueError if it is not a valid notebook; OSError that names it.
@@ -122,16 +124,16 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
 
 def _cell_metadata(metadata: NotebookNode) -> NotebookNode:
     """Keep our own record, and the tags in order."""
-    kept = {}
+    kept: dict[str, Any] = {}
     if "workbook" in metadata:
-        ours = ("problem", "role", "part")
-        kept["workbook"] = {key: metadata.workbook[key] for key in ours if key in metadata.workbook}
+        keys = ("problem", "role", "part")
+        kept["workbook"] = {key: metadata.workbook[key] for key in keys if key in metadata.workbook}
     if metadata.get("tags"):
         kept["tags"] = sorted(set(metadata.tags))
     return nbformat.from_dict(kept)
 
 
-def digest(cell: NotebookNode) -> str:
+def digest(cell: NotebookNode | SimpleNamespace) -> str:
     """Hash a cell's kind and text to 8 hex digits, whatever its line ends and trailing blanks.
 
     How it is computed must not change: the ids of copies that earlier versions made end in it.
@@ -208,14 +210,15 @@ def _without_progress(text: str) -> str:
 
 def is_normal(path: str | Path) -> bool:
     """Tell whether a file is in normal form, to the last indent."""
-    return Path(path).read_text(encoding="utf-8") == nbformat.writes(normalise(read(path))) + "\n"
+    normal = nbformat.writes(normalise(read_notebook(path))) + "\n"
+    return Path(path).read_text(encoding="utf-8") == normal
 
 
 def execute(path: str | Path) -> NotebookNode:
     """Run a notebook in a new kernel, in its own folder; return it in normal form, not stored."""
     from nbclient import NotebookClient
 
-    notebook = read(path)
+    notebook = read_notebook(path)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -229,14 +232,14 @@ def execute(path: str | Path) -> NotebookNode:
     return normalise(notebook)
 
 
-def run(names: Sequence[str] = ()) -> None:
+def run_worked(names: Sequence[str] = ()) -> None:
     """Run notebooks and store them; print what became of each. Raises: ValueError if installed."""
     if config.checkout() is None:
         raise ValueError("this is an installed package: clone the repository to run its notebooks")
-    for path in find(names):
+    for path in find_worked(names):
         start = time.perf_counter()
         new = execute(path)
-        outcome = "unchanged" if new == read(path) else "stored"
+        outcome = "unchanged" if new == read_notebook(path) else "stored"
         if outcome == "stored":
-            write(path, new)
+            write_notebook(path, new)
         print(f"{path.stem}: {outcome} ({time.perf_counter() - start:.0f} s)", flush=True)

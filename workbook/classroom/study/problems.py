@@ -77,7 +77,7 @@ class Problem:
             return self.hints[part or ""]
         steps = zip(*self.hints.values(), strict=True)
         return tuple(
-            "\n".join(f"({name}) {said}" for name, said in zip(self.parts, step, strict=True))
+            "\n".join(f"({name}) {hint}" for name, hint in zip(self.parts, step, strict=True))
             for step in steps
         )
 
@@ -86,11 +86,11 @@ class Problem:
         return getattr(import_module(f"workbook.classroom.checks.{self.check}"), self.id)
 
 
-def get(id: str) -> Problem:
+def with_id(id: str) -> Problem:
     """Find the problem with this id, in the spelling of either edition."""
     if not isinstance(id, str):
         raise ValueError(f"expected a problem's id such as 'train_bpe', not {type(id).__name__}")
-    by_any_id = {each: problem for problem in PROBLEMS.values() for each in problem.ids.values()}
+    by_any_id = {name: problem for problem in PROBLEMS.values() for name in problem.ids.values()}
     if id in by_any_id:
         return by_any_id[id]
     near = get_close_matches(id.lower(), by_any_id, n=1, cutoff=0.0)
@@ -112,14 +112,14 @@ def part_of(problem: Problem, part: str | None) -> str | None:
 
 def place(problem: str, part: str | None) -> tuple[Problem, str | None]:
     """Find a problem and its part. Raises: ValueError where a part is missing or unknown."""
-    found = get(problem)
-    part = part_of(found, part)
-    if found.parts and part is None:
-        raise ValueError(f"say which part of {found.id} is meant: {', '.join(found.parts)}")
-    return found, part
+    details = with_id(problem)
+    part = part_of(details, part)
+    if details.parts and part is None:
+        raise ValueError(f"say which part of {details.id} is meant: {', '.join(details.parts)}")
+    return details, part
 
 
-def named(problem: str, part: str | None) -> str:
+def label(problem: str, part: str | None) -> str:
     """Write a problem's id and its part in words, such as "unicode2 (a)"."""
     return f"{problem} ({part})" if part else problem
 

@@ -17,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 
 from workbook import config
-from workbook.classroom.study.problems import PROBLEMS, Problem, named
+from workbook.classroom.study.problems import PROBLEMS, Problem, label
 from workbook.files import locked, write_json
 
 MARK = ".workbook"
@@ -95,11 +95,11 @@ class Progress:
             stored = json.loads(self.path.read_text(encoding="utf-8"))
             if stored["version"] > VERSION:
                 raise OSError(f"{self.path} is of a later version of the workbook: update this one")
-            found = {
+            problems = {
                 problem: {part: _part(entry) for part, entry in parts.items()}
                 for problem, parts in stored["problems"].items()
             }
-            return {"name": stored.get("name", "") + "", "problems": found}
+            return {"name": stored.get("name", "") + "", "problems": problems}
         except FileNotFoundError:
             pass
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -111,11 +111,11 @@ class Progress:
         return {"name": "", "problems": {}}
 
     def _store(self, stored: dict) -> None:
-        found = {
+        problems = {
             problem: {part: asdict(entry) for part, entry in parts.items()}
             for problem, parts in stored["problems"].items()
         }
-        write_json(self.path, {"version": VERSION, "name": stored["name"], "problems": found})
+        write_json(self.path, {"version": VERSION, "name": stored["name"], "problems": problems})
 
     @contextmanager
     def changing(self, problem: str, part: str | None) -> Iterator[Part]:
@@ -135,9 +135,9 @@ class Progress:
 
 def _part(entry: dict) -> Part:
     """Make the record of a part. Raises: ValueError, TypeError if the entry is not one."""
-    part = Part(**{each.name: entry[each.name] for each in fields(Part) if each.name in entry})
-    for each, kind in zip(fields(Part), (str, bool, list, str, str | None), strict=True):
-        if not isinstance(getattr(part, each.name), kind):
+    part = Part(**{known.name: entry[known.name] for known in fields(Part) if known.name in entry})
+    for known, kind in zip(fields(Part), (str, bool, list, str, str | None), strict=True):
+        if not isinstance(getattr(part, known.name), kind):
             raise TypeError
     RISING.index(part.best)  # ValueError
     return part
@@ -199,16 +199,16 @@ def record_answer(problem: str, part: str | None, text: str) -> None:
                 entry.answered = bool(text.strip())
 
 
-def overview(study: Progress) -> str:
+def progress_table(study: Progress) -> str:
     """Make the table of a study folder: each problem's points and parts, and what comes next."""
     done = study.read()
     edition = config.edition()
     is_made = "" if study.folder.is_dir() else " (not made yet: `workbook study --make`)"
     lines = [f"{study.folder}{is_made}, edition {edition}"]
-    for chapter, group in groupby(PROBLEMS.values(), key=lambda problem: problem.chapter):
-        group = list(group)
+    for chapter, members in groupby(PROBLEMS.values(), key=lambda problem: problem.chapter):
+        group = list(members)
         most = sum(problem.points[edition] or 0 for problem in group)
-        earned = sum(points(problem, done.get(problem.id, {}), edition) for problem in group)
+        earned = sum(points_of(problem, done.get(problem.id, {}), edition) for problem in group)
         names = ", ".join(sorted({problem.notebook for problem in group}))
         lines += ["", f"Chapter {chapter}: {_number(earned)} of {most} points  ({names})"]
         for problem in group:
@@ -218,7 +218,7 @@ def overview(study: Progress) -> str:
     return "\n".join([*lines, "", _summary(done, edition)])
 
 
-def summary(study: Progress) -> str:
+def progress_summary(study: Progress) -> str:
     """Say in two lines how much is solved and answered, and what comes next."""
     return _summary(study.read(), config.edition())
 
@@ -226,7 +226,7 @@ def summary(study: Progress) -> str:
 def _summary(done: dict[str, dict[str, Part]], edition: str) -> str:
     everything = [(problem, done.get(problem.id, {})) for problem in PROBLEMS.values()]
     most = sum(problem.points[edition] or 0 for problem, _ in everything)
-    earned = sum(points(problem, parts, edition) for problem, parts in everything)
+    earned = sum(points_of(problem, parts, edition) for problem, parts in everything)
     to_answer = [(p, part) for p, _ in everything for part in parts_of(p) if p.kind == "written"]
     answered = sum(done.get(p.id, {}).get(part, Part()).answered for p, part in to_answer)
     return (
@@ -241,7 +241,7 @@ def parts_of(problem: Problem) -> tuple[str, ...]:
     return problem.parts or ("",)
 
 
-def points(problem: Problem, parts: dict[str, Part], edition: str) -> float:
+def points_of(problem: Problem, parts: dict[str, Part], edition: str) -> float:
     """Count the points of the parts that are solved; the parts of a problem weigh alike."""
     solved = sum(parts.get(part, Part()).is_solved for part in parts_of(problem))
     return (problem.points[edition] or 0) * solved / len(parts_of(problem))
@@ -255,9 +255,9 @@ def _states(problem: Problem, parts: dict[str, Part]) -> str:
     """Write the state of each part, those that are alike together: "a, b ✓ correct · c ○ open"."""
     shown = []
     states = [(part, parts.get(part, Part()).in_words) for part in parts_of(problem)]
-    for said, group in groupby(states, key=lambda each: each[1]):
+    for state, group in groupby(states, key=lambda pair: pair[1]):
         names = ", ".join(part for part, _ in group if part)
-        shown.append(f"{names} {said}".strip())
+        shown.append(f"{names} {state}".strip())
     return " · ".join(shown)
 
 
@@ -266,7 +266,7 @@ def next_step(done: dict[str, dict[str, Part]], edition: str) -> str:
     for problem in PROBLEMS.values():
         for part in parts_of(problem):
             entry = done.get(problem.id, {}).get(part, Part())
-            place = named(problem.ids[edition], part)
+            place = label(problem.ids[edition], part)
             where = f"in {problem.notebook}.ipynb"
             if entry.best == "read":
                 ticking = f'tick("{problem.id}"' + (f', "{part}")' if part else ")")

@@ -4,7 +4,7 @@ An attempt needs more than its own lines: imports, constants, helpers, base clas
 them, starting from the name of the attempt: each statement at the top level of a cell, or of one of
 the learner's files, that binds or changes a needed name is needed, and so are the names that it
 reads. Of several definitions the last one counts. Imports come first, the rest in the order in
-which it ran. What the rule does not find is told, and no file is written: `gather` sees what is
+which it ran. What the rule does not find is told, and no file is written: `collect` sees what is
 missing or stale, and `why_not_alone` imports the result in a clean process.
 """
 
@@ -49,21 +49,21 @@ READS = {"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"}  # of names th
 def status_of(source: str, problem: str) -> str | None:
     """Read from a kept file's first line what the check said; None if it is not such a file."""
     first = source.partition("\n")[0]
-    return next((each for each in SIGNS if first == KEPT.format(problem, each)), None)
+    return next((status for status in SIGNS if first == KEPT.format(problem, status)), None)
 
 
-def kept(study: Path) -> dict[str, tuple[str, str]]:
+def stored(study: Path) -> dict[str, tuple[str, str]]:
     """What checks kept in a study folder: by problem, its source and what the check said.
 
     A file of the learner's own, or one whose first line they changed, is none of these.
     """
-    found = {}
+    sources = {}
     for path in sorted((study / FOLDER).glob("*.py")):
         if path.stem in PROBLEMS and path.is_file():
             source = path.read_text("utf-8", errors="replace")
             if status := status_of(source, path.stem):
-                found[path.stem] = source, status
-    return found
+                sources[path.stem] = source, status
+    return sources
 
 
 def why_not_alone(source: str, name: str) -> str | None:
@@ -71,7 +71,7 @@ def why_not_alone(source: str, name: str) -> str | None:
 
     The process has an empty folder to work in, and is ended after `IMPORT_SECONDS`.
     """
-    quiet = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace"}
+    quiet: Any = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace"}
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, f"{name}.py").write_text(source, encoding="utf-8")
         # First in the path: a library may have the name of a problem.
@@ -83,11 +83,11 @@ def why_not_alone(source: str, name: str) -> str | None:
             return f"the import takes longer than {IMPORT_SECONDS} s"
     if ended.returncode == 0:
         return None
-    said = ended.stderr.strip().splitlines()
-    return said[-1] if said else f"Python ended with status {ended.returncode}"
+    lines = ended.stderr.strip().splitlines()
+    return lines[-1] if lines else f"Python ended with status {ended.returncode}"
 
 
-def keep(
+def keep_code(
     folder: Path, problem: Problem, attempt: Any, status: str, before: Part
 ) -> tuple[tuple | None, str]:
     """Keep an attempt that passed as `mine/PROBLEM.py` in a study folder.
@@ -102,8 +102,8 @@ def keep(
     for the learner. A source that does not work on its own is for the write-up: no file is written.
     """
     names = problem.names or (getattr(attempt, "__name__", problem.id),)
-    ours = _own_cells(folder, problem) if _shell() is not None else frozenset()
-    source, trouble = gather(attempt, names, ours)
+    not_own = _own_cells(folder, problem) if _shell() is not None else frozenset()
+    source, trouble = collect(attempt, names, not_own)
     if not source:
         return None, f"It is not kept: {trouble}."
     source = f"{KEPT.format(problem.id, status)}\n{source}"
@@ -126,8 +126,8 @@ def keep(
         return (source, trouble), f"Its code is kept in your progress, but not as a file: {error}."
     # As JupyterLab shows it; in full only for a command that was called somewhere else.
     is_near = Path.cwd() in (folder, folder.parent)
-    said = f"Kept as `{path.relative_to(folder.parent) if is_near else path}`"
-    return (source, ""), f"{said}: it holds all that it needs, and can be imported on its own."
+    where = f"Kept as `{path.relative_to(folder.parent) if is_near else path}`"
+    return (source, ""), f"{where}: it holds all that it needs, and can be imported on its own."
 
 
 def _make_way(path: Path, known: set[str]) -> None:
@@ -141,22 +141,22 @@ def _own_cells(folder: Path, problem: Problem) -> frozenset[str]:
     """List digests of the workbook's own cells, of this version and of those copied before."""
     from workbook.classroom.study import copy, notebooks  # not in each kernel: they load nbformat
 
-    found = [copy.fresh(path) for path in notebooks.find([problem.notebook])]
+    worked = [copy.fresh(path) for path in notebooks.find_worked([problem.notebook])]
     for path in [*folder.glob("*.ipynb"), *(folder / MARK / "backup").glob("*.ipynb")]:
         with suppress(OSError, ValueError):
-            found.append(notebooks.read(path))
-    notes = [cell.metadata.get("workbook", {}) for each in found for cell in each.cells]
-    ours = [note for note in notes if "original" in note and note.get("role") not in copy.STUBS]
-    return frozenset(note["original"][:8] for note in ours)
+            worked.append(notebooks.read_notebook(path))
+    notes = [cell.metadata.get("workbook", {}) for notebook in worked for cell in notebook.cells]
+    noted = [note for note in notes if "original" in note and note.get("role") not in copy.STUBS]
+    return frozenset(note["original"][:8] for note in noted)
 
 
-def gather(attempt: Any, names: tuple[str, ...], ours: frozenset[str] = frozenset()) -> tuple:
+def collect(attempt: Any, names: tuple[str, ...], not_own: frozenset[str] = frozenset()) -> tuple:
     """Write a module that holds an attempt and all that it needs, and nothing else.
 
     Arguments:
         attempt: a function, a class, or a pair of these (a dict of two counts as one).
         names: what the problem calls them; the module has them under these names, and in `__all__`.
-        ours: digests of cells that are not the learner's: only their imports are taken.
+        not_own: digests of cells that are not the learner's: only their imports are taken.
 
     Returns the source ("" if there is none), and what is missing from it ("" if nothing is known).
     """
@@ -165,15 +165,15 @@ def gather(attempt: Any, names: tuple[str, ...], ours: frozenset[str] = frozense
     if len(attempts) != len(names):
         return "", f"expected {' and '.join(names)}, got {len(attempts)} objects"
     if len(names) == 2:  # in the order of the names, as the check takes them
-        attempts.sort(key=lambda each: "load" in getattr(each, "__name__", ""))
-    gathered, held = _Gathered(ours), {}
-    for name, each in zip(names, attempts, strict=True):
-        home = _home(each)
+        attempts.sort(key=lambda function: "load" in getattr(function, "__name__", ""))
+    gathered, held = _Gathered(not_own), {}
+    for name, thing in zip(names, attempts, strict=True):
+        home = _home(thing)
         if home is None:
             return "", "it is imported, not your own code"
-        own = getattr(each, "__name__", "")
-        if home.get(own) is not each:
-            called = (key for key, value in home.items() if value is each and key[:1] != "_")
+        own = getattr(thing, "__name__", "")
+        if home.get(own) is not thing:
+            called = (key for key, value in home.items() if value is thing and key[:1] != "_")
             own = next(called, "")
         if not own:
             return "", f"it has no name; write `{name} = ...` in a cell or file, and check `{name}`"
@@ -225,11 +225,12 @@ class _Space:
 
     def makers_of(self, name: str) -> list[int]:
         """Find the statements that made what a name stands for, from its last definition on."""
-        value, made = self.names.get(name), []
-        for place, each in enumerate(self.statements):
-            if each.binds_anew(name):
+        value, made = self.names.get(name), list[int]()
+        for place, statement in enumerate(self.statements):
+            if statement.binds_anew(name):
                 made = []
-            if name in each.binds or (each.changes(name, value) and not each.is_ours):
+            is_changed = statement.changes(name, value) and not statement.is_ours
+            if name in statement.binds or is_changed:
                 made.append(place)
         return made
 
@@ -238,7 +239,7 @@ class _Space:
 class _Gathered:
     """The statements taken so far, by namespace, and what is written above them."""
 
-    ours: frozenset[str]
+    not_own: frozenset[str]  # digests of cells that are not the learner's
     spaces: dict[int, _Space] = field(default_factory=dict)  # by the id of the dict of names
     imports: set[str] = field(default_factory=set)
     owners: dict[str, tuple[_Space, str]] = field(default_factory=dict)  # of the names
@@ -247,8 +248,9 @@ class _Gathered:
     def space(self, names: dict[str, Any]) -> _Space:
         """Find the namespace of a dict of names; those of the files it imports come before it."""
         if id(names) not in self.spaces:
-            found = self.spaces[id(names)] = _Space(names, list(_statements(names, self.ours)))
-            for node in (each.node for each in found.statements if each.is_import):
+            space = self.spaces[id(names)] = _Space(names, list(_statements(names, self.not_own)))
+            nodes: list[Any] = [s.node for s in space.statements if s.is_import]
+            for node in nodes:
                 modules = [names.get(alias.asname or alias.name) for alias in node.names]
                 modules += [_module(node, names)] if isinstance(node, ast.ImportFrom) else []
                 for module in filter(_is_own, modules):
@@ -269,14 +271,14 @@ class _Gathered:
             if not makers and is_known and name not in BUILTINS and name[:2] != "__":
                 self.troubles.append(f"no statement of your cells or files makes `{name}`")
             for place in makers:
-                each = space.statements[place]
-                if each.is_import:
-                    todo += self._import(space, each.node, name)
-                elif each.is_ours:
+                statement = space.statements[place]
+                if statement.is_import:
+                    todo += self._import(space, statement.node, name)
+                elif statement.is_ours:
                     self.troubles.append(f"it uses `{name}`, which the notebook's own cell makes")
                 elif place not in space.taken:
                     space.taken.add(place)
-                    todo += self._take(space, each)
+                    todo += self._take(space, statement)
 
     def _take(self, space: _Space, statement: Statement) -> Iterator[tuple[_Space, str]]:
         """List what a statement needs."""
@@ -297,7 +299,7 @@ class _Gathered:
         if owner[0] is not space and owner[1] != text:
             self.troubles.append(f"two of your files mean different things by `{name}`")
 
-    def _import(self, space: _Space, node: ast.stmt, name: str) -> Iterator[tuple[_Space, str]]:
+    def _import(self, space: _Space, node: Any, name: str) -> Iterator[tuple[_Space, str]]:
         """Note the import of a name; of the learner's own files it lists what is needed instead."""
         alias = next(a for a in node.names if name == (a.asname or a.name.partition(".")[0]))
         line = f"import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
@@ -320,22 +322,22 @@ class _Gathered:
         """Write the module; `held` has what each name to hand out is called in it."""
         if not any(space.taken for space in self.spaces.values()):
             return "", next(iter(self.troubles), "it is imported, not your own code")
-        blocks = []
+        blocks: list[str] = []
         for space in self.spaces.values():
             taken = [space.statements[place] for place in sorted(space.taken)]
-            nodes = [node for each in taken for node in ast.walk(each.node)]
+            nodes = [node for statement in taken for node in ast.walk(statement.node)]
             for name, line in space.stand_ins.items():
                 blocks += self._stand_in(name, line, space.names.get(name), nodes)
-            blocks += (each.text for each in taken)
-            for each in space.statements:
-                if each not in taken and space.needed & each.sets_later:
-                    first = each.text.partition("\n")[0]
+            blocks += (statement.text for statement in taken)
+            for statement in space.statements:
+                if statement not in taken and space.needed & statement.sets_later:
+                    first = statement.text.partition("\n")[0]
                     self.troubles.append(f"`{first}` sets what it needs, by `global`")
         renamed = {name: own for name, own in held.items() if name not in self.owners}
         blocks += [f"{name} = {own}" for name, own in renamed.items()]
         handed_out = [name if name in renamed else own for name, own in held.items()]
         future = "from __future__ import annotations"  # holds in the cells below too
-        texts = {each.text for space in self.spaces.values() for each in space.statements}
+        texts = {statement.text for space in self.spaces.values() for statement in space.statements}
         top = [*{future} & texts, *sorted(self.imports, key=lambda line: (line[0] == "f", line))]
         names = ", ".join(f'"{name}"' for name in handed_out)
         source = "\n\n".join(["\n".join(top), *blocks, f"__all__ = [{names}]\n"]).lstrip()
@@ -351,12 +353,12 @@ class _Gathered:
         """
         uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
         asked = [n.attr for n in nodes if isinstance(n, ast.Attribute) and n.value in uses]
-        values = {each: getattr(value, each, None) for each in sorted(asked)}
-        are_plain = all(type(each) in (str, int) for each in values.values())
+        values = {attribute: getattr(value, attribute, None) for attribute in sorted(asked)}
+        are_plain = all(type(part) in (str, int) for part in values.values())
         if _is_own(value) or (isinstance(value, ModuleType) and are_plain):
             self.imports.add("from types import SimpleNamespace")
             own = _is_own(value)
-            fields = [f"{each}={each if own else repr(values[each])}" for each in values]
+            fields = [f"{key}={key if own else repr(values[key])}" for key in values]
             yield f"{name} = SimpleNamespace({', '.join(fields)})"
             if len(asked) < len(uses) or any(isinstance(e, ModuleType) for e in values.values()):
                 self.troubles.append(f"`{line}` takes a whole file")
@@ -369,8 +371,8 @@ class _Gathered:
 
     def _compare(self, value: Any, source: str) -> None:
         """See that the code that a name stands for now is in the new module."""
-        for each in value.__mro__ if isinstance(value, type) else [value]:
-            for function in filter(lambda f: _is_file_own(f.__globals__), _functions(each)):
+        for part in value.__mro__ if isinstance(value, type) else [value]:
+            for function in filter(lambda f: _is_file_own(f.__globals__), _functions(part)):
                 with suppress(OSError, TypeError):  # no source: generated, or below `%%time`
                     text = re.sub(r"(\n\s*(#.*)?)+\Z", "", inspect.getsource(function)).strip()
                     if text not in source and function.__name__ != "<lambda>":
@@ -380,14 +382,14 @@ class _Gathered:
                         )
 
 
-def _statements(names: dict[str, Any], ours: frozenset[str]) -> Iterator[Statement]:
+def _statements(names: dict[str, Any], not_own: frozenset[str]) -> Iterator[Statement]:
     """List the statements that ran in a namespace: of a kernel's cells, or of a module's file."""
     shell = _shell()
     if shell is not None and shell.user_ns is names:
         from workbook.classroom.study.notebooks import digest
 
         for raw in shell.history_manager.input_hist_raw:
-            is_ours = digest(SimpleNamespace(cell_type="code", source=raw)) in ours
+            is_ours = digest(SimpleNamespace(cell_type="code", source=raw)) in not_own
             yield from parsed(shell.transform_cell(MAGIC.sub("", raw)), is_ours)
         return
     with suppress(OSError, SyntaxError, UnicodeError, TypeError):  # None for a folder's file
@@ -403,21 +405,23 @@ def _shell() -> Any:
 @lru_cache(maxsize=1000)
 def parsed(cell: str, is_ours: bool = False) -> list[Statement]:
     """Split the code of a cell into statements; a cell that is not Python has none."""
-    found = []
+    statements = []
     with suppress(SyntaxError, ValueError), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Python has warned when the cell ran
         for node in ast.parse(cell).body:
             test = ast.unparse(node.test) if isinstance(node, ast.If) else ""
             if test != "__name__ == '__main__'":
                 text = _text(cell, node)
-                found.append(Statement(node, text, is_ours, *_names(node, text), *_changes(node)))
-    return found
+                names, changes = _names(node, text), _changes(node)
+                statements.append(Statement(node, text, is_ours, *names, *changes))
+    return statements
 
 
 def _text(cell: str, node: ast.stmt) -> str:
     """Return a statement as it was typed, with its decorators and the comments right above it."""
     lines = re.split("\r\n?|\n", cell)  # `splitlines` knows more line ends than Python's parser
-    first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
+    decorators = getattr(node, "decorator_list", [])
+    first = min(part.lineno for part in (node, *decorators))
     before = lines[node.lineno - 1].encode()[: node.col_offset]
     after = lines[node.end_lineno - 1].encode()[node.end_col_offset :].strip()
     if before.strip() or after.startswith(b";"):  # not alone on its lines
@@ -430,9 +434,9 @@ def _text(cell: str, node: ast.stmt) -> str:
 def _names(node: ast.stmt, text: str) -> tuple[set[str], set[str], set[str]]:
     """List the names that a statement binds, reads when it runs, and reads in code inside it."""
     code = compile(text, "<statement>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)
-    inside = [each for each in code.co_consts if isinstance(each, CodeType)]
+    inside = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     for inner in inside:  # which grows
-        inside += [each for each in inner.co_consts if isinstance(each, CodeType)]
+        inside += [constant for constant in inner.co_consts if isinstance(constant, CodeType)]
     binds = {e.argval for e in dis.get_instructions(code) if e.opname == "STORE_NAME"}
     # A function does not evaluate the annotations of its local names, but its reader does.
     notes = [e.annotation for e in ast.walk(node) if isinstance(e, ast.AnnAssign)]
@@ -443,11 +447,11 @@ def _names(node: ast.stmt, text: str) -> tuple[set[str], set[str], set[str]]:
 def _reads(code: CodeType) -> set[str]:
     """List the names that code takes from around it, and has not stored before; no local names."""
     reads, stored = set(), set()
-    for each in dis.get_instructions(code):
-        if each.opname in ("STORE_NAME", "STORE_GLOBAL"):
-            stored.add(each.argval)
-        elif each.opname in READS and each.argval not in stored:
-            reads.add(each.argval)
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("STORE_NAME", "STORE_GLOBAL"):
+            stored.add(instruction.argval)
+        elif instruction.opname in READS and instruction.argval not in stored:
+            reads.add(instruction.argval)
     return reads
 
 
@@ -455,15 +459,15 @@ def _changes(node: ast.AST) -> tuple[set[str], set[str], set[str]]:
     """List the names that a statement changes or calls, as `Statement` has them."""
     sets, calls, todo = set(), set(), [node]
     while todo:
-        each = todo.pop()
-        if isinstance(each, SCOPES):  # what a function would do if it were called
+        part = todo.pop()
+        if isinstance(part, SCOPES):  # what a function would do if it were called
             continue
-        todo += ast.iter_child_nodes(each)
-        is_target = isinstance(getattr(each, "ctx", None), ast.Store | ast.Del)
-        if isinstance(each, ast.Subscript | ast.Attribute) and is_target:
-            sets |= _root(each)
-        elif isinstance(each, ast.Expr) and isinstance(each.value, ast.Call):
-            calls |= _root(each.value.func)
+        todo += ast.iter_child_nodes(part)
+        is_target = isinstance(getattr(part, "ctx", None), ast.Store | ast.Del)
+        if isinstance(part, ast.Subscript | ast.Attribute) and is_target:
+            sets |= _root(part)
+        elif isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
+            calls |= _root(part.value.func)
     sets_later = {name for e in ast.walk(node) if isinstance(e, ast.Global) for name in e.names}
     return sets, calls, sets_later
 
@@ -477,11 +481,11 @@ def _root(node: ast.expr) -> set[str]:
 
 def _functions(value: Any) -> Iterator[FunctionType]:
     """List the function that a value is or wraps, or those that its class wrote."""
-    for each in vars(value).values() if isinstance(value, type) else [value]:
-        each = getattr(each, "__func__", None) or getattr(each, "fget", None) or each
-        each = inspect.unwrap(each) if callable(each) else each
-        if isinstance(each, FunctionType) and each.__module__ == value.__module__:
-            yield each
+    for member in vars(value).values() if isinstance(value, type) else [value]:
+        member = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
+        member = inspect.unwrap(member) if callable(member) else member
+        if isinstance(member, FunctionType) and member.__module__ == value.__module__:
+            yield member
 
 
 def _home(attempt: Any) -> dict[str, Any] | None:

@@ -73,10 +73,10 @@ def _named(folder: Path, name: str) -> Path:
     path = Path(name if name.endswith(".ipynb") else f"{name}.ipynb")
     path = folder / path if path.name == str(path) else path
     if not path.is_file():
-        there = ", ".join(each.stem for each in notebooks_in(path.parent))
+        there = ", ".join(other.stem for other in notebooks_in(path.parent))
         known = f"pick from {there}" if there else "`workbook lab` creates them"
         raise ValueError(f"there is no notebook {path.stem!r} in {path.parent}; {known}")
-    if _original(path, notebooks.read(path)) is None:
+    if _original(path, notebooks.read_notebook(path)) is None:
         raise ValueError(f"{path} is not a copy of one of the workbook's notebooks")
     return path
 
@@ -85,13 +85,13 @@ def _original(path: Path, study: NotebookNode) -> NotebookNode | None:
     """Make a new copy of what a study notebook, of whatever name, was made from."""
     about = study.metadata.get("workbook")
     name = about.get("notebook", path.stem) if isinstance(about, dict) else path.stem
-    worked = next((each for each in notebooks.find() if each.stem == name), path)
+    worked = next((path for path in notebooks.find_worked() if path.stem == name), path)
     return None if worked.resolve() == path.resolve() else copy.fresh(worked)
 
 
 def _news(path: Path) -> str | None:
     """Say what is new in the original of a notebook; None if nothing is."""
-    study = notebooks.read(path)
+    study = notebooks.read_notebook(path)
     original = _original(path, study)
     if original is None or study.metadata.get("workbook") == original.metadata.workbook:
         return None
@@ -104,9 +104,9 @@ def _news(path: Path) -> str | None:
 
 def _update(path: Path, news: str) -> str:
     """Update one notebook, whole or not at all; return what to say about it."""
-    backup, said = _rewrite(path, path.stem, lambda study: _merge(study, _original(path, study)))
+    backup, summary = _rewrite(path, path.stem, lambda study: _merge(study, _original(path, study)))
     where = f"{path.parent.name}/{path.name}"
-    return f"{where} is up to date now ({news}). {said} What you had is in {backup}. {RELOAD}"
+    return f"{where} is up to date now ({news}). {summary} What you had is in {backup}. {RELOAD}"
 
 
 def _rewrite(path: Path, name: str, change: Callable[[NotebookNode], str]) -> tuple[Path, str]:
@@ -117,15 +117,15 @@ def _rewrite(path: Path, name: str, change: Callable[[NotebookNode], str]) -> tu
     folder, path = path.parent, path.resolve()  # what links to another file goes on doing so
     with locked(folder / MARK):
         before, stored = file_state(path), path.read_bytes()
-        study = notebooks.read(path)
-        said = change(study)
+        study = notebooks.read_notebook(path)
+        summary = change(study)
         backup = copy.backup_path(folder, name)
         with atomic_write(backup, "wb") as file:
             file.write(stored)
         if file_state(path) != before:
             raise changed(path)
-        notebooks.write(path, study)
-    return backup, said
+        notebooks.write_notebook(path, study)
+    return backup, summary
 
 
 def _merge(study: NotebookNode, original: NotebookNode) -> str:
@@ -153,23 +153,23 @@ def _merge(study: NotebookNode, original: NotebookNode) -> str:
         cell.id = cell.id if cell.id not in used else str(uuid4())
         used.add(cell.id)
     cells = added[-1]
-    for slot, ours in enumerate(new):
+    for slot, new_cell in enumerate(new):
         cells += [twice[slot], new_markdown_cell(NEWER)] if slot in twice else []
-        cells += [_marked(in_place.get(slot, ours), ours), *added[slot]]
+        cells += [_marked(in_place.get(slot, new_cell), new_cell), *added[slot]]
     study.cells, study.metadata["workbook"] = cells, original.metadata.workbook
-    said = f"Cells of yours that are kept: {kept}"
-    return said + (f", {len(twice)} of them above our new version." if twice else ".")
+    summary = f"Cells of yours that are kept: {kept}"
+    return summary + (f", {len(twice)} of them above our new version." if twice else ".")
 
 
-def _marked(cell: NotebookNode, ours: NotebookNode) -> NotebookNode:
+def _marked(cell: NotebookNode, new_cell: NotebookNode) -> NotebookNode:
     """Give a learner's cell the id, the notes and the tags of the one that it replaces."""
-    cell.id, cell.metadata["workbook"] = ours.id, ours.metadata.workbook
-    if tags := {*cell.metadata.get("tags", []), *ours.metadata.get("tags", [])}:
+    cell.id, cell.metadata["workbook"] = new_cell.id, new_cell.metadata.workbook
+    if tags := {*cell.metadata.get("tags", []), *new_cell.metadata.get("tags", [])}:
         cell.metadata["tags"] = sorted(tags)
     return cell
 
 
-def _matches(mine: list[NotebookNode], new: list[NotebookNode]) -> dict[int, int]:
+def _matches(cells: list[NotebookNode], new: list[NotebookNode]) -> dict[int, int]:
     """Find the places of the learner's cells in the new copy: from index to index.
 
     Programs that clean notebooks drop ids or notes, so that texts count too.
@@ -179,7 +179,7 @@ def _matches(mine: list[NotebookNode], new: list[NotebookNode]) -> dict[int, int
         slots = defaultdict(list)
         for slot in set(range(len(new))) - set(matched.values()):
             slots[key(new[slot])].append(slot)
-        for index, cell in enumerate(mine):
+        for index, cell in enumerate(cells):
             if index not in matched and key(cell) and slots[key(cell)]:
                 matched[index] = slots[key(cell)].pop(0)
     return matched
@@ -204,25 +204,25 @@ def reset(problem: str) -> None:
 
     Cells that were deleted come back. No other cell changes, and the kept code is moved away.
     """
-    found = problems.get(problem)
-    original = copy.fresh(notebooks.find([found.notebook])[0]).cells
+    details = problems.with_id(problem)
+    original = copy.fresh(notebooks.find_worked([details.notebook])[0]).cells
     folder = nearest()
-    path = copy.copies(folder).get(found.notebook)
+    path = copy.copies(folder).get(details.notebook)
     if path is None:
-        raise ValueError(f"{folder} has no {found.notebook}.ipynb yet; `workbook lab` creates it")
+        raise ValueError(f"{folder} has no {details.notebook}.ipynb yet; `workbook lab` creates it")
 
-    backup, _ = _rewrite(path, found.id, lambda study: _start_over(study, original, found.id))
-    kept = folder / KEPT / f"{found.id}.py"
+    backup, _ = _rewrite(path, details.id, lambda study: _start_over(study, original, details.id))
+    kept = folder / KEPT / f"{details.id}.py"
     if kept.is_file():
         kept.replace(backup.with_suffix(".py"))
-    Progress(folder).forget(found.id)
-    print(f"{found.id} starts over in {path.name}. What you had is in {backup}. {RELOAD}")
+    Progress(folder).forget(details.id)
+    print(f"{details.id} starts over in {path.name}. What you had is in {backup}. {RELOAD}")
 
 
 def _start_over(study: NotebookNode, new: list[NotebookNode], problem: str) -> str:
     """Put fresh stubs in the places of the learner's, wherever those were moved to."""
     matched, placed = _matches(study.cells, new), {}
-    stubs = [slot for slot, ours in enumerate(new) if _is_stub_of(ours, problem)]
+    stubs = [slot for slot, new_cell in enumerate(new) if _is_stub_of(new_cell, problem)]
     cells = []
     for index, cell in enumerate(study.cells):
         slot = matched.get(index)

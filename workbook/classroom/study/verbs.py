@@ -29,8 +29,8 @@ from workbook.classroom.checks.verdicts import (
     Facts,
     NotAttempted,
     NotJudged,
+    Prose,
     Unreadable,
-    Words,
     Wrong,
     expect_function,
     failure,
@@ -41,7 +41,7 @@ from workbook.classroom.checks.verdicts import (
     waits_for_a_pool,
 )
 from workbook.classroom.study import answers, problems, progress, solutions
-from workbook.classroom.study.answers import Shown, folded, look_up
+from workbook.classroom.study.answers import Answered, folded, look_up
 from workbook.classroom.study.problems import Problem
 
 __all__ = ["Report", "answer", "check", "hint", "look_up", "reveal", "tick"]
@@ -94,7 +94,7 @@ class Report:
     @property
     def heading(self) -> str:
         """Sign, problem, part and status, such as "✗ train_bpe: wrong"."""
-        name = problems.named(self.problem, self.part)
+        name = problems.label(self.problem, self.part)
         return f"{LOOKS[self.status][0]} {name}: {self.status}"
 
     @property
@@ -104,7 +104,7 @@ class Report:
         facts = zip(signs, self.facts, strict=True)
         return [
             *([f"Likely: {self.likely}"] if self.likely else []),
-            *(f"Also: {found}" for found in self.also),
+            *(f"Also: {finding}" for finding in self.also),
             *(f"{i}. {sign} {fact}" for i, (sign, fact) in enumerate(facts, 1)),
             *self.then,
         ]
@@ -160,46 +160,46 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
     It never raises, whatever is handed in; only your own Ctrl-C gets through. If a problem has
     parts, say which one the attempt is for.
     """
-    return note(judge(problem, attempt, part), attempt)
+    return note_outcome(judge_attempt(problem, attempt, part), attempt)
 
 
-def note(report: Report, attempt: Any = None) -> Report:
+def note_outcome(report: Report, attempt: Any = None) -> Report:
     """Count the outcome in the study folder, if this is one, and keep code that passed."""
     if report.status != "not attempted" and (study := progress.current()) is not None:
         with progress.stopping_no_cell():
-            return _noted(report, study, problems.get(report.problem), attempt)
+            return _noted(report, study, problems.with_id(report.problem), attempt)
     return report
 
 
-def judge(problem: str, attempt: Any, part: str | None = None) -> Report:
+def judge_attempt(problem: str, attempt: Any, part: str | None = None) -> Report:
     """Report on an attempt as `check` does, but note and keep nothing.
 
     It is judged in a process of its own, which it may end, hang or change as it likes.
     """
     try:
-        found, part = problems.place(problem, part)
+        details, part = problems.place(problem, part)
     except ValueError as error:
         named = problem if type(problem) is str else type(problem).__name__
         return Report("not attempted", named, None, f"Nothing was checked: {error}")
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         # A worker that an attempt started imports the script that called us: no check in a check.
-        return Report("not attempted", found.id, part, "This process is a worker of a pool.")
+        return Report("not attempted", details.id, part, "This process is a worker of a pool.")
     if worker.is_inside:
-        return judge_here(found.id, attempt, part)
-    if found.form == "script" and isinstance(attempt, str | Path):
+        return judge_here(details.id, attempt, part)
+    if details.form == "script" and isinstance(attempt, str | Path):
         attempt = _in_full(str(attempt))
-    seconds = seconds_for(found)
+    seconds = seconds_for(details)
     try:
-        fields = worker.result(f"{__name__}:judged", found.id, attempt, part, seconds=seconds)
+        fields = worker.result(f"{__name__}:run_judge", details.id, attempt, part, seconds=seconds)
         return Report.from_json(fields)
     except PackError as error:
         claim = f"Nothing was checked: {error}, and a check runs in a process of its own."
         remedy = "Make such an object inside the function, or hand in a file: `workbook check`."
-        return Report("not attempted", found.id, part, claim, likely=remedy)
+        return Report("not attempted", details.id, part, claim, likely=remedy)
     except worker.EndedError as error:
-        return ended_early(found.id, part, error)
+        return ended_early(details.id, part, error)
     except ValueError as error:
-        return Report("not attempted", found.id, part, f"Nothing was checked: {error}.")
+        return Report("not attempted", details.id, part, f"Nothing was checked: {error}.")
 
 
 def seconds_for(problem: Problem) -> float:
@@ -223,25 +223,25 @@ def ended_early(problem: str, part: str | None, error: worker.EndedError) -> Rep
 # In the process that judges.
 
 
-def judged(problem: str, attempt: Any, part: str | None) -> Iterator[dict]:
+def run_judge(problem: str, attempt: Any, part: str | None) -> Iterator[dict]:
     """Yield the report on an attempt, for the process that asked."""
     yield judge_here(problem, attempt, part).to_json()
 
 
 def judge_here(problem: str, attempt: Any, part: str | None) -> Report:
     """Report on an attempt from within its process."""
-    found = problems.get(problem)
+    details = problems.with_id(problem)
 
     def end_all(error: TimedOut) -> None:
         """Report on an attempt that throws every stop away, and end its process."""
         wrong = Wrong(f"It was stopped after {error.seconds:g} s.", mistake=ENDLESS)
-        worker.finish(_with_output(_refusal(found, part, wrong)).to_json())
+        worker.finish(_with_output(_refusal(details, part, wrong)).to_json())
 
     timeout.on_swallowed(end_all)
     try:
-        report = _judged(found, found.checker(), attempt, part)
+        report = _judged(details, details.checker(), attempt, part)
     except Exception as error:
-        report = _broken_off(found, part, error)
+        report = _broken_off(details, part, error)
     return _with_output(report)
 
 
@@ -267,29 +267,29 @@ def _in_full(command: str) -> str:
     return command
 
 
-def _noted(report: Report, study: progress.Progress, found: Problem, attempt: Any) -> Report:
+def _noted(report: Report, study: progress.Progress, problem: Problem, attempt: Any) -> Report:
     """Note the outcome in a study folder, and keep the code of an attempt that passed."""
-    kept, then = None, ()
-    before = study.of(found.id, report.part)
+    kept, then = None, tuple[str, ...]()
+    before = study.of(problem.id, report.part)
     kept_for = {"correct"} if before.best == "correct" else {"correct", "almost"}
     has_file = isinstance(attempt, str | Path | ModuleType)  # or a text, in the notebook itself
-    if report.status in kept_for and found.form and not has_file:
+    if report.status in kept_for and problem.form and not has_file:
         try:
-            kept, words = solutions.keep(study.folder, found, attempt, report.status, before)
+            kept, words = solutions.keep_code(study.folder, problem, attempt, report.status, before)
         except Exception as error:  # counted all the same
             words = f"Its code could not be kept: {failure(error)}."
         then = (words,)
-    with study.changing(found.id, report.part) as entry:
+    with study.changing(problem.id, report.part) as entry:
         entry.reach(report.status)
         if kept is not None:
             entry.source, entry.trouble = kept
     if report.status == "read" and not entry.is_solved:
         part = f', "{report.part}"' if report.part else ""
-        by_number = f'`tick("{found.id}"{part or ", None"}, 1)` for the first one alone'
-        then += (f'If it does, run `tick("{found.id}"{part})`, or {by_number}.',)
+        by_number = f'`tick("{problem.id}"{part or ", None"}, 1)` for the first one alone'
+        then += (f'If it does, run `tick("{problem.id}"{part})`, or {by_number}.',)
     elif entry.is_solved and not then and report.status != "correct":
         then = ("This part is solved already, and stays so.",)
-    record = {"problem": found.id, "part": report.part, "status": report.status}
+    record = {"problem": problem.id, "part": report.part, "status": report.status}
     if kept is not None:
         record |= {"source": entry.source, "trouble": entry.trouble}
     return replace(report, ticked=tuple(entry.ticked), then=then, record=record)
@@ -306,28 +306,28 @@ def tick(problem: str, part: str | None = None, *facts: int) -> Report:
     Raises: ValueError if the problem has no such part or fact, if no text for it was handed in, or
         if this is not a study folder.
     """
-    found, part = problems.place(problem, part)
-    known = found.facts.get(part or "", ())
+    details, part = problems.place(problem, part)
+    known = details.facts.get(part or "", ())
     if not known:
-        raise ValueError(f"{found.id} has nothing to tick off: `check` judges it")
-    if unknown := [each for each in facts if each not in range(1, len(known) + 1)]:
+        raise ValueError(f"{details.id} has nothing to tick off: `check` judges it")
+    if unknown := [fact for fact in facts if fact not in range(1, len(known) + 1)]:
         numbers = f"the facts are numbered 1 to {len(known)}"
         raise ValueError(f"there is no fact {unknown[0]!r}; {numbers}")
     study = progress.current()
     if study is None:
         raise ValueError("not in a study folder, so nothing is counted; `workbook lab` creates one")
-    if not study.of(found.id, part).has_text:
+    if not study.of(details.id, part).has_text:
         raise ValueError(
-            f"no text for {problems.named(found.id, part)} was handed in yet, so there is nothing"
-            f" to tick off; write it in {found.notebook}.ipynb, and run `check` or `answer`"
+            f"no text for {problems.label(details.id, part)} was handed in yet, so there is nothing"
+            f" to tick off; write it in {details.notebook}.ipynb, and run `check` or `answer`"
         )
-    with study.changing(found.id, part) as entry:
-        entry.tick([known[each - 1] for each in facts] or list(known), known)
-    status = "ticked" if len(entry.ticked) == len(known) else "read"
+    with study.changing(details.id, part) as entry:
+        entry.tick([known[fact - 1] for fact in facts] or list(known), known)
+    status: Status = "ticked" if len(entry.ticked) == len(known) else "read"
     claim = f"{len(entry.ticked)} of {len(known)} ticked off."
-    record = {"problem": found.id, "part": part, "status": status}
+    record = {"problem": details.id, "part": part, "status": status}
     return Report(
-        status, found.id, part, claim, facts=known, ticked=tuple(entry.ticked), record=record
+        status, details.id, part, claim, facts=known, ticked=tuple(entry.ticked), record=record
     )
 
 
@@ -357,17 +357,17 @@ def answer(
         measured_on: the machine, if it is not this one.
         loss: the validation loss of your run in nats per token, if the problem sets a limit for it.
     """
-    found, part = problems.place(problem, part)
-    record = answers.record_of(found, part, text, corpora, measured_on)
+    details, part = problems.place(problem, part)
+    record = answers.record_of(details, part, text, corpora, measured_on)
     record["figure"] = figure is not None
     if loss is not None:
         record["loss"] = answers.as_loss(loss)
     report = None
-    if record["text"] and found.kind == "written" and progress.current() is not None:
-        report = check(found.id, record["text"], record["part"])
+    if record["text"] and details.kind == "written" and progress.current() is not None:
+        report = check(details.id, record["text"], record["part"])
         record["verdict"] = report.status
-    answers.show(record, figure, alt)
-    progress.record_answer(found.id, record["part"], record["text"])
+    answers.show_answer(record, figure, alt)
+    progress.record_answer(details.id, record["part"], record["text"])
     if report is not None:
         answers.display_or_print(report)
 
@@ -412,7 +412,7 @@ def _broken_off(problem: Problem, part: str | None, error: BaseException) -> Rep
         return Report("not attempted", problem.id, part, fault)
     raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
     claim = "It raised an error." if raised else "What it returned could not be examined."
-    return _refusal(problem, part, Wrong(claim, got=Words(failure(error))))
+    return _refusal(problem, part, Wrong(claim, got=Prose(failure(error))))
 
 
 def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:
@@ -422,15 +422,15 @@ def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:
         corners = 1 + sum(other.weight == "corner" for other in wrong.also)
         failing = "one corner case fails" if corners == 1 else f"{corners} corner cases fail"
         claim = f"Right in ordinary use; {failing}. {claim}"
-    status = "wrong" if wrong.weight == "use" else "almost"
+    status: Status = "wrong" if wrong.weight == "use" else "almost"
     also = tuple(map(_in_short, wrong.also))
     return Report(status, problem.id, part, claim, tuple(wrong.rows), wrong.mistake, also)
 
 
 def _in_short(wrong: Wrong) -> str:
     """One finding of several, without the values."""
-    given = dict(wrong.rows).get("input")
-    return " ".join(filter(None, [wrong.claim, given and f"(`{given}`)", wrong.mistake]))
+    tried_with = dict(wrong.rows).get("input")
+    return " ".join(filter(None, [wrong.claim, tried_with and f"(`{tried_with}`)", wrong.mistake]))
 
 
 def _repeatable(check: Callable) -> Any:
@@ -495,17 +495,17 @@ def _taken(problem: Problem, part: str | None) -> str:
 
 def hint(problem: str, part: str | None = None) -> Panel:
     """Give a nudge on a problem or on one part; called again, the nudge and the idea."""
-    found = problems.get(problem)
-    part = problems.part_of(found, part)
-    steps = found.hint_steps(part)
-    name = f"{found.id}, part {part}" if part else found.id
+    details = problems.with_id(problem)
+    part = problems.part_of(details, part)
+    steps = details.hint_steps(part)
+    name = f"{details.id}, part {part}" if part else details.id
     _hints_given[name] += 1
-    given = [f"{i}. {step}" for i, step in enumerate(steps[: _hints_given[name]], 1)]
-    more = ["Run hint again for the next step."] if len(given) < len(steps) else []
-    return Panel("read", "\n".join([f"Hint for {name}", *given, *more]))
+    hints = [f"{i}. {step}" for i, step in enumerate(steps[: _hints_given[name]], 1)]
+    more = ["Run hint again for the next step."] if len(hints) < len(steps) else []
+    return Panel("read", "\n".join([f"Hint for {name}", *hints, *more]))
 
 
-def reveal(reference: Any) -> Shown:
+def reveal(reference: Any) -> Answered:
     """Show the source of a function, class, method or module, folded away in a notebook."""
     target = reference if hasattr(reference, "__name__") else type(reference)
     name = getattr(target, "__qualname__", None) or target.__name__
@@ -519,7 +519,7 @@ def reveal(reference: Any) -> Shown:
     module = getattr(target, "__module__", None)
     name = f"{module}.{name}" if module else name
     title = f"The reference: <code>{escape(name)}</code>"
-    return Shown(f"# {name}\n{source}", folded(title, f"~~~~python\n{source}\n~~~~"))
+    return Answered(f"# {name}\n{source}", folded(title, f"~~~~python\n{source}\n~~~~"))
 
 
 def _panel(status: Status, *pieces: str) -> str:

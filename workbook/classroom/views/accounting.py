@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from html import escape
 
 import ipywidgets
 import numpy as np
@@ -19,7 +20,7 @@ from workbook.accounting.answers import Quantity, answers
 from workbook.accounting.assumptions import SWITCHES, Switch, asked, switches
 from workbook.accounting.training import GB, GiB
 from workbook.classroom.views import live, plots
-from workbook.classroom.views.live import Live, Shown, escape
+from workbook.classroom.views.live import Live, Shown
 from workbook.classroom.views.plots import BLUE, INK, PALE, axes, note
 from workbook.config import EDITIONS, Edition
 from workbook.optimizer import floats
@@ -45,7 +46,7 @@ def stacked(table: pd.DataFrame, quantity: str, limit: float, ax: Axes | None = 
     colours = plots.colours_of(table.columns)
     table.plot.bar(ax=ax, stacked=True, width=0.75, rot=0, color=colours, legend=False)
     totals = table.sum(axis=1).map("{:,.1f}".format)
-    ax.bar_label(ax.containers[-1], totals, padding=3, fontsize=8)
+    ax.bar_label(plots.bars_of(ax)[-1], totals, padding=3, fontsize=8)
     plots.level(ax, f"limit: {limit:g}", limit, -0.45)
     ax.set(ylabel=quantity, ymargin=0.15)
     ax.grid(axis="y")
@@ -61,13 +62,13 @@ def float_ranges(
     `marks` are numbers that are pointed out on the axis.
     """
     ax = axes(ax, height=1.3 + 0.5 * len(formats))
-    for y, each in enumerate(formats):
-        ends = np.log10([each.smallest_subnormal, each.smallest_normal, each.largest])
+    for y, kind in enumerate(formats):
+        ends = np.log10([kind.smallest_subnormal, kind.smallest_normal, kind.largest])
         ax.barh(y, np.diff(ends), 0.5, ends[:-1], color=(PALE[1], BLUE), ec=BLUE)
     for name, value in marks.items():
         ax.axvline(np.log10(value), color=INK, linestyle="--", linewidth=1, zorder=3)
         note(ax, name, (np.log10(value), -0.5), (0, 3), fontsize=8, ha="center", va="bottom")
-    plots.named_rows(ax, [each.name for each in formats])
+    plots.named_rows(ax, [kind.name for kind in formats])
     plots.tens(ax, range(-45, 40, 15))
     ax.set(xlabel="size of a number (pale: subnormal, with fewer digits)", ylim=(2.5, -0.5))
     ax.grid(axis="x")
@@ -115,25 +116,25 @@ def _number_shown(text: str) -> Shown:
         picture = partial(live.token_lines, [[(refusal, "", "")]])
         return Shown(f"<p>{escape(refusal)}</p>", refusal, picture)
 
-    stored = {name: each.store(value) for name, each in FORMATS.items()}
-    ends = {name: became(value, FORMATS[name], each) for name, each in stored.items()}
+    stored = {name: kind.store(value) for name, kind in FORMATS.items()}
+    ends = {name: became(value, FORMATS[name], bits) for name, bits in stored.items()}
     key = " ".join(_bits({field: field for field in TONES}, field) for field in TONES)
     rows = [
-        (name, _bits(vars(each), *TONES), f"{each.value:.9g}", ends[name])
-        for name, each in stored.items()
+        (name, _bits(vars(bits), *TONES), f"{bits.value:.9g}", ends[name])
+        for name, bits in stored.items()
     ]
     columns = ["format", "bits", "value", "what became of it"]
     html = f"""
 <p>Python holds <b>{value!r}</b>, in float64. The fields below, from left to right: {key}</p>
 {live.table("The number in three formats", columns, rows)}"""
     listed = "; ".join(
-        f"{name} {each.sign} {each.exponent} {each.mantissa} = {each.value:.9g}, {ends[name]}"
-        for name, each in stored.items()
+        f"{name} {bits.sign} {bits.exponent} {bits.mantissa} = {bits.value:.9g}, {ends[name]}"
+        for name, bits in stored.items()
     )
     lines = [
-        [(name.ljust(8), "", ""), *((getattr(each, field), TONES[field], field) for field in TONES),
-         (f"= {each.value:.9g}", "", "")]
-        for name, each in stored.items()
+        [(name.ljust(8), "", ""), *((getattr(bits, field), TONES[field], field) for field in TONES),
+         (f"= {bits.value:.9g}", "", "")]
+        for name, bits in stored.items()
     ]  # fmt: skip
     return Shown(html, f"{value!r}: {listed}.", partial(live.token_lines, lines))
 
@@ -241,7 +242,7 @@ def _numbers_shown(question: str, edition: Edition, flipped: Sequence[Switch]) -
     right, now = numbers(question, edition), numbers(question, edition, *flipped)
     named = "; ".join(switch.words for switch in flipped)
     summary = f"Flipped: {named}." if flipped else NONE
-    rows = [(name, written(right[name]), written(now[name])) for name in right]
+    rows = [(name, _written(right[name]), _written(now[name])) for name in right]
     cells = [
         (escape(name), before, f"<b>{after}</b>" if now[name] != right[name] else after)
         for name, before, after in rows
@@ -260,10 +261,10 @@ def _numbers_shown(question: str, edition: Edition, flipped: Sequence[Switch]) -
     )
 
 
-def written(answer: Quantity) -> str:
+def _written(answer: Quantity) -> str:
     """A number with its unit, in readable form.
 
-    >>> written(Quantity(8_508_230_400, "bytes")), written(Quantity(0.669123, "share"))
+    >>> _written(Quantity(8_508_230_400, "bytes")), _written(Quantity(0.669123, "share"))
     ('8.508 GB (7.924 GiB)', '66.91 %')
     >>> written(Quantity(2_127_057_600, "count")), written(Quantity(4_513_336_524_800, "flops"))
     ('2,127,057,600', '4.5133e12')

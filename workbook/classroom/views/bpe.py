@@ -4,7 +4,9 @@ The live views are the merge stepper (training merge by merge) and the tokenizer
 """
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from itertools import pairwise
+from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -12,20 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from workbook.classroom.views import live, plots
-from workbook.classroom.views.live import LINE, Framed, Live, Shown, escape, plural, visible
-from workbook.classroom.views.plots import (
-    BLUE,
-    COLOURS,
-    GREY,
-    INK,
-    ORANGE,
-    PALE,
-    RED,
-    SKY,
-    axes,
-    named_rows,
-    note,
-)
+from workbook.classroom.views.live import LINE, Framed, Live, Shown, plural, visible
+from workbook.classroom.views.plots import BLUE, COLOURS, GREY, INK, ORANGE, PALE, RED, axes, note
 from workbook.tokenization.bpe import Pair
 from workbook.tokenization.tokenizer import Encoder, compression_ratio
 from workbook.tokenization.watch import TrainingStep, apply_merges, training_steps
@@ -103,15 +93,15 @@ def shared_file(ends: Sequence[int], workers: int, ax: Axes | None = None) -> Ax
     for at, cut in zip(blind, cuts[1:], strict=False):
         ax.plot([at, at], [-0.45, 0.45], "--", color=RED)
         ax.annotate("", (cut, 0.7), (at, 0.45), arrowprops={"arrowstyle": "->", "color": RED})
-    centred = {"ha": "center", "va": "center"}
+    centred: dict[str, Any] = {"ha": "center", "va": "center"}
     for number, (start, end) in enumerate(pairwise(cuts)):
         middle = (start + end) / 2
-        ax.barh(1, end - start, 0.6, start, color=SKY, edgecolor="white", lw=3)
+        ax.barh(1, end - start, 0.6, start, color=plots.SKY, edgecolor="white", lw=3)
         ax.text(middle, 1, f"worker {number + 1}", color=INK, **centred)
         ax.annotate("", (middle, 1.72), (middle, 1.3), arrowprops={"arrowstyle": "->"})
     ax.barh(2, size, 0.5, color=BLUE)
     ax.text(size / 2, 2, "adds up the counts, then merges", color="white", **centred)
-    named_rows(ax, ["documents", "parts", "parent"])
+    plots.named_rows(ax, ["documents", "parts", "parent"])
     ax.set_xlabel("position in the file (bytes); dashed: equal parts")
     return ax
 
@@ -236,16 +226,16 @@ def _played(name: str, tokenizer: Encoder, text: str) -> Shown:
     summary = ""
     if len(text) > LONGEST_PLAYED:
         text, summary = text[:LONGEST_PLAYED], f"The first {LONGEST_PLAYED:,} characters: "
-    found = tokenizer.tokens(text)
-    summary += f"{plural(len(found), 'token')} for {plural(len(text.encode()), 'byte')}"
-    if found:
-        ratio = compression_ratio(text, [token_id for token_id, _ in found])
+    split = tokenizer.tokens(text)
+    summary += f"{plural(len(split), 'token')} for {plural(len(text.encode()), 'byte')}"
+    if split:
+        ratio = compression_ratio(text, [token_id for token_id, _ in split])
         summary += f", {ratio:.2f} bytes per token"
     summary += f". The vocabulary has {tokenizer.vocab_size:,} tokens."
 
     framed = [
         (token, ALTERNATING[place % len(ALTERNATING)], str(token_id))
-        for place, (token_id, token) in enumerate(found)
+        for place, (token_id, token) in enumerate(split)
     ]
     key = "Each frame is a token, with its ID below it."
     html = f"<p><b>{escape(name)}</b>: {escape(summary)} {key}</p>{_tokens_html(framed)}"
@@ -253,7 +243,7 @@ def _played(name: str, tokenizer: Encoder, text: str) -> Shown:
     words = f"Tokenizer {name}: {summary} Tokens and IDs: {listed or 'none'}."
 
     def picture() -> Axes:
-        lines = [[]]
+        lines: list[list[Framed]] = [[]]
         for one in framed[:DRAWN_TOKENS]:
             lines[-1].append(one)
             if one[0].endswith(b"\n"):

@@ -5,6 +5,7 @@ What a colour says, a marker or a kind of line says too. A cross is a run that d
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,7 +25,8 @@ LOSS, FINAL = "validation loss (nats/token)", "final loss (nats/token)"
 FEW = 5  # groups with colours of their own
 WIDE, HEIGHT = 6.2, 3.0  # inches, of figures with panels side by side
 CEILING = 9.7  # nats per token: higher losses are drawn here
-CROSS = {"color": RED, "marker": "x", "s": 45, "linewidths": 2, "zorder": 4}  # a run that diverged
+# Of a run that diverged.
+CROSS: dict[str, Any] = {"color": RED, "marker": "x", "s": 45, "linewidths": 2, "zorder": 4}
 Groups = Mapping[str, Sequence[Run]]  # the runs of a setting, one per seed
 
 
@@ -64,8 +66,9 @@ def curves(
 
 def _legend(ax: Axes, groups: Groups, **look) -> None:
     """A legend in the picture for a few groups, beside it for many."""
-    beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)} if len(groups) > FEW else {}
-    ax.legend(fontsize=8, **beside, **look)
+    if len(groups) > FEW:
+        look |= {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+    ax.legend(fontsize=8, **look)
 
 
 def _colours(groups: Collection) -> Sequence:
@@ -75,7 +78,7 @@ def _colours(groups: Collection) -> Sequence:
     """
     if len(groups) <= FEW:
         return COLOURS[: len(groups)]
-    return plt.get_cmap("viridis")(np.linspace(0, 0.92, len(groups)))
+    return [*plt.get_cmap("viridis")(np.linspace(0, 0.92, len(groups)))]
 
 
 def _losses(run: Run, y: str) -> pd.Series:
@@ -111,7 +114,8 @@ def training_curves(
         dashes = "--" if edge and float(name) >= edge[1] else "-"
         for run in runs:
             losses = _cut(ax, run.log["train_loss"].dropna())
-            look = {"color": colour, "ls": dashes, "antialiased": False}  # the file stays small
+            # Without antialiasing the file stays small.
+            look: dict[str, Any] = {"color": colour, "ls": dashes, "antialiased": False}
             ax.plot(losses.index, losses, linewidth=1.2, label=name, **look)
             if run.diverged:
                 ax.scatter(losses.index[-1:], losses.iloc[-1:], **CROSS)
@@ -164,7 +168,7 @@ def sweep(
     return ax
 
 
-def ablation(found: Mapping[int, Comparison], usual: str = "unchanged") -> Figure:
+def ablation(comparisons: Mapping[int, Comparison], usual: str = "unchanged") -> Figure:
     """Learning curves at the largest budget on the left; at every budget, the tuning on the right.
 
     On the left the range over seeds is shaded. On the right, the losses by learning rate of the
@@ -172,15 +176,15 @@ def ablation(found: Mapping[int, Comparison], usual: str = "unchanged") -> Figur
     is a run that diverged.
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, HEIGHT))
-    last = [*found.values()][-1]
+    last = [*comparisons.values()][-1]
     sides = {usual: last.unchanged.seeds, last.label: last.changed.seeds}
     curves({name: [*runs.values()] for name, runs in sides.items()}, ax=left)
     left.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1))
     rates: set[float] = set()
-    for colour, (tokens, each) in zip(_colours(found), found.items(), strict=True):
-        for marker, dashes, side in (("o", "-", each.unchanged), ("s", "--", each.changed)):
+    for colour, (tokens, pair) in zip(_colours(comparisons), comparisons.items(), strict=True):
+        for marker, dashes, side in (("o", "-", pair.unchanged), ("s", "--", pair.changed)):
             ended = {rate: run.loss for rate, run in side.tuned.items() if not run.diverged}
-            label = f"{tokens / 1e6:.1f} M tokens" if side is each.unchanged else None
+            label = f"{tokens / 1e6:.1f} M tokens" if side is pair.unchanged else None
             right.plot(ended.keys(), ended.values(), color=colour, ls=dashes, marker=marker, ms=4,
                        label=label)  # fmt: skip
             lost = [rate for rate, run in side.tuned.items() if run.diverged]
@@ -188,7 +192,8 @@ def ablation(found: Mapping[int, Comparison], usual: str = "unchanged") -> Figur
             right.scatter(lost, [0.97] * len(lost), transform=on_top, **CROSS | {"color": colour})
             rates |= side.tuned.keys()
     right.plot([], [], color=INK, ls="--", marker="s", ms=4, label=last.label)
-    if any(run.diverged for each in found.values() for run in each.changed.tuned.values()):
+    changed = [run for pair in comparisons.values() for run in pair.changed.tuned.values()]
+    if any(run.diverged for run in changed):
         right.scatter([], [], label="diverged", **CROSS | {"color": INK})
     right.set(xscale="log", xlabel="peak learning rate", ylabel=FINAL)
     right.set_xticks(sorted(rates), [f"{rate:.3g}" for rate in sorted(rates)], fontsize=8)
@@ -210,15 +215,15 @@ def effects(
         1, 2, figsize=(WIDE, 3.4), sharey=True, width_ratios=(3, 2)
     )
     looks = zip(COLOURS, MARKERS, family.items(), strict=False)
-    for place, (colour, marker, (name, found)) in enumerate(looks):
+    for place, (colour, marker, (name, comparisons)) in enumerate(looks):
         finite = {
-            tokens: each.difference
-            for tokens, each in found.items()
-            if np.isfinite(each.difference.nats)
+            tokens: comparison.difference
+            for tokens, comparison in comparisons.items()
+            if np.isfinite(comparison.difference.nats)
         }
         left.errorbar(
-            list(finite), [each.nats for each in finite.values()],
-            [each.error for each in finite.values()],
+            list(finite), [difference.nats for difference in finite.values()],
+            [difference.error for difference in finite.values()],
             color=colour, marker=marker, ms=5, capsize=3, label=name,
         )  # fmt: skip
         costs = reported.get(name, ())
@@ -227,7 +232,7 @@ def effects(
         ax.axhline(0, color=INK, linewidth=1)
         ax.grid(axis="y")
     left.set(xscale="log", xlabel="tokens seen", ylabel="cost (nats/token)")
-    budgets = sorted({tokens for found in family.values() for tokens in found})
+    budgets = sorted({tokens for comparisons in family.values() for tokens in comparisons})
     left.set_xticks(budgets, [f"{tokens / 1e6:.1f} M" for tokens in budgets])
     left.xaxis.set_minor_formatter(NullFormatter())
     right.set(xlabel="public runs, unverified:\n41 to 328 M tokens")
@@ -237,17 +242,17 @@ def effects(
     return figure
 
 
-def batches(found: Mapping[int, Mapping[float, Run]]) -> Figure:
+def batches(runs_of: Mapping[int, Mapping[float, Run]]) -> Figure:
     """The best loss by batch size on the left, and the learning rate that it took on the right.
 
-    `found` are the runs of each batch size by learning rate. The dashed line is a best rate that
+    `runs_of` has the runs of each batch size by learning rate. The dashed line is a best rate that
     grows with the root of the size.
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, 2.9))
-    top = {size: min(runs, key=lambda rate: runs[rate].loss) for size, runs in found.items()}
-    left.plot(list(top), [found[size][rate].loss for size, rate in top.items()], marker="o")
+    top = {size: min(runs, key=lambda rate: runs[rate].loss) for size, runs in runs_of.items()}
+    left.plot(list(top), [runs_of[size][rate].loss for size, rate in top.items()], marker="o")
     right.plot(list(top), list(top.values()), marker="o", label="best", zorder=3)
-    tried = [(size, rate) for size, runs in found.items() for rate in runs]
+    tried = [(size, rate) for size, runs in runs_of.items() for rate in runs]
     right.scatter(*zip(*tried, strict=True), color=GREY, s=9, label="tried")
     sizes = np.array(list(top))
     middle = sizes[len(sizes) // 2]

@@ -4,13 +4,14 @@ The live view shows what temperature and top-p do to a model's next token.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
 from workbook.classroom.views import live, plots
-from workbook.classroom.views.live import Live, Shown, drawable, escape, plural, visible
+from workbook.classroom.views.live import Live, Shown, drawable, plural, visible
 from workbook.classroom.views.plots import BLUE, COLOURS, GREY, axes
 
 MOST_TOKENS = 12  # that are listed
@@ -62,7 +63,7 @@ def judged_text(
 
     The first line says what the marks mean.
     """
-    lines = [[(words, name, "") for _, name, words in LEVELS], []]
+    lines: list[list[live.Framed]] = [[(words, name, "") for _, name, words in LEVELS], []]
     for place, (token, probability) in enumerate(zip(tokens, probabilities, strict=True)):
         lines[-1].append((token, tone(probability), percent(probability)))
         if token.endswith(b"\n") and tokens[place + 1 : place + 2] != [b"\n"]:

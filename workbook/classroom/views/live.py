@@ -243,7 +243,7 @@ def token_html(token: bytes | str, tone: str, below: str = "") -> str:
     note = f"<small>{escape(below)}</small>" if below else ""
     title = escape(repr(token), quote=True)
     frame = f'<span class="token {tone}" title="{title}">{escape(visible(token))}{note}</span>'
-    line_ends = token.endswith(b"\n" if isinstance(token, bytes) else "\n")
+    line_ends = token[-1:] in ("\n", b"\n")
     return frame + ('<span class="break"></span>' if line_ends else "")
 
 
@@ -352,7 +352,7 @@ def _laid_out(
     for line in lines:
         x = 0.0
         for token, tone, note in line:
-            text = drawable(visible(token) if tone else token)
+            text = drawable(visible(token) if tone else str(token))  # plain text is a str
             text = text if len(text) < COLUMNS else text[: COLUMNS - 2] + "…"
             width = max(len(text), 0.8 * len(note)) + 1.2
             if x and x + width > COLUMNS:

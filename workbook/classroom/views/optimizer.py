@@ -6,6 +6,7 @@ The live view is the learning-rate slider: the handout's toy at any learning rat
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
+from html import escape
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from workbook.classroom.views import live, plots
-from workbook.classroom.views.live import Live, Shown, escape
+from workbook.classroom.views.live import Live, Shown
 from workbook.classroom.views.plots import BLUE, INK, ORANGE, PALE, RED, axes, note
 from workbook.optimizer import toys
 from workbook.optimizer.floats import FORMATS

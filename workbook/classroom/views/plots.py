@@ -19,7 +19,10 @@ import numpy as np
 import pandas as pd
 from IPython.display import display
 from matplotlib.axes import Axes
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.rcsetup import cycler
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from PIL import Image
 
@@ -50,7 +53,7 @@ plt.rcParams.update(
         "figure.dpi": 100,
         "figure.constrained_layout.use": True,
         "font.size": 10,
-        "axes.prop_cycle": plt.cycler(color=COLOURS),
+        "axes.prop_cycle": cycler(color=COLOURS),
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.edgecolor": GREY,
@@ -75,7 +78,7 @@ def bundle(picture: Axes | Figure, alt: str) -> tuple[dict, dict]:
     """The output that shows a picture, and its metadata; the figure is closed."""
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError(f"show expects alt text that says what the picture shows, got {alt!r}")
-    figure = picture if isinstance(picture, Figure) else picture.figure
+    figure: Any = picture if isinstance(picture, Figure) else picture.figure
     data = {"image/png": png(figure), "text/plain": alt}
     width = round(figure.get_figwidth() * 100)  # CSS pixels
     plt.close(figure)  # else Jupyter shows it a second time, without its words
@@ -94,8 +97,8 @@ def png(figure: Figure) -> bytes:
     image = Image.open(drawn).convert("RGB")
     # A palette fitted to all pixels is spent on shades of the background, and gives a thin line the
     # colour of its neighbour. So a colour counts by the root of the area that it covers.
-    found = image.getcolors(maxcolors=image.width * image.height)
-    pixels = [colour for area, colour in found for _ in range(isqrt(area))]
+    areas = image.getcolors(maxcolors=image.width * image.height)
+    pixels: list[Any] = [colour for area, colour in areas for _ in range(isqrt(area))]
     sample = Image.new("RGB", (len(pixels), 1))
     sample.putdata(pixels)
     palette = sample.quantize(colours, kmeans=4)
@@ -131,9 +134,14 @@ def cell(
     ax: Axes, x: float, y: float, text: object, face: str, height: float = 1.0, **look
 ) -> None:
     """Draw a box of width 1 with a corner at (x, y) and a text in its middle."""
-    ax.add_patch(plt.Rectangle((x, y), 1, height, fc=face, ec="white"))
+    ax.add_patch(Rectangle((x, y), 1, height, fc=face, ec="white"))
     centred = {"ha": "center", "va": "center"}
-    ax.text(x + 0.5, y + height / 2, text, **centred | look)
+    ax.text(x + 0.5, y + height / 2, str(text), **centred | look)
+
+
+def bars_of(ax: Axes) -> list[Any]:
+    """The bars that were drawn, one container per column of a table."""
+    return [drawn for drawn in ax.containers if isinstance(drawn, BarContainer)]
 
 
 def colours_of(names: Collection[str]) -> Sequence[str]:
@@ -176,7 +184,7 @@ def grouped_bars(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> 
     """
     ax = axes(ax, height=0.9 + 0.2 * table.size)
     table.plot.barh(ax=ax, width=0.8, color=COLOURS, legend=False)
-    for bars in ax.containers:
+    for bars in bars_of(ax):
         ax.bar_label(bars, fmt=_short, padding=3, fontsize=8)
     named_rows(ax, table.index)
     ax.set(xlabel=quantity, ylabel=None, xmargin=0.1)
@@ -192,7 +200,7 @@ def shares(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
     colours = colours_of(table.columns)
     parts = table.div(table.sum(axis=1), axis=0)
     parts.plot.barh(ax=ax, stacked=True, width=0.7, color=colours, legend=False)
-    for colour, bars in zip(colours, ax.containers, strict=False):
+    for colour, bars in zip(colours, bars_of(ax), strict=False):
         texts = [f"{share:.0%}" if share >= 0.045 else "" for share in bars.datavalues]
         ink = "white" if colour in DARK else INK
         ax.bar_label(bars, texts, label_type="center", color=ink, fontsize=8)
@@ -236,7 +244,7 @@ def curves(
     ax = axes(ax)
     finite = table.replace([np.inf, -np.inf], np.nan)
     for colour, name in zip(COLOURS, finite.columns, strict=False):
-        look = {"marker": "o", "ms": 4} if log else {}
+        look: dict[str, Any] = {"marker": "o", "ms": 4} if log else {}
         ax.plot(finite[name], color=colour, linewidth=2, label=name, **look)
     if exact is not None:
         ax.plot(exact, color=INK, linestyle="--", linewidth=1, zorder=3)
@@ -297,6 +305,7 @@ def _written(value: Any) -> Any:
     if isinstance(value, Integral):
         return f"{value:,}"
     if isinstance(value, Real):
+        value = float(value)
         if np.isnan(value):
             return ""
         small = value != 0 and (abs(value) < 1e-3 or abs(value) >= 1e15)

@@ -8,6 +8,7 @@ takes its place: a stored notebook has no kernel that could move a bar.
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import ipywidgets
 import numpy as np
@@ -124,7 +125,7 @@ class LiveCurve:
     """A listener that shows a run's log: call it with each record."""
 
     def __init__(self, config: TrainConfig):
-        self.config, self.records = config, []
+        self.config, self.records = config, list[dict[str, Any]]()
         self.bar = ipywidgets.IntProgress(max=config.steps, layout={"width": f"{WIDTH}px"})
         self.curve = ipywidgets.HTML()
         self.box = ipywidgets.VBox([self.bar, self.curve])
@@ -170,10 +171,10 @@ def still(config: TrainConfig, folder: Path, beside: Run | None = None) -> tuple
     log = pd.DataFrame(records, columns=["step", *LOSSES, BITS]).set_index("step")
     ax = loss_curve(log) if beside is None else compared({"ours": beside.log, "yours": log})
     ax.set_xlim(right=1.03 * config.steps)  # of a run that was interrupted, the rest stays empty
-    said = f"The losses of the run by step, up to {progress_line(config, records[-1])}."
+    alt = f"The losses of the run by step, up to {progress_line(config, records[-1])}."
     if beside is not None:
-        said = f"Your run beside ours. {said} Ours ended at {beside.loss:.3f}."
-    return plots.bundle(ax, said)
+        alt = f"Your run beside ours. {alt} Ours ended at {beside.loss:.3f}."
+    return plots.bundle(ax, alt)
 
 
 def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:

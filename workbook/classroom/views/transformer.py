@@ -4,23 +4,25 @@ The live views are RoPE as turning arrows, and the attention viewer: what attend
 """
 
 from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
+from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 from numpy.typing import ArrayLike
 
 from workbook.classroom.views import live, plots
-from workbook.classroom.views.live import Live, Shown, drawable, escape, plural, visible
+from workbook.classroom.views.live import Live, Shown, drawable, plural, visible
 from workbook.classroom.views.plots import BLUE, GREY, INK, PALE, RED, axes
 from workbook.config import ModelConfig
 
 TINTS = ("#d3e8f7", "#fbe3b5", "#cbeee1", "#f6d8e8")  # light enough to write on
 # The parts of the model, in tints of the colours that they have in all plots.
 EMBEDDING, ATTENTION, FEED_FORWARD, HEAD = "#d6eefb", TINTS[1], "#b0cfe6", TINTS[2]
-BOX = {"boxstyle": "round,pad=0.08", "ec": GREY}
+BOX: dict[str, Any] = {"boxstyle": "round,pad=0.08", "ec": GREY}
 
 
 def architecture(config: ModelConfig, ax: Axes | None = None) -> Axes:
@@ -117,7 +119,7 @@ def turned(vectors: ArrayLike, pairs: Sequence[int], shown: int = 6) -> Figure:
 
 def _ring(ax: Axes, title: str, fontsize: int, radius: float, reach: float) -> None:
     """Draw the circle around which a pair turns, and show `reach` in each direction."""
-    ax.add_patch(plt.Circle((0, 0), radius, fc="none", ec=GREY))
+    ax.add_patch(Circle((0, 0), radius, fc="none", ec=GREY))
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     ax.set_axis_off()
     ax.set_title(title, fontsize=fontsize)
@@ -290,7 +292,7 @@ def _weights_shown(tokens: Sequence[str], weights: np.ndarray, head: str, query:
     def picture() -> Figure:
         labels = [drawable(visible(token)[:LONGEST_LABEL]) for token in tokens]
         figure = heat_maps({head: weights}, labels)
-        frame = plt.Rectangle((-0.5, query - 0.5), len(tokens), 1, fc="none", ec=RED, lw=2)
+        frame = Rectangle((-0.5, query - 0.5), len(tokens), 1, fc="none", ec=RED, lw=2)
         figure.axes[0].add_patch(frame).set_clip_on(False)
         return figure
 

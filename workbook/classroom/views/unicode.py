@@ -1,15 +1,17 @@
 """Notebook 01: sizes and bits of encoded text as pictures, and the UTF-8 explorer, a live view."""
 
 from collections.abc import Collection, Mapping, Sequence
+from html import escape
+from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
+from matplotlib.patches import Rectangle
 
 from workbook.classroom.views import live, plots
-from workbook.classroom.views.live import Live, Shown, drawable, escape, plural, visible
+from workbook.classroom.views.live import Live, Shown, drawable, plural, visible
 from workbook.classroom.views.plots import BLUE, COLOURS, GREY, INK, PALE, axes, note
 from workbook.tokenization.utf8 import template_bits
 
@@ -25,7 +27,7 @@ def size_steps(
     ax = axes(ax)
     for i, column in enumerate(table.columns):
         # A line that lies on another would hide it: each is wider than the one in front of it.
-        look = {"color": COLOURS[i], "linewidth": 2 + 2.5 * i, "zorder": 2 - i}
+        look: dict[str, Any] = {"color": COLOURS[i], "linewidth": 2 + 2.5 * i, "zorder": 2 - i}
         ax.step(table.index, table[column], where="post", label=column, **look)
     for name, place in marks.items():
         ax.axvline(place, color=GREY, linestyle=":", linewidth=1, zorder=-len(table.columns))
@@ -76,7 +78,7 @@ def byte_pairs(
     ax = axes(ax, height=4.1)
     ax.imshow(rank, cmap=ListedColormap(colours), interpolation="nearest")
     key = [
-        plt.Rectangle((0, 0), 1, 1, fc=colour, ec=GREY, label=f"{names[which]}: {counts[which]:,}")
+        Rectangle((0, 0), 1, 1, fc=colour, ec=GREY, label=f"{names[which]}: {counts[which]:,}")
         for colour, which in zip(colours, order, strict=True)
     ]
     ax.legend(handles=key, loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
