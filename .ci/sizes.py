@@ -18,7 +18,7 @@ SLACK = 150  # lines below its cap at which a room's cap has to be lowered
 CAPS = {
     "workbook/config, files": 400,
     "workbook/corpora": 950,
-    "workbook/tokenization": 1_950,
+    "workbook/tokenization": 1_952,
     "workbook/transformer": 500,
     "workbook/optimizer": 440,
     "workbook/accounting": 850,

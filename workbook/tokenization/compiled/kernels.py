@@ -16,7 +16,7 @@ import os
 import platform
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -174,7 +174,9 @@ def _load() -> llvm.ExecutionEngine:
 
 def compile_into(file: Path, machine: llvm.TargetMachine) -> bytes:
     """The machine code of all kernels, kept in the file: compiled by one of several processes."""
-    with locked(file.parent):
+    with ExitStack() as stack:
+        with suppress(OSError):  # a file system without locks, as some network drives
+            stack.enter_context(locked(file.parent))
         code = read_code(file)
         if code is None:  # else another process has compiled it meanwhile
             code = compile_all(machine)
