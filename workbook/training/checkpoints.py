@@ -71,7 +71,7 @@ def read_state(src: PathOrFile) -> State:
     if isinstance(src, str | os.PathLike):
         name, content = str(src), Path(src).read_bytes()
     else:  # it may hold something else before its position: torch reads a file from its start
-        name, content = "the file object", src.read()
+        name, content = "the file object (was seek(0) forgotten?)", src.read()
     file = BytesIO(content)
     # A checkpoint is a zip archive, whose index comes last: a file cut short has none.
     try:
@@ -81,8 +81,8 @@ def read_state(src: PathOrFile) -> State:
         damaged = "its end"
     if damaged:
         raise ValueError(
-            f"{name} is not a complete checkpoint ({damaged} is missing or damaged); load an older"
-            " one. Of a file object: was seek(0) forgotten?"
+            f"{name} is not a complete checkpoint ({damaged} is missing or damaged);"
+            " load an older one"
         )
     file.seek(0)
     try:
