@@ -57,8 +57,9 @@ def block() -> str:
     note = (
         f"The best of the recorded runs on {stories['machine']['processor']}; tokenizers and"
         " generation use one core. A ratio says how many times as fast ours is, and stands only"
-        " where the results were found to be equal first (nanoGPT's model is its own, of about the"
-        f" same size). {versions}."
+        " where the results were found to be equal first (trainers may choose otherwise among"
+        " equally frequent pairs; nanoGPT's model is its own, of about the same size)."
+        f" {versions}."
     )
     return "\n".join(["", *rows, "", note, ""])
 

@@ -9,7 +9,8 @@ that is restricted to one core if the system allows it. Slow ones get only a par
 
 Times are processor seconds, of all threads: a busy neighbour changes them little. The result of the
 first call is compared with ours, and only a rival whose results are equal gets a ratio; for another
-one, the first difference is named.
+one, the first difference is named. Those that train choose otherwise among equally frequent pairs:
+that they do nothing else is proven on the beginning of the text (`ties`).
 
 Those that take strings have the text in memory before the clock starts. We train on the file on
 disk, and our time includes reading it.
@@ -40,7 +41,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import measure
+from benchmarks import measure, ties
 from workbook import config
 from workbook.bench import measured, own_process
 from workbook.corpora import corpora
@@ -52,6 +53,7 @@ from workbook.tokenization.spans import cut_points
 from workbook.tokenization.tokenizer import Tokenizer
 
 PART = 10_000_000  # bytes that the slow ones get of a larger text
+PROOF = 300_000  # bytes on which those that train are replayed
 SLOW = ("train python", "list python", "list tokenizers")
 COLD = ", cold"
 ONE_CORE = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
@@ -109,7 +111,8 @@ def compare(path: Path, vocab_size: int, rounds: int) -> dict:
         vocab, merges = bpe.train_bpe(path, vocab_size, [END_OF_TEXT])
         Tokenizer(vocab, merges).save(folder / "vocab.json", folder / "merges.txt")
         save_tokenizer_json(saved(folder), folder / "tokenizer.json")
-        part = first_part(path, folder / "part.txt")
+        part = first_part(path, folder / "part.txt", PART)
+        proof = Job(first_part(path, folder / "proof.txt", PROOF), 1_000, folder)
         jobs = {
             key: Job(part if key in SLOW else path, vocab_size, folder)
             for key in RIVALS
@@ -123,6 +126,13 @@ def compare(path: Path, vocab_size: int, rounds: int) -> dict:
             speeds[key] = [megabytes / run.warm for run in runs]
             if runs[0].cold:
                 speeds[key + COLD] = [megabytes / run.cold for run in runs]
+        differences = {
+            key: runs[0].difference for key, runs in outcomes.items() if runs[0].difference
+        }
+        for key in list(differences):
+            if key.startswith("train"):
+                differences[key] = more_than_ties(key, proof)
+        differences = {key: words for key, words in differences.items() if words}
         return {
             "text": path.name,
             "bytes": path.stat().st_size,
@@ -131,10 +141,8 @@ def compare(path: Path, vocab_size: int, rounds: int) -> dict:
             "sha256": sha256(path.read_bytes()).hexdigest(),
             "vocab_size": len(vocab),
             "megabytes_a_second": speeds,
-            "equal": [key for key, runs in outcomes.items() if not any(r.difference for r in runs)],
-            "differences": {
-                key: runs[0].difference for key, runs in outcomes.items() if runs[0].difference
-            },
+            "equal": [key for key in outcomes if key not in differences],
+            "differences": differences,
             "machine": measure.machine(LIBRARIES),
         }
 
@@ -148,10 +156,33 @@ def installed(key: str) -> bool:
     return True
 
 
-def first_part(path: Path, target: Path) -> Path:
-    """Copy the first `PART` bytes of a text to `target`, cut between two pre-tokens."""
+def first_part(path: Path, target: Path, size: int) -> Path:
+    """Copy the first `size` bytes of a text to `target`, cut between two pre-tokens."""
     with path.open("rb") as file:
-        target.write_bytes(file.read(cut_points(path, [END_OF_TEXT], PART)[1]))
+        target.write_bytes(file.read(cut_points(path, [END_OF_TEXT], size)[1]))
+    return target
+
+
+def more_than_ties(key: str, job: Job) -> str:
+    """What else than ties a rival's training differs in, in words; empty if nothing else."""
+    with own_process(hold_to_one_core) as process:
+        learnt, text = process.submit(learn, key, job).result()
+    special = [] if text != job.text else [END_OF_TEXT]
+    return ties.first_not_most_frequent(learnt, spans.count_pretokens(text, special))
+
+
+def learn(key: str, job: Job) -> tuple[list[bytes], Path]:
+    """The tokens that a rival learns, in order, and the text that it was given."""
+    rival = RIVALS[key](job)
+    text = without_separators(job) if key == "train gigabpe" else job.text
+    return list(rival.read(rival.work(rival.load()))), text
+
+
+def without_separators(job: Job) -> Path:
+    """The text for a library that would learn from the letters of special tokens too."""
+    target = job.folder / f"{job.text.stem}-plain.txt"
+    if not target.exists():
+        target.write_bytes(job.text.read_bytes().replace(END_OF_TEXT.encode(), b""))
     return target
 
 
@@ -318,7 +349,8 @@ def train_python(job: Job) -> Rival:
 
 
 def train_gigabpe(job: Job) -> Rival:
-    """In ties it takes the smaller ids, as Hugging Face does; it learns special tokens, too."""
+    """It would learn from the letters of special tokens, so it gets the text without them."""
+    text = without_separators(job)
 
     def load():
         import gigabpe
@@ -327,7 +359,7 @@ def train_gigabpe(job: Job) -> Rival:
 
     def work(gigabpe):
         return gigabpe.train_bpe(
-            [str(job.text)],
+            [str(text)],
             job.vocab_size,
             special_tokens=[END_OF_TEXT],
             pretokenizer="bytelevel",
