@@ -16,7 +16,7 @@ def cell(source):
     exec(compile(source, name, "exec"), globals())
 
 import torch
-from workbook.classroom.study.verbs import judge
+from workbook.classroom.study.verbs import judge_attempt
 '''
 SOFTMAX = """
 def softmax(x, dim):
@@ -38,7 +38,7 @@ def printed_by(tmp_path, program: str) -> str:
 def test_a_cells_line_is_quoted(tmp_path):
     said = printed_by(
         tmp_path,
-        'cell("def softmax(x, dim):\\n    return x.no_such()")\nprint(judge("softmax", softmax))',
+        'cell("def softmax(x, dim):\\n    return x.no_such()")\nprint(judge_attempt("softmax", softmax))',
     )
     assert "at line 2, in softmax: `return x.no_such()`" in said
 
@@ -54,7 +54,7 @@ def with_a_pool(x, dim):
         assert pool.map(double, [1, 2]) == [2, 4]
     return softmax(x, dim)
 """)
-print(judge("softmax", with_a_pool).heading)
+print(judge_attempt("softmax", with_a_pool).heading)
 '''
 
 
@@ -79,7 +79,7 @@ def shares(x, dim):
     return softmax(x, dim)
 """)
 for attempt in (shares, softmax, shares):
-    print(judge("softmax", attempt).heading)
+    print(judge_attempt("softmax", attempt).heading)
 POOL.shutdown()
 PROCESSES.terminate()
 '''
@@ -99,7 +99,7 @@ def with_numbers(x, dim):
     next(NUMBERS)
     return softmax(x, dim)
 """)
-print(judge("softmax", with_numbers))
+print(judge_attempt("softmax", with_numbers))
 '''
 
 
@@ -116,8 +116,8 @@ import importlib.util, sys
 spec = importlib.util.spec_from_file_location("handed_in_7", {path!r})
 module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
-print(judge("softmax", module.softmax).heading)
-print(judge("softmax", module.wrong))
+print(judge_attempt("softmax", module.softmax).heading)
+print(judge_attempt("softmax", module.wrong))
 """
 
 

@@ -17,7 +17,7 @@ PLAY = """
 def play():  # everything is local: the shell's reset empties the names around it
     import json, sys, __main__
     from IPython.core.interactiveshell import InteractiveShell
-    from workbook.classroom.study.solutions import gather, why_not_alone
+    from workbook.classroom.study.solutions import collect, why_not_alone
 
     shell = InteractiveShell.instance(user_module=__main__)
     for cells, attempt, name, ours in json.load(sys.stdin):
@@ -25,7 +25,7 @@ def play():  # everything is local: the shell's reset empties the names around i
         shell.user_ns["open"] = lambda *a: open(*a)  # as a kernel does
         for cell in cells:
             shell.run_cell(cell, store_history=True)
-        source, trouble = gather(eval(attempt, shell.user_ns), (name,), ours)
+        source, trouble = collect(eval(attempt, shell.user_ns), (name,), ours)
         said = trouble or (why_not_alone(source, name) if source else "")
         sys.__stdout__.write(f"\\nplayed {json.dumps([source, said or ''])}\\n")
 
