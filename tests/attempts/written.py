@@ -77,7 +77,7 @@ WRONG = {
         ({"UTF-16": 5}, "Characters were counted"), ({"UTF-32": 4.3e9}, "end at 0x10FFFF")],
     (TWO, "b"): [
         (b"hello", "It is all ASCII"), (b"", "ASCII"), (b"\xff", "FF never occurs in UTF-8"),
-        (b"\xc3", "only 1 is there")],
+        (b"\xc3", "end after 1")],
     (TWO, "c"): [
         (b"\xc3\xa9", "'é'"), (b"hi", "below 80 is ASCII"), (b"\xff", "Exactly two bytes")],
     (TIME, "a"): [

@@ -269,7 +269,7 @@ def test_a_folder_that_was_deleted_is_said_so(attempt, tmp_path, monkeypatch, ca
         (["study", "--reset", ""], "no problem is called ''"),
         (["data", "make", "novels"], "'novels' is not a corpus"),
         (["data", "make", "stories", "--size", "3 zb"], "'3 zb' is not a size"),
-        (["data", "get", "stories"], "is made here and not downloaded"),
+        (["data", "get", "stories"], "is not downloaded but made"),
         (["study", "--reset", "nothing"], "no problem is called 'nothing'"),
         (["notebooks", "99_nothing"], "there is no notebook '99_nothing'"),
     ],

@@ -34,6 +34,8 @@ def run(tmp_path, monkeypatch):
     tokenizer = Tokenizer(*train_bpe(corpus, 270, ["<|endoftext|>"]), ["<|endoftext|>"])
     files = tmp_path / "data" / "tokenizers" / "stories-2048"
     tokenizer.save(files / "vocab.json", files / "merges.txt")
+    hashes = {name: token_files._file_hash(files / name) for name in ("vocab.json", "merges.txt")}
+    write_json(files / token_files.RECORD, hashes)
     torch.manual_seed(0)
     model = TransformerLM.from_config(ModelConfig(**SIZES))
     folder = tmp_path / "run"

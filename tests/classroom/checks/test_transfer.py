@@ -38,7 +38,8 @@ def printed_by(tmp_path, program: str) -> str:
 def test_a_cells_line_is_quoted(tmp_path):
     said = printed_by(
         tmp_path,
-        'cell("def softmax(x, dim):\\n    return x.no_such()")\nprint(judge_attempt("softmax", softmax))',
+        'cell("def softmax(x, dim):\\n    return x.no_such()")\n'
+        'print(judge_attempt("softmax", softmax))',
     )
     assert "at line 2, in softmax: `return x.no_such()`" in said
 

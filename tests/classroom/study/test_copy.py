@@ -302,7 +302,7 @@ def test_a_copied_or_renamed_notebook_still_knows_its_original(checkout, capsys)
     path = (checkout / "mine" / "02_bpe.ipynb").rename(checkout / "mine" / "bpe again.ipynb")
     publish(checkout, revised(train_bpe_check="newer"))
     assert "new or changed cells: 1" in update.notices(checkout / "mine")[0]
-    assert study.make(checkout / "mine") == []
+    assert study.make_copies(checkout / "mine") == []
     away = path.rename(checkout / "synced.ipynb")
     path.symlink_to(away)
     update.update(["mine/bpe again.ipynb"])
@@ -470,7 +470,7 @@ def test_nothing_typed_is_lost_whatever_both_sides_did(tmp_path_factory, old, ot
         (folder / "notebooks").mkdir()
         original, path = folder / "notebooks" / "01_x.ipynb", folder / "study" / "01_x.ipynb"
         notebooks.write_notebook(original, worked(old))
-        study.make(folder / "study")
+        study.make_copies(folder / "study")
         stored = edited(notebooks.read_notebook(path), data.draw(edits))
         path.write_text(json.dumps(stored))
         mixed = [*old, *other]  # the new original has cells of the old one, in any order

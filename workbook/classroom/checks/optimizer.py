@@ -377,7 +377,7 @@ def moved(case: Moves, of_torch: bool, decay: str) -> list[float]:
     groups: Any = [{"lr": case.lr, "weight_decay": case.weight_decay} for _ in case.parameters]
     groups[-1].update([case.own] if case.own else [])
     thetas = [torch.tensor(values, dtype=torch.float64) for values in case.parameters]
-    states = [dict[str, Any]() for _ in thetas]
+    states: list[dict[str, Any]] = [{} for _ in thetas]
     for step, gradients in enumerate(case.gradients):
         groups[0]["lr"] = case.rates[step] if case.rates else case.lr
         # A copy changes nothing, but mistakes lose something of it.

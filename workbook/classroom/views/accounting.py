@@ -266,7 +266,7 @@ def _written(answer: Quantity) -> str:
 
     >>> _written(Quantity(8_508_230_400, "bytes")), _written(Quantity(0.669123, "share"))
     ('8.508 GB (7.924 GiB)', '66.91 %')
-    >>> written(Quantity(2_127_057_600, "count")), written(Quantity(4_513_336_524_800, "flops"))
+    >>> _written(Quantity(2_127_057_600, "count")), _written(Quantity(4_513_336_524_800, "flops"))
     ('2,127,057,600', '4.5133e12')
     """
     value = answer.value
