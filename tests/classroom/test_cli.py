@@ -238,6 +238,7 @@ def test_a_folder_that_was_deleted_is_said_so(attempt, tmp_path, monkeypatch, ca
         (["check", "train_bpe", "{folder}/broken.py"], "does not run: SyntaxError"),
         (["check", "train_bpe", "{folder}/ends.py"], "does not run: SystemExit: 3"),
         (["data", "make", "stories", "--size", ""], "'' is not a size"),
+        (["export", "--edition", "2027"], "no edition '2027'; pick 2025 or 2026"),
         (["study", "--reset", ""], "no problem is called ''"),
         (["data", "make", "novels"], "'novels' is not a corpus"),
         (["data", "make", "stories", "--size", "3 zb"], "'3 zb' is not a size"),
