@@ -113,7 +113,7 @@ def stepped(adapters, folder):
 def restored(adapters, folder):
     torch.manual_seed(0)
     model, new = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
-    optimizer, other = (torch.optim.AdamW(each.parameters()) for each in (model, new))
+    optimizer, other = (torch.optim.AdamW(net.parameters()) for net in (model, new))
     path = Path(folder, "saved.pt")
     adapters.run_save_checkpoint(model, optimizer, 7, path)
     iteration = adapters.run_load_checkpoint(path, new, other)
@@ -157,7 +157,7 @@ def result(name, adapters, folder):
         if name in ACTS:
             return ACTS[name](adapters, folder)
         calls = [getattr(adapters, name)(**values) for values in CALLS[name]]
-        return [torch.as_tensor(each).detach() for each in calls]
+        return [torch.as_tensor(returned).detach() for returned in calls]
     except Exception as error:
         return [f"{type(error).__name__}: {error}"]
 

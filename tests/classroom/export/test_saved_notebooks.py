@@ -29,14 +29,14 @@ def half_filled(tmp_path_factory):
     copy.make(folder)
     path = folder / "01_unicode.ipynb"
     filled = json.loads(path.read_text(encoding="utf-8"))
-    for each in filled["cells"]:
-        about = each["metadata"].get("workbook", {})
+    for stored in filled["cells"]:
+        about = stored["metadata"].get("workbook", {})
         if about.get("role") == "answer" and about.get("part") in ("a", "b"):
             where = about["problem"], about["part"]
-            each["outputs"] = answered(*where, f"MY WORDS on {about['part']}.")["outputs"]
+            stored["outputs"] = answered(*where, f"MY WORDS on {about['part']}.")["outputs"]
         elif about.get("role") == "look_up":
             folded = "<details>OURS, looked up</details>"
-            each["outputs"] = [shown(markdown=folded, plain="OURS")]
+            stored["outputs"] = [shown(markdown=folded, plain="OURS")]
     learner(folder, passed={"train_bpe": "def train_bpe(path):\n    return MY_CODE, []\n"})
     path.write_text(json.dumps(filled), encoding="utf-8")
     return folder.parent / "build", export(folder, to=folder.parent / "build")
@@ -76,7 +76,7 @@ def test_a_copy_under_any_name_exports_as_itself(tmp_path, copied):
     checked = {"problem": "softmax", "part": None, "status": "correct"}
     wrong = {"problem": "rope", "part": None, "status": "wrong"}
     records = [{**checked, "source": CODE, "trouble": ""}, wrong]
-    outputs = [{"output_type": "execute_result", "data": {CHECK_MIME: each}} for each in records]
+    outputs = [{"output_type": "execute_result", "data": {CHECK_MIME: one}} for one in records]
     answer = answered("unicode1", "a", "It is NUL.", verdict="correct")
     study = learner(tmp_path / "study", answer, cell("check", *outputs), passed={"softmax": CODE})
     with Progress(study).changing("rope", None) as part:

@@ -32,7 +32,7 @@ def test_every_problem_comes_in_the_order_of_the_handout_with_points_and_state(w
     expected = problems.PROBLEMS.values()
     assert [id for id, _, _ in rows] == [problem.ids[edition] for problem in expected]
     points = [problem.points[edition] for problem in expected]
-    assert [row[1] for row in rows] == ["—" if each is None else str(each) for each in points]
+    assert [row[1] for row in rows] == ["—" if worth is None else str(worth) for worth in points]
     headings = [text.index(f"### `{problem.ids[edition]}`") for problem in expected]
     assert all(one < next for one, next in pairwise(headings))
     assert f"edition {edition}" in text and "**Name**" not in text and "**Date**" not in text

@@ -212,8 +212,8 @@ def test_cells_of_ours_are_known_also_from_an_older_copy(tmp_path):
     notebooks.write(path, notebook)
     ours = solutions._own_cells(tmp_path, problems.get("train_bpe"))
     assert "0123abcd" in ours
-    for each in copy.fresh(notebooks.find(["02_bpe"])[0]).cells:
-        assert (notebooks.digest(each) in ours) == (notebooks.role(each) not in copy.STUBS)
+    for cell in copy.fresh(notebooks.find(["02_bpe"])[0]).cells:
+        assert (notebooks.digest(cell) in ours) == (notebooks.role(cell) not in copy.STUBS)
 
 
 def loaded(tmp_path, monkeypatch, **files):

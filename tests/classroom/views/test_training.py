@@ -69,6 +69,7 @@ def shown(monkeypatch):
     return seen
 
 
+@pytest.mark.slow
 def test_a_picture_takes_the_place_of_the_live_curve(shown, tmp_path):
     arguments = tiny_runs.tiny(), tiny_runs.data(), tmp_path / "run"
     run = training.train_live(*arguments)
