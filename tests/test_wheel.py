@@ -368,7 +368,6 @@ def test_a_week(installed):
         assert "a, b, c ○ open" in table(student)["unicode1"]
         said = monday.solve("unicode1", 'my_character = "U+0041"', part="a")
         assert "✗ unicode1 (a): wrong" in said
-        assert "a ✗ wrong · b, c ○ open" in table(student)["unicode1"]
         said = monday.solve("unicode1", 'my_character = "U+0000"', part="a")
         assert "✓ unicode1 (a): correct" in said
         said = monday.fill(
@@ -381,11 +380,9 @@ def test_a_week(installed):
             FIGURE + 'answer("unicode1", "b", """\nThe repr escapes it, my words.\n""", figure)',
         )
         assert "✎ unicode1 (b): read" in said and 'tick("unicode1", "b")' in said
-        assert "a ✓ correct, answered · b ✎ read, answered · c ○ open" in table(student)["unicode1"]
         monday.above(monday.cell("answer", "unicode1", "c"), 'tick("unicode1", "b")')
-        assert (
-            "a ✓ correct, answered · b ✓ ticked, answered · c ○ open" in table(student)["unicode1"]
-        )
+        row = table(student)["unicode1"]
+        assert "a ✓ correct, answered · b ✓ ticked, answered · c ○ open" in row
         monday.save()
 
         # Tuesday: BPE, with helpers in cells of their own.

@@ -74,7 +74,7 @@ def test_the_first_page_says_how_many_points_rest_on_stand_ins(tmp_path):
     stand_ins = "2 of 107 points rest on stand-in texts made offline, not on TinyStories or"
     assert stand_ins in " ".join(lead(tmp_path).split())
     notebook(tmp_path / "01_unicode.ipynb", answered("learning_rate_tuning", None, "They grow."))
-    assert "stand-in" not in lead(tmp_path)
+    assert "Stand-ins" not in lead(tmp_path)
 
 
 def test_an_answer_that_differs_between_editions_counts_for_its_own_only(tmp_path):
