@@ -88,9 +88,10 @@ def page(server):
         page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: said.append(f"error: {error}"))
         yield page
-        restarting = "warning: Connection lost"  # JupyterLab's, of the kernel that it stops
+        # JupyterLab's own: of the kernel that it stops, and of a busy machine.
+        harmless = re.compile("warning: (Connection lost|Plugin .* is taking too long)")
         unwanted = [line for line in said if line.startswith(("error", "warning"))]
-        assert [line for line in unwanted if not line.startswith(restarting)] == []
+        assert [line for line in unwanted if not harmless.match(line)] == []
         assert left == [], "the page asked another machine for something"
 
 
