@@ -89,7 +89,7 @@ def page(server):
         page.on("pageerror", lambda error: said.append(f"error: {error}"))
         yield page
         # JupyterLab's own: of the kernel that it stops, and of a busy machine.
-        harmless = re.compile("warning: (Connection lost|Plugin .* is taking too long)")
+        harmless = re.compile("warning: (Connection lost|Plugin .* to activate)")
         unwanted = [line for line in said if line.startswith(("error", "warning"))]
         assert [line for line in unwanted if not harmless.match(line)] == []
         assert left == [], "the page asked another machine for something"
