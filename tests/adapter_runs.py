@@ -53,7 +53,7 @@ def stepped(adapters, folder):
 def restored(adapters, folder):
     torch.manual_seed(0)
     model, new = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
-    optimizer, other = (torch.optim.AdamW(each.parameters()) for each in (model, new))
+    optimizer, other = (torch.optim.AdamW(net.parameters()) for net in (model, new))
     path = Path(folder, "saved.pt")
     adapters.run_save_checkpoint(model, optimizer, 7, path)
     iteration = adapters.run_load_checkpoint(path, new, other)

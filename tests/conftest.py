@@ -29,7 +29,8 @@ def judged_here(monkeypatch):
     monkeypatch.setattr(worker, "is_inside", True)
 
 
-# What starts processes, trains, typesets or waits for a time limit: not for `make check`.
+# What starts processes, trains, typesets or waits for a time limit: not for `make check`. In files
+# that are quick, single tests are marked.
 SLOW = """
     classroom/checks/test_bpe.py classroom/checks/test_catalogue.py
     classroom/checks/test_checkpointing.py classroom/checks/test_mutants.py
@@ -42,10 +43,9 @@ SLOW = """
     classroom/study/test_lab.py classroom/study/test_labextension.py
     classroom/views/test_every_view.py corpora/test_download.py corpora/test_docstrings.py
     corpora/test_stories.py experiments/test_plans.py generation/test_formats.py test_bench.py
-    test_browser.py test_notebooks.py test_profiles.py test_setup.py test_wheel.py
-    tokenization/test_cluster.py tokenization/test_compiled.py tokenization/test_kernels.py
-    tokenization/test_token_files.py training/test_train.py training/test_train_in_processes.py
-    training/test_train_killed.py
+    test_browser.py test_profiles.py test_setup.py test_wheel.py tokenization/test_cluster.py
+    tokenization/test_compiled.py tokenization/test_kernels.py tokenization/test_token_files.py
+    training/test_train.py training/test_train_in_processes.py training/test_train_killed.py
 """
 SLOW_PATHS = {Path(__file__).parent / name for name in SLOW.split()}
 assert all(path.exists() for path in SLOW_PATHS)
@@ -60,8 +60,7 @@ def pytest_ignore_collect(collection_path, config):
 def pytest_collection_modifyitems(items):
     """Mark what is slow, and begin with what takes longest: so no worker is left alone at the end.
 
-    The browser's notebooks begin with the first, those of nbval with the last: what is made or
-    trained once is then hardly ever wanted by both at a time.
+    The notebooks begin with the last, which take longest.
     """
     for item in items:
         if SLOW_PATHS & {item.path, *item.path.parents}:

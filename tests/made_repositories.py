@@ -132,40 +132,67 @@ def plant(bug: Bug, root: Path) -> None:
     file.write_text(code.replace(bug.old, bug.new), encoding="utf-8")
 
 
-FLAT_MODEL, FLAT_TRAINING = "cs336_basics/model.py", "cs336_basics/training.py"
-RENAMED_LM, RENAMED_LEARN = "src/cs336_basics/lm.py", "src/cs336_basics/learn.py"
-BUGS = (
-    Bug("RoPE turns halves, not neighbours", "flat", FLAT_MODEL,
-        "x1, x2 = x[..., 0::2], x[..., 1::2]\n", "x1, x2 = x.chunk(2, dim=-1)\n",
-        problem="rope", part="forward"),
-    Bug("the loss is summed", "flat", FLAT_TRAINING,
-        "targets.unsqueeze(-1)).mean()", "targets.unsqueeze(-1)).sum()",
-        problem="cross_entropy", part="loss"),
-    Bug("AdamW does not correct the bias", "flat", FLAT_TRAINING,
-        "lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)", "lr_t = lr",
-        problem="adamw", part="optimizer"),
-    Bug("the warm-up is a step ahead", "flat", FLAT_TRAINING,
-        "return it / warmup_iters * max_learning_rate",
-        "return (it + 1) / warmup_iters * max_learning_rate",
-        problem="learning_rate_schedule", part="schedule"),
-    Bug("the targets are the inputs", "flat", FLAT_TRAINING,
-        "dataset[s + 1 : s + 1 + context_length]", "dataset[s : s + context_length]",
-        problem="data_loading", part="batches"),
-    Bug("the keys are not turned", "renamed", RENAMED_LM,
-        "            k = self.rope(k, token_positions.unsqueeze(-2))\n", "",
-        problem="multihead_self_attention", part="forward"),
-    Bug("the weights decay without the learning rate", "renamed", RENAMED_LEARN,
-        'weight.data * (1 - group["lr"] * group["weight_decay"])',
-        'weight.data * (1 - group["weight_decay"])',
-        problem="adamw", part="optimizer"),
-    Bug("the clipped gradient is thrown away", "renamed", RENAMED_LEARN,
-        "p.grad.data = p.grad.data * (limit / (length + 1e-6))",
-        "_clipped = p.grad.data * (limit / (length + 1e-6))",
-        problem="gradient_clipping", part="clipping"),
-    Bug("the loss takes the mean of the powers, not their sum", "renamed", RENAMED_LEARN,
-        "shifted.exp().sum(-1).log()", "shifted.exp().mean(-1).log()",
-        problem="cross_entropy", part="loss"),
-    Bug("no gradient reaches the gate", "renamed", RENAMED_LM,
-        "swish(self.gate(x))", "swish(self.gate(x).data)",
-        problem="positionwise_feedforward", part="gradients"),
-)  # fmt: skip
+# A line says where: the repository, the file, the problem whose check must call it wrong, and the
+# part that the twin test must name. Then come the name of the bug, what stands there, and what is
+# put in its place.
+EDITS = """
+flat cs336_basics/model.py rope forward
+RoPE turns halves, not neighbours
+- x1, x2 = x[..., 0::2], x[..., 1::2]
++ x1, x2 = x.chunk(2, dim=-1)
+
+flat cs336_basics/training.py cross_entropy loss
+the loss is summed
+- targets.unsqueeze(-1)).mean()
++ targets.unsqueeze(-1)).sum()
+
+flat cs336_basics/training.py adamw optimizer
+AdamW does not correct the bias
+- lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)
++ lr_t = lr
+
+flat cs336_basics/training.py learning_rate_schedule schedule
+the warm-up is a step ahead
+- return it / warmup_iters * max_learning_rate
++ return (it + 1) / warmup_iters * max_learning_rate
+
+flat cs336_basics/training.py data_loading batches
+the targets are the inputs
+- dataset[s + 1 : s + 1 + context_length]
++ dataset[s : s + context_length]
+
+renamed src/cs336_basics/lm.py multihead_self_attention forward
+the keys are not turned
+- k = self.rope(k, token_positions.unsqueeze(-2))
++ pass
+
+renamed src/cs336_basics/learn.py adamw optimizer
+the weights decay without the learning rate
+- weight.data * (1 - group["lr"] * group["weight_decay"])
++ weight.data * (1 - group["weight_decay"])
+
+renamed src/cs336_basics/learn.py gradient_clipping clipping
+the clipped gradient is thrown away
+- p.grad.data = p.grad.data * (limit / (length + 1e-6))
++ _clipped = p.grad.data * (limit / (length + 1e-6))
+
+renamed src/cs336_basics/learn.py cross_entropy loss
+the loss takes the mean of the powers, not their sum
+- shifted.exp().sum(-1).log()
++ shifted.exp().mean(-1).log()
+
+renamed src/cs336_basics/lm.py positionwise_feedforward gradients
+no gradient reaches the gate
+- swish(self.gate(x))
++ swish(self.gate(x).data)
+"""
+
+
+def bug(edit: str) -> Bug:
+    """Read one of the edits."""
+    where, name, old, new = edit.strip().splitlines()
+    repository, file, problem, part = where.split()
+    return Bug(name, repository, file, old[2:], new[2:], problem, part)
+
+
+BUGS = tuple(bug(edit) for edit in EDITS.split("\n\n"))

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -20,11 +19,9 @@ from nbformat import NotebookNode
 from workbook.classroom.study import lab
 
 ROOT = Path(__file__).parents[1]
+SCREENSHOTS = ROOT / "build" / "screenshots"
 PATIENCE = 300  # seconds, which only what hangs takes
 LONGEST = 3_600  # of one cell, which may train a model
-SETTINGS = {  # nobody asks for news
-    "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
-}
 
 
 def chromium() -> str | None:
@@ -33,20 +30,15 @@ def chromium() -> str | None:
     return next(filter(None, map(shutil.which, names)), None)
 
 
-def what_is_missing() -> str | None:
-    """Why no browser can be driven here; None if it can."""
-    if sys.platform == "win32":
-        return "Windows has no Chromium at a known place; WSL has"
-    if importlib.util.find_spec("playwright") is None:
-        return 'playwright is not installed; pip install -e ".[test]" brings it'
-    if chromium() is None:
-        return "there is no Chromium; Debian and Ubuntu have it: sudo apt install chromium"
-    return None
-
-
 def require_browser() -> None:
     """Skip the test where no browser can be driven; fail it with WORKBOOK_REQUIRE_BROWSER set."""
-    reason = what_is_missing()
+    reason = None
+    if sys.platform == "win32":
+        reason = "Windows has no Chromium at a known place; WSL has"
+    elif importlib.util.find_spec("playwright") is None:
+        reason = 'playwright is not installed; pip install -e ".[test]" brings it'
+    elif chromium() is None:
+        reason = "there is no Chromium; Debian and Ubuntu have it: sudo apt install chromium"
     if reason and os.environ.get("WORKBOOK_REQUIRE_BROWSER"):
         pytest.fail(f"WORKBOOK_REQUIRE_BROWSER is set, but {reason}")
     if reason:
@@ -67,107 +59,82 @@ lab.serve_lab(config.study_folder(), "lab", None)
 
 
 class Server:
-    """A running JupyterLab: where it answers, and the folder of the notebooks it serves."""
+    """A running JupyterLab: its process, where it answers, and what it has printed."""
 
-    def __init__(self, root: Path, trap: socket.socket):
-        self.root, self.trap = root, trap
-        self.address = self.token = ""  # told by the server when it is there
+    def __init__(self, process: subprocess.Popen, root: Path, log: Path, address: re.Match):
+        self.process, self.root, self.log = process, root, log
+        self.base, self.first, self.token = address.groups()
 
-    def listen(self, line: str) -> bool:
-        """Whether a line that the server printed says where it answers."""
-        told = re.search(r"(http://\S+/)lab\?token=(\w+)", line)
-        if told:
-            self.address, self.token = told.groups()
-        return bool(told)
-
-    def api(self, path: str):
-        """What the server's REST API says."""
-        url = f"{self.address}api/{path}?token={self.token}"
-        with urllib.request.urlopen(url, timeout=PATIENCE) as response:
-            return json.load(response)
-
-    def called_out(self) -> bool:
-        """Whether the server or a kernel has tried to reach the web, all of which is one trap."""
-        try:
-            self.trap.accept()[0].close()
-        except BlockingIOError:
-            return False
-        return True
+    def open(self, path: str):
+        """Ask the server for a path, with its token."""
+        return urllib.request.urlopen(f"{self.base}{path}?token={self.token}", timeout=PATIENCE)
 
     def page(self, name: str) -> str:
         """The address that opens a notebook in an empty workspace."""
-        return f"{self.address}lab/tree/{name}?reset&token={self.token}"
+        return f"{self.base}lab/tree/{name}?reset&token={self.token}"
 
     def is_ready(self, name: str) -> bool:
         """Whether the notebook has a kernel that waits for work, and a page connected to it."""
-        kernels = [s["kernel"] for s in self.api("sessions") if s["path"] == name]
+        with self.open("api/sessions") as response:
+            kernels = [s["kernel"] for s in json.load(response) if s["path"] == name]
         return any(k["execution_state"] == "idle" and k["connections"] > 0 for k in kernels)
 
-    def wait_until_ready(self, name: str, seconds: float) -> None:
-        wait_for(lambda: self.is_ready(name), seconds, f"the kernel of {name} is not idle")
+    def wait_until_ready(self, name: str) -> None:
+        wait_for(lambda: self.is_ready(name), f"the kernel of {name} is not idle")
 
 
-def wait_for(condition, seconds: float, complaint: str) -> None:
+def wait_for(condition, complaint: str) -> None:
     """Return as soon as `condition` holds; TimeoutError with the complaint if it never does."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"after {seconds:.0f} s, {complaint}")
+            raise TimeoutError(f"after {PATIENCE} s, {complaint}")
         time.sleep(0.1)
 
 
-@contextmanager
-def serve(root: Path, windowing: str = "none"):
-    """`workbook lab` on a folder, with settings of its own and a trap where the web should be.
+def settings(folder: Path, windowing: str = "none") -> dict[str, str]:
+    """An environment in which JupyterLab's settings are made for tests.
 
-    With `windowing` "full" only the cells in sight are in the page. The kernels' data folder is
-    that of all tests: what one of them has trained, no other trains.
+    With `windowing` "full" only the cells in sight are in the page.
     """
-    private = root / "private"
-    tracker = {"notebook-extension/tracker": {"windowingMode": windowing}}
-    for name, values in (SETTINGS | tracker).items():
-        file = private / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(values), encoding="utf-8")
-    trap = socket.create_server((lab.HOST, 0))
-    trap.setblocking(False)
-    web = f"http://{lab.HOST}:{trap.getsockname()[1]}"
-    environment = os.environ | {
-        "JUPYTER_CONFIG_DIR": str(private / "config"),
-        "JUPYTER_DATA_DIR": str(private / "data"),
-        "JUPYTER_RUNTIME_DIR": str(private / "runtime"),
-        "JUPYTERLAB_SETTINGS_DIR": str(private / "settings"),
-        "IPYTHONDIR": str(private / "ipython"),
-        "HTTP_PROXY": web,
-        "HTTPS_PROXY": web,
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
-    }
-    server = Server(root, trap)
-    with trap, (private / "server.log").open("w+", encoding="utf-8") as log:
+    file = folder / "settings" / "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"windowingMode": windowing}), encoding="utf-8")
+    names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
+    private = {name: str(folder / name.lower()) for name in names}
+    return private | {"JUPYTERLAB_SETTINGS_DIR": str(folder / "settings")}
+
+
+@contextmanager
+def serve(root: Path, environment: dict[str, str], start: str = START, python=sys.executable):
+    """Run a server in a folder, by code that prints its address; stop it at the end.
+
+    The kernels' data folder is that of all tests: what one of them has trained, no other trains.
+    """
+    log = root / "server.log"  # a pipe that nobody reads would hold up what writes much
+    with log.open("w", encoding="utf-8") as file:
         process = subprocess.Popen(
-            [sys.executable, "-u", "-c", START, str(root)],
-            env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            [python, "-u", "-c", start, str(root)], cwd=root, env=environment,
+            stdin=subprocess.DEVNULL, stdout=file, stderr=file,
         )  # fmt: skip
+    told = []
+
+    def is_up() -> bool:
+        printed = log.read_text(encoding="utf-8")
+        assert process.poll() is None, printed
+        told[:] = re.finditer(r"(http://\S+/)lab(?:/tree/)?(\S*)\?token=(\w+)", printed)
+        return bool(told)
+
+    try:
+        wait_for(is_up, "JupyterLab has not told its address")
+        yield Server(process, root, log, told[0])
+    finally:
+        process.terminate()  # its kernels go with it
         try:
-            wait_for(
-                lambda: is_up(server, process), PATIENCE, "JupyterLab has not told its address"
-            )
-            yield server
-        finally:
-            process.terminate()  # its kernels go with it
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def is_up(server: Server, process: subprocess.Popen) -> bool:
-    """Whether the server has told where it answers; RuntimeError where it has died."""
-    said = (server.root / "private" / "server.log").read_text(encoding="utf-8")
-    if process.poll() is not None:
-        raise RuntimeError(f"JupyterLab ended with status {process.returncode}:\n{said[-2000:]}")
-    return server.listen(said)
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 @contextmanager
@@ -176,8 +143,9 @@ def browse():
 
     Such requests are refused, and so are the browser's own: it knows no other host.
     """
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=1000 * PATIENCE)
     arguments = [f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {lab.HOST}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         arguments.append("--no-sandbox")  # Chromium's sandbox refuses root
@@ -201,6 +169,13 @@ def browse():
             browser.close()
 
 
+def expect(element):
+    """Playwright's `expect`, imported where there is a playwright."""
+    from playwright.sync_api import expect
+
+    return expect(element)
+
+
 def menu(page, *titles: str) -> None:
     """Click through the menu bar, such as menu(page, "Run", "Run All Cells")."""
     first, *others = titles
@@ -210,40 +185,49 @@ def menu(page, *titles: str) -> None:
         entries.get_by_text(title, exact=True).last.click()
 
 
-def run_cells(page, server: Server, name: str, places: list[int]) -> None:
-    """Run the cells at these places from the keyboard, one after the other.
+def set_theme(page, theme: str) -> None:
+    """Choose JupyterLab's theme, "light" or "dark", and wait until it is there."""
+    menu(page, "Settings", "Theme", f"JupyterLab {theme.title()}")
+    is_light = "true" if theme == "light" else "false"
+    page.locator(f"body[data-jp-theme-light={is_light}]").wait_for(state="attached")
 
-    They may not have a number yet: their first one says that they have run.
-    """
-    from playwright.sync_api import expect
 
-    server.wait_until_ready(name, PATIENCE)
-    for place in places:
-        prompt = page.locator(".jp-Notebook .jp-Cell").nth(place).locator(".jp-InputPrompt")
-        prompt.click()  # the cell is selected, and no text in it
-        page.keyboard.press("Control+Enter")
+class Desk:
+    """One notebook, open in a page of the browser."""
+
+    def __init__(self, page, server: Server, name: str):
+        self.page, self.server, self.name = page, server, name
+        self.path = server.root / name
+        page.goto(server.page(name))
+        self.wait()
+        page.locator(".jp-Notebook .jp-Cell.jp-mod-active").wait_for()
+
+    def wait(self) -> None:
+        """Wait until the kernel has nothing to do, and the page shows what it did."""
+        self.server.wait_until_ready(self.name)
+        self.page.wait_for_timeout(300)
+
+    def select(self, place: int):
+        """The cell at a place, selected, with no text in it."""
+        cell = self.page.locator(".jp-Notebook .jp-Cell").nth(place)
+        cell.scroll_into_view_if_needed()
+        cell.locator(".jp-InputPrompt").click()
+        return cell
+
+    def run(self, cell):
+        """Run a cell from the keyboard, to its end; return its outputs."""
+        prompt = cell.locator(".jp-InputPrompt")
+        prompt.click()
+        self.page.keyboard.press("Control+Enter")
         expect(prompt).to_have_text(re.compile(r"\d"), timeout=1000 * LONGEST)
-    server.wait_until_ready(name, PATIENCE)
-    page.wait_for_timeout(500)  # the last outputs are on their way to the page
+        return cell.locator(".jp-OutputArea-output")
 
-
-def save(page, server: Server, name: str) -> NotebookNode:
-    """Save the notebook as a person does; what the file holds then."""
-    path = server.root / name
-    before = path.stat().st_mtime_ns
-    menu(page, "File", "Save Notebook")
-
-    def is_written() -> bool:
-        if path.stat().st_mtime_ns == before:  # asked first: what is read is then the new text
-            return False
-        try:
-            json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:  # half of it
-            return False
-        return True
-
-    wait_for(is_written, PATIENCE, f"{name} was not saved")
-    return nbformat.read(path, as_version=4)
+    def save(self) -> NotebookNode:
+        """Save the notebook as a person does; return what the file holds then."""
+        menu(self.page, "File", "Save Notebook")
+        self.page.locator(".jp-mod-dirty").first.wait_for(state="detached")
+        self.page.wait_for_timeout(300)
+        return nbformat.read(self.path, as_version=4)
 
 
 # What every text inside an element is drawn with: [text, its colour, the colour behind it].

@@ -19,6 +19,7 @@ NEWEST = "3.13.0"  # the newest Python that the Makefile asks for by name
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 PINS = {
     canonicalize_name(pin.name): pin
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
@@ -90,24 +91,13 @@ def test_nothing_that_is_installed_lacks_a_pin():
     assert not {name for name in lacking if not name.startswith(("nvidia-", "cuda-"))}
 
 
-def test_conda_installs_what_pip_installs():
+def test_conda_and_make_install_what_pip_installs_on_the_same_pythons():
     python, pip, wrapped = CONDA["dependencies"]
-    assert pip == "pip"
-    assert wrapped == {"pip": ["-c constraints.txt", "-e .[test]"]}
-    name, oldest = python.split("=")
-    assert name == "python"
-    assert PROJECT["requires-python"] == f">={oldest}"
-
-
-def test_make_installs_what_pip_and_conda_install():
-    recipe = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert '-c constraints.txt -e ".[test]"' in recipe
-
-
-def test_all_say_the_same_oldest_python():
-    oldest = re.fullmatch(r">=(\d+)\.(\d+)", PROJECT["requires-python"]).groups()
-    assert OLDEST.startswith(".".join(oldest))
-    assert f"sys.version_info < ({', '.join(oldest)})" in (ROOT / ".ci/suitable.py").read_text()
+    assert (pip, wrapped) == ("pip", {"pip": ["-c constraints.txt", "-e .[test]"]})
+    assert '-c constraints.txt -e ".[test]"' in MAKEFILE
+    major, minor = re.fullmatch(r">=(\d+)\.(\d+)", PROJECT["requires-python"]).groups()
+    assert python == f"python={major}.{minor}" and f"{major}.{minor}.0" == OLDEST
+    assert f"sys.version_info < ({major}, {minor})" in (ROOT / ".ci/suitable.py").read_text()
 
 
 def test_pre_commit_can_read_its_hooks():
@@ -124,5 +114,5 @@ def test_no_file_of_the_project_is_large():
 
 
 def test_the_tests_that_the_makefile_names_are_there():
-    named = re.findall(r"tests/[\w/.*]*\w", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    named = re.findall(r"tests/[\w/.*]*\w", MAKEFILE)
     assert named and [path for path in named if not list(ROOT.glob(path))] == []

@@ -51,5 +51,5 @@ def test_a_notebook_runs_to_its_end_in_a_large_profile(name, folder):
 
 def test_the_sizes_are_tiny_in_every_process():
     code = "from workbook import config; print(config.profile().model.d_model)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert int(found.stdout) < 100
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert int(done.stdout) < 100

@@ -29,18 +29,22 @@ NO_VENV = "sys.modules['ensurepip'] = None"
 FULL_DISK = "shutil.disk_usage = lambda path: shutil._ntuple_diskusage(10**9, 8 * 10**8, 2 * 10**8)"
 
 # `-m venv` makes an environment whose Python notes every `-m` in a log; pip fails while it is told.
-INSTALLER = """#!/bin/sh
-test "$1" = -m || exec "{python}" "$@"
+INSTALLER = f"""#!/bin/sh
+test "$1" = -m || exec "{sys.executable}" "$@"
 echo "venv" >> log
 rm -rf .venv && mkdir -p .venv/bin
 cat > .venv/bin/python << 'END'
 #!/bin/sh
-test "$1" = -m || exec "{python}" "$@"
+test "$1" = -m || exec "{sys.executable}" "$@"
 echo "$2" >> log
 if test "$2" = pip && test -e no-network; then echo "no network" >&2; exit 1; fi
 END
 chmod +x .venv/bin/python
 """
+
+
+def patched(patch: str) -> str:
+    return PATCHED.format(python=sys.executable, patch=patch)
 
 
 @pytest.fixture
@@ -82,16 +86,23 @@ def log(clone: Path) -> list[str]:
     return lines
 
 
+STUB = "#!/bin/sh\nexit 127\n"
+
+
 @pytest.mark.parametrize(
-    ("patch", "message"),
+    ("script", "message"),
     [
-        (OLD, "is Python 3.9. Install a newer one"),
-        (NO_VENV, "venv module, which"),
-        (FULL_DISK, "needs 3 GB of free disk, and here are 0.2."),
+        (None, "Python 3.11 or newer, and python3 is not."),
+        ("#!/bin/sh\necho Python 3.9.2\n", "Python 3.11 or newer, and python3 is not."),
+        (STUB, "Python 3.11 or newer, and python3 is not."),
+        (patched(OLD), "is Python 3.9. Install a newer one"),
+        (patched(NO_VENV), "venv module, which"),
+        (patched(FULL_DISK), "needs 3 GB of free disk, and here are 0.2."),
     ],
 )
-def test_what_set_up_needs_is_said_in_one_line(clone, patch, message):
-    install(clone, PATCHED.format(python=sys.executable, patch=patch))
+def test_what_set_up_needs_is_said_in_one_line(clone, script, message):
+    if script:
+        install(clone, script)
     for target in ("lab", "test"):
         done = make(clone, target)
         assert done.returncode == 2
@@ -100,98 +111,82 @@ def test_what_set_up_needs_is_said_in_one_line(clone, patch, message):
         assert not (clone / ".venv").exists()
 
 
-@pytest.mark.parametrize(
-    "script", [None, "#!/bin/sh\necho Python 3.9.2\n", "#!/bin/sh\nexit 127\n"]
-)
-def test_a_machine_without_python_is_told_so_in_one_line(clone, script):
-    if script:
-        install(clone, script)
-    done = make(clone, "lab")
-    assert done.returncode == 2
-    assert "Set-up needs Python 3.11 or newer, and python3 is not." in done.stderr
-    assert (done.stderr.count("\n"), done.stdout) == (1, "")
-
-
 def test_the_newest_python_that_works_is_taken(clone):
-    install(clone, "#!/bin/sh\nexit 127\n", "python3.13")  # a stub that is no Python
-    install(clone, PATCHED.format(python=sys.executable, patch=NO_VENV), "python3.12")
-    install(clone, INSTALLER.format(python=sys.executable), "python3.11")
-    install(clone, PATCHED.format(python=sys.executable, patch=OLD), "python3")
+    install(clone, STUB, "python3.13")  # a stub that is no Python
+    install(clone, patched(NO_VENV), "python3.12")
+    install(clone, INSTALLER, "python3.11")
+    install(clone, patched(OLD), "python3")
     done = make(clone, "lint")
     assert (done.returncode, done.stderr) == (0, "")
     assert "with python3.11" in done.stdout
 
 
 def test_a_python_may_be_named(clone):
-    install(clone, PATCHED.format(python=sys.executable, patch=OLD))
-    named = install(clone, INSTALLER.format(python=sys.executable), "my python")
+    install(clone, patched(OLD))
+    named = install(clone, INSTALLER, "my python")
     done = make(clone, "lint", f"PYTHON={named}")
     assert (done.returncode, done.stderr) == (0, "")
     done = make(clone, "lab", "PYTHON=/no/such/python")
     assert done.returncode == 0, "once it is set up, no other Python is asked for"
 
 
-def test_it_is_set_up_once_and_again_where_what_is_installed_changed(clone):
-    install(clone, INSTALLER.format(python=sys.executable))
-    study = ["workbook_startup.py", "labextension/style.css", "labextension/schemas/a/b.json"]
-    copied = [f"workbook/classroom/jupyter/{name}" for name in study]
-    for name in copied:
-        (clone / name).parent.mkdir(parents=True, exist_ok=True)
-        (clone / name).touch()
+SET_UP, LINT = ["venv", "pip"], ["ruff", "ruff", "mypy"]
+
+
+@pytest.fixture
+def ready(clone):
+    """A clone whose environment was set up."""
+    install(clone, INSTALLER)
     assert make(clone, "lint").returncode == 0
-    assert log(clone) == ["venv", "pip", "ruff", "ruff", "mypy"]
-    done = make(clone, "lint")
+    assert log(clone) == [*SET_UP, *LINT]
+    return clone
+
+
+def touch(clone: Path, name: str) -> None:
+    """Change a file after the environment was set up."""
+    later = (clone / ".venv/complete").stat().st_mtime + 5
+    (clone / name).parent.mkdir(parents=True, exist_ok=True)
+    (clone / name).touch()
+    os.utime(clone / name, (later, later))
+
+
+def test_it_is_set_up_once_and_again_where_what_is_installed_changed(ready):
+    done = make(ready, "lint")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert log(clone) == ["ruff", "ruff", "mypy"]
+    assert log(ready) == LINT
+    copied = ["workbook_startup.py", "labextension/style.css", "labextension/schemas/a/b.json"]
+    copied = [f"workbook/classroom/jupyter/{name}" for name in copied]
     for name in ("constraints.txt", "pyproject.toml", *copied):
-        later = (clone / ".venv/complete").stat().st_mtime + 5
-        os.utime(clone / name, (later, later))
+        touch(ready, name)
+        assert make(ready, "lint").returncode == 0
+        assert log(ready) == ["pip", *LINT]
+        os.utime(ready / name, (0, 0))
+
+
+def test_what_was_installed_by_an_earlier_name_is_removed(ready):
+    (ready / ".venv/lib/python3.12/site-packages/workbook-0.1.0.dist-info").mkdir(parents=True)
+    touch(ready, "pyproject.toml")
+    assert make(ready, "lint").returncode == 0
+    assert log(ready) == ["pip", "pip", *LINT]
+
+
+@pytest.mark.parametrize("is_update", [False, True])
+def test_a_set_up_or_an_update_that_broke_off_is_redone_from_the_start(clone, is_update):
+    install(clone, INSTALLER)
+    if is_update:
         assert make(clone, "lint").returncode == 0
-        assert log(clone) == ["pip", "ruff", "ruff", "mypy"]
-        os.utime(clone / name, (0, 0))
-
-
-def test_what_was_installed_by_an_earlier_name_is_removed(clone):
-    install(clone, INSTALLER.format(python=sys.executable))
-    assert make(clone, "lint").returncode == 0
-    (clone / ".venv/lib/python3.12/site-packages/workbook-0.1.0.dist-info").mkdir(parents=True)
-    log(clone)
-    later = (clone / ".venv/complete").stat().st_mtime + 5
-    os.utime(clone / "pyproject.toml", (later, later))
-    assert make(clone, "lint").returncode == 0
-    assert log(clone) == ["pip", "pip", "ruff", "ruff", "mypy"]
-
-
-def test_a_set_up_that_broke_off_is_redone_from_the_start(clone):
-    install(clone, INSTALLER.format(python=sys.executable))
+        touch(clone, "constraints.txt")
     (clone / "no-network").touch()
-    done = make(clone, "test")
-    assert done.returncode == 2
-    assert "Set-up did not finish" in done.stderr
-    assert log(clone) == ["venv", "pip"]
-    (clone / "no-network").unlink()
-    assert make(clone, "lint").returncode == 0
-    assert log(clone) == ["venv", "pip", "ruff", "ruff", "mypy"]
-
-
-def test_an_update_that_broke_off_is_redone_from_the_start(clone):
-    install(clone, INSTALLER.format(python=sys.executable))
-    assert make(clone, "lint").returncode == 0
-    later = (clone / ".venv/complete").stat().st_mtime + 5
-    os.utime(clone / "constraints.txt", (later, later))
-    (clone / "no-network").touch()
-    assert make(clone, "lint").returncode == 2
+    done = make(clone, "lint")
+    assert done.returncode == 2 and "Set-up did not finish" in done.stderr
     (clone / "no-network").unlink()
     log(clone)
     assert make(clone, "lint").returncode == 0
-    assert log(clone) == ["venv", "pip", "ruff", "ruff", "mypy"]
+    assert log(clone) == [*SET_UP, *LINT]
 
 
-def test_an_environment_that_was_moved_is_made_anew(clone):
-    install(clone, INSTALLER.format(python=sys.executable))
-    assert make(clone, "lint").returncode == 0
-    log(clone)
-    moved = clone.rename(clone.with_name("elsewhere"))
+def test_an_environment_that_was_moved_is_made_anew(ready):
+    moved = ready.rename(ready.with_name("elsewhere"))
     assert make(moved, "lint").returncode == 0
     assert log(moved)[0] == "venv"
 
@@ -206,19 +201,17 @@ def test_the_port_is_handed_on(clone):
     assert make(clone, "lab").stdout == "asked: lab\n"
 
 
-def test_what_a_gpu_is_tested_and_timed_with_is_done_once(clone):
-    install(clone, INSTALLER.format(python=sys.executable))
-    (clone.parent / "bin" / "touch").symlink_to(shutil.which("touch"))
-    assert make(clone, "gpu").returncode == 0
-    assert log(clone) == ["venv", "pip", "pytest", "benchmarks", "workbook"]
-    assert make(clone, "gpu").returncode == 0
-    assert log(clone) == ["workbook"], "the runs, which continue"
+def test_what_a_gpu_is_tested_and_timed_with_is_done_once(ready):
+    (ready.parent / "bin" / "touch").symlink_to(shutil.which("touch"))
+    for said in (["pytest", "benchmarks", "workbook"], ["workbook"]):  # the runs, which continue
+        assert make(ready, "gpu").returncode == 0
+        assert log(ready) == said
 
 
 @pytest.mark.parametrize(("user", "installs"), [(0, True), (1000, False)])
 def test_ci_run_installs_what_a_bare_machine_lacks_where_it_may(clone, user, installs):
     python = install(clone, "#!/bin/sh\nexit 9\n")  # a Python without its venv module, say
-    better = install(clone, INSTALLER.format(python=sys.executable), "better")
+    better = install(clone, INSTALLER, "better")
     install(clone, f"#!/bin/sh\necho {user}\n", "id")
     install(
         clone,
@@ -237,7 +230,7 @@ def test_ci_run_installs_what_a_bare_machine_lacks_where_it_may(clone, user, ins
     )
     if installs:
         assert done.returncode == 0, done.stderr
-        assert log(clone) == ["update", "install", "venv", "pip", "ruff", "ruff", "mypy", "pytest"]
+        assert log(clone) == ["update", "install", *SET_UP, *LINT, "pytest"]
     else:
         assert done.returncode == 2
         assert "Set-up needs Python" in done.stderr

@@ -37,9 +37,9 @@ def tiny(**changes) -> TrainConfig:
 def ids(count: int, seed: int = 0) -> np.ndarray:
     """Ids that count up by 0, 1 or 2: easy to learn in part; a document ends every 50."""
     rng = np.random.default_rng(seed)
-    found = (np.cumsum(rng.integers(0, 3, count)) % (VOCAB_SIZE - 1) + 1).astype(np.uint16)
-    found[49::50] = END
-    return found
+    tokens = (np.cumsum(rng.integers(0, 3, count)) % (VOCAB_SIZE - 1) + 1).astype(np.uint16)
+    tokens[49::50] = END
+    return tokens
 
 
 def data(**changes) -> TrainData:

@@ -205,7 +205,7 @@ PLOTS = [
     partial(experiments.in_bits, {"ours": [run(9, 3, 2)], "yours": [run(9, 4, 3)]}),
     partial(experiments.against_time, {"start": [run(9, 3, 2, 2, 2, 1, 1)]}, cap=15.0),
 ]  # fmt: skip
-PLOTS = {each.func: each for each in PLOTS}
+PLOTS = {plot.func: plot for plot in PLOTS}
 
 
 def drawn(plot, **ax):

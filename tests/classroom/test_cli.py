@@ -4,12 +4,13 @@ import json
 import multiprocessing
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from made_repositories import FOLDER as REPOSITORIES
 
 from workbook import __version__
 from workbook.classroom import cli
+from workbook.classroom.checks import worker
 from workbook.classroom.study import lab, notebooks, update, verbs
 from workbook.classroom.study.progress import Progress
 from workbook.corpora import corpora
@@ -22,8 +23,12 @@ def softmax(x, dim):
 
 
 @pytest.fixture(autouse=True)
-def study(tmp_path, monkeypatch):
-    """A study folder of these tests, so that nothing counts in one of yours."""
+def study(tmp_path, monkeypatch, request):
+    """A study folder of these tests, so that nothing counts in one of yours.
+
+    Attempts are judged in this process, those of slow tests in one of their own.
+    """
+    monkeypatch.setattr(worker, "is_inside", "slow" not in request.keywords)
     monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
     return tmp_path / "study"
 
@@ -32,7 +37,9 @@ def study(tmp_path, monkeypatch):
 def attempt(tmp_path):
     """A learner's file."""
     path = tmp_path / "mine.py"
-    path.write_text("def train_bpe(*arguments):\n    return 'mine'\n\nANSWER = b'\\xc3\\x28'\n")
+    path.write_text(
+        f"{SOFTMAX}\ndef train_bpe(*arguments):\n    return 'mine'\n\nANSWER = b'\\xc3\\x28'\n"
+    )
     return path
 
 
@@ -42,6 +49,7 @@ def test_the_version_is_the_packages(capsys):
     assert (stop.value.code, capsys.readouterr().out) == (0, f"workbook {__version__}\n")
 
 
+@pytest.mark.slow
 def test_python_m_workbook_is_the_same_command():
     run = [sys.executable, "-m", "workbook", "--help"]
     shown = subprocess.run(run, capture_output=True, text=True, check=True).stdout
@@ -49,6 +57,7 @@ def test_python_m_workbook_is_the_same_command():
         assert command in shown
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such pipes")
 @pytest.mark.parametrize("redirected", ["| true", ">&-"])
 def test_output_that_nobody_reads_is_no_error(redirected):
@@ -57,20 +66,19 @@ def test_output_that_nobody_reads_is_no_error(redirected):
     assert (done.returncode, done.stderr) in [(0, ""), (141, "")]
 
 
-def test_the_default_attempt_is_named_as_the_problem_asks(attempt, capsys):
-    attempt.write_text(SOFTMAX)
-    assert cli.main(["check", "softmax", str(attempt)]) == 0
-    assert "✓ softmax: correct" in capsys.readouterr().out
-
-
-def test_a_named_attempt_may_be_a_value_of_a_written_part(attempt, capsys):
-    assert cli.main(["check", "unicode2", f"{attempt}:ANSWER", "--part", "c"]) == 0
-    assert "✓ unicode2 (c): correct" in capsys.readouterr().out
-
-
-def test_a_wrong_attempt_has_exit_status_1(attempt, capsys):
-    assert cli.main(["check", "train_bpe", str(attempt)]) == 1
-    assert "✗ train_bpe: wrong" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["softmax", "{file}"], 0, "✓ softmax: correct"),
+        (["train_bpe", "{file}"], 1, "✗ train_bpe: wrong"),
+        (["unicode2", "{file}:ANSWER", "--part", "c"], 0, "✓ unicode2 (c): correct"),
+    ],
+)
+def test_an_attempt_is_named_or_has_the_name_that_the_problem_asks_for(
+    attempt, arguments, status, said, capsys
+):
+    assert cli.main(["check", *(word.format(file=attempt) for word in arguments)]) == status
+    assert said in capsys.readouterr().out
 
 
 def test_a_verdict_is_written_as_json_too(attempt, tmp_path, capsys):
@@ -81,27 +89,25 @@ def test_a_verdict_is_written_as_json_too(attempt, tmp_path, capsys):
     assert entry == {"problem": "train_bpe", "found": str(attempt), "status": "wrong"}
 
 
-def test_a_file_may_import_its_neighbour(attempt, tmp_path):
-    (tmp_path / "my_neighbour.py").write_text("ANSWER = b'\\xc3\\x28'")
-    attempt.write_text("from my_neighbour import ANSWER\n")
-    assert cli.main(["check", "unicode2", f"{attempt}:ANSWER", "--part", "c"]) == 0
-
-
-def test_a_file_of_a_package_may_import_relatively(attempt, tmp_path):
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("file.py", "from my_neighbour import ANSWER"),
+        ("src/my_package_of_parts/part.py", "from .neighbour import ANSWER"),
+        ("a\nb.py", "ANSWER = b'\\xc3\\x28'"),
+    ],
+)
+def test_a_file_may_have_neighbours_and_any_name(tmp_path, file, source):
     package = tmp_path / "src" / "my_package_of_parts"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    (package / "neighbour.py").write_text("ANSWER = b'\\xc3\\x28'")
-    (package / "part.py").write_text("from .neighbour import ANSWER\n")
-    asked = ["check", "unicode2", f"{package / 'part.py'}:ANSWER", "--part", "c"]
-    assert cli.main(asked) == 0
+    for neighbour in (tmp_path / "my_neighbour.py", package / "neighbour.py"):
+        neighbour.write_text("ANSWER = b'\\xc3\\x28'")
+    (tmp_path / file).write_text(source)
+    assert cli.main(["check", "unicode2", f"{tmp_path / file}:ANSWER", "--part", "c"]) == 0
 
 
-def test_a_file_name_may_have_two_lines(attempt):
-    renamed = attempt.rename(attempt.with_name("a\nb.py"))
-    assert cli.main(["check", "unicode2", f"{renamed}:ANSWER", "--part", "c"]) == 0
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["random.py", "torch.py"])
 def test_a_file_may_be_named_like_a_module(tmp_path, monkeypatch, name, capsys):
     (tmp_path / name).write_text(f"import random, torch\n{SOFTMAX}")
@@ -118,6 +124,7 @@ def train_bpe(*arguments):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 @pytest.mark.parametrize(
     ("at_import", "how"), [(True, "ended with status 0"), (False, "signal 9 (Killed")]
@@ -128,61 +135,6 @@ def test_an_attempt_that_ends_the_process_is_wrong(attempt, study, at_import, ho
     said = capsys.readouterr().out
     assert "It ended the Python process" in said and how in said
     assert Progress(study).of("train_bpe", None).best == "wrong"
-
-
-def test_a_check_is_noted_in_the_study_folder_around(attempt, monkeypatch):
-    monkeypatch.delenv("WORKBOOK_STUDY")
-    monkeypatch.chdir(attempt.parent)
-    (attempt.parent / ".workbook").mkdir()
-    cli.main(["check", "unicode2", "mine.py:ANSWER", "--part", "c"])
-    assert Progress(attempt.parent).of("unicode2", "c").best == "correct"
-
-
-@pytest.mark.parametrize("start", [".", "below/it", ".."])
-def test_a_check_counts_wherever_it_is_called(attempt, monkeypatch, start):
-    monkeypatch.delenv("WORKBOOK_STUDY")
-    study = attempt.parent / "study"
-    (study / ".workbook").mkdir(parents=True)
-    (attempt.parent / "below" / "it").mkdir(parents=True)
-    monkeypatch.chdir(attempt.parent / start)
-    cli.main(["check", "unicode2", f"{attempt}:ANSWER", "--part", "c"])
-    assert Progress(study).of("unicode2", "c").best == "correct"
-
-
-def test_what_passes_is_kept_with_the_files_it_imports(attempt, study, capsys):
-    attempt.with_name("parts.py").write_text("import torch\n\nexp, ZERO = torch.exp, 0.0\n")
-    attempt.write_text(
-        "import parts\nfrom parts import exp as power\n\n\n"
-        "def powers(x, dim):\n"
-        "    return power(x - x.amax(dim, keepdim=True)) + parts.ZERO\n\n\n"
-        "def mine(x, dim):\n"
-        "    return powers(x, dim) / powers(x, dim).sum(dim, keepdim=True)\n"
-    )
-    assert cli.main(["check", "softmax", f"{attempt}:mine"]) == 0
-    assert "study/mine/softmax.py`: it holds all that it needs" in capsys.readouterr().out
-    kept = study / "mine" / "softmax.py"
-    attempt.with_name("parts.py").unlink()
-    assert cli.main(["check", "softmax", str(kept)]) == 0
-    assert Progress(study).of("softmax", None).trouble == ""
-
-
-PAIR = """
-import torch
-
-
-def store(model, optimizer, iteration, out):
-    torch.save([model.state_dict(), optimizer.state_dict(), iteration], out)
-
-
-def load(src, model, optimizer):
-    weights, moments, iteration = torch.load(src)
-    model.load_state_dict(weights)
-    optimizer.load_state_dict(moments)
-    return iteration
-
-
-save_checkpoint, load_checkpoint = store, load
-"""
 
 
 def test_only_a_kept_file_says_by_all_what_is_meant(attempt, study, capsys):
@@ -198,8 +150,10 @@ def test_only_a_kept_file_says_by_all_what_is_meant(attempt, study, capsys):
     assert cli.main(["check", "softmax", str(kept)]) == 0, capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_a_pair_is_found_by_its_two_names(attempt, study, capsys):
-    attempt.write_text(PAIR)
+    source = (REPOSITORIES / "flat" / "cs336_basics" / "training.py").read_text()
+    attempt.write_text(source.replace("from cs336_basics.model import TransformerLM, softmax", ""))
     assert cli.main(["check", "checkpointing", str(attempt)]) == 0, capsys.readouterr()
     assert cli.main(["check", "checkpointing", str(study / "mine" / "checkpointing.py")]) == 0
 
@@ -216,15 +170,15 @@ def train_bpe(*arguments):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_worker_processes_find_the_functions_of_the_file(attempt, method, capsys, monkeypatch):
-    tests = str(Path(__file__).parent)  # has a package `mine`
-    monkeypatch.setattr(sys, "path", [place for place in sys.path if place != tests])
+def test_worker_processes_find_the_functions_of_the_file(attempt, method, capsys):
     attempt.write_text(WORKERS.format(method=method))
     cli.main(["check", "train_bpe", str(attempt)])
     assert "the workers say [2, 4]" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_thread_that_never_ends_holds_up_nothing(attempt, capsys):
     sleeps = "import threading, time\nthreading.Thread(target=time.sleep, args=[10**6]).start()\n"
     attempt.write_text(sleeps + SOFTMAX)
@@ -266,6 +220,7 @@ def test_a_folder_that_was_deleted_is_said_so(attempt, tmp_path, monkeypatch, ca
         (["check", "train_bpe", "{folder}/broken.py"], "does not run: SyntaxError"),
         (["check", "train_bpe", "{folder}/ends.py"], "does not run: SystemExit: 3"),
         (["data", "make", "stories", "--size", ""], "'' is not a size"),
+        (["export", "--edition", "2027"], "no edition '2027'; pick 2025 or 2026"),
         (["study", "--reset", ""], "no problem is called ''"),
         (["data", "make", "novels"], "'novels' is not a corpus"),
         (["data", "make", "stories", "--size", "3 zb"], "'3 zb' is not a size"),
@@ -285,37 +240,54 @@ def test_what_cannot_be_done_is_said_in_one_line(arguments, message, attempt, tm
     assert (shown.err.count("\n"), shown.out) == (1, "")
 
 
+TOKENIZE = ["data", "tokenize", "stories", "--workers"]
+
+
 @pytest.mark.parametrize(
-    "arguments", [[], ["sing"], ["lab", "--port", "0"], ["lab", "--port", "x"], ["data"]]
+    ("arguments", "said"),
+    [
+        ([], "workbook"),
+        (["sing"], "workbook"),
+        (["data"], "workbook"),
+        (["lab", "--port", "0"], "--port"),
+        (["lab", "--port", "x"], "--port"),
+        ([*TOKENIZE, "0"], "--workers: '0' is not a number from 1 to 1000"),
+        ([*TOKENIZE, "1001"], "--workers: '1001' is not a number from 1 to 1000"),
+        ([*TOKENIZE, "two"], "--workers: 'two' is not a number from 1 to 1000"),
+        (["generate", "run", "--seed", str(2**70)], "is not a number from 0 to"),
+    ],
 )
-def test_a_command_line_that_makes_no_sense_has_exit_status_2(arguments, capsys):
+def test_a_command_line_that_makes_no_sense_has_exit_status_2(arguments, said, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(arguments)
     assert stop.value.code == 2
-    assert "workbook" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("number", ["0", "-1", "1001", "two"])
-def test_a_number_of_workers_that_makes_no_sense_is_refused_with_the_range(number, capsys):
-    with pytest.raises(SystemExit):
-        cli.parser().parse_args(["data", "tokenize", "stories", "--workers", number])
-    assert f"--workers: '{number}' is not a number from 1 to 1000" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("switch", ["WORKBOOK_PROFILE", "WORKBOOK_EDITION"])
+@pytest.mark.parametrize("switch", ["PROFILE", "EDITION", "PRECISION"])
 @pytest.mark.parametrize("command", [["data", "list"], ["study"], ["export", "--edition", "2025"]])
 def test_a_wrong_switch_is_refused_by_every_command(monkeypatch, capsys, switch, command):
-    monkeypatch.setenv(switch, "zz")
+    monkeypatch.setenv(f"WORKBOOK_{switch}", "zz")
     assert cli.main(command) == 2
     shown = capsys.readouterr()
-    assert shown.err.startswith(f"workbook: {switch}='zz' is not one of ") and shown.out == ""
+    assert shown.err.startswith(f"workbook: WORKBOOK_{switch}='zz' is not one of ")
+    assert shown.out == ""
 
 
-def test_the_port_reaches_the_lab(monkeypatch):
-    asked = []
-    monkeypatch.setattr(lab, "start_lab", asked.append)
-    assert cli.main(["lab"]) == cli.main(["lab", "--port", "9000"]) == 0
-    assert asked == [None, 9000]
+@pytest.mark.parametrize(
+    ("arguments", "called", "received"),
+    [
+        (["lab"], (lab, "start_lab"), (None,)),
+        (["lab", "--port", "9000"], (lab, "start_lab"), (9000,)),
+        (["notebooks", "02_bpe"], (notebooks, "run_worked"), (["02_bpe"],)),
+        (["study", "--reset", "unicode1"], (update, "reset"), ("unicode1",)),
+    ],
+)
+def test_a_command_hands_its_arguments_on(monkeypatch, arguments, called, received):
+    calls = []
+    monkeypatch.setattr(*called, lambda *words: calls.append(words))
+    assert cli.main(arguments) == 0
+    assert calls == [received]
 
 
 def test_ctrl_c_leaves_without_a_traceback(monkeypatch, capsys):
@@ -349,17 +321,13 @@ def test_data_list_names_every_corpus(capsys):
     assert all(name in shown for name in corpora.CORPORA)
 
 
-def test_study_starts_a_problem_over_and_says_what_comes_next(monkeypatch, capsys):
-    again = []
-    monkeypatch.setattr(update, "reset", again.append)
-    assert cli.main(["study", "--reset", "unicode1"]) == 0
-    assert again == ["unicode1"]
-    said = capsys.readouterr().out
-    assert "Next: unicode1 (a), open" in said and "train_bpe" not in said
+def test_study_says_what_comes_next(capsys):
     assert cli.main(["study"]) == 0
-    assert "train_bpe" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "Next: unicode1 (a), open" in said and "train_bpe" in said
 
 
+@pytest.mark.slow
 def test_study_makes_the_notebooks_for_other_programs_than_ours(study, capsys):
     assert cli.main(["study"]) == 0
     assert "not made yet" in capsys.readouterr().out and not study.exists()
@@ -370,30 +338,15 @@ def test_study_makes_the_notebooks_for_other_programs_than_ours(study, capsys):
 
 
 def test_study_ticks_off_what_a_text_says(study, capsys):
-    assert cli.main(["study", "--tick", "unicode1", "b"]) == 2
-    said = capsys.readouterr().err
-    assert "no text for unicode1 (b) was handed in yet" in said and "01_unicode.ipynb" in said
     verbs.answer("unicode1", "b", "The one shows what the other hides.")
-    capsys.readouterr()
-    assert cli.main(["study", "--tick", "unicode1", "b", "1", "2"]) == 0
-    said = capsys.readouterr().out
-    assert "2 of 3 ticked off" in said and said.count("☑") == 2 and "Solved: 0 of" in said
-    assert cli.main(["study", "--tick", "unicode1", "b"]) == 0
-    said = capsys.readouterr().out
-    assert "✓ unicode1 (b): ticked" in said and "Solved: 0.3 of" in said
-    for wrong, said in (["b", "9"], "no fact 9"), (["b", "x"], "number of a fact"), ([], "part"):
-        assert cli.main(["study", "--tick", "unicode1", *wrong]) == 2
-        assert said in capsys.readouterr().err
-
-
-def test_notebooks_are_run_by_name(monkeypatch):
-    runs = []
-    monkeypatch.setattr(notebooks, "run_worked", runs.append)
-    assert cli.main(["notebooks", "02_bpe"]) == 0
-    assert runs == [["02_bpe"]]
-
-
-def test_a_wrong_precision_is_refused_by_every_command(monkeypatch, capsys):
-    monkeypatch.setenv("WORKBOOK_PRECISION", "float64")
-    assert cli.main(["data", "list"]) == 2
-    assert "'float64' is not one of auto, float32, bfloat16" in capsys.readouterr().err
+    for words, status, said in (
+        (["b", "1", "2"], 0, "2 of 3 ticked off"),
+        (["b"], 0, "✓ unicode1 (b): ticked"),
+        (["b"], 0, "Solved: 0.3 of"),
+        (["c"], 2, "no text for unicode1 (c) was handed in yet"),
+        (["b", "9"], 2, "no fact 9"),
+        (["b", "x"], 2, "number of a fact"),
+        ([], 2, "part"),
+    ):
+        assert cli.main(["study", "--tick", "unicode1", *words]) == status
+        assert said in "".join(capsys.readouterr())

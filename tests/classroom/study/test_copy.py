@@ -71,13 +71,13 @@ def publish(checkout, cells, name="02_bpe"):
 def revised(**texts):
     """The worked cells, some with another text: named by their ids."""
     cells = notebooks.normalise(new_notebook(cells=deepcopy(WORKED))).cells
-    for each in cells:
-        each.source = texts.pop(each.id.replace("-", "_"), each.source)
+    for cell in cells:
+        cell.source = texts.pop(cell.id.replace("-", "_"), cell.source)
     assert not texts
     return cells
 
 
-def mine(checkout):
+def learners(checkout):
     return notebooks.read_notebook(checkout / "study" / "02_bpe.ipynb")
 
 
@@ -87,29 +87,29 @@ def save(checkout, notebook):
 
 def edit(checkout, sources):
     """Write into cells of the learner's notebook, as JupyterLab would."""
-    notebook = mine(checkout)
+    notebook = learners(checkout)
     for name, source in sources.items():
         by_id(notebook)[name].source = source
     save(checkout, notebook)
 
 
 def by_id(notebook):
-    return {each.id: each for each in notebook.cells}
+    return {cell.id: cell for cell in notebook.cells}
 
 
 def test_a_copy_has_stubs_no_outputs_and_our_answers_folded_away(checkout):
-    copy = mine(checkout)
+    copy = learners(checkout)
     assert copy.metadata.workbook.notebook == "02_bpe"
-    assert all(each.outputs == [] for each in copy.cells if "outputs" in each)
-    by_role = {role(each): each.source for each in reversed(copy.cells)}
+    assert all(cell.outputs == [] for cell in copy.cells if "outputs" in cell)
+    by_role = {role(cell): cell.source for cell in reversed(copy.cells)}
     assert by_role["answer"] == 'answer("unicode1", "a", """\n""", corpora=[])'
     assert by_role["look_up"] == 'look_up("unicode1", "a")'
-    assert by_role["evidence"] == "2 + 2" and STUB in [each.source for each in copy.cells]
+    assert by_role["evidence"] == "2 + 2" and STUB in [cell.source for cell in copy.cells]
     assert "OURS" not in str(copy)
     verbs, ours, more, *rest = by_role["setup"].splitlines()
     assert [verbs, ours] == SETUP.splitlines()[:2] and rest == ["", "TWO = 2"]
     assert more.startswith("from workbook import look_up, tick  # ")
-    roles = [role(each) for each in copy.cells]
+    roles = [role(cell) for cell in copy.cells]
     assert roles[roles.index("answer") + 1] == "look_up"
     assert roles.count("answer") == 1, "a code problem is answered in code"
 
@@ -128,9 +128,9 @@ def test_starting_over_changes_one_problem_and_loses_nothing(checkout, capsys, m
         checkout,
         {"train_bpe-try": SOLVED, "unicode1-answer-a": 'answer("unicode1", "a", "Mine.")'},
     )
-    before = by_id(mine(checkout))
+    before = by_id(learners(checkout))
     update.reset("train_bpe")
-    after = by_id(mine(checkout))
+    after = by_id(learners(checkout))
     assert list(before) == list(after) and after["train_bpe-try"].source == STUB
     assert [name for name in before if before[name] != after[name]] == ["train_bpe-try"]
     monkeypatch.chdir(checkout / "study")
@@ -173,19 +173,19 @@ def test_a_study_is_made_solved_checked_and_started_over(checkout):
 
 
 def test_a_copy_notes_what_it_was_made_from_and_marks_what_is_to_be_filled(checkout):
-    notebook = mine(checkout)
-    for each in notebook.cells:
-        assert each.metadata.workbook.original.startswith(notebooks.digest(each))
-        assert (each.metadata.get("tags") == ["your-turn"]) == (role(each) in study.STUBS)
-    notes = [each.metadata.workbook.original for each in notebook.cells]
+    notebook = learners(checkout)
+    for cell in notebook.cells:
+        assert cell.metadata.workbook.original.startswith(notebooks.digest(cell))
+        assert (cell.metadata.get("tags") == ["your-turn"]) == (role(cell) in study.STUBS)
+    notes = [cell.metadata.workbook.original for cell in notebook.cells]
     assert len(set(notes)) == len(notes), "two cells of one text are told apart"
     normal = notebooks.normalise(notebook)
-    assert not any("original" in each.metadata.workbook for each in normal.cells)
+    assert not any("original" in cell.metadata.workbook for cell in normal.cells)
     assert update.notices(checkout / "study") == []
 
 
 def test_an_update_takes_what_is_new_and_keeps_what_was_typed(checkout, capsys):
-    notebook = mine(checkout)
+    notebook = learners(checkout)
     cells = by_id(notebook)
     cells["train_bpe-try"].source = "def train_bpe():\n    return 'mine'"
     cells["train_bpe-try"].outputs = [new_output("stream", text="ran\n")]
@@ -213,8 +213,8 @@ def test_an_update_takes_what_is_new_and_keeps_what_was_typed(checkout, capsys):
         " `workbook study --update` brings it up to date and keeps what you wrote."
     ]
     update.update()
-    after = mine(checkout)
-    got = [(each.id, each.source) for each in after.cells]
+    after = learners(checkout)
+    got = [(cell.id, cell.source) for cell in after.cells]
     new = by_id(after)
     assert new["unicode1-try-a"].source == "found = ...  # a code point", "an untouched stub"
     assert new["train_bpe-try"] == {
@@ -243,28 +243,28 @@ def test_what_is_gone_from_the_original_goes_unless_the_learner_worked_on_it(che
     publish(checkout, WORKED[:6])
     assert "cells gone, moved or marked" in update.notices(checkout / "study")[0]
     update.update(["02_bpe"])
-    after = mine(checkout)
-    assert [each.source for each in after.cells[-2:]][1] == "solved = True"
+    after = learners(checkout)
+    assert [cell.source for cell in after.cells[-2:]][1] == "solved = True"
     assert len(after.cells) == 8
 
 
 def test_pasted_split_deleted_and_moved_cells_are_kept_in_their_places(checkout):
-    notebook = mine(checkout)
+    notebook = learners(checkout)
     cells = by_id(notebook)
     first = cells["train_bpe-try"]
     second, pasted = deepcopy(first), deepcopy(cells["train_bpe-check"])
     first.source, second.source, second.id, pasted.id = "first half", "second half", "b", "c"
-    kept = [each for each in notebook.cells if role(each) != "answer" and each is not first]
+    kept = [cell for cell in notebook.cells if role(cell) != "answer" and cell is not first]
     notebook.cells = [first, second, *kept[:-1], pasted, kept[-1]]
     save(checkout, notebook)
     publish(checkout, revised(train_bpe_check="newer"))
     update.update()
-    ids = [each.id for each in mine(checkout).cells]
+    ids = [cell.id for cell in learners(checkout).cells]
     assert ids.index("b") == ids.index("train_bpe-try") + 1
     assert "c" in ids and "unicode1-answer-a" in ids
     # What was split off still belongs to its problem: it goes when that starts over.
     update.reset("train_bpe")
-    assert "second half" not in [each.source for each in mine(checkout).cells]
+    assert "second half" not in [cell.source for cell in learners(checkout).cells]
 
 
 @pytest.mark.parametrize(("notes", "ids"), [(True, True), (True, False), (False, True)])
@@ -279,22 +279,22 @@ def test_what_other_programs_drop_loses_nothing_and_doubles_nothing(checkout, no
     for place, source in typed.items():
         notebook["cells"][place]["source"] = source
     notebook["metadata"], notebook["nbformat_minor"] = {}, 5 if ids else 4
-    for each in notebook["cells"]:
-        each["metadata"].get("workbook", {}).pop("original")
+    for cell in notebook["cells"]:
+        cell["metadata"].get("workbook", {}).pop("original")
         if not notes:
-            each["metadata"] = {}
+            cell["metadata"] = {}
         if not ids:
-            del each["id"]
+            del cell["id"]
     (checkout / "study" / "02_bpe.ipynb").write_text(json.dumps(notebook))
     publish(checkout, revised(train_bpe_try=f"{STUB}  # better"))
     update.update()
-    after = [each.source for each in mine(checkout).cells]
+    after = [cell.source for cell in learners(checkout).cells]
     assert set(typed.values()) <= set(after)
-    assert not any("NotImplementedError" in each or '"""\n"""' in each for each in after)
+    assert not any("NotImplementedError" in cell or '"""\n"""' in cell for cell in after)
     # Nobody can tell who changed that text: ours is there too, below a line that says so.
     assert len(after) == len(notebook["cells"]) + (2 if ids else 1)
     update.reset("train_bpe")
-    assert typed[10] not in [each.source for each in mine(checkout).cells]
+    assert typed[10] not in [cell.source for cell in learners(checkout).cells]
 
 
 def test_a_copied_or_renamed_notebook_still_knows_its_original(checkout, capsys):
@@ -423,33 +423,33 @@ def edited(notebook, edits):
             cells.insert(at, made["cells"][0])
         if at == len(cells):
             continue
-        each = cells[at]
-        source = "".join(each["source"])
+        cell = cells[at]
+        source = "".join(cell["source"])
         if kind == "append":
-            each["source"] = f"{source}\n{typed}"
+            cell["source"] = f"{source}\n{typed}"
         elif kind == "replace":
-            each["source"] = typed
+            cell["source"] = typed
         elif kind == "delete":
             del cells[at]
         elif kind in ("paste", "same-id"):
-            cells.insert(to % (len(cells) + 1), deepcopy(each))
+            cells.insert(to % (len(cells) + 1), deepcopy(cell))
             if kind == "paste":
-                each["id"] = f"pasted-{number}"
+                cell["id"] = f"pasted-{number}"
         elif kind == "move":
             cells.insert(to % len(cells), cells.pop(at))
-        elif kind == "turn" and each["cell_type"] == "code":
-            each["cell_type"] = "markdown"
-            each.pop("outputs"), each.pop("execution_count")
+        elif kind == "turn" and cell["cell_type"] == "code":
+            cell["cell_type"] = "markdown"
+            cell.pop("outputs"), cell.pop("execution_count")
         elif kind == "turn":
-            each.update(cell_type="code", outputs=[], execution_count=None)
+            cell.update(cell_type="code", outputs=[], execution_count=None)
         elif kind == "crlf":
-            each["source"] = source.replace("\n", "\r\n")
+            cell["source"] = source.replace("\n", "\r\n")
         elif kind == "drop-id":
             for one in cells:
                 one.pop("id", None)
             notebook["nbformat_minor"] = 4
         elif kind == "drop-metadata":
-            each["metadata"] = {}
+            cell["metadata"] = {}
         elif kind == "drop-note":
             for one in cells:
                 one["metadata"].get("workbook", {}).pop("original", None)
@@ -481,20 +481,20 @@ def test_nothing_typed_is_lost_whatever_both_sides_did(tmp_path_factory, old, ot
         nbformat.validate(result)
         assert update.notices(folder / "study") == []
 
-        given_texts = {plain(each.source) for each in study.copy_of(worked(old)).cells}
-        typed = Counter(plain(each["source"]) for each in stored["cells"])
-        kept = Counter(plain(each.source) for each in result.cells)
+        original_texts = {plain(cell.source) for cell in study.copy_of(worked(old)).cells}
+        typed = Counter(plain(cell["source"]) for cell in stored["cells"])
+        kept = Counter(plain(cell.source) for cell in result.cells)
         for source, count in typed.items():
-            assert source in given_texts or kept[source] >= count
+            assert source in original_texts or kept[source] >= count
 
-        ids = [each.id for each in result.cells]
+        ids = [cell.id for cell in result.cells]
         assert len(set(ids)) == len(ids)
         if was_old:
-            assert [each.id for each in new.cells] == [i for i in ids if i in by_id(new)]
-        for each in new.cells if was_old else []:
-            here = by_id(result)[each.id]
-            assert here.metadata.workbook == each.metadata.workbook
-            assert plain(here.source) in {plain(each.source), *typed}
+            assert [cell.id for cell in new.cells] == [i for i in ids if i in by_id(new)]
+        for cell in new.cells if was_old else []:
+            here = by_id(result)[cell.id]
+            assert here.metadata.workbook == cell.metadata.workbook
+            assert plain(here.source) in {plain(cell.source), *typed}
 
         before = path.read_bytes()
         update.update(folder=folder / "study")

@@ -2,10 +2,7 @@
 
 import json
 import os
-import re
 import signal
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 import webbrowser
@@ -13,13 +10,13 @@ import webbrowser
 import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
+from real_lab import PATIENCE, serve
 
 from workbook import config
 from workbook.classroom.study import lab, notebooks
 from workbook.classroom.study.notebooks import normalise
 from workbook.classroom.study.progress import MARK
 
-PATIENCE = 300  # seconds, which only what hangs takes
 POSIX = pytest.mark.skipif(os.name != "posix", reason="a process is sent signals on POSIX")
 # The command, which says at its end what it has loaded.
 START = """
@@ -58,7 +55,7 @@ def checkout(tmp_path):
 
 @pytest.fixture
 def server(checkout):
-    """A running `workbook lab`, and the address that it printed; Node.js notes what it is asked."""
+    """A running `workbook lab`; Node.js notes what it is asked."""
     private = {name: str(checkout / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR")}
     private["BROWSER"] = "none %s"  # a browser of the terminal is not opened
     node = checkout / "bin" / "node"
@@ -66,79 +63,47 @@ def server(checkout):
     node.write_text(f"#!/bin/sh\necho \"$*\" >> '{checkout}/node-asked'\n")
     node.chmod(0o755)
     private["PATH"] = os.pathsep.join([str(node.parent), os.environ.get("PATH", os.defpath)])
-    process = subprocess.Popen(
-        [sys.executable, "-c", START, str(checkout)],
-        cwd=checkout,  # the real one may hold a study folder, which would be nearer
-        env=os.environ | private,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if "Ctrl-C" in line:
-            break
-    address = re.search(r"http://\S+", "".join(lines))
-    assert address, "".join(lines)
-    yield process, address[0]
-    process.kill()
-    process.wait()
-    process.stdout.close()
+    with serve(checkout, os.environ | private, START) as running:
+        yield running
+
+
+def stopped(server, number: signal.Signals) -> str:
+    """What a server has printed when a signal has stopped it."""
+    server.process.send_signal(number)
+    assert server.process.wait(PATIENCE) == 0
+    printed = server.log.read_text(encoding="utf-8")
+    assert "Traceback" not in printed
+    return printed
 
 
 @POSIX
 @pytest.mark.slow
 def test_the_printed_address_opens_the_first_notebook_on_this_machine_only(server, checkout):
-    process, address = server
-    base, token = re.fullmatch(
-        r"(http://127\.0\.0\.1:\d+/)lab/tree/study/01_unicode\.ipynb\?token=(\w+)", address
-    ).groups()
-    assert (checkout / "study" / "01_unicode.ipynb").exists()
-    assert status_of(address) == 200
-    assert status_of(f"{base}api/contents/notebooks/01_unicode.ipynb?token={token}") == 200
-    assert status_of(f"{base}api/contents") == 403, "without the token nobody gets in"
-    listening = [c for c in psutil.Process(process.pid).net_connections() if c.status == "LISTEN"]
-    assert {connection.laddr.ip for connection in listening} == {"127.0.0.1"}
+    assert server.base.startswith("http://127.0.0.1:")
+    assert server.first == "study/01_unicode.ipynb" and (checkout / server.first).exists()
+    for path in (f"lab/tree/{server.first}", "api/contents/notebooks/01_unicode.ipynb"):
+        assert status_of(f"{server.base}{path}?token={server.token}") == 200
+    assert status_of(f"{server.base}api/contents") == 403, "without the token nobody gets in"
+    connections = psutil.Process(server.process.pid).net_connections()
+    assert {c.laddr.ip for c in connections if c.status == "LISTEN"} == {"127.0.0.1"}
+    stopped(server, signal.SIGTERM)
 
 
 @POSIX
 @pytest.mark.slow
-def test_a_worked_notebook_that_is_only_looked_at_stays_as_it_is(server, checkout):
+def test_it_loads_nothing_slow_and_leaves_a_worked_notebook_as_it_is(server, checkout):
     """JupyterLab saves by itself what it added about the machine's Python."""
-    _, address = server
-    base, token = re.fullmatch(r"(http://[^/]+/).*=(\w+)", address).groups()
     for folder, stays in (("notebooks", True), ("study", False)):
         path = checkout / folder / "01_unicode.ipynb"
         before = path.read_bytes()
-        url = f"{base}api/contents/{folder}/01_unicode.ipynb?token={token}"
-        with urllib.request.urlopen(url, timeout=PATIENCE) as response:
+        with server.open(f"api/contents/{folder}/01_unicode.ipynb") as response:
             model = json.load(response)
         model["content"]["metadata"]["language_info"] = {"name": "python", "version": "3.99"}
+        url = f"{server.base}api/contents/{folder}/01_unicode.ipynb?token={server.token}"
         save = urllib.request.Request(url, json.dumps(model).encode(), method="PUT")
         urllib.request.urlopen(save, timeout=PATIENCE).close()
         assert (path.read_bytes() == before) is stays
-
-
-@POSIX
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_it_cleanly(server, number):
-    process, _ = server
-    process.send_signal(number)
-    rest = process.communicate(timeout=PATIENCE)[0]
-    assert process.returncode == 0
-    assert "Traceback" not in rest
-
-
-@POSIX
-@pytest.mark.slow
-def test_it_starts_without_what_takes_seconds_to_load(server, checkout):
-    process, _ = server
-    process.terminate()
-    rest = process.communicate(timeout=PATIENCE)[0]
-    loaded = set(rest.partition("loaded:")[2].split())
+    loaded = set(stopped(server, signal.SIGINT).partition("loaded:")[2].split())
     assert "jupyterlab.labapp" in loaded
     heavy = {"torch", "numpy", "pandas", "matplotlib", "scipy", "sympy", "numba", "transformers"}
     assert not loaded & {*heavy, "rfc3987_syntax", "lark"}

@@ -18,49 +18,44 @@ from workbook.classroom.checks.timeout import limited
 from workbook.classroom.study import notebooks
 from workbook.classroom.study.notebooks import REPLACEMENTS, WIDGET_VIEW, normalise
 
-NASTY = [
-    "/home/ada/x.txt",
-    "/tmp/tmpab12cd_9",
+NASTY = ["/home/ada/x.txt", "/tmp/tmpab12cd_9", "C:\\Users\\ada\\", "at 0x7f3a2c1d5e10", "é", "🙂"]
+NASTY += [
     " ",
     "\t",
     "\n",
     "\r",
-    "at 0x7f3a2c1d5e10",
-    "é",
-    "🙂",
+    "50%|##  | 1/2 [00:01<00:02]",
+    "/",
+    "..",
+    "<b>",
+    "a",
+    "0",
+    ")",
+    "tmp",
 ]
-NASTY += ["C:\\Users\\ada\\", "50%|##  | 1/2 [00:01<00:02]", "/", "..", "<b>", "a", "0", ")", "tmp"]
 texts = st.lists(st.sampled_from(NASTY) | st.text(max_size=3), max_size=8).map("".join)
 bundles = st.dictionaries(
     st.sampled_from(["text/plain", "text/html", "image/png", WIDGET_VIEW]), texts, max_size=4
 )
+streams = st.sampled_from(["stdout", "stderr"])
 outputs = st.one_of(
-    st.builds(
-        new_output, st.just("stream"), name=st.sampled_from(["stdout", "stderr"]), text=texts
-    ),
+    st.builds(new_output, st.just("stream"), name=streams, text=texts),
     st.builds(new_output, st.just("display_data"), data=bundles),
     st.builds(new_output, st.just("execute_result"), data=bundles, execution_count=st.just(4)),
 )
-counts = st.none() | st.integers(1, 9)
+about = st.sampled_from([{}, {"role": "try"}, {"role": "prose", "problem": "u1"}])
 metadata = st.fixed_dictionaries(
     {},
     optional={
-        "workbook": st.fixed_dictionaries(
-            {}, optional={"role": st.sampled_from(["try", "prose"]), "problem": st.just("u1")}
-        ),
+        "workbook": about,
         "tags": st.lists(st.sampled_from(["b", "a"]), unique=True),
         "execution": st.just({"iopub.status.busy": "2026-01-01"}),
     },
 )
+code = {"outputs": st.lists(outputs, max_size=4), "execution_count": st.none() | st.integers(1, 9)}
 cells = st.one_of(
     st.builds(new_markdown_cell, texts, metadata=metadata),
-    st.builds(
-        new_code_cell,
-        texts,
-        outputs=st.lists(outputs, max_size=4),
-        execution_count=counts,
-        metadata=metadata,
-    ),
+    st.builds(new_code_cell, texts, metadata=metadata, **code),
 )
 
 
@@ -113,20 +108,18 @@ def test_what_only_this_machine_has_is_replaced(raw, normal):
     assert normal_outputs(printed(raw))[0].text == normal
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "U+1F600 is 0x1F600, below 0x10ffff",
-        "bytes/s and and/or, 1/2/3, 2026/01/02",
-        "https://example.org/a/b/c",
-        "</summary></details><br/>",
-        "(a+b)/c/d",
-        "data:image/png;base64,iVBOR/abc/def+/gh",
-        "  indented",
-    ],
-)
-def test_what_a_reader_needs_is_left_alone(text):
-    assert normal_outputs(printed(text))[0].text == text
+LEFT_ALONE = """
+    U+1F600 is 0x1F600, below 0x10ffff
+    bytes/s and and/or, 1/2/3, 2026/01/02
+    https://example.org/a/b/c
+    </summary></details><br/>
+    (a+b)/c/d
+    data:image/png;base64,iVBOR/abc/def+/gh
+"""
+
+
+def test_what_a_reader_needs_is_left_alone():
+    assert normal_outputs(printed(LEFT_ALONE))[0].text == LEFT_ALONE
 
 
 @pytest.mark.parametrize("line", ["7" * 100_000, " " * 100_000 + "x", "/a" * 50_000, "7a" * 50_000])
@@ -135,21 +128,23 @@ def test_a_very_long_line_takes_no_quadratic_time(line):
     limited(5, lambda: normalise(new_notebook(cells=[new_code_cell("x", outputs=[shown])])))
 
 
-def test_streams_that_came_in_pieces_are_joined_up_to_a_picture():
+BAR = "\r  0%|          | 0/9 [00:00<?, ?it/s]\r100%|████| 9/9 [00:01<00:00,  8.9it/s]\n"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "stored"),
+    [
+        (["a", ("oh", "stderr"), "b", None, "c\n"], ["ab", "oh", None, "c\n"]),  # None: a picture
+        ([(BAR, "stderr")], []),
+        ([("12.3kB [00:01, 9.1kB/s]", "stderr")], []),
+        (["1 of 3\r2 of 3\r3 of 3\ndone\r\n"], ["3 of 3\ndone\n"]),
+    ],
+)
+def test_streams_are_joined_up_to_a_picture_and_show_their_last_state(pieces, stored):
     picture = new_output("display_data", data={"text/plain": "a plot"})
-    pieces = [printed("a"), printed("oh", "stderr"), printed("b"), picture, printed("c\n")]
-    stored = [each.get("text") for each in normal_outputs(*pieces)]
-    assert stored == ["ab", "oh", None, "c\n"]
-
-
-def test_a_progress_bar_leaves_nothing():
-    bar = "\r  0%|          | 0/9 [00:00<?, ?it/s]\r100%|████| 9/9 [00:01<00:00,  8.9it/s]\n"
-    assert normal_outputs(printed(bar, "stderr")) == []
-    assert normal_outputs(printed("12.3kB [00:01, 9.1kB/s]", "stderr")) == []
-
-
-def test_a_line_overwritten_by_carriage_returns_shows_its_last_state():
-    assert normal_outputs(printed("1 of 3\r2 of 3\r3 of 3\ndone\r\n"))[0].text == "3 of 3\ndone\n"
+    texts = [piece if isinstance(piece, tuple) else (piece,) for piece in pieces]
+    outputs = [picture if text == (None,) else printed(*text) for text in texts]
+    assert [output.get("text") for output in normal_outputs(*outputs)] == stored
 
 
 def test_a_widget_keeps_its_picture_and_its_text():
@@ -196,6 +191,7 @@ def store(path, *sources, **last):
     notebooks.write_notebook(path, new_notebook(cells=cells))
 
 
+@pytest.mark.slow
 def test_two_runs_give_the_same_bytes(folder, capsys):
     path = folder / "09_try.ipynb"
     sources = [
@@ -213,13 +209,11 @@ def test_two_runs_give_the_same_bytes(folder, capsys):
     assert path.read_bytes() == first
     assert b".../notebooks" in first and str(folder).encode() not in first
     told = capsys.readouterr().out
-    assert (
-        "09_try.ipynb is not in normal form" in told
-        and "09_try: stored" in told
-        and "09_try: unchanged" in told
-    )
+    for said in (".ipynb is not in normal form", ": stored", ": unchanged"):
+        assert f"09_try{said}" in told
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_leaves_the_stored_notebook(folder):
     path = folder / "09_try.ipynb"
     store(path, "1 / 0")
@@ -235,20 +229,11 @@ def test_an_unknown_notebook_is_told_with_the_known_ones(folder):
         notebooks.find_worked(["02_bpe"])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "text",
-        "[]",
-        "{}",
-        "3",
-        '{"nbformat": 4, "metadata": {}}',
-        '{"nbformat": 4, "cells": 3}',
-        '{"nbformat": 99, "cells": []}',
-        '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"source": ""}]}',
-    ],
-)
+CELL = '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"source": ""}]}'
+BROKEN = ["", "text", "[]", "{}", '{"nbformat": 4, "cells": 3}', '{"nbformat": 99, "cells": []}']
+
+
+@pytest.mark.parametrize("text", [*BROKEN, CELL])
 def test_what_is_no_notebook_is_told_in_one_line(tmp_path, text):
     path = tmp_path / "mine.ipynb"
     path.write_text(text)
@@ -257,27 +242,21 @@ def test_what_is_no_notebook_is_told_in_one_line(tmp_path, text):
     assert "\n" not in str(error.value)
 
 
-def test_ids_that_another_program_left_out_come_back(folder, tmp_path):
-    path = tmp_path / "mine.ipynb"
-    worked = folder / "01_one.ipynb"
-    about = {"problem": "unicode1", "role": "try", "part": "a"}
-    store(worked, "x = 1", "x = 2", workbook=about)
+@pytest.mark.parametrize("doubled", [False, True])
+def test_ids_that_another_program_left_out_or_doubled_come_back(folder, tmp_path, doubled):
+    path, worked = tmp_path / "mine.ipynb", folder / "01_one.ipynb"
+    store(worked, "x = 1", "x = 2", workbook={"problem": "unicode1", "role": "try", "part": "a"})
     notebook = json.loads(worked.read_text(encoding="utf-8"))
     for cell in notebook["cells"]:
         cell.pop("id", None)
-    path.write_text(json.dumps({**notebook, "nbformat_minor": 2}))
-    assert notebooks.read_notebook(path).cells == normalise(notebooks.read_notebook(worked)).cells
-
-
-def test_ids_that_another_program_doubled_are_told_apart(folder, tmp_path):
-    path = tmp_path / "mine.ipynb"
-    store(folder / "01_one.ipynb", "x = 1", "x = 2", "x = 3")
-    notebook = json.loads((folder / "01_one.ipynb").read_text(encoding="utf-8"))
-    for cell in notebook["cells"]:
-        cell["id"] = "same"
-    path.write_text(json.dumps({**notebook, "nbformat_minor": 4}))
-    read = notebooks.read_notebook(path)
-    ids = [cell.id for cell in read.cells]
-    assert ids[0] == "same" and len({*ids}) == len(ids)
-    notebooks.write_notebook(path, read)  # a warning of nbformat would be an error here
-    assert notebooks.read_notebook(path).cells == read.cells
+        cell.update({"id": "same"} if doubled else {})
+    path.write_text(json.dumps({**notebook, "nbformat_minor": 4 if doubled else 2}))
+    cells = notebooks.read_notebook(path).cells
+    if doubled:
+        assert cells[0].id == "same" and len({cell.id for cell in cells}) == len(cells)
+    else:
+        assert cells == normalise(notebooks.read_notebook(worked)).cells
+    notebooks.write_notebook(
+        path, new_notebook(cells=cells)
+    )  # a warning of nbformat would be an error
+    assert notebooks.read_notebook(path).cells == cells

@@ -115,13 +115,10 @@ def test_the_table_follows_the_edition(study, monkeypatch):
     assert "edition 2026" in progress_table(study) and " of 109 points" in progress_table(study)
 
 
-def test_an_untouched_stub_leaves_no_trace(study):
+def test_an_untouched_stub_leaves_no_trace_and_an_emptied_answer_no_longer_counts(study):
     check("unicode1", ..., "a")
     answer("unicode2", "a", "\n")
     assert not study.path.exists()
-
-
-def test_an_answer_that_was_emptied_no_longer_counts(study):
     for text in ("Because.", " \n"):
         record_answer("unicode2", "a", text)
         assert study.of("unicode2", "a").answered == bool(text.strip())
@@ -134,21 +131,19 @@ def test_nothing_is_recorded_outside_a_study_folder(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="not in a study folder"):
         tick("unicode1", "a")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_worked_notebooks_record_nothing(tmp_path, monkeypatch):
     assert current(config.shipped() / "notebooks") is None
     monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path))
     assert current().folder == tmp_path
     monkeypatch.chdir(config.shipped() / "notebooks")
-    assert current() is None
+    assert current() is None, "the worked notebooks record nothing"
 
 
-def test_the_nearest_study_folder_is_meant(tmp_path, monkeypatch):
-    (tmp_path / "study" / ".workbook").mkdir(parents=True)
-    (tmp_path / "code" / "deep").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "code" / "deep")
-    assert nearest() == tmp_path / "study"
+def test_the_nearest_study_folder_is_meant(study, tmp_path, monkeypatch):
+    for folder in ("code/deep", "study/notes/today"):
+        (tmp_path / folder).mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / folder)
+        assert nearest() == tmp_path / "study"
+    assert current(tmp_path / folder).path == study.path
     monkeypatch.chdir("/")
     assert nearest(tmp_path / "code" / "x.py") == tmp_path / "study"
     monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "mine"))
@@ -167,12 +162,6 @@ def test_in_a_checkout_no_folder_above_it_is_meant(tmp_path, monkeypatch):
     assert around() is None and nearest() == checkout / "code" / "study"
 
 
-def test_a_folder_below_the_study_folder_belongs_to_it(study):
-    below = study.folder / "notes" / "today"
-    below.mkdir(parents=True)
-    assert current(below).path == study.path
-
-
 def test_a_record_of_another_version_is_not_lost(study, capsys):
     study.path.write_text(json.dumps({"version": 99, "problems": {}}))
     with pytest.raises(OSError, match="of a later version of the workbook: update this one"):
@@ -184,21 +173,13 @@ def test_a_record_of_another_version_is_not_lost(study, capsys):
     assert study.of("unicode1", "a").best == "correct"
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        b"",
-        b'{"version": 2, "problems": {"train_b',
-        b"[]",
-        b"\xff\xfe",
-        b'{"version": 2}',
-        b'{"version": 2, "problems": {"train_bpe": 1}}',
-        b"[" * 100_000,
-        b'{"version": 2, "problems": {"train_bpe": {"": {"best": "splendid"}}}}',
-        b'{"version": 2, "problems": {}, "name": 3}',
-        b'{"version": 2, "problems": {"train_bpe": {"": {"ticked": "all"}}}}',
-    ],
-)
+BROKEN = [b"", b'{"version": 2, "problems": {"train_b', b"[]", b"\xff\xfe", b"[" * 100_000]
+ENTRIES = ["1", '{"": {"best": "splendid"}}', '{"": {"ticked": "all"}}']
+BROKEN += [f'{{"version": 2, "problems": {{"train_bpe": {entry}}}}}'.encode() for entry in ENTRIES]
+BROKEN += [b'{"version": 2}', b'{"version": 2, "problems": {}, "name": 3}']
+
+
+@pytest.mark.parametrize("broken", BROKEN)
 def test_a_broken_file_is_moved_aside_and_told(study, capsys, broken):
     study.path.write_bytes(broken)
     check("unicode1", "U+0000", "a")

@@ -199,37 +199,18 @@ def test_it_reads_as_it_was_typed():
     assert source.index("TABLE = {}") < source.index("TABLE[i]") < source.index("TABLE.update")
 
 
-@pytest.mark.parametrize(
-    ("code", "reads"),
-    [
-        ("def f():\n    n = 0\n    n += 1", ""),
-        ("def f(x=i):\n    for i in x:\n        counts[i] += n\n    counts = {}", "i n"),
-        ("def f(x: A) -> B:\n    global n\n    n += 1\n    y: C = lambda n: n + m", "A B C m n"),
-        ("class A:\n    n: int = n\n    k = 0\n    k += 1\n    def f(self): return k", "int k n"),
-        ("x = [i for i in y if (z := i)] + [lambda i: i + k for j in y]", "k y"),
-        ("with a as b:\n    n = 0\n    n += b", "a"),
-        ("if a:\n    for i in k:\n        j = i\n        j += 1", "a k"),
-        ("n += 1", "n"),
-    ],
-)
-def test_local_names_are_not_read_from_around(code, reads):
-    [statement] = solutions.parsed(code)
-    found = {name for name in statement.now | statement.later if name[:2] != "__"}
-    assert found == set(reads.split())
-
-
 def test_cells_of_ours_are_known_also_from_an_older_copy(tmp_path):
     (tmp_path / ".workbook").mkdir()
     copy.make_copies(tmp_path)
     path = tmp_path / "02_bpe.ipynb"
     notebook = notebooks.read_notebook(path)
-    old = next(each for each in notebook.cells if notebooks.role(each) == "evidence")
+    old = next(one for one in notebook.cells if notebooks.role(one) == "evidence")
     old.source, old.metadata.workbook["original"] = "old = 1", "0123abcd-2"
     notebooks.write_notebook(path, notebook)
     ours = solutions._own_cells(tmp_path, problems.with_id("train_bpe"))
     assert "0123abcd" in ours
-    for each in copy.fresh(notebooks.find_worked(["02_bpe"])[0]).cells:
-        assert (notebooks.digest(each) in ours) == (notebooks.role(each) not in copy.STUBS)
+    for cell in copy.fresh(notebooks.find_worked(["02_bpe"])[0]).cells:
+        assert (notebooks.digest(cell) in ours) == (notebooks.role(cell) not in copy.STUBS)
 
 
 def loaded(tmp_path, monkeypatch, **files):
@@ -277,9 +258,9 @@ def test_files_are_gathered_into_one(tmp_path, monkeypatch):
     ],
 )
 def test_what_several_files_cannot_share_is_told(tmp_path, monkeypatch, other, main, said):
-    found = loaded(tmp_path, monkeypatch, other=other, main=main)
-    found.run(1)
-    assert said in collect(found.run, ("run",))[1]
+    module = loaded(tmp_path, monkeypatch, other=other, main=main)
+    module.run(1)
+    assert said in collect(module.run, ("run",))[1]
 
 
 def test_plain_values_of_our_package_are_kept_without_it(tmp_path, monkeypatch):
@@ -367,11 +348,12 @@ def test_what_does_not_import_by_itself_is_told_and_no_file(tmp_path, monkeypatc
     assert none is None and "It is not kept" in said
 
 
-@pytest.mark.parametrize("id", [each.id for each in problems.PROBLEMS.values() if each.form])
-def test_the_first_line_says_nothing_to_python(id):
-    first = solutions.KEPT.format(id, "correct")
-    compile(f"{first}\n".encode(), "kept", "exec")
-    assert solutions.status_of(first, id) == "correct"
+def test_the_first_line_says_nothing_to_python():
+    # "# decoding: ..." would declare an encoding.
+    for name in [problem.id for problem in problems.PROBLEMS.values() if problem.form]:
+        first = solutions.KEPT.format(name, "correct")
+        compile(f"{first}\n".encode(), "kept", "exec")
+        assert solutions.status_of(first, name) == "correct"
 
 
 def test_what_cannot_be_written_is_kept_in_the_record(tmp_path):

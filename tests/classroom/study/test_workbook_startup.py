@@ -42,27 +42,14 @@ def start(tmp_path, monkeypatch):
     return in_folder
 
 
-@pytest.mark.parametrize("folder", ["study", "study/drafts/old"])
-def test_in_a_study_folder_the_verbs_are_those_of_the_package(start, folder):
-    found = start(folder)
-    assert set(found) == set(workbook.__all__)
-    assert all(value is getattr(workbook, name) for name, value in found.items())
-
-
-def test_the_server_that_judges_starts_with_the_kernel(start, started):
-    start("notebooks")
-    assert started == []
-    start("study")
-    assert started == ["server"]
-
-
-def test_names_of_the_learner_stay(start):
-    assert start("study", check="mine")["check"] == "mine"
-
-
-@pytest.mark.parametrize("folder", ["notebooks", "."])
-def test_elsewhere_there_is_nothing(start, folder):
-    assert start(folder) == {}
+def test_in_a_study_folder_alone_the_verbs_are_those_of_the_package(start, started):
+    for folder in ("notebooks", "."):
+        assert start(folder) == {} and started == []
+    for folder in ("study", "study/drafts/old"):
+        verbs = start(folder)
+        assert verbs == {name: getattr(workbook, name) for name in workbook.__all__}
+    assert started == ["server", "server"], "what judges starts with the kernel"
+    assert start("study", check="mine")["check"] == "mine", "names of the learner stay"
 
 
 def test_elsewhere_the_package_is_not_loaded(tmp_path):
@@ -103,8 +90,5 @@ def test_the_environment_has_what_kernels_and_jupyterlab_look_for_there():
         if not copy.exists() or copy.read_bytes() != file.read_bytes()
     ]
     assert differ == [], "call make, or pip install -e ."
-
-
-def test_the_extension_has_the_version_of_the_package():
     package = json.loads((EXTENSION / "package.json").read_text(encoding="utf-8"))
     assert package["version"] == workbook.__version__

@@ -5,12 +5,11 @@ from functools import partial
 from html import unescape
 from itertools import pairwise
 
-import matplotlib.pyplot as plt
 from view_inputs import TOY, TRAINED, VIEWS, drawn, seen, texts
 from work import calls
 
 from workbook.classroom import views
-from workbook.classroom.views import bpe, plots
+from workbook.classroom.views import bpe
 
 
 def tokens(html):
@@ -22,12 +21,6 @@ def tokens(html):
 
 def test_a_tokenizer_that_loses_words_says_so():
     assert texts(drawn(bpe.tokenizers)) == ["byte", "word, 10.0% unknown", "BPE"]
-
-
-def test_waiting_stands_out_in_a_profile():
-    for ax in drawn(bpe.profiles).axes:
-        colours = [plt.matplotlib.colors.to_hex(bar.get_facecolor()) for bar in ax.patches]
-        assert [colour.upper() for colour in colours] == [plots.ORANGE, plots.BLUE]
 
 
 def test_a_shared_file_is_cut_at_the_ends_of_documents():

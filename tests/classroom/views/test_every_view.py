@@ -30,8 +30,8 @@ every_view = pytest.mark.parametrize("name", VIEWS)
 
 def test_every_plot_is_tried():
     files = [
-        import_module(f"workbook.classroom.views.{each.name}")
-        for each in iter_modules(views.__path__)
+        import_module(f"workbook.classroom.views.{module.name}")
+        for module in iter_modules(views.__path__)
     ]
     public = {
         function
@@ -63,8 +63,8 @@ def words_that_meet(ax: Axes, plot) -> list[tuple[str, str]]:
     written = [*ax.texts]
     if plot.__module__ == accounting.__name__:  # whose bars have words beside the ticks
         written += [*ax.get_xticklabels(), *ax.get_yticklabels()]
-    boxes = [(each.get_text(), Text.get_window_extent(each)) for each in written
-             if each.get_text().strip()]  # fmt: skip
+    boxes = [(text.get_text(), Text.get_window_extent(text)) for text in written
+             if text.get_text().strip()]  # fmt: skip
     return [(a, b) for (a, box), (b, other) in combinations(boxes, 2) if box.overlaps(other)]
 
 

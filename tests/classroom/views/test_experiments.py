@@ -62,14 +62,6 @@ def test_effects_are_means_with_errors_beside_what_is_reported():
     assert [label.get_text() for label in right.get_xticklabels()] == ["no norm", "SiLU"]
 
 
-def test_training_curves_are_dashed_beyond_the_edge():
-    ax = drawn(draw.training_curves)
-    fine, lost = [line for line in ax.lines if line.get_gid() != "ceiling"]
-    assert (fine.get_linestyle(), lost.get_linestyle()) == ("-", "--")
-    assert lost.get_ydata().max() == draw.CEILING
-    assert len(ax.collections) == 1
-
-
 def test_batches_have_their_losses_their_rates_and_the_root():
     left, right = drawn(draw.batches).axes
     assert left.lines[0].get_ydata().tolist() == [2.08, 2.32]
@@ -83,16 +75,3 @@ def test_runs_of_any_tokenizers_are_drawn_in_bits():
     ax = drawn(draw.in_bits)
     assert [line.get_ydata().tolist() for line in ax.lines[:2]] == [[1.5, 1], [2, 1.5]]
     assert ax.get_ylabel() == "validation loss (bits/byte)"
-
-
-def test_every_run_is_a_dot_in_the_row_of_its_experiment_or_a_cross():
-    ax = drawn(draw.every_run)
-    assert [line.get_xdata().tolist() for line in ax.lines] == [[2], [3]]
-    assert [len(crosses.get_offsets()) for crosses in ax.collections] == [1, 0]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["one", "two"]
-
-
-def test_the_limit_stands_where_time_is_up():
-    held_out, limit = drawn(draw.against_time).lines
-    assert held_out.get_ydata().tolist() == [3, 2, 2, 2, 1, 1]
-    assert set(limit.get_xdata()) == {15.0}

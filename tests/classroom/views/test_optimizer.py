@@ -4,21 +4,12 @@ import re
 
 import numpy as np
 import pytest
-from view_inputs import FALLING, GRADIENTS, WALKS, drawn, legend, seen
+from view_inputs import FALLING, GRADIENTS, drawn, legend, seen
 
 from workbook.classroom import views
 from workbook.classroom.views import optimizer
 from workbook.optimizer import toys
 from workbook.optimizer.floats import FORMATS
-
-
-@pytest.mark.parametrize("count", [1, 3, 5])
-def test_every_path_has_its_map(count):
-    paths = dict(list(WALKS.items())[:count])
-    shown = [ax for ax in optimizer.valley(paths, toys.ravine).axes if ax.axison]
-    assert [ax.get_title() for ax in shown] == list(paths)
-    for ax, path in zip(shown, paths.values(), strict=True):
-        np.testing.assert_array_equal(ax.lines[0].get_xydata(), path)
 
 
 def test_tables_side_by_side_share_their_scale_and_one_legend():

@@ -53,15 +53,9 @@ def test_lines_of_like_colours_stay_apart_in_the_png():
         assert (abs(stored - wanted).max(axis=-1) <= 16).sum() > 500, colour
 
 
-def test_bars_carry_their_values():
+def test_values_stand_beside_what_shows_them():
     assert texts(plots.grouped_bars(SIZES, "size (bytes)")) == ["63", "71", "126", "128.50"]
-
-
-def test_shares_are_of_the_row_and_small_ones_have_no_number():
-    assert texts(drawn(plots.shares)) == ["80%", "", "10%", "", "10%", "96%"]
-
-
-def test_points_are_named_and_have_their_values_beside_them():
+    assert texts(drawn(plots.shares)) == ["80%", "", "10%", "", "10%", "96%"]  # of the row
     ax = drawn(plots.points)
     assert texts(ax) == ["900", "0.02"]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["naive", "compiled"]

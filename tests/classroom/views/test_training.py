@@ -23,12 +23,6 @@ def test_a_curve_stands_over_the_axis_asked_for(x, places):
     assert ax.get_ylabel() == "loss (nats/token)"
 
 
-def test_runs_lie_on_each_other():
-    ax = drawn(training.overlaid)
-    assert [line.get_label() for line in ax.lines] == ["one", "other"]
-    assert ax.lines[0].get_linewidth() > ax.lines[1].get_linewidth()
-
-
 def test_runs_of_one_text_compare_in_nats_per_token_and_of_other_tokens_in_bits_per_byte():
     ax = drawn(training.compared)
     assert [line.get_label() for line in ax.lines][1::2] == ["ours", "yours"]
@@ -42,12 +36,8 @@ def test_runs_of_one_text_compare_in_nats_per_token_and_of_other_tokens_in_bits_
 
 
 def test_a_curve_is_told_in_words():
-    assert "from 4.00 to 2.00 nats per token (perplexity 55 to 7.4) in 2 steps" in (
-        training.words(LOG)
-    )
-    assert "loss goes from 2.00 to 4.00" in training.words(
-        LOG.assign(validation_loss=[*LOG["validation_loss"]][::-1])
-    )
+    words = "from 4.00 to 2.00 nats per token (perplexity 55 to 7.4) in 2 steps"
+    assert words in training.words(LOG)
 
 
 def test_the_live_curve_follows_the_records():
@@ -81,17 +71,14 @@ def shown(monkeypatch):
 
 @pytest.mark.slow
 def test_a_picture_takes_the_place_of_the_live_curve(shown, tmp_path):
-    run = None
-    for _ in range(2):  # the second time there is nothing left to train, and a run to be beside
-        arguments = tiny_runs.tiny(), tiny_runs.data(), tmp_path / "run"
-        run = training.train_live(*arguments, beside=run)
-        view, picture = shown[-2:]
+    arguments = tiny_runs.tiny(), tiny_runs.data(), tmp_path / "run"
+    run = training.train_live(*arguments)
+    training.train_live(*arguments, beside=run)  # nothing is left to train
+    for view, picture in (shown[:2], shown[-2:]):
         assert WIDGET_VIEW in view and set(picture) == {"image/png", "text/plain"}
         assert "up to step 24 of 24  loss" in picture["text/plain"]
-    assert (
-        "Your run beside ours. The losses of the run by step, up to step 24"
-        in picture["text/plain"]
-    )
+    said = "Your run beside ours. The losses of the run by step, up to step 24"
+    assert said in picture["text/plain"]
     assert f"Ours ended at {run.loss:.3f}." in picture["text/plain"]
 
 

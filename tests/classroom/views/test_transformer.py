@@ -2,10 +2,9 @@
 
 import re
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from view_inputs import KEYS, MAPS, OWNERS, QUERIES, ROPE, WORDS, drawn, seen, texts
+from view_inputs import KEYS, MAPS, QUERIES, ROPE, WORDS, drawn, seen
 
 from workbook.classroom import views
 from workbook.classroom.views import transformer
@@ -16,23 +15,6 @@ def test_maps_share_one_scale_and_are_named():
     assert first.images[0].get_clim() == second.images[0].get_clim() == (0, 1)
     assert [ax.get_title() for ax in (first, second)] == ["a", "b"]
     assert [label.get_text() for label in first.get_yticklabels()] == WORDS
-
-
-def test_arrows_are_numbered_by_position_where_there_is_room():
-    fast, slow = drawn(transformer.turned).axes
-    assert [text for text in texts(fast) if text] == ["0", "1", "2", "3", "4", "5"]
-    assert [text for text in texts(slow) if text] == ["0"]
-    arrow = fast.texts[2]  # an arrow, its number, an arrow ...
-    assert np.allclose(arrow.xy, [np.cos(1), np.sin(1)])
-
-
-def colours(ax):
-    return [plt.matplotlib.colors.to_hex(patch.get_facecolor()) for patch in ax.patches]
-
-
-def test_a_number_has_the_colour_of_its_head():
-    (ax,) = drawn(transformer.number_grids).axes
-    assert colours(ax) == [transformer.TINTS[OWNERS[int(number)]] for number in texts(ax)]
 
 
 def test_the_score_is_that_of_the_turned_vectors():

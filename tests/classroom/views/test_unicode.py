@@ -6,11 +6,6 @@ from workbook.classroom import views
 from workbook.classroom.views import unicode
 
 
-def test_steps_name_their_lines_and_marks():
-    ax = drawn(unicode.size_steps)
-    assert legend(ax) == ["UTF-8", "UTF-32"] and texts(ax) == ["a"]
-
-
 def test_bits_are_those_of_the_bytes():
     ax = drawn(unicode.bit_layout)
     assert "".join(text for text in texts(ax) if text in "01") == "1100001110111100"
