@@ -1,6 +1,7 @@
 """Two rules: only the classroom imports the classroom, and chapters import earlier chapters."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -42,12 +43,17 @@ def modules() -> dict[str, Path]:
 
 def imports(file: Path) -> set[str]:
     """The dotted names that a file imports anywhere, inside functions too."""
+    return imported(ast.parse(file.read_text(encoding="utf-8")))
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """The dotted names that a piece of code imports."""
     names = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: a relative import hides where a name comes from"
+            assert node.level == 0, "a relative import hides where a name comes from"
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return names
 
@@ -95,6 +101,16 @@ def test_chapters_import_only_from_earlier_chapters():
 def test_no_two_modules_import_each_other():
     graph = {name: own_imports(file) - {name} for name, file in modules().items()}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the cycle
+
+
+def test_notebooks_import_chapters_verbs_and_pictures():
+    names = "|".join([*CHAPTERS, *PUBLIC["workbook"].split(), r"classroom\.views"])
+    allowed = re.compile(rf"workbook\.({names})\b")
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+        ours = {name for name in imported(ast.parse(code)) if name.startswith("workbook")}
+        assert [name for name in ours if not allowed.match(name)] == [], path.name
 
 
 def loaded_by(code: str) -> set[str]:

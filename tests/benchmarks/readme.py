@@ -50,13 +50,13 @@ def block() -> str:
     for shape, by_name in generation["shapes"].items():
         best = {name: generation["new_tokens"] / min(runs) for name, runs in by_name.items()}
         ours, theirs = best["workbook"], {"transformers": best["transformers"]}
-        equal = theirs.keys() - generation.get("differences", {}).get(shape, {}).keys()
+        equal = theirs.keys() - generation["differences"][shape].keys()
         rows.append(row(f"generate with the {shape} shape, tokens/s", ours, theirs, equal))
     numbers = stories["machine"]["versions"] | training["machine"]["versions"]
     versions = ", ".join(f"{name} {number}" for name, number in numbers.items())
     note = (
         f"The best of the recorded runs on {stories['machine']['processor']}; tokenizers and"
-        " generation use one core. A ratio says how many times as fast ours is, and stands only"
+        " generation use one core. A ratio says how many times faster ours runs, and stands only"
         " where the results were found to be equal first (trainers may choose otherwise among"
         " equally frequent pairs; nanoGPT's model is its own, of about the same size)."
         f" {versions}."

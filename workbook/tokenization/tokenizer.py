@@ -171,6 +171,7 @@ class PlainTokenizer(Encoder):
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
         for pretoken in pretokenize(pieces, self.special_tokens):
+            # Encoding cuts a pre-token no further; it may be a special token.
             yield from self.encode(pretoken)
 
     def _ids_of(self, symbols: Sequence[bytes]) -> list[int]:
@@ -226,14 +227,14 @@ class Tokenizer(PlainTokenizer):
         if parts is not None:  # the text is long
             return integers(parts, self.vocab_size)
         # A space with no other white space before it begins a pre-token, so a text can be split
-        # there. That is quicker than the pattern, whose pre-tokens longer texts are made of.
+        # there. That is quicker than the pattern, which longer texts go through.
         if len(text) <= SHORT and self._may_be_split and not _blank_run.search(text):
             first, *words = text.split(" ")
             return [*self._remembered[first], *_ids(self._after_space, words)]
         return list(_ids(self._remembered, whole_pretokens(text, self._special)))
 
     def encode_array(self, text: str) -> np.ndarray:
-        """The ids of a text, in the smallest unsigned dtype that holds every id.
+        """The ids of a text, as uint16, or as uint32 if the vocabulary has more than 65,536.
 
         Long text takes about half the time of `encode`, and the array a quarter of the memory of
         the list. It raises the same errors.
@@ -242,7 +243,7 @@ class Tokenizer(PlainTokenizer):
         return np.array(self.encode(text), self._dtype) if parts is None else np.concatenate(parts)
 
     def encode_file(self, path: AnyPath, executor: Executor | None = None) -> np.ndarray:
-        """The ids of a UTF-8 file, in the smallest unsigned dtype that holds every id.
+        """The ids of a UTF-8 file, as uint16, or as uint32 if there are more than 65,536.
 
         With an executor (processes, threads, or a cluster whose workers see the file), parts of
         the file are encoded in parallel.
@@ -417,7 +418,7 @@ def unpickled(tokenizer: bytes) -> Tokenizer:
 
 
 def token_dtype(vocab_size: int) -> np.dtype:
-    """The smallest unsigned dtype that holds every id below `vocab_size`: 2 bytes up to 65,536."""
+    """uint16 up to 65,536 ids, else uint32. Never uint8: all files of tokens look alike."""
     return np.min_scalar_type(max(vocab_size - 1, 256))
 
 

@@ -4,7 +4,7 @@
 
 It runs in one process, in float32 on the CPU. `train.py` does the same with all that long runs
 need: half precision, several processes, a log, resuming to the bit. In float32 its losses are
-these, bit for bit with the textbook kernels and update, and otherwise up to rounding.
+this loop's, bit for bit with the textbook kernels and update, and otherwise up to rounding.
 """
 
 import os
@@ -27,7 +27,7 @@ def train_plainly(config: TrainConfig, data: TrainData, out: str | os.PathLike[s
     """
     asked, context = config.optimizer, config.model.context_length
     rates = asked.max_learning_rate, asked.min_learning_rate
-    torch.manual_seed(config.seed)  # which draws the first weights
+    torch.manual_seed(config.seed)  # fixes the first weights
     model = TransformerLM.from_config(config.model)
     optimizer = AdamW(
         model.parameters(), rates[0], asked.betas, asked.eps, asked.weight_decay, asked.decay

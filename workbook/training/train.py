@@ -2,6 +2,8 @@
 
     batch -> loss -> gradients -> clip -> AdamW -> now and then: log, evaluate, save
 
+`textbook.py` is this loop and nothing else; read it first.
+
 A run that was stopped by a crash, Ctrl-C or a power cut goes on from its last checkpoint when it is
 started again with the same config; on a CPU with the same number of threads, bit for bit.
 
@@ -50,7 +52,7 @@ class DivergedError(ValueError):
 
 @dataclass(frozen=True)
 class Run:
-    """A run on disk, in progress or over: its folder has the log and, from `train`, weights."""
+    """A run on disk, in progress or over: a folder with a log and, if `train` made it, weights."""
 
     config: TrainConfig
     folder: Path
@@ -354,8 +356,8 @@ class Trainer:
     def time_is_up(self) -> bool:
         """Whether another step, as long as this one, would end after the time limit.
 
-        What is due before it takes as long as it ever did; after the last step, evaluating and
-        saving do not count.
+        An evaluation or a checkpoint that is due first is taken to last its longest time so far;
+        after the last step, they do not count.
         """
         ended, self.seconds = self.seconds, self.clock()
         due = self.is_due(self.config.eval_every) or self.is_due(self.config.checkpoint_every)
