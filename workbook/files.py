@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
+from hashlib import file_digest
 from pathlib import Path
 from typing import IO, Any
 
@@ -113,6 +114,12 @@ def file_state(path: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return state.st_size, state.st_mtime_ns
+
+
+def file_sha256(path: Path) -> str:
+    """The sha256 of a file's bytes, read a block at a time."""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def changed(path: Path) -> ValueError:

@@ -374,5 +374,5 @@ def test_a_file_is_read_to_be_verified_only_once(ten, monkeypatch):
     corpora.write_record(ten, {"bytes": 230, "sha256": sha256(ten.read_bytes()).hexdigest()})
     os.utime(ten, (0, 0))
     assert corpora.is_intact(ten, {})
-    monkeypatch.setattr(corpora, "file_digest", None)
+    monkeypatch.setattr(corpora, "file_sha256", None)
     assert corpora.is_intact(ten, {})

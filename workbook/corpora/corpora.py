@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import file_digest
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,7 +23,7 @@ from tqdm import tqdm
 
 from workbook import __version__, config
 from workbook.corpora import docstrings, download, stories
-from workbook.files import atomic_write, locked, say, unchanged, write_json
+from workbook.files import atomic_write, file_sha256, locked, say, unchanged, write_json
 
 SPLITS = ("train", "validation")
 END_OF_TEXT = "<|endoftext|>"
@@ -263,13 +262,8 @@ def tally(path: Path) -> Facts:
     return {
         "bytes": path.stat().st_size,
         "documents": sum(1 for _ in documents(path)),
-        "sha256": _sha256(path),
+        "sha256": file_sha256(path),
     }
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
 
 
 def write_record(target: Path, facts: Facts) -> None:
@@ -306,7 +300,7 @@ def is_intact(path: Path, origin: Facts) -> bool:
             return False
         if state.st_mtime_ns == facts.get("modified_ns"):
             return True
-        if _sha256(path) != facts["sha256"]:
+        if file_sha256(path) != facts["sha256"]:
             return False
         with suppress(OSError):  # in a read-only folder, this is done again next time
             write_record(path, facts)

@@ -11,7 +11,6 @@ function that it calls, `http_get`, can continue where a file ends.
 """
 
 import gzip
-import hashlib
 import re
 import shutil
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from huggingface_hub import get_hf_file_metadata, hf_hub_url
 from huggingface_hub.errors import OfflineModeIsEnabled
 from huggingface_hub.file_download import http_get
 
-from workbook.files import atomic_write, make_folder, say
+from workbook.files import atomic_write, file_sha256, make_folder, say
 
 TIMEOUT = 30.0  # seconds to wait for the announcement
 UNPACKED = 2.8  # times the packed size, at most: gzip shrinks English by a factor of about 2.6
@@ -129,8 +128,7 @@ def _download(announced: Announced, part: Path) -> None:
 
 def _verify(announced: Announced, part: Path) -> None:
     """Raise DownloadError and remove `part` if its sha256 is not the announced one."""
-    with part.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    sha256 = file_sha256(part)
     if sha256 != announced.sha256:
         part.unlink()
         raise DownloadError(

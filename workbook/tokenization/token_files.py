@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from workbook import config
 from workbook.corpora import corpora
-from workbook.files import atomic_write, file_state, locked, unchanged, write_json
+from workbook.files import atomic_write, file_sha256, file_state, locked, unchanged, write_json
 from workbook.tokenization import bpe
 from workbook.tokenization.spans import AnyPath, cut_points, task_cuts, text_file
 from workbook.tokenization.tokenizer import Tokenizer, token_dtype, unpickled
@@ -247,7 +247,7 @@ def _load_tokenizer(folder: Path) -> Tokenizer:
 
 def _file_hash(path: Path) -> str | None:
     """The sha256 of a file; None if it is missing."""
-    return sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+    return file_sha256(path) if path.is_file() else None
 
 
 def tokenize_corpus(

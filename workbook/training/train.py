@@ -481,9 +481,9 @@ class Trainer:
         evaluation: Evaluation = devices.from_first_process(
             partial(work, device=self.device, precision=self.precision)
         )
-        flag = guards.too_good(evaluation.bits_per_byte, self.data)
-        if flag and self.finished:
-            self.flags.append(flag)
+        if self.finished:  # before, nobody would read it, and the floor takes time to compute
+            flag = guards.too_good(evaluation.bits_per_byte, self.data)
+            self.flags += [flag] if flag else []
         return {f"validation_{unit}": value for unit, value in evaluation._asdict().items()}
 
     def save(self) -> None:
