@@ -218,8 +218,10 @@ def test_at_a_given_time_runs_stop_and_go_on_later(made_runs, monkeypatch, pool)
 
 def test_every_worker_takes_one_thread_and_a_gpu_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr(plans.devices, "gpus", lambda: ["3", "7"])
+    begun = tmp_path / "begun"  # in a folder of its own: a worker may make others beside it
+    begun.mkdir()
     with plans.process_pool(2) as executor:
-        found = [executor.submit(place_of_worker, tmp_path, 2) for _ in range(2)]
+        found = [executor.submit(place_of_worker, begun, 2) for _ in range(2)]
         assert sorted(each.result() for each in found) == [("3", 1), ("7", 1)]
 
 
