@@ -32,7 +32,7 @@ def config(**changes):
 
 def kept(study: str, folder: Path, asked, losses) -> None:
     """Keep a run that finished with these losses, as `record` makes it, among the records."""
-    keep_record(study, record(folder, asked, losses))
+    keep_record(study, record(folder, asked, losses), tiny_runs.data())
 
 
 def record(folder: Path, asked, losses, *, diverged: bool = False) -> Run:

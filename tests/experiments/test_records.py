@@ -1,9 +1,11 @@
 """Records are lines of the files of an experiment, added whole or not at all."""
 
 import json
+import math
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
+import numpy as np
 import pytest
 import tiny_runs
 from made_records import ENVIRONMENT, config, kept, record
@@ -31,8 +33,9 @@ def test_a_record_is_what_the_folder_of_the_run_was(tmp_path):
     (made.folder / "sample.json").write_text(json.dumps({"text": "A\u2028fox.\r\n"}))
     lost = record(tmp_path / "lost", config(seed=2), [9.0], diverged=True)
     for run in (made, lost):
-        records.keep_record("seeds", run)
+        records.keep_record("seeds", run, tiny_runs.data())
         found = records.find_record(run.config)
+        assert found.levels == records.levels(run.config, tiny_runs.data())
         assert found.config == records.load_run(run.folder).config == run.config
         assert found.log.equals(run.log) and list(found.log) == list(run.log)
         for name in ("environment", "outcome", "status", "sample", "loss", "made_of", "flags"):
@@ -86,7 +89,7 @@ def test_workers_side_by_side_lose_no_record(tmp_path, place):
 def test_a_run_that_goes_on_is_not_kept(tmp_path):
     (tmp_path / "outcome.json").write_text(json.dumps({"status": "running"}))
     with pytest.raises(ValueError, match="is running; wait until it has ended"):
-        records.keep_record("seeds", Run(tiny_runs.tiny(), tmp_path))
+        records.keep_record("seeds", Run(tiny_runs.tiny(), tmp_path), tiny_runs.data())
 
 
 def test_records_in_a_temporary_folder_do_not_mix_with_the_others(tmp_path):
@@ -99,3 +102,39 @@ def test_records_in_a_temporary_folder_do_not_mix_with_the_others(tmp_path):
         assert [run.loss for run in records.all_records()] == [2.0]
     assert not folder.exists()
     assert [run.loss for run in records.all_records()] == [3.0]
+
+
+def test_a_record_from_before_levels_were_kept_still_has_them(tmp_path, place, monkeypatch):
+    kept("seeds", tmp_path, config(), [4.0, 3.0])
+    path = place / "seeds.runs.jsonl"
+    line = json.loads(path.read_text())
+    line["levels"] = None
+    path.write_text(json.dumps(line) + "\n")
+    monkeypatch.setattr(records, "prepare", lambda config: tiny_runs.data())
+    found = records.find_record(config())
+    assert found.levels == records.levels(config(), tiny_runs.data())
+
+
+@pytest.mark.parametrize("entropy", [None, 1.0])
+def test_the_levels_are_of_the_ids_evaluated_on_in_nats_a_token(entropy):
+    lengths = np.full(tiny_runs.VOCAB_SIZE, 2)
+    data = tiny_runs.data(entropy=entropy, floor=0.5, token_bytes=lengths)
+    levels = records.levels(config(), data)
+    assert levels.text < levels.counting
+    assert levels.counting == records.unigram_loss(data.train, data.validation[:256], 64)
+    assert levels.guessing == pytest.approx(math.log(64))
+    assert levels.text == pytest.approx((entropy or 0.5) * math.log(2) * 2)
+    assert levels.known is (entropy is not None)
+    assert (levels.bytes_per_token, levels.train_tokens) == (2.0, len(data.train))
+
+
+def test_counting_lies_between_the_entropy_of_the_counts_and_blind_guessing(monkeypatch):
+    tokens = tiny_runs.ids(20_000)
+    loss = records.unigram_loss(tokens, tokens, tiny_runs.VOCAB_SIZE)
+    shares = np.bincount(tokens) / len(tokens)
+    entropy = -(shares * np.log(shares)).sum()
+    assert entropy <= loss < min(entropy + 0.01, math.log(tiny_runs.VOCAB_SIZE))
+    monkeypatch.setattr(records, "BLOCK", 777)  # many blocks are counted like one
+    assert records.unigram_loss(tokens, tokens, tiny_runs.VOCAB_SIZE) == loss
+    unseen = records.unigram_loss(np.zeros(8, int), np.array([1]), 2)
+    assert unseen == pytest.approx(math.log(10)), "a token that training never saw is possible"

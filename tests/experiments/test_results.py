@@ -1,15 +1,12 @@
-"""What is read from runs: comparisons, levels, batch sizes, log, board, what models wrote."""
+"""What is read from runs: comparisons, batch sizes, log, board, what models wrote."""
 
 import json
 import math
 
-import numpy as np
 import pytest
-import tiny_runs
 from made_records import config, record
 
 from workbook.experiments import records, results, significance, studies
-from workbook.experiments.results import unigram_loss
 from workbook.experiments.significance import PairedDifference
 from workbook.training.log import SAMPLE
 from workbook.training.parts import NAMES
@@ -134,39 +131,6 @@ def test_each_batch_size_has_its_runs_by_rate(tmp_path):
         board[f"batch {size}, rate {rate}"] = record(tmp_path, asked, [4.0, 2.0])
     by_size = {size: list(runs) for size, runs in results.by_batch(board).items()}
     assert by_size == {1: [0.01], 2: [0.01, 0.02]}
-
-
-def test_counting_lies_between_the_entropy_of_the_counts_and_blind_guessing(monkeypatch):
-    tokens = tiny_runs.ids(20_000)
-    loss = unigram_loss(tokens, tokens, tiny_runs.VOCAB_SIZE)
-    shares = np.bincount(tokens) / len(tokens)
-    entropy = -(shares * np.log(shares)).sum()
-    assert entropy <= loss < min(entropy + 0.01, math.log(tiny_runs.VOCAB_SIZE))
-    monkeypatch.setattr(results, "BLOCK", 777)  # many blocks are counted like one
-    assert unigram_loss(tokens, tokens, tiny_runs.VOCAB_SIZE) == loss
-    unseen = unigram_loss(np.zeros(8, int), np.array([1]), 2)
-    assert unseen == pytest.approx(math.log(10)), "a token that training never saw is possible"
-
-
-@pytest.fixture(params=[None, 1.0])
-def data(request, monkeypatch):
-    """What runs of any config train on, with and without a known entropy."""
-    lengths = np.full(tiny_runs.VOCAB_SIZE, 2)
-    found = tiny_runs.data(entropy=request.param, floor=0.5, token_bytes=lengths)
-    monkeypatch.setattr(results, "prepare", lambda config: found)
-    return found
-
-
-def test_the_levels_are_of_the_ids_evaluated_on_in_nats_a_token(data):
-    found = results.levels(config())
-    assert found.text < found.counting
-    assert found.counting == unigram_loss(data.train, data.validation[:256], 64)
-    assert found.guessing == pytest.approx(math.log(64))
-    bits = data.entropy or data.floor
-    assert found.text == pytest.approx(bits * math.log(2) * 2)
-    assert found.text_bits == pytest.approx(bits)
-    assert found.known is (data.entropy is not None)
-    assert (found.bytes_per_token, found.train_tokens) == (2.0, len(data.train))
 
 
 def test_a_setting_that_only_some_runs_have_is_a_column(tmp_path):

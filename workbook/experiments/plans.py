@@ -169,16 +169,15 @@ def make_run(study: str, config: TrainConfig, until: float = math.inf) -> None:
     if time.time() >= until:
         raise KeyboardInterrupt("the time is up")
     say(f"{study}: {config.name}, {config.tokens:,} tokens")
-    run = Run(config, run_folder(config))
+    run, data = Run(config, run_folder(config)), prepare(config)
     if run.status != "diverged":  # which it would do again
         try:
-            data = prepare(config)
             finished = train(config, data, until=until)
         except DivergedError:
             pass  # the log and the reason are on the disk
         else:
             write_json(run.folder / log.SAMPLE, sample(finished, data.tokenizer))
-    records.keep_record(study, run)
+    records.keep_record(study, run, data)
     # Those of all runs together would fill a disk, and nobody needs them: there is a record.
     shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)
 

@@ -15,24 +15,70 @@ import math
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from workbook import config as settings
 from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
 from workbook.files import atomic_write, file_state, locked
 from workbook.training import log
+from workbook.training.data import TrainData, prepare
+from workbook.training.loss_bounds import nats_per_token, uniform_loss
 from workbook.training.train import Run
 
+BLOCK = 2**24  # tokens counted at a time
 RUNS, LOGS, ENVIRONMENTS = ".runs.jsonl", ".logs.jsonl", "environments.jsonl"
 PEAK = "peak_flops_per_second"  # measured anew by each run, and so not part of its environment
 
 Line = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Levels:
+    """Baselines for the losses of a run in nats per token, on the tokens it is evaluated on."""
+
+    guessing: float  # every token equally likely: ln V
+    counting: float  # every token as likely as it is frequent in the training text
+    text: float  # the generator's choices, an upper bound on the entropy; or a stated lower bound
+    known: bool  # whether `text` was computed, and not just stated
+    bytes_per_token: float
+    train_tokens: int  # of the training text
+
+
+def levels(config: TrainConfig, data: TrainData) -> Levels:
+    """The levels for runs of this config on this data."""
+    held_out = data.validation[: config.eval_tokens]  # the tokens that `evaluate` takes
+    bytes_per_token = float(data.token_bytes[held_out].mean())
+    return Levels(
+        guessing=uniform_loss(config.model.vocab_size),
+        counting=unigram_loss(data.train, held_out, config.model.vocab_size),
+        text=nats_per_token(data.entropy or data.floor, bytes_per_token),
+        known=data.entropy is not None,
+        bytes_per_token=bytes_per_token,
+        train_tokens=len(data.train),
+    )
+
+
+def unigram_loss(train: np.ndarray, held_out: np.ndarray, vocab_size: int) -> float:
+    """The loss in nats per token of a model that has only counted the tokens of the training text.
+
+    Each token counts once more than it occurred, so that none is impossible.
+
+    >>> round(unigram_loss(np.array([0, 0, 1]), np.array([0, 1]), 2), 3)  # 3/5 and 2/5
+    0.714
+    """
+    counts = np.ones(vocab_size, np.int64)
+    for start in range(0, len(train), BLOCK):  # bincount copies what it counts, in eight bytes each
+        counts += np.bincount(train[start : start + BLOCK], minlength=vocab_size)
+    # The loss is the mean of -ln p over the held-out tokens, and p a share of the counts.
+    nats = -np.log(counts / counts.sum())
+    return float(nats[held_out].mean())
 
 
 @dataclass(frozen=True)
@@ -66,6 +112,12 @@ class RecordedRun(Run):
     def status(self) -> str:
         """Diverged or finished."""
         return self.outcome["status"]
+
+    @cached_property
+    def levels(self) -> Levels:
+        """What its losses are worth: computed when it was made, for the text may change since."""
+        recorded = self.line.get("levels")  # records from before version 0.2 have none
+        return Levels(**recorded) if recorded else levels(self.config, prepare(self.config))
 
     @property
     def sample(self) -> Line | None:
@@ -108,10 +160,11 @@ def config_from(content: Line) -> TrainConfig:
     return TrainConfig(**plain | {"model": model, "optimizer": optimizer})
 
 
-def keep_record(study: str, run: Run) -> None:
+def keep_record(study: str, run: Run, data: TrainData) -> None:
     """Add a run that lies in a folder of its own to the files of an experiment, if it has ended.
 
-    Several processes may keep their runs at a time. Raises: ValueError for a run that goes on.
+    `data` is what it learned from. Several processes may keep their runs at a time.
+    Raises: ValueError for a run that goes on.
     """
     if run.status not in ("finished", "diverged"):
         raise ValueError(f"the run in {run.folder} is {run.status}; wait until it has ended")
@@ -128,6 +181,7 @@ def keep_record(study: str, run: Run) -> None:
         "environment": shared,
         PEAK: peak,
         "outcome": run.outcome,
+        "levels": asdict(levels(run.config, data)),
         "sample": run.sample,
     }
     place = folders()[0]  # shared by workers that make runs side by side

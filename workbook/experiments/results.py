@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from workbook.config import Edition, TrainConfig
@@ -21,13 +20,10 @@ from workbook.experiments import dry_run, significance
 from workbook.experiments.plans import Results, Stage
 from workbook.experiments.significance import PairedDifference, Spread
 from workbook.experiments.studies import STUDIES, at_rate, best, rate_of, scale_named
-from workbook.training.data import prepare
-from workbook.training.loss_bounds import bits_per_byte, nats_per_token, uniform_loss
 from workbook.training.parts import NAMES
 from workbook.training.train import Run
 
 STARTLED = 0.5  # nats per token above the start: batches differ by less
-BLOCK = 2**24  # tokens counted at a time
 WIDTH = 88  # characters of a line of a text that a model wrote
 
 
@@ -125,57 +121,6 @@ def rose(run: Run) -> bool:
     """Whether a logged training loss was above the loss before the first step, by `STARTLED`."""
     start = run.log["validation_loss"].iloc[0]
     return bool(run.log["train_loss"].max() > start + STARTLED)
-
-
-# ------------------------------------------------------------------------- what a loss is worth
-
-
-@dataclass(frozen=True, kw_only=True)
-class Levels:
-    """Baselines for the losses of a run in nats per token, on the tokens it is evaluated on."""
-
-    guessing: float  # every token equally likely: ln V
-    counting: float  # every token as likely as it is frequent in the training text
-    text: float  # the generator's choices, an upper bound on the entropy; or a stated lower bound
-    known: bool  # whether `text` was computed, and not just stated
-    bytes_per_token: float
-    train_tokens: int  # of the training text
-
-    @property
-    def text_bits(self) -> float:
-        """The loss `text` in bits per byte."""
-        return bits_per_byte(self.text, self.bytes_per_token)
-
-
-def levels(config: TrainConfig) -> Levels:
-    """The levels for runs of this config."""
-    data, size = prepare(config), config.model.vocab_size
-    held_out = data.validation[: config.eval_tokens]  # the tokens that `evaluate` takes
-    bytes_per_token = float(data.token_bytes[held_out].mean())
-    return Levels(
-        guessing=uniform_loss(size),
-        counting=unigram_loss(data.train, held_out, size),
-        text=nats_per_token(data.entropy or data.floor, bytes_per_token),
-        known=data.entropy is not None,
-        bytes_per_token=bytes_per_token,
-        train_tokens=len(data.train),
-    )
-
-
-def unigram_loss(train: np.ndarray, held_out: np.ndarray, vocab_size: int) -> float:
-    """The loss in nats per token of a model that has only counted the tokens of the training text.
-
-    Each token counts once more than it occurred, so that none is impossible.
-
-    >>> round(unigram_loss(np.array([0, 0, 1]), np.array([0, 1]), 2), 3)  # 3/5 and 2/5
-    0.714
-    """
-    counts = np.ones(vocab_size, np.int64)
-    for start in range(0, len(train), BLOCK):  # bincount copies what it counts, in eight bytes each
-        counts += np.bincount(train[start : start + BLOCK], minlength=vocab_size)
-    # The loss is the mean of -ln p over the held-out tokens, and p a share of the counts.
-    nats = -np.log(counts / counts.sum())
-    return float(nats[held_out].mean())
 
 
 # ------------------------------------------------------------------------- comparisons
