@@ -1,6 +1,7 @@
 """What holds for every test: no switch of the workbook is set, and there is no web."""
 
 import os
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -19,6 +20,8 @@ def pytest_configure():
     for proxy in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         os.environ[proxy] = "http://127.0.0.1:9"  # where nobody listens
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
+    # A shell starts what runs in its background with Ctrl-C ignored, which children inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
@@ -57,18 +60,18 @@ def pytest_ignore_collect(collection_path, config):
     return True if wanted == "not slow" and collection_path in SLOW_PATHS else None
 
 
-def pytest_collection_modifyitems(items):
-    """Mark what is slow, and begin with what takes longest: so no worker is left alone at the end.
+# What takes longest begins first, so that no worker is left alone at the end. 07 trains the model
+# that 06 shows too: by the time that 06 begins, nobody has to wait for it.
+FIRST = ["07_generation", "test_wheel", "02_bpe", "test_browser", "08_experiments", "06_training"]
 
-    The notebooks begin with the last, which take longest.
-    """
+
+def pytest_collection_modifyitems(items):
+    """Mark what is slow, and begin with what takes longest."""
     for item in items:
         if SLOW_PATHS & {item.path, *item.path.parents}:
             item.add_marker("slow")
-    browser = [item for item in items if item.path.name == "test_browser.py"]
-    cells = [item for item in items if item.path.suffix == ".ipynb"]
-    cells.sort(key=lambda item: item.path, reverse=True)  # those of one notebook keep their order
-    items[:] = dict.fromkeys([*browser, *cells, *items])
+    place = {name: number for number, name in enumerate(FIRST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(FIRST)))  # a file's keep their order
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -14,6 +14,7 @@ from workbook.classroom.views import plots
 from workbook.experiments import records, results
 from workbook.experiments.studies import STUDIES
 from workbook.training import train
+from workbook.training.loss_bounds import bits_per_byte
 
 PLACE = config.shipped() / "data" / "runs"
 NOTEBOOK = config.shipped() / "notebooks" / "08_experiments.ipynb"
@@ -80,6 +81,14 @@ def test_records_ended_in_time_without_flags_and_with_a_text_unless_they_diverge
     assert offenders(problem) == []
 
 
+def test_levels_are_of_the_text_that_the_runs_were_evaluated_on():
+    def problem(run):
+        measured = bits_per_byte(run.loss, run.levels.bytes_per_token)
+        return not run.diverged and measured != pytest.approx(run.bits_per_byte, rel=1e-12)
+
+    assert offenders(problem) == []
+
+
 def test_records_are_a_handful_of_files_that_git_takes():
     files = [path for path in PLACE.iterdir() if not path.name.startswith(".")]
     assert {path.suffix for path in files} == {".jsonl"} and len(files) == 2 * len(STUDIES) + 1
@@ -125,7 +134,7 @@ def test_figures_and_answers_of_the_notebook_follow_from_them(monkeypatch):
     setup, *rest = [cell for cell in cells if role(cell) in ("setup", "evidence", "answer")]
     live = [cell for cell in rest if role(cell) != "setup" and varies(cell)]
     trained = [cell for cell in live if "train(" in cell.source or "run(" in cell.source]
-    assert len(trained) <= 2 and len(live) <= 5, "also the text at hand, and your own entries"
+    assert len(trained) <= 2 and len(live) <= 4, "also the text at hand, and your own entries"
     made, names = [], {}
 
     def answer(problem, part, text, *, measured_on, loss=None):

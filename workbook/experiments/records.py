@@ -53,7 +53,7 @@ class Levels:
 
 def levels(config: TrainConfig, data: TrainData) -> Levels:
     """The levels for runs of this config on this data."""
-    held_out = data.validation[: config.eval_tokens]  # the tokens that `evaluate` takes
+    held_out = data.validation[1 : config.eval_tokens + 1]  # the targets of `evaluate`
     bytes_per_token = float(data.token_bytes[held_out].mean())
     return Levels(
         guessing=uniform_loss(config.model.vocab_size),
