@@ -168,6 +168,8 @@ def shares(powers, dim):
 
 
 for words, wrong in (
+    ("takes different arguments", lambda x, dim: shares(x.exp())),
+    ("Nothing gave this attribute a value", lambda x, dim: shares(x.powers, dim)),
     ("values and their indices", lambda x, dim: shares((x - torch.max(x, dim)).exp(), dim)),
     ("cuts off the gradient", lambda x, dim: torch.from_numpy(softmax(x.detach(), dim).numpy())),
 ):
@@ -216,6 +218,11 @@ attention_with(
 attention_with("one number of axes only", scores=lambda Q, K: torch.einsum("bhqd,bhkd->bhqk", Q, K))
 ready_attention = nn.functional.scaled_dot_product_attention
 almost("scaled_dot_product_attention", "ready `scaled_dot_product_attention`")(ready_attention)
+
+
+@almost("cross_entropy", "ready `cross_entropy`")
+def ready_loss(logits, targets):
+    return nn.functional.cross_entropy(logits.flatten(0, -2), targets.flatten())
 
 
 @mistake("cross_entropy", "a sign differs")

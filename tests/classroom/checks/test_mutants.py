@@ -11,6 +11,7 @@ import os
 import textwrap
 from collections import Counter
 
+import pytest
 from attempts import (
     bpe_right,
     decoding,
@@ -84,6 +85,7 @@ def mutants(attempt):
             yield f"{what}:\n{source}", names[tree.body[0].name]
 
 
+@pytest.mark.stress
 def test_nearly_every_mutant_of_a_right_solution_is_refused_and_most_get_a_cause(judged_here):
     tried = []
     for problem, solution in SOLUTIONS.items():
