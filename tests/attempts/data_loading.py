@@ -141,9 +141,11 @@ for words, wrong in (
     ("Windows may overlap", at(lambda n, m, b: torch.randint((n - 1) // m, (b,)) * m)),
     ("take int64", starting(0, 0, dtype=torch.float32)),
     ("draw one for each row", at(lambda n, m, b: [random.randrange(n - m)] * b)),
-    ("The rows follow one another",
-     at(lambda n, m, b: random.randrange(max(1, n - m - b)) + np.arange(b))),
+    (
+        "The rows follow one another",
+        at(lambda n, m, b: random.randrange(max(1, n - m - b)) + np.arange(b)),
+    ),
     ("Rows and columns are swapped", then(lambda x, y: (x.T, y.T))),
     ("does not return two tensors", then(lambda x, y: x)),
-):  # fmt: skip
+):
     mistake("data_loading", words)(wrong)
