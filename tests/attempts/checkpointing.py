@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 
-from attempts.ours import copied
+from attempts.lists import almost, mistake, right
 from workbook.training.checkpoints import load_checkpoint, save_checkpoint
 
-checkpoints = copied("training.checkpoints")
+# Right.
 
 
 def save(model, optimizer, iteration, out):
@@ -67,45 +67,15 @@ def load_whole(src, model, optimizer):
     return iteration
 
 
-def save_in_other_order(optim, net, ckpt_path, step):
-    save(net, optim, step, ckpt_path)
-
-
-def load_in_other_order(lm, optimizer, path):
-    return load(path, lm, optimizer)
-
-
-RIGHT = [
-    (save, load),
+for pair in (
     [load, save],  # their names tell which is which
     (save_tuple, load_tuple),
     (save_pickled, load_pickled),
     (save_whole, load_whole),
-    (checkpoints.save_checkpoint, checkpoints.load_checkpoint),
-    (save_in_other_order, load_in_other_order),
-]
+):
+    right("checkpointing")(pair)
 
-
-def save_model_only(model, optimizer, iteration, out):
-    torch.save({"model": model.state_dict(), "it": iteration}, out)
-
-
-def load_only(*names):
-    def load_some(src, model, optimizer):
-        state, holders = torch.load(src), {"model": model, "optimizer": optimizer}
-        for name in names:
-            holders[name].load_state_dict(state[name])
-        return state["it"]
-
-    return load_some
-
-
-def load_new_name(src, model, optimizer):
-    saved, old, iteration = torch.load(src, weights_only=False)
-    model, optimizer = saved, old
-    model.train()
-    optimizer.zero_grad()
-    return iteration
+# Wrong, beside the right `save` or `load`.
 
 
 def save_halved(model, optimizer, iteration, out):
@@ -115,11 +85,6 @@ def save_halved(model, optimizer, iteration, out):
 def save_to_path(model, optimizer, iteration, out):
     with open(out, "wb") as file:
         save(model, optimizer, iteration, file)
-
-
-def load_from_path(src, model, optimizer):
-    with open(src, "rb") as file:
-        return load(file, model, optimizer)
 
 
 def save_to_text(model, optimizer, iteration, out):
@@ -132,32 +97,26 @@ def save_and_close(model, optimizer, iteration, out):
         out.close()
 
 
-def save_with_folder(model, optimizer, iteration, out):
-    """Makes the folder first, which an open file does not have."""
-    os.makedirs(os.path.dirname(out), exist_ok=True)
-    save(model, optimizer, iteration, out)
-
-
 def save_under_own_name(model, optimizer, iteration, out):
     save(model, optimizer, iteration, f"step-{iteration}.pt")
 
 
-def load_own_name(src, model, optimizer):
-    return load("step-7.pt", model, optimizer)
-
-
-MEMORY = {}
-
-
 def save_in_memory(model, optimizer, iteration, out):
-    MEMORY.update(model=model.state_dict(), optimizer=optimizer.state_dict(), it=iteration)
+    load_from_memory.state = model.state_dict(), optimizer.state_dict(), iteration
     torch.save(0, out)
 
 
 def load_from_memory(src, model, optimizer):
-    model.load_state_dict(MEMORY["model"])
-    optimizer.load_state_dict(MEMORY["optimizer"])
-    return MEMORY["it"]
+    weights, state, iteration = load_from_memory.state
+    model.load_state_dict(weights)
+    optimizer.load_state_dict(state)
+    return iteration
+
+
+def load_model_only(src, model, optimizer):
+    state = torch.load(src)
+    model.load_state_dict(state["model"])
+    return state["it"]
 
 
 def load_without_second_moment(src, model, optimizer):
@@ -169,46 +128,32 @@ def load_without_second_moment(src, model, optimizer):
 
 def load_twice(src, model, optimizer):
     """Reads the file once for each; an open one is at its end the second time."""
-    load_only("model")(src, model, optimizer)
-    return load_only("optimizer")(src, model, optimizer)
-
-
-def load_by_hand(src, model, optimizer):
-    state = torch.load(src)
-    model.load_state_dict(state["model"])
-    optimizer.state = state["optimizer"]["state"]
-    return state["it"]
-
-
-def load_new_optimizer(src, model, optimizer):
-    optimizer = torch.optim.AdamW(model.parameters())
+    load_model_only(src, model, optimizer)
     return load(src, model, optimizer)
 
 
-def load_and_return_a_pair(src, model, optimizer):
-    return None, load(src, model, optimizer)
+def load_by_hand(src, model, optimizer):
+    it = load_model_only(src, model, optimizer)
+    optimizer.state = torch.load(src)["optimizer"]["state"]
+    return it
 
 
-WRONG = [
-    ((save_model_only, load_only("model")), "averages begin at zero again"),
-    ((save_whole, load_new_name), "writes into it"),
-    ((save_whole, load), "holds whole objects"),
-    ((save_halved, load), "Saving changed the model"),
-    ((save_in_memory, load_from_memory), "from memory and not from the file"),
-    ((save_under_own_name, load_own_name), "under another name"),
-    ((save, load_by_hand), "assigns each average to its parameter"),
-    ((save, load_new_optimizer), "an optimizer other than the one that was passed in"),
-    ((save, load_without_second_moment), "is lost or changed"),
-    ((save, load_and_return_a_pair), "alone, as an int"),
-    (save, "Two functions are needed"),
-    ((lambda model, out: model, load), "cannot be called with the arguments"),
-]
-
-ALMOST = [
-    ((save_to_path, load_from_path), "may also be open files"),
-    ((save_with_folder, load), "may also be open files"),
-    ((save_to_text, load), "may be a pathlib.Path"),
-    ((save_and_close, load), "leave an open file open"),
-    ((save, load_twice), "an open one is read twice"),
-    ((save_checkpoint, load_checkpoint), "not from scratch yet"),
-]
+for words, wrong in (
+    ("averages begin at zero again", (save, load_model_only)),
+    ("holds whole objects", (save_whole, load)),
+    ("Saving changed the model", (save_halved, load)),
+    ("from memory and not from the file", (save_in_memory, load_from_memory)),
+    ("under another name", (save_under_own_name, load)),
+    ("assigns each average to its parameter", (save, load_by_hand)),
+    ("is lost or changed", (save, load_without_second_moment)),
+    ("Two functions are needed", save),
+):
+    mistake("checkpointing", words)(wrong)
+for words, pair in (
+    ("may also be open files", (save_to_path, load)),
+    ("may be a pathlib.Path", (save_to_text, load)),
+    ("leave an open file open", (save_and_close, load)),
+    ("an open one is read twice", (save, load_twice)),
+    ("not from scratch yet", (save_checkpoint, load_checkpoint)),
+):
+    almost("checkpointing", words)(pair)

@@ -5,11 +5,11 @@ import inspect
 import numpy as np
 import torch
 
-from attempts.ours import copied
+from attempts.lists import almost, mistake, right
+from workbook.generation import generate
 
-generate = copied("generation.generate")
 
-
+@right("decoding")
 @torch.no_grad()
 def decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
     ids = torch.tensor([prompt_ids])
@@ -30,31 +30,7 @@ def decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id
     return new
 
 
-def masked_logits(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
-    """Top-p by logits of minus infinity, greedy at temperature 0, in `eval()` and back."""
-    training = model.training
-    model.eval()
-    ids = torch.as_tensor(prompt_ids).reshape(1, -1)
-    with torch.inference_mode():
-        for _ in range(max_new_tokens):
-            logits = model(ids[:, -model.config.context_length :])[:, -1, :]
-            if temperature == 0:
-                token = logits.argmax(-1, keepdim=True)
-            else:
-                logits, order = torch.sort(logits / temperature, descending=True)
-                gone = torch.cumsum(logits.softmax(-1), -1) >= top_p
-                gone[:, 1:] = gone[:, :-1].clone()
-                gone[:, 0] = False
-                if top_p < 1:
-                    logits = logits.masked_fill(gone, float("-inf"))
-                token = order.gather(1, torch.multinomial(logits.softmax(-1), 1))
-            if end_id is not None and token.item() == end_id:
-                break
-            ids = torch.cat((ids, token), dim=1)
-    model.train(training)
-    return ids[0, len(prompt_ids) :]
-
-
+@right("decoding")
 def with_numpy(model, prompt, n, temperature=1.0, top_p=1.0, end=None):
     """No `no_grad`, the model left in `eval()`, its own generator, no temperature 0."""
     model.eval()
@@ -76,14 +52,11 @@ def with_numpy(model, prompt, n, temperature=1.0, top_p=1.0, end=None):
     return np.array(ids[len(prompt) :])
 
 
+@right("decoding")
 def stops_where_the_context_is_full(model, ids, n, temperature=1.0, top_p=1.0, end_id=None):
-    room = max(0, model.context_length - len(ids))
-    return decode(model, ids[-model.context_length :], min(n, room), temperature, top_p, end_id)
-
-
-def seeded(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
-    torch.manual_seed(len(prompt_ids))
-    return decode(model, prompt_ids, max_new_tokens, temperature, top_p, end_id)
+    length = model.config.context_length
+    room = max(0, length - len(ids))
+    return decode(model, ids[-length:], min(n, room), temperature, top_p, end_id)
 
 
 def top_p_probs(probs, top_p):
@@ -95,6 +68,7 @@ def top_p_probs(probs, top_p):
     return probs / probs.sum(-1, keepdim=True)
 
 
+@right("decoding")
 def method(self, x, eot_token_id, max_length, temp, top_p=None):
     """A method of the model, of a tensor (1, T); top_p=None keeps all."""
     with torch.no_grad():
@@ -107,6 +81,7 @@ def method(self, x, eot_token_id, max_length, temp, top_p=None):
     return x
 
 
+@right("decoding")
 class Decoder:
     """Some settings when it is made, others with the prompt; a list of ids that end it."""
 
@@ -131,6 +106,31 @@ class Decoder:
         return ids
 
 
+@right("decoding")
+def from_text(model, tokenizer, prompt, max_tokens=50, temperature=1.0, top_p=0.9):
+    end = tokenizer.encode("<|endoftext|>")[0]
+    ids = decode(model, tokenizer.encode(prompt), max_tokens, temperature, top_p, end)
+    return tokenizer.decode(ids)
+
+
+@right("decoding")
+def by_its_end_id(model, tokenizer, prompt, max_tokens=50, temperature=1.0, top_p=0.9):
+    end = tokenizer.eot_token_id
+    ids = decode(model, tokenizer.encode(prompt), max_tokens, temperature, top_p, end)
+    return tokenizer.decode(ids)
+
+
+def by_other_names(model, tokenizer, prompt, max_new_tokens, temperature=1.0, top_p=1.0):
+    return tokenizer.decode(decode(model, tokenizer.to_numbers(prompt), max_new_tokens))
+
+
+@almost("decoding", "seeded inside")
+def seeded(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
+    torch.manual_seed(len(prompt_ids))
+    return decode(model, prompt_ids, max_new_tokens, temperature, top_p, end_id)
+
+
+@almost("decoding", "copy it")
 def appends(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
     n = len(prompt_ids)
     prompt_ids += decode(model, prompt_ids, max_new_tokens, temperature, top_p, end_id)
@@ -139,7 +139,7 @@ def appends(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_i
 
 def changed(old, new, *more):
     """`decode` with pieces of its source replaced."""
-    source = inspect.getsource(decode)
+    source = inspect.getsource(decode).removeprefix('@right("decoding")\n')
     for before, after in ((old, new), *more):
         assert source.count(before) == 1, before
         source = source.replace(before, after)
@@ -148,68 +148,24 @@ def changed(old, new, *more):
     return names["decode"]
 
 
-def from_text(model, tokenizer, prompt, max_tokens=50, temperature=1.0, top_p=0.9):
-    end = tokenizer.encode("<|endoftext|>")[0]
-    ids = decode(model, tokenizer.encode(prompt), max_tokens, temperature, top_p, end)
-    return tokenizer.decode(ids)
-
-
-def by_its_end_id(model, tokenizer, prompt, max_new_tokens, temperature=1.0, top_p=1.0):
-    ids = decode(
-        model, tokenizer.encode(prompt), max_new_tokens, temperature, top_p, tokenizer.eot_token_id
-    )
-    return tokenizer.decode(ids)
-
-
-def by_other_names(model, tokenizer, prompt, max_new_tokens, temperature=1.0, top_p=1.0):
-    return tokenizer.decode(decode(model, tokenizer.to_numbers(prompt), max_new_tokens))
-
-
-def method_of_text(self, prompt, max_new_tokens, temperature=1.0, top_p=1.0):
-    return self.tokenizer.decode(decode(self, self.tokenizer.encode(prompt), max_new_tokens))
-
-
-RIGHT = [
-    decode,
-    masked_logits,
-    with_numpy,
-    stops_where_the_context_is_full,
-    changed("torch.tensor([prompt_ids])", "prompt_ids"),
-    changed("ids[:, -model.context_length :]", "ids"),
-    generate.decode,
-    method,
-    Decoder,
-    from_text,
-    by_its_end_id,
-    changed("if token == end_id:\n            break\n        new.append(token)",
-            "new.append(token)\n        if token == end_id:\n            break"),
-]  # fmt: skip
-
-PUT = "torch.zeros_like(probs).scatter(0, order, sorted_probs / sorted_probs.sum())"
 END = "if token == end_id:\n            break\n        new.append(token)"
-
-WRONG = [
-    (changed(END, "new.append(token)"), "goes on after the end token"),
-    (changed(", end_id=None", "", ("if token == end_id:", "if False:")), "an argument has to tell"),
-    (changed("            break\n        new", "            continue\n        new"), "stop there"),
-    (changed("range(max_new_tokens)", "iter(int, 1)"), "It goes on after `max_new_tokens`"),
-    (
-        changed("range(max_new_tokens)", "range(max_new_tokens - len(prompt_ids))"),
-        "`max_new_tokens` counts only new tokens",
-    ),
-    (changed(PUT, "sorted_probs"), "the index in the sorted list"),
-    (
-        changed("sorted_probs[before >= top_p]", "probs[before >= top_p]",
-                (PUT, "probs / probs.sum()")),
-        "map it back",
-    ),
-    (changed("torch.tensor([prompt_ids])", "torch.tensor(prompt_ids)",
-             ("ids[:, -model", "ids[-model"), ("tensor([[token]])], dim=1", "tensor([token])]")),
-     "Give the model a batch of one"),
-    (changed("torch.tensor([prompt_ids])", "torch.Tensor([prompt_ids])"),
-     "Make the ids an int64 tensor"),
-    (changed("return new", "return str(new)"), "It does not return ids"),
-    (changed("return new", "return torch.tensor(new) / 1"), "Ids are integers"),
-    (method_of_text, "which an argument has to tell"),
-    (lambda model, prompt: prompt, "cannot be called with the arguments"),
-]  # fmt: skip
+for edit in (
+    ("torch.tensor([prompt_ids])", "prompt_ids"),
+    (END, "new.append(token)\n        if token == end_id:\n            break"),
+):
+    right("decoding")(changed(*edit))
+almost("decoding", "not from scratch yet")(generate.decode)
+for words, wrong in (
+    ("goes on after the end token", changed(END, "new.append(token)")),
+    ("an argument has to tell", changed(", end_id=None", "", ("if token == end_id:", "if False:"))),
+    ("stop there", changed("break\n        new", "continue\n        new")),
+    ("It goes on after `max_new_tokens`", changed("range(max_new_tokens)", "iter(int, 1)")),
+    ("the index in the sorted list", changed("torch.zeros_like(probs).scatter(0, order, sorted_",
+                                             "(sorted_")),
+    ("Give the model a batch of one",
+     changed("torch.tensor([prompt_ids])", "torch.tensor(prompt_ids)",
+             ("ids[:, -model", "ids[-model"), ("tensor([[token]])], dim=1", "tensor([token])]"))),
+    ("Make the ids an int64 tensor", changed("torch.tensor([prompt", "torch.Tensor([prompt")),
+    ("Ids are integers", changed("return new", "return torch.tensor(new) / 1")),
+):  # fmt: skip
+    mistake("decoding", words)(wrong)

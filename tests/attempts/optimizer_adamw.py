@@ -5,15 +5,11 @@ import math
 import torch
 from torch.optim import Optimizer
 
-from attempts import catalogue
-from attempts.ours import copied
+from attempts.lists import almost, mistake, right
 from workbook.optimizer.optimizers import AdamW
 
-optimizers = copied("optimizer.optimizers")
-WRONG, mistake = catalogue()
-ALMOST, corner = catalogue()
 
-
+@right("adamw")
 class Plain(Optimizer):
     """Algorithm 1 as it is printed, in methods, so that one of them can be got wrong."""
 
@@ -25,7 +21,7 @@ class Plain(Optimizer):
         loss = None if closure is None else closure()
         for group in self.param_groups:
             for p in group["params"]:
-                if p.grad is not None:
+                if self.takes(p):
                     self.update(p, p.grad.data, self.state_of(p), group)
         return loss
 
@@ -45,6 +41,7 @@ class Plain(Optimizer):
             self.move(p, lr * m / (v.sqrt() + group["eps"]))
             p *= self.decay(group["lr"], group["weight_decay"])
 
+    takes = staticmethod(lambda p: p.grad is not None)
     gradient = staticmethod(lambda p, g: g)
     first = staticmethod(lambda m, g, b1: b1 * m + (1 - b1) * g)
     second = staticmethod(lambda v, g, b2: b2 * v + (1 - b2) * g**2)
@@ -53,6 +50,7 @@ class Plain(Optimizer):
     decay = staticmethod(lambda lr, decay: 1 - lr * decay)
 
 
+@right("adamw")
 class Paper(Optimizer):
     """Decay before the step, corrected moments, everything in place and without autograd."""
 
@@ -83,6 +81,7 @@ class Paper(Optimizer):
         p.addcdiv_(m_hat, v_hat.sqrt().add_(eps), value=-lr)
 
 
+@right("adamw")
 class OneDecay(Paper):
     """Groups that hold the learning rate alone; the other settings belong to the optimizer."""
 
@@ -94,6 +93,7 @@ class OneDecay(Paper):
         super().update(p, state, lr, **self.others)
 
 
+@right("adamw")
 class StateFromTheStart(Paper):
     """The state is made in `__init__`, with t as a tensor."""
 
@@ -104,6 +104,7 @@ class StateFromTheStart(Paper):
                 self.state[p] = {"step": torch.tensor(0.0), "m": 0 * p.data, "v": 0 * p.data}
 
 
+@right("adamw")
 class Strict(Plain):
     """Keyword-only, and no setting may be 0; the closure is taken and forgotten."""
 
@@ -115,6 +116,7 @@ class Strict(Plain):
         return super().step()
 
 
+@right("adamw")
 class TwoBetas(Plain):
     """The betas as two numbers, and gradients that are cleared in the step."""
 
@@ -127,28 +129,24 @@ class TwoBetas(Plain):
         return loss
 
 
-RIGHT = [Plain, Paper, OneDecay, StateFromTheStart, Strict, TwoBetas, optimizers.AdamW]
-
-
-class Wrapped(Optimizer):
+class Wrapped(Plain):
     """Torch's own, inside."""
 
-    def __init__(self, params, lr, betas, eps, weight_decay):
-        params = list(params)
-        settings = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
-        super().__init__(params, settings)
-        self.inner = torch.optim.AdamW(params, **settings)
-        self.state, self.param_groups = self.inner.state, self.inner.param_groups
-
     def step(self, closure=None):
-        return self.inner.step(closure)
-
-    def load_state_dict(self, state):
-        self.inner.load_state_dict(state)
-        self.state, self.param_groups = self.inner.state, self.inner.param_groups
+        inner = torch.optim.AdamW(self.param_groups)
+        inner.state = self.state
+        return inner.step(closure)
 
 
-ALMOST += [(each, "not from scratch yet") for each in (Wrapped, AdamW, torch.optim.AdamW)]
+for ready in (Wrapped, AdamW, torch.optim.AdamW):
+    almost("adamw", "not from scratch yet")(ready)
+
+
+@almost("adamw", "when the closure is called")
+class ClosureLast(Plain):
+    def step(self, closure=None):
+        super().step()
+        return closure and closure()
 
 
 def but(**steps):
@@ -163,60 +161,32 @@ def under_autograd(p, change):
 
 STATES = {}  # of all optimizers that a class makes
 
-
-WRONG += [
-    (but(gradient=lambda p, g: g.add_(p.data)), "rewrote a gradient"),
-    (but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b1, b2, t - 1)), "t begins at 1"),
-    (but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2 * t) / (1 - b1**t)), "is β2ᵗ a power"),
+for words, wrong in (
+    ("rewrote a gradient", but(gradient=lambda p, g: g.add_(p.data))),
+    ("`p.grad` None: skip it", but(takes=lambda p: True)),
+    ("t begins at 1", but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b1, b2, t - 1))),
+    ("is β2ᵗ a power", but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2 * t) / (1 - b1**t))),
     # The second beta of a case, and not a mistake that fits one case alone.
-    (but(first=lambda m, g, b1: 0.96 * m + 0.04 * g), "Look at the first step"),
+    ("Look at the first step", but(first=lambda m, g, b1: 0.96 * m + 0.04 * g)),
     # Nobody foresaw that v never falls.
-    (but(second=lambda v, g, b2: Plain.second(v, g, b2).maximum(v)), "Look at what is kept"),
-    (but(move=under_autograd), "Autograd tracks the parameter"),
-    (but(state_of=lambda p: STATES.setdefault(tuple(p.shape), {})), "kept from call to call"),
-]
+    ("Look at what is kept", but(second=lambda v, g, b2: Plain.second(v, g, b2).maximum(v))),
+    ("Autograd tracks the parameter", but(move=under_autograd)),
+    ("kept from call to call", but(state_of=lambda p: STATES.setdefault(tuple(p.shape), {}))),
+):
+    mistake("adamw", words)(wrong)
 
 
-@mistake("before it reaches `super().__init__`")
+@mistake("adamw", "before it reaches `super().__init__`")
 class UsesUp(Plain):
     def __init__(self, params, lr, betas, eps, weight_decay):
         self.number = sum(1 for p in params)
         super().__init__(params, lr, betas, eps, weight_decay)
 
 
-@mistake("not a subclass of torch.optim.Optimizer")
+@mistake("adamw", "not a subclass of torch.optim.Optimizer")
 class Alone:
     def __init__(self, params, lr, betas, eps, weight_decay):
         self.inner = Plain(params, lr, betas, eps, weight_decay)
 
     def step(self, closure=None):
         return self.inner.step(closure)
-
-
-@mistake("has `p.grad` None: skip it")
-class ReadsTheDataOfNone(Plain):
-    def step(self, closure=None):
-        loss = None if closure is None else closure()
-        for group in self.param_groups:
-            for p in group["params"]:
-                self.update(p, p.grad.data, self.state_of(p), group)
-        return loss
-
-
-@mistake("takes different arguments")
-class NoRateForUpdate(Plain):
-    def __init__(self, params, lr, betas, eps, weight_decay):
-        Optimizer.__init__(self, params, {"betas": betas, "eps": eps, "weight_decay": weight_decay})
-
-    def update(self, p, g, state, group):
-        self.rate_of(**group)
-
-    def rate_of(self, lr, **others):
-        return lr
-
-
-@corner("when the closure is called")
-class ClosureLast(Plain):
-    def step(self, closure=None):
-        super().step()
-        return closure and closure()

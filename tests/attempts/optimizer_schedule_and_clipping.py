@@ -2,15 +2,15 @@
 
 import math
 
-import numpy as np
 import torch
 
-from attempts.ours import copied
-from workbook.optimizer.optimizers import clip_gradients, cosine_schedule
+from attempts.lists import almost, mistake, right
+from workbook.optimizer.optimizers import cosine_schedule
 
-optimizers = copied("optimizer.optimizers")
+SCHEDULE, CLIP = "learning_rate_schedule", "gradient_clipping"
 
 
+@right(SCHEDULE)
 def handout(it, max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle_iters):
     if it < warmup_iters:
         return it / warmup_iters * max_learning_rate
@@ -22,22 +22,16 @@ def handout(it, max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle
         return min_learning_rate
 
 
-def with_numpy(t, alpha_max, alpha_min, T_w, T_c):
-    if t < T_w:
-        return np.float64(alpha_max * t / T_w)
-    if t >= T_c:
-        return alpha_min
-    return alpha_min + (1 + np.cos(np.pi * (t - T_w) / (T_c - T_w))) / 2 * (alpha_max - alpha_min)
-
-
-def with_tensors(it, high, low, warm, end):
+@right(SCHEDULE)
+def with_tensors(t, alpha_max, alpha_min, T_w, T_c):
     """Both ends clamped, in float32."""
-    it = torch.tensor(float(it))
-    done = torch.clamp((it - warm) / max(1, end - warm), 0, 1)
-    wave = low + (high - low) * (1 + torch.cos(torch.pi * done)) / 2
-    return torch.minimum(wave, high * it / warm) if warm and it < warm else wave
+    t = torch.tensor(float(t))
+    done = torch.clamp((t - T_w) / max(1, T_c - T_w), 0, 1)
+    wave = alpha_min + (alpha_max - alpha_min) * (1 + torch.cos(torch.pi * done)) / 2
+    return torch.minimum(wave, alpha_max * t / T_w) if T_w and t < T_w else wave
 
 
+@right(SCHEDULE)
 class Schedule:
     """Made once, asked for each step; what it is stepped by is of no concern."""
 
@@ -50,27 +44,32 @@ class Schedule:
     def step(self, optimizer): ...
 
 
+@right(SCHEDULE)
 def wants_room(it, max_lr, min_lr, warmup, end):
     if not 0 < warmup < end:
         raise ValueError("expected 0 < warmup_iters < cosine_cycle_iters")
     return handout(it, max_lr, min_lr, warmup, end)
 
 
+@mistake(SCHEDULE, "in each of the three branches")
 def nothing(it, a, b, w, c):
     if it < c:
         return handout(it, a, b, w, c)
 
 
-def warm_up_with_equals(it, a, b, w, c):
-    return it / w * a if it <= w else handout(it, a, b, w, c)
+@mistake(SCHEDULE, "Or hand in a small function")
+def of_a_fraction(it, max_lr, min_lr, total, warmup_fraction=0.1):
+    return 0.0
 
 
+@almost(SCHEDULE, "check `it > cosine_cycle_iters`")
 def no_room(it, a, b, w, c):
     if it < w:
         return it / w * a
     return b + (a - b) * (1 + math.cos(math.pi * min(1, (it - w) / (c - w)))) / 2
 
 
+@right(CLIP)
 def clip_handout(parameters, max_l2_norm, eps=1e-6):
     grads = [p.grad for p in parameters if p.grad is not None]
     norm = torch.sqrt(sum((g.data**2).sum() for g in grads))
@@ -79,14 +78,7 @@ def clip_handout(parameters, max_l2_norm, eps=1e-6):
             g.data *= max_l2_norm / (norm + eps)
 
 
-class Clipper:
-    def __init__(self, parameters, max_norm):
-        self.parameters, self.max_norm = list(parameters), max_norm
-
-    def __call__(self):
-        clip_handout(self.parameters, self.max_norm)
-
-
+@right(CLIP)
 def clip_without_eps(parameters, limit):
     parameters = list(parameters)
     norm = math.sqrt(sum(float((p.grad**2).sum()) for p in parameters if p.grad is not None))
@@ -95,6 +87,7 @@ def clip_without_eps(parameters, limit):
             p.grad.mul_(limit / norm)
 
 
+@right(CLIP)
 def clip_with_clamp(params, max_norm):
     grads = [p.grad.detach() for p in params if p.grad is not None]
     total = torch.cat([g.reshape(-1) for g in grads]).norm()
@@ -103,6 +96,7 @@ def clip_with_clamp(params, max_norm):
     return total
 
 
+@right(CLIP)
 def clip_with_new_tensors(params, max_norm):
     params = [p for p in params if p.grad is not None]
     norm = sum(torch.linalg.vector_norm(p.grad).item() ** 2 for p in params) ** 0.5
@@ -111,57 +105,27 @@ def clip_with_new_tensors(params, max_norm):
         p.grad = p.grad * scale
 
 
-SCHEDULE, CLIP = "learning_rate_schedule", "gradient_clipping"
-RIGHT = [
-    *((SCHEDULE, each) for each in (handout, with_numpy, with_tensors, wants_room, Schedule)),
-    (SCHEDULE, lambda *arguments: handout(*arguments)),
-    (SCHEDULE, optimizers.cosine_schedule),
-    *((CLIP, each) for each in (clip_handout, clip_without_eps, clip_with_clamp, Clipper)),
-    (CLIP, clip_with_new_tensors),
-    (CLIP, optimizers.clip_gradients),
-]
-
-
 def clip(
-    change=lambda p, factor: p.grad.mul_(factor),
-    factor=lambda norm, limit: min(1.0, limit / (norm + 1e-6)),
+    change=lambda p, factor: p.grad.mul_(factor), eps=1e-6, takes=lambda p: p.grad is not None
 ):
     """Clipping whose steps can be got wrong one by one."""
 
     def learners(parameters, max_l2_norm):
-        parameters = [p for p in parameters if p.grad is not None]
+        parameters = [p for p in parameters if takes(p)]
         norm = math.sqrt(sum(float((p.grad**2).sum()) for p in parameters))
         for p in parameters:
-            change(p, factor(norm, max_l2_norm))
+            change(p, min(1.0, max_l2_norm / (norm + eps)))
 
     return learners
 
 
-def needs_gradients(parameters, limit):
-    norm = sum((p.grad**2).sum() for p in parameters) ** 0.5
-    for p in parameters:
-        p.grad *= min(1, limit / (norm + 1e-6))
-
-
-WRONG = [
-    (SCHEDULE, nothing, "in each of the three branches"),
-    (SCHEDULE, lambda it, a, b, w, c: "0.1", "It does not return a number"),
-    (SCHEDULE, lambda it, a, b: a, "cannot be called with the arguments"),
-    (SCHEDULE, lambda it, max_lr, min_lr, total, warmup_fraction=0.1: 0.0,
-     "Or hand in a small function"),
-    (CLIP, clip(change=lambda p, factor: p.data.mul_(factor)), "Scale `p.grad`, and not `p`"),
-    (CLIP, clip(change=lambda p, factor: setattr(p, "grad", None)), "A gradient is gone"),
-    (CLIP, clip(factor=lambda norm, limit: min(1.0, limit / norm)), "the norm is 0: add ε"),
-    (CLIP, needs_gradients, "`p.grad` None: skip it"),
-    (CLIP, lambda parameters, limit: clip_handout(parameters[:], limit),
-     "is a generator: make a list"),
-    (CLIP, lambda parameters: parameters, "cannot be called with the arguments"),
-]  # fmt: skip
-
-ALMOST = [
-    (SCHEDULE, no_room, "check `it > cosine_cycle_iters`"),
-    (SCHEDULE, warm_up_with_equals, "before dividing"),
-    (SCHEDULE, cosine_schedule, "not from scratch yet"),
-    (CLIP, clip_gradients, "not from scratch yet"),
-    (CLIP, torch.nn.utils.clip_grad_norm_, "not from scratch yet"),
-]
+for words, wrong in (
+    ("Scale `p.grad`, and not `p`", clip(change=lambda p, factor: p.data.mul_(factor))),
+    ("A gradient is gone", clip(change=lambda p, factor: setattr(p, "grad", None))),
+    ("the norm is 0: add ε", clip(eps=0.0)),
+    ("`p.grad` None: skip it", clip(takes=lambda p: True)),
+    ("is a generator: make a list", lambda parameters, limit: clip_handout(parameters[:], limit)),
+):
+    mistake(CLIP, words)(wrong)
+almost(SCHEDULE, "not from scratch yet")(cosine_schedule)
+almost(CLIP, "not from scratch yet")(torch.nn.utils.clip_grad_norm_)

@@ -9,7 +9,7 @@ import torch
 from made_repositories import module
 from torch import nn
 
-from attempts.transformer_lists import mistake, right
+from attempts.lists import almost, mistake, right
 
 flat = module("flat", "cs336_basics/model.py")
 Linear, Embedding, RMSNorm, SwiGLU = flat.Linear, flat.Embedding, flat.RMSNorm, flat.SwiGLU
@@ -20,30 +20,34 @@ right("positionwise_feedforward")(SwiGLU)
 right("rope")(RotaryPositionalEmbedding)
 
 
-def drawn(d_out, d_in, **kinds):
+def drawn(d_out, d_in):
     std = math.sqrt(2 / (d_in + d_out))
     return nn.Parameter(
-        nn.init.trunc_normal_(torch.empty(d_out, d_in, **kinds), 0.0, std, -3 * std, 3 * std)
+        nn.init.trunc_normal_(torch.empty(d_out, d_in), 0.0, std, -3 * std, 3 * std)
     )
 
 
-@right("linear")
-class LinearOutFirst(Linear):
-    def __init__(self, dim_out: int, dim_in: int, *, use_bias: bool = False, device="cpu"):
-        super().__init__(dim_in, dim_out, device)
+@right("embedding")
+class TwoAxes(Embedding):
+    """Takes (batch, seq) only."""
+
+    def forward(self, token_ids):
+        assert token_ids.ndim == 2
+        return super().forward(token_ids)
 
 
 @right("rmsnorm")
-class RMSNormAsInLlama(RMSNorm):
+class RMSNormAsInLlama(nn.Module):
+    """Rounded before the gain, which is a row, of shape (1, d_model); x has three axes."""
+
     def __init__(self, d_model, eps=1e-5):
-        super().__init__(d_model, eps)
-        self.d_model = d_model
+        super().__init__()
+        self.eps, self.g = eps, nn.Parameter(torch.ones(1, d_model))
 
     def forward(self, x):
+        assert x.ndim == 3
         high = x.float()
-        return self.weight * (high * torch.rsqrt((high**2).mean(-1, keepdim=True) + self.eps)).to(
-            x.dtype
-        )
+        return (high * (high.square().mean(-1, keepdim=True) + self.eps).rsqrt()).to(x) * self.g
 
 
 @right("positionwise_feedforward")
@@ -79,14 +83,21 @@ class RopeOfOtherOrder(RotaryPositionalEmbedding):
 
 @right("rope")
 class RopeOfComplexNumbers(nn.Module):
-    def __init__(self, theta, d_k, max_seq_len, device=None, dtype=None):
+    def __init__(self, theta, d_k, max_seq_len):
         super().__init__()
         frequencies = theta ** (-torch.arange(0, d_k, 2) / d_k)
         angles = torch.arange(max_seq_len)[:, None] * frequencies
         self.register_buffer("turns", torch.polar(torch.ones_like(angles), angles))
 
-    def forward(self, x, token_positions=None):
-        if token_positions is None:
-            token_positions = torch.arange(x.shape[-2])
+    def forward(self, x, token_positions):
         pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2).contiguous())
         return torch.view_as_real(pairs * self.turns[token_positions]).flatten(-2).type_as(x)
+
+
+@almost("rope", "of shape (batch, seq)")
+class SharedPositions(RotaryPositionalEmbedding):
+    """Takes positions of shape (seq,) only."""
+
+    def forward(self, x, token_positions):
+        assert token_positions.ndim == 1
+        return super().forward(x, token_positions)

@@ -1,20 +1,12 @@
 """Right functions of tensors, as learners write them: softmax, attention, the loss."""
 
 import torch
-from torch import nn
 
-from attempts.transformer_lists import right
+from attempts.lists import right
 from attempts.transformer_right import flat
 
 softmax = right("softmax")(flat.softmax)
 attention = right("scaled_dot_product_attention")(flat.scaled_dot_product_attention)
-
-
-@right("softmax")
-def softmax_in_float32(in_features, dim):
-    high = in_features.float()
-    high = high - high.amax(dim, keepdim=True).detach()
-    return (high.exp() / high.exp().sum(dim, True)).to(in_features.dtype)
 
 
 @right("scaled_dot_product_attention")
@@ -37,13 +29,3 @@ def cross_entropy_flattened(logits, targets):
     logits, targets = logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)
     chosen = logits[torch.arange(len(targets)), targets]
     return (torch.logsumexp(logits, -1) - chosen).mean()
-
-
-@right("softmax")
-class SoftmaxOfAnAxis(nn.Module):
-    def __init__(self, dim: int):
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, x):
-        return softmax(x, self.dim)

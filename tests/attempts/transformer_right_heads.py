@@ -1,21 +1,21 @@
-"""Right attention layers, blocks and models, as learners write them."""
-
-import math
+"""Right attention layers, blocks and models, as learners write them, make them and call them."""
 
 import torch
-from einops import einsum, rearrange
+from einops import rearrange
 from torch import nn
 
-from attempts import transformer_right
-from attempts.transformer_lists import mistake, right
+from attempts.lists import almost, mistake, right
 from attempts.transformer_right import (
     Linear,
+    RMSNorm,
     RotaryPositionalEmbedding,
+    SwiGLU,
+    SwiGLUFused,
     drawn,
     flat,
     silu,
 )
-from attempts.transformer_right_functions import attention, softmax
+from attempts.transformer_right_functions import attention
 
 MultiHeadSelfAttention = right("multihead_self_attention")(flat.MultiHeadSelfAttention)
 TransformerBlock = right("transformer_block")(flat.TransformerBlock)
@@ -23,7 +23,7 @@ TransformerLM = right("transformer_lm")(flat.TransformerLM)
 
 
 class Steps(MultiHeadSelfAttention):
-    """Right multi-head attention, in steps to change; positions have an axis for the heads."""
+    """Right multi-head attention, in steps to change."""
 
     def split(self, x):
         return rearrange(x, "... s (h d) -> ... h s d", h=self.num_heads)
@@ -46,27 +46,8 @@ class Steps(MultiHeadSelfAttention):
     def attend(self, q, k, v):
         return attention(q, k, v, self.seen(q.shape[-2]))
 
-    def out(self, x):
-        return self.output_proj(x)
-
     def forward(self, x, token_positions=None):
-        return self.out(self.merge(self.attend(*self.heads_of(x, token_positions))))
-
-
-@right("multihead_self_attention")
-class ByViews(Steps):
-    """Batch, time and channels unpacked, as in many tutorials: three axes and no more."""
-
-    def forward(self, x, token_positions=None):
-        b, t, c = x.shape
-        q = self.q_proj(x).view(b, t, self.num_heads, c // self.num_heads).transpose(1, 2)
-        k = self.k_proj(x).view(b, t, self.num_heads, c // self.num_heads).transpose(1, 2)
-        v = self.v_proj(x).view(b, t, self.num_heads, c // self.num_heads).transpose(1, 2)
-        q, k = self.turn(q, token_positions), self.turn(k, token_positions)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(c // self.num_heads)
-        scores = scores + torch.full((t, t), -torch.inf).triu(1)
-        out = softmax(scores, -1) @ v
-        return self.output_proj(out.transpose(1, 2).contiguous().view(b, t, c))
+        return self.output_proj(self.merge(self.attend(*self.heads_of(x, token_positions))))
 
 
 @right("multihead_self_attention")
@@ -103,11 +84,33 @@ class OwnMatrices(Steps):
         self.W_Q, self.W_K = drawn(d_model, d_model), drawn(d_model, d_model)
         self.W_V, self.W_O = drawn(d_model, d_model), drawn(d_model, d_model)
 
-    def forward(self, x, token_positions=None):
-        q, k, v = (self.split(x @ w.T) for w in (self.W_Q, self.W_K, self.W_V))
-        q, k = self.turn(q, token_positions), self.turn(k, token_positions)
-        seen = torch.arange(x.shape[-2])[:, None] >= torch.arange(x.shape[-2])
-        return rearrange(attention(q, k, v, seen), "... h s d -> ... s (h d)") @ self.W_O.T
+    def times(self, x, weight):
+        return x @ weight.T
+
+    def heads_of(self, x, positions):
+        q, k, v = (self.split(self.times(x, w)) for w in (self.W_Q, self.W_K, self.W_V))
+        return self.turn(q, positions), self.turn(k, positions), v
+
+    def output_proj(self, x):
+        return self.times(x, self.W_O)
+
+
+@almost("multihead_self_attention", "stored transposed")
+class InputsFirst(OwnMatrices):
+    def times(self, x, weight):
+        return x @ weight
+
+
+@mistake("multihead_self_attention", "fit, but not in this shape")
+class OneMatrixAHead(OwnMatrices):
+    """Weights of three axes."""
+
+    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, max_seq_len, theta)
+        self.W_Q = nn.Parameter(self.W_Q.detach().unflatten(1, (num_heads, -1)))
+
+    def times(self, x, weight):
+        return x @ weight.flatten(1).T
 
 
 class Head(nn.Module):
@@ -121,10 +124,8 @@ class Head(nn.Module):
         q, k, v = self.query(x), self.key(x), self.value(x)
         if self.rope is not None:
             q, k = self.rope(q, token_positions), self.rope(k, token_positions)
-        rows = []
-        for i in range(x.shape[-2]):  # position by position, without a mask
-            rows.append(attention(q[..., i : i + 1, :], k[..., : i + 1, :], v[..., : i + 1, :]))
-        return torch.cat(rows, -2)
+        seen = torch.arange(x.shape[-2])[:, None] >= torch.arange(x.shape[-2])
+        return attention(q, k, v, seen)
 
 
 @right("multihead_self_attention")
@@ -141,25 +142,83 @@ class ListOfHeads(nn.Module):
         return self.proj(torch.cat([head(x, positions) for head in self.heads], -1))
 
 
-@mistake("multihead_self_attention", "fit, but not in this shape")
-class OneMatrixAHead(Steps):
-    """Weights of three axes, for an einsum."""
+@right("multihead_self_attention")
+class FixedMask(Steps):
+    """A mask as long as the context, which is saved; views of three axes, as in tutorials."""
 
+    def __init__(self, d_model, num_heads, max_seq_len=1024, theta=None):
+        super().__init__(d_model, num_heads, max_seq_len, theta)
+        self.register_buffer("mask", super().seen(max_seq_len or 1024))
+
+    def split(self, x):
+        b, t, c = x.size()
+        return x.view(b, t, self.num_heads, c // self.num_heads).transpose(1, 2)
+
+    def seen(self, length):
+        return self.mask[:length, :length]
+
+
+@right("multihead_self_attention")
+class RotatesBothAtOnce(Steps):
+    """RoPE is made outside, once for all layers."""
+
+    def __init__(self, d_model, num_heads, max_seq_len=None, rope=None, device=None, dtype=None):
+        super().__init__(d_model, num_heads)
+        self.rope = rope
+
+    def heads_of(self, x, positions):
+        q, k, v = (self.split(p(x)) for p in (self.q_proj, self.k_proj, self.v_proj))
+        return *((q, k) if self.rope is None else self.rope(q, k, positions)), v
+
+
+@right("multihead_self_attention")
+class RopeInForward(Steps):
+    def __init__(self, d_model, num_heads):
+        super().__init__(d_model, num_heads)
+
+    def forward(self, x, rope=None, token_positions=None):
+        self.rope = rope
+        return super().forward(x, token_positions)
+
+
+@right("multihead_self_attention")
+class WithACache(Steps):
+    def forward(self, x, token_positions=None, kv_cache=None):
+        return super().forward(x, token_positions), kv_cache
+
+
+@right("multihead_self_attention")
+class OnlyWithRope(nn.Module):
+    """The second of two classes; the matrices of all three roles in one."""
+
+    def __init__(self, d_model, num_heads, theta, max_seq_len):
+        super().__init__()
+        self.num_heads = num_heads
+        self.fc_qkv, self.fc_out = Linear(d_model, 3 * d_model), Linear(d_model, d_model)
+        self.rope = RotaryPositionalEmbedding(theta, d_model // num_heads, max_seq_len)
+
+    def forward(self, x, token_positions):
+        q, k, v = rearrange(self.fc_qkv(x), "b s (n h d) -> n b h s d", n=3, h=self.num_heads)
+        seen = torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool).tril()
+        q, k = self.rope(q, token_positions), self.rope(k, token_positions)
+        return self.fc_out(rearrange(attention(q, k, v, seen), "b h s d -> b s (h d)"))
+
+
+@right("multihead_self_attention")
+class RopeOfAllThree(Steps):
+    def __init__(self, d_model, num_heads, theta=None, d_k=None, max_sequence_length=None):
+        theta = None if d_k is None else theta
+        super().__init__(d_model, num_heads, max_sequence_length, theta)
+
+
+@right("multihead_self_attention")
+class Compiled(Steps):
     def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, max_seq_len, theta)
-        del self.q_proj, self.k_proj, self.v_proj, self.output_proj
-        d_head = d_model // num_heads
-        self.wq, self.wk, self.wv = (
-            nn.Parameter(drawn(d_model, d_model).detach().view(num_heads, d_model, d_head))
-            for _ in range(3)
-        )
-        self.wo = nn.Parameter(drawn(d_model, d_model).detach().view(num_heads, d_head, d_model))
+        self.attend = torch.compile(self.attend)
 
-    def forward(self, x, token_positions=None):
-        q, k, v = (einsum(x, w, "... s c, h c d -> ... h s d") for w in (self.wq, self.wk, self.wv))
-        q, k = self.turn(q, token_positions), self.turn(k, token_positions)
-        seen = torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool).tril()
-        return einsum(attention(q, k, v, seen), self.wo, "... h s d, h d c -> ... s c")
+
+# Blocks.
 
 
 @right("transformer_block")
@@ -167,7 +226,7 @@ class BlockOfFused(TransformerBlock):
     def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
         self.attn = Fused(d_model, num_heads, max_seq_len, theta)
-        self.ffn = transformer_right.SwiGLUFused(d_model, d_ff)
+        self.ffn = SwiGLUFused(d_model, d_ff)
 
 
 class OtherNames(nn.Module):
@@ -187,3 +246,52 @@ class BlockOfNamesAsInAttention(TransformerBlock):
     def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
         self.ffn = OtherNames(d_model, d_ff)
+
+
+@right("transformer_block")
+class PositionsWanted(nn.Module):
+    """`forward` insists on positions."""
+
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len, theta, device=None, dtype=None):
+        super().__init__()
+        self.pre_mhsa_rmsnorm, self.pre_ffn_rmsnorm = RMSNorm(d_model), RMSNorm(d_model)
+        self.mhsa = OwnMatrices(d_model, num_heads, max_seq_len, theta)
+        self.ffn = SwiGLU(d_model, d_ff)
+
+    def forward(self, x, token_positions):
+        x = x + self.mhsa(self.pre_mhsa_rmsnorm(x), token_positions)
+        return x + self.ffn(self.pre_ffn_rmsnorm(x))
+
+
+class RopeInForwardBlock(TransformerBlock):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__(d_model, num_heads, d_ff)
+        self.attn = RopeInForward(d_model, num_heads)
+
+    def forward(self, x, rope=None, token_positions=None):
+        x = x + self.attn(self.ln1(x), rope, token_positions)
+        return x + self.ffn(self.ln2(x))
+
+
+# Models.
+
+
+@right("transformer_lm")
+class RopeInForwardModel(TransformerLM):
+    def __init__(self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff):
+        super().__init__(vocab_size, context_length, d_model, 0, num_heads, d_ff, None)
+        blocks = (RopeInForwardBlock(d_model, num_heads, d_ff) for _ in range(num_layers))
+        self.layers = nn.ModuleList(blocks)
+
+    def forward(self, x, rope, token_positions=None):
+        x = self.token_embeddings(x)
+        for layer in self.layers:
+            x = layer(x, rope, token_positions)
+        return self.lm_head(self.ln_final(x))
+
+
+@mistake("transformer_lm", "the gain `ln_final.weight` does not start at 1")
+class DrawnGain(TransformerLM):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        nn.init.normal_(self.ln_final.weight)

@@ -1,100 +1,84 @@
-"""Wrong layers and functions: each has one mistake, which the check must name.
-
-Most usual mistakes are in the catalogues, and each of those is tried (`test_catalogue`). Here are
-some as learners write them, and what no edit of the reference shows.
-"""
+"""Wrong functions, layers and models: each has one mistake, which the check must name."""
 
 import math
 
 import torch
 from torch import nn
 
-from attempts import transformer_right
-from attempts.transformer_lists import almost, mistake
-from attempts.transformer_right import drawn, silu
+from attempts.lists import almost, mistake
+from attempts.transformer_right import (
+    Embedding,
+    Linear,
+    RotaryPositionalEmbedding,
+    SwiGLU,
+    drawn,
+    silu,
+)
 from attempts.transformer_right_functions import softmax
+from attempts.transformer_right_heads import Steps, TransformerLM
+
+# Linear and embedding: initial weights, and what a module is.
 
 
 def weight(make):
     """A class of Linear whose weight is made by `make(d_out, d_in, std)`."""
 
-    class Linear(transformer_right.Linear):
+    class OfOtherWeights(Linear):
         def __init__(self, d_in, d_out):
             super().__init__(d_in, d_out)
-            std = math.sqrt(2 / (d_in + d_out))
-            self.weight = nn.Parameter(make(d_out, d_in, std))
+            self.weight = nn.Parameter(make(d_out, d_in, math.sqrt(2 / (d_in + d_out))))
 
-    return Linear
-
-
-def cut(d_out, d_in, std):
-    return nn.init.trunc_normal_(torch.empty(d_out, d_in), std=std, a=-3 * std, b=3 * std)
+    return OfOtherWeights
 
 
-for make, words in (
-    (lambda o, i, std: torch.randn(o, i), "is 1 (plain `randn`)"),
-    (lambda o, i, std: torch.zeros(o, i), "the same"),
-    (lambda o, i, std: torch.rand(o, i), "mean is not 0"),
-    (lambda o, i, std: (torch.rand(o, i) * 2 - 1) * std, "uniform"),
-    (lambda o, i, std: cut(o, i, std / 2**0.5), "√(1 / (d_in + d_out))"),
-    (lambda o, i, std: cut(o, i, std**2), "the root is missing"),
-    (lambda o, i, std: cut(o, i, math.sqrt(2 / i)), "2 / d_in"),
-    (lambda o, i, std: cut(o, i, math.sqrt(1 / i)), "1 / d_in"),
-    (lambda o, i, std: cut(o, i, 0.02), "GPT-2"),
-    (lambda o, i, std: cut(o, i, 3 * std), "but is 0.23"),
+def cut(d_out, d_in, std, at=3):
+    return nn.init.trunc_normal_(torch.empty(d_out, d_in), std=std, a=-at * std, b=at * std)
+
+
+for words, make in (
+    ("is 1 (plain `randn`)", lambda o, i, std: torch.randn(o, i)),
+    ("the same", lambda o, i, std: torch.zeros(o, i)),
+    ("mean is not 0", lambda o, i, std: torch.rand(o, i)),
+    ("the root is missing", lambda o, i, std: cut(o, i, std**2)),
+    ("2 / d_in", lambda o, i, std: cut(o, i, math.sqrt(2 / i))),
+    ("but is 0.23", lambda o, i, std: cut(o, i, 3 * std)),
 ):
     mistake("linear", words)(weight(make))
-for make, words in (
-    (lambda o, i, std: nn.init.trunc_normal_(torch.empty(o, i), std=std), "not truncated at 3"),
-    (
-        lambda o, i, std: nn.init.trunc_normal_(torch.empty(o, i), std=std, a=-2 * std, b=2 * std),
-        "truncated too early",
-    ),
-    (lambda o, i, std: (torch.rand(o, i) * 2 - 1) * std * 3**0.5, "uniform"),
-    (lambda o, i, std: torch.empty(o, i), "nothing fills"),
+for words, make in (
+    ("not truncated at 3", lambda o, i, std: std * torch.randn(o, i)),
+    ("truncated too early", lambda o, i, std: cut(o, i, std, at=2)),
+    ("uniform", lambda o, i, std: (torch.rand(o, i) * 2 - 1) * std * 3**0.5),
+    ("nothing fills", lambda o, i, std: torch.empty(o, i)),
 ):
     almost("linear", words)(weight(make))
 
 
-@mistake("linear", "is 1 (plain `randn`)")
+@almost("linear", "stored transposed")
 class Transposed(nn.Module):
     def __init__(self, d_in, d_out):
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(d_in, d_out))
+        self.weight = drawn(d_in, d_out)
 
     def forward(self, x):
         return x @ self.weight
 
 
-@almost("linear", "stored transposed")
-class TransposedAndDrawn(Transposed):
-    def __init__(self, d_in, d_out):
-        super().__init__(d_in, d_out)
-        self.weight = nn.Parameter(cut(d_in, d_out, math.sqrt(2 / (d_in + d_out))))
-
-
-@mistake("linear", "one number of axes only")
-class OfMatrices(transformer_right.Linear):
-    def forward(self, x):
-        return torch.mm(x, self.weight.t())
-
-
 @mistake("linear", "no bias")
-class Bias(transformer_right.Linear):
+class Bias(Linear):
     def __init__(self, d_in, d_out):
         super().__init__(d_in, d_out)
         self.bias = nn.Parameter(torch.zeros(d_out))
 
 
-@mistake("linear", "not from scratch")
+@almost("linear", "not from scratch")
 class FromTorch(nn.Linear):
     def __init__(self, d_in, d_out):
         super().__init__(d_in, d_out, bias=False)
         self.weight = drawn(d_out, d_in)
 
 
-@mistake("linear", "ready `linear`")
-class Functional(transformer_right.Linear):
+@almost("linear", "ready `linear`")
+class Functional(Linear):
     def forward(self, x):
         return nn.functional.linear(x, self.weight)
 
@@ -122,53 +106,35 @@ class Plain:
 
 
 @mistake("linear", "cuts off the gradient")
-class Detached(transformer_right.Linear):
+class Detached(Linear):
     def forward(self, x):
         return x @ self.weight.detach().T
 
 
 @mistake("linear", "the gradient that reaches `weight` is not")
-class HalfDetached(transformer_right.Linear):
+class HalfDetached(Linear):
     def forward(self, x):
         return x @ (self.weight + self.weight.detach()).T / 2
 
 
-@mistake("linear", "a tuple")
-class Tuple(transformer_right.Linear):
-    def forward(self, x):
-        return super().forward(x), self.weight
-
-
 @mistake("embedding", "should be 1, but is √(2 / (d_in + d_out))")
-class SmallTable(transformer_right.Embedding):
+class SmallTable(Embedding):
     def __init__(self, n, d):
         super().__init__(n, d)
         self.weight = drawn(n, d)
 
 
-@almost("embedding", "not from scratch")
-class TorchTable(nn.Embedding):
-    pass
+# Feed-forward layers.
 
 
-# Norms and feed-forward layers.
-
-
-@mistake("rmsnorm", "ready `rms_norm`")
-class FunctionalNorm(transformer_right.RMSNorm):
-    def forward(self, x):
-        high, gain = x.float(), self.weight.float()
-        return nn.functional.rms_norm(high, gain.shape, gain, self.eps).to(x.dtype)
-
-
-@mistake("positionwise_feedforward", "ready `silu`")
-class ReadySilu(transformer_right.SwiGLU):
+@almost("positionwise_feedforward", "ready `silu`")
+class ReadySilu(SwiGLU):
     def forward(self, x):
         return self.w2(nn.SiLU()(self.w1(x)) * self.w3(x))
 
 
 @almost("positionwise_feedforward", "It contains NaN")
-class Overflowing(transformer_right.SwiGLU):
+class Overflowing(SwiGLU):
     def forward(self, x):
         gate = self.w1(x)
         return self.w2(gate * gate.exp() / (1 + gate.exp()) * self.w3(x))
@@ -178,28 +144,20 @@ class Overflowing(transformer_right.SwiGLU):
 class PlainList(nn.Module):
     def __init__(self, d_model, d_ff):
         super().__init__()
-        right = transformer_right.SwiGLU(d_model, d_ff)
-        self.parts = [right.w1, right.w2, right.w3]
+        self.parts = [SwiGLU(d_model, d_ff)]
 
     def forward(self, x):
-        w1, w2, w3 = self.parts
-        return w2(silu(w1(x)) * w3(x))
+        return self.parts[0](x)
 
 
 @mistake("positionwise_feedforward", "has another parameter's name")
-class SwappedNames(transformer_right.SwiGLU):
+class SwappedNames(SwiGLU):
     def __init__(self, d_model, d_ff):
         super().__init__(d_model, d_ff)
         self.w2, self.w3 = self.w3, self.w2
 
     def forward(self, x):
         return self.w3(silu(self.w1(x)) * self.w2(x))
-
-
-@mistake("positionwise_feedforward", "`d_ff`")
-class NoWidth(transformer_right.SwiGLU):
-    def __init__(self, d_model, device=None, dtype=None):
-        super().__init__(d_model, d_model, device, dtype)
 
 
 # Functions.
@@ -210,12 +168,14 @@ def shares(powers, dim):
 
 
 for words, wrong in (
+    ("takes different arguments", lambda x, dim: shares(x.exp())),
+    ("Nothing gave this attribute a value", lambda x, dim: shares(x.powers, dim)),
     ("values and their indices", lambda x, dim: shares((x - torch.max(x, dim)).exp(), dim)),
     ("cuts off the gradient", lambda x, dim: torch.from_numpy(softmax(x.detach(), dim).numpy())),
-    ("numpy does not track", lambda x, dim: softmax(x.detach(), dim).numpy()),
-    ("ready `softmax`", lambda x, dim: nn.functional.softmax(x, dim=dim)),
 ):
     mistake("softmax", words)(wrong)
+almost("softmax", "ready `softmax`")(torch.softmax)
+almost("softmax", "ready `softmax`")(lambda x, dim: nn.functional.softmax(x, dim=dim))
 
 
 @mistake("softmax", "in place")
@@ -230,9 +190,6 @@ def in_place(x, dim):
 def overwritten(x, dim):
     x -= x.max(dim, keepdim=True).values
     return shares(torch.exp(x), dim)
-
-
-almost("softmax", "ready `softmax`")(torch.softmax)
 
 
 def attention_with(words, masked=lambda s, m: s.masked_fill(~m, -math.inf), scores=None, axis=-1):
@@ -259,37 +216,118 @@ attention_with(
     "two leading dimensions", scores=lambda Q, K: torch.bmm(Q, K.mT) / Q.shape[-1] ** 0.5
 )
 attention_with("one number of axes only", scores=lambda Q, K: torch.einsum("bhqd,bhkd->bhqk", Q, K))
+ready_attention = nn.functional.scaled_dot_product_attention
+almost("scaled_dot_product_attention", "ready `scaled_dot_product_attention`")(ready_attention)
 
 
-@almost("scaled_dot_product_attention", "`mask=None` must work")
-def mask_wanted(Q, K, V, mask):
-    scores = Q @ K.mT / Q.shape[-1] ** 0.5
-    return softmax(torch.where(mask, scores, -math.inf), -1) @ V
+@almost("cross_entropy", "ready `cross_entropy`")
+def ready_loss(logits, targets):
+    return nn.functional.cross_entropy(logits.flatten(0, -2), targets.flatten())
 
 
-@mistake("scaled_dot_product_attention", "ready `scaled_dot_product_attention`")
-def ready_attention(Q, K, V, mask=None):
-    return nn.functional.scaled_dot_product_attention(Q, K, V, mask)
+@mistake("cross_entropy", "a sign differs")
+def with_another_sign(logits, targets):
+    logs = logits - logits.logsumexp(-1, keepdim=True)
+    return logs.gather(-1, targets[..., None]).mean()
 
 
-def logs(logits):
-    return logits - logits.logsumexp(-1, keepdim=True)
+# RoPE.
 
 
-def chosen(values, targets):
-    return values.gather(-1, targets[..., None])[..., 0]
+@mistake("rope", "never filled")
+class Unfilled(RotaryPositionalEmbedding):
+    def forward(self, x, token_positions):
+        return torch.rand_like(x)
 
 
-for words, wrong in (
-    ("a sign differs", lambda x, y: chosen(logs(x), y).mean()),
-    ("`.item()`", lambda x, y: -chosen(logs(x), y).mean().item()),
-    ("ready `cross", lambda x, y: nn.functional.cross_entropy(x.flatten(0, -2), y.flatten())),
-):
-    mistake("cross_entropy", words)(wrong)
+@mistake("rope", "nothing to learn")
+class LearnedAngles(RotaryPositionalEmbedding):
+    def __init__(self, theta, d_k, max_seq_len):
+        super().__init__(theta, d_k, max_seq_len)
+        cos = self.cos
+        del self.cos
+        self.cos = nn.Parameter(cos)
 
 
-@mistake("scaled_dot_product_attention", "more than one value after `return`")
-def attention_and_weights(q, k, v, mask=None):
-    scores = q @ k.mT / k.shape[-1] ** 0.5
-    weights = softmax(scores if mask is None else scores.masked_fill(~mask, -math.inf), -1)
-    return weights @ v, weights
+@mistake("rope", "last position")
+class OneTooShort(RotaryPositionalEmbedding):
+    def __init__(self, theta, d_k, max_seq_len):
+        super().__init__(theta, d_k, max_seq_len - 1)
+
+
+# Attention layers.
+
+
+@mistake("multihead_self_attention", "call `.contiguous()`")
+class NotContiguous(Steps):
+    def merge(self, x):
+        return x.transpose(1, 2).view(*x[:, 0].shape[:2], -1)
+
+
+@almost("multihead_self_attention", "`torch.nn.Linear`")
+class OfTorch(Steps):
+    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, max_seq_len, theta)
+        self.output_proj = nn.Linear(d_model, d_model, bias=False)
+
+
+@mistake("multihead_self_attention", "Right without RoPE. It cannot be called")
+class WithoutRope(Steps):
+    """The first of two classes, of which the other has RoPE."""
+
+    def __init__(self, d_model, num_heads, device=None, dtype=None):
+        super().__init__(d_model, num_heads)
+
+
+@mistake("multihead_self_attention", "an input of shape (3, 4, 8) after (1, 3, 8), fails")
+class KeptMask(Steps):
+    """The mask of the first call serves every call."""
+
+    def seen(self, length):
+        self.mask = getattr(self, "mask", super().seen(length))
+        return self.mask
+
+
+# Language models.
+
+
+@mistake("transformer_lm", "an input of shape (1, 3) after (1, 1), fails")
+class ModelOfKeptMask(TransformerLM):
+    def __init__(self, vocab_size, length, d_model, num_layers, heads, d_ff, theta):
+        super().__init__(vocab_size, length, d_model, num_layers, heads, d_ff, theta)
+        for layer in self.layers:
+            layer.attn = KeptMask(d_model, heads, length, theta)
+
+
+@mistake("transformer_lm", "share one weight")
+class Tied(TransformerLM):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.lm_head.weight = self.token_embeddings.weight
+
+
+@mistake("transformer_lm", "leave out `pos_emb.weight`")
+class LearnedPositions(TransformerLM):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.pos_emb = Embedding(*sizes[1:3])
+
+
+@mistake("transformer_lm", "repeats one block")
+class OneBlock(TransformerLM):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.layers = nn.ModuleList([self.layers[0]] * len(self.layers))
+
+
+@mistake("transformer_lm", "rounded to a multiple of 64")
+class RoundedWidth(TransformerLM):
+    def __init__(self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, theta):
+        sizes = (vocab_size, context_length, d_model, num_layers, num_heads)
+        super().__init__(*sizes, (d_ff + 63) // 64 * 64, theta)
+
+
+@mistake("transformer_lm", "axes of length 1")
+class Squeezed(TransformerLM):
+    def forward(self, token_ids):
+        return super().forward(token_ids).squeeze()

@@ -2,7 +2,7 @@
 
 Authors test a check with the mistakes that they have thought of. These, nobody has thought of:
 each operator, number, comparison and step of a right solution is changed once. `make test` takes a
-sample of each problem's; with STRESS in the environment, all.
+few of each problem's; with STRESS in the environment, all.
 """
 
 import ast
@@ -10,8 +10,8 @@ import inspect
 import os
 import textwrap
 from collections import Counter
-from functools import cache
 
+import pytest
 from attempts import (
     bpe_right,
     decoding,
@@ -26,7 +26,7 @@ from attempts import (
 from workbook.classroom.checks.mutants import mutated
 from workbook.classroom.study.verbs import check
 
-SAMPLE = 6 * int(os.environ.get("STRESS", "1")) ** 2  # mutants of each solution
+SAMPLE = 3 * int(os.environ.get("STRESS", "1")) ** 2  # mutants of each solution
 SOLUTIONS = {
     "learning_rate_schedule": optimizer_schedule_and_clipping.handout,
     "gradient_clipping": optimizer_schedule_and_clipping.clip_without_eps,
@@ -85,28 +85,22 @@ def mutants(attempt):
             yield f"{what}:\n{source}", names[tree.body[0].name]
 
 
-@cache
-def reports():
-    """(problem, source, report) of each mutant that is tried."""
+@pytest.mark.stress
+def test_nearly_every_mutant_of_a_right_solution_is_refused_and_most_get_a_cause(judged_here):
     tried = []
     for problem, solution in SOLUTIONS.items():
         every = list(mutants(solution))
         for source, mutant in every[:: max(1, len(every) // SAMPLE)]:
             if not any(piece in source for piece in EQUIVALENT.get(problem, ())):
                 tried.append((problem, source, check(problem, mutant)))
-    return tried
-
-
-def test_nearly_every_mutant_of_a_right_solution_is_refused_and_most_get_a_cause():
-    accepted = [each for each in reports() if each[2].status == "correct"]
-    refused = [each for each in reports() if each[2].status not in ("correct", "not attempted")]
-    named = [each for each in refused if each[2].likely]
-    print(f"{len(refused)} of {len(reports())} mutants refused, {len(named)} of these with a cause")
-    print(Counter(problem for problem, _, report in refused if not report.likely))
-    for problem, source, _ in accepted:
-        print(f"accepted: {problem}, {source}")
-    for problem, source, report in refused:
-        if not report.likely:
-            print(f"no cause: {problem}, {source}\n{report}")
-    assert len(accepted) <= 0.03 * len(reports())
-    assert len(named) >= 0.85 * len(refused)
+    accepted = [each for each in tried if each[2].status == "correct"]
+    refused = [each for each in tried if each[2].status not in ("correct", "not attempted")]
+    unnamed = [each for each in refused if not each[2].likely]
+    print(
+        f"of {len(tried)} mutants {len(refused)} refused, {len(unnamed)} of these without a cause"
+    )
+    print(Counter(problem for problem, _, _ in unnamed))
+    for problem, source, report in accepted + unnamed:
+        print(f"{problem}, {source}\n{report}")
+    assert len(accepted) <= 0.03 * len(tried)
+    assert len(unnamed) <= 0.15 * len(refused)

@@ -24,6 +24,10 @@ def mixed(keep, axis):
         (RIGHT.bfloat16().float(), "(half precision)"),
         (RIGHT + 2, "too large by 2"),
         (RIGHT.mT, "axes are in a different order"),
+        (RIGHT * 1.7, "Each number is 1.7 times"),
+        (RIGHT * 0, "All of it is 0"),
+        (RIGHT / 0 * 0, "NaN"),
+        (RIGHT.bfloat16(), "bfloat16, which is too coarse"),
     ],
 )
 def test_the_symptom_is_named(got, words):

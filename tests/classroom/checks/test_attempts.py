@@ -1,0 +1,35 @@
+"""Attempts as learners write them: right ones pass, and mistakes are called by their names.
+
+Those at the problems of chapter 2 are with their checks, and so are those that train.
+"""
+
+import pytest
+from attempts import (  # noqa: F401 - they fill the list
+    checkpointing,
+    data_loading,
+    decoding,
+    lists,
+    optimizer_adamw,
+    optimizer_schedule_and_clipping,
+    transformer_wrong,
+)
+
+from workbook.classroom.study.verbs import check
+
+
+def named(problem, attempt, status, words):
+    return f"{problem}: {words or getattr(attempt, '__name__', status)}"
+
+
+@pytest.mark.parametrize(
+    ("problem", "attempt", "status", "words"),
+    [pytest.param(*case, id=named(*case)) for case in lists.ATTEMPTS],
+)
+def test_an_attempt_is_judged_and_its_mistake_named(problem, attempt, status, words, judged_here):
+    report = check(problem, attempt)
+    assert report.status == status and words.lower() in str(report).lower(), report
+
+
+def test_a_fair_function_is_never_called_unfair(judged_here):
+    for _ in range(5):
+        assert check("data_loading", data_loading.sliding).status == "correct"  # seeded by nobody
