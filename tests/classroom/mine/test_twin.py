@@ -277,13 +277,6 @@ def test_an_unknown_preset_is_refused_at_once(capsys):
 # The learner's own code, in a process of its own.
 
 
-@pytest.fixture
-def study(tmp_path, monkeypatch):
-    """A study folder of these tests."""
-    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
-    return tmp_path / "study"
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_right_repository_trains_as_ours_does(name, study, tmp_path, capsys):
     adopt(copied(name, tmp_path), PARTS[name], study)
@@ -329,7 +322,6 @@ ENDS = "import os\ndef clip(*arguments):\n    os._exit(3)\n\n__all__ = ['clip']\
 
 
 def test_code_that_fails_is_named_and_code_that_ends_the_process_is_told(study):
-    (study / "mine").mkdir(parents=True)
     (study / "mine" / "learning_rate_schedule.py").write_text(SCHEDULE)
     (study / "mine" / "gradient_clipping.py").write_text(CLIP)
     report = twin.twin("laptop", 2, study)
@@ -342,7 +334,6 @@ def test_code_that_fails_is_named_and_code_that_ends_the_process_is_told(study):
 
 
 def test_where_nothing_can_be_compared_it_says_what_to_do(study, capsys):
-    study.mkdir()
     assert cli.main(["twin"]) == 2
     assert "workbook adopt" in capsys.readouterr().err
     adopt(FOLDER / "flat", {"train_bpe": PARTS["flat"]["train_bpe"]}, study)
