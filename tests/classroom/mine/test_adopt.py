@@ -80,7 +80,6 @@ class Tokenizer:
         return {}, []
 """,
     "data/text.txt": "some text\n",
-    "tests/__init__.py": "",
     "tests/adapters.py": ADAPTERS,
     "tests/conftest.py": "def newer[T](x: T): ...\n",
 }
@@ -333,11 +332,6 @@ def test_a_model_that_cannot_be_trained_is_refused(monkeypatch, changes, words):
 
 
 def test_a_model_that_is_no_module_is_named():
-    class Net:
-        def __init__(self, layers, weights):
-            self.layers, self.weights = layers, weights
-
-    with pytest.raises(
-        ValueError, match=r"Net is no nn.Module, so torch finds no parameters in it"
-    ):
-        AdoptedModel(lambda **arguments: None, CONFIG, Net).make()
+    words = r"Path is no nn\.Module, so torch finds no parameters in it"
+    with pytest.raises(ValueError, match=words):
+        AdoptedModel(lambda **arguments: None, CONFIG, Path).make()

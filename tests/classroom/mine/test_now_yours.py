@@ -12,7 +12,6 @@ from made_repositories import FOLDER
 from classroom.mine.test_own_parts import BYTES, MODEL
 from workbook.classroom.mine import adopt
 from workbook.classroom.study import notebooks
-from workbook.classroom.study.notebooks import read_notebook
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.tokenization import bpe, spans
 from workbook.tokenization.tokenizer import Tokenizer
@@ -99,7 +98,9 @@ def run(name, folder):
 
 def test_every_notebook_with_parts_has_its_cell():
     having = {
-        path.stem: [c.source for c in read_notebook(path).cells if "@mine.now_yours(" in c.source]
+        path.stem: [
+            c.source for c in notebooks.read_notebook(path).cells if "@mine.now_yours(" in c.source
+        ]
         for path in notebooks.find_worked()
     }
     assert {name for name, found in having.items() if found} == {*CELLS}

@@ -39,8 +39,6 @@ import torch
 def cross_entropy(logits, targets):
     logits = logits - logits.amax(-1, keepdim=True)
     return (logits.logsumexp(-1) - logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)).mean()
-
-__all__ = ["cross_entropy"]
 """
 MODEL = """
 import torch
@@ -55,8 +53,6 @@ class TransformerLM(nn.Module):
 
     def forward(self, token_ids):
         return {forward}
-
-__all__ = ["TransformerLM"]
 """
 
 
@@ -135,17 +131,10 @@ def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports, caps
     assert made.decode(made.encode("ABC<|endoftext|>")) == "ABC<|endoftext|>"
 
 
-NO_GROUPS = """
-class AdamW:
-    def __init__(self, params, lr, betas, eps, weight_decay):
-        pass
-__all__ = ["AdamW"]
-"""
-STUB = """
-def get_batch(dataset, batch_size, context_length, device):
-    ...
-__all__ = ["get_batch"]
-"""
+NO_GROUPS = (
+    "class AdamW:\n    def __init__(self, params, lr, betas, eps, weight_decay):\n        pass\n"
+)
+STUB = "def get_batch(dataset, batch_size, context_length, device):\n    ...\n"
 COUNTS = "    clip.calls = getattr(clip, 'calls', 0) + 1\n    assert clip.calls < 8, 'too often'\n"
 LATE = CLIP.replace("    norm =", f"{COUNTS}    norm =")
 ENDLESS = "def clip(parameters, max_l2_norm):\n    while True: pass\n"
@@ -204,25 +193,6 @@ def test_one_that_crashes_late_stops_the_run_and_keeps_it(study):
         of_run(mine.parts())
     (run,) = mine.runs().values()
     assert run.status == "stopped" and "too often" in run.outcome["reason"]
-
-
-class TestInNotebooks:
-    """The optional cells."""
-
-    def test_what_comes_back_is_shown_and_what_fails_is_told(self, study, capsys):
-        solved(study, gradient_clipping=CLIP)
-
-        @mine.now_yours("clipping", "gradient_clipping")
-        def _(parts):
-            return f"from {parts.made_by['clipping'].where}"
-
-        @mine.now_yours("clipping")
-        def _(parts):
-            parts.clipping(None, 1.0)
-
-        out = capsys.readouterr().out
-        assert "from mine.gradient_clipping:clip" in out
-        assert "✗ Your part does not run here: " in out and "NoneType" in out
 
 
 class TestTheCommand:

@@ -303,12 +303,7 @@ def test_a_planted_bug_is_named_by_its_part(bugs, study, tmp_path):
     assert (report.first.step == 0) == (order[0] not in twin.AFTER_STEP)
 
 
-SCHEDULE = """
-def cosine(*arguments):
-    raise KeyError('lost')
-
-__all__ = ["cosine"]
-"""
+SCHEDULE = "def cosine(*arguments):\n    raise KeyError('lost')\n\n__all__ = ['cosine']\n"
 # A training loop hands over a generator, which this one goes through twice.
 CLIP = """
 def clip(parameters, max_l2_norm):
@@ -327,7 +322,7 @@ def test_code_that_fails_is_named_and_code_that_ends_the_process_is_told(study):
     report = twin.twin("laptop", 2, study)
     assert differing(report) == ["clipping", "schedule"] and report.outcome("forward") == "ours"
     assert "afterwards a gradient of" in report.message
-    assert "KeyError: 'lost', at line 3, in cosine" in report.findings[-1].message
+    assert "KeyError: 'lost', at line 2, in cosine" in report.findings[-1].message
     (study / "mine" / "gradient_clipping.py").write_text(ENDS)
     with pytest.raises(OSError, match="Python ended with status 3"):
         twin.twin("laptop", 2, study)
