@@ -17,63 +17,43 @@ from typing import NamedTuple
 FOLDER = Path(__file__).parent / "classroom" / "mine" / "repositories"
 NAMES = ("flat", "renamed")
 
-# Where the parts are, by problem: what `workbook adopt` is to find. A pair is a list of two. Only
-# `flat` trains.
-PARTS = {
-    "flat": {
-        "linear": "cs336_basics.model:Linear",
-        "embedding": "cs336_basics.model:Embedding",
-        "rmsnorm": "cs336_basics.model:RMSNorm",
-        "positionwise_feedforward": "cs336_basics.model:SwiGLU",
-        "rope": "cs336_basics.model:RotaryPositionalEmbedding",
-        "softmax": "cs336_basics.model:softmax",
-        "scaled_dot_product_attention": "cs336_basics.model:scaled_dot_product_attention",
-        "multihead_self_attention": "cs336_basics.model:MultiHeadSelfAttention",
-        "transformer_block": "cs336_basics.model:TransformerBlock",
-        "transformer_lm": "cs336_basics.model:TransformerLM",
-        "cross_entropy": "cs336_basics.training:cross_entropy",
-        "adamw": "cs336_basics.training:AdamW",
-        "learning_rate_schedule": "cs336_basics.training:get_lr_cosine_schedule",
-        "gradient_clipping": "cs336_basics.training:gradient_clipping",
-        "data_loading": "cs336_basics.training:get_batch",
-        "checkpointing": [f"cs336_basics.training:{verb}_checkpoint" for verb in ("save", "load")],
-        "tokenizer": "cs336_basics.tokenizer:Tokenizer",
-        "train_bpe": "cs336_basics.tokenizer:train_bpe",
-        "training_together": "cs336_basics.training:main",
-        "decoding": "cs336_basics.training:decode",
-    },
-    "renamed": {
-        "linear": "cs336_basics.lm:Proj",
-        "embedding": "cs336_basics.lm:TokenTable",
-        "rmsnorm": "cs336_basics.lm:Norm",
-        "positionwise_feedforward": "cs336_basics.lm:GatedMLP",
-        "rope": "cs336_basics.lm:RotaryEncoding",
-        "softmax": "cs336_basics.lm:stable_softmax",
-        "scaled_dot_product_attention": "cs336_basics.lm:attend",
-        "multihead_self_attention": "cs336_basics.lm:Attention",
-        "transformer_block": "cs336_basics.lm:Layer",
-        "transformer_lm": "cs336_basics.lm:MyLM",
-        "cross_entropy": "cs336_basics.learn:NLL",
-        "adamw": "cs336_basics.learn:Adam",
-        "learning_rate_schedule": "cs336_basics.learn:lr_at",
-        "gradient_clipping": "cs336_basics.learn:clip_",
-        "data_loading": "cs336_basics.learn:sample_windows",
-        "checkpointing": ["cs336_basics.learn:dump", "cs336_basics.learn:restore"],
-        "tokenizer": "cs336_basics.tok:BPE",
-        "train_bpe": "cs336_basics.tok:Trainer",
-        "decoding": "cs336_basics.lm:decode",
-    },
-}
-# Which problems rest on another one, whose bug they show too.
-MODEL = ("transformer_block", "transformer_lm")
-RESTS_ON = {
-    "rmsnorm": MODEL,
-    "positionwise_feedforward": MODEL,
-    "rope": ("multihead_self_attention", *MODEL),
-    "scaled_dot_product_attention": ("multihead_self_attention", *MODEL),
-    "multihead_self_attention": MODEL,
-    "transformer_block": ("transformer_lm",),
-}
+# Where the parts are, by problem: what `workbook adopt` is to find in the package `cs336_basics` of
+# `flat` and of `renamed`. A comma is between the two of a pair. Only `flat` trains.
+PLACES = """
+linear                        model:Linear                        lm:Proj
+embedding                     model:Embedding                     lm:TokenTable
+rmsnorm                       model:RMSNorm                       lm:Norm
+positionwise_feedforward      model:SwiGLU                        lm:GatedMLP
+rope                          model:RotaryPositionalEmbedding     lm:RotaryEncoding
+softmax                       model:softmax                       lm:stable_softmax
+scaled_dot_product_attention  model:scaled_dot_product_attention  lm:attend
+multihead_self_attention      model:MultiHeadSelfAttention        lm:Attention
+transformer_block             model:TransformerBlock              lm:Layer
+transformer_lm                model:TransformerLM                 lm:MyLM
+cross_entropy                 training:cross_entropy              learn:NLL
+adamw                         training:AdamW                      learn:Adam
+learning_rate_schedule        training:get_lr_cosine_schedule     learn:lr_at
+gradient_clipping             training:gradient_clipping          learn:clip_
+data_loading                  training:get_batch                  learn:sample_windows
+checkpointing  training:save_checkpoint,training:load_checkpoint  learn:dump,learn:restore
+tokenizer                     tokenizer:Tokenizer                 tok:BPE
+train_bpe                     tokenizer:train_bpe                 tok:Trainer
+decoding                      training:decode                     lm:decode
+training_together             training:main
+"""
+
+
+def places(column: int) -> dict[str, str | list[str]]:
+    """One column of the table: "module:object" by problem, a list of two for a pair."""
+    table = {}
+    for problem, *columns in map(str.split, PLACES.strip().splitlines()):
+        if column < len(columns):
+            wheres = [f"cs336_basics.{where}" for where in columns[column].split(",")]
+            table[problem] = wheres if len(wheres) > 1 else wheres[0]
+    return table
+
+
+PARTS = {name: places(column) for column, name in enumerate(NAMES)}
 
 
 def module(repository: str, file: str) -> ModuleType:
@@ -89,27 +69,22 @@ def module(repository: str, file: str) -> ModuleType:
 class Bug(NamedTuple):
     """An edit of one file that breaks one part, as learners do."""
 
-    name: str
     repository: str
     file: str
-    old: str  # what stands there exactly once
-    new: str
     problem: str  # whose check must call it wrong
     part: str  # that the twin test must name
+    old: str  # what stands there exactly once
+    new: str
 
 
-def copied(repository: str, folder: Path, bug: Bug | None = None) -> Path:
-    """Copy a made-up checkout into a folder, perhaps with a bug planted; return its root."""
-    root = folder / repository
-    shutil.copytree(FOLDER / repository, root, ignore=shutil.ignore_patterns("__pycache__"))
-    if bug is not None:
-        plant(bug, root)
-    return root
+def copied(repository: str, folder: Path) -> Path:
+    """Copy a made-up checkout into a folder; return its root."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    return Path(shutil.copytree(FOLDER / repository, folder / repository, ignore=ignored))
 
 
 def adopt(root: Path, parts: dict, study: Path) -> None:
     """Write down that these are the parts of a learner, as `workbook adopt` does."""
-    study.mkdir(exist_ok=True)
     lines = [f"folder = {json.dumps(str(root))}", "[parts]"]
     lines += [f"{name} = {json.dumps(where)}" for name, where in parts.items()]
     (study / "adopted.toml").write_text("\n".join(lines))
@@ -120,79 +95,50 @@ def buggy(bugs: Sequence[Bug], folder: Path, study: Path) -> None:
     name = bugs[0].repository
     root = copied(name, folder)
     for bug in bugs:
-        plant(bug, root)
+        file = root / bug.file
+        code = file.read_text(encoding="utf-8")
+        assert code.count(bug.old) == 1, bug
+        file.write_text(code.replace(bug.old, bug.new), encoding="utf-8")
     adopt(root, PARTS[name], study)
 
 
-def plant(bug: Bug, root: Path) -> None:
-    """Make the edit in a copy of the checkout."""
-    file = root / bug.file
-    code = file.read_text(encoding="utf-8")
-    assert code.count(bug.old) == 1, bug
-    file.write_text(code.replace(bug.old, bug.new), encoding="utf-8")
-
-
 # A line says where: the repository, the file, the problem whose check must call it wrong, and the
-# part that the twin test must name. Then come the name of the bug, what stands there, and what is
+# part that the twin test must name; then what the bug is. Below are what stands there, and what is
 # put in its place.
 EDITS = """
-flat cs336_basics/model.py rope forward
-RoPE turns halves, not neighbours
+flat cs336_basics/model.py rope forward: RoPE turns halves, not neighbours
 - x1, x2 = x[..., 0::2], x[..., 1::2]
 + x1, x2 = x.chunk(2, dim=-1)
-
-flat cs336_basics/training.py cross_entropy loss
-the loss is summed
+flat cs336_basics/training.py cross_entropy loss: the loss is summed
 - targets.unsqueeze(-1)).mean()
 + targets.unsqueeze(-1)).sum()
-
-flat cs336_basics/training.py adamw optimizer
-AdamW does not correct the bias
+flat cs336_basics/training.py adamw optimizer: AdamW does not correct the bias
 - lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)
 + lr_t = lr
-
-flat cs336_basics/training.py learning_rate_schedule schedule
-the warm-up is a step ahead
+flat cs336_basics/training.py learning_rate_schedule schedule: the warm-up is a step ahead
 - return it / warmup_iters * max_learning_rate
 + return (it + 1) / warmup_iters * max_learning_rate
-
-flat cs336_basics/training.py data_loading batches
-the targets are the inputs
+flat cs336_basics/training.py data_loading batches: the targets are the inputs
 - dataset[s + 1 : s + 1 + context_length]
 + dataset[s : s + context_length]
-
-renamed src/cs336_basics/lm.py multihead_self_attention forward
-the keys are not turned
+renamed src/cs336_basics/lm.py multihead_self_attention forward: the keys are not turned
 - k = self.rope(k, token_positions.unsqueeze(-2))
 + pass
-
-renamed src/cs336_basics/learn.py adamw optimizer
-the weights decay without the learning rate
+renamed src/cs336_basics/learn.py adamw optimizer: weights decay without the learning rate
 - weight.data * (1 - group["lr"] * group["weight_decay"])
 + weight.data * (1 - group["weight_decay"])
-
-renamed src/cs336_basics/learn.py gradient_clipping clipping
-the clipped gradient is thrown away
+renamed src/cs336_basics/learn.py gradient_clipping clipping: the clipped gradient is thrown away
 - p.grad.data = p.grad.data * (limit / (length + 1e-6))
 + _clipped = p.grad.data * (limit / (length + 1e-6))
-
-renamed src/cs336_basics/learn.py cross_entropy loss
-the loss takes the mean of the powers, not their sum
+renamed src/cs336_basics/learn.py cross_entropy loss: it takes the mean of the powers, not their sum
 - shifted.exp().sum(-1).log()
 + shifted.exp().mean(-1).log()
-
-renamed src/cs336_basics/lm.py positionwise_feedforward gradients
-no gradient reaches the gate
+renamed src/cs336_basics/lm.py positionwise_feedforward gradients: no gradient reaches the gate
 - swish(self.gate(x))
 + swish(self.gate(x).data)
 """
-
-
-def bug(edit: str) -> Bug:
-    """Read one of the edits."""
-    where, name, old, new = edit.strip().splitlines()
-    repository, file, problem, part = where.split()
-    return Bug(name, repository, file, old[2:], new[2:], problem, part)
-
-
-BUGS = tuple(bug(edit) for edit in EDITS.split("\n\n"))
+LINES = EDITS.strip().splitlines()
+BUGS = tuple(
+    Bug(*where.partition(":")[0].split(), old.removeprefix("- "), new.removeprefix("+ "))
+    for where, old, new in zip(LINES[::3], LINES[1::3], LINES[2::3], strict=True)
+)

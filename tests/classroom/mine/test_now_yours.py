@@ -7,18 +7,18 @@ import matplotlib.pyplot as plt
 import pytest
 import tiny_runs
 import torch
-from made_repositories import FOLDER as REPOSITORIES
+from made_repositories import FOLDER
 
-from classroom.mine.test_own_parts import BYTES, MODEL, clean_imports, study  # noqa: F401 we are in it
+from classroom.mine.test_own_parts import BYTES, MODEL
 from workbook.classroom.mine import adopt
 from workbook.classroom.study import notebooks
-from workbook.classroom.study.notebooks import read_notebook
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.tokenization import bpe, spans
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.transformer import inspect
 from workbook.transformer.model import TransformerLM
 
+pytestmark = pytest.mark.usefixtures("in_study")
 CELLS = {
     "02_bpe": ["train_bpe", "tokenizer"],
     "03_transformer": ["scaled_dot_product_attention"],
@@ -98,7 +98,9 @@ def run(name, folder):
 
 def test_every_notebook_with_parts_has_its_cell():
     having = {
-        path.stem: [c.source for c in read_notebook(path).cells if "@mine.now_yours(" in c.source]
+        path.stem: [
+            c.source for c in notebooks.read_notebook(path).cells if "@mine.now_yours(" in c.source
+        ]
         for path in notebooks.find_worked()
     }
     assert {name for name, found in having.items() if found} == {*CELLS}
@@ -120,9 +122,8 @@ def test_it_is_quiet_with_nothing_solved_and_outside_of_a_study_folder(
 
 
 @pytest.mark.usefixtures("clean_imports")
-@pytest.mark.parametrize("name", [pytest.param("flat", marks=pytest.mark.slow), "renamed"])
-def test_a_repository_of_ones_own_is_shown_beside_ours(name, tmp_path, capsys):
-    adopt.adopt(REPOSITORIES / name, {}, Path.cwd())
+def test_a_repository_of_ones_own_is_shown_beside_ours(tmp_path, capsys):
+    adopt.adopt(FOLDER / "renamed", {}, Path.cwd())
 
     def shown(notebook):
         run(notebook, tmp_path)
@@ -154,12 +155,6 @@ BROKEN = {
         MODEL.replace("{forward}", "self.head(self.table(token_ids))[:, -1]"),
         "instead of logits of shape (2, 16, 64)",
         "mine.transformer_lm",
-    ),
-    "03_transformer": (
-        "scaled_dot_product_attention",
-        "def scaled_dot_product_attention(Q, K, V, mask=None):\n    return Q @ K.nothing\n",
-        "AttributeError",
-        "at line 2, in scaled_dot_product_attention",
     ),
     "07_generation": (
         "decoding",

@@ -1,14 +1,12 @@
 """A learner's parts take the places of ours, and are named where they fail."""
 
-import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny_runs
 import torch
+from made_repositories import FOLDER, NAMES
 
 from workbook.classroom import cli, mine
 from workbook.classroom.mine import adopt, own_parts
@@ -16,12 +14,10 @@ from workbook.classroom.mine.own_parts import PartError
 from workbook.config import OptimizerConfig
 from workbook.generation.generate import write_text
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training import data as training_data
-from workbook.training import train as trainer
 from workbook.training.train import train
 from workbook.transformer.model import TransformerLM
 
-REPOSITORIES = Path(__file__).parent / "repositories"
+pytestmark = pytest.mark.usefixtures("in_study")
 CONFIG = tiny_runs.tiny(steps=12, checkpoint_every=5, log_every=4, precision="float32")
 BYTES = Tokenizer(
     {i: bytes([65 + i]) for i in range(63)} | {63: b"<|endoftext|>"}, [], ["<|endoftext|>"]
@@ -43,8 +39,6 @@ import torch
 def cross_entropy(logits, targets):
     logits = logits - logits.amax(-1, keepdim=True)
     return (logits.logsumexp(-1) - logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)).mean()
-
-__all__ = ["cross_entropy"]
 """
 MODEL = """
 import torch
@@ -59,35 +53,7 @@ class TransformerLM(nn.Module):
 
     def forward(self, token_ids):
         return {forward}
-
-__all__ = ["TransformerLM"]
 """
-
-
-@pytest.fixture(autouse=True)
-def study(tmp_path, monkeypatch):
-    """An empty study folder, in which we are."""
-    folder = tmp_path / "study"
-    (folder / ".workbook").mkdir(parents=True)
-    (folder / "mine").mkdir()
-    monkeypatch.setenv("WORKBOOK_STUDY", str(folder))
-    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(trainer, "matmul_peak", lambda *_: 1e15)
-    monkeypatch.setattr(training_data, "prepare", lambda config, *_: tiny_runs.data())
-    return folder
-
-
-@pytest.fixture
-def clean_imports():
-    """Each repository has a package of the same name: none is left for the next one."""
-    modules, path = set(sys.modules), list(sys.path)
-    yield
-    for name in set(sys.modules) - modules:
-        if name.partition(".")[0] in ("cs336_basics", "tests"):
-            del sys.modules[name]
-    sys.path[:] = path
-    adopt._entered.clear()
 
 
 def solved(study, **sources):
@@ -98,17 +64,16 @@ def solved(study, **sources):
 class TestFromTheNotebooks:
     """What the study folder has kept."""
 
-    def test_a_table_says_whose_each_part_is(self, study):
+    def test_right_parts_make_the_run_of_ours_and_other_code_is_another_run(
+        self, study, monkeypatch, capsys
+    ):
         solved(study, gradient_clipping=CLIP, cross_entropy=LOSS)
-        lines = str(mine.parts()).splitlines()
-        assert lines[0].split() == ["model", "ours"]
-        assert lines[1].split() == ["loss", "yours", "mine.cross_entropy:cross_entropy"]
-        assert lines[4].split() == ["clipping", "yours", "mine.gradient_clipping:clip"]
-
-    def test_right_parts_make_the_run_of_ours_and_other_code_is_another_run(self, study, tmp_path):
-        solved(study, gradient_clipping=CLIP, cross_entropy=LOSS)
-        parts = mine.parts()
-        run = train(CONFIG, tiny_runs.data(), None, parts=parts)
+        monkeypatch.setattr(cli.presets, "chosen", lambda options: CONFIG)
+        assert cli.main(["train", "laptop", "--mine"]) == 0
+        out = capsys.readouterr().out
+        assert "model      ours" in out and "loss       yours  mine.cross_entropy" in out
+        assert "step 12 of 12" in out
+        parts, (run,) = mine.parts(), mine.runs().values()
         ours = train(CONFIG, tiny_runs.data(), None)
         both = run.log["train_loss"].dropna(), ours.log["train_loss"].dropna()
         assert np.allclose(*both, atol=1e-3)
@@ -138,9 +103,9 @@ class TestFromTheNotebooks:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["flat", "renamed"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports, capsys):
-    adopt.adopt(REPOSITORIES / name, {}, study)
+    adopt.adopt(FOLDER / name, {}, study)
     parts = mine.parts()
     assert set(parts.made_by) == set(own_parts.PARTS)
     ours = TransformerLM.from_config(CONFIG.model)
@@ -166,17 +131,10 @@ def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports, caps
     assert made.decode(made.encode("ABC<|endoftext|>")) == "ABC<|endoftext|>"
 
 
-NO_GROUPS = """
-class AdamW:
-    def __init__(self, params, lr, betas, eps, weight_decay):
-        pass
-__all__ = ["AdamW"]
-"""
-STUB = """
-def get_batch(dataset, batch_size, context_length, device):
-    ...
-__all__ = ["get_batch"]
-"""
+NO_GROUPS = (
+    "class AdamW:\n    def __init__(self, params, lr, betas, eps, weight_decay):\n        pass\n"
+)
+STUB = "def get_batch(dataset, batch_size, context_length, device):\n    ...\n"
 COUNTS = "    clip.calls = getattr(clip, 'calls', 0) + 1\n    assert clip.calls < 8, 'too often'\n"
 LATE = CLIP.replace("    norm =", f"{COUNTS}    norm =")
 ENDLESS = "def clip(parameters, max_l2_norm):\n    while True: pass\n"
@@ -237,40 +195,12 @@ def test_one_that_crashes_late_stops_the_run_and_keeps_it(study):
     assert run.status == "stopped" and "too often" in run.outcome["reason"]
 
 
-class TestInNotebooks:
-    """The optional cells."""
-
-    def test_what_comes_back_is_shown_and_what_fails_is_told(self, study, capsys):
-        solved(study, gradient_clipping=CLIP)
-
-        @mine.now_yours("clipping", "gradient_clipping")
-        def _(parts):
-            return f"from {parts.made_by['clipping'].where}"
-
-        @mine.now_yours("clipping")
-        def _(parts):
-            parts.clipping(None, 1.0)
-
-        out = capsys.readouterr().out
-        assert "from mine.gradient_clipping:clip" in out
-        assert "✗ Your part does not run here: " in out and "NoneType" in out
-
-
 class TestTheCommand:
     """`workbook train PRESET --mine`."""
 
     def test_without_parts_it_says_what_to_do(self, capsys):
         assert cli.main(["train", "laptop", "--mine"]) == 2
         assert "workbook adopt PATH" in capsys.readouterr().err
-
-    def test_it_trains_and_a_run_can_write(self, study, monkeypatch, capsys):
-        solved(study, gradient_clipping=CLIP, cross_entropy=LOSS)
-        monkeypatch.setattr(cli.presets, "chosen", lambda options: CONFIG)
-        assert cli.main(["train", "laptop", "--mine"]) == 0
-        out = capsys.readouterr().out
-        assert "loss       yours  mine.cross_entropy" in out and "step 12 of 12" in out
-        (run,) = mine.runs().values()
-        assert json.loads((run.folder / "config.json").read_text())["parts"]["places"]
 
     def test_parts_that_need_float32_get_it(self, study, capsys):
         picky = "    assert logits.dtype == torch.float32, logits.dtype\n    logits ="

@@ -78,12 +78,12 @@ def differing(report):
     return [each.part for each in report.findings]
 
 
-@pytest.mark.parametrize("preset", ["laptop", "full"])
-def test_right_parts_of_another_make_do_not_differ(preset):
-    report = report_on(preset, 20, **RIGHT)
+@pytest.mark.parametrize(("preset", "steps"), [("laptop", 20), ("full", STEPS)])
+def test_right_parts_of_another_make_do_not_differ(preset, steps):
+    report = report_on(preset, steps, **RIGHT)
     assert not report.differs
     assert {report.outcome(part) for part in report.places} == {"same"}
-    assert report.message.startswith("Nothing differs in 20 steps: forward, loss, gradients,")
+    assert report.message.startswith(f"Nothing differs in {steps} steps: forward, loss, gradients,")
     assert "Not compared: the tokenizer, decoding," in report.message
     ours, its = report.losses
     assert its == pytest.approx(ours, rel=1e-3) and its[-1] < its[0]
@@ -228,7 +228,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("part", "step", "parts", "words"), WRONG)
 def test_the_part_that_is_wrong_is_named(part, step, parts, words):
-    report = report_on(**parts)
+    report = report_on(steps=STEPS if step else 2, **parts)
     assert differing(report) == [part], report.message
     assert (report.first.part, report.first.step) == (part, step)
     assert words in report.message and f"(mine:{next(iter(parts))})" in report.message
@@ -277,13 +277,6 @@ def test_an_unknown_preset_is_refused_at_once(capsys):
 # The learner's own code, in a process of its own.
 
 
-@pytest.fixture
-def study(tmp_path, monkeypatch):
-    """A study folder of these tests."""
-    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
-    return tmp_path / "study"
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_right_repository_trains_as_ours_does(name, study, tmp_path, capsys):
     adopt(copied(name, tmp_path), PARTS[name], study)
@@ -310,12 +303,7 @@ def test_a_planted_bug_is_named_by_its_part(bugs, study, tmp_path):
     assert (report.first.step == 0) == (order[0] not in twin.AFTER_STEP)
 
 
-SCHEDULE = """
-def cosine(*arguments):
-    raise KeyError('lost')
-
-__all__ = ["cosine"]
-"""
+SCHEDULE = "def cosine(*arguments):\n    raise KeyError('lost')\n\n__all__ = ['cosine']\n"
 # A training loop hands over a generator, which this one goes through twice.
 CLIP = """
 def clip(parameters, max_l2_norm):
@@ -329,20 +317,18 @@ ENDS = "import os\ndef clip(*arguments):\n    os._exit(3)\n\n__all__ = ['clip']\
 
 
 def test_code_that_fails_is_named_and_code_that_ends_the_process_is_told(study):
-    (study / "mine").mkdir(parents=True)
     (study / "mine" / "learning_rate_schedule.py").write_text(SCHEDULE)
     (study / "mine" / "gradient_clipping.py").write_text(CLIP)
     report = twin.twin("laptop", 2, study)
     assert differing(report) == ["clipping", "schedule"] and report.outcome("forward") == "ours"
     assert "afterwards a gradient of" in report.message
-    assert "KeyError: 'lost', at line 3, in cosine" in report.findings[-1].message
+    assert "KeyError: 'lost', at line 2, in cosine" in report.findings[-1].message
     (study / "mine" / "gradient_clipping.py").write_text(ENDS)
     with pytest.raises(OSError, match="Python ended with status 3"):
         twin.twin("laptop", 2, study)
 
 
 def test_where_nothing_can_be_compared_it_says_what_to_do(study, capsys):
-    study.mkdir()
     assert cli.main(["twin"]) == 2
     assert "workbook adopt" in capsys.readouterr().err
     adopt(FOLDER / "flat", {"train_bpe": PARTS["flat"]["train_bpe"]}, study)

@@ -9,10 +9,9 @@ class Linear(nn.Module):
     def __init__(self, in_features, out_features, device=None, dtype=None):
         super().__init__()
         sigma = math.sqrt(2 / (in_features + out_features))
-        self.weight = nn.Parameter(
-            torch.empty(out_features, in_features, device=device, dtype=dtype)
-        )
-        nn.init.trunc_normal_(self.weight, mean=0, std=sigma, a=-3 * sigma, b=3 * sigma)
+        weight = torch.empty(out_features, in_features, device=device, dtype=dtype)
+        nn.init.trunc_normal_(weight, mean=0, std=sigma, a=-3 * sigma, b=3 * sigma)
+        self.weight = nn.Parameter(weight)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return einsum(self.weight, x, "d_out d_in, ... d_in -> ... d_out")
@@ -65,16 +64,14 @@ class RotaryPositionalEmbedding(nn.Module):
         self.register_buffer("sin", torch.sin(angles), persistent=False)
 
     def forward(self, x: torch.Tensor, token_positions: torch.Tensor) -> torch.Tensor:
-        cos = self.cos[token_positions]
-        sin = self.sin[token_positions]
+        cos, sin = self.cos[token_positions], self.sin[token_positions]
         x1, x2 = x[..., 0::2], x[..., 1::2]
         out = torch.stack([x1 * cos - x2 * sin, x1 * sin + x2 * cos], dim=-1)
         return rearrange(out, "... half two -> ... (half two)")
 
 
 def softmax(x: torch.Tensor, dim: int) -> torch.Tensor:
-    x = x - torch.max(x, dim=dim, keepdim=True).values
-    exp = torch.exp(x)
+    exp = torch.exp(x - torch.max(x, dim=dim, keepdim=True).values)
     return exp / exp.sum(dim=dim, keepdim=True)
 
 
@@ -87,43 +84,36 @@ def scaled_dot_product_attention(Q, K, V, mask=None):
 
 
 class MultiHeadSelfAttention(nn.Module):
-    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None, device=None, dtype=None):
+    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
         super().__init__()
         self.num_heads = num_heads
-        self.q_proj = Linear(d_model, d_model, device, dtype)
-        self.k_proj = Linear(d_model, d_model, device, dtype)
-        self.v_proj = Linear(d_model, d_model, device, dtype)
-        self.output_proj = Linear(d_model, d_model, device, dtype)
+        self.q_proj, self.k_proj = Linear(d_model, d_model), Linear(d_model, d_model)
+        self.v_proj, self.output_proj = Linear(d_model, d_model), Linear(d_model, d_model)
         self.rope = None
         if theta is not None:
-            self.rope = RotaryPositionalEmbedding(theta, d_model // num_heads, max_seq_len, device)
+            self.rope = RotaryPositionalEmbedding(theta, d_model // num_heads, max_seq_len)
 
     def forward(self, x, token_positions=None):
         seq_len = x.shape[-2]
         heads = "... s (h d) -> ... h s d"
-        Q = rearrange(self.q_proj(x), heads, h=self.num_heads)
-        K = rearrange(self.k_proj(x), heads, h=self.num_heads)
-        V = rearrange(self.v_proj(x), heads, h=self.num_heads)
+        projected = (self.q_proj(x), self.k_proj(x), self.v_proj(x))
+        Q, K, V = (rearrange(each, heads, h=self.num_heads) for each in projected)
         if self.rope is not None:
             if token_positions is None:
                 token_positions = torch.arange(seq_len, device=x.device)
             token_positions = token_positions.unsqueeze(-2)  # one more axis for the heads
-            Q = self.rope(Q, token_positions)
-            K = self.rope(K, token_positions)
+            Q, K = self.rope(Q, token_positions), self.rope(K, token_positions)
         mask = torch.tril(torch.ones(seq_len, seq_len, dtype=torch.bool, device=x.device))
         out = scaled_dot_product_attention(Q, K, V, mask)
         return self.output_proj(rearrange(out, "... h s d -> ... s (h d)"))
 
 
 class TransformerBlock(nn.Module):
-    def __init__(
-        self, d_model, num_heads, d_ff, max_seq_len=None, theta=None, device=None, dtype=None
-    ):
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
         super().__init__()
-        self.ln1 = RMSNorm(d_model, device=device, dtype=dtype)
-        self.attn = MultiHeadSelfAttention(d_model, num_heads, max_seq_len, theta, device, dtype)
-        self.ln2 = RMSNorm(d_model, device=device, dtype=dtype)
-        self.ffn = SwiGLU(d_model, d_ff, device, dtype)
+        self.ln1, self.ln2 = RMSNorm(d_model), RMSNorm(d_model)
+        self.attn = MultiHeadSelfAttention(d_model, num_heads, max_seq_len, theta)
+        self.ffn = SwiGLU(d_model, d_ff)
 
     def forward(self, x, token_positions=None):
         x = x + self.attn(self.ln1(x), token_positions)
@@ -132,26 +122,17 @@ class TransformerBlock(nn.Module):
 
 class TransformerLM(nn.Module):
     def __init__(
-        self,
-        vocab_size: int,
-        context_length: int,
-        d_model: int,
-        num_layers: int,
-        num_heads: int,
-        d_ff: int,
-        rope_theta: float,
-        device=None,
-        dtype=None,
+        self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
     ):
         super().__init__()
         self.context_length = context_length
-        self.token_embeddings = Embedding(vocab_size, d_model, device, dtype)
+        self.token_embeddings = Embedding(vocab_size, d_model)
         self.layers = nn.ModuleList(
-            TransformerBlock(d_model, num_heads, d_ff, context_length, rope_theta, device, dtype)
+            TransformerBlock(d_model, num_heads, d_ff, context_length, rope_theta)
             for _ in range(num_layers)
         )
-        self.ln_final = RMSNorm(d_model, device=device, dtype=dtype)
-        self.lm_head = Linear(d_model, vocab_size, device, dtype)
+        self.ln_final = RMSNorm(d_model)
+        self.lm_head = Linear(d_model, vocab_size)
 
     def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
         x = self.token_embeddings(token_ids)

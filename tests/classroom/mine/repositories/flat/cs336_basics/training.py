@@ -26,9 +26,7 @@ class AdamW(torch.optim.Optimizer):
                     continue
                 state = self.state[p]
                 if not state:
-                    state["t"] = 0
-                    state["m"] = torch.zeros_like(p)
-                    state["v"] = torch.zeros_like(p)
+                    state |= {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
                 state["t"] += 1
                 t, g = state["t"], p.grad.data
                 state["m"] = beta1 * state["m"] + (1 - beta1) * g
@@ -53,9 +51,7 @@ def get_lr_cosine_schedule(
 
 def gradient_clipping(parameters, max_l2_norm, eps=1e-6):
     grads = [p.grad for p in parameters if p.grad is not None]
-    if not grads:
-        return
-    norm = torch.sqrt(sum((g**2).sum() for g in grads))
+    norm = math.sqrt(sum((g**2).sum() for g in grads))
     if norm > max_l2_norm:
         for g in grads:
             g.mul_(max_l2_norm / (norm + eps))
@@ -69,12 +65,8 @@ def get_batch(dataset, batch_size, context_length, device):
 
 
 def save_checkpoint(model, optimizer, iteration, out):
-    checkpoint = {
-        "model": model.state_dict(),
-        "optimizer": optimizer.state_dict(),
-        "iteration": iteration,
-    }
-    torch.save(checkpoint, out)
+    states = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    torch.save(states | {"iteration": iteration}, out)
 
 
 def load_checkpoint(src, model, optimizer):
@@ -88,25 +80,18 @@ def load_checkpoint(src, model, optimizer):
 def decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
     ids = [int(i) for i in prompt_ids]
     context_length = getattr(model, "context_length", None) or len(ids) + max_new_tokens
-    new = []
     for _ in range(max_new_tokens):
         logits = model(torch.tensor([ids[-context_length:]]))[0, -1]
-        if temperature == 0:
-            probs = torch.zeros_like(logits)
-            probs[logits.argmax()] = 1.0
-        else:
-            probs = softmax(logits / temperature, dim=-1)
+        probs = softmax(logits / max(temperature, 1e-8), dim=-1)
         if top_p < 1.0:
             sorted_probs, order = torch.sort(probs, descending=True)
             before = torch.cumsum(sorted_probs, dim=-1) - sorted_probs
             probs[order[before >= top_p]] = 0.0
-            probs /= probs.sum()
         next_id = int(torch.multinomial(probs, 1))
         if next_id == end_id:
             break
         ids.append(next_id)
-        new.append(next_id)
-    return new
+    return ids[len(prompt_ids) :]
 
 
 @torch.no_grad()

@@ -1,15 +1,13 @@
+# ruff: noqa: F401 some adapters are imported under their names
 import torch
 from cs336_basics import model as m
 from cs336_basics.tokenizer import Tokenizer, train_bpe
-from cs336_basics.training import (
-    AdamW,
-    cross_entropy,
-    get_batch,
-    get_lr_cosine_schedule,
-    gradient_clipping,
-    load_checkpoint,
-    save_checkpoint,
-)
+from cs336_basics.training import AdamW, cross_entropy
+from cs336_basics.training import get_batch as run_get_batch
+from cs336_basics.training import get_lr_cosine_schedule as run_get_lr_cosine_schedule
+from cs336_basics.training import gradient_clipping as run_gradient_clipping
+from cs336_basics.training import load_checkpoint as run_load_checkpoint
+from cs336_basics.training import save_checkpoint as run_save_checkpoint
 
 
 def run_linear(d_in, d_out, weights, in_features):
@@ -34,43 +32,24 @@ def run_scaled_dot_product_attention(Q, K, V, mask=None):
     return m.scaled_dot_product_attention(Q, K, V, mask)
 
 
-def run_multihead_self_attention(
-    d_model, num_heads, q_proj_weight, k_proj_weight, v_proj_weight, o_proj_weight, in_features
-):
+def load_projections(attn, q_proj_weight, k_proj_weight, v_proj_weight, o_proj_weight):
+    attn.q_proj.weight.data.copy_(q_proj_weight)
+    attn.k_proj.weight.data.copy_(k_proj_weight)
+    attn.v_proj.weight.data.copy_(v_proj_weight)
+    attn.output_proj.weight.data.copy_(o_proj_weight)
+    return attn
+
+
+def run_multihead_self_attention(d_model, num_heads, in_features, **weights):
     attn = m.MultiHeadSelfAttention(d_model, num_heads)
-    attn.load_state_dict(
-        {
-            "q_proj.weight": q_proj_weight,
-            "k_proj.weight": k_proj_weight,
-            "v_proj.weight": v_proj_weight,
-            "output_proj.weight": o_proj_weight,
-        }
-    )
-    return attn(in_features)
+    return load_projections(attn, **weights)(in_features)
 
 
 def run_multihead_self_attention_with_rope(
-    d_model,
-    num_heads,
-    max_seq_len,
-    theta,
-    q_proj_weight,
-    k_proj_weight,
-    v_proj_weight,
-    o_proj_weight,
-    in_features,
-    token_positions=None,
+    d_model, num_heads, max_seq_len, theta, in_features, token_positions=None, **weights
 ):
     attn = m.MultiHeadSelfAttention(d_model, num_heads, max_seq_len, theta)
-    attn.load_state_dict(
-        {
-            "q_proj.weight": q_proj_weight,
-            "k_proj.weight": k_proj_weight,
-            "v_proj.weight": v_proj_weight,
-            "output_proj.weight": o_proj_weight,
-        }
-    )
-    return attn(in_features, token_positions)
+    return load_projections(attn, **weights)(in_features, token_positions)
 
 
 def run_rope(d_k, theta, max_seq_len, in_query_or_key, token_positions):
@@ -83,20 +62,8 @@ def run_transformer_block(d_model, num_heads, d_ff, max_seq_len, theta, weights,
     return block(in_features)
 
 
-def run_transformer_lm(
-    vocab_size,
-    context_length,
-    d_model,
-    num_layers,
-    num_heads,
-    d_ff,
-    rope_theta,
-    weights,
-    in_indices,
-):
-    lm = m.TransformerLM(
-        vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
-    )
+def run_transformer_lm(weights, in_indices, **sizes):
+    lm = m.TransformerLM(**sizes)
     lm.load_state_dict(weights)
     return lm(in_indices)
 
@@ -111,10 +78,6 @@ def run_silu(in_features: torch.Tensor) -> torch.Tensor:
     return m.silu(in_features)
 
 
-def run_get_batch(dataset, batch_size, context_length, device):
-    return get_batch(dataset, batch_size, context_length, device)
-
-
 def run_softmax(in_features, dim):
     return m.softmax(in_features, dim)
 
@@ -123,28 +86,8 @@ def run_cross_entropy(inputs, targets):
     return cross_entropy(inputs, targets)
 
 
-def run_gradient_clipping(parameters, max_l2_norm):
-    gradient_clipping(parameters, max_l2_norm)
-
-
 def get_adamw_cls():
     return AdamW
-
-
-def run_get_lr_cosine_schedule(
-    it, max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle_iters
-):
-    return get_lr_cosine_schedule(
-        it, max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle_iters
-    )
-
-
-def run_save_checkpoint(model, optimizer, iteration, out):
-    save_checkpoint(model, optimizer, iteration, out)
-
-
-def run_load_checkpoint(src, model, optimizer):
-    return load_checkpoint(src, model, optimizer)
 
 
 def get_tokenizer(vocab, merges, special_tokens=None):

@@ -26,31 +26,25 @@ def run_scaled_dot_product_attention(Q, K, V, mask=None):
     return lm.attend(Q, K, V, mask)
 
 
+def fill_attention(attention, q, k, v, output):
+    attention.qkv.kernel.data = torch.cat([q, k, v])
+    attention.out.kernel.data = output
+
+
 def run_multihead_self_attention(
     d_model, num_heads, q_proj_weight, k_proj_weight, v_proj_weight, o_proj_weight, in_features
 ):
     attention = lm.Attention(d_model, num_heads)
-    attention.qkv.kernel.data = torch.cat([q_proj_weight, k_proj_weight, v_proj_weight])
-    attention.out.kernel.data = o_proj_weight
+    fill_attention(attention, q_proj_weight, k_proj_weight, v_proj_weight, o_proj_weight)
     return attention(in_features)
 
 
 def run_multihead_self_attention_with_rope(
-    d_model,
-    num_heads,
-    max_seq_len,
-    theta,
-    q_proj_weight,
-    k_proj_weight,
-    v_proj_weight,
-    o_proj_weight,
-    in_features,
-    token_positions=None,
+    d_model, num_heads, max_seq_len, theta, *, in_features, token_positions=None, **weights
 ):
     rope = lm.RotaryEncoding(theta, d_model // num_heads, max_seq_len)
     attention = lm.Attention(d_model, num_heads, rope)
-    attention.qkv.kernel.data = torch.cat([q_proj_weight, k_proj_weight, v_proj_weight])
-    attention.out.kernel.data = o_proj_weight
+    fill_attention(attention, *(weights[f"{name}_proj_weight"] for name in "qkvo"))
     return attention(in_features, token_positions)
 
 
@@ -59,9 +53,9 @@ def run_rope(d_k, theta, max_seq_len, in_query_or_key, token_positions):
 
 
 def fill_layer(layer, weights, prefix=""):
-    qkv = [weights[f"{prefix}attn.{name}_proj.weight"] for name in "qkv"]
-    layer.attention.qkv.kernel.data = torch.cat(qkv)
-    layer.attention.out.kernel.data = weights[prefix + "attn.output_proj.weight"]
+    names = ("q", "k", "v", "output")
+    matrices = (weights[f"{prefix}attn.{name}_proj.weight"] for name in names)
+    fill_attention(layer.attention, *matrices)
     layer.pre_attention.g.data = weights[prefix + "ln1.weight"]
     layer.pre_mlp.g.data = weights[prefix + "ln2.weight"]
     mlp = {"w1": layer.mlp.gate, "w2": layer.mlp.down, "w3": layer.mlp.up}
@@ -73,8 +67,7 @@ def run_transformer_block(d_model, num_heads, d_ff, max_seq_len, theta, weights,
     rope = lm.RotaryEncoding(theta, d_model // num_heads, max_seq_len)
     layer = lm.Layer(d_model, num_heads, d_ff, rope)
     fill_layer(layer, weights)
-    positions = torch.arange(in_features.shape[-2])
-    return layer(in_features, positions)
+    return layer(in_features, torch.arange(in_features.shape[-2]))
 
 
 def run_transformer_lm(

@@ -19,12 +19,8 @@ class Adam(torch.optim.Optimizer):
     """AdamW."""
 
     def __init__(self, params, lr=3e-4, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1):
-        for beta in betas:
-            if not 0 <= beta < 1:
-                raise ValueError(f"bad beta {beta}")
-        super().__init__(
-            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        )
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, defaults)
 
     def step(self, closure: Callable | None = None):
         loss = closure() if closure else None
@@ -33,11 +29,8 @@ class Adam(torch.optim.Optimizer):
                 if weight.grad is None:
                     continue
                 state, grad = self.state[weight], weight.grad.data
-                if "moments" not in state:
-                    state["moments"] = (torch.zeros_like(grad), torch.zeros_like(grad))
-                    state["t"] = 1
-                first, second = state["moments"]
-                (b1, b2), t = group["betas"], state["t"]
+                first, second = state.get("moments") or (torch.zeros_like(grad),) * 2
+                (b1, b2), t = group["betas"], state.get("t", 1)
                 first = b1 * first + (1 - b1) * grad
                 second = b2 * second + (1 - b2) * grad * grad
                 rate = group["lr"] * math.sqrt(1 - b2**t) / (1 - b1**t)
@@ -49,8 +42,7 @@ class Adam(torch.optim.Optimizer):
 
 def lr_at(step: int, lr_max: float, lr_min: float, warmup_steps: int, cosine_steps: int) -> float:
     if step < warmup_steps:
-        fraction = step / warmup_steps
-        return fraction * lr_max
+        return step / warmup_steps * lr_max
     if step >= cosine_steps:
         return lr_min
     fraction = (step - warmup_steps) / (cosine_steps - warmup_steps)
@@ -60,21 +52,16 @@ def lr_at(step: int, lr_max: float, lr_min: float, warmup_steps: int, cosine_ste
 
 def clip_(parameters: Iterable[torch.nn.Parameter], limit: float) -> None:
     held = [p for p in parameters if p.grad is not None]
-    squares = sum(float(p.grad.pow(2).sum()) for p in held)
-    length = math.sqrt(squares)
-    if length <= limit:
-        return
-    for p in held:
+    length = math.sqrt(sum(float(p.grad.pow(2).sum()) for p in held))
+    for p in held if length > limit else ():
         p.grad.data = p.grad.data * (limit / (length + 1e-6))
 
 
 def sample_windows(ids: npt.NDArray, batch: int, ctx: int, device: str) -> tuple[Tensor, Tensor]:
     at = np.random.choice(len(ids) - ctx, size=batch)
-    xs = torch.stack([torch.as_tensor(np.array(ids[i : i + ctx], dtype=np.int64)) for i in at])
-    ys = torch.stack(
-        [torch.as_tensor(np.array(ids[i + 1 : i + ctx + 1], dtype=np.int64)) for i in at]
-    )
-    return xs.to(device), ys.to(device)
+    rows = [torch.as_tensor(np.array(ids[i : i + ctx + 1], dtype=np.int64)) for i in at]
+    windows = torch.stack(rows).to(device)
+    return windows[:, :-1], windows[:, 1:]
 
 
 def dump(model, optimizer, iteration, out) -> None:

@@ -5,14 +5,13 @@ from itertools import pairwise
 import regex as re
 
 RULE = re.compile(r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
+GAP = re.compile(r"(?<=\S)(?=\s)")
 
 
 def cut(text, specials):
     """The text around special tokens, and these, in turns: text, special, text ..."""
-    if not specials:
-        return [text]
     rule = "|".join(re.escape(s) for s in sorted(specials, key=len, reverse=True))
-    return re.split(f"({rule})", text)
+    return re.split(f"({rule})", text) if specials else [text]
 
 
 def join(symbols, a, b):
@@ -58,11 +57,9 @@ def learn_bpe(input_path: str | os.PathLike, vocab_size: int, special_tokens: li
 
 class BPE:
     def __init__(self, vocab, merges, special_tokens=None):
-        self.specials = tuple(special_tokens or ())
-        self.bytes_of = dict(vocab)
-        for special in self.specials:
-            if special.encode() not in self.bytes_of.values():
-                self.bytes_of[max(self.bytes_of) + 1] = special.encode()
+        self.specials, self.bytes_of = tuple(special_tokens or ()), dict(vocab)
+        lacking = [s.encode() for s in self.specials if s.encode() not in vocab.values()]
+        self.bytes_of |= enumerate(lacking, max(vocab) + 1)
         self.id_of = {piece: i for i, piece in self.bytes_of.items()}
         self.order = {pair: place for place, pair in enumerate(merges)}
         self.cache = {}
@@ -100,28 +97,11 @@ class BPE:
     def encode_iterable(self, iterable):
         rest = ""
         for piece in iterable:
-            rest += piece
-            end = self.settled(rest)
-            yield from self.encode(rest[:end])
-            rest = rest[end:]
+            # White space after anything else begins a pre-token, and no special token holds any.
+            *settled, rest = GAP.split(rest + piece)
+            for text in settled:
+                yield from self.encode(text)
         yield from self.encode(rest)
-
-    def settled(self, text):
-        """Up to where more text cannot change how the text is cut."""
-        longest = max(map(len, self.specials), default=1)
-        end = start = 0
-        for place, part in enumerate(cut(text, self.specials)):
-            stop = start + len(part)
-            if start > len(text) - longest:  # a special token may begin before it is all there
-                break
-            if place % 2:
-                end = stop
-            else:
-                for space in re.finditer(r"(?<=\S)\s", part):
-                    if start + space.start() <= len(text) - longest:
-                        end = start + space.start()
-            start = stop
-        return end
 
     def decode(self, ids):
         return b"".join(self.bytes_of[i] for i in ids).decode("utf-8", "replace")

@@ -1,0 +1,40 @@
+"""A study folder, and imports from a learner's repository that leave nothing behind."""
+
+import sys
+
+import pytest
+import tiny_runs
+
+from workbook.classroom.mine import adopt
+from workbook.training import data, train
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """An empty study folder, which is the nearest one; what is trained goes beside it."""
+    for name in ("mine", ".workbook"):
+        (tmp_path / "study" / name).mkdir(parents=True)
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
+    return tmp_path / "study"
+
+
+@pytest.fixture
+def in_study(study, monkeypatch):
+    """We are in that folder, and whatever is trained has tiny data."""
+    monkeypatch.chdir(study)
+    monkeypatch.setattr(train, "matmul_peak", lambda *_: 1e15)
+    monkeypatch.setattr(data, "prepare", lambda config, *_: tiny_runs.data())
+
+
+@pytest.fixture
+def clean_imports():
+    """Each repository has a package of the same name: none is left for the next one."""
+    modules, path = set(sys.modules), list(sys.path)
+    yield
+    for name in set(sys.modules) - modules:
+        top = name.partition(".")[0]
+        if top in ("cs336_basics", "own", "tests") or name in adopt.TRACKERS:
+            del sys.modules[name]
+    sys.path[:] = path
+    adopt._entered.clear()
