@@ -7,6 +7,7 @@ from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import count
 
 import pytest
 import tiny_runs
@@ -15,7 +16,6 @@ import torch
 from workbook.classroom import cli
 from workbook.experiments import plans, records, results, studies
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training import data as training_data
 from workbook.training import presets, train
 from workbook.training.presets import varied
 
@@ -23,21 +23,28 @@ WORDS = {number: b" %d" % number for number in range(1, tiny_runs.VOCAB_SIZE)}
 TOKENIZER = Tokenizer(WORDS | {tiny_runs.END: b"<|endoftext|>"}, [], ["<|endoftext|>"])
 
 
+@pytest.fixture
+def place():
+    """The folder of records, which is empty at first."""
+    with records.temporary_folder() as folder:
+        yield folder
+
+
 @pytest.fixture(autouse=True)
-def made_runs(tmp_path, monkeypatch):
-    """A data folder of one's own, runs that take a second, and a count of those that are made."""
+def made_runs(place, tmp_path, monkeypatch):
+    """A data folder of one's own, runs that take a second, and a list of those that are made.
+
+    The list holds the checkpoint that each went on from, or None.
+    """
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
-    monkeypatch.setattr(records.settings, "shipped", lambda: tmp_path / "nothing")
     text = tmp_path / "text.txt"
     text.write_text("A fox ran to the hill.")
     monkeypatch.setattr(plans.corpora, "path", lambda *_: text)  # that samples are compared with
     monkeypatch.setattr(train, "matmul_peak", lambda *_: 1e15)
     monkeypatch.setitem(plans.DRAWN, "max_new_tokens", 8)
     data = tiny_runs.data(tokenizer=TOKENIZER)
-    for module in (plans, training_data):
-        monkeypatch.setattr(module, "prepare", lambda config: data)
-    made = []
-    begin = train.Trainer.begin
+    monkeypatch.setattr(plans, "prepare", lambda config: data)
+    made, begin = [], train.Trainer.begin
     monkeypatch.setattr(
         train.Trainer, "begin", lambda self, state: (made.append(state), begin(self, state))
     )
@@ -49,10 +56,7 @@ def at_rate(rate):
 
 
 def rates(*values):
-    found = yield {
-        f"rate {each}": varied(tiny_runs.tiny(), max_learning_rate=each) for each in values
-    }
-    return found
+    return (yield {f"rate {rate}": at_rate(rate) for rate in values})
 
 
 def two_rounds():
@@ -106,34 +110,15 @@ def test_a_run_that_diverges_is_a_result(made_runs):
     assert {"max_learning_rate", "max_l2_norm", "warmup_iters"} <= {*table} and "seed" not in table
 
 
-def test_a_run_that_broke_off_goes_on(made_runs, monkeypatch):
-    update = train.Trainer.update
-
-    def struck(self):
-        if self.step == 14:
-            raise KeyboardInterrupt
-        return update(self)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(train.Trainer, "update", struck)
-        with pytest.raises(KeyboardInterrupt):
-            plans.run_plans({"one": rates(1e-2)})
-    found = plans.run_plans({"one": rates(1e-2)})["one"]
-    assert made_runs[0] is None and made_runs[1]["iteration"] == 12
-    assert found["rate 0.01"].steps == 24
-
-
 def test_a_record_names_what_the_run_was_made_from_and_a_full_disk_loses_no_run(
-    made_runs, tmp_path, monkeypatch
+    made_runs, tmp_path, place
 ):
-    def full(*_):
-        raise OSError("no space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(records, "atomic_write", full)
-        with pytest.raises(OSError, match="no space"):
-            plans.run_plans({"one": rates(1e-2)})
-    assert not list((tmp_path / "runs").glob("*.jsonl"))
+    in_the_way = place / "one.logs.jsonl"
+    in_the_way.mkdir(parents=True)
+    with pytest.raises(OSError, match=in_the_way.name):
+        plans.run_plans({"one": rates(1e-2)})
+    in_the_way.rmdir()
+    assert records.all_records() == []
     run = plans.run_plans({"one": rates(1e-2)})["one"]["rate 0.01"]
     assert len(made_runs) == 1, "the run itself was lost"
     named = {"device", "precision", "threads", "versions", "commit", "processor"}
@@ -142,29 +127,11 @@ def test_a_record_names_what_the_run_was_made_from_and_a_full_disk_loses_no_run(
     assert not list(tmp_path.rglob("*.pt")), "a run with its record keeps no checkpoints"
 
 
-def test_a_run_that_the_clock_ends_has_the_machine_for_itself(monkeypatch):
-    together, seen = set(), []
-    make = plans.make_run
-
-    def watched(study, config, *arguments):
-        together.add(config.key)
-        seen.append([config.max_seconds is not None, len(together)])
-        time.sleep(0.05)  # in which the other worker may take the next one
-        make(study, config, *arguments)
-        seen[-1][1] = max(seen[-1][1], len(together))
-        together.remove(config.key)
-
-    def timed():
-        return (
-            yield {f"seed {n}": varied(tiny_runs.tiny(), max_seconds=60, seed=n) for n in (1, 2)}
-        )
-
-    monkeypatch.setattr(plans, "make_run", watched)
-    with ThreadPoolExecutor(2) as executor:
-        found = plans.run_plans({"board": timed(), "rates": rates(1e-2, 1e-3, 3e-3)}, executor)
-    assert len(found["board"]) == 2 and len(found["rates"]) == 3
-    assert [beside for clocked, beside in seen if clocked] == [1, 1]
-    assert max(beside for clocked, beside in seen if not clocked) == 2
+def test_a_run_that_the_clock_ends_has_the_machine_for_itself():
+    free, other, timed = tiny_runs.tiny(), tiny_runs.tiny(seed=1), tiny_runs.tiny(max_seconds=60)
+    assert plans.may_begin(free, [other]) and plans.may_begin(timed, [])
+    assert not plans.may_begin(timed, [free]) and not plans.may_begin(free, [timed])
+    assert not plans.may_begin(replace(free, name="x"), [free]), "plans share runs"
 
 
 def test_batches_in_parts_make_the_same_run(made_runs):
@@ -175,25 +142,6 @@ def test_batches_in_parts_make_the_same_run(made_runs):
     assert len(made_runs) == 1
 
 
-class Clock:
-    """A clock that says 0, until a run has taken three steps."""
-
-    def __init__(self, monkeypatch):
-        self.now, update = 0, train.Trainer.update
-
-        def counted(trainer):
-            found = update(trainer)
-            self.now += trainer.step == 3
-            return found
-
-        monkeypatch.setattr(train.Trainer, "update", counted)
-        for module in (plans, train.guards):
-            monkeypatch.setattr(module, "time", self)
-
-    def time(self):
-        return self.now
-
-
 def test_only_a_long_run_is_compiled():
     long = replace(presets.gpu(), compile=True)
     assert long.tokens > plans.WORTH_COMPILING and plans.as_computed(long, 1) == long
@@ -202,15 +150,26 @@ def test_only_a_long_run_is_compiled():
     assert not plans.as_computed(replace(long, compile=False), 1).compile
 
 
+class After:
+    """A time that has come once it has been compared with the clock so often."""
+
+    def __init__(self, times):
+        self.left = times
+
+    def __le__(self, now):
+        self.left -= 1
+        return self.left < 0
+
+
 @pytest.mark.parametrize("pool", [nullcontext, partial(ThreadPoolExecutor, 1)])
-def test_at_a_given_time_runs_stop_and_go_on_later(made_runs, monkeypatch, pool):
-    with monkeypatch.context() as patch, pool() as executor:
-        Clock(patch)
+def test_at_a_given_time_runs_stop_and_go_on_later(made_runs, pool):
+    with pool() as executor:
         # With workers, a run that was still waiting may be the first to say so.
+        until = After(3)  # before the run, and after each of its steps
         with pytest.raises(KeyboardInterrupt, match=r"stopped after step 3|the time is up"):
-            plans.run_plans({"two": two_rounds()}, executor, until=1)
+            plans.run_plans({"two": two_rounds()}, executor, until)
         with pytest.raises(KeyboardInterrupt, match="the time is up"):
-            plans.run_plans({"two": two_rounds()}, executor, until=1)
+            plans.run_plans({"two": two_rounds()}, executor, until)
     assert len(made_runs) == 1
     assert len(plans.run_plans({"two": two_rounds()})["two"]) == 3
     assert made_runs[1]["iteration"] == 3, "it was begun anew"
@@ -284,20 +243,13 @@ class TestTheCommand:
         for word in ("again", "max_learning_rate", "validation_loss", "finished"):
             assert word in shown
 
-    def test_stops_in_time_and_calls_that_no_error(self, made_runs, monkeypatch, capsys):
-        update = train.Trainer.update
-
-        def late(self):
-            now = time.monotonic()
-            monkeypatch.setattr(time, "time", lambda: now + 1e10)
-            return update(self)
-
-        monkeypatch.setattr(train.Trainer, "update", late)
+    def test_stops_in_time_and_calls_that_no_error(self, monkeypatch, capsys):
+        clock = count(time.time(), 10)
+        monkeypatch.setattr(time, "time", lambda: next(clock))
         assert cli.main(["experiments", "run", "--minutes", "1"]) == 0
         assert "The time is up, and all runs are saved" in capsys.readouterr().out
-        monkeypatch.undo()
 
-    def test_is_refused_under_torchrun(self, made_runs, monkeypatch, capsys):
+    def test_is_refused_under_torchrun(self, monkeypatch, capsys):
         monkeypatch.setenv("WORLD_SIZE", "2")
         assert cli.main(["experiments", "run"]) == 2
         assert "leave it out, and give --workers N" in capsys.readouterr().err

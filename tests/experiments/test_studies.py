@@ -298,9 +298,12 @@ def test_all_laptop_plans_together_are_a_night_on_two_cores(best, moved):
     assert flops < 130 * usual  # of about three minutes each
 
 
-@pytest.mark.parametrize("scale", ["gpu", "full", "cpu"])
-def test_the_large_scales_are_the_course_s(scale):
-    large = studies.scale_named(scale, "2026")
+@pytest.mark.parametrize(
+    ("name", "tokens", "batch"),
+    [("full", 327_680_000, 128), ("cpu", 40_960_000, 32), ("gpu", 40_960_000, 64)],
+)
+def test_the_large_scales_are_the_course_s(name, tokens, batch):
+    large = studies.scale_named(name, "2026")
     model = ModelConfig(vocab_size=10_000, context_length=256, d_model=512, num_layers=4,
                         num_heads=16, d_ff=1_344, rope_theta=10_000.0)  # fmt: skip
     assert large.base.model == model
@@ -308,26 +311,20 @@ def test_the_large_scales_are_the_course_s(scale):
     assert (large.base.corpus, large.web.corpus) == ("tinystories", "owt")
     assert large.base.corpus_bytes is large.web.corpus_bytes is None
     assert {"float32", "cpu"}.isdisjoint({large.base.precision, large.base.device})
-
-
-def test_the_token_budgets_are_the_course_s():
-    gpu, full, cpu = (studies.large_scale(name) for name in ("gpu", "full", "cpu"))
-    assert full.base.tokens == full.web.tokens == 327_680_000
-    assert (cpu.base.batch_size, cpu.base.steps, cpu.base.model.context_length) == (32, 5_000, 256)
-    assert cpu.base.tokens == cpu.web.tokens == gpu.base.tokens == gpu.web.tokens == 40_960_000
-    assert gpu.base.batch_size == 64
+    assert large.base.tokens == large.web.tokens == tokens
+    assert large.base.batch_size == batch
 
 
 def test_the_leaderboard_lasts_as_long_as_the_edition_says():
-    for scale in ("full", "cpu"):
-        assert studies.scale_named(scale, "2025").cap == 90 * 60
-        assert studies.scale_named(scale, "2026").cap == 45 * 60
-    assert studies.large_scale("gpu").cap == studies.large_scale("gpu-offline").cap == 10 * 60
-    assert (
-        studies.scale_named("laptop", "2026")
-        == studies.scale_named("laptop", "2025")
-        == studies.laptop_scale()
-    )
+    minutes = {
+        (name, edition): studies.scale_named(name, edition).cap / 60
+        for name in PROFILES
+        for edition in ("2025", "2026")
+    }
+    assert minutes["full", "2025"] == minutes["cpu", "2025"] == 90
+    assert minutes["full", "2026"] == minutes["cpu", "2026"] == 45
+    for name, usual in {"gpu": 10, "gpu-offline": 10, "laptop": 1}.items():
+        assert minutes[name, "2025"] == minutes[name, "2026"] == usual
 
 
 @EVERY_SCALE
@@ -339,10 +336,3 @@ def test_the_web_corpus_gets_the_same_model_rates_double_and_seeds_differ(scale)
     assert vocab_size > scale.base.model.vocab_size
     assert [rate * 2 for rate in scale.rates[:-1]] == [*scale.rates[1:]]
     assert len({scale.base.seed, *scale.seeds}) == 6
-
-
-def test_an_unknown_scale_is_refused():
-    with pytest.raises(
-        ValueError, match="'desk' is not a scale; choose from laptop, gpu, gpu-offline, full, cpu"
-    ):
-        studies.scale_named("desk", "2025")
