@@ -68,6 +68,11 @@ def two_rounds():
 
 def test_a_plan_is_led_from_round_to_round_and_no_run_is_made_twice(made_runs):
     first = plans.run_plans({"one": rates(1e-2)})["one"]["rate 0.01"]
+    stage = plans.Stage(two_rounds())
+    stage.advance()
+    assert not stage.over and [config.name for config in stage.missing()] == ["rate-0.001"]
+    assert stage.so_far() == {"rate 0.01": first}
+
     made = plans.run_plans({"two": two_rounds(), "same": rates(1e-3, 1e-2)})
     found = made["two"]
     assert list(found) == ["rate 0.01", "rate 0.001", "again"]
@@ -82,14 +87,6 @@ def test_a_plan_is_led_from_round_to_round_and_no_run_is_made_twice(made_runs):
     }
     assert records.find_record(replace(first.config, name="x")).loss == first.loss
     assert len(made_runs) == 3, "a run was made twice"
-
-
-def test_a_plan_goes_as_far_as_the_records_lead(made_runs):
-    first = plans.run_plans({"one": rates(1e-2)})["one"]
-    stage = plans.Stage(two_rounds())
-    stage.advance()
-    assert not stage.over and [config.name for config in stage.missing()] == ["rate-0.001"]
-    assert stage.so_far() == first
 
 
 def test_a_run_that_diverges_is_a_result(made_runs):
@@ -134,12 +131,13 @@ def test_a_run_that_the_clock_ends_has_the_machine_for_itself():
     assert not plans.may_begin(replace(free, name="x"), [free]), "plans share runs"
 
 
-def test_batches_in_parts_make_the_same_run(made_runs):
+def test_batches_in_parts_make_the_same_run_and_a_run_is_named_as_it_begins(made_runs, capsys):
     size = tiny_runs.tiny().batch_size
     made = plans.run_plans({"one": rates(1e-2)}, accumulation=3 * size)["one"]["rate 0.01"]
     assert records.all_records()[0].config.accumulation == size
     assert plans.run_plans({"one": rates(1e-2)})["one"]["rate 0.01"] == made
     assert len(made_runs) == 1
+    assert capsys.readouterr().err == "one: rate-0.01, 3,072 tokens\n"
 
 
 def test_only_a_long_run_is_compiled():
@@ -175,13 +173,16 @@ def test_at_a_given_time_runs_stop_and_go_on_later(made_runs, pool):
     assert made_runs[1]["iteration"] == 3, "it was begun anew"
 
 
-def test_every_worker_takes_one_thread_and_a_gpu_of_its_own(tmp_path, monkeypatch):
+def test_every_worker_takes_one_thread_and_the_next_gpu(monkeypatch):
     monkeypatch.setattr(plans.devices, "gpus", lambda: ["3", "7"])
-    begun = tmp_path / "begun"  # in a folder of its own: a worker may make others beside it
-    begun.mkdir()
-    with plans.process_pool(2) as executor:
-        found = [executor.submit(place_of_worker, begun, 2) for _ in range(2)]
-        assert sorted(each.result() for each in found) == [("3", 1), ("7", 1)]
+    with plans.process_pool(3) as executor:
+        (places,) = executor._initargs
+        found = [places.get() for _ in range(3)]
+        assert found == ["3", "7", "3"]
+        for place in found:
+            places.put(place)
+        assert executor.submit(os.getenv, "CUDA_VISIBLE_DEVICES").result() == "3"
+        assert executor.submit(torch.get_num_threads).result() == 1
 
 
 @pytest.mark.gpu
@@ -189,14 +190,6 @@ def test_every_worker_takes_one_thread_and_a_gpu_of_its_own(tmp_path, monkeypatc
 def test_a_worker_finds_its_gpu_alone():
     with plans.process_pool(1) as executor:
         assert executor.submit(torch.cuda.device_count).result() == 1
-
-
-def place_of_worker(folder, workers):
-    """The GPU and the threads of this process, when as many as there are have begun."""
-    (folder / str(os.getpid())).touch()
-    while len(list(folder.iterdir())) < workers:
-        time.sleep(0.01)
-    return os.environ.get("CUDA_VISIBLE_DEVICES"), torch.get_num_threads()
 
 
 def test_a_worker_that_is_killed_is_told(made_runs):
@@ -208,14 +201,6 @@ def test_a_worker_that_is_killed_is_told(made_runs):
         plans.run_plans({"one": rates(1e-2)}, Dead())
 
 
-def test_runs_are_named_as_they_begin_and_only_then(made_runs, capsys):
-    plans.run_plans({"one": rates(1e-2, 1e-3)})
-    names = [f"one: rate-{rate}, 3,072 tokens" for rate in (0.01, 0.001)]
-    assert capsys.readouterr().err.splitlines() == names
-    plans.run_plans({"one": rates(1e-2)})
-    assert capsys.readouterr().err == ""
-
-
 class TestTheCommand:
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch):
@@ -225,23 +210,19 @@ class TestTheCommand:
         monkeypatch.setattr(plans, "process_pool", lambda workers: nullcontext())
 
     def test_lists_runs_and_shows(self, made_runs, capsys):
-        assert cli.main(["experiments", "list"]) == 0
-        shown = capsys.readouterr().out
-        assert "0 runs, more to come" in shown and "What is it for?" in shown
-        assert cli.main(["experiments", "show", "small"]) == 0
-        assert "2 more runs are needed" in capsys.readouterr().out
-        assert cli.main(["experiments", "run"]) == 0
-        assert "small: 3 runs in " in capsys.readouterr().out
-        assert cli.main(["experiments", "run", "small", "--workers", "1"]) == 0
+        def said(*words):
+            assert cli.main(["experiments", *words]) == 0
+            return capsys.readouterr().out
+
+        assert "0 runs, more to come" in said("list")
+        assert "2 more runs are needed" in said("show", "small")
+        assert "small: 3 runs in " in said("run")
+        said("run", "small", "--workers", "1")
         assert len(made_runs) == 3
-        capsys.readouterr()
-        assert cli.main(["experiments", "list"]) == 0
-        assert "more to come" not in capsys.readouterr().out
-        assert cli.main(["experiments", "show", "small"]) == 0
-        shown = capsys.readouterr().out
-        assert "missing" not in shown
+        assert "more to come" not in said("list")
+        shown = said("show", "small")
         for word in ("again", "max_learning_rate", "validation_loss", "finished"):
-            assert word in shown
+            assert word in shown and "missing" not in shown
 
     def test_stops_in_time_and_calls_that_no_error(self, monkeypatch, capsys):
         clock = count(time.time(), 10)

@@ -1,5 +1,6 @@
 """The device and the precision fit the machine; what does not is refused with a way out."""
 
+import os
 from functools import partial
 
 import pytest
@@ -67,6 +68,8 @@ def test_products_are_computed_in_the_precision_and_weights_keep_theirs():
     assert weight.dtype == torch.float32
 
 
+@pytest.mark.stress
+@pytest.mark.skipif("STRESS" not in os.environ, reason="a part of `make stress`")
 def test_the_ninth_model_of_a_process_is_compiled_as_the_first_is(monkeypatch):
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
     torch._dynamo.utils.counters.clear()

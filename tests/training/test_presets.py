@@ -10,7 +10,6 @@ from workbook.classroom import cli
 from workbook.config import PROFILES, ModelConfig, OptimizerConfig, TrainConfig
 from workbook.experiments import studies
 from workbook.training import presets
-from workbook.training.presets import INNER_CONFIGS as INNER
 
 
 def parsed(*words):
@@ -30,17 +29,12 @@ def test_a_preset_comes_as_it_is_and_its_smallest_learning_rate_follows_the_larg
 
 
 def test_settings_change_model_optimizer_and_run():
-    config = parsed(
-        "laptop", "--d-model", "64", "--num-heads", "2", "--max-learning-rate", "3e-3", "--betas",
-        "0.8", "0.9", "--batch-size", "4", "--compile", "--cosine-cycle-iters", "none",
-        "--max-l2-norm", "inf", "--corpus-bytes", "1000",
-    )  # fmt: skip
-    assert (config.model.d_model, config.model.num_heads) == (64, 2)
-    assert config.optimizer.max_learning_rate == 3e-3
-    assert config.optimizer.betas == (0.8, 0.9)
-    assert config.optimizer.max_l2_norm == math.inf
-    assert config.optimizer.cosine_cycle_iters is None
-    assert (config.batch_size, config.compile, config.corpus_bytes) == (4, True, 1_000)
+    words = "laptop --d-model 64 --betas 0.8 0.9 --batch-size 4 --compile --max-l2-norm inf"
+    words += " --num-heads 2 --cosine-cycle-iters none --corpus-bytes 1000"
+    model, run = {"d_model": 64, "num_heads": 2}, {"batch_size": 4, "corpus_bytes": 1_000}
+    rest = {"betas": (0.8, 0.9), "max_l2_norm": math.inf, "cosine_cycle_iters": None}
+    asked = presets.varied(presets.laptop(), **model, **run, **rest, compile=True)
+    assert parsed(*words.split()) == asked
 
 
 def test_a_smallest_learning_rate_holds_as_given():
@@ -78,19 +72,6 @@ def test_what_makes_no_sense_is_said_in_one_line(capsys, words, message):
     shown = capsys.readouterr().err
     assert message in shown
     assert shown.count("\n") == 1
-
-
-def test_a_run_of_an_experiment_can_be_made_by_the_command():
-    asked = studies.scale_named("full", "2025").web
-    asked = presets.varied(asked, max_learning_rate=3e-3, norm="post", seed=4)
-    usual, words = presets.preset("full"), []
-    pairs = (asked, usual), (asked.model, usual.model), (asked.optimizer, usual.optimizer)
-    for config, base in pairs:
-        for field in fields(config):
-            value = getattr(config, field.name)
-            if value != getattr(base, field.name) and field.name not in ("name", *INNER):
-                words += [f"--{field.name.replace('_', '-')}", str(value)]
-    assert parsed("full", *words).key == asked.key
 
 
 def test_every_profile_has_a_preset_for_its_model_and_corpus():

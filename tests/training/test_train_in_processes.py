@@ -48,10 +48,15 @@ def work(folder, event="none"):
     torch.save(models[0].state_dict(), f"{folder}-{os.environ['RANK']}.pt")
 
 
-def work_as(rank, port, folder, *more):
-    """Work with the environment that torchrun sets; what stops it goes into a file."""
+def become(rank, port):
+    """Set the environment that torchrun gives to one of two processes."""
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+
+
+def work_as(rank, port, folder, *more):
+    """Work as one of two processes; what stops it goes into a file."""
+    become(rank, port)
     try:
         work(folder, *more)
     except KeyboardInterrupt as stopped:
@@ -93,11 +98,9 @@ def test_two_processes_train_as_one_and_a_signal_to_one_saves_and_stops_both(tmp
 
 def part_often(rank, ports):
     """Be one of two processes that train a step, and part at once, by each of these ports."""
-    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
-    os.environ["MASTER_ADDR"] = "127.0.0.1"
     sys.setswitchinterval(1)  # so that gloo's thread has to wait for Python's lock
     for port in ports:
-        os.environ["MASTER_PORT"] = str(port)
+        become(rank, port)
         with suppress(KeyboardInterrupt), devices.process_group("cpu"):
             model = DistributedDataParallel(torch.nn.Linear(50, 50))
             model(torch.ones(4, 50)).sum().backward()
