@@ -132,9 +132,8 @@ def test_a_run_that_the_clock_ends_has_the_machine_for_itself():
 
 
 def test_batches_in_parts_make_the_same_run_and_a_run_is_named_as_it_begins(made_runs, capsys):
-    size = tiny_runs.tiny().batch_size
-    made = plans.run_plans({"one": rates(1e-2)}, accumulation=3 * size)["one"]["rate 0.01"]
-    assert records.all_records()[0].config.accumulation == size
+    made = plans.run_plans({"one": rates(1e-2)}, accumulation=6)["one"]["rate 0.01"]
+    assert records.all_records()[0].config.accumulation == 2  # which divides a batch of 8, too
     assert plans.run_plans({"one": rates(1e-2)})["one"]["rate 0.01"] == made
     assert len(made_runs) == 1
     assert capsys.readouterr().err == "one: rate-0.01, 3,072 tokens\n"

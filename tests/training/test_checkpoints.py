@@ -120,7 +120,7 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_no_other_file(tmp_path, monke
     before = (tmp_path / "a.pt").read_bytes()
 
     def full(_):
-        raise OSError("No space left on device")
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):

@@ -18,7 +18,7 @@ from workbook.training import log as runlog
 from workbook.training.train import CHECKPOINTS, Run
 
 STRESS = int(os.environ.get("STRESS", "0"))
-SETTINGS = {"steps": 60, "checkpoint_every": 3, "eval_every": 20}
+SETTINGS = {"steps": 40, "checkpoint_every": 3, "eval_every": 20}
 
 pytestmark = pytest.mark.slow
 
