@@ -4,12 +4,19 @@ import multiprocessing
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import pytest
+import torch
 
 from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
 from workbook.training import presets
+from workbook.training import train as trainer
 from workbook.training.data import TrainData
+from workbook.training.parts import Parts
+from workbook.training.train import Run
 
 VOCAB_SIZE, END = 64, 0
+CURVE = ["tokens", "train_loss", "learning_rate", "gradient_norm", "validation_loss"]
 
 
 def tiny(**changes) -> TrainConfig:
@@ -51,6 +58,29 @@ def data(**changes) -> TrainData:
         "end_id": END,
     }
     return TrainData(**(usual | changes))
+
+
+def trained(folder, *listeners, on=None, parts=None, clock=None, **changes) -> Run:
+    """Train a tiny run, or finish it: on other data, of other parts by name, by another clock."""
+    config = tiny(**changes)
+    made_of = replace(Parts.ours(config), **parts or {})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "matmul_peak", lambda *_: 1e15)  # measuring takes 0.3 s
+        if clock is not None:
+            patch.setattr(trainer, "time", clock)
+        return trainer.train(config, on or data(), folder, listeners, made_of)
+
+
+def at_step(step: int, event):
+    """A listener that lets something happen when that step is logged."""
+    return lambda record: event() if record["step"] == step else None
+
+
+def assert_same(run: Run, other: Run) -> None:
+    """All figures that do not depend on the clock are equal to the last bit, and all weights."""
+    pd.testing.assert_frame_equal(run.log[CURVE], other.log[CURVE], check_exact=True)
+    for one, two in zip(run.model().parameters(), other.model().parameters(), strict=True):
+        assert torch.equal(one, two)
 
 
 def forked(target, *arguments) -> multiprocessing.Process:

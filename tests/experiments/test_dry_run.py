@@ -4,19 +4,19 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import made_records
-import numpy as np
 import pytest
 import tiny_runs
 import torch
-from made_records import Imagined
 
 from workbook import accounting
 from workbook.classroom import cli
 from workbook.experiments import dry_run, records
 from workbook.experiments.dry_run import checkpoint_bytes, seconds_of
-from workbook.training import checkpoints, presets, train
+from workbook.optimizer import optimizers
+from workbook.training import checkpoints, presets
 from workbook.training.presets import varied
-from workbook.training.train import Run, Trainer
+from workbook.training.train import run_folder
+from workbook.transformer.model import TransformerLM
 
 PEAK = 1e12  # FLOP/s
 TINY = tiny_runs.tiny()
@@ -27,9 +27,9 @@ LAPTOP = varied(presets.laptop(), device="cpu", precision="float32")
 def folder(tmp_path, monkeypatch):
     """A data folder of one's own, no records, and a machine whose speed is known."""
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(records, "folders", lambda: (tmp_path / "data" / "runs",))
     monkeypatch.setattr(dry_run, "matmul_peak", lambda *_: PEAK)
-    return tmp_path / "data"
+    with records.temporary_folder():
+        yield tmp_path / "data"
 
 
 class TestTime:
@@ -46,15 +46,11 @@ class TestTime:
         products = 6 * (10_000 * 512 + 4 * (4 * 512**2 + 3 * 512 * 1_344)) + 12 * 4 * 256 * 512
         assert seconds_of([config])[0] == pytest.approx(products * tokens / (0.3 * PEAK), rel=1e-12)
 
-    def test_recorded_runs_on_such_a_device_say_how_much_of_the_peak_is_reached(
-        self, folder, monkeypatch
-    ):
+    def test_recorded_runs_on_such_a_device_say_how_much_of_the_peak_is_reached(self, tmp_path):
         config = replace(TINY, precision="float32")
-        made_records.kept("one", folder, config, [4.0] * 25)  # two seconds a step, peak 1e9
+        made_records.kept("one", tmp_path, config, [4.0] * 25)  # two seconds a step, peak 1e9
         assert seconds_of([config])[0] == pytest.approx(48 * 1e9 / PEAK, rel=1e-12)
-        monkeypatch.setitem(made_records.ENVIRONMENT, "device", "a GPU")
-        made_records.kept("one", folder, config, [4.0] * 25)
-        assert dry_run.recorded_mfu("cpu", "float32") == dry_run.ASSUMED_MFU
+        assert dry_run.recorded_mfu("a GPU", "float32") == dry_run.ASSUMED_MFU
 
     def test_the_recorded_runs_would_have_been_foretold(self, monkeypatch):
         shipped = dry_run.settings.shipped() / "data" / "runs"
@@ -73,37 +69,35 @@ class TestTime:
         assert seconds_of([TINY], workers=4) == pytest.approx([4 * seconds_of([TINY])[0]])
 
 
-class TestARunForANotebook:
-    def test_is_the_small_one_until_the_large_one_has_finished(self, monkeypatch, capsys):
-        large, small = replace(presets.full(), device="cpu"), TINY
-        assert dry_run.at_hand(large, small) is small
-        words = capsys.readouterr().out
-        hours = seconds_of([large])[0] / 3_600
-        assert "`workbook train full` makes it" in words and f" {hours:,.1f} hours on" in words
-        monkeypatch.setattr(dry_run, "is_done", lambda run: run.config == large)
-        assert dry_run.at_hand(large, small) is large
-        assert dry_run.at_hand(TINY, TINY) is TINY
-        assert capsys.readouterr().out == ""
+def test_a_run_for_a_notebook_is_the_small_one_until_the_large_one_has_finished(capsys):
+    large, small = TINY, replace(TINY, steps=4)
+    assert dry_run.at_hand(large, small) is small
+    words = capsys.readouterr().out
+    hours = seconds_of([large])[0] / 3_600
+    assert "`workbook train tiny` makes it" in words and f" {hours:,.1f} hours on" in words
+    tiny_runs.trained(run_folder(large))
+    assert dry_run.at_hand(large, small) is large
+    assert dry_run.at_hand(small, small) is small
+    assert capsys.readouterr().out == ""
 
 
 class TestDisk:
     def test_a_checkpoint_is_as_large_as_was_said(self, tmp_path):
         config = varied(LAPTOP, batch_size=1, checkpoint_every=LAPTOP.steps)
-        lengths = np.ones(config.model.vocab_size)
-        data = tiny_runs.data(train=tiny_runs.ids(4_096), token_bytes=lengths)
-        trainer = Trainer(Run(config, tmp_path), data)
-        trainer.update()
-        path = tmp_path / "checkpoint.pt"
-        checkpoints.save_checkpoint(trainer.model, trainer.optimizer, 1, path)
-        assert 2 * path.stat().st_size == pytest.approx(checkpoint_bytes(config), rel=0.01)
+        model = TransformerLM.from_config(config.model)
+        optimizer = optimizers.from_config(model.parameters(), config.optimizer)
+        model(torch.zeros(1, 8, dtype=torch.int64)).sum().backward()
+        optimizer.step()
+        checkpoints.save_checkpoint(model, optimizer, 1, tmp_path / "one.pt")
+        size = (tmp_path / "one.pt").stat().st_size
+        assert 2 * size == pytest.approx(checkpoint_bytes(config), rel=0.01)
 
     @pytest.mark.parametrize("changes", [{"keep_checkpoints": 3}, {"checkpoint_every": 24}])
     def test_a_run_keeps_as_many_as_was_said_and_writes_one_more(self, tmp_path, changes):
-        config = tiny_runs.tiny(**changes)
-        run = train.train(config, tiny_runs.data(), tmp_path / "run")
+        run = tiny_runs.trained(tmp_path / "run", **changes)
         saved = len(checkpoints.saved(run.folder / "checkpoints"))
-        parameters = accounting.parameters(config.model).total
-        assert checkpoint_bytes(config) == (saved + 1) * 12 * parameters
+        parameters = accounting.parameters(run.config.model).total
+        assert checkpoint_bytes(run.config) == (saved + 1) * 12 * parameters
 
     def test_room_is_needed_for_each_worker(self, monkeypatch, capsys):
         needed = 3 * checkpoint_bytes(LAPTOP)
@@ -137,13 +131,11 @@ class TestTheCommand:
         assert cli.main(["train", "laptop", "--corpus", "novels", "--dry-run"]) == 2
         assert "is not a corpus; there are stories" in capsys.readouterr().err
 
-    def test_where_all_runs_have_records_there_is_nothing_to_do(self, capsys, monkeypatch):
-        monkeypatch.setattr(records, "find_record", lambda config: Imagined(config, None, 2.0))
+    def test_where_all_runs_have_records_there_is_nothing_to_do(self, capsys, tmp_path):
+        made_records.kept("one", tmp_path, TINY, [4.0, 2.0])
 
         def plan():
             return (yield {"one": TINY})
 
         assert dry_run.report_plans({"one": plan()}) == 0
-        assert capsys.readouterr().out.endswith(
-            "All runs have their records. There is nothing to do.\n"
-        )
+        assert "All runs have their records. There is nothing to do." in capsys.readouterr().out

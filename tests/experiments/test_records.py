@@ -2,8 +2,7 @@
 
 import json
 import math
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import tiny_runs
 from made_records import ENVIRONMENT, config, kept, record
 
 from workbook.experiments import records
+from workbook.experiments.records import RUNS
 from workbook.training.train import Run
 
 
@@ -49,10 +49,8 @@ def test_a_run_has_one_line_and_an_environment_too(tmp_path, place):
         kept("seeds", tmp_path, config(), losses)
     kept("others", tmp_path, config(seed=1), [4.0, 3.0])
     assert records.find_record(config()).loss == 2.0
-    assert sorted(file.name for file in place.glob("[!.]*")) == [
-        "environments.jsonl", "others.logs.jsonl", "others.runs.jsonl",
-        "seeds.logs.jsonl", "seeds.runs.jsonl",
-    ]  # fmt: skip
+    names = [f"{study}{kind}" for study in ("others", "seeds") for kind in (records.LOGS, RUNS)]
+    assert sorted(file.name for file in place.glob("[!.]*")) == ["environments.jsonl", *names]
     assert all(len(file.read_text().splitlines()) == 1 for file in place.glob("*.jsonl"))
     (environment,) = records.read_lines(place / records.ENVIRONMENTS).values()
     assert environment | {records.PEAK: 1e9} == ENVIRONMENT
@@ -63,7 +61,7 @@ def test_a_record_cut_short_is_none_and_can_be_kept_again(tmp_path, place, monke
     write = records.atomic_write
 
     def full(path):
-        if path.name.endswith(records.RUNS):
+        if path.name.endswith(RUNS):
             raise OSError("no space left on device")
         return write(path)
 
@@ -78,7 +76,7 @@ def test_a_record_cut_short_is_none_and_can_be_kept_again(tmp_path, place, monke
 
 
 def test_workers_side_by_side_lose_no_record(tmp_path, place):
-    with ProcessPoolExecutor(2, get_context("spawn")) as executor:
+    with ThreadPoolExecutor(4) as executor:  # a lock holds for threads as it does for processes
         seeds = range(20)
         made = [executor.submit(kept, "seeds", tmp_path, config(seed=n), [4, 3]) for n in seeds]
         assert [future.result() for future in made] == [None] * 20

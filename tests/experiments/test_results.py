@@ -13,29 +13,30 @@ from workbook.training.parts import NAMES
 from workbook.training.presets import varied
 
 
+def recorded(tmp_path, loss, diverged=False, **changes):
+    """A run that began at 4 nats per token and ended with this loss."""
+    return record(tmp_path, config(**changes), [4.0, loss], diverged=diverged)
+
+
 @pytest.fixture
 def runs(tmp_path):
     """The runs of an ablation at two budgets; at the second, the change has no seeds yet."""
-
-    def run(loss, diverged=False, **changes):
-        return record(tmp_path, config(**changes), [4.0, loss], diverged=diverged)
-
     found = {}
     for steps, tokens in ((4, "100"), (8, "1,200")):
         for rate in (5e-3, 1e-2, 2e-2):
-            usual = {"steps": steps, "max_learning_rate": rate}
-            found[f"unchanged, {tokens} tokens, rate {rate:.3g}"] = run(2 + rate, **usual)
+            asked, label = {"steps": steps, "max_learning_rate": rate}, f"{tokens} tokens, rate"
+            found[f"unchanged, {label} {rate:.3g}"] = recorded(tmp_path, 2 + rate, **asked)
             broken = rate > 5e-3
-            found[f"no norm, {tokens} tokens, rate {rate:.3g}"] = run(
-                7.0 if broken else 2.5, broken, **usual, norm="none"
+            found[f"no norm, {label} {rate:.3g}"] = recorded(
+                tmp_path, 7.0 if broken else 2.5, broken, **asked, norm="none"
             )
         for seed in range(1, 6):
-            best = {"steps": steps, "max_learning_rate": 5e-3, "seed": seed}
-            found[f"unchanged, {tokens} tokens, seed {seed}"] = run(2 + seed / 100, **best)
+            asked = {"steps": steps, "max_learning_rate": 5e-3, "seed": seed}
+            label, loss = f"{tokens} tokens, seed {seed}", 2 + seed / 100
+            found[f"unchanged, {label}"] = recorded(tmp_path, loss, **asked)
             if steps == 4:
-                loss = 2.49 + seed / 100 + seed / 1_000
-                label = f"no norm, {tokens} tokens, seed {seed}"
-                found[label] = run(loss, **best, norm="none")
+                costly = recorded(tmp_path, loss + 0.49 + seed / 1_000, **asked, norm="none")
+                found[f"no norm, {label}"] = costly
     return found
 
 
@@ -64,11 +65,9 @@ def test_a_comparison_is_there_once_both_sides_have_their_seeds(runs):
 def family_of(*gaps):
     """A family whose changes cost these gaps, by seed, at one budget."""
     found = results.Family({})
-    labels = [*results.CHANGES][: len(gaps)]
-    found.differences = {
-        (label, 100): PairedDifference(one) for label, one in zip(labels, gaps, strict=True)
-    }
-    found.by_change |= {label: {100: None} for label in labels}
+    for label, one in zip(results.CHANGES, gaps, strict=False):
+        found.differences[label, 100] = PairedDifference(one)
+        found.by_change[label] = {100: None}
     found.claimed = significance.claimed(found.differences)
     return found
 
@@ -84,19 +83,12 @@ def test_a_verdict_claims_only_what_luck_does_not_explain(runs):
     said = found.verdict("post-norm", 100)
     assert PairedDifference(FAINT).chance < 0.1
     assert said.startswith("no difference that these runs can establish (+0.090 ± 0.033")
-    assert (
-        f"a gap of {PairedDifference(FAINT).smallest_claim(3):.3f} could have been claimed" in said
-    )
+    least = PairedDifference(FAINT).smallest_claim(3)
+    assert f"a gap of {least:.3f} could have been claimed" in said
     assert found.verdict("no RoPE", 100).startswith("better (-0.490")
     assert found.sentences("no norm") == f"- 100 tokens: {found.verdict('no norm', 100)}"
     lost = family_of((math.inf, 0.1, 0.2))
     assert lost.verdict("no norm", 100).startswith("1 of 3 seeds diverged")
-
-
-def test_what_may_be_claimed_alone_may_not_be_claimed_in_company():
-    gaps = (0.1, 0.2, 0.05, 0.1, 0.08)
-    assert family_of(gaps).claimed["no norm", 100]
-    assert not family_of(gaps, FAINT, FAINT, FAINT).claimed["no norm", 100]
 
 
 def test_an_ending_is_a_loss_or_a_step(runs):
@@ -107,51 +99,32 @@ def test_an_ending_is_a_loss_or_a_step(runs):
     assert results.ending(runs["no norm, 100 tokens, rate 0.005"]) == "ended at 2.500 nats/token"
 
 
-def sweep(tmp_path, losses, **changes):
-    """A sweep whose runs end with these losses by rate; None: it diverged."""
-    found = {}
-    for rate, loss in losses.items():
-        asked = studies.at_rate(config(**changes), rate)
-        curve = [4.0, 5.0 if loss is None or loss > 3 else 3.5, loss or 9.0]
-        found[rate] = record(tmp_path, asked, curve, diverged=loss is None)
-    return found
-
-
-def test_sweeps_are_read_by_rate_and_tell_what_failed(tmp_path):
-    swept = sweep(tmp_path, {1e-3: 3.6, 2e-3: 2.2, 4e-3: 2.0, 8e-3: 2.9, 1.6e-2: 3.1, 3.2e-2: None})
-    assert results.by_rate({f"rate {rate}": run for rate, run in swept.items()}, config()) == swept
-    assert studies.edge_of_stability(swept) == (8e-3, 1.6e-2)
-    assert results.rose(swept[1.6e-2]) and not results.rose(swept[4e-3])
-
-
-def test_each_batch_size_has_its_runs_by_rate(tmp_path):
+def test_runs_are_read_by_rate_and_by_batch(tmp_path):
     board = {}
     for size, rate in ((2, 0.02), (2, 0.01), (1, 0.01)):
-        asked = config(batch_size=size, max_learning_rate=rate)
+        asked = studies.at_rate(config(batch_size=size), rate)
         board[f"batch {size}, rate {rate}"] = record(tmp_path, asked, [4.0, 2.0])
     by_size = {size: list(runs) for size, runs in results.by_batch(board).items()}
     assert by_size == {1: [0.01], 2: [0.01, 0.02]}
+    assert [*results.by_rate(board, config(batch_size=2))] == [0.01, 0.02]
+    assert not any(map(results.rose, board.values())) and results.rose(recorded(tmp_path, 4.6))
 
 
 def test_a_setting_that_only_some_runs_have_is_a_column(tmp_path):
-    asked = {"free": config(), "capped": config(max_seconds=60.0)}
-    runs = {label: record(tmp_path, each, [4.0, 3.0]) for label, each in asked.items()}
-    shown = results.runs_table(runs)
+    capped = recorded(tmp_path, 3.0, max_seconds=60.0)
+    shown = results.runs_table({"free": recorded(tmp_path, 3.0), "capped": capped})
     assert list(shown)[:2] == ["max_seconds", "status"]
     assert shown.loc["capped", "max_seconds"] == 60 and math.isnan(shown.loc["free", "max_seconds"])
 
 
-BASE = config()
-
-
 @pytest.fixture
 def studied(tmp_path):
-    usual = record(tmp_path, BASE, [4.0, 3.0])
-    high = record(tmp_path, config(max_learning_rate=1.0, min_learning_rate=0.01), [4.0, 9.0],
-                  diverged=True)  # fmt: skip
-    other = record(tmp_path, config(norm="none", seed=1), [4.0, 2.5])
+    usual, other = recorded(tmp_path, 3.0), recorded(tmp_path, 2.5, norm="none", seed=1)
     return {
-        "rates": {"rate 0.01": usual, "rate 1": high},
+        "rates": {
+            "rate 0.01": usual,
+            "rate 1": recorded(tmp_path, 9.0, True, max_learning_rate=1.0),
+        },
         "norms": {"unchanged": usual, "no norm, 100 tokens, seed 1": other},
     }
 
@@ -172,7 +145,7 @@ def test_every_experiment_has_a_verdict(runs, tmp_path):
     assert found["layer_norm"].startswith("at 100 tokens worse (+0.493 ± 0.001")
     assert found["learning_rate"].startswith("100 tokens: best at 0.005, 2.030 ± 0.016 (5 seeds); ")
     assert found["batch_size"] == "not finished yet"
-    lost = record(tmp_path, config(max_learning_rate=5e-3, d_ff=48), [4.0, 7.0], diverged=True)
+    lost = recorded(tmp_path, 7.0, True, max_learning_rate=5e-3, d_ff=48)
     never = results.Setting({5e-3: lost}, {1: lost, 2: lost})
     shown = results.best_in_words(results.settings(runs, "no norm") | {"never": never})
     mean = results.settings(runs, "no norm")[100].spread
@@ -182,9 +155,8 @@ def test_every_experiment_has_a_verdict(runs, tmp_path):
 
 def test_a_run_belongs_to_the_experiment_that_asked_for_it_first(studied):
     own = results.first_asked(studied)
-    assert {name: [*runs] for name, runs in own.items()} == {
-        "rates": ["rate 0.01", "rate 1"], "norms": ["no norm, 100 tokens, seed 1"],
-    }  # fmt: skip
+    assert [*own["rates"]] == ["rate 0.01", "rate 1"]
+    assert [*own["norms"]] == ["no norm, 100 tokens, seed 1"]
 
 
 def test_entries_have_their_seeds_and_the_final_one_is_last(tmp_path):
@@ -196,50 +168,44 @@ def test_entries_have_their_seeds_and_the_final_one_is_last(tmp_path):
         "start": start,
         "start, seed 1": varied(start, seed=1),
         "half the batch": half,
-        "half the batch, seed 1": varied(half, seed=1),
         "together, rate 0.005": tuned,
         "start again, seed 2": varied(start, seed=2),
         "final, seed 2": varied(tuned, seed=2),
     }
     board = {label: record(tmp_path, each, [4.0, 3.0]) for label, each in asked.items()}
     entries = results.entries(board)
-    assert {label: list(runs) for label, runs in entries.items()} == {
-        "start": [336, 1],
-        "half the batch": [336, 1],
-        "start again": [2],
-        "final": [2],
-    }
+    seeds = [(label, list(runs)) for label, runs in entries.items()]
+    assert seeds[:2] == [("start", [336, 1]), ("half the batch", [336])]
+    assert seeds[2:] == [("start again", [2]), ("final", [2])]
     assert results.entries({"start": board["start"]}) == {}
     assert results.final_entry(entries) == "“half the batch” at a learning rate of 0.005"
 
 
-def test_what_is_missing_is_said_and_the_rest_goes_on(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(records, "folders", lambda: (tmp_path,))
-    monkeypatch.setattr(results.dry_run, "seconds_of", lambda configs: [1_800.0] * len(configs))
-    found = results.Recorded("laptop", "2025")
-    assert found.so_far == {} and found["batch_size"] == {}
+def test_what_is_missing_is_said_and_the_rest_goes_on(capsys):
+    with records.temporary_folder():
+        found = results.Recorded("laptop", "2025")
+        assert found.so_far == {} and found["batch_size"] == {}
     said = capsys.readouterr().out
+    assert said.startswith(f"batch_size: {len(found.scale.rates)} runs have no record yet")
     assert "`workbook experiments run batch_size --scale laptop` makes them" in said
-    count = int(said.split()[1])
-    assert f"about {count / 2:,.1f} hours" in " ".join(said.split())
 
 
 STORY = "\nA fox ran to the hill. " + "The fox sang a song. " * 8 + "\n\nHe flombered.<|endoftext|>"
 
 
 def test_lines_of_a_sample_are_short_and_its_own_line_ends_stay(tmp_path):
-    made = record(tmp_path, config(), [4.0, 3.0])
+    made = recorded(tmp_path, 3.0)
     (made.folder / SAMPLE).write_text(json.dumps({"text": STORY}))
     lines = results.sample_text(made).split("\n")
     assert max(map(len, lines)) <= results.WIDTH
     assert lines[0].startswith("A fox ran to the hill.")
     assert lines[-2:] == ["", "He flombered."]
     with pytest.raises(ValueError, match="has no text; give"):
-        results.sample_text(record(tmp_path, config(seed=1), [4.0], diverged=True))
+        results.sample_text(recorded(tmp_path, 9.0, True, seed=1))
 
 
 def test_runs_are_compared_with_whose_parts_they_were_made_of(tmp_path):
-    usual, mixed, own = (record(tmp_path, config(seed=s), [4.0, 2.0]) for s in (1, 2, 3))
+    usual, mixed, own = (recorded(tmp_path, 2.0, seed=seed) for seed in (1, 2, 3))
     assert "yours" not in results.compare_runs({"one": usual, "other": mixed})
     for run, names in ((mixed, ["optimizer", "loss"]), (own, NAMES)):
         asked = json.loads((run.folder / "config.json").read_text())

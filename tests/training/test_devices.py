@@ -1,5 +1,6 @@
 """The device and the precision fit the machine; what does not is refused with a way out."""
 
+import os
 from functools import partial
 
 import pytest
@@ -67,6 +68,8 @@ def test_products_are_computed_in_the_precision_and_weights_keep_theirs():
     assert weight.dtype == torch.float32
 
 
+@pytest.mark.stress
+@pytest.mark.skipif("STRESS" not in os.environ, reason="a part of `make stress`")
 def test_the_ninth_model_of_a_process_is_compiled_as_the_first_is(monkeypatch):
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
     torch._dynamo.utils.counters.clear()
@@ -85,11 +88,6 @@ def test_gpus_are_those_that_this_process_may_use(monkeypatch):
     assert devices.gpus() == []
 
 
-def test_the_log_says_where_it_ran():
-    told = devices.describe(CPU, torch.bfloat16)
-    assert told == {"device": "cpu", "precision": "bfloat16", "threads": torch.get_num_threads()}
-
-
 def test_the_shortest_of_some_works_counts_and_the_first_does_not(monkeypatch):
     now, took = [0.0], [1.0, 4.0, 3.0, 5.0]
     monkeypatch.setattr(devices.time, "perf_counter", lambda: now[0])
@@ -102,6 +100,5 @@ def test_the_shortest_of_some_works_counts_and_the_first_does_not(monkeypatch):
 
 
 def test_the_peak_of_products_is_a_rate(monkeypatch):
-    assert devices.matmul_peak(size=128) > 0
     monkeypatch.setattr(devices, "best_seconds", lambda work, device: 2.0)
     assert devices.matmul_peak(size=128) == 128**3

@@ -1,7 +1,6 @@
 """A run that diverges or is out of time ends; a loss that looks too good gets a flag."""
 
 import math
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -10,11 +9,11 @@ import torch
 
 from workbook.training import data as train_data
 from workbook.training import guards
-from workbook.training.data import get_batch
 from workbook.training.guards import WINDOW, ClimbWatch
-from workbook.training.train import train
 from workbook.transformer.model import TransformerLM
 from workbook.transformer.nn import scaled_dot_product_attention
+
+INPUTS = torch.from_numpy(tiny_runs.ids(64).astype(np.int64)).view(4, 16)
 
 
 @pytest.mark.parametrize(
@@ -31,41 +30,26 @@ def test_a_climb_is_that_of_the_mean_of_ten_losses(lowest, losses, most):
     assert max(watch.climbed(loss) for loss in losses) == pytest.approx(most)
 
 
-def test_a_watch_goes_on_from_its_state():
-    one = ClimbWatch(lowest=5.0)
-    for loss in range(12):
-        one.climbed(loss)
-    other = ClimbWatch(**asdict(one))
-    assert [one.climbed(20.0), one.climbed(3.0)] == [other.climbed(20.0), other.climbed(3.0)]
-
-
 @pytest.fixture
 def model():
     torch.manual_seed(0)
     return TransformerLM.from_config(tiny_runs.tiny().model)
 
 
-@pytest.fixture
-def batch():
-    return get_batch(tiny_runs.ids(1_000), 4, 16, "cpu", torch.Generator())
-
-
 @pytest.mark.parametrize("reach", [0, 1, 5, 16])
-def test_a_model_that_sees_ahead_is_caught(model, batch, reach):
+def test_a_model_that_sees_ahead_is_caught(model, reach):
     def attend(Q, K, V):
         mask = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool).tril(reach)
         return scaled_dot_product_attention(Q, K, V, mask)
 
     model.layers[0].attn.attend = attend
-    flag = guards.looks_ahead(model, batch[0])
+    flag = guards.looks_ahead(model, INPUTS)
     assert flag is None if reach == 0 else "is the causal mask missing?" in flag
 
 
-def test_logits_that_are_no_numbers_are_no_proof(model, batch):
+def test_logits_that_are_no_numbers_are_no_proof(model):
     model.lm_head.weight.data[0, 0] = torch.nan
-    assert "before the first step: the forward pass overflows" in guards.looks_ahead(
-        model, batch[0]
-    )
+    assert "the forward pass overflows" in guards.looks_ahead(model, INPUTS)
 
 
 @pytest.mark.parametrize("shift", [1, 0, 2, -1])
@@ -107,7 +91,7 @@ def test_a_loss_below_the_floor_is_too_good_to_be_true():
 def test_a_run_that_cheats_is_flagged_with_the_reasons(tmp_path):
     ids = tiny_runs.ids(1_000)
     data = tiny_runs.data(train=ids, validation=ids[:500], floor=6.0, floor_reason="stated")
-    run = train(tiny_runs.tiny(), data, tmp_path)
+    run = tiny_runs.trained(tmp_path, on=data)
     assert len(run.flags) == 2  # said once, however often it is seen
     assert "in the train split too: 10;" in run.flags[0]
     assert "too good to be true" in run.flags[1]

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from contextlib import ExitStack, suppress
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -15,40 +16,47 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from workbook.training import checkpoints, devices, log
-from workbook.training import train as trainer
-from workbook.training.train import CHECKPOINTS, train
+from workbook.training.data import get_batch
+from workbook.training.train import CHECKPOINTS
+from workbook.transformer.model import TransformerLM
 
-CURVE = ["train_loss", "validation_loss", "gradient_norm", "tokens"]
-
-STRESS = int(os.environ.get("STRESS", "1"))
+STRESS = int(os.environ.get("STRESS", "0"))
 
 pytestmark = pytest.mark.slow
+stress_only = pytest.mark.skipif(not STRESS, reason="a part of `make stress`")
 
 
-def work(folder, accumulation=1, event="none"):
-    """Train as one of two processes; to the second, `event` happens after 6 steps."""
+def work(folder, event="none"):
+    """Train as one of two processes; to the second, `event` happens in its seventh step."""
     torch.set_num_threads(1)
-    trainer.matmul_peak = lambda *_: 1e15
-    update = trainer.Trainer.update
+    models, batches = [], count(1)
 
-    def watched(self):
-        if self.step == 6 and devices.process_rank() == 1:
+    def build(config):
+        models.append(TransformerLM.from_config(config))
+        return models[0]
+
+    def draw(*arguments):
+        if devices.process_rank() == 1 and next(batches) == 7:
             if event == "signal":
                 os.kill(os.getpid(), signal.SIGTERM)
             if event == "error":
                 raise MemoryError
-        found = update(self)
-        torch.save(self.model.state_dict(), f"{folder}-{devices.process_rank()}.pt")
-        return found
+        return get_batch(*arguments)
 
-    trainer.Trainer.update = watched
-    train(tiny_runs.tiny(accumulation=accumulation), tiny_runs.data(), folder)
+    parts = {"model": build, "get_batch": draw}
+    tiny_runs.trained(folder, parts=parts, accumulation=2)
+    torch.save(models[0].state_dict(), f"{folder}-{os.environ['RANK']}.pt")
+
+
+def become(rank, port):
+    """Set the environment that torchrun gives to one of two processes."""
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
 
 
 def work_as(rank, port, folder, *more):
-    """Work with the environment that torchrun sets; what stops it goes into a file."""
-    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    """Work as one of two processes; what stops it goes into a file."""
+    become(rank, port)
     try:
         work(folder, *more)
     except KeyboardInterrupt as stopped:
@@ -66,25 +74,21 @@ def fork_two(*arguments):
     assert [process.exitcode for process in both] == [0, 0]
 
 
-@pytest.fixture(scope="module")
-def one(tmp_path_factory):
-    """The run of a single process."""
-    return train(tiny_runs.tiny(), tiny_runs.data(), tmp_path_factory.mktemp("one"))
+def test_two_processes_train_as_one_and_a_signal_to_one_saves_and_stops_both(tmp_path):
+    folder, one = tmp_path / "two", tiny_runs.trained(tmp_path / "one")
+    fork_two(folder, "signal")
+    for rank in (0, 1):
+        said = Path(f"{folder}-{rank}.txt").read_text()
+        assert "stopped after step 7, which is saved" in said
+    assert checkpoints.newest(folder / CHECKPOINTS)["iteration"] == 7
+    assert log.load_json(folder / log.OUTCOME)["status"] == "stopped"
 
-
-def compare(folder, one):
-    """The losses of the run in a folder are those of the single process but for rounding."""
-    rounding = {"float32": 1e-4, "bfloat16": 0.05}[one.precision]
-    found = log.read_log(folder)
-    for column in CURVE:
-        np.testing.assert_allclose(found[column], one.log[column], rtol=rounding)
-
-
-def test_two_processes_give_the_losses_of_one_with_twice_the_batch(tmp_path, one):
-    folder = tmp_path / "two"
-    fork_two(folder, 2)
+    fork_two(folder)
     assert log.load_json(folder / log.ENVIRONMENT)["processes"] == 2
-    compare(folder, one)
+    found = log.read_log(folder)
+    for column in ("train_loss", "validation_loss", "gradient_norm", "tokens"):
+        rounding = {"float32": 1e-4, "bfloat16": 0.05}[one.precision]
+        np.testing.assert_allclose(found[column], one.log[column], rtol=rounding)
     saved = checkpoints.newest(folder / CHECKPOINTS)["model"]
     assert saved.keys() == one.model().state_dict().keys()
     for rank in (0, 1):
@@ -92,25 +96,11 @@ def test_two_processes_give_the_losses_of_one_with_twice_the_batch(tmp_path, one
         assert all(torch.equal(saved[name], weights[name]) for name in saved | weights)
 
 
-def test_a_signal_to_one_process_saves_and_ends_all_and_the_run_goes_on(tmp_path, one):
-    folder = tmp_path / "stopped"
-    fork_two(folder, 1, "signal")
-    for rank in (0, 1):
-        said = Path(f"{folder}-{rank}.txt").read_text()
-        assert "stopped after step 7, which is saved" in said
-    assert checkpoints.newest(folder / CHECKPOINTS)["iteration"] == 7
-    assert log.load_json(folder / log.OUTCOME)["status"] == "stopped"
-    train(one.config, tiny_runs.data(), folder)  # with as many processes as one likes
-    compare(folder, one)
-
-
 def part_often(rank, ports):
     """Be one of two processes that train a step, and part at once, by each of these ports."""
-    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
-    os.environ["MASTER_ADDR"] = "127.0.0.1"
     sys.setswitchinterval(1)  # so that gloo's thread has to wait for Python's lock
     for port in ports:
-        os.environ["MASTER_PORT"] = str(port)
+        become(rank, port)
         with suppress(KeyboardInterrupt), devices.process_group("cpu"):
             model = DistributedDataParallel(torch.nn.Linear(50, 50))
             model(torch.ones(4, 50)).sum().backward()
@@ -118,6 +108,7 @@ def part_often(rank, ports):
         del model
 
 
+@stress_only
 @pytest.mark.stress
 def test_processes_that_part_do_not_wait_for_each_other():
     with ExitStack() as held:
@@ -133,21 +124,19 @@ def test_processes_that_part_do_not_wait_for_each_other():
     assert [process.exitcode for process in both] == [0, 0]
 
 
+@stress_only
+@pytest.mark.stress
 def test_under_torchrun_an_error_in_one_ends_all_and_keeps_the_last_checkpoint(tmp_path):
     folder, tests = tmp_path / "broken", Path(__file__).parents[1]
     script = tmp_path / "script.py"
     script.write_text(
-        "import sys\nfrom training.test_train_in_processes import work\n"
-        "work(sys.argv[1], event='error')\n"
+        "import sys\nfrom training.test_train_in_processes import work\nwork(sys.argv[1], 'error')"
     )
+    words = ["-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", script, folder]
+    paths = {"PYTHONPATH": f"{tests}{os.pathsep}{tests.parent}"}
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"),
-            *(script, folder),
-        ],
-        env={**os.environ, "PYTHONPATH": f"{tests}{os.pathsep}{tests.parent}"},
-        capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
+        [sys.executable, *words], env=os.environ | paths, capture_output=True, text=True
+    )
     assert done.returncode != 0
     assert "MemoryError" in done.stderr
     assert checkpoints.newest(folder / CHECKPOINTS)["iteration"] == 4
