@@ -77,19 +77,6 @@ WRONG = {
         (2558, "reaches its whole peak"), (4645, "scores and weighted sums (T × T) are left out")],
 }  # fmt: skip
 
-# A sentence is never called wrong, and no number is looked for in it: its facts are shown.
-READ = {
-    (MODEL, "a"): ["2,127,057,600 parameters, 8.51 GB (7.92 GiB)"],
-    (MODEL, "b"): ["90.6 GFLOPs per layer × 48 + 164.7 GFLOPs = 4.51 TFLOPs"],
-    (MODEL, "c"): ["The head dominates."],
-    (MODEL, "d"): ["small: attention 50%, ffn 30%, head 20%"],
-    (MODEL, "e"): ["Total FLOPs rise to 149.5 TFLOPs, 33x more for a 16x longer context."],
-    (ADAMW, "a"): ["16 P"],
-    (ADAMW, "b"): ["14.4 * B + 34"],
-    (ADAMW, "c"): ["3P + 4P + 5P + 2P = 14P"],
-    (ADAMW, "d"): ["5115 days, since a step takes 1105 s"],
-}  # fmt: skip
-
 # Other forms, and a piece of what is said; without one, the form that is taken.
 REFUSED = {
     (MODEL, "a"): [

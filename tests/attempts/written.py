@@ -115,24 +115,16 @@ WRONG = {
     (TEXT, None): [(60, "too short")],
 }  # fmt: skip
 
-# A sentence is never called wrong, whatever it says, and no number is looked for in it.
+# What is read whatever the part, and what only some parts do not take for a value.
+SENTENCES = (
+    "62.44 s, 0.1084 GB (184 MB)", "2,127,057,600 parameters, 8.51 GB (7.92 GiB)",
+    "The repr shows '\\x00'; print shows what looks like a space in my terminal.",
+    "The head dominates.", "With lr = 100 the loss bounces back at the end", "a. " * 10_000,
+    "The best loss is 0.02: post-norm is significantly better.", "3P + 4P + 5P + 2P = 14P",
+)  # fmt: skip
 READ = {
-    (ONE, "a"): [r"\u0000 (NUL)"],
-    (ONE, "b"): [r"The repr shows '\x00'; print shows what looks like a space in my terminal."],
-    (ONE, "c"): ["The character is dropped from the printed output but len() still counts it."],
-    (TWO, "a"): ["'hello' is 5 bytes in UTF-8, 10 in UTF-16 and 20 in UTF-32", "a. " * 10_000],
-    (TWO, "b"): ["é fails, since each of its two bytes is decoded alone"],
-    (TWO, "c"): ["0xC3 0x28 cannot be decoded, because 28 continues nothing"],
-    (TIME, "a"): ["62.44 s, 0.1084 GB (184 MB)"],
-    (TIME, "b"): ["acquire() of locks dominates since main waits, so the cost is in findall."],
-    (WEB, "a"): ["The longest token is a run of hyphens, as web pages use them for rulers."],
-    (WEB, "b"): ["Both know common words; the web tokenizer also has names and markup."],
-    (USE, "a"): ["TinyStories 2.86"],
-    (USE, "b"): ["It falls: rare words are cut into many short tokens, and names into letters."],
-    (USE, "c"): ["2.5 MB/s; the Pile would take 3.8 days, and on 64 cores about an hour."],
-    (USE, "d"): ["65,535"],
-    (TOY, None): ["With lr = 100 the loss bounces back at the end"],
-    (TEXT, None): ["300 tokens"],
+    (ONE, "a"): r"\u0000 (NUL)", (USE, "a"): "TinyStories 2.86", (USE, "d"): "65,535",
+    (TEXT, None): "300 tokens", ("adamwAccounting", "a"): "16 P",
 }  # fmt: skip
 
 # Other forms, and a piece of what is said; without one, the form that is taken.
