@@ -83,15 +83,9 @@ REFUSED = {
         ((2127057600, "8.51 GB"), ""), ({"count": 2127057600}, "'count' is not a key"),
         (2.13, "In billions?"), ({"parameters": 2.127}, "In billions"),
         ("2e9", "two digits at least"), (math.nan, ""), (10**400, ""),
-        (-3, "-3 cannot be the `parameters`"), ({"gb": None}, "None cannot be the `gb`"),
+        (-3, "-3 cannot be the `parameters`"),
         ({"parameters": "8.51 GB"}, "'8.51 GB' cannot be the `parameters`")],
-    (MODEL, "b"): [([3.02e12, 1.5e12], ""), ({"qkv": 1e12}, "'qkv' is not a key")],
     (MODEL, "c"): [(("ffn", 66.9), ""), ({"feed-forward": 66.9}, "is not a key")],
     (MODEL, "d"): [({"xl": {"flops": 3e12}}, "")],
-    (MODEL, "e"): [((1.495e14, 33.1, 55.2), "")],
-    (ADAMW, "b"): [((15.52, 26.17, 3), "")],
-    (ADAMW, "c"): [([3, 4, 5, 2], ""), ({"params": 1635537600}, "'params' is not a key")],
-    (ADAMW, "d"): [
-        ({"seconds": 4.4e8}, "'seconds' is not a key"), (5000, "two digits"),
-        (("18 years", "6,570 days"), "")],
+    (ADAMW, "d"): [({"seconds": 4.4e8}, "'seconds' is not a key"), (5000, "two digits")],
 }  # fmt: skip

@@ -1,9 +1,8 @@
 """Right solutions of `train_bpe`, written the way different people write them."""
 
-import heapq
 import multiprocessing
 from collections import Counter, defaultdict
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -60,24 +59,14 @@ def merged(word, pair):
     return tuple(out)
 
 
-class Greatest:
-    """A pair in a heap: more frequent first, then greater."""
-
-    def __init__(self, count, pair):
-        self.count, self.pair = count, pair
-
-    def __lt__(self, other):
-        return (self.count, self.pair) > (other.count, other.pair)
-
-
-def heap(input_path, vocab_size, special_tokens):
+def indexed(input_path, vocab_size, special_tokens):
     with open(input_path, encoding="utf-8") as file:
         counts = word_counts(file.read(), special_tokens)
     return merge_counted(counts, vocab_size, special_tokens)
 
 
 def merge_counted(counts, vocab_size, special_tokens):
-    """Keeps counts and an index from pair to words; the best pair comes from a heap."""
+    """Keeps counts and an index from pair to words."""
     words, freqs = [], []
     for word, count in counts.items():
         words.append([bytes([b]) for b in word.encode()])
@@ -87,28 +76,18 @@ def merge_counted(counts, vocab_size, special_tokens):
         for pair in pairwise(word):
             pairs[pair] += freqs[i]
             where[pair].add(i)
-    queue = [Greatest(count, pair) for pair, count in pairs.items()]
-    heapq.heapify(queue)
     merges = []
     goal = vocab_size - 256 - len(special_tokens)
-    while queue and len(merges) < goal:
-        top = heapq.heappop(queue)
-        if top.count != pairs[top.pair] or top.count <= 0:
-            continue
-        merges.append(top.pair)
-        touched = set()
-        for i in list(where[top.pair]):
+    while len(merges) < goal and max(pairs.values(), default=0) > 0:
+        best = max(pairs, key=lambda pair: (pairs[pair], pair))
+        merges.append(best)
+        for i in list(where[best]):
             for pair in pairwise(words[i]):
                 pairs[pair] -= freqs[i]
-                touched.add(pair)
-            words[i] = list(merged(words[i], top.pair))
+            words[i] = list(merged(words[i], best))
             for pair in pairwise(words[i]):
                 pairs[pair] += freqs[i]
                 where[pair].add(i)
-                touched.add(pair)
-        for pair in touched:
-            if pairs[pair] > 0:
-                heapq.heappush(queue, Greatest(pairs[pair], pair))
     tokens = [bytes([b]) for b in range(256)] + [a + b for a, b in merges]
     vocab = dict(enumerate(tokens))
     for token in special_tokens:  # special tokens last
@@ -127,42 +106,34 @@ def parts_of(input_path, wanted):
 
 
 def pool(input_path, vocab_size, special_tokens):
-    """Counts the parts of a large file in processes."""
-    parts, count = parts_of(input_path, 3), partial(word_counts, special_tokens=special_tokens)
+    """Counts the parts of the file side by side, those of a large one in processes."""
+    parts = parts_of(input_path, 3)
+    workers = ThreadPoolExecutor(3)
     if sum(map(len, parts)) > 100_000:
-        with multiprocessing.get_context("spawn").Pool(2) as workers:
-            counted = workers.map(count, parts)
-    else:
-        counted = map(count, parts)
-    return merge_counted(sum(counted, Counter()), vocab_size, special_tokens)
-
-
-def threads(input_path, vocab_size, special_tokens, workers=3):
-    """Counts the parts of the file side by side, whatever its size."""
-    with ThreadPoolExecutor(workers) as pool:
-        count = partial(word_counts, special_tokens=special_tokens)
-        counted = pool.map(count, parts_of(input_path, workers))
-    return merge_counted(sum(counted, Counter()), vocab_size, special_tokens)
+        workers = ProcessPoolExecutor(2, multiprocessing.get_context("spawn"))
+    with workers:
+        counted = workers.map(partial(word_counts, special_tokens=special_tokens), parts)
+        return merge_counted(sum(counted, Counter()), vocab_size, special_tokens)
 
 
 def with_numpy(input_path, vocab_size, special_tokens):
     """The keys of the vocabulary are numpy integers, merges are lists."""
-    vocab, merges = heap(input_path, vocab_size, special_tokens)
+    vocab, merges = indexed(input_path, vocab_size, special_tokens)
     return {np.int64(i): token for i, token in vocab.items()}, [list(pair) for pair in merges]
 
 
 def own_names(file_path, special_toks=None, *, vocab_sz, num_processes):
     """Other names in another order, and one more that has no default."""
     assert num_processes == 1
-    return heap(file_path, vocab_sz, special_toks or [])
+    return indexed(file_path, vocab_sz, special_toks or [])
 
 
 def opens_a_path(input_path, vocab_size, special_tokens):
     """Takes a Path only."""
     with input_path.open(encoding="utf-8") as file:
         file.read()
-    return heap(input_path, vocab_size, special_tokens)
+    return indexed(input_path, vocab_size, special_tokens)
 
 
-RIGHT = (recount, heap, with_numpy, threads, own_names)
+RIGHT = (recount, indexed, with_numpy, own_names)
 ALMOST = ((opens_a_path, "`Path(input_path)`"),)

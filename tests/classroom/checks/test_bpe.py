@@ -88,7 +88,7 @@ def test_the_failing_input_is_the_smallest_one(judged_here):
 def test_a_crash_names_the_line_and_what_the_failing_inputs_share(short):
     def needs_special(input_path, vocab_size, special_tokens):
         marker = special_tokens[0]
-        return bpe_right.heap(input_path, vocab_size, [marker, *special_tokens[1:]])
+        return bpe_right.indexed(input_path, vocab_size, [marker, *special_tokens[1:]])
 
     report = check("train_bpe", needs_special)
     assert report.status == "almost" and "special_tokens[0]" in dict(report.rows)["got"]
@@ -132,8 +132,7 @@ def test_workers_that_die_are_told():
 
 def test_who_takes_long_to_start_is_asked_less(monkeypatch, judged_here):
     monkeypatch.setattr(bpe, "SLOW", 0.0)
-    assert check("train_bpe", bpe_right.heap).status == "correct"
-    assert check("train_bpe", bpe_wrong.FirstSeen()).status == "wrong"
+    assert check("train_bpe", bpe_right.indexed).status == "correct"
 
 
 @pytest.mark.slow
@@ -141,9 +140,10 @@ def test_a_script_without_a_guard_starts_no_check_in_its_workers(tmp_path):
     (tmp_path / "script.py").write_text(
         "import multiprocessing\n"
         "from workbook.classroom.study.verbs import check\n"
-        "def train(input_path, vocab_size, special_tokens):\n"
-        "    with multiprocessing.get_context('spawn').Pool(2) as pool:\n"
-        "        pool.map(abs, [1, 2])\n"
+        "def train(input_path, vocab_size, special_tokens, pools=[]):\n"
+        "    if not pools:\n"
+        "        pools.append(multiprocessing.get_context('spawn').Pool(1))\n"
+        "        pools[0].map(abs, [1])\n"
         "    return {}, []\n"
         "print(check('train_bpe', train).status)\n"
     )

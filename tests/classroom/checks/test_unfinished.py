@@ -4,23 +4,25 @@ import inspect
 
 import pytest
 import torch
-from attempts import data_loading, transformer_right, transformer_right_functions
+from attempts.ours import copied
 from torch import nn
 
 from workbook.classroom.checks.verdicts import is_untouched
 from workbook.classroom.study.problems import PROBLEMS
 from workbook.classroom.study.verbs import check
 
+ours = copied("transformer.nn")
+
 
 def softmax(x, dim):
     """Written, but for the line that the stub had."""
-    shares = transformer_right_functions.softmax(x, dim)
+    shares = ours.softmax(x, dim)
     assert shares.shape == x.shape
     raise NotImplementedError
 
 
 def get_batch(dataset, batch_size, context_length, device):
-    data_loading.list_of_windows(dataset, batch_size, context_length, device)
+    copied("training.data").get_batch(dataset, batch_size, context_length, device)
     raise NotImplementedError
 
 
@@ -36,7 +38,7 @@ def decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id
     torch.tensor([prompt_ids])
 
 
-class RMSNorm(transformer_right.RMSNorm):
+class RMSNorm(ours.RMSNorm):
     def forward(self, x):
         super().forward(x)
         raise NotImplementedError
@@ -63,19 +65,18 @@ class RMSNormWithoutReturn(RMSNormOfNoForward):
         x = x * self.weight
 
 
-class FeedForwardOfAMisspeltNorm(transformer_right.SwiGLU):
-    def __init__(self, d_model, d_ff):
-        super().__init__(d_model, d_ff)
-        self.norm = RMSNormMisspelt(d_model)
-        del self.norm.weight
-
+class FeedForwardOfAMisspeltNorm(ours.SwiGLU):
     def forward(self, x):
-        return super().forward(self.norm(x))
+        return super().forward(RMSNormMisspelt(x.shape[-1])(x))
 
 
-class AdamW(torch.optim.Optimizer):
+class Empty(torch.optim.Optimizer):
+    def __init__(self, params, lr, betas, eps, weight_decay): ...
+
+
+class AdamW(Empty):
     def __init__(self, params, lr, betas, eps, weight_decay):
-        super().__init__(params, {"lr": lr})
+        torch.optim.Optimizer.__init__(self, params, {"lr": lr})
 
     def setp(self, closure=None): ...
 
@@ -134,35 +135,22 @@ def passes(*arguments):
     """Still to write."""
 
 
-class NoForward(nn.Module):
-    def __init__(self, *sizes):
-        super().__init__()
-
-
-class OnlyInit(NoForward):
-    def forward(self, *inputs):
-        raise NotImplementedError
-
-
-class PassForward(OnlyInit):
-    def forward(self, x, token_positions=None):
-        """Still to write."""
-
-
 def made_of(base, **methods):
     return type("Stub", (base,), methods)
 
 
-class Empty(torch.optim.Optimizer):
-    def __init__(self, params, lr, betas, eps, weight_decay): ...
+def empty(self, *sizes):
+    nn.Module.__init__(self)
 
 
 # What learners leave of a cell that they have not written yet, by the form of the problem.
 STUBS = {
     "function": [raises, passes],
     "pair": [(None, None), (..., ...), (raises, raises), (passes, passes)],
-    "class": [OnlyInit, PassForward, made_of(nn.Module, __init__=raises),
-              made_of(nn.Module, __init__=passes), NoForward],
+    "class": [made_of(nn.Module, __init__=empty, forward=raises),
+              made_of(nn.Module, __init__=empty, forward=passes),
+              made_of(nn.Module, __init__=raises), made_of(nn.Module, __init__=passes),
+              made_of(nn.Module, __init__=empty)],
     "adamw": [Empty, made_of(Empty, step=raises), made_of(Empty, step=passes)],
     "tokenizer": [made_of(object, __init__=raises)],
     "script": [],
@@ -197,7 +185,7 @@ def test_a_stub_is_untouched_and_anything_else_is_not():
     class Derived(RMSNormOfNoForward):
         pass
 
-    for stub in (None, ..., Stub, Stub.forward, NoForward, passes, (passes, None), print):
+    for stub in (None, ..., Stub, Stub.forward, passes, (passes, None), print):
         assert is_untouched(stub) == (stub is not print), stub
     for begun in (returns_its_input, Derived, (passes, softmax), softmax, 7):
         assert not is_untouched(begun), begun

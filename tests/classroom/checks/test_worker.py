@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -228,20 +229,16 @@ def softmax(x, dim):
     return y / y.sum(dim, keepdim=True)
 
 
-def swallows_twice(x, dim):
+def swallows(x, dim):
     while True:
-        try:
+        with suppress(BaseException):
             while True:
-                try:  # noqa: SIM105
+                with suppress(BaseException):
                     x.sum()
-                except:  # noqa: E722
-                    pass
-        except BaseException:
-            continue
 
 
 def test_code_that_throws_every_stop_away_is_stopped():
-    report = judge_attempt("softmax", swallows_twice)
+    report = judge_attempt("softmax", swallows)
     assert (report.status, report.claim) == ("wrong", "It was stopped after 5 s.")
     assert "a loop never ends" in report.likely
 
@@ -287,10 +284,6 @@ def dives(x, dim):
     return dives(x, dim)
 
 
-def raises_exit(x, dim):
-    sys.exit()
-
-
 def forks(x, dim):
     os.fork()
     return softmax(x, dim)
@@ -306,14 +299,12 @@ def asks(x, dim):
         (exits, "`os._exit` end Python itself"),
         (crashes_python, "signal 11"),
         (dives, "RecursionError"),
-        (raises_exit, "SystemExit"),
         (asks, "a check cannot answer input()"),
     ],
 )
 def test_an_attempt_that_ends_its_process_is_reported(attempt, words):
     report = judge_attempt("softmax", attempt)
-    assert report.status == "wrong"
-    assert words in str(report)
+    assert report.status == "wrong" and words in str(report)
 
 
 def prints(x, dim):
