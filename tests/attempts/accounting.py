@@ -20,8 +20,7 @@ RIGHT = {
     (MODEL, "d"): [
         by_size("flops", 349630365696, 1033109504000, 2257754521600),
         by_size("flops", 291648307200, 830172299264, 1768530903040),
-        by_size("flops", "3.50e11", "1.03 TFLOPs", 2.26e12),
-        {"small": {"flops": 3.5e11, "ffn": 49.8, "head": 22.6}}],
+        {"small": {"flops": "3.50e11", "ffn": 49.8, "head": 22.6}}],
     (MODEL, "e"): [149522795724800, 1.495e14, "149.5 TFLOPs", {"growth": "33.1 times"}],
     (ADAMW, "a"): ["26.17 GB", 26168601600, {"parameters": 1.64e9}, "34 GB"],
     (ADAMW, "b"): [

@@ -136,4 +136,3 @@ def opens_a_path(input_path, vocab_size, special_tokens):
 
 
 RIGHT = (recount, indexed, with_numpy, own_names)
-ALMOST = ((opens_a_path, "`Path(input_path)`"),)

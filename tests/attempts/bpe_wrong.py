@@ -2,7 +2,7 @@
 
 They are what no edit of the reference can express: wrong forms, lost parts of a file, state between
 calls, old counts. The others are in `tests/classroom/checks/test_catalogue.py`. `WRONG` and
-`RESULTS` hold them with words that the check must say, `ALMOST` those that are right in use.
+`RESULTS` hold them with words that the check must say; the rest is for tests of its own.
 """
 
 from collections import Counter
@@ -15,7 +15,6 @@ from attempts import catalogue
 from attempts.bpe_right import GPT2, merged
 
 WRONG, mistake = catalogue()
-ALMOST, corner = catalogue()
 
 
 class Plain:
@@ -76,16 +75,9 @@ class BlockByBlock(Plain):
         return in_bytes(Counter(t for block in blocks for t in self.pretokens(block)).items())
 
 
-@corner("Only <|endoftext|>")
 class OnlyEndOfText(Plain):
     def split(self, text):
         return text.split("<|endoftext|>") if self.special_tokens else [text]
-
-
-@corner("any number of them or none")
-class NeedsEndOfText(Plain):
-    def split(self, text):
-        return text.split(self.special_tokens[self.special_tokens.index("<|endoftext|>")])
 
 
 @mistake("Something is kept from call to call")

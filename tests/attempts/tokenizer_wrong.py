@@ -120,14 +120,15 @@ class WantsPieces(Quick):
 
 
 class Again(Quick):
+    """Encodes all that it has read anew for each piece, once that is long."""
+
     def encode_iterable(self, iterable):
         text, done = "", 0
         for piece in iterable:
             text += piece
-            ids = self.encode(text)
-            while done < len(ids) - 8:
-                yield ids[done]
-                done += 1
+            ids = self.encode(text) if len(text) > 20_000 else []
+            yield from ids[done:-8]
+            done = max(done, len(ids) - 8)
         yield from self.encode(text)[done:]
 
 

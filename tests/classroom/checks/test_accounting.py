@@ -23,9 +23,6 @@ def test_the_other_editions_value_is_recognised_as_such(monkeypatch, judged_here
     assert "right in edition 2025" in check(MODEL, "4.5133e12", "b").claim
 
 
-def test_an_open_choice_is_named(judged_here):
+def test_a_right_number_is_called_by_its_key_and_an_open_choice_is_named(judged_here):
     assert "three matrices (SwiGLU). Say so" in check(ADAMW, "34 GB", "a").claim
-
-
-def test_a_right_number_is_called_by_its_key(judged_here):
     assert check(ADAMW, {"gradients_gb": 6.54}, "a").claim == "6.54 GB (`gradients_gb`): right."

@@ -20,10 +20,6 @@ def name(value):
     return getattr(value, "__name__", "")
 
 
-def listed(entries):
-    return [pytest.param(one, words, id=f"{name(one)}: {words}") for one, words in entries]
-
-
 OURS = copied("tokenization.tokenizer").Tokenizer
 
 
@@ -48,13 +44,13 @@ def test_what_is_far_too_slow_is_stopped(wrong, monkeypatch, judged_here):
     assert report.status == "wrong" and "is far too slow" in report.claim, report
 
 
-@pytest.mark.parametrize(("wrong", "words"), listed(tokenizer_wrong.WRONG))
+@pytest.mark.parametrize(("wrong", "words"), tokenizer_wrong.WRONG, ids=name)
 def test_a_mistake_is_called_by_its_name(wrong, words, judged_here):
     report = check("tokenizer", wrong)
     assert report.status == "wrong" and words in report.message, report
 
 
-@pytest.mark.parametrize(("attempt", "words"), listed(tokenizer_wrong.ALMOST))
+@pytest.mark.parametrize(("attempt", "words"), tokenizer_wrong.ALMOST, ids=name)
 def test_what_leaves_a_corner_open_is_almost_right(attempt, words, judged_here):
     report = check("tokenizer", attempt)
     assert report.status == "almost" and words in report.message, report

@@ -126,12 +126,6 @@ def test_every_pair_is_judged_as_python_decodes_it():
                 unicode2(pair, "c")
 
 
-def test_without_a_part_it_is_asked_for():
-    report = check("unicode2", b"\xc3\x28")
-    assert report.status == "not attempted"
-    assert report.claim.endswith("say which part of unicode2 is meant: a, b, c")
-
-
 # Claims of published write-ups, handed in as values; a sentence among them is read.
 HANDED = {
     "chr(0) returns b'\\x00'": "b'\\x00'",
