@@ -50,7 +50,7 @@ ATTEMPTS = {
     ("tokenizer", None): (tokenizer_right.Ranked, simple.CharacterTokenizer),
     ("adamw", None): (optimizers.AdamW, torch.optim.Adam),
     ("learning_rate_schedule", None): (optimizers.cosine_schedule, lambda it, a, b, w, c: a),
-    ("gradient_clipping", None): (optimizers.clip_gradients, lambda parameters, limit: None),
+    ("gradient_clipping", None): (optimizers.clip_gradients, lambda params, limit: [*params]),
     ("data_loading", None): (data.get_batch, lambda dataset, batch, length, device: dataset),
     **{(problem, None): pair for problem, pair in TRANSFORMER.items()},
     ("training_together", None): (
