@@ -20,8 +20,7 @@ RIGHT = {
     (MODEL, "d"): [
         by_size("flops", 349630365696, 1033109504000, 2257754521600),
         by_size("flops", 291648307200, 830172299264, 1768530903040),
-        by_size("flops", "3.50e11", "1.03 TFLOPs", 2.26e12),
-        {"small": {"flops": 3.5e11, "ffn": 49.8, "head": 22.6}}],
+        {"small": {"flops": "3.50e11", "ffn": 49.8, "head": 22.6}}],
     (MODEL, "e"): [149522795724800, 1.495e14, "149.5 TFLOPs", {"growth": "33.1 times"}],
     (ADAMW, "a"): ["26.17 GB", 26168601600, {"parameters": 1.64e9}, "34 GB"],
     (ADAMW, "b"): [
@@ -77,34 +76,15 @@ WRONG = {
         (2558, "reaches its whole peak"), (4645, "scores and weighted sums (T × T) are left out")],
 }  # fmt: skip
 
-# A sentence is never called wrong, and no number is looked for in it: its facts are shown.
-READ = {
-    (MODEL, "a"): ["2,127,057,600 parameters, 8.51 GB (7.92 GiB)"],
-    (MODEL, "b"): ["90.6 GFLOPs per layer × 48 + 164.7 GFLOPs = 4.51 TFLOPs"],
-    (MODEL, "c"): ["The head dominates."],
-    (MODEL, "d"): ["small: attention 50%, ffn 30%, head 20%"],
-    (MODEL, "e"): ["Total FLOPs rise to 149.5 TFLOPs, 33x more for a 16x longer context."],
-    (ADAMW, "a"): ["16 P"],
-    (ADAMW, "b"): ["14.4 * B + 34"],
-    (ADAMW, "c"): ["3P + 4P + 5P + 2P = 14P"],
-    (ADAMW, "d"): ["5115 days, since a step takes 1105 s"],
-}  # fmt: skip
-
 # Other forms, and a piece of what is said; without one, the form that is taken.
 REFUSED = {
     (MODEL, "a"): [
         ((2127057600, "8.51 GB"), ""), ({"count": 2127057600}, "'count' is not a key"),
         (2.13, "In billions?"), ({"parameters": 2.127}, "In billions"),
         ("2e9", "two digits at least"), (math.nan, ""), (10**400, ""),
-        (-3, "-3 cannot be the `parameters`"), ({"gb": None}, "None cannot be the `gb`"),
+        (-3, "-3 cannot be the `parameters`"),
         ({"parameters": "8.51 GB"}, "'8.51 GB' cannot be the `parameters`")],
-    (MODEL, "b"): [([3.02e12, 1.5e12], ""), ({"qkv": 1e12}, "'qkv' is not a key")],
     (MODEL, "c"): [(("ffn", 66.9), ""), ({"feed-forward": 66.9}, "is not a key")],
     (MODEL, "d"): [({"xl": {"flops": 3e12}}, "")],
-    (MODEL, "e"): [((1.495e14, 33.1, 55.2), "")],
-    (ADAMW, "b"): [((15.52, 26.17, 3), "")],
-    (ADAMW, "c"): [([3, 4, 5, 2], ""), ({"params": 1635537600}, "'params' is not a key")],
-    (ADAMW, "d"): [
-        ({"seconds": 4.4e8}, "'seconds' is not a key"), (5000, "two digits"),
-        (("18 years", "6,570 days"), "")],
+    (ADAMW, "d"): [({"seconds": 4.4e8}, "'seconds' is not a key"), (5000, "two digits")],
 }  # fmt: skip

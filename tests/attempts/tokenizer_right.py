@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import regex as re
 
-GPT2 = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
+from attempts.bpe_right import GPT2, merged
 
 
 def gpt2_bytes():
@@ -65,15 +65,7 @@ class Ranked:
             best = min(pairs, key=lambda pair: self.ranks.get(pair, float("inf")))
             if best not in self.ranks:
                 break
-            merged, i = [], 0
-            while i < len(symbols):
-                if i + 1 < len(symbols) and (symbols[i], symbols[i + 1]) == best:
-                    merged.append(best[0] + best[1])
-                    i += 2
-                else:
-                    merged.append(symbols[i])
-                    i += 1
-            symbols = merged
+            symbols = merged(symbols, best)
         return [self.ids[symbol] for symbol in symbols]
 
     def encode_iterable(self, iterable) -> Iterator[int]:
@@ -102,23 +94,10 @@ class Arrays(Ranked):
         return np.array(super().encode(text), dtype=np.uint16)
 
     def encode_iterable(self, iterable):
-        return Stream(self, iterable)
+        return map(np.uint16, super().encode_iterable(iterable))
 
     def decode(self, ids):
         return bytearray().join(self.vocab[int(i)] for i in ids).decode(errors="replace")
-
-
-class Stream:
-    """The ids of pieces, by `__next__`."""
-
-    def __init__(self, tokenizer, iterable):
-        self.ids = Ranked.encode_iterable(tokenizer, iterable)
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        return np.uint16(next(self.ids))
 
 
 class WholeWords(Ranked):

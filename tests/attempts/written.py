@@ -86,17 +86,14 @@ WRONG = {
         ({"longest": b" the"}, "short for the longest"),
         ({"seconds": 1029.17, "gigabytes": 0.08}, "leaves out the workers"),
         ({"seconds": 62, "gigabytes": 45}, "Read the corpus in pieces"),
-        ({"seconds": 62, "gigabytes": 450}, "in another unit"),
-        ({"hours": 3, "gigabytes": 4}, "update only the counts"), ({"seconds": -3}, "positive")],
+        ({"hours": 3, "gigabytes": 450}, "update only the counts"), ({"seconds": -3}, "positive")],
     (WEB, "a"): [({"hours": 14, "longest": b"-" * 64}, "allows 12 hours")],
     (USE, "a"): [
         (0.24, "upside down"), (-4.0, "at least one byte"), (5e6, "did you count words"),
         ({"tinystories": 2.86}, "is every merge applied")],
     (USE, "b"): [(4.54, "which text is it")],
     (USE, "c"): [
-        ((1e6, 246.07), "GB and GiB"), ((1e6, 218.55), "MB and MiB"),
-        ((1e6, 229.17 / 8), "bits and bytes"), ((1e6, 9.55), "hours and days"),
-        ((1e6, 825000.0), "hours and seconds"), ((1e6, 13750.0), "minutes and hours"),
+        ((1e6, 246.07), "GB and GiB"), ((1e6, 9.55), "hours and days"),
         ((1.0, 229.17), "MB and bytes"), ((1e6, 100.0), "take 229.17 hours"),
         ((-1, 100.0), "must be positive")],
     (USE, "d"): [
@@ -109,50 +106,32 @@ WRONG = {
         ({10: losses(10, factor=lambda t: 1 - 0.2 / (t + 1))}, "root is missing"),
         ({1000: losses(1000, factor=lambda t: 1 - 20 / math.sqrt(t + 2))}, "yours begins at 1"),
         ({10: losses(10, factor=lambda t: 1 + 0.2 / math.sqrt(t + 1))}, "goes uphill"),
-        ({100: losses(100, first=1000.0)}, "not drawn afresh"),
         ({10: losses(10, first=1.0)}, "lack the factor 5"),
         ({10: [5.0, 7.0, 2.0, 9.0]}, "not the losses with 10")],
     (TEXT, None): [(60, "too short")],
 }  # fmt: skip
 
-# A sentence is never called wrong, whatever it says, and no number is looked for in it.
+# What is read whatever the part, and what only some parts do not take for a value.
+SENTENCES = (
+    "62.44 s, 0.1084 GB (184 MB)", "2,127,057,600 parameters, 8.51 GB (7.92 GiB)",
+    "The repr shows '\\x00'; print shows what looks like a space in my terminal.",
+    "The head dominates.", "With lr = 100 the loss bounces back at the end", "a. " * 10_000,
+    "The best loss is 0.02: post-norm is significantly better.", "3P + 4P + 5P + 2P = 14P",
+)  # fmt: skip
 READ = {
-    (ONE, "a"): [r"\u0000 (NUL)"],
-    (ONE, "b"): [r"The repr shows '\x00'; print shows what looks like a space in my terminal."],
-    (ONE, "c"): ["The character is dropped from the printed output but len() still counts it."],
-    (TWO, "a"): ["'hello' is 5 bytes in UTF-8, 10 in UTF-16 and 20 in UTF-32", "a. " * 10_000],
-    (TWO, "b"): ["é fails, since each of its two bytes is decoded alone"],
-    (TWO, "c"): ["0xC3 0x28 cannot be decoded, because 28 continues nothing"],
-    (TIME, "a"): ["62.44 s, 0.1084 GB (184 MB)"],
-    (TIME, "b"): ["acquire() of locks dominates since main waits, so the cost is in findall."],
-    (WEB, "a"): ["The longest token is a run of hyphens, as web pages use them for rulers."],
-    (WEB, "b"): ["Both know common words; the web tokenizer also has names and markup."],
-    (USE, "a"): ["TinyStories 2.86"],
-    (USE, "b"): ["It falls: rare words are cut into many short tokens, and names into letters."],
-    (USE, "c"): ["2.5 MB/s; the Pile would take 3.8 days, and on 64 cores about an hour."],
-    (USE, "d"): ["65,535"],
-    (TOY, None): ["With lr = 100 the loss bounces back at the end"],
-    (TEXT, None): ["300 tokens"],
+    (ONE, "a"): r"\u0000 (NUL)", (USE, "a"): "TinyStories 2.86", (USE, "d"): "65,535",
+    (TEXT, None): "300 tokens", ("adamwAccounting", "a"): "16 P",
 }  # fmt: skip
 
 # Other forms, and a piece of what is said; without one, the form that is taken.
 REFUSED = {
-    (ONE, "a"): [(0, "")],
     (ONE, "b"): [((6, 1), "")],
-    (ONE, "c"): [(21, "")],
     (TWO, "a"): [(20, ""), ({"utf-16-le": 10}, "")],
-    (TWO, "b"): [([0xC3, 0xA9], "")],
     (TWO, "c"): [((0xFF, 0x20), "bytes([0x68, 0x69])"), (7, "")],
     (TIME, "a"): [
         (b" accomplishment", ""), ({"memory": 2.1}, "'memory' is not a key"),
         ({"seconds": math.nan}, ""), ({"longest": " hello"}, "is to be bytes")],
     (TIME, "b"): [(3, "slowest step")],
-    (WEB, "a"): [(64, "")],
-    (WEB, "b"): [({"shared": 7000}, "")],
     (USE, "a"): [({"ts": 4.0}, "'ts' is not one of the corpora"), ((4.0, 3.4), "")],
-    (USE, "b"): [({"stories": 3.2, "owt": 4.5}, "")],
-    (USE, "c"): [(1e6, "")],
-    (USE, "d"): [((0, 65535), "")],
     (TOY, None): [(run(10), ""), ({10: 3.2}, ""), ({10: [25.0]}, "all ten steps")],
-    (TEXT, None): [([5] * 256, "")],
 }  # fmt: skip

@@ -18,27 +18,20 @@ def name(value):
     return getattr(value, "__name__", type(value).__name__) if callable(value) else ""
 
 
-WRONG = bpe_wrong.WRONG
-ALMOST = [*bpe_right.ALMOST, *((wrong(), words) for wrong, words in bpe_wrong.ALMOST)]
-
-
 @pytest.fixture
-def impatient(monkeypatch, judged_here):
-    """Short limits, so that what is too slow is stopped soon."""
-    monkeypatch.setattr(bpe, "QUICK", 1.0)
-    monkeypatch.setattr(bpe, "LONG", 2.0)
-
-
-@pytest.fixture
-def short(monkeypatch, impatient):
+def short(monkeypatch, judged_here):
     """No long texts, for what is plain and slow."""
     monkeypatch.setattr(bpe, "_long_texts", tuple)
 
 
 @pytest.mark.parametrize("solution", bpe_right.RIGHT, ids=name)
-def test_a_right_solution_is_accepted(solution):
+def test_a_right_solution_is_accepted(solution, judged_here):
     report = check("train_bpe", solution)
     assert report.status == "correct", report
+
+
+def test_a_solution_may_start_processes():
+    assert check("train_bpe", bpe_right.pool).status == "correct"
 
 
 def test_what_is_right_but_slow_is_almost_right(monkeypatch, judged_here):
@@ -49,55 +42,68 @@ def test_what_is_right_but_slow_is_almost_right(monkeypatch, judged_here):
     assert "s of processor time" in report.claim and "Store each distinct" in report.likely
 
 
-@pytest.mark.parametrize(("wrong", "words"), WRONG, ids=name)
-def test_a_mistake_is_called_by_its_name(wrong, words, impatient):
+def test_what_is_far_too_slow_is_stopped(monkeypatch, judged_here):
+    monkeypatch.setattr(bpe, "LONG", 0.1)
+    report = check("train_bpe", bpe_wrong.WholeText())
+    assert report.status == "wrong" and "Training is far too slow" in report.claim, report
+
+
+@pytest.mark.parametrize(("wrong", "words"), bpe_wrong.WRONG, ids=name)
+def test_a_mistake_is_called_by_its_name(wrong, words, judged_here):
     report = check("train_bpe", wrong())
     assert report.status == "wrong" and words in report.message, report
 
 
-@pytest.mark.parametrize(("attempt", "words"), ALMOST, ids=name)
-def test_what_leaves_only_a_corner_open_is_almost_right(attempt, words, short):
-    report = check("train_bpe", attempt)
-    assert report.status == "almost" and words in report.message, report
+@pytest.mark.parametrize("words", bpe_wrong.RESULTS)
+def test_a_wrong_form_is_told(words, judged_here):
+    report = check("train_bpe", bpe_wrong.returned(words))
+    assert report.status == "wrong" and words in report.message, report
+
+
+def test_what_takes_a_path_only_is_almost_right(short):
+    report = check("train_bpe", bpe_right.opens_a_path)
+    assert report.status == "almost" and "`Path(input_path)`" in report.likely
 
 
 def test_corners_are_told_once_for_each_cause(short):
     report = check("train_bpe", bpe_wrong.OnlyEndOfText())
+    assert report.status == "almost" and "Only <|endoftext|>" in report.message
     assert "2 corner cases fail" in report.message and len(report.also) == 1
 
 
-def test_what_is_the_workbooks_own_is_not_from_scratch_yet():
+def test_what_is_the_workbooks_own_is_not_from_scratch_yet(short):
     report = check("train_bpe", train_bpe)
     assert report.status == "almost" and "from scratch" in report.message
 
 
-def test_the_failing_input_is_the_smallest_one():
+def test_the_failing_input_is_the_smallest_one(judged_here):
     rows = dict(check("train_bpe", bpe_wrong.FirstSeen()).rows)
     assert "room for 1 merge; the file holds" in rows["input"] and len(rows["input"]) < 120, rows
     assert rows["expected"].count("(b'") == rows["got"].count("(b'") == 1
 
 
-def test_a_crash_names_the_line_and_what_the_failing_inputs_share():
+def test_a_crash_names_the_line_and_what_the_failing_inputs_share(short):
     def needs_special(input_path, vocab_size, special_tokens):
         marker = special_tokens[0]
-        return bpe_right.heap(input_path, vocab_size, [marker, *special_tokens[1:]])
+        return bpe_right.indexed(input_path, vocab_size, [marker, *special_tokens[1:]])
 
     report = check("train_bpe", needs_special)
     assert report.status == "almost" and "special_tokens[0]" in dict(report.rows)["got"]
     assert "any number of them or none" in report.likely
 
 
-def test_a_mistake_that_nobody_foresaw_is_told_by_the_counts():
+def test_a_mistake_that_nobody_foresaw_is_told_by_the_counts(judged_here):
     class Odd(bpe_wrong.Plain):
         def best(self, counts):
-            counts = {pair: counts[pair] - 3 * (b"a" in self.key(pair)) for pair in counts}
-            return max(counts, key=lambda pair: (counts[pair], self.key(pair)))
+            return super().best({pair: counts[pair] - 3 * (b"a" in pair) for pair in counts})
 
     report = check("train_bpe", Odd())
     assert "have the same count, 1" in report.likely and "then a count is not" in report.likely
 
 
-def test_an_endless_loop_is_stopped(impatient):
+def test_an_endless_loop_is_stopped(monkeypatch, judged_here):
+    monkeypatch.setattr(bpe, "QUICK", 0.2)
+
     def endless(input_path, vocab_size, special_tokens):
         while True:
             pass
@@ -123,8 +129,7 @@ def test_workers_that_die_are_told():
 
 def test_who_takes_long_to_start_is_asked_less(monkeypatch, judged_here):
     monkeypatch.setattr(bpe, "SLOW", 0.0)
-    assert check("train_bpe", bpe_right.heap).status == "correct"
-    assert check("train_bpe", bpe_wrong.FirstSeen()).status == "wrong"
+    assert check("train_bpe", bpe_right.indexed).status == "correct"
 
 
 @pytest.mark.slow
@@ -132,9 +137,10 @@ def test_a_script_without_a_guard_starts_no_check_in_its_workers(tmp_path):
     (tmp_path / "script.py").write_text(
         "import multiprocessing\n"
         "from workbook.classroom.study.verbs import check\n"
-        "def train(input_path, vocab_size, special_tokens):\n"
-        "    with multiprocessing.get_context('spawn').Pool(2) as pool:\n"
-        "        pool.map(abs, [1, 2])\n"
+        "def train(input_path, vocab_size, special_tokens, pools=[]):\n"
+        "    if not pools:\n"
+        "        pools.append(multiprocessing.get_context('spawn').Pool(1))\n"
+        "        pools[0].map(abs, [1])\n"
         "    return {}, []\n"
         "print(check('train_bpe', train).status)\n"
     )

@@ -1,6 +1,7 @@
 """Our own answers, of both editions, are held against our own checks: none is called wrong."""
 
 import ast
+from functools import cache
 
 import pytest
 
@@ -21,6 +22,7 @@ def plain(text):
     return " ".join(text.split())
 
 
+@cache
 def code_cells(name):
     path = next(path for path in notebooks.find_worked() if path.stem == name)
     return [cell for cell in notebooks.read_notebook(path).cells if cell.cell_type == "code"]
@@ -65,7 +67,7 @@ def needed(cells):
 
 @pytest.mark.parametrize("edition", EDITIONS)
 @pytest.mark.parametrize("name", [path.stem for path in notebooks.find_worked()])
-def test_no_answer_of_ours_is_called_wrong(name, edition, monkeypatch):
+def test_no_answer_of_ours_is_called_wrong(name, edition, monkeypatch, judged_here):
     answers = stored(name, edition)
     monkeypatch.setenv("WORKBOOK_EDITION", edition)
     if name == COMPUTED and edition != STORED:

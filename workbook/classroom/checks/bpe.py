@@ -454,7 +454,7 @@ class Trainee:
     def __init__(self, attempt: Callable, folder: str):
         self.attempt, self.folder, self.calls = attempt, Path(folder), 0
 
-    def __call__(self, case: Text, seconds: float = QUICK, given: Prose | None = None) -> Any:
+    def __call__(self, case: Text, seconds: float, given: Prose | None = None) -> Any:
         """The vocabulary and the merges. Raises `Wrong` or `NotAttempted` as `call_part` does."""
         self.calls += 1
         path = self.folder / f"text{self.calls}.txt"
@@ -474,7 +474,7 @@ class Trainee:
 
 def merges_of(learner: Trainee, case: Text) -> list[Pair]:
     """The learner's merges; if they are right, the vocabulary must be too."""
-    vocab, merges = learner(case)
+    vocab, merges = learner(case, QUICK)
     if merges == BPE.expected(case):
         expect_vocabulary(vocab, merges, case)
     return merges
@@ -541,7 +541,7 @@ def train_bpe(attempt: Any, part: str | None = None) -> str:
         findings.wrongs = shared.one_for_each_cause(findings.wrongs)
         if not findings:
             with findings("style"):
-                expect_from_scratch(lambda: learner(SMALL[0]), [attempt])
+                expect_from_scratch(lambda: learner(SMALL[0], QUICK), [attempt])
     return findings.verdict("Merges and vocabulary agree with the reference on every text.")
 
 
