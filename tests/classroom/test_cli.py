@@ -1,9 +1,9 @@
 """The `workbook` command does what it says, and says in one line what it cannot do."""
 
 import json
-import multiprocessing
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 from made_repositories import FOLDER as REPOSITORIES
@@ -108,32 +108,19 @@ def test_a_file_may_have_neighbours_and_any_name(tmp_path, file, source):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["random.py", "torch.py"])
-def test_a_file_may_be_named_like_a_module(tmp_path, monkeypatch, name, capsys):
-    (tmp_path / name).write_text(f"import random, torch\n{SOFTMAX}")
+def test_a_file_may_be_named_like_a_module(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["check", "softmax", name]) == 0, capsys.readouterr()
-
-
-ENDS = """
-import os, signal
-if {at_import}:
-    os._exit(0)
-def train_bpe(*arguments):
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
+    for name in ("random.py", "torch.py"):
+        (tmp_path / name).write_text(f"import random, torch\n{SOFTMAX}")
+        assert cli.main(["check", "softmax", name]) == 0, capsys.readouterr()
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
-@pytest.mark.parametrize(
-    ("at_import", "how"), [(True, "ended with status 0"), (False, "signal 9 (Killed")]
-)
-def test_an_attempt_that_ends_the_process_is_wrong(attempt, study, at_import, how, capsys):
-    attempt.write_text(ENDS.format(at_import=at_import))
+def test_a_file_that_ends_the_process_is_wrong(attempt, study, capsys):
+    attempt.write_text("import os\nos._exit(0)")
     assert cli.main(["check", "train_bpe", str(attempt)]) == 1
     said = capsys.readouterr().out
-    assert "It ended the Python process" in said and how in said
+    assert "It ended the Python process" in said and "ended with status 0" in said
     assert Progress(study).of("train_bpe", None).best == "wrong"
 
 
@@ -165,25 +152,16 @@ def double(n):
     return 2 * n
 
 def train_bpe(*arguments):
-    with multiprocessing.get_context({method!r}).Pool(2) as pool:
-        raise ValueError(f"the workers say {{pool.map(double, [1, 2])}}")
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        raise ValueError(f"the workers say {pool.map(double, [1, 2])}")
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_worker_processes_find_the_functions_of_the_file(attempt, method, capsys):
-    attempt.write_text(WORKERS.format(method=method))
+def test_worker_processes_find_the_functions_of_the_file(attempt, capsys):
+    attempt.write_text(WORKERS)
     cli.main(["check", "train_bpe", str(attempt)])
     assert "the workers say [2, 4]" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_a_thread_that_never_ends_holds_up_nothing(attempt, capsys):
-    sleeps = "import threading, time\nthreading.Thread(target=time.sleep, args=[10**6]).start()\n"
-    attempt.write_text(sleeps + SOFTMAX)
-    assert cli.main(["check", "softmax", str(attempt)]) == 0
-    assert "correct" in capsys.readouterr().out
 
 
 def test_a_file_that_never_ends_is_stopped(attempt, monkeypatch):
@@ -208,30 +186,23 @@ def test_a_folder_that_was_deleted_is_said_so(attempt, tmp_path, monkeypatch, ca
     [
         (["check", "train_bep", "x.py"], "no problem is called 'train_bep'"),
         (["check", "train_bpe", "no/file.py"], "there is no file"),
-        (["check", "train_bpe", "{file}:Other"], "does not define Other"),
         (["check", "tokenizer", "{file}"], "does not define Tokenizer"),
         (["check", "unicode1", "{file}"], "unicode1 asks for no particular name"),
-        (["check", "unicode1", "{file}:ANSWER", "--part", "z"], "there is no part 'z'"),
-        (["check"], "expected a problem and a file"),
         (["check", "softmax"], "expected a problem and a file"),
         (["check", "softmax", "--all"], "leave out the problem, the file and the part"),
         (["check", "--all"], "run `workbook adopt PATH` with the path of your repository"),
         (["check", "train_bpe", "{folder}/notes.txt"], "must end in .py"),
-        (["check", "train_bpe", "{folder}/broken.py"], "does not run: SyntaxError"),
         (["check", "train_bpe", "{folder}/ends.py"], "does not run: SystemExit: 3"),
         (["data", "make", "stories", "--size", ""], "'' is not a size"),
         (["export", "--edition", "2027"], "no edition '2027'; pick 2025 or 2026"),
         (["study", "--reset", ""], "no problem is called ''"),
         (["data", "make", "novels"], "'novels' is not a corpus"),
-        (["data", "make", "stories", "--size", "3 zb"], "'3 zb' is not a size"),
         (["data", "get", "stories"], "is not downloaded but made"),
-        (["study", "--reset", "nothing"], "no problem is called 'nothing'"),
         (["notebooks", "99_nothing"], "there is no notebook '99_nothing'"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(arguments, message, attempt, tmp_path, capsys):
     (tmp_path / "notes.txt").touch()
-    (tmp_path / "broken.py").write_text("def train_bpe(:")
     (tmp_path / "ends.py").write_text("import sys; sys.exit(3)")
     places = {"file": attempt, "folder": tmp_path}
     assert cli.main([argument.format(**places) for argument in arguments]) == 2
@@ -247,11 +218,8 @@ TOKENIZE = ["data", "tokenize", "stories", "--workers"]
     ("arguments", "said"),
     [
         ([], "workbook"),
-        (["sing"], "workbook"),
         (["data"], "workbook"),
         (["lab", "--port", "0"], "--port"),
-        (["lab", "--port", "x"], "--port"),
-        ([*TOKENIZE, "0"], "--workers: '0' is not a number from 1 to 1000"),
         ([*TOKENIZE, "1001"], "--workers: '1001' is not a number from 1 to 1000"),
         ([*TOKENIZE, "two"], "--workers: 'two' is not a number from 1 to 1000"),
         (["generate", "run", "--seed", str(2**70)], "is not a number from 0 to"),
@@ -265,10 +233,9 @@ def test_a_command_line_that_makes_no_sense_has_exit_status_2(arguments, said, c
 
 
 @pytest.mark.parametrize("switch", ["PROFILE", "EDITION", "PRECISION"])
-@pytest.mark.parametrize("command", [["data", "list"], ["study"], ["export", "--edition", "2025"]])
-def test_a_wrong_switch_is_refused_by_every_command(monkeypatch, capsys, switch, command):
+def test_a_wrong_switch_is_refused_by_every_command(monkeypatch, capsys, switch):
     monkeypatch.setenv(f"WORKBOOK_{switch}", "zz")
-    assert cli.main(command) == 2
+    assert cli.main(["data", "list"]) == 2  # which uses none of them
     shown = capsys.readouterr()
     assert shown.err.startswith(f"workbook: WORKBOOK_{switch}='zz' is not one of ")
     assert shown.out == ""
@@ -277,7 +244,6 @@ def test_a_wrong_switch_is_refused_by_every_command(monkeypatch, capsys, switch,
 @pytest.mark.parametrize(
     ("arguments", "called", "received"),
     [
-        (["lab"], (lab, "start_lab"), (None,)),
         (["lab", "--port", "9000"], (lab, "start_lab"), (9000,)),
         (["notebooks", "02_bpe"], (notebooks, "run_worked"), (["02_bpe"],)),
         (["study", "--reset", "unicode1"], (update, "reset"), ("unicode1",)),
@@ -291,10 +257,7 @@ def test_a_command_hands_its_arguments_on(monkeypatch, arguments, called, receiv
 
 
 def test_ctrl_c_leaves_without_a_traceback(monkeypatch, capsys):
-    def interrupted(port):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(lab, "start_lab", interrupted)
+    monkeypatch.setattr(lab, "start_lab", Mock(side_effect=KeyboardInterrupt))
     assert cli.main(["lab"]) == 130
     assert capsys.readouterr().err == ""
 
@@ -343,7 +306,6 @@ def test_study_ticks_off_what_a_text_says(study, capsys):
         (["b", "1", "2"], 0, "2 of 3 ticked off"),
         (["b"], 0, "✓ unicode1 (b): ticked"),
         (["b"], 0, "Solved: 0.3 of"),
-        (["c"], 2, "no text for unicode1 (c) was handed in yet"),
         (["b", "9"], 2, "no fact 9"),
         (["b", "x"], 2, "number of a fact"),
         ([], 2, "part"),

@@ -10,17 +10,8 @@ from copy import deepcopy
 import pytest
 from contrast import contrast
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from real_lab import (
-    SCREENSHOTS,
-    Desk,
-    browse,
-    expect,
-    menu,
-    require_browser,
-    serve,
-    set_theme,
-    settings,
-)
+from real_lab import SCREENSHOTS, Desk, browse, expect, menu, require_browser, serve, set_theme
+from real_lab import settings as lab_settings
 
 from workbook.classroom.study import notebooks
 from workbook.classroom.study.progress import MARK
@@ -76,14 +67,22 @@ def server(tmp_path_factory):
     for copied in worked.cells:
         copied.metadata.pop("tags", None)
     notebooks.write_notebook(root / WORKED, worked)
-    with serve(root, os.environ | settings(root, windowing="full")) as running:
+    with serve(root, os.environ | lab_settings(root, windowing="full")) as running:
         yield running
 
 
+@pytest.fixture(scope="module")
+def browser(server):
+    """One browser, and the list of what it asked other machines for."""
+    with browse() as started:
+        yield started
+
+
 @pytest.fixture
-def page(server):
+def page(browser):
     """A page that has to stay without errors and warnings."""
-    with browse() as (context, left), context.new_page() as page:
+    context, left = browser
+    with context.new_page() as page:
         said = []
         page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: said.append(f"error: {error}"))
@@ -109,16 +108,6 @@ def expect_active(page, source: str) -> None:
     expect(active).to_be_in_viewport()
 
 
-def test_check_is_there_before_any_cell_and_after_a_restart(page, server):
-    Desk(page, server, STUDY)
-    expect(run(page, "check(")).to_contain_text("softmax: not attempted")
-    expect(run(page, '"check" in')).to_contain_text("True")
-    menu(page, "Kernel", "Restart Kernel and Clear Outputs of All Cells…")
-    page.locator(".jp-Dialog .jp-mod-accept").click()
-    expect(page.locator(".jp-OutputArea-output")).to_have_count(0)
-    expect(run(page, "check(")).to_contain_text("softmax: not attempted")
-
-
 def test_a_worked_notebook_is_as_jupyterlab_has_it(page, server):
     Desk(page, server, WORKED)
     expect(run(page, '"check" in')).to_contain_text("False")
@@ -129,8 +118,14 @@ def test_a_worked_notebook_is_as_jupyterlab_has_it(page, server):
     expect(page.get_by_role("button", name="Next open exercise")).to_be_hidden()
 
 
-def test_the_way_goes_round_the_open_exercises_from_wherever_one_is(page, server):
+def test_check_is_there_after_a_restart_and_the_way_goes_round_the_open_exercises(page, server):
     Desk(page, server, STUDY)
+    expect(run(page, '"check" in')).to_contain_text("True")
+    menu(page, "Kernel", "Restart Kernel and Clear Outputs of All Cells…")
+    page.locator(".jp-Dialog .jp-mod-accept").click()
+    expect(page.locator(".jp-OutputArea-output")).to_have_count(0)
+    expect(run(page, "check(")).to_contain_text("softmax: not attempted")
+
     for source in WAY:
         page.keyboard.press("F8")
         expect_active(page, source)
@@ -147,7 +142,12 @@ def test_the_way_goes_round_the_open_exercises_from_wherever_one_is(page, server
     expect_active(page, WAY[3])
 
 
-def test_what_is_done_is_passed_over(page, server):
+def explained(page):
+    """The source of a cell that explains the second exercise, which is folded while it is open."""
+    return page.locator(".jp-CodeCell", has_text='"explained"').locator(".jp-InputArea-editor")
+
+
+def test_what_is_done_is_passed_over_and_its_explanation_unfolds(page, server):
     Desk(page, server, STUDY)
     first_try, first_answer, second_try, second_answer, third_try = WAY
 
@@ -164,9 +164,12 @@ def test_what_is_done_is_passed_over(page, server):
     page.keyboard.press("F8")
     expect_active(page, second_try)
     page.keyboard.press("F8")
+    expect(explained(page)).to_be_hidden()
     run(page, second_answer)
     is_done(second_answer)
     is_done(second_try)  # the text is what is asked
+    expect(explained(page)).to_be_visible()
+    expect(page.locator(".workbook-folded")).to_have_count(0)
     page.keyboard.press("F8")
     expect_active(page, third_try)
     run(page, third_try)
@@ -186,27 +189,21 @@ def test_what_is_done_is_passed_over(page, server):
     expect(page.get_by_text("Every exercise in this notebook is done.")).to_be_visible()
 
 
-@pytest.mark.parametrize("asked", [False, True])
-def test_an_explanation_is_folded_until_the_exercise_is_done_or_somebody_asks(page, server, asked):
+def test_an_explanation_unfolds_when_somebody_asks(page, server):
     Desk(page, server, STUDY)
     folded = page.locator(".workbook-folded")
-    explained = page.locator(".jp-CodeCell", has_text='"explained"').locator(".jp-InputArea-editor")
     for _ in range(3):
         page.keyboard.press("F8")
     expect_active(page, WAY[2])
     expect(page.locator(".workbook-folded-first")).to_have_count(1)
     expect(folded).to_have_count(2)
-    expect(explained).to_be_hidden()
+    expect(explained(page)).to_be_hidden()
     page.screenshot(path=SCREENSHOTS / "folded.png")
-    if asked:
-        page.locator(".workbook-folded-first").click()
-        expect(folded).to_have_count(0)
-        run(page, WAY[2])  # it stays unfolded, though the exercise is open
-        expect(page.locator(".workbook-open", has_text=WAY[2])).to_be_visible()
-        expect(run(page, 'print("and shown"')).to_contain_text("and shown")
-    else:
-        run(page, WAY[3])  # the answer, which solves it
-        expect(explained).to_be_visible()
+    page.locator(".workbook-folded-first").click()
+    expect(folded).to_have_count(0)
+    run(page, WAY[2])  # it stays unfolded, though the exercise is open
+    expect(page.locator(".workbook-open", has_text=WAY[2])).to_be_visible()
+    expect(run(page, 'print("and shown"')).to_contain_text("and shown")
     expect(folded).to_have_count(0)
 
 
@@ -242,30 +239,26 @@ LOOK = """cell => {
 }"""
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_learners_cells_look_like_theirs(page, server, theme):
+def test_the_learners_cells_look_like_theirs(page, server):
     Desk(page, server, STUDY)
-    set_theme(page, theme)
     page.get_by_role("button", name="Next open exercise").click()
     run(page, "my_character =")
-    page.locator(".workbook-open", has_text="my_character =").wait_for()
-    ours = page.locator(".jp-CodeCell", has_text='check("unicode1", my_character')
-    looks = {"open": page.locator(".workbook-open").first.evaluate(LOOK)}
     run(page, 'check("unicode1", my_character')
     page.locator(".workbook-done").wait_for()
-    looks["done"] = page.locator(".workbook-done").evaluate(LOOK)
-
-    assert ours.evaluate(LOOK)["width"] <= 1, "JupyterLab's own line around the source"
-    words = [look["word"] for look in (ours.evaluate(LOOK), looks["open"], looks["done"])]
-    assert words == ["none", '"your turn"', '"✓ done"']
-    for look in looks.values():
-        bar, word, paper = look["colours"]
-        assert look["width"] >= 4
-        assert contrast(bar, paper) >= 3, "what WCAG asks of a sign"
-        assert contrast(word, paper) >= 4.5, "what WCAG asks of a text"
-        assert look["opacity"] == "1"
-    assert looks["open"]["colours"][0] != looks["done"]["colours"][0]
-
-    for width in (1366, 700):
-        page.set_viewport_size({"width": width, "height": 900})
-        page.screenshot(path=SCREENSHOTS / f"exercises_{theme}_{width}.png")
+    check = page.locator(".jp-CodeCell", has_text='check("unicode1", my_character')
+    cells = [check, page.locator(".workbook-open").first, page.locator(".workbook-done")]
+    for theme in ("light", "dark"):
+        set_theme(page, theme)
+        ours, *looks = [cell.evaluate(LOOK) for cell in cells]
+        assert ours["width"] <= 1, "JupyterLab's own line around the source"
+        words = [look["word"] for look in (ours, *looks)]
+        assert words == ["none", '"your turn"', '"✓ done"']
+        for look in looks:
+            bar, word, paper = look["colours"]
+            assert look["width"] >= 4 and look["opacity"] == "1"
+            assert contrast(bar, paper) >= 3, "what WCAG asks of a sign"
+            assert contrast(word, paper) >= 4.5, "what WCAG asks of a text"
+        assert looks[0]["colours"][0] != looks[1]["colours"][0]
+        for width in (700, 1366):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.screenshot(path=SCREENSHOTS / f"exercises_{theme}_{width}.png")

@@ -200,32 +200,33 @@ def test_it_reads_as_it_was_typed():
 
 
 def test_cells_of_ours_are_known_also_from_an_older_copy(tmp_path):
-    (tmp_path / ".workbook").mkdir()
-    copy.make_copies(tmp_path)
-    path = tmp_path / "02_bpe.ipynb"
-    notebook = notebooks.read_notebook(path)
+    (worked,) = notebooks.find_worked(["02_bpe"])
+    notebook = copy.fresh(worked)
     old = next(one for one in notebook.cells if notebooks.role(one) == "evidence")
     old.source, old.metadata.workbook["original"] = "old = 1", "0123abcd-2"
-    notebooks.write_notebook(path, notebook)
+    notebooks.write_notebook(tmp_path / "02_bpe.ipynb", notebook)
     ours = solutions._own_cells(tmp_path, problems.with_id("train_bpe"))
     assert "0123abcd" in ours
-    for cell in copy.fresh(notebooks.find_worked(["02_bpe"])[0]).cells:
+    for cell in copy.fresh(worked).cells:
         assert (notebooks.digest(cell) in ours) == (notebooks.role(cell) not in copy.STUBS)
 
 
-def loaded(tmp_path, monkeypatch, **files):
-    """The module `main` of these files, imported."""
-    for name, text in files.items():
-        (tmp_path / f"{name}.py").write_text(text)
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return __import__("main")
+@pytest.fixture
+def loaded(tmp_path, monkeypatch):
+    """A function that writes files and imports the one that is called `main`."""
+
+    def load(**files):
+        for name, text in files.items():
+            (tmp_path / f"{name}.py").write_text(text)
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        return __import__("main")
+
+    return load
 
 
-def test_files_are_gathered_into_one(tmp_path, monkeypatch):
+def test_files_are_gathered_into_one(loaded):
     main = loaded(
-        tmp_path,
-        monkeypatch,
         low_part="import logging\nlogger = logging.getLogger(__name__)\n"
         "N = 2\ndef low(x): logger.debug(x); return x * N\ndef _low(x): return x * N\n",
         high_part="import low_part\nfrom low_part import low as lowest\nN = 2\n"
@@ -257,16 +258,14 @@ def test_files_are_gathered_into_one(tmp_path, monkeypatch):
         ("", "import other\ndef run(x): return vars(other)\n", "`import other` takes a whole file"),
     ],
 )
-def test_what_several_files_cannot_share_is_told(tmp_path, monkeypatch, other, main, said):
-    module = loaded(tmp_path, monkeypatch, other=other, main=main)
+def test_what_several_files_cannot_share_is_told(loaded, other, main, said):
+    module = loaded(other=other, main=main)
     module.run(1)
     assert said in collect(module.run, ("run",))[1]
 
 
-def test_plain_values_of_our_package_are_kept_without_it(tmp_path, monkeypatch):
+def test_plain_values_of_our_package_are_kept_without_it(loaded):
     main = loaded(
-        tmp_path,
-        monkeypatch,
         main="import regex\nfrom workbook.tokenization import bpe, pretokens\n"
         "from workbook.tokenization.pretokens import PATTERN as SAME\n"
         "def f(text): return regex.findall(pretokens.PATTERN, text), SAME\n"
@@ -278,9 +277,9 @@ def test_plain_values_of_our_package_are_kept_without_it(tmp_path, monkeypatch):
     assert "from workbook.tokenization import bpe\n" in collect(main.g, ("g",))[0]
 
 
-def test_a_name_that_stands_for_something_else_stays(tmp_path, monkeypatch):
+def test_a_name_that_stands_for_something_else_stays(loaded):
     text = "def softmax(x):\n    return x\ndef stable(x):\n    return softmax(x) + 1\n"
-    main = loaded(tmp_path, monkeypatch, main=f"{text}def load(): pass\ndef keep(): pass\n")
+    main = loaded(main=f"{text}def load(): pass\ndef keep(): pass\n")
     assert values(collect(main.stable, ("softmax",))[0])["__all__"] == ["stable"]
     assert values(collect(main.stable, ("steady",))[0])["steady"](1) == 2
     pair = collect((main.load, main.keep), ("save", "read"))[0]
