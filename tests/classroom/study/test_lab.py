@@ -6,6 +6,7 @@ import signal
 import urllib.error
 import urllib.request
 import webbrowser
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -110,19 +111,18 @@ def test_what_is_served_holds_the_study_folder(tmp_path, monkeypatch):
 
 
 def test_the_study_folder_that_we_are_in_is_opened(tmp_path, monkeypatch):
-    opened = []
     monkeypatch.setattr(config, "checkout", lambda: tmp_path)
-    monkeypatch.setattr(lab, "serve_lab", lambda *arguments: opened.append(arguments))
+    opened = Mock()
+    monkeypatch.setattr(lab, "serve_lab", opened)
     monkeypatch.setattr(notebooks, "find_worked", lambda: [])
     monkeypatch.setenv("PATH", os.environ["PATH"])
-    for name in ("study", "copied"):
+    for name, here in (("study", tmp_path), ("copied", tmp_path / "copied")):
         (tmp_path / name / MARK).mkdir(parents=True)
         for file in ("01_unicode.ipynb", "02_bpe.ipynb", "._01_unicode.ipynb"):
             (tmp_path / name / file).touch()  # the last as macOS writes it beside the first
-        monkeypatch.chdir(tmp_path / "copied" if name == "copied" else tmp_path)
+        monkeypatch.chdir(here)
         lab.start_lab()
-    assert opened == [(tmp_path / name, f"lab/tree/{name}/01_unicode.ipynb", None)
-                      for name in ("study", "copied")]  # fmt: skip
+        opened.assert_called_with(tmp_path / name, f"lab/tree/{name}/01_unicode.ipynb", None)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no root")
@@ -134,15 +134,10 @@ def test_root_is_allowed_only_where_it_is_root(tmp_path, monkeypatch, user, allo
 
 
 def test_a_browser_is_opened_only_where_there_is_one_with_a_window(monkeypatch):
-    def none():
-        raise webbrowser.Error
-
-    monkeypatch.setattr(webbrowser, "get", none)
-    assert not lab.has_browser()
-    monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.GenericBrowser("w3m"))
-    assert not lab.has_browser()
-    monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.BackgroundBrowser("xdg-open"))
-    assert lab.has_browser()
+    window = webbrowser.BackgroundBrowser("xdg-open")
+    found = [webbrowser.Error, webbrowser.GenericBrowser("w3m"), window]
+    monkeypatch.setattr(webbrowser, "get", Mock(side_effect=found))
+    assert [lab.has_browser() for _ in found] == [False, False, True]
 
 
 def test_a_live_view_is_stored_as_its_picture():
@@ -150,6 +145,6 @@ def test_a_live_view_is_stored_as_its_picture():
     alone = {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "a slider"}
     cells = [{"source": "#"}, {"outputs": [{"data": dict(view)}, {"data": dict(alone)}, {}]}]
     lab.drop_live_views({"type": "notebook", "content": {"cells": cells}}, path="x.ipynb")
-    assert cells[1]["outputs"] == [{"data": {"image/png": "AAAA", "text/plain": "a"}},
-                                   {"data": alone}, {}]  # fmt: skip
+    pictured = {"image/png": "AAAA", "text/plain": "a"}
+    assert cells[1]["outputs"] == [{"data": pictured}, {"data": alone}, {}]
     lab.drop_live_views({"type": "file", "content": "text"}, path="x.txt")

@@ -108,11 +108,16 @@ def expect_active(page, source: str) -> None:
     expect(active).to_be_in_viewport()
 
 
+def f8(page, source: str) -> None:
+    """Press the key that leads to the next open exercise, and see that it is this one."""
+    page.keyboard.press("F8")
+    expect_active(page, source)
+
+
 def test_a_worked_notebook_is_as_jupyterlab_has_it(page, server):
     Desk(page, server, WORKED)
     expect(run(page, '"check" in')).to_contain_text("False")
-    page.keyboard.press("F8")
-    expect_active(page, '"check" in')
+    f8(page, '"check" in')  # the key leads nowhere
     marks = ".workbook-study, .workbook-open, .workbook-done, .workbook-folded"
     assert page.locator(marks).count() == 0
     expect(page.get_by_role("button", name="Next open exercise")).to_be_hidden()
@@ -127,11 +132,9 @@ def test_check_is_there_after_a_restart_and_the_way_goes_round_the_open_exercise
     expect(run(page, "check(")).to_contain_text("softmax: not attempted")
 
     for source in WAY:
-        page.keyboard.press("F8")
-        expect_active(page, source)
+        f8(page, source)
     page.keyboard.press("Enter")  # to write in it, and on from there
-    page.keyboard.press("F8")
-    expect_active(page, WAY[0])
+    f8(page, WAY[0])
     page.keyboard.press("Control+Shift+c")  # the command palette
     page.get_by_placeholder("SEARCH", exact=True).fill("Next open exercise")
     page.keyboard.press("Enter")
@@ -158,11 +161,9 @@ def test_what_is_done_is_passed_over_and_its_explanation_unfolds(page, server):
     run(page, first_try)
     expect(run(page, 'check("unicode1", my_character').first).to_contain_text("correct")
     is_done(first_try)
-    page.keyboard.press("F8")
-    expect_active(page, first_answer)
+    f8(page, first_answer)
     expect(run(page, first_answer).last).to_contain_text("wrong")
-    page.keyboard.press("F8")
-    expect_active(page, second_try)
+    f8(page, second_try)
     page.keyboard.press("F8")
     expect(explained(page)).to_be_hidden()
     run(page, second_answer)
@@ -170,14 +171,12 @@ def test_what_is_done_is_passed_over_and_its_explanation_unfolds(page, server):
     is_done(second_try)  # the text is what is asked
     expect(explained(page)).to_be_visible()
     expect(page.locator(".workbook-folded")).to_have_count(0)
-    page.keyboard.press("F8")
-    expect_active(page, third_try)
+    f8(page, third_try)
     run(page, third_try)
     expect(run(page, 'check("unicode1", my_observation').first).to_contain_text("correct")
     is_done(third_try)
     for _ in range(2):
-        page.keyboard.press("F8")
-        expect_active(page, first_answer)  # has a text, and a wrong one
+        f8(page, first_answer)  # has a text, and a wrong one
 
     page.keyboard.press("Enter")
     page.keyboard.press("Control+a")
@@ -189,12 +188,11 @@ def test_what_is_done_is_passed_over_and_its_explanation_unfolds(page, server):
     expect(page.get_by_text("Every exercise in this notebook is done.")).to_be_visible()
 
 
-def test_an_explanation_unfolds_when_somebody_asks(page, server):
+def test_an_explanation_unfolds_when_asked_and_a_cell_is_marked_when_tagged(page, server):
     Desk(page, server, STUDY)
     folded = page.locator(".workbook-folded")
-    for _ in range(3):
-        page.keyboard.press("F8")
-    expect_active(page, WAY[2])
+    for source in WAY[:3]:
+        f8(page, source)
     expect(page.locator(".workbook-folded-first")).to_have_count(1)
     expect(folded).to_have_count(2)
     expect(explained(page)).to_be_hidden()
@@ -206,11 +204,8 @@ def test_an_explanation_unfolds_when_somebody_asks(page, server):
     expect(run(page, 'print("and shown"')).to_contain_text("and shown")
     expect(folded).to_have_count(0)
 
-
-def test_a_cell_is_marked_from_when_it_is_tagged(page, server):
-    Desk(page, server, STUDY)
-    page.keyboard.press("F8")
-    expect_active(page, "my_character =")
+    for source in (*WAY[3:], WAY[0]):
+        f8(page, source)
     page.keyboard.press("c")
     page.keyboard.press("v")  # the copy comes below, and is the active one
     expect(page.locator(".workbook-open", has_text="my_character =")).to_have_count(2)
