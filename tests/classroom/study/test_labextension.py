@@ -35,7 +35,7 @@ def prose(n: int) -> list:
 
 CELLS = [
     new_code_cell('"check" in globals()'),
-    new_code_cell('check("softmax", None)'),
+    new_code_cell('check("softmx", None)'),
     *prose(1),
     cell("try", "a", 'my_character = "U+0000"'),
     cell("check", "a", 'check("unicode1", my_character, part="a")'),
@@ -129,7 +129,7 @@ def test_check_is_there_after_a_restart_and_the_way_goes_round_the_open_exercise
     menu(page, "Kernel", "Restart Kernel and Clear Outputs of All Cells…")
     page.locator(".jp-Dialog .jp-mod-accept").click()
     expect(page.locator(".jp-OutputArea-output")).to_have_count(0)
-    expect(run(page, "check(")).to_contain_text("softmax: not attempted")
+    expect(run(page, "check(")).to_contain_text("did you mean 'softmax'")
 
     for source in WAY:
         f8(page, source)

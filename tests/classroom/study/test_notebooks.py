@@ -181,12 +181,6 @@ def test_two_runs_give_the_same_bytes(folder, capsys):
     assert path.read_bytes() == failing
 
 
-def test_an_unknown_notebook_is_told_with_the_known_ones(folder):
-    store(folder / "01_unicode.ipynb")
-    with pytest.raises(ValueError, match="no notebook '02_bpe'; pick from 01_unicode"):
-        notebooks.find_worked(["02_bpe"])
-
-
 CELL = '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"source": ""}]}'
 BROKEN = ["text", "[]", '{"nbformat": 4, "cells": 3}', '{"nbformat": 99, "cells": []}']
 

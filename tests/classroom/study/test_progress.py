@@ -28,14 +28,6 @@ def lines(study):
     return {line.split()[0]: line for line in rows}
 
 
-def test_more_work_never_lowers_what_is_reached():
-    part = Part(best="ticked")
-    for state in ("wrong", "read", "almost", "open"):
-        part.reach(state)
-    part.tick(["one"], ("one", "two"))
-    assert part.best == "ticked" and part.is_solved
-
-
 def test_the_parts_of_all_problems_are_worth_what_the_handout_says():
     solved = {"": Part(best="correct")} | {part: Part(best="ticked") for part in "abcde"}
     for edition in config.EDITIONS:

@@ -60,8 +60,9 @@ class Trouble:
         raise SystemExit("no repr")
 
 
-def test_what_is_not_written_yet_is_asked_for():
+def test_what_is_asked_for_is_said():
     assert "Write the function train_bpe(input_path" in judged(None, "not attempted")
+    assert "the class itself, not an instance" in check("tokenizer", object()).message
 
 
 def raising(error):
@@ -99,11 +100,6 @@ def test_what_is_wrong_with_an_attempt_is_said_in_words(monkeypatch, attempt, wo
     if attempt is sleeps:
         monkeypatch.setitem(globals(), "SECONDS", 0.5)
     assert words in judged(attempt, "wrong")
-
-
-def test_a_class_is_expected_and_not_an_instance():
-    report = check("tokenizer", object())
-    assert report.status == "wrong" and "the class itself, not an instance" in report.message
 
 
 def test_a_wrong_result_shows_the_input_and_expected_beside_got():

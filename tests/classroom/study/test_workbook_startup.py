@@ -48,10 +48,8 @@ def test_in_a_study_folder_alone_the_verbs_are_those_of_the_package(start, monke
 
 def test_elsewhere_the_package_is_not_loaded(tmp_path):
     show = f"exec(open({str(STARTUP)!r}).read()); import sys; print('workbook' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", show], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["False"]
+    printed = subprocess.check_output([sys.executable, "-c", show], cwd=tmp_path, text=True)
+    assert printed.split() == ["False"]
 
 
 def test_a_kernel_starts_although_the_package_is_broken(start, monkeypatch, capsys):
