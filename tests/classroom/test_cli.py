@@ -7,7 +7,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from workbook import __version__
 from workbook.classroom import cli
 from workbook.classroom.checks import worker
 from workbook.classroom.study import lab, notebooks, problems, verbs
@@ -38,12 +37,6 @@ def attempt(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(f"{SOFTMAX}\ndef train_bpe(*arguments):\n    return 'mine'\n")
     return path
-
-
-def test_the_version_is_the_packages(capsys):
-    with pytest.raises(SystemExit) as stop:
-        cli.main(["--version"])
-    assert (stop.value.code, capsys.readouterr().out) == (0, f"workbook {__version__}\n")
 
 
 @pytest.mark.slow

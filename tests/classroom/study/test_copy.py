@@ -145,6 +145,12 @@ def test_starting_over_changes_one_problem_and_loses_nothing(checkout, capsys, m
     code = backups[0].with_suffix(".py")
     assert code.read_text() == SOLVED and not list((folder / "mine").iterdir())
 
+    notebook = learners(checkout)
+    notebook.cells.remove(by_id(notebook)["train_bpe-try"])
+    save(checkout, notebook)
+    update.reset("train_bpe")
+    assert list(by_id(learners(checkout))) == list(after), "what was deleted comes back"
+
 
 def test_starting_over_tells_what_is_missing(checkout):
     with pytest.raises(ValueError, match="no notebook '04_accounting'"):
