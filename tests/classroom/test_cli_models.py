@@ -2,12 +2,10 @@
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
 
 from workbook.classroom import cli
 from workbook.config import ModelConfig
 from workbook.files import write_json
-from workbook.generation import formats
 from workbook.generation.generate import decode
 from workbook.tokenization import token_files
 from workbook.tokenization.bpe import train_bpe
@@ -15,14 +13,8 @@ from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints
 from workbook.transformer.model import TransformerLM
 
-SIZES = {
-    "vocab_size": 270, "context_length": 64, "d_model": 16, "num_layers": 1, "num_heads": 2,
-    "d_ff": 24,
-}  # fmt: skip
-pytestmark = [  # of transformers' own making
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+SIZES = {"vocab_size": 270, "context_length": 64, "d_model": 16, "num_layers": 1}
+SIZES |= {"num_heads": 2, "d_ff": 24}
 
 
 @pytest.fixture
@@ -50,12 +42,16 @@ def command(capsys, *arguments):
     return capsys.readouterr().out
 
 
-def test_generate_writes_behind_the_prompt(run, capsys):
+def test_generate_writes_behind_the_prompt_and_the_same_for_the_same_seed(run, capsys):
     folder, model, tokenizer = run
     prompt = "The fox"
     ids = decode(model, tokenizer.encode(prompt), 20, temperature=0, end_id=0)
     said = command(capsys, "generate", folder, prompt, "--tokens", 20, "--temperature", 0)
     assert said == f"{prompt}{tokenizer.decode(ids)}\n"
+    one, other, third = (
+        command(capsys, "generate", folder, "--tokens", 20, "--seed", seed) for seed in (1, 1, 2)
+    )
+    assert one == other != third
 
 
 def test_a_model_is_not_read_with_another_tokenizer_than_its_own(run, capsys):
@@ -67,24 +63,12 @@ def test_a_model_is_not_read_with_another_tokenizer_than_its_own(run, capsys):
     assert "was trained with another tokenizer than stories-2048" in capsys.readouterr().err
 
 
-def test_a_seed_gives_the_same_text_again(run, capsys):
+def test_an_exported_model_is_for_transformers(run, capsys):
     folder, *_ = run
-    one, other, third = (
-        command(capsys, "generate", folder, "--tokens", 20, "--seed", seed) for seed in (1, 1, 2)
-    )
-    assert one == other != third
-
-
-def test_an_exported_model_gives_the_same_logits(run, capsys):
-    folder, model, _ = run
     target = command(capsys, "export-model", folder).strip()
     assert target == str(folder / "llama")
     assert cli.main(["generate", target]) == 2
     assert "holds an exported model, for `transformers`" in capsys.readouterr().err
-    ids = torch.randint(270, (1, 9))
-    with torch.no_grad():
-        logits = AutoModelForCausalLM.from_pretrained(target)(ids).logits
-        torch.testing.assert_close(logits, model(ids), atol=1e-4, rtol=0)
 
 
 def test_a_folder_without_a_model_is_named(run, tmp_path, capsys):
@@ -92,5 +76,5 @@ def test_a_folder_without_a_model_is_named(run, tmp_path, capsys):
     assert cli.main(["generate", str(tmp_path)]) == 2
     assert "holds no model; give the folder" in capsys.readouterr().err
     (folder / "checkpoints/step-000000007.pt").unlink()
-    with pytest.raises(FileNotFoundError, match="has no checkpoint yet"):
-        formats.open_model(folder)
+    assert cli.main(["generate", str(folder)]) == 2
+    assert "has no checkpoint yet" in capsys.readouterr().err

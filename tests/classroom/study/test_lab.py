@@ -6,6 +6,7 @@ import signal
 import urllib.error
 import urllib.request
 import webbrowser
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -17,7 +18,6 @@ from workbook.classroom.study import lab, notebooks
 from workbook.classroom.study.notebooks import normalise
 from workbook.classroom.study.progress import MARK
 
-POSIX = pytest.mark.skipif(os.name != "posix", reason="a process is sent signals on POSIX")
 # The command, which says at its end what it has loaded.
 START = """
 import atexit
@@ -32,30 +32,25 @@ cli.main(["lab"])
 """
 
 
-def status_of(url: str) -> int:
-    """The HTTP status that `url` answers with."""
-    try:
-        with urllib.request.urlopen(url, timeout=PATIENCE) as response:
-            return response.status
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code
-
-
-@pytest.fixture
-def checkout(tmp_path):
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
     """A folder like the repository, with two worked notebooks."""
-    (tmp_path / "notebooks").mkdir()
-    notebook = new_notebook(cells=[new_code_cell("print(1)")])
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    folder = tmp_path_factory.mktemp("checkout")
+    (folder / "notebooks").mkdir()
+    notebook = normalise(new_notebook(cells=[new_code_cell("print(1)")]))
     for name in ("02_bpe", "01_unicode"):
-        notebooks.write_notebook(tmp_path / "notebooks" / f"{name}.ipynb", normalise(notebook))
-    return tmp_path
+        notebooks.write_notebook(folder / "notebooks" / f"{name}.ipynb", notebook)
+    return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server(checkout):
-    """A running `workbook lab`; Node.js notes what it is asked."""
+    """A running `workbook lab`, which the last test that uses it stops.
+
+    Node.js, if it is called, notes what it is asked.
+    """
+    if os.name != "posix":
+        pytest.skip("a process is sent signals on POSIX")
     private = {name: str(checkout / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR")}
     private["BROWSER"] = "none %s"  # a browser of the terminal is not opened
     node = checkout / "bin" / "node"
@@ -67,31 +62,18 @@ def server(checkout):
         yield running
 
 
-def stopped(server, number: signal.Signals) -> str:
-    """What a server has printed when a signal has stopped it."""
-    server.process.send_signal(number)
-    assert server.process.wait(PATIENCE) == 0
-    printed = server.log.read_text(encoding="utf-8")
-    assert "Traceback" not in printed
-    return printed
-
-
-@POSIX
-@pytest.mark.slow
 def test_the_printed_address_opens_the_first_notebook_on_this_machine_only(server, checkout):
-    assert server.base.startswith("http://127.0.0.1:")
     assert server.first == "study/01_unicode.ipynb" and (checkout / server.first).exists()
     for path in (f"lab/tree/{server.first}", "api/contents/notebooks/01_unicode.ipynb"):
-        assert status_of(f"{server.base}{path}?token={server.token}") == 200
-    assert status_of(f"{server.base}api/contents") == 403, "without the token nobody gets in"
+        server.open(path).close()  # any status but 200 would be an error
+    with pytest.raises(urllib.error.HTTPError, match="403") as refused:  # without the token
+        urllib.request.urlopen(f"{server.base}api/contents", timeout=PATIENCE)
+    refused.value.close()
     connections = psutil.Process(server.process.pid).net_connections()
     assert {c.laddr.ip for c in connections if c.status == "LISTEN"} == {"127.0.0.1"}
-    stopped(server, signal.SIGTERM)
 
 
-@POSIX
-@pytest.mark.slow
-def test_it_loads_nothing_slow_and_leaves_a_worked_notebook_as_it_is(server, checkout):
+def test_a_worked_notebook_stays_as_it_is(server, checkout):
     """JupyterLab saves by itself what it added about the machine's Python."""
     for folder, stays in (("notebooks", True), ("study", False)):
         path = checkout / folder / "01_unicode.ipynb"
@@ -103,7 +85,14 @@ def test_it_loads_nothing_slow_and_leaves_a_worked_notebook_as_it_is(server, che
         save = urllib.request.Request(url, json.dumps(model).encode(), method="PUT")
         urllib.request.urlopen(save, timeout=PATIENCE).close()
         assert (path.read_bytes() == before) is stays
-    loaded = set(stopped(server, signal.SIGINT).partition("loaded:")[2].split())
+
+
+def test_ctrl_c_stops_it_and_it_has_loaded_nothing_slow(server, checkout):
+    server.process.send_signal(signal.SIGINT)
+    assert server.process.wait(PATIENCE) == 0
+    printed = server.log.read_text(encoding="utf-8")
+    assert "Traceback" not in printed
+    loaded = set(printed.partition("loaded:")[2].split())
     assert "jupyterlab.labapp" in loaded
     heavy = {"torch", "numpy", "pandas", "matplotlib", "scipy", "sympy", "numba", "transformers"}
     assert not loaded & {*heavy, "rfc3987_syntax", "lark"}
@@ -121,22 +110,21 @@ def test_what_is_served_holds_the_study_folder(tmp_path, monkeypatch):
 
 
 def test_the_study_folder_that_we_are_in_is_opened(tmp_path, monkeypatch):
-    opened = []
     monkeypatch.setattr(config, "checkout", lambda: tmp_path)
-    monkeypatch.setattr(lab, "serve_lab", lambda *arguments: opened.append(arguments))
+    opened = Mock()
+    monkeypatch.setattr(lab, "serve_lab", opened)
     monkeypatch.setattr(notebooks, "find_worked", lambda: [])
     monkeypatch.setenv("PATH", os.environ["PATH"])
-    for name in ("study", "copied"):
+    for name, here in (("study", tmp_path), ("copied", tmp_path / "copied")):
         (tmp_path / name / MARK).mkdir(parents=True)
         for file in ("01_unicode.ipynb", "02_bpe.ipynb", "._01_unicode.ipynb"):
             (tmp_path / name / file).touch()  # the last as macOS writes it beside the first
-        monkeypatch.chdir(tmp_path / "copied" if name == "copied" else tmp_path)
+        monkeypatch.chdir(here)
         lab.start_lab()
-    assert opened == [(tmp_path / name, f"lab/tree/{name}/01_unicode.ipynb", None)
-                      for name in ("study", "copied")]  # fmt: skip
+        opened.assert_called_with(tmp_path / name, f"lab/tree/{name}/01_unicode.ipynb", None)
 
 
-@POSIX
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no root")
 @pytest.mark.parametrize(("user", "allowed"), [(0, True), (1000, False)])
 def test_root_is_allowed_only_where_it_is_root(tmp_path, monkeypatch, user, allowed):
     monkeypatch.setattr(os, "geteuid", lambda: user)
@@ -145,15 +133,10 @@ def test_root_is_allowed_only_where_it_is_root(tmp_path, monkeypatch, user, allo
 
 
 def test_a_browser_is_opened_only_where_there_is_one_with_a_window(monkeypatch):
-    def none():
-        raise webbrowser.Error
-
-    monkeypatch.setattr(webbrowser, "get", none)
-    assert not lab.has_browser()
-    monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.GenericBrowser("w3m"))
-    assert not lab.has_browser()
-    monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.BackgroundBrowser("xdg-open"))
-    assert lab.has_browser()
+    window = webbrowser.BackgroundBrowser("xdg-open")
+    found = [webbrowser.Error, webbrowser.GenericBrowser("w3m"), window]
+    monkeypatch.setattr(webbrowser, "get", Mock(side_effect=found))
+    assert [lab.has_browser() for _ in found] == [False, False, True]
 
 
 def test_a_live_view_is_stored_as_its_picture():
@@ -161,6 +144,6 @@ def test_a_live_view_is_stored_as_its_picture():
     alone = {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "a slider"}
     cells = [{"source": "#"}, {"outputs": [{"data": dict(view)}, {"data": dict(alone)}, {}]}]
     lab.drop_live_views({"type": "notebook", "content": {"cells": cells}}, path="x.ipynb")
-    assert cells[1]["outputs"] == [{"data": {"image/png": "AAAA", "text/plain": "a"}},
-                                   {"data": alone}, {}]  # fmt: skip
+    pictured = {"image/png": "AAAA", "text/plain": "a"}
+    assert cells[1]["outputs"] == [{"data": pictured}, {"data": alone}, {}]
     lab.drop_live_views({"type": "file", "content": "text"}, path="x.txt")

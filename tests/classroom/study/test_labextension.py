@@ -10,17 +10,8 @@ from copy import deepcopy
 import pytest
 from contrast import contrast
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from real_lab import (
-    SCREENSHOTS,
-    Desk,
-    browse,
-    expect,
-    menu,
-    require_browser,
-    serve,
-    set_theme,
-    settings,
-)
+from real_lab import SCREENSHOTS, Desk, browse, expect, menu, require_browser, serve, set_theme
+from real_lab import settings as lab_settings
 
 from workbook.classroom.study import notebooks
 from workbook.classroom.study.progress import MARK
@@ -44,7 +35,7 @@ def prose(n: int) -> list:
 
 CELLS = [
     new_code_cell('"check" in globals()'),
-    new_code_cell('check("softmax", None)'),
+    new_code_cell('check("softmx", None)'),
     *prose(1),
     cell("try", "a", 'my_character = "U+0000"'),
     cell("check", "a", 'check("unicode1", my_character, part="a")'),
@@ -76,14 +67,22 @@ def server(tmp_path_factory):
     for copied in worked.cells:
         copied.metadata.pop("tags", None)
     notebooks.write_notebook(root / WORKED, worked)
-    with serve(root, os.environ | settings(root, windowing="full")) as running:
+    with serve(root, os.environ | lab_settings(root, windowing="full")) as running:
         yield running
 
 
+@pytest.fixture(scope="module")
+def browser(server):
+    """One browser, and the list of what it asked other machines for."""
+    with browse() as started:
+        yield started
+
+
 @pytest.fixture
-def page(server):
+def page(browser):
     """A page that has to stay without errors and warnings."""
-    with browse() as (context, left), context.new_page() as page:
+    context, left = browser
+    with context.new_page() as page:
         said = []
         page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: said.append(f"error: {error}"))
@@ -109,34 +108,33 @@ def expect_active(page, source: str) -> None:
     expect(active).to_be_in_viewport()
 
 
-def test_check_is_there_before_any_cell_and_after_a_restart(page, server):
-    Desk(page, server, STUDY)
-    expect(run(page, "check(")).to_contain_text("softmax: not attempted")
-    expect(run(page, '"check" in')).to_contain_text("True")
-    menu(page, "Kernel", "Restart Kernel and Clear Outputs of All Cells…")
-    page.locator(".jp-Dialog .jp-mod-accept").click()
-    expect(page.locator(".jp-OutputArea-output")).to_have_count(0)
-    expect(run(page, "check(")).to_contain_text("softmax: not attempted")
+def f8(page, source: str) -> None:
+    """Press the key that leads to the next open exercise, and see that it is this one."""
+    page.keyboard.press("F8")
+    expect_active(page, source)
 
 
 def test_a_worked_notebook_is_as_jupyterlab_has_it(page, server):
     Desk(page, server, WORKED)
     expect(run(page, '"check" in')).to_contain_text("False")
-    page.keyboard.press("F8")
-    expect_active(page, '"check" in')
+    f8(page, '"check" in')  # the key leads nowhere
     marks = ".workbook-study, .workbook-open, .workbook-done, .workbook-folded"
     assert page.locator(marks).count() == 0
     expect(page.get_by_role("button", name="Next open exercise")).to_be_hidden()
 
 
-def test_the_way_goes_round_the_open_exercises_from_wherever_one_is(page, server):
+def test_check_is_there_after_a_restart_and_the_way_goes_round_the_open_exercises(page, server):
     Desk(page, server, STUDY)
+    expect(run(page, '"check" in')).to_contain_text("True")
+    menu(page, "Kernel", "Restart Kernel and Clear Outputs of All Cells…")
+    page.locator(".jp-Dialog .jp-mod-accept").click()
+    expect(page.locator(".jp-OutputArea-output")).to_have_count(0)
+    expect(run(page, "check(")).to_contain_text("did you mean 'softmax'")
+
     for source in WAY:
-        page.keyboard.press("F8")
-        expect_active(page, source)
+        f8(page, source)
     page.keyboard.press("Enter")  # to write in it, and on from there
-    page.keyboard.press("F8")
-    expect_active(page, WAY[0])
+    f8(page, WAY[0])
     page.keyboard.press("Control+Shift+c")  # the command palette
     page.get_by_placeholder("SEARCH", exact=True).fill("Next open exercise")
     page.keyboard.press("Enter")
@@ -147,7 +145,12 @@ def test_the_way_goes_round_the_open_exercises_from_wherever_one_is(page, server
     expect_active(page, WAY[3])
 
 
-def test_what_is_done_is_passed_over(page, server):
+def explained(page):
+    """The source of a cell that explains the second exercise, which is folded while it is open."""
+    return page.locator(".jp-CodeCell", has_text='"explained"').locator(".jp-InputArea-editor")
+
+
+def test_what_is_done_is_passed_over_and_its_explanation_unfolds(page, server):
     Desk(page, server, STUDY)
     first_try, first_answer, second_try, second_answer, third_try = WAY
 
@@ -158,23 +161,22 @@ def test_what_is_done_is_passed_over(page, server):
     run(page, first_try)
     expect(run(page, 'check("unicode1", my_character').first).to_contain_text("correct")
     is_done(first_try)
-    page.keyboard.press("F8")
-    expect_active(page, first_answer)
+    f8(page, first_answer)
     expect(run(page, first_answer).last).to_contain_text("wrong")
+    f8(page, second_try)
     page.keyboard.press("F8")
-    expect_active(page, second_try)
-    page.keyboard.press("F8")
+    expect(explained(page)).to_be_hidden()
     run(page, second_answer)
     is_done(second_answer)
     is_done(second_try)  # the text is what is asked
-    page.keyboard.press("F8")
-    expect_active(page, third_try)
+    expect(explained(page)).to_be_visible()
+    expect(page.locator(".workbook-folded")).to_have_count(0)
+    f8(page, third_try)
     run(page, third_try)
     expect(run(page, 'check("unicode1", my_observation').first).to_contain_text("correct")
     is_done(third_try)
     for _ in range(2):
-        page.keyboard.press("F8")
-        expect_active(page, first_answer)  # has a text, and a wrong one
+        f8(page, first_answer)  # has a text, and a wrong one
 
     page.keyboard.press("Enter")
     page.keyboard.press("Control+a")
@@ -186,34 +188,24 @@ def test_what_is_done_is_passed_over(page, server):
     expect(page.get_by_text("Every exercise in this notebook is done.")).to_be_visible()
 
 
-@pytest.mark.parametrize("asked", [False, True])
-def test_an_explanation_is_folded_until_the_exercise_is_done_or_somebody_asks(page, server, asked):
+def test_an_explanation_unfolds_when_asked_and_a_cell_is_marked_when_tagged(page, server):
     Desk(page, server, STUDY)
     folded = page.locator(".workbook-folded")
-    explained = page.locator(".jp-CodeCell", has_text='"explained"').locator(".jp-InputArea-editor")
-    for _ in range(3):
-        page.keyboard.press("F8")
-    expect_active(page, WAY[2])
+    for source in WAY[:3]:
+        f8(page, source)
     expect(page.locator(".workbook-folded-first")).to_have_count(1)
     expect(folded).to_have_count(2)
-    expect(explained).to_be_hidden()
+    expect(explained(page)).to_be_hidden()
     page.screenshot(path=SCREENSHOTS / "folded.png")
-    if asked:
-        page.locator(".workbook-folded-first").click()
-        expect(folded).to_have_count(0)
-        run(page, WAY[2])  # it stays unfolded, though the exercise is open
-        expect(page.locator(".workbook-open", has_text=WAY[2])).to_be_visible()
-        expect(run(page, 'print("and shown"')).to_contain_text("and shown")
-    else:
-        run(page, WAY[3])  # the answer, which solves it
-        expect(explained).to_be_visible()
+    page.locator(".workbook-folded-first").click()
+    expect(folded).to_have_count(0)
+    run(page, WAY[2])  # it stays unfolded, though the exercise is open
+    expect(page.locator(".workbook-open", has_text=WAY[2])).to_be_visible()
+    expect(run(page, 'print("and shown"')).to_contain_text("and shown")
     expect(folded).to_have_count(0)
 
-
-def test_a_cell_is_marked_from_when_it_is_tagged(page, server):
-    Desk(page, server, STUDY)
-    page.keyboard.press("F8")
-    expect_active(page, "my_character =")
+    for source in (*WAY[3:], WAY[0]):
+        f8(page, source)
     page.keyboard.press("c")
     page.keyboard.press("v")  # the copy comes below, and is the active one
     expect(page.locator(".workbook-open", has_text="my_character =")).to_have_count(2)
@@ -242,30 +234,26 @@ LOOK = """cell => {
 }"""
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_learners_cells_look_like_theirs(page, server, theme):
+def test_the_learners_cells_look_like_theirs(page, server):
     Desk(page, server, STUDY)
-    set_theme(page, theme)
     page.get_by_role("button", name="Next open exercise").click()
     run(page, "my_character =")
-    page.locator(".workbook-open", has_text="my_character =").wait_for()
-    ours = page.locator(".jp-CodeCell", has_text='check("unicode1", my_character')
-    looks = {"open": page.locator(".workbook-open").first.evaluate(LOOK)}
     run(page, 'check("unicode1", my_character')
     page.locator(".workbook-done").wait_for()
-    looks["done"] = page.locator(".workbook-done").evaluate(LOOK)
-
-    assert ours.evaluate(LOOK)["width"] <= 1, "JupyterLab's own line around the source"
-    words = [look["word"] for look in (ours.evaluate(LOOK), looks["open"], looks["done"])]
-    assert words == ["none", '"your turn"', '"✓ done"']
-    for look in looks.values():
-        bar, word, paper = look["colours"]
-        assert look["width"] >= 4
-        assert contrast(bar, paper) >= 3, "what WCAG asks of a sign"
-        assert contrast(word, paper) >= 4.5, "what WCAG asks of a text"
-        assert look["opacity"] == "1"
-    assert looks["open"]["colours"][0] != looks["done"]["colours"][0]
-
-    for width in (1366, 700):
-        page.set_viewport_size({"width": width, "height": 900})
-        page.screenshot(path=SCREENSHOTS / f"exercises_{theme}_{width}.png")
+    check = page.locator(".jp-CodeCell", has_text='check("unicode1", my_character')
+    cells = [check, page.locator(".workbook-open").first, page.locator(".workbook-done")]
+    for theme in ("light", "dark"):
+        set_theme(page, theme)
+        ours, *looks = [cell.evaluate(LOOK) for cell in cells]
+        assert ours["width"] <= 1, "JupyterLab's own line around the source"
+        words = [look["word"] for look in (ours, *looks)]
+        assert words == ["none", '"your turn"', '"✓ done"']
+        for look in looks:
+            bar, word, paper = look["colours"]
+            assert look["width"] >= 4 and look["opacity"] == "1"
+            assert contrast(bar, paper) >= 3, "what WCAG asks of a sign"
+            assert contrast(word, paper) >= 4.5, "what WCAG asks of a text"
+        assert looks[0]["colours"][0] != looks[1]["colours"][0]
+        for width in (700, 1366):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.screenshot(path=SCREENSHOTS / f"exercises_{theme}_{width}.png")
