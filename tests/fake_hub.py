@@ -93,7 +93,7 @@ class Hub:
                 if asked:
                     headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
                 status = fault.get("status", 206 if asked else 200)
-                self.reply(status, headers | fault.get("headers", {}))
+                self.reply(status, headers)
                 self.wfile.write(content[start : fault.get("until")])
 
         return Handler

@@ -3,7 +3,7 @@
 import os
 import random
 from collections import Counter
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 import regex
@@ -25,7 +25,7 @@ SPECIALS = st.lists(
     st.sampled_from(["<|", "<|>", "|>", "a b", "'s", " ", "\n\n", "好"]), max_size=4
 )
 
-# `make stress` tries this many times as many random strings, from another seed.
+# `make stress` tries this many times as many random strings.
 STRESS = int(os.environ.get("STRESS", "1"))
 
 
@@ -45,15 +45,9 @@ def counted(string: str, special_tokens=(), capacity: int = 4) -> count.Counts:
 
 def as_counter(counts: count.Counts) -> Counter[str]:
     """The counts as `spans.count_pretokens` returns them."""
-    stops = np.cumsum(counts.lengths)
-    return Counter(
-        {
-            bytes(counts.text[stop - length : stop]).decode(): number
-            for stop, length, number in zip(
-                stops.tolist(), counts.lengths.tolist(), counts.counts.tolist(), strict=True
-            )
-        }
-    )
+    places = pairwise([0, *np.cumsum(counts.lengths).tolist()])
+    words = [bytes(counts.text[start:stop]).decode() for start, stop in places]
+    return Counter(dict(zip(words, counts.counts.tolist(), strict=True)))
 
 
 def merges_of(counts: count.Counts, number: int) -> list[tuple[bytes, bytes]]:

@@ -20,14 +20,7 @@ def test_the_longest_copy_is_the_longest_run_of_words_found_elsewhere(text, sour
     assert len(fluency.longest_copy(text, source)) == max(map(len, whole), default=0)
 
 
-def test_a_text_is_its_own_copy_and_nothing_of_a_strange_one():
-    text = "A fox ran.\nIt hid."
-    assert fluency.longest_copy(text, f"Once: {text} The end.") == text
-    assert fluency.longest_copy(text, "Nothing alike") == ""
-
-
 def test_a_text_that_goes_round_repeats_itself():
-    assert fluency.repeated_share("one two three four five six seven") == 0
     assert fluency.repeated_share("the cat sat down " * 50) > 0.9
     assert fluency.repeated_share("too short") == 0
 

@@ -1,3 +1,5 @@
+"""The first flaw of bytes is where Python's decoder stops, and it is told in words."""
+
 from collections import Counter
 
 from hypothesis import given
