@@ -1,7 +1,6 @@
 """Odd texts, their pre-tokens by the obvious way, and compiled results in Python's own types."""
 
 import os
-import random
 from collections import Counter
 from itertools import chain, pairwise
 
@@ -27,12 +26,6 @@ SPECIALS = st.lists(
 
 # `make stress` tries this many times as many random strings.
 STRESS = int(os.environ.get("STRESS", "1"))
-
-
-def odd_strings(draw: random.Random, number: int) -> list[str]:
-    """Short strings of odd characters, each ending where a text goes on with another."""
-    everything = [*ODD, *"abcXYZ 019", "'ll", "'re", " '", "  "]
-    return ["".join(draw.choices(everything, k=draw.randint(1, 12))) for _ in range(number)]
 
 
 def counted(string: str, special_tokens=(), capacity: int = 4) -> count.Counts:

@@ -36,14 +36,6 @@ def test_a_switch_chooses_and_a_misspelt_one_is_told_its_choices(
         read()
 
 
-@pytest.fixture
-def installed(monkeypatch, tmp_path):
-    """The package as it lies in site-packages, and a working directory elsewhere."""
-    monkeypatch.setattr(config, "PACKAGE", tmp_path / "site-packages" / "workbook")
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
-    monkeypatch.chdir(tmp_path)
-
-
 def test_data_and_study_lie_in_the_checkout_or_where_they_were_put(monkeypatch, tmp_path):
     monkeypatch.delenv("WORKBOOK_DATA", raising=False)
     assert config.data_folder() == Path(__file__).parents[1] / "data"
@@ -55,8 +47,10 @@ def test_data_and_study_lie_in_the_checkout_or_where_they_were_put(monkeypatch, 
 
 
 def test_an_installed_package_keeps_data_with_the_user_and_studies_where_one_is(
-    installed, monkeypatch, tmp_path
+    monkeypatch, tmp_path
 ):
+    monkeypatch.setattr(config, "PACKAGE", tmp_path / "site-packages" / "workbook")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("WORKBOOK_DATA", raising=False)
     assert config.checkout() is None
     assert config.shipped() == tmp_path / "site-packages" / "workbook" / "shipped"

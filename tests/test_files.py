@@ -95,19 +95,15 @@ def test_the_umask_says_who_may_read_a_new_file_and_one_written_again_keeps_that
         assert (path.read_text(), permissions(path)) == ("again", mode)
 
 
-def test_a_file_where_a_folder_is_wanted_is_named(tmp_path):
+def test_a_file_where_a_folder_is_wanted_is_named_and_a_folder_where_a_file_is(tmp_path):
     (tmp_path / "taken").write_text("a file")
     for folder in (tmp_path / "taken", tmp_path / "taken" / "deep"):
-        with pytest.raises(OSError, match=f"{tmp_path / 'taken'} is a file; rename it"):
-            atomic_write(folder / "a.txt").__enter__()
-        with pytest.raises(OSError, match=f"{tmp_path / 'taken'} is a file; rename it"):
-            locked(folder).__enter__()
-
-
-def test_a_folder_where_a_file_is_wanted_is_named_at_once(tmp_path):
+        for context in (atomic_write(folder / "a.txt"), locked(folder)):
+            with pytest.raises(OSError, match=f"{tmp_path / 'taken'} is a file; rename it"):
+                context.__enter__()
     with pytest.raises(OSError, match=f"{tmp_path} is a folder, but a file is to be written there"):
         atomic_write(tmp_path).__enter__()
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
 @pytest.fixture

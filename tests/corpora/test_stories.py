@@ -48,11 +48,6 @@ def test_any_story_can_be_made_alone():
     assert next(stories.write_stories(3, "validation", 10**15)) == in_order[0]
 
 
-def test_seeds_and_streams_tell_different_stories():
-    told = {stories.story(s, stream, 0)[0] for s in (1, 2, 3) for stream in ("train", "validation")}
-    assert len(told) == 6
-
-
 def test_bytes_do_not_depend_on_the_order_of_sets():
     code = "from workbook.corpora import stories; print(stories.story(5, 'train', 5))"
     environment = os.environ | {"PYTHONHASHSEED": "1", "PYTHONIOENCODING": "utf-8"}
@@ -101,11 +96,8 @@ def test_the_code_length_is_minus_the_logarithm_of_the_probability(monkeypatch):
     assert len(tellings) == 3 * 3 * 2
     for probability, prices in tellings.values():
         assert [*prices] == [pytest.approx(-math.log2(probability))]
-
-
-def test_the_code_length_is_an_upper_bound_where_two_ways_lead_to_one_text():
-    tellings = all_tellings("start:\n    [a|b][c|][|c]")
-    probability, prices = tellings["ac"]
+    # Where two ways lead to one text, it is an upper bound.
+    probability, prices = all_tellings("start:\n    [a|b][c|][|c]")["ac"]
     assert len(prices) == 2
     assert all(price > -math.log2(probability) for price in prices)
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workbook.tokenization import engine
 from workbook.tokenization.bpe import train_bpe, train_in_python, train_incremental, train_naive
 
 END = "<|endoftext|>"
@@ -27,28 +28,19 @@ def paper(counts: dict[str, int], num_merges: int) -> list[tuple[bytes, bytes]]:
     Every symbol is one character, so a merge is `str.replace`, which joins from left to right.
     """
     tokens = {chr(0xE000 + byte): bytes([byte]) for byte in range(256)}
-    words = Counter()
-    for word, count in counts.items():
-        words["".join(chr(0xE000 + byte) for byte in word.encode())] += count
+    words = [("".join(chr(0xE000 + byte) for byte in w.encode()), counts[w]) for w in counts]
     merges = []
     for number in range(num_merges):
         pairs = Counter()
-        for word, count in words.items():
-            for pair in pairwise(word):
-                pairs[pair] += count
+        for word, count in words:
+            for left, right in pairwise(word):
+                pairs[left + right] += count
         if not pairs:
             break
-        ranked = [(count, tokens[left], tokens[right]) for (left, right), count in pairs.items()]
-        _, left, right = max(ranked)
-        symbol = {token: character for character, token in tokens.items()}
-        new = symbol.get(left + right, chr(0xF0000 + number))
-        tokens[new] = left + right
-        old = symbol[left] + symbol[right]
-        merged = Counter()
-        for word, count in words.items():
-            merged[word.replace(old, new)] += count
-        words = merged
-        merges.append((left, right))
+        _, *merge, best = max((pairs[pair], *map(tokens.get, pair), pair) for pair in pairs)
+        merges.append(tuple(merge))
+        tokens[chr(0xF0000 + number)] = b"".join(merge)
+        words = [(word.replace(best, chr(0xF0000 + number)), count) for word, count in words]
     return merges
 
 
@@ -127,8 +119,9 @@ def test_bad_arguments_are_clear_errors(tmp_path):
         train_bpe(tmp_path, 300, [END])
 
 
-def test_training_in_python_gives_the_same_merges(tmp_path):
-    path = write(tmp_path / "text.txt", f"One day, the fox said: it's mine!{END}\n" * 300)
-    _, merges = train_bpe(path, 300, [END])
+def test_training_in_python_and_compiled_gives_the_same_merges(tmp_path, monkeypatch):
+    path = write(tmp_path / "text.txt", f"One day,  the 天 fox said: it's mine!{END}\n" * 300)
+    monkeypatch.setattr(engine, "pays_off", lambda size: True)
+    _, merges = train_bpe(path, 300, [END, " fox"])
     for workers in (0, 2):
-        assert train_in_python(path, 300, [END], workers=workers) == merges
+        assert train_in_python(path, 300, [END, " fox"], workers=workers) == merges
