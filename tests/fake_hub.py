@@ -82,8 +82,6 @@ class Hub:
             def do_GET(self):
                 if "/resolve/" in self.path:
                     return self.announce()
-                if not self.path.startswith("/cdn/"):
-                    return self.reply(404, {})
                 hub.requests.append((self.command, self.path, self.headers.get("Range")))
                 fault = hub.faults.pop(0) if hub.faults else {}
                 content = fault.get("content", hub.content)

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+from unittest import mock
 
 import pytest
 
@@ -149,20 +150,10 @@ def test_a_process_that_is_killed_leaves_no_lock_to_those_that_it_forked(tmp_pat
     assert order == ["killed", "other"]
 
 
-class Broken:
-    """A stream that nobody reads any more."""
-
-    def write(self, _):
-        raise BrokenPipeError
-
-    def flush(self):
-        raise BrokenPipeError
-
-
 def test_where_nobody_listens_nothing_is_said(monkeypatch, capsys):
-    closed = io.StringIO()
+    broken, closed = mock.Mock(**{"write.side_effect": BrokenPipeError}), io.StringIO()
     closed.close()
-    for stream in (None, Broken(), closed):
+    for stream in (None, broken, closed):
         monkeypatch.setattr(sys, "stderr", stream)
         files.say("waiting")
     monkeypatch.undo()

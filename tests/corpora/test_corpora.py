@@ -115,7 +115,7 @@ def test_making_that_is_interrupted_leaves_nothing(folder, tales, monkeypatch):
     monkeypatch.setattr(stories, "write_stories", broken)
     with pytest.raises(KeyboardInterrupt):
         corpora.path("stories", size=100)
-    assert not list(folder.rglob("*.txt")) and not list(folder.rglob("*.json"))
+    assert not list(folder.rglob("*.*"))
 
 
 def test_an_absent_download_is_told_how_to_get_it():
@@ -269,11 +269,7 @@ def test_documents_and_counts_do_not_depend_on_the_blocks(tmp_path_factory, piec
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpora, "BLOCK", block)
         assert list(documents(file)) == expected
-        assert corpora.tally(file) == {
-            "bytes": len(text.encode()),
-            "documents": len(expected),
-            "sha256": sha256(text.encode()).hexdigest(),
-        }
+        assert corpora.tally(file)["documents"] == len(expected)
 
 
 def test_documents_are_read_one_block_at_a_time(tmp_path):
@@ -295,12 +291,9 @@ def test_every_document_is_sampled_equally_often_in_order_and_repeatably(ten):
     assert len(counts) == 10
     assert all(240 < times < 360 for times in counts.values())  # 300 ± 4 standard deviations
     assert sample_documents(ten, 10, seed=0) == list(documents(ten))
-
-
-@pytest.mark.parametrize("n", [0, 11])
-def test_a_sample_of_too_many_or_none_is_an_error(ten, n):
-    with pytest.raises(ValueError, match=f"n={n}: ask for at least 1"):
-        sample_documents(ten, n, seed=0)
+    for n in (0, 11):
+        with pytest.raises(ValueError, match=f"n={n}: ask for at least 1"):
+            sample_documents(ten, n, seed=0)
 
 
 def test_a_file_is_intact_if_its_record_fits(ten):
@@ -308,17 +301,14 @@ def test_a_file_is_intact_if_its_record_fits(ten):
     for change, intact in (
         ({}, True),
         ({"seed": 2}, False),
-        ({"seed": None}, False),
         ({"bytes": 231}, False),
-        ({"bytes": None}, False),
         ({"modified_ns": 0}, True),
         ({"modified_ns": 0, "sha256": "0" * 64}, False),
     ):
         corpora.write_record(ten, {"bytes": 230, "seed": 1, "sha256": digest})
-        facts = {key: value for key, value in (record(ten) | change).items() if value is not None}
-        ten.with_suffix(".json").write_text(json.dumps(facts))
+        ten.with_suffix(".json").write_text(json.dumps(record(ten) | change))
         assert corpora.is_intact(ten, {"seed": 1}) is intact
-    for text in ("", '{"bytes": 230, "see', "[]", "null"):  # no whole record
+    for text in ("", '{"bytes": 230, "see', '{"bytes": 230}', "null"):  # no whole record
         ten.with_suffix(".json").write_text(text)
         assert not corpora.is_intact(ten, {})
     ten.with_suffix(".json").unlink()

@@ -63,9 +63,8 @@ def test_tables_add_up(strings):
 
 def test_long_pretokens_are_told_apart_by_their_bytes():
     words = [f"{'x' * length}{end}" for length in range(1, 60) for end in ("", "y", "z")]
-    found = as_counter(counted(" ".join(words * 2)))
-    assert found[f" {'x' * 59}z"] == 2
-    assert found == Counter(regex.findall(PATTERN, " ".join(words * 2)))
+    text = " ".join(words * 2)
+    assert as_counter(counted(text)) == Counter(regex.findall(PATTERN, text))
 
 
 def test_equal_keys_of_long_pretokens_are_no_proof():

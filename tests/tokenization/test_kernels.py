@@ -26,21 +26,16 @@ print(kernels.code_file(), "numba" in sys.modules)
 @pytest.fixture
 def run(tmp_path):
     """Runs code in a checkout that was never compiled in, by a user without a home."""
-    shutil.copytree(
-        Path(workbook.__file__).parent,
-        tmp_path / "workbook",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    package, ignored = Path(workbook.__file__).parent, shutil.ignore_patterns("__pycache__")
+    shutil.copytree(package, tmp_path / "workbook", ignore=ignored)
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "home").write_text("a file, in which no folder can be made")
 
     def run(code: str) -> subprocess.CompletedProcess:
         environment = {"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path / "home")}
-        command = [sys.executable, "-B", "-c", code]
-        done = subprocess.run(
-            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        command, options = [sys.executable, "-B", "-c", code], {"env": environment, "text": True}
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, **options)
         assert done.returncode == 0, done.stderr
         return done
 

@@ -142,29 +142,25 @@ def change(request, path, monkeypatch):
         monkeypatch.setattr(module, "cut_points", cut_points)
 
 
-@pytest.fixture(params=["in turn", "side by side"])
-def executor(request):
-    with ThreadPoolExecutor(2) as pool:
-        yield pool if request.param == "side by side" else None
-
-
 def refused(path):
     return pytest.raises(ValueError, match=rf"{path} changed while it was read.* try again")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_compiled", [True, False])
-def test_no_engine_mixes_two_texts(path, change, executor, monkeypatch, is_compiled):
+def test_no_engine_mixes_two_texts(path, change, monkeypatch, is_compiled):
     """And there is no token file of them, nor any shard."""
     monkeypatch.setattr(engine, "pays_off", lambda size: is_compiled)
-    with refused(path):
-        ONE.encode_file(path, executor)
-    with ThreadPoolExecutor(2) as pool, refused(path):
-        COUNTERS[is_compiled](written(path), [END], pool)
-    target = written(path).with_name("ids.npy")
-    with refused(path):
-        token_files.tokenize_file(ONE, path, target, executor)
-    assert not target.exists() and not list(path.parent.glob(".ids.npy.*/*.npy"))
+    target = path.with_name("ids.npy")
+    with ThreadPoolExecutor(2) as pool:
+        with refused(path):
+            COUNTERS[is_compiled](path, [END], pool)
+        for executor in (None, pool):
+            with refused(written(path)):
+                ONE.encode_file(path, executor)
+            with refused(written(path)):
+                token_files.tokenize_file(ONE, path, target, executor)
+            assert not target.exists() and not list(path.parent.glob(".ids.npy.*/*.npy"))
 
 
 @pytest.mark.parametrize("change", CHANGES)

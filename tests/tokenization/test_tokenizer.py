@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import count, islice, pairwise
 
 import numpy as np
@@ -313,12 +314,10 @@ def text(tmp_path, monkeypatch):
 def test_a_file_gives_the_ids_of_its_text(text, readable, compiled):
     expected = readable.encode(text.read_bytes().decode())
     for one in (readable, compiled):
-        for executor in (None, ThreadPoolExecutor(2), ProcessPoolExecutor(2)):
-            ids = one.encode_file(text, executor)
-            assert ids.dtype == np.uint16
-            assert ids.tolist() == expected
-            if executor:
-                executor.shutdown()
+        for pool in (nullcontext(), ThreadPoolExecutor(2), ProcessPoolExecutor(2)):
+            with pool as executor:
+                ids = one.encode_file(text, executor)
+            assert ids.dtype == np.uint16 and ids.tolist() == expected
 
 
 def test_threads_may_share_a_tokenizer(compiled, readable):

@@ -65,13 +65,3 @@ def test_the_parts_of_a_token_join_to_it_and_are_older():
 def test_the_first_of_two_merges_that_make_the_same_bytes_counts():
     merges = [(b"a", b"b"), (b"b", b"c"), (b"ab", b"c"), (b"a", b"bc")]
     assert merges_behind(b"abc", merges).merge == 3
-
-
-def test_twins_are_told_once():
-    merges = [(b"-", b"-"), (b"--", b"--"), (b"----", b"--")]
-    assert watch.outline(merges_behind(b"------", merges)).split("\n") == [
-        "b'------'  merge 3",
-        "  b'----'  merge 2, of two equal halves",
-        "    b'--'  merge 1",
-        "  b'--'  merge 1",
-    ]
