@@ -39,14 +39,13 @@ def test_pretokens_of_ascii_equal_those_of_regex(string):
 
 
 def test_pretokens_equal_those_of_regex_on_every_character():
-    """Each code point between letters, spaces and digits, in one long text of them all."""
+    """Each that is assigned between letters, spaces and digits, in one long text of them all."""
     draw = random.Random(0)
-    codes = [code for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    codes = [*range(0xD800), *range(0xE000, 0x34000), *range(0xE0000, 0xE0200), sys.maxunicode]
     draw.shuffle(codes)
     between = draw.choices(["", " ", "  ", "\n", "a", "1", "'s", "\u3000", "!"], k=len(codes))
     string = "".join(chr(code) + after for code, after in zip(codes, between, strict=True))
-    # As dictionaries, because to compare millions of words as counters takes seconds.
-    assert dict(as_counter(counted(string))) == dict(Counter(regex.findall(PATTERN, string)))
+    assert as_counter(counted(string)) == Counter(regex.findall(PATTERN, string))
 
 
 # --- Counting ------------------------------------------------------------------------------------
@@ -116,7 +115,7 @@ def test_memory_that_runs_short_is_enlarged(monkeypatch):
     draw = random.Random(2)
     letters = [chr(code) for code in range(0x4E00, 0x4E00 + 2_000)]
     words = [draw.choices(letters, k=9) for _ in range(1_500)]
-    words += [draw.choices("etaoin shrdlué", k=draw.randint(1, 14)) for _ in range(2_000)]
+    words += [draw.choices("etaoin shrdlué", k=draw.randint(1, 14)) for _ in range(1_000)]
     counts = counted(" ".join(map("".join, words)))
     enlarged = []
     doubled = merge.doubled
