@@ -115,6 +115,7 @@ def test_a_missing_library_is_left_out(monkeypatch):
     assert docstrings.library_versions() == {"torch": "2.13.0"}
 
 
+@pytest.mark.slow
 def test_the_libraries_give_about_twenty_megabytes_in_which_they_are_mixed():
     """The corpus is made of what is installed, once."""
     train, validation = (corpora.path("docstrings", split) for split in corpora.SPLITS)
