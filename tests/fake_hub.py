@@ -82,18 +82,16 @@ class Hub:
             def do_GET(self):
                 if "/resolve/" in self.path:
                     return self.announce()
-                if not self.path.startswith("/cdn/"):
-                    return self.reply(404, {})
                 hub.requests.append((self.command, self.path, self.headers.get("Range")))
                 fault = hub.faults.pop(0) if hub.faults else {}
                 content = fault.get("content", hub.content)
-                asked = self.headers.get("Range") if fault.get("ranges", True) else None
+                asked = self.headers.get("Range")
                 start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
                 headers = {"Content-Length": len(content) - start}
                 if asked:
                     headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
                 status = fault.get("status", 206 if asked else 200)
-                self.reply(status, headers | fault.get("headers", {}))
+                self.reply(status, headers)
                 self.wfile.write(content[start : fault.get("until")])
 
         return Handler

@@ -1,9 +1,8 @@
 """Odd texts, their pre-tokens by the obvious way, and compiled results in Python's own types."""
 
 import os
-import random
 from collections import Counter
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 import regex
@@ -25,14 +24,8 @@ SPECIALS = st.lists(
     st.sampled_from(["<|", "<|>", "|>", "a b", "'s", " ", "\n\n", "好"]), max_size=4
 )
 
-# `make stress` tries this many times as many random strings, from another seed.
+# `make stress` tries this many times as many random strings.
 STRESS = int(os.environ.get("STRESS", "1"))
-
-
-def odd_strings(draw: random.Random, number: int) -> list[str]:
-    """Short strings of odd characters, each ending where a text goes on with another."""
-    everything = [*ODD, *"abcXYZ 019", "'ll", "'re", " '", "  "]
-    return ["".join(draw.choices(everything, k=draw.randint(1, 12))) for _ in range(number)]
 
 
 def counted(string: str, special_tokens=(), capacity: int = 4) -> count.Counts:
@@ -45,15 +38,9 @@ def counted(string: str, special_tokens=(), capacity: int = 4) -> count.Counts:
 
 def as_counter(counts: count.Counts) -> Counter[str]:
     """The counts as `spans.count_pretokens` returns them."""
-    stops = np.cumsum(counts.lengths)
-    return Counter(
-        {
-            bytes(counts.text[stop - length : stop]).decode(): number
-            for stop, length, number in zip(
-                stops.tolist(), counts.lengths.tolist(), counts.counts.tolist(), strict=True
-            )
-        }
-    )
+    places = pairwise([0, *np.cumsum(counts.lengths).tolist()])
+    words = [bytes(counts.text[start:stop]).decode() for start, stop in places]
+    return Counter(dict(zip(words, counts.counts.tolist(), strict=True)))
 
 
 def merges_of(counts: count.Counts, number: int) -> list[tuple[bytes, bytes]]:

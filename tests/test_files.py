@@ -1,24 +1,26 @@
 """A file written by `atomic_write` is whole or not there; one at a time works in a folder."""
 
+import io
 import os
 import signal
 import stat
 import subprocess
 import sys
 import threading
+from unittest import mock
 
 import pytest
 
 from workbook import files
 from workbook.files import atomic_write, locked
 
-WORKS = """
-import sys
+LOCKS_AND_FORKS = """
+import os, sys
 from pathlib import Path
 from workbook.files import locked
 
 with locked(Path(sys.argv[1])):
-    print("in", flush=True)
+    os.write(1, b"%d\\n" % os.fork())
     input()
 """
 
@@ -73,107 +75,85 @@ def umask():
     os.umask(before)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
-@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
-def test_the_umask_says_who_may_read_a_new_file(tmp_path, umask, mask, mode):
-    umask(mask)
-    with atomic_write(tmp_path / "a.txt") as file:
-        file.write("new")
-    assert permissions(tmp_path / "a.txt") == mode
-
-
-@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
-def test_a_file_that_is_written_again_keeps_its_permissions(tmp_path, umask, mode):
-    path = tmp_path / "a.txt"
-    path.write_text("old")
-    path.chmod(mode)
-    with atomic_write(path) as file:
-        (temporary,) = tmp_path.glob("*.tmp")
-        assert permissions(temporary) == mode  # in the meantime too
-        file.write("new")
-    assert (path.read_text(), permissions(path)) == ("new", mode)
-
-
 def permissions(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_file_where_a_folder_is_wanted_is_named(tmp_path):
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
+def test_the_umask_says_who_may_read_a_new_file_and_one_written_again_keeps_that(tmp_path, umask):
+    for mask, mode in ((0o022, 0o644), (0o077, 0o600)):
+        umask(mask)
+        with atomic_write(tmp_path / f"{mode}.txt") as file:
+            file.write("new")
+        assert permissions(tmp_path / f"{mode}.txt") == mode
+    path = tmp_path / f"{0o644}.txt"
+    for mode in (0o640, 0o444):
+        path.chmod(mode)
+        with atomic_write(path) as file:
+            (temporary,) = tmp_path.glob("*.tmp")
+            assert permissions(temporary) == mode  # in the meantime too
+            file.write("again")
+        assert (path.read_text(), permissions(path)) == ("again", mode)
+
+
+def test_a_file_where_a_folder_is_wanted_is_named_and_a_folder_where_a_file_is(tmp_path):
     (tmp_path / "taken").write_text("a file")
     for folder in (tmp_path / "taken", tmp_path / "taken" / "deep"):
-        with pytest.raises(OSError, match=f"{tmp_path / 'taken'} is a file; rename it"):
-            atomic_write(folder / "a.txt").__enter__()
-        with pytest.raises(OSError, match=f"{tmp_path / 'taken'} is a file; rename it"):
-            locked(folder).__enter__()
-
-
-def test_a_folder_where_a_file_is_wanted_is_named_at_once(tmp_path):
+        for context in (atomic_write(folder / "a.txt"), locked(folder)):
+            with pytest.raises(OSError, match=f"{tmp_path / 'taken'} is a file; rename it"):
+                context.__enter__()
     with pytest.raises(OSError, match=f"{tmp_path} is a folder, but a file is to be written there"):
         atomic_write(tmp_path).__enter__()
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
-def test_two_threads_take_turns_in_a_folder(tmp_path, monkeypatch):
-    order, waits = [], threading.Event()
+@pytest.fixture
+def waiting(tmp_path, monkeypatch):
+    """Starts a thread that says that it waits for the lock of the folder, and then works in it."""
+    waits = threading.Event()
     monkeypatch.setattr(files, "say", lambda words: waits.set())
 
-    def other():
-        with locked(tmp_path / "run"):
-            order.append("other")
+    def start(work):
+        def wait():
+            with locked(tmp_path):
+                work()
 
-    thread = threading.Thread(target=other)
-    with locked(tmp_path / "run"):
+        thread = threading.Thread(target=wait)
         thread.start()
         assert waits.wait(300)
+        return thread
+
+    return start
+
+
+def test_two_threads_take_turns_in_a_folder(tmp_path, waiting):
+    order = []
+    with locked(tmp_path):
+        thread = waiting(lambda: order.append("other"))
         order.append("this")
     thread.join(300)
     assert order == ["this", "other"]
 
 
-def test_two_processes_take_turns_and_the_second_says_that_it_waits(tmp_path):
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    work = [sys.executable, "-c", WORKS, str(tmp_path)]
-    first = subprocess.Popen(work, text=True, **pipes)
-    assert first.stdout.readline() == "in\n"
-    second = subprocess.Popen(work, text=True, **pipes)
-    assert second.stderr.readline().startswith(f"waiting until {tmp_path.resolve()} is free")
-    first.communicate("\n")
-    assert second.stdout.readline() == "in\n"
-    second.communicate("\n")
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
-def test_a_process_that_is_killed_leaves_no_lock_to_those_that_it_forked(tmp_path):
-    # Both write their line at once: two calls of print may mix theirs.
-    forks = "os.write(1, b'%d\\n' % os.fork()), input()"
-    works = WORKS.replace("input()", forks).replace("sys", "os, sys", 1)
-    work = [sys.executable, "-c", works, str(tmp_path)]
+def test_a_process_that_is_killed_leaves_no_lock_to_those_that_it_forked(tmp_path, waiting):
+    command, order = [sys.executable, "-c", LOCKS_AND_FORKS, str(tmp_path)], []
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(work, text=True, **pipes) as first:
-        assert first.stdout.readline() == "in\n"
+    with subprocess.Popen(command, **pipes) as first:
         forked = max(int(first.stdout.readline()), int(first.stdout.readline()))
+        thread = waiting(lambda: order.append("other"))
+        order.append("killed")
         first.kill()
         first.wait()
-        try:
-            with locked(tmp_path):
-                os.kill(forked, 0)  # it is still there
-        finally:
-            os.kill(forked, signal.SIGKILL)
-
-
-class Broken:
-    """A stream that nobody reads any more."""
-
-    def write(self, _):
-        raise BrokenPipeError
-
-    def flush(self):
-        raise BrokenPipeError
+        thread.join(300)
+        os.kill(forked, signal.SIGKILL)  # it was still there
+    assert order == ["killed", "other"]
 
 
 def test_where_nobody_listens_nothing_is_said(monkeypatch, capsys):
-    for stream in (None, Broken()):
+    broken, closed = mock.Mock(**{"write.side_effect": BrokenPipeError}), io.StringIO()
+    closed.close()
+    for stream in (None, broken, closed):
         monkeypatch.setattr(sys, "stderr", stream)
         files.say("waiting")
     monkeypatch.undo()

@@ -23,20 +23,11 @@ def smaller(config, **changes):
         config, **sizes, **often, **rates, steps=300, batch_size=8, compile=False, **changes
     )
 
-def smaller_profile(profile):
-    changes = {"simple_vocab_size": 1_500, "web_vocab_size": 3_000}
-    if profile.simple_bytes:
-        changes["simple_bytes"] = 600_000
-    shape = smaller(presets.preset(profile.name), vocab_size=1_500).model
-    return replace(profile, **changes, model=shape)
-
-profiles = {name: smaller_profile(each) for name, each in config.PROFILES.items()}
-runs = {
-    name: smaller(presets.preset(name), vocab_size=1_500, corpus_bytes=each.simple_bytes)
-    for name, each in profiles.items()
-}
-config.PROFILES.update(profiles)
-for name, run in runs.items():
+for name, profile in config.PROFILES.items():
+    size = profile.simple_bytes and 600_000
+    run = smaller(presets.preset(name), vocab_size=1_500, corpus_bytes=size)
+    changes = {"simple_vocab_size": 1_500, "web_vocab_size": 3_000, "simple_bytes": size}
+    config.PROFILES[name] = replace(profile, **changes, model=run.model)
     presets.PRESETS[name] = lambda run=run: run
     setattr(presets, name.replace("-", "_"), presets.PRESETS[name])
 '''

@@ -18,22 +18,3 @@ def test_the_longest_copy_is_the_longest_run_of_words_found_elsewhere(text, sour
     ]
     whole = [run for run in runs if run.strip() and run == run.strip() and run in source]
     assert len(fluency.longest_copy(text, source)) == max(map(len, whole), default=0)
-
-
-def test_a_text_is_its_own_copy_and_nothing_of_a_strange_one():
-    text = "A fox ran.\nIt hid."
-    assert fluency.longest_copy(text, f"Once: {text} The end.") == text
-    assert fluency.longest_copy(text, "Nothing alike") == ""
-
-
-def test_a_text_that_goes_round_repeats_itself():
-    assert fluency.repeated_share("one two three four five six seven") == 0
-    assert fluency.repeated_share("the cat sat down " * 50) > 0.9
-    assert fluency.repeated_share("too short") == 0
-
-
-def test_words_are_counted_whatever_their_case_and_marks():
-    known = fluency.distinct_words(["The fox\u2019s den.", "It ran"])
-    assert known == {"the", "fox\u2019s", "den", "it", "ran"}
-    assert fluency.known_share('"It RAN!"', known) == 1
-    assert fluency.known_share("", known) == 0

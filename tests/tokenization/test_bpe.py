@@ -7,13 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbook.tokenization.bpe import (
-    train_bpe,
-    train_in_python,
-    train_incremental,
-    train_naive,
-)
-from workbook.tokenization.spans import count_pretokens
+from workbook.tokenization import engine
+from workbook.tokenization.bpe import train_bpe, train_in_python, train_incremental, train_naive
 
 END = "<|endoftext|>"
 WORDS = st.text(st.sampled_from("abc"), min_size=1, max_size=12) | st.text(min_size=1, max_size=8)
@@ -33,28 +28,19 @@ def paper(counts: dict[str, int], num_merges: int) -> list[tuple[bytes, bytes]]:
     Every symbol is one character, so a merge is `str.replace`, which joins from left to right.
     """
     tokens = {chr(0xE000 + byte): bytes([byte]) for byte in range(256)}
-    words = Counter()
-    for word, count in counts.items():
-        words["".join(chr(0xE000 + byte) for byte in word.encode())] += count
+    words = [("".join(chr(0xE000 + byte) for byte in w.encode()), counts[w]) for w in counts]
     merges = []
     for number in range(num_merges):
         pairs = Counter()
-        for word, count in words.items():
-            for pair in pairwise(word):
-                pairs[pair] += count
+        for word, count in words:
+            for left, right in pairwise(word):
+                pairs[left + right] += count
         if not pairs:
             break
-        ranked = [(count, tokens[left], tokens[right]) for (left, right), count in pairs.items()]
-        _, left, right = max(ranked)
-        symbol = {token: character for character, token in tokens.items()}
-        new = symbol.get(left + right, chr(0xF0000 + number))
-        tokens[new] = left + right
-        old = symbol[left] + symbol[right]
-        merged = Counter()
-        for word, count in words.items():
-            merged[word.replace(old, new)] += count
-        words = merged
-        merges.append((left, right))
+        _, *merge, best = max((pairs[pair], *map(tokens.get, pair), pair) for pair in pairs)
+        merges.append(tuple(merge))
+        tokens[chr(0xF0000 + number)] = b"".join(merge)
+        words = [(word.replace(best, chr(0xF0000 + number)), count) for word, count in words]
     return merges
 
 
@@ -104,21 +90,14 @@ def test_special_tokens_are_boundaries_and_never_counted(tmp_path):
     assert not any(b"bc" in token for token in vocab.values())
 
 
-def test_a_special_token_inside_another_gives_way(tmp_path):
-    path = write(tmp_path / "text.txt", "x<|a|><|b|>y x<|a|>y")
-    for special_tokens in (["<|a|>", "<|a|><|b|>"], ["<|a|><|b|>", "<|a|>"]):
-        assert count_pretokens(path, special_tokens) == {"x": 1, "y": 2, " x": 1}
-
-
 def test_special_tokens_come_in_any_kind_of_collection(tmp_path):
     path = write(tmp_path / "text.txt", f"low{END}lower" * 3)
     right = train_bpe(path, 260, [END])
     for tokens in [(END,), {END}, {END: 1}, (token for token in [END]), [END, END]]:
         assert train_bpe(path, 260, tokens) == right
     assert train_bpe(path, 260, None) == train_bpe(path, 260, [])
-    names = [f"<|{letter}|>" for letter in "hgfedcba"]
-    vocab, _ = train_bpe(path, 300, set(names))
-    assert [vocab[token_id].decode() for token_id in range(8)] == sorted(names)
+    vocab, _ = train_bpe(path, 300, set("hgfedcba"))
+    assert [vocab[token_id].decode() for token_id in range(8)] == sorted("hgfedcba")
 
 
 def test_text_that_runs_out_of_pairs_gives_a_smaller_vocabulary(tmp_path):
@@ -134,17 +113,15 @@ def test_bad_arguments_are_clear_errors(tmp_path):
         train_bpe(path, 256, [END])
     with pytest.raises(TypeError, match="list of strings"):
         train_bpe(path, 300, END)
-    for size in ("300", 300.5, None):
-        with pytest.raises(TypeError, match="vocab_size is a whole number"):
-            train_bpe(path, size, [END])
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.txt is not a file"):
-        train_bpe(tmp_path / "nowhere.txt", 300, [END])
+    with pytest.raises(TypeError, match="vocab_size is a whole number"):
+        train_bpe(path, 300.5, [END])
     with pytest.raises(FileNotFoundError, match="is not a file"):
         train_bpe(tmp_path, 300, [END])
 
 
-def test_training_in_python_gives_the_same_merges(tmp_path):
-    path = write(tmp_path / "text.txt", f"One day, the fox said: it's mine!{END}\n" * 300)
-    _, merges = train_bpe(path, 300, [END])
+def test_training_in_python_and_compiled_gives_the_same_merges(tmp_path, monkeypatch):
+    path = write(tmp_path / "text.txt", f"One day,  the 天 fox said: it's mine!{END}\n" * 300)
+    monkeypatch.setattr(engine, "pays_off", lambda size: True)
+    _, merges = train_bpe(path, 300, [END, " fox"])
     for workers in (0, 2):
-        assert train_in_python(path, 300, [END], workers=workers) == merges
+        assert train_in_python(path, 300, [END, " fox"], workers=workers) == merges

@@ -26,34 +26,20 @@ print(kernels.code_file(), "numba" in sys.modules)
 @pytest.fixture
 def run(tmp_path):
     """Runs code in a checkout that was never compiled in, by a user without a home."""
-    shutil.copytree(
-        Path(workbook.__file__).parent,
-        tmp_path / "workbook",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    package, ignored = Path(workbook.__file__).parent, shutil.ignore_patterns("__pycache__")
+    shutil.copytree(package, tmp_path / "workbook", ignore=ignored)
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "home").write_text("a file, in which no folder can be made")
 
     def run(code: str) -> subprocess.CompletedProcess:
         environment = {"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path / "home")}
-        command = [sys.executable, "-B", "-c", code]
-        done = subprocess.run(
-            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        command, options = [sys.executable, "-B", "-c", code], {"env": environment, "text": True}
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, **options)
         assert done.returncode == 0, done.stderr
         return done
 
     return run
-
-
-def test_code_is_compiled_once_announced_and_then_loaded_without_numba(run, tmp_path):
-    first, second = run(USE_ONE), run(USE_ONE)
-    file, by_numba = first.stdout.split()
-    assert Path(file).parent == tmp_path / "workbook/tokenization/compiled/__pycache__"
-    assert by_numba == "True" and second.stdout.split() == [file, "False"]
-    assert first.stderr.count("compiling the fast engine, once") == 1
-    assert second.stderr == ""
 
 
 THRESHOLD = """
@@ -66,20 +52,26 @@ print(*map(pays_off, sizes), "llvmlite" in sys.modules)
 """
 
 
-def test_code_on_disk_lowers_the_threshold_and_llvm_is_not_loaded_to_know(run, tmp_path):
+def test_code_is_compiled_once_loaded_without_numba_and_lowers_the_threshold(run, tmp_path):
+    """LLVM is not loaded to know that."""
     assert run(THRESHOLD).stdout == "False False False True False\n"
-    run(USE_ONE)
+    first, second = run(USE_ONE), run(USE_ONE)
+    file, by_numba = first.stdout.split()
+    sources = tmp_path / "workbook" / "tokenization" / "compiled"
+    assert Path(file).parent == sources / "__pycache__"
+    assert by_numba == "True" and second.stdout.split() == [file, "False"]
+    assert first.stderr.count("compiling the fast engine, once") == 1
+    assert second.stderr == ""
     assert run(THRESHOLD).stdout == "False True True True False\n"
-    with (tmp_path / "workbook" / "tokenization" / "compiled" / "scan.py").open("a") as file:
-        file.write("\n")  # code of other sources does not count
+    scan = sources / "scan.py"
+    scan.write_bytes(scan.read_bytes() + b"\n")  # code of other sources does not count
     assert run(THRESHOLD).stdout == "False False False True False\n"
 
 
-def test_of_several_processes_one_compiles(run):
-    with ThreadPoolExecutor(3) as executor:
-        done = list(executor.map(run, [USE_ONE] * 3))
-    assert sorted("compiling" in each.stderr for each in done) == [False, False, True]
-    assert len({each.stdout.split()[0] for each in done}) == 1
+def test_of_two_processes_one_compiles(run):
+    with ThreadPoolExecutor(2) as executor:
+        done = list(executor.map(run, [USE_ONE] * 2))
+    assert sorted("compiling" in each.stderr for each in done) == [False, True]
 
 
 FORK = """
@@ -93,7 +85,7 @@ threading.Thread(target=kernels.load_kernels).start()
 compiling.wait()
 child = os.fork()
 if child == 0:
-    signal.alarm(60)
+    signal.alarm(300)
     table.PretokenTable(capacity=0).grow(0)
     os._exit(0)
 print(os.waitpid(child, 0)[1])
@@ -107,43 +99,36 @@ def test_a_process_forked_while_a_thread_compiles_does_not_hang(run):
     assert done.stderr.count("compiling") == 1
 
 
-@pytest.mark.parametrize("closed", ["sys.stderr.close()", "sys.stderr = None"])
-def test_where_nothing_can_be_said_it_compiles_all_the_same(run, closed):
-    done = run(USE_ONE.replace("import sys", f"import sys; {closed}"))
-    assert done.stdout.endswith("True\n") and done.stdout.count("\n") == 1
+def test_a_damaged_file_is_compiled_anew(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(kernels, "KERNELS", [table.rehash])
+    monkeypatch.setattr(kernels, "code_file", lambda: tmp_path / "code.o")
+    assert load_and_listen(capsys)
+    whole = (tmp_path / "code.o").read_bytes()
+    for damaged in (whole[:-99], b""):
+        (tmp_path / "code.o").write_bytes(damaged)
+        assert [load_and_listen(capsys) for _ in range(2)] == [True, False]
+        assert len((tmp_path / "code.o").read_bytes()) == len(whole)
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda code: code[:-99], lambda code: b"", lambda code: code[::-1]]
-)
-def test_a_damaged_file_is_compiled_anew(run, damage):
-    file = Path(run(USE_ONE).stdout.split()[0])
-    whole = file.read_bytes()
-    file.write_bytes(damage(whole))
-    assert "compiling" in run(USE_ONE).stderr
-    assert len(file.read_bytes()) == len(whole)
-    assert run(USE_ONE).stderr == ""
+def load_and_listen(capsys):
+    """Load kernels anew, in this process; whether that says that it compiles."""
+    assert kernels._load().get_function_address(table.rehash.name)
+    return "compiling" in capsys.readouterr().err
 
 
 def test_where_nothing_can_be_written_beside_the_sources_the_users_own_folder_is_taken(
     run, tmp_path
 ):
-    sources = tmp_path / "workbook" / "tokenization" / "compiled"
-    (sources / "__pycache__").write_text("a file, not a folder")
-    for _ in range(2):  # the user has no folder: every process compiles
-        done = run(USE_ONE)
-        assert done.stdout == "None True\n"
-        assert "compiling" in done.stderr
+    where = "from workbook.tokenization.compiled import kernels; print(kernels.code_file())"
+    beside = tmp_path / "workbook" / "tokenization" / "compiled" / "__pycache__"
+    beside.write_text("a file, not a folder")
+    assert run(where).stdout == "None\n"  # the user has no folder
     (tmp_path / "home").unlink()
-    done = run(USE_ONE)
-    assert str(tmp_path / "home" / ".cache" / "cs336-workbook") in done.stdout
-    assert run(USE_ONE).stderr == ""
-
-
-def test_an_installed_package_is_not_written_to(run, tmp_path):
-    (tmp_path / "pyproject.toml").unlink()
-    (tmp_path / "home").unlink()
-    assert str(tmp_path / "home" / ".cache" / "cs336-workbook") in run(USE_ONE).stdout
+    users_own = str(tmp_path / "home" / ".cache" / "cs336-workbook")
+    assert run(where).stdout.startswith(users_own)
+    beside.unlink()
+    (tmp_path / "pyproject.toml").unlink()  # an installed package is not written to
+    assert run(where).stdout.startswith(users_own)
     assert not list((tmp_path / "workbook").rglob("__pycache__"))
 
 
@@ -155,12 +140,10 @@ def test_importing_compiles_nothing_and_loads_no_numba(run):
 
 
 def test_each_kind_of_processor_has_code_of_its_own(monkeypatch):
-    kernels.code_file.cache_clear()
-    here = kernels.code_file()
+    here = kernels.code_file.__wrapped__()  # which would be remembered
     monkeypatch.setattr(kernels.llvm, "get_host_cpu_name", lambda: "another")
-    kernels.code_file.cache_clear()
-    assert kernels.code_file().parent == here.parent and kernels.code_file() != here
-    kernels.code_file.cache_clear()
+    there = kernels.code_file.__wrapped__()
+    assert there.parent == here.parent and there != here
 
 
 def test_an_array_of_another_type_is_refused():
@@ -170,12 +153,13 @@ def test_an_array_of_another_type_is_refused():
             count.add_words(wrong, right, table.PretokenTable().address, right)
 
 
-def test_a_full_disk_does_not_stop_the_work(monkeypatch, capsys):
+def test_a_full_disk_or_none_does_not_stop_the_work(monkeypatch, capsys):
     def full(*_):
         raise OSError("No space left on device")
 
     monkeypatch.setattr(kernels, "KERNELS", [table.rehash])
     monkeypatch.setattr(kernels, "read_code", lambda file: None)
     monkeypatch.setattr(kernels, "atomic_write", full)
-    assert kernels._load().get_function_address(table.rehash.name)
-    assert "compiling" in capsys.readouterr().err
+    assert load_and_listen(capsys)
+    monkeypatch.setattr(kernels, "code_file", lambda: None)
+    assert load_and_listen(capsys)

@@ -1,6 +1,6 @@
 """Pre-tokens are those of the pattern on the whole text, however text comes and is cut."""
 
-from itertools import islice, pairwise, repeat
+from itertools import pairwise
 
 import pytest
 import regex
@@ -28,19 +28,10 @@ def test_long_pieces_are_cut_without_a_trace():
     assert list(pretokenize([text])) == regex.findall(PATTERN, text)
 
 
-def test_pretokens_come_before_the_stream_ends():
-    endless = pretokenize(repeat("to be or "))
-    assert list(islice(endless, 4)) == ["to", " be", " or", " to"]
-
-
-def test_a_special_token_that_begins_another_waits_for_the_longer():
-    pieces = ["x<|a|>", "<|b|>y"]
-    assert list(pretokenize(pieces, ["<|a|>", "<|a|><|b|>"])) == ["x", "<|a|><|b|>", "y"]
-
-
-def test_a_document_ends_at_a_special_token():
+def test_of_special_tokens_that_begin_together_the_longest_wins_and_ends_a_document():
     # Inside one text the last of three spaces belongs to the word; at the end there is no word.
-    assert list(pretokenize(["a   <|e|> b"], ["<|e|>"])) == ["a", "   ", "<|e|>", " b"]
+    pieces = ["x   <|a|>", "<|b|>y"]
+    assert list(pretokenize(pieces, ["<|a|>", "<|a|><|b|>"])) == ["x", "   ", "<|a|><|b|>", "y"]
 
 
 def test_bad_special_tokens_and_bytes_are_refused():

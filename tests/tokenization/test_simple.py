@@ -40,5 +40,4 @@ def test_unknown_words_share_one_id():
 
 def test_every_tokenizer_gives_its_tokens_as_bytes():
     assert ByteTokenizer().tokens("ü") == [(0xC3, b"\xc3"), (0xBC, b"\xbc")]
-    assert CharacterTokenizer().tokens("ü") == [(0xFC, b"\xc3\xbc")]
     assert WordTokenizer(["a"]).tokens("a ü") == [(1, b"a"), (0, b"<unk>")]

@@ -2,8 +2,8 @@
 
 import json
 import os
-import shutil
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
 from hashlib import sha256
 
 import numpy as np
@@ -13,14 +13,7 @@ from workbook.classroom import cli
 from workbook.files import LOCK
 from workbook.tokenization import spans, token_files
 from workbook.tokenization.bpe import train_bpe
-from workbook.tokenization.token_files import (
-    fingerprint,
-    read_text,
-    read_tokens,
-    tokenize_file,
-    tokenizer_for,
-    write_tokens,
-)
+from workbook.tokenization.token_files import fingerprint, read_tokens, tokenize_file, write_tokens
 from workbook.tokenization.tokenizer import Tokenizer, token_dtype
 
 END = "<|endoftext|>"
@@ -36,12 +29,12 @@ def test_a_text_comes_back_in_blocks_with_its_line_ends(tmp_path, monkeypatch):
     monkeypatch.setattr(token_files, "BLOCK", 4)
     text = "Eins\r\nzwei\ndreißig 🐉\r"
     (tmp_path / "text.txt").write_bytes(text.encode())
-    blocks = list(read_text(tmp_path / "text.txt"))
+    blocks = list(token_files.read_text(tmp_path / "text.txt"))
     assert "".join(blocks) == text
     assert max(map(len, blocks)) == 4
 
 
-@pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 123])
+@pytest.mark.parametrize("count", [0, 9, 10, 11])
 @pytest.mark.parametrize("vocab_size", [1_000, 100_000])
 def test_ids_come_back_from_a_memory_map(tmp_path, monkeypatch, count, vocab_size):
     monkeypatch.setattr(token_files, "BLOCK", 10)
@@ -63,7 +56,7 @@ def test_an_id_outside_the_vocabulary_is_refused_and_leaves_no_file(tmp_path):
 def test_a_file_that_is_missing_or_cut_short_is_a_clear_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="encode the corpus first"):
         read_tokens(tmp_path / "ids.npy")
-    for left in (0, 5, 50, 128, 1000):
+    for left in (0, 50, 128, 1000):
         write_tokens(tmp_path / "ids.npy", range(500), 500)
         os.truncate(tmp_path / "ids.npy", left)
         with pytest.raises(ValueError, match=r"ids\.npy is not a complete token file .*remove it"):
@@ -76,7 +69,7 @@ def test_a_file_that_is_missing_or_cut_short_is_a_clear_error(tmp_path):
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
     path = tmp_path_factory.mktemp("tokens") / "text.txt"
-    lines = (f"The {number}th owl said: it's 天 {number:x}.\n{END}\n" for number in range(2_000))
+    lines = (f"The {number}th owl said: it's 天 {number:x}.\n{END}\n" for number in range(1_000))
     path.write_bytes("".join(lines).encode())
     return path
 
@@ -94,10 +87,8 @@ def expected(source, tokenizer):
 @pytest.mark.parametrize("pool", [None, ThreadPoolExecutor, ProcessPoolExecutor])
 def test_a_token_file_holds_the_ids_of_its_text(tmp_path, source, tokenizer, expected, pool):
     target = tmp_path / "ids.npy"
-    executor = pool(2) if pool else None
-    assert tokenize_file(tokenizer, source, target, executor) == len(expected)
-    if executor:
-        executor.shutdown()
+    with pool(2) if pool else nullcontext() as executor:
+        assert tokenize_file(tokenizer, source, target, executor) == len(expected)
     assert read_tokens(target).tolist() == expected
     assert read_tokens(target).dtype == np.uint16
     assert made_in(tmp_path) == ["ids.json", "ids.npy"]
@@ -112,8 +103,8 @@ def test_processes_that_ask_for_the_same_do_not_disturb_each_other(
     tmp_path, source, tokenizer, expected
 ):
     target = tmp_path / "ids.npy"
-    with ProcessPoolExecutor(4) as pool:
-        asked = [pool.submit(tokenize_file, tokenizer, source, target) for _ in range(8)]
+    with ProcessPoolExecutor(2) as pool:
+        asked = [pool.submit(tokenize_file, tokenizer, source, target) for _ in range(4)]
         assert {each.result() for each in asked} == {len(expected)}
     assert read_tokens(target).tolist() == expected
 
@@ -126,43 +117,32 @@ def test_what_is_made_is_not_made_again(tmp_path, source, tokenizer, monkeypatch
     other = Tokenizer(tokenizer.vocab, tokenizer.merges[:9], [END])
     with pytest.raises(ZeroDivisionError):
         tokenize_file(other, source, target)
-    (tmp_path / "ids.json").write_text("broken")
-    with pytest.raises(ZeroDivisionError):
-        tokenize_file(tokenizer, source, target)
+    for damaged in (target, tmp_path / "ids.json"):
+        whole = damaged.read_bytes()
+        damaged.write_bytes(whole[:100])
+        with pytest.raises(ZeroDivisionError):
+            tokenize_file(tokenizer, source, target)
+        damaged.write_bytes(whole)
 
 
-@pytest.mark.parametrize("left", [0, 50, 1000])
-def test_a_token_file_that_was_cut_short_is_made_anew(tmp_path, source, tokenizer, expected, left):
-    target = tmp_path / "ids.npy"
-    tokenize_file(tokenizer, source, target)
-    os.truncate(target, left)
-    assert tokenize_file(tokenizer, source, target) == len(expected)
-    assert read_tokens(target).tolist() == expected
-
-
-def test_an_empty_text_has_a_token_file_too(tmp_path, tokenizer):
-    (tmp_path / "text.txt").touch()
-    assert tokenize_file(tokenizer, tmp_path / "text.txt", tmp_path / "ids.npy") == 0
-    assert len(read_tokens(tmp_path / "ids.npy")) == 0
-
-
-def test_a_text_that_is_no_utf8_leaves_no_token_file(tmp_path, tokenizer):
-    (tmp_path / "text.txt").write_bytes(b"owl " * 2_000 + b"\xff")
+def test_an_empty_text_has_a_token_file_too_and_one_that_is_no_utf8_has_none(tmp_path, tokenizer):
+    text, target = tmp_path / "text.txt", tmp_path / "ids.npy"
+    text.touch()
+    assert tokenize_file(tokenizer, text, target) == len(read_tokens(target)) == 0
+    target.unlink()
+    text.write_bytes(b"owl " * 2_000 + b"\xff")
     with pytest.raises(ValueError, match="not UTF-8: byte 0xff at offset 8,000"):
-        tokenize_file(tokenizer, tmp_path / "text.txt", tmp_path / "ids.npy")
-    assert not (tmp_path / "ids.npy").exists()
+        tokenize_file(tokenizer, text, target)
+    assert not target.exists()
 
 
 def test_an_interrupted_run_is_carried_on(tmp_path, source, tokenizer, expected, monkeypatch):
     made, encode_shard = [], token_files.encode_shard
 
     def interrupted_once(*arguments):
-        part = arguments[-1]
-        if len(made) == 3:
-            made.append("interrupted")
-            part.with_name(".3.npy.x.tmp").write_bytes(b"half a shard")
+        made.append(arguments[-1].name)
+        if len(made) == 4:
             raise KeyboardInterrupt
-        made.append(part.name)
         return encode_shard(*arguments)
 
     monkeypatch.setattr(token_files, "encode_shard", interrupted_once)
@@ -170,7 +150,7 @@ def test_an_interrupted_run_is_carried_on(tmp_path, source, tokenizer, expected,
         tokenize_file(tokenizer, source, tmp_path / "ids.npy")
     assert not (tmp_path / "ids.npy").exists()
     tokenize_file(tokenizer, source, tmp_path / "ids.npy")
-    assert made[:5] == ["0.npy", "1.npy", "2.npy", "interrupted", "3.npy"] and len(made) > 10
+    assert made[2:6] == ["2.npy", "3.npy", "3.npy", "4.npy"] and len(made) > 10
     assert read_tokens(tmp_path / "ids.npy").tolist() == expected
     assert made_in(tmp_path) == ["ids.json", "ids.npy"]
 
@@ -182,8 +162,6 @@ def test_the_command_encodes_both_splits(tmp_path, folder, capsys):
     for split in ("train", "validation"):
         path = tmp_path / "tokens" / "stories-270" / f"{split}.npy"
         assert f"{path}  {len(read_tokens(path)):,} tokens" in printed
-    record = json.loads((tmp_path / "tokens" / "stories-270" / "train.json").read_text())
-    assert record["bytes"] == 40_000
     given = ["--vocab", str(folder / "vocab.json"), "--merges", str(folder / "merges.txt")]
     assert cli.main([*command, *given]) == 0
     assert cli.main([*command, *given[:2]]) == 2
@@ -221,50 +199,40 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "tokenizers" / "stories-270"
 
 
-def test_a_default_tokenizer_has_a_record_of_what_it_is(folder):
-    name, one = tokenizer_for("stories")
+def test_a_default_tokenizer_has_a_record_of_what_it_is(folder, monkeypatch):
+    name, one = token_files.tokenizer_for("stories")
     record = json.loads((folder / "record.json").read_text())
     assert [record[key] for key in ("corpus", "bytes", "vocab_size")] == ["stories", 30_000, 270]
     for file in ("vocab.json", "merges.txt"):
         assert record[file] == sha256((folder / file).read_bytes()).hexdigest()
-    again, other = tokenizer_for("stories")
+    # It is trained once, and read where nothing can be written.
+    for module, function in ((token_files, "locked"), (token_files.bpe, "train_bpe")):
+        monkeypatch.setattr(module, function, lambda *_: 1 / 0)
+    again, other = token_files.tokenizer_for("stories")
     assert (name, again) == ("stories-270", "stories-270")
     assert fingerprint(one) == fingerprint(other)
 
 
-def assert_made_again(whole):
-    """The tokenizer of the stories is the one that it was."""
-    assert fingerprint(tokenizer_for("stories")[1]) == fingerprint(whole)
-
-
 @pytest.mark.parametrize("file", ["vocab.json", "merges.txt"])
-@pytest.mark.parametrize("is_lost", [True, False])
-def test_a_damaged_tokenizer_is_refused_by_name(folder, file, is_lost):
-    _, whole = tokenizer_for("stories")
-    content = (folder / file).read_bytes()
-    (folder / file).unlink() if is_lost else (folder / file).write_bytes(content[:-9])
-    with pytest.raises(ValueError, match=f"{folder / file} has changed .* remove {folder},"):
-        tokenizer_for("stories")
-    shutil.rmtree(folder)
-    assert_made_again(whole)
+def test_a_damaged_tokenizer_is_refused_by_name(folder, file):
+    token_files.tokenizer_for("stories")
+    (folder / file).write_bytes((folder / file).read_bytes()[:-9])
+    refused = pytest.raises(ValueError, match=f"{folder / file} has changed .* remove {folder},")
+    with refused:
+        token_files.tokenizer_for("stories")
+    (folder / file).unlink()
+    with refused:
+        token_files.tokenizer_for("stories")
 
 
-@pytest.mark.parametrize("lost", ["vocab.json", "merges.txt"])
-def test_what_a_killed_training_left_is_not_taken_for_a_tokenizer(folder, lost):
+def test_what_a_killed_training_left_is_not_taken_for_a_tokenizer(folder):
     """The record is written last: without one, the files that are there may be of two trainings."""
-    _, whole = tokenizer_for("stories")
+    _, whole = token_files.tokenizer_for("stories")
     (folder / "record.json").unlink()
-    (folder / lost).write_text("{}")
-    assert_made_again(whole)
-
-
-def test_a_tokenizer_is_trained_once_and_read_where_nothing_can_be_written(folder, monkeypatch):
-    tokenizer_for("stories")
-    for module, name in ((token_files, "locked"), (token_files.bpe, "train_bpe")):
-        monkeypatch.setattr(module, name, lambda *_: 1 / 0)
-    assert tokenizer_for("stories")[1].vocab_size == 270
+    (folder / "vocab.json").write_text("{}")
+    assert fingerprint(token_files.tokenizer_for("stories")[1]) == fingerprint(whole)
 
 
 def test_a_corpus_that_there_is_not_has_no_tokenizer():
     with pytest.raises(ValueError, match="'nosuch' is not a corpus; there are stories, docstrings"):
-        tokenizer_for("nosuch")
+        token_files.tokenizer_for("nosuch")

@@ -1,28 +1,24 @@
 """Ids are tiktoken's on the same ranks, in plain Python and compiled, however the text comes."""
 
 import pickle
-import random
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import count, islice, pairwise
 
 import numpy as np
 import pytest
 import tiktoken
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from pretoken_helpers import STRESS, TEXTS, odd_strings
+from pretoken_helpers import STRESS, TEXTS, pretokens_of
 
-from workbook.tokenization import engine, spans, tokenizer
+from workbook.tokenization import engine, spans
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.compiled import encode
 from workbook.tokenization.pretokens import PATTERN
-from workbook.tokenization.tokenizer import (
-    LONGEST_REMEMBERED,
-    PlainTokenizer,
-    Tokenizer,
-)
+from workbook.tokenization.tokenizer import PlainTokenizer, Tokenizer
 
 END, LONGER = "<|endoftext|>", "<|endoftext|><|endoftext|>"
 CORPUS = (
@@ -77,6 +73,8 @@ def peer(readable):
     )
 
 
+@pytest.mark.stress
+@settings(max_examples=100 * STRESS)
 @given(LETTERS | st.integers(0, 2 * len(CORPUS)).map(lambda start: CORPUS[start // 2 :][:300]))
 def test_ids_equal_tiktoken_on_the_same_ranks(plain, readable, peer, text):
     """In all three ways: the textbook's, remembered, and compiled."""
@@ -85,14 +83,6 @@ def test_ids_equal_tiktoken_on_the_same_ranks(plain, readable, peer, text):
         assert plain.encode(string) == readable.encode(string) == ids
         assert compiled_ids(readable, string) == ids
         assert readable.decode(ids) == string
-
-
-@pytest.mark.stress
-def test_ids_of_a_hundred_thousand_strings_equal_tiktoken(readable, peer):
-    draw = random.Random(STRESS)
-    for _ in range(50 * STRESS):
-        text = END.join(odd_strings(draw, 2000))
-        assert compiled_ids(readable, text) == peer.encode(text, allowed_special="all")
 
 
 @given(LETTERS, st.lists(st.integers(0, 1000)))
@@ -117,21 +107,15 @@ def test_a_stream_is_read_no_further_than_needed(readable):
     assert next(taken) < 20
 
 
-def test_overlapping_special_tokens_the_longest_wins(readable):
-    double = readable.encode(LONGER)
-    single = readable.encode(END)
-    assert (len(double), len(single)) == (1, 1)
-    assert readable.encode(END * 3) == double + single
-    assert readable.decode(double) == LONGER
-
-
 @given(st.lists(st.sampled_from(SPECIALS), max_size=5), st.lists(st.sampled_from([*SPECIALS, "t"])))
 def test_special_tokens_of_any_text_are_found(trained, specials, parts):
-    one = Tokenizer(*trained, specials)
-    text = "".join(parts)
-    expected = list(one.encode_iterable([text]))
-    assert compiled_ids(one, text) == expected
-    assert one.encode(text) == expected
+    """Of those that begin at one place, the longest."""
+    one, text, expected = Tokenizer(*trained, specials), "".join(parts), []
+    for pretoken in pretokens_of(text, specials):
+        special = [token_id for token_id, token in one.vocab.items() if token == pretoken.encode()]
+        expected += special if pretoken in specials else Tokenizer(*trained).encode(pretoken)
+    for ids in (one.encode(text), one.encode_iterable([text]), compiled_ids(one, text)):
+        assert list(ids) == expected
     assert PlainTokenizer(*trained, specials).encode(text) == expected
 
 
@@ -142,28 +126,6 @@ def test_special_tokens_the_vocabulary_lacks_are_appended(trained):
     assert one.encode(END) == [0]
     assert one.vocab_size == len(vocab) + 2
     assert len(vocab) == 360  # the caller's own dictionary stays as it was
-    again = Tokenizer(vocab, merges, (token for token in ["<|pad|>"]))
-    assert again.encode("<|pad|>") == [len(vocab)]
-
-
-def test_without_special_tokens_their_text_is_ordinary(trained):
-    one = Tokenizer(*trained)
-    assert len(one.encode(END)) > 1
-    assert one.decode(one.encode(END)) == END
-
-
-def test_merges_are_applied_in_the_order_learnt():
-    vocab = dict(enumerate([b"a", b"b", b"c", b"bc", b"ab", b"abc"]))
-    one = Tokenizer(vocab, [(b"b", b"c"), (b"a", b"b")])
-    assert one.encode("abc") == [0, 3]  # not ab + c, which comes first in the text
-    assert one.encode("abab") == [4, 4]
-
-
-def test_a_vocabulary_in_any_order_works(trained):
-    vocab, merges = trained
-    turned = {1000 - id_: token for id_, token in vocab.items()}
-    ids = [1000 - id_ for id_ in Tokenizer(vocab, merges).encode(CORPUS)]
-    assert Tokenizer(turned, merges).encode(CORPUS) == ids
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.uint64])
@@ -181,16 +143,17 @@ def test_of_two_ids_for_the_same_bytes_text_gets_the_lower(trained):
 
 
 @pytest.mark.parametrize("shift", [(1 << 20) - 300, 1 << 20, (1 << 32) - 5_000])
-def test_large_ids_are_the_small_ones_shifted(readable, shift):
-    """Some or all are too large to be packed three to a number."""
-    vocab = {token_id + shift: token for token_id, token in readable.vocab.items()}
+def test_ids_may_be_large_and_in_any_order(readable, shift):
+    """Some or all are too large to be packed three to a number; the merges alone have an order."""
+    vocab = {shift + 400 - token_id: token for token_id, token in readable.vocab.items()}
     one = Tokenizer(vocab, readable.merges, readable.special_tokens)
     text = CORPUS + LONGER + "xylitol owlowlowl" + END
-    assert compiled_ids(one, text) == [each + shift for each in readable.encode(text)]
+    expected = [shift + 400 - token_id for token_id in readable.encode(text)]
+    assert compiled_ids(one, text) == one.encode(text) == expected
 
 
 def test_an_array_has_the_ids_of_the_list(readable, compiled):
-    for text in ("", "low", CORPUS + END + LONGER, "天 " * 999):
+    for text in ("", CORPUS + END + LONGER):
         for one in (readable, compiled):
             ids = one.encode_array(text)
             assert ids.dtype == np.uint16
@@ -222,7 +185,7 @@ def test_the_memory_of_the_encoder_is_bounded(readable, monkeypatch):
     monkeypatch.setattr(encode, "MOST_SLOTS", 1 << 14)
     monkeypatch.setattr(encode, "MOST_BYTES", 1 << 17)
     one = pickle.loads(pickle.dumps(readable))
-    text = " ".join(f"{number:x}owl" * (1 + number % 5) for number in range(40_000))
+    text = " ".join(f"{number:x}owl" * (1 + number % 5) for number in range(20_000))
     expected = readable.encode(text)
     with one.compiled_encoder() as encoder:
         for _ in range(2):
@@ -257,19 +220,9 @@ def test_odd_vocabularies_fall_back(trained, monkeypatch):
         assert one.encode("abc abcd " * 9) == expected
 
 
-def test_what_is_remembered_is_right_asked_for_once_and_bounded():
-    asked = []
-    memory = tokenizer._Memory(lambda string: asked.append(string) or [len(string)], 2)
-    long = "x" * (LONGEST_REMEMBERED + 1)
-    strings = ["one", "three", "one", long, long, "", "three", "x" * LONGEST_REMEMBERED]
-    assert [memory[string] for string in strings] == [(len(string),) for string in strings]
-    assert asked == ["one", "three", long, long, "", "three", strings[-1]]
-    assert list(memory) == [strings[-1]]
-
-
 def test_files_keep_the_tokenizer(tmp_path, trained):
     files = tmp_path / "vocab.json", tmp_path / "merges.txt"
-    odd = ["<|im start é|>", " a b ", "\n", '"', "é", "ÿ", "Ġlow", "Ã©", "#version", "日", "«e»"]
+    odd = ["<|im start é|>", "\n", '"', "é", "Ġlow", "Ã©", "#version", "日", "«e»"]
     for special in odd:
         one = Tokenizer(*trained, [END, special])
         one.save(*files)
@@ -287,28 +240,21 @@ def test_a_special_token_of_many_equal_letters_is_found_at_once(readable):
     assert one.encode(text) == compiled_ids(one, text) == ids
 
 
-@pytest.mark.parametrize(
-    ("ids", "error", "words"),
-    [
-        ([4000], ValueError, "id 4000 is not in the vocabulary"),
-        ([-1], ValueError, "id -1 is not"),
+def test_ids_that_stand_for_nothing_are_refused(readable):
+    for ids, error, words in (
+        ([-1], ValueError, "id -1 is not in the vocabulary"),
         ([3.0], TypeError, r"an id is an integer, got 3\.0"),
-        ("abc", TypeError, "an id is an integer, got 'a'"),
         (5, TypeError, r"decode takes a list of ids, got 5; .*\[5\]"),
-    ],
-)
-def test_ids_that_stand_for_nothing_are_refused(readable, ids, error, words):
-    with pytest.raises(error, match=words):
-        readable.decode(ids)
+    ):
+        with pytest.raises(error, match=words):
+            readable.decode(ids)
 
 
 def test_a_vocabulary_that_does_not_fit_its_merges_is_refused(trained):
     vocab, merges = trained
     for odd, pairs, error, words in (
-        *(
-            (odd, [], TypeError, "vocab maps ids to bytes, got")
-            for odd in ({0: "a"}, {"a": 0}, {2.5: b"a"}, {0: bytearray(b"a")})
-        ),
+        ({0: "a"}, [], TypeError, "vocab maps ids to bytes, got"),
+        ({"a": 0}, [], TypeError, "vocab maps ids to bytes, got"),
         (vocab, [(b"q", b"z")], ValueError, "needs the token b'qz'"),
         (vocab, [merges[0], (b"a", b"b", b"c")], ValueError, "merge 1 is two tokens, got 3"),
         (vocab | {-5: b"far"}, merges, ValueError, "an id is 0 or more, got -5 for b'far'"),
@@ -346,50 +292,36 @@ with open(sys.argv[3], encoding="utf-8") as file:
 def test_a_stream_needs_less_than_a_megabyte(tmp_path, readable):
     files = [tmp_path / name for name in ("vocab.json", "merges.txt", "text.txt")]
     readable.save(*files[:2])
-    # 5 MB with 30,000 different words, so that a cache without a bound would show.
-    lines = (f"{CORPUS[: number % 90]} word{number % 30_000:x}{END}\n" for number in range(60_000))
+    # 2 MB, and all words are different, so that a cache without a bound would show.
+    lines = (f"{CORPUS[: number % 90]} word{number:x}{END}\n" for number in range(25_000))
     files[2].write_text("".join(lines), encoding="utf-8")
     command = [sys.executable, "-c", STREAM_IN_ONE_MEGABYTE, *map(str, files)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    assert int(run.stdout) > 1_000_000
+    assert int(run.stdout) > 400_000
 
 
 @pytest.fixture
 def text(tmp_path, monkeypatch):
-    """A file that is cut into a hundred spans, a few to a task."""
+    """A file that is cut into dozens of spans, a few to a task."""
     monkeypatch.setattr(spans, "SPANS_PER_TASK", 7)
     monkeypatch.setattr(spans, "SPAN", 256)
     path = tmp_path / "text.txt"
-    path.write_bytes((CORPUS + END).encode() * 40)
+    path.write_bytes((CORPUS + END).encode() * 20)
     return path
 
 
 def test_a_file_gives_the_ids_of_its_text(text, readable, compiled):
     expected = readable.encode(text.read_bytes().decode())
     for one in (readable, compiled):
-        for executor in (None, ThreadPoolExecutor(2), ProcessPoolExecutor(2)):
-            ids = one.encode_file(text, executor)
-            assert ids.dtype == np.uint16
-            assert ids.tolist() == expected
-            if executor:
-                executor.shutdown()
-
-
-def test_files_that_are_empty_or_no_utf8(tmp_path, readable, compiled):
-    path = tmp_path / "text.txt"
-    for one in (readable, compiled):
-        path.write_bytes(b"")
-        assert one.encode_file(path).tolist() == []
-        path.write_bytes("a file that ends inside é".encode()[:-1])
-        with pytest.raises(ValueError, match=r"not UTF-8: byte 0xc3 at offset 24"):
-            one.encode_file(path)
-        with pytest.raises(FileNotFoundError, match="expected a UTF-8 text file"):
-            one.encode_file(tmp_path / "nowhere.txt")
+        for pool in (nullcontext(), ThreadPoolExecutor(2), ProcessPoolExecutor(2)):
+            with pool as executor:
+                ids = one.encode_file(text, executor)
+            assert ids.dtype == np.uint16 and ids.tolist() == expected
 
 
 def test_threads_may_share_a_tokenizer(compiled, readable):
-    texts = [CORPUS[start:] * 20 for start in range(0, 200, 10)]
+    texts = [CORPUS[start:] * 20 for start in range(0, 200, 20)]
     with ThreadPoolExecutor(4) as executor:
         ids = list(executor.map(compiled.encode, texts))
     assert ids == [readable.encode(text) for text in texts]

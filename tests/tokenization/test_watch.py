@@ -6,16 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workbook.tokenization import watch
 from workbook.tokenization.bpe import train_incremental, train_naive
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.tokenization.watch import (
-    Ancestor,
-    apply_merges,
-    first_difference,
-    merges_behind,
-    outline,
-    training_steps,
-)
+from workbook.tokenization.watch import first_difference, merges_behind
 
 WORDS = st.dictionaries(st.text("ab é", min_size=1, max_size=6), st.integers(1, 9), max_size=6)
 TOY = {"low": 5, "lower": 2, "widest": 3, "newest": 6}
@@ -23,7 +17,7 @@ TOY = {"low": 5, "lower": 2, "widest": 3, "newest": 6}
 
 @given(WORDS, st.integers(0, 12))
 def test_watched_training_makes_the_merges_of_the_naive_one(counts, num_merges):
-    steps = training_steps(counts, num_merges)
+    steps = watch.training_steps(counts, num_merges)
     assert list(steps[-1].merges) == train_naive(counts, num_merges)
     assert [len(step.merges) for step in steps] == list(range(len(steps)))
     for step, after in pairwise(steps):
@@ -35,7 +29,7 @@ def test_merges_in_turn_give_the_tokens_of_the_tokenizer(counts, text):
     merges = train_naive(counts, 12)
     tokens = [bytes([byte]) for byte in range(256)] + [left + right for left, right in merges]
     found = Tokenizer(dict(enumerate(tokens)), merges).tokens(text)
-    assert apply_merges(text, merges) == [token for _, token in found]
+    assert watch.apply_merges(text, merges) == [token for _, token in found]
 
 
 def test_the_first_difference_is_counted_and_explained():
@@ -59,7 +53,7 @@ def test_the_parts_of_a_token_join_to_it_and_are_older():
     while waiting:
         node = waiting.pop()
         if len(node.token) == 1:
-            assert node == Ancestor(node.token)
+            assert node == watch.Ancestor(node.token)
         else:
             assert tuple(part.token for part in node.parts) == merges[node.merge - 1]
             assert all(part.merge < node.merge for part in node.parts)
@@ -71,13 +65,3 @@ def test_the_parts_of_a_token_join_to_it_and_are_older():
 def test_the_first_of_two_merges_that_make_the_same_bytes_counts():
     merges = [(b"a", b"b"), (b"b", b"c"), (b"ab", b"c"), (b"a", b"bc")]
     assert merges_behind(b"abc", merges).merge == 3
-
-
-def test_twins_are_told_once():
-    merges = [(b"-", b"-"), (b"--", b"--"), (b"----", b"--")]
-    assert outline(merges_behind(b"------", merges)).split("\n") == [
-        "b'------'  merge 3",
-        "  b'----'  merge 2, of two equal halves",
-        "    b'--'  merge 1",
-        "  b'--'  merge 1",
-    ]

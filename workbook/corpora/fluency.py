@@ -21,15 +21,19 @@ def split_words(text: str) -> list[str]:
 
 
 def distinct_words(texts: Iterator[str] | Collection[str]) -> set[str]:
-    """All words of some texts."""
+    """All words of some texts.
+
+    >>> sorted(distinct_words(["The fox\u2019s den.", "It ran"]))
+    ['den', 'fox\u2019s', 'it', 'ran', 'the']
+    """
     return {match[0].lower() for text in texts for match in WORD.finditer(text)}
 
 
 def known_share(text: str, known: Collection[str]) -> float:
     """The share of words that are known: 1 if all are.
 
-    >>> known_share("The fox flombered.", {"the", "fox"})
-    0.6666666666666666
+    >>> known_share("The fox flombered.", {"the", "fox"}), known_share("", {"the"})
+    (0.6666666666666666, 0.0)
     """
     words = split_words(text)
     return sum(word in known for word in words) / max(len(words), 1)
@@ -38,8 +42,8 @@ def known_share(text: str, known: Collection[str]) -> float:
 def repeated_share(text: str, window: int = WINDOW) -> float:
     """The share of runs of `window` words that occurred before in the same text.
 
-    >>> repeated_share("the fox ran and the fox ran and the fox ran")
-    0.5
+    >>> repeated_share("the fox ran and the fox ran and the fox ran"), repeated_share("too short")
+    (0.5, 0.0)
     """
     words = split_words(text)
     runs = [tuple(words[at : at + window]) for at in range(len(words) - window + 1)]

@@ -354,6 +354,8 @@ class _Memory(dict[str, tuple[int, ...]]):
     >>> memory = _Memory(str.encode, 2)
     >>> [memory[name] for name in ("a", "b", "a", "c")], list(memory)
     ([(97,), (98,), (97,), (99,)], ['c'])
+    >>> len(memory["a" * 65]), list(memory)
+    (65, ['c'])
     """
 
     def __init__(self, function: Callable[[str], list[int]], most: int) -> None:

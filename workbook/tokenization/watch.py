@@ -157,6 +157,9 @@ def outline(tree: Ancestor, indent: str = "") -> str:
     b'test'  merge 3
       b'te'  merge 2
       b'st'  merge 1
+    >>> print(outline(merges_behind(b"----", [(b"-", b"-"), (b"--", b"--")])))
+    b'----'  merge 2, of two equal halves
+      b'--'  merge 1
     """
     line = f"{indent}{tree.token!r}  merge {tree.merge:,}"
     # A row of 64 dashes is twice 32, twice 16, ...: both halves in full would be 63 lines.
