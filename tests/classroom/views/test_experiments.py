@@ -55,9 +55,8 @@ def test_an_ablation_shows_the_last_budget_s_seeds_and_every_budget_s_tuning():
 
 def test_effects_are_means_with_errors_beside_what_is_reported():
     left, right = drawn(draw.effects).axes
-    (costs,) = [line for line in left.lines if line.get_label() == "_child0"] or left.lines[:1]
-    assert [*costs.get_xdata()] == [400, 4_000]
-    assert [*costs.get_ydata()] == pytest.approx([0.0, 0.85])
+    assert [*left.lines[0].get_xdata()] == [400, 4_000]
+    assert [*left.lines[0].get_ydata()] == pytest.approx([0.0, 0.85])
     assert [*right.lines[0].get_ydata()] == [0.1, 0.8]
     assert [label.get_text() for label in right.get_xticklabels()] == ["no norm", "SiLU"]
 

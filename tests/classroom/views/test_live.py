@@ -69,14 +69,6 @@ def test_text_is_easy_to_read_and_frames_to_see():
         assert contrast(rgb(live.EDGE), rgb(page)) >= 3
 
 
-def test_a_stepper_goes_forward_and_back_and_stops_at_its_ends():
-    slider, row = live.stepper("Steps", last=2, value=1)
-    back, forward, _ = row.children
-    for button, value in ((forward, 2), (forward, 2), (back, 1), (back, 0), (back, 0)):
-        button.click()
-        assert slider.value == value
-
-
 def test_a_table_has_headings_and_says_how_many_rows_it_leaves_out():
     table = live.table("Pairs", ["<pair>", "count"], [("<b>s</b>", "9")], numbers={"count"})
     assert seen(table) == "<pair> count s 9"
