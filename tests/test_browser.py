@@ -1,9 +1,10 @@
-"""Every notebook opens in a real JupyterLab, and every live view answers to mouse and keyboard.
+"""In a real JupyterLab every live view answers to mouse and keyboard, and is a picture when stored.
 
 The views are those of `view_inputs.py`, in a notebook of their own: what the worked notebooks make
-of them is run elsewhere, by nbval. Needs Chromium and playwright. Where one is missing it is
-skipped, and says so; with WORKBOOK_REQUIRE_BROWSER set, as `.ci/run` does, that is an error.
-Pictures of the views, in both themes, go to `build/screenshots/`.
+of them is run elsewhere, by nbval, and only their cells with views are opened here, as stored.
+Needs Chromium and playwright. Where one is missing it is skipped, and says so; with
+WORKBOOK_REQUIRE_BROWSER set, as `.ci/run` does, that is an error. Pictures of the views, in both
+themes, go to `build/screenshots/`.
 """
 
 import os
@@ -20,7 +21,6 @@ from real_lab import (
     Desk,
     browse,
     expect,
-    menu,
     require_browser,
     serve,
     set_theme,
@@ -32,7 +32,7 @@ from workbook.classroom.study import notebooks
 from workbook.classroom.study.lab import HOST
 from workbook.classroom.study.notebooks import WIDGET_VIEW
 
-PATHS = {path.stem: path for path in notebooks.find_worked()}
+PATHS = notebooks.find_worked()
 
 # By live view, what is done and the words that it shows then. A control is a role, a name and, of
 # several, a number; none is where the keyboard is. `=words` are typed over what a field holds.
@@ -101,20 +101,21 @@ def trap():
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, trap):
-    """JupyterLab on the worked notebooks, and on one that shows every view."""
+    """JupyterLab on a notebook that shows every view."""
     require_browser()
     root = tmp_path_factory.mktemp("browser")
-    for path in PATHS.values():
-        (root / path.name).write_bytes(path.read_bytes())
     sources = ["import view_inputs", *(f'view_inputs.VIEWS["{name}"][0]()' for name in STEPS)]
-    kernel = {"kernelspec": notebooks.METADATA["kernelspec"]}
-    cells = [new_code_cell(source) for source in sources]
-    notebooks.write_notebook(root / "views.ipynb", new_notebook(cells=cells, metadata=kernel))
+    write(root / "views.ipynb", [new_code_cell(source) for source in sources])
     web = f"http://{HOST}:{trap.getsockname()[1]}"
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     environment = os.environ | settings(root) | {"HTTP_PROXY": web, "HTTPS_PROXY": web}
     with serve(root, environment | {"PYTHONPATH": path}) as running:
         yield running
+
+
+def write(path, cells) -> None:
+    kernel = {"kernelspec": notebooks.METADATA["kernelspec"]}
+    notebooks.write_notebook(path, new_notebook(cells=cells, metadata=kernel))
 
 
 @pytest.fixture(scope="module")
@@ -178,18 +179,13 @@ def test_every_live_view_answers_to_mouse_and_keyboard(server, page):
             boxes.nth(place).screenshot(path=SCREENSHOTS / f"{name}_{theme}.png")
 
 
-def test_every_notebook_opens_with_its_views_as_pictures(server, page):
-    live, seen = re.compile(rf"^(?:\w+ = )?(?:views\.)?({'|'.join(STEPS)})\(", re.M), set()
-    page.goto(server.page("views.ipynb"))
-    for path in PATHS.values():
-        cells = notebooks.read_notebook(path).cells
-        menu(page, "File", "Open from Path…")
-        page.keyboard.type(path.name)
-        page.keyboard.press("Enter")
-        opened = page.get_by_role("tabpanel", name=path.name)
-        expect(opened.locator(".jp-Notebook .jp-Cell")).to_have_count(len(cells))
-        for name in live.findall("\n".join(cell.source for cell in cells)):
-            seen.add(name)
-            assert opened.locator(".jp-CodeCell", has_text=f"{name}(").locator("img").count() == 1
+def test_the_notebooks_views_are_pictures_until_they_are_run(server, page):
+    live = re.compile(rf"^(?:\w+ = )?(?:views\.)?({'|'.join(STEPS)})\(", re.M)
+    worked = [cell for path in PATHS for cell in notebooks.read_notebook(path).cells]
+    shown = [cell for cell in worked if cell.cell_type == "code" and live.search(cell.source)]
+    names = {live.search(cell.source)[1] for cell in shown}
     # `train_live` has no controls: it shows a run while it trains.
-    assert seen == set(STEPS) == set(views.__all__) - {"train_live"}
+    assert names == set(STEPS) == set(views.__all__) - {"train_live"}
+    write(server.root / "stored.ipynb", shown)
+    page.goto(server.page("stored.ipynb"))
+    expect(page.locator(".jp-CodeCell img")).to_have_count(len(shown))
