@@ -16,19 +16,30 @@ FORMULA = r"$$\frac{QK^\top}{\sqrt{d_k}}$$"
 CODE = "```python\ndef f(x):\n    return x\n```"
 
 
-@pytest.fixture(scope="module")
-def twice(tmp_path_factory):
-    """The write-up of one folder, made twice in different places."""
-    root = tmp_path_factory.mktemp("twice")
+def test_two_exports_are_equal_to_the_byte_and_have_all_that_was_written(tmp_path):
     folder = learner(
-        root / "study",
+        tmp_path / "study",
         answered("unicode1", "a", f"{SCRIPTS}\n\n{FORMULA}\n\n{CODE}"),
         answered("unicode1", "b", "A figure.", shown(png=png(), alt="A blue field.")),
         passed={"softmax": "def softmax(x, dim):\n    return x\n"},
     )
-    for name in ("one", "two"):
-        export(folder, to=root / name)
-    return root / "one", root / "two"
+    exports = []
+    for to in (tmp_path / "one", tmp_path / "two"):
+        export(folder, to=to)
+        exports.append({path.name: path.read_bytes() for path in to.rglob("*.*")})
+    one, two = exports
+    assert {"writeup.md", "writeup.html", "writeup.pdf", "code.zip", "figure-01.png"} == set(one)
+    assert [name for name in one if one[name] != two[name]] == []
+    reader = PdfReader(BytesIO(one["writeup.pdf"]))
+    text = "\n".join(page.extract_text() for page in reader.pages)
+    assert reader.metadata.title == "Write-up" and len(reader.pages) < 12
+    for words in ("naÃ¯ve", "ığüşöç", "λόγος", "слово", "def f(x):", "A blue field."):
+        assert words in text
+    assert "Write-up" in reader.pages[0].extract_text()
+    assert len(re.findall(r"^\w+ .*unanswered", reader.pages[1].extract_text(), re.M)) > 30
+    assert reader.outline and "/StructTreeRoot" in reader.root_object, "for screen readers"
+    page = one["writeup.html"].decode()
+    assert "<mfrac>" in page and page.count("<img") == 1 and 'alt="A blue field."' in page
 
 
 def document(*blocks):
@@ -37,25 +48,6 @@ def document(*blocks):
 
 def text_in(done):
     return "\n".join(page.extract_text() for page in PdfReader(BytesIO(done)).pages)
-
-
-def test_two_exports_are_equal_to_the_byte(twice):
-    one, two = ({path.name: path.read_bytes() for path in folder.rglob("*.*")} for folder in twice)
-    assert {"writeup.md", "writeup.html", "writeup.pdf", "code.zip", "figure-01.png"} == set(one)
-    assert [name for name in one if one[name] != two[name]] == []
-
-
-def test_the_pdf_has_text_title_bookmarks_and_described_figures(twice):
-    reader = PdfReader(twice[0] / "writeup.pdf")
-    text = "\n".join(page.extract_text() for page in reader.pages)
-    assert reader.metadata.title == "Write-up" and len(reader.pages) < 12
-    for words in ("naÃ¯ve", "ığüşöç", "λόγος", "слово", "def f(x):", "A blue field."):
-        assert words in text
-    assert "Write-up" in reader.pages[0].extract_text()
-    assert len(re.findall(r"^\w+ .*unanswered", reader.pages[1].extract_text(), re.M)) > 30
-    assert reader.outline and "/StructTreeRoot" in reader.root_object, "for screen readers"
-    page = (twice[0] / "writeup.html").read_text(encoding="utf-8")
-    assert "<mfrac>" in page and page.count("<img") == 1 and 'alt="A blue field."' in page
 
 
 def test_letters_without_a_font_are_named_and_never_boxes():
