@@ -113,8 +113,7 @@ def as_html(text, kind="markdown"):
     [
         ("&alpha; &lt;b&gt; &amp;", "<p>α &lt;b&gt; &amp;</p>"),
         ("<unk>, </s>, <s> and <b", "<p>&lt;unk&gt;, &lt;/s&gt;, &lt;s&gt; and &lt;b</p>"),
-        ("2<sup>3</sup><!-- note -->", "<p>2&lt;sup&gt;3&lt;/sup&gt;</p>"),
-        ("a<br>*b*", "<p>a<br />\n<em>b</em></p>"),
+        ("2<sup>3</sup><!-- note --><br>*b*", "<p>2&lt;sup&gt;3&lt;/sup&gt;<br />\n<em>b</em></p>"),
         ("<think>\n*so*\n</think>", "<pre><code>&lt;think&gt;\n*so*\n&lt;/think&gt;</code></pre>"),
         ("[x](https://x.org) [y](x.org)", '<p><a href="https://x.org">x</a> y</p>'),
         ("! ![b](a)", "<p>! <em>[A picture: b]</em></p>"),
