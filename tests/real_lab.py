@@ -73,14 +73,15 @@ class Server:
         """The address that opens a notebook in an empty workspace."""
         return f"{self.base}lab/tree/{name}?reset&token={self.token}"
 
-    def is_ready(self, name: str) -> bool:
-        """Whether the notebook has a kernel that waits for work, and a page connected to it."""
-        with self.open("api/sessions") as response:
-            kernels = [s["kernel"] for s in json.load(response) if s["path"] == name]
-        return any(k["execution_state"] == "idle" and k["connections"] > 0 for k in kernels)
-
     def wait_until_ready(self, name: str) -> None:
-        wait_for(lambda: self.is_ready(name), f"the kernel of {name} is not idle")
+        """Wait until a notebook has a kernel with nothing to do, and a page connected to it."""
+
+        def is_ready() -> bool:
+            with self.open("api/sessions") as response:
+                kernels = [s["kernel"] for s in json.load(response) if s["path"] == name]
+            return any(k["execution_state"] == "idle" and k["connections"] > 0 for k in kernels)
+
+        wait_for(is_ready, f"the kernel of {name} is not idle")
 
 
 def wait_for(condition, complaint: str) -> None:
@@ -178,9 +179,8 @@ def expect(element):
 
 def menu(page, *titles: str) -> None:
     """Click through the menu bar, such as menu(page, "Run", "Run All Cells")."""
-    first, *others = titles
-    page.get_by_role("menuitem", name=first, exact=True).click()
-    for title in others:
+    page.get_by_role("menuitem", name=titles[0], exact=True).click()
+    for title in titles[1:]:
         entries = page.locator(".lm-Menu:not(#jp-MainMenu) .lm-Menu-itemLabel")
         entries.get_by_text(title, exact=True).last.click()
 
@@ -188,7 +188,7 @@ def menu(page, *titles: str) -> None:
 def set_theme(page, theme: str) -> None:
     """Choose JupyterLab's theme, "light" or "dark", and wait until it is there."""
     menu(page, "Settings", "Theme", f"JupyterLab {theme.title()}")
-    is_light = "true" if theme == "light" else "false"
+    is_light = str(theme == "light").lower()
     page.locator(f"body[data-jp-theme-light={is_light}]").wait_for(state="attached")
 
 

@@ -17,13 +17,11 @@ from workbook.classroom.export.document import Document
 SECRET = "the-secret-in-a-file"
 HOSTILE = r"""
 A <script>alert("inline")</script> <b onclick="alert(1)">bold</b> [run](javascript:alert(1))
-[file](file:///etc/passwd) <a href="javascript:alert(2)">two</a> <unk> and <s> stay.
-![up](../../etc/passwd) ![there](SECRET_FILE) ![far](https://evil.example/a.png)
-<img src="https://evil.example/b.png" onerror="alert(3)"> <img src=SECRET_FILE>
+<a href="javascript:alert(2)">two</a> <unk> and <s> stay. ![far](https://evil.example/a.png)
+![up](../../etc/passwd) ![there](SECRET_FILE) <img src=SECRET_FILE onerror="alert(3)">
 
-<script>alert("block")</script>
+<script>alert("block")</script> <iframe src="https://evil.example/"></iframe>
 <style>body { background: url(https://evil.example/c.png) }</style>
-<iframe src="https://evil.example/"></iframe>
 <svg onload="alert(4)"><image href="SECRET_FILE"/></svg>
 <meta http-equiv="refresh" content="0; url=https://evil.example/">
 
@@ -33,8 +31,6 @@ A <script>alert("inline")</script> <b onclick="alert(1)">bold</b> [run](javascri
 ```{=typst}
 #read("SECRET_FILE")
 ```
-
-.. include:: SECRET_FILE
 
 \input{SECRET_FILE} $$\input{SECRET_FILE}$$ `<script>alert(5)</script>`{=html}
 
@@ -117,8 +113,7 @@ def as_html(text, kind="markdown"):
     [
         ("&alpha; &lt;b&gt; &amp;", "<p>α &lt;b&gt; &amp;</p>"),
         ("<unk>, </s>, <s> and <b", "<p>&lt;unk&gt;, &lt;/s&gt;, &lt;s&gt; and &lt;b</p>"),
-        ("2<sup>3</sup><!-- note -->", "<p>2&lt;sup&gt;3&lt;/sup&gt;</p>"),
-        ("a<br>*b*", "<p>a<br />\n<em>b</em></p>"),
+        ("2<sup>3</sup><!-- note --><br>*b*", "<p>2&lt;sup&gt;3&lt;/sup&gt;<br />\n<em>b</em></p>"),
         ("<think>\n*so*\n</think>", "<pre><code>&lt;think&gt;\n*so*\n&lt;/think&gt;</code></pre>"),
         ("[x](https://x.org) [y](x.org)", '<p><a href="https://x.org">x</a> y</p>'),
         ("! ![b](a)", "<p>! <em>[A picture: b]</em></p>"),
@@ -132,17 +127,11 @@ def test_a_formula_may_have_space_inside_its_dollars_as_in_jupyterlab():
     def formulas(text):
         return [n["c"][1] for n in pandoc.nodes_in(cleaned(text)) if n["t"] == "Math"]
 
-    assert formulas(r"Spaces: $ \Delta + x $ and $z $. Price: 5$ to 6$.") == [
-        r"\Delta + x", "z", "to 6",
-    ]  # fmt: skip
+    found = formulas(r"Spaces: $ \Delta + x $ and $z $. Price: 5$ to 6$.")
+    assert found == [r"\Delta + x", "z", "to 6"]
     assert formulas("It is \\$ 5 and $ y\n$, $$ z $$") == ["y", " z "]
-    for text in (
-        "`$ x $`",
-        "```\n$ x $\n```",
-        "- a\n\n      $ x\n      $ y",
-        "$ a\n\nb $",
-        "$5, $6",
-    ):
+    none = ["`$ x $`", "```\n$ x $\n```", "- a\n\n      $ x\n      $ y", "$ a\n\nb $", "$5, $6"]
+    for text in none:
         assert formulas(text) == []
         assert "".join(pandoc.text_of(cleaned(text)).split()) in "".join(text.split())
     assert "$ x\n$ y" in pandoc.text_of(cleaned("    $ x\n    $ y"))

@@ -22,60 +22,42 @@ from workbook.tokenization import bpe
 from workbook.transformer import nn
 
 
-@pytest.fixture(scope="module")
-def half_filled(tmp_path_factory):
-    """The write-up of a study folder with two answers and one passing attempt."""
-    folder = tmp_path_factory.mktemp("learner") / "study"
+def test_a_study_folder_is_exported_with_their_answers_and_code_and_nothing_of_ours(tmp_path):
+    folder, build = tmp_path / "study", tmp_path / "build"
     copy.make_copies(folder)
     path = folder / "01_unicode.ipynb"
     filled = json.loads(path.read_text(encoding="utf-8"))
     for stored in filled["cells"]:
         about = stored["metadata"].get("workbook", {})
-        if about.get("role") == "answer" and about.get("part") in ("a", "b"):
-            where = about["problem"], about["part"]
-            stored["outputs"] = answered(*where, f"MY WORDS on {about['part']}.")["outputs"]
-        elif about.get("role") == "look_up":
+        role, problem, part = map(about.get, ("role", "problem", "part"))
+        if role == "answer" and part in ("a", "b"):
+            stored["outputs"] = answered(problem, part, f"MY WORDS on {part}.")["outputs"]
+        elif role == "look_up":
             folded = "<details>OURS, looked up</details>"
             stored["outputs"] = [shown(markdown=folded, plain="OURS")]
     learner(folder, passed={"train_bpe": "def train_bpe(path):\n    return MY_CODE, []\n"})
     path.write_text(json.dumps(filled), encoding="utf-8")
-    return folder.parent / "build", export(folder, to=folder.parent / "build")
-
-
-def test_it_holds_their_answers_and_code(half_filled):
-    build, said = half_filled
-    for name in ("writeup.md", "writeup.html"):
-        text = (build / name).read_text(encoding="utf-8")
-        assert "WORDS on a" in text and "WORDS on b" in text and "MY_CODE" in text
-    assert "answered: a, b; unanswered: c" in (build / "writeup.md").read_text(encoding="utf-8")
-    assert said[0].startswith("Write-up, edition 2025")
+    assert export(folder, to=build)[0].startswith("Write-up, edition 2025")
+    text = (build / "writeup.md").read_text(encoding="utf-8")
+    for page in (text, (build / "writeup.html").read_text(encoding="utf-8")):
+        assert "WORDS on a" in page and "WORDS on b" in page and "MY_CODE" in page
+    assert "answered: a, b; unanswered: c" in text
     with zipfile.ZipFile(build / "code.zip") as archive:
         assert archive.namelist() == ["train_bpe.py"]
         assert b"MY_CODE" in archive.read("train_bpe.py")
-
-
-def test_nothing_of_ours_is_in_it(half_filled):
-    text = (half_filled[0] / "writeup.md").read_text(encoding="utf-8")
     ours = read_folder(config.shipped() / "notebooks").answers
     assert len(ours) > 10 and not any(answer.text[:40] in text for answer in ours)
     assert "OURS" not in text and "reference" not in text.lower()
     assert "which character" not in text.lower(), "the prompts are ours too"
-    assert not list((half_filled[0] / "figures").glob("*"))
+    assert not list((build / "figures").glob("*"))
 
 
-CODE = """# softmax, kept when its check said correct
-import torch
-
-def softmax(x, dim):
-    return torch.nn.Softmax(dim)(x)
-"""
+CODE = "# softmax, kept when its check said correct\nimport math\n\nsoftmax = math.exp\n"
 
 
-@pytest.mark.parametrize("copied", ["all", "notebooks", "notebooks and mine"])
-def test_a_copy_under_any_name_exports_as_itself(tmp_path, copied):
-    checked = {"problem": "softmax", "part": None, "status": "correct"}
-    wrong = {"problem": "rope", "part": None, "status": "wrong"}
-    records = [{**checked, "source": CODE, "trouble": ""}, wrong]
+def test_a_copy_under_any_name_exports_as_itself_even_if_it_is_only_the_notebooks(tmp_path):
+    right = {"problem": "softmax", "status": "correct", "source": CODE, "trouble": ""}
+    records = [{"part": None, **right}, {"part": None, "problem": "rope", "status": "wrong"}]
     outputs = [{"output_type": "execute_result", "data": {CHECK_MIME: one}} for one in records]
     answer = answered("unicode1", "a", "It is NUL.", verdict="correct")
     study = learner(tmp_path / "study", answer, cell("check", *outputs), passed={"softmax": CODE})
@@ -83,16 +65,15 @@ def test_a_copy_under_any_name_exports_as_itself(tmp_path, copied):
         part.reach("wrong")
     (study / "mine").mkdir()
     (study / "mine" / "softmax.py").write_text(CODE)
-    renamed = tmp_path / "a copy of mine"
-    shutil.copytree(study, renamed)
-    if copied != "all":
-        shutil.rmtree(renamed / ".workbook")
-    if copied == "notebooks":
-        shutil.rmtree(renamed / "mine")
-    one, other = (status.assess(folder, "2025", prove=True) for folder in (study, renamed))
-    assert one.entries == other.entries and one.summary == other.summary
-    assert "1 wrong" in one.summary and "1 code correct" in one.summary
-    assert "import torch" in text_of(compose(other).blocks)
+    whole = status.assess(study, "2025", prove=True)
+    assert "1 wrong" in whole.summary and "1 code correct" in whole.summary
+    study = study.rename(tmp_path / "a copy of mine")
+    for lost in (None, ".workbook", "mine"):
+        if lost:
+            shutil.rmtree(study / lost)
+        left = status.assess(study, "2025", prove=True)
+        assert whole.entries == left.entries and whole.summary == left.summary
+        assert "import math" in text_of(compose(left).blocks)
 
 
 def test_our_answers_are_left_out_however_they_came_there(tmp_path):
@@ -203,7 +184,6 @@ def test_a_notebook_that_cannot_be_read_is_left_aside_and_hidden_files_are_none(
     "record",
     [
         [],
-        {"problem": ["unicode1"], "status": "correct"},
         {"problem": "\x1b[2J", "status": "correct", "source": "x"},
         {"problem": "unicode1", "part": {}, "status": ["correct"], "source": {"a": 1}},
         {"problem": "unicode1", "part": "a", "text": "x", "edition": "1999", "profile": "laptop"},

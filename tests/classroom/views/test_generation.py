@@ -1,6 +1,5 @@
 """The views of notebook 07 show the probabilities that they are given."""
 
-import pytest
 from view_inputs import VIEWS, drawn, legend, seen, texts
 
 from workbook.classroom.views import generation
@@ -10,13 +9,10 @@ def test_where_top_p_cuts_is_named():
     assert legend(drawn(generation.reach)) == ["sure: 1 token", "even: 9 tokens"]
 
 
-@pytest.mark.parametrize(
-    ("share", "name", "words"),
-    [(1, "plain", "100%"), (0.3, "tone0", "30%"), (0.01, "tone1", "1%"), (0, "strong", "<1%")],
-)
-def test_a_probability_has_a_tone_and_a_number(share, name, words):
-    assert generation.tone(share) == name
-    assert generation.percent(share) == words
+def test_a_probability_has_a_tone_and_a_number():
+    tones = {1: "plain", 0.3: "tone0", 0.01: "tone1", 0: "strong"}
+    assert {share: generation.tone(share) for share in tones} == tones
+    assert [generation.percent(share) for share in tones] == ["100%", "30%", "1%", "<1%"]
 
 
 def test_a_judged_text_has_its_probabilities_below_the_tokens():

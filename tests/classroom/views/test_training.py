@@ -15,11 +15,9 @@ from workbook.classroom.views.training import LiveCurve, curve_html
 def test_a_curve_stands_over_the_axis_asked_for(x, places):
     ax = training.loss_curve(LOG, x, choices=0.7)
     train, validation, level = ax.lines
-    assert train.get_xdata().tolist() == places
-    assert train.get_ydata().tolist() == [3.5, 3.0]
+    assert (train.get_xdata().tolist(), train.get_ydata().tolist()) == (places, [3.5, 3.0])
     assert validation.get_ydata().tolist() == [4.0, 2.0]
-    assert set(level.get_ydata()) == {0.7}
-    assert level.get_linestyle() == "--"
+    assert set(level.get_ydata()) == {0.7} and level.get_linestyle() == "--"
     assert ax.get_ylabel() == "loss (nats/token)"
 
 
@@ -44,13 +42,11 @@ def test_the_live_curve_follows_the_records():
     curve = LiveCurve(tiny_runs.tiny(steps=20))
     for record in LOG.reset_index().to_dict("records"):
         curve({name: value for name, value in record.items() if value == value})
-    assert curve.bar.value == 2
-    assert curve.bar.max == 20
+    assert (curve.bar.value, curve.bar.max) == (2, 20)
     assert curve.curve.value.count("<polyline") == 2
     assert "step 2 of 20  loss 3.000  validation 2.000" in curve.curve.value
     data = curve._repr_mimebundle_()
-    assert WIDGET_VIEW in data
-    assert "20 steps" in data["text/plain"]
+    assert WIDGET_VIEW in data and "20 steps" in data["text/plain"]
 
 
 @pytest.fixture
