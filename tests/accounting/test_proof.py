@@ -26,7 +26,7 @@ each = pytest.mark.parametrize("changes", ABLATIONS.values(), ids=ABLATIONS)
 
 
 @each
-def test_parameters_and_flops_agreeterm_by_term(changes):
+def test_parameters_and_flops_agree_term_by_term(changes):
     tiny = replace(TINY, **changes)
     assert proof.prove_parameters(tiny)["equal"].all()
     assert proof.prove_forward_flops(tiny, batch_size=5)["equal"].all()

@@ -121,16 +121,11 @@ def test_transformers_writes_the_same_greedy_text(model, ours, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"norm": "post"}, "Llama has no norm='post'"),
-        ({"position": "none"}, "Llama has no position='none'"),
-        ({"ffn": "silu"}, "Llama has no ffn='silu'; only a model with ffn='swiglu'"),
-    ],
+    ("field", "value"), [("norm", "post"), ("position", "none"), ("ffn", "silu")]
 )
-def test_an_ablation_that_llama_has_not_is_refused(change, message, tmp_path):
-    model = TransformerLM.from_config(replace(BASE, **change))
-    with pytest.raises(ValueError, match=message):
+def test_an_ablation_that_llama_has_not_is_refused(field, value, tmp_path):
+    model = TransformerLM.from_config(replace(BASE, **{field: value}))
+    with pytest.raises(ValueError, match=f"Llama has no {field}='{value}'; only a model with"):
         formats.save_model(model, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -42,14 +42,6 @@ def seed(number=0):
     return torch.Generator().manual_seed(number)
 
 
-@pytest.mark.slow
-def test_the_cache_gives_the_greedy_ids_of_recomputation(model):
-    for prompt in PROMPTS:
-        slow = generate.decode(model, prompt, 16, temperature=0)
-        assert generate.generate(model, [prompt], 16, temperature=0) == [slow]
-        assert len(slow) == 16
-
-
 @pytest.mark.parametrize(
     ("name", "dtype", "atol"),
     [*((name, torch.float64, 1e-12) for name in ABLATIONS), ("base", torch.bfloat16, 0.1)],
