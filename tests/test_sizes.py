@@ -12,12 +12,8 @@ of two lines."""
 # A comment.
 TEXT = """a value
 of two lines"""  # and a comment beside it
-
-
 def double(x):
     """Its docstring."""
-
-    # why
     return (
         2 * x
     )

@@ -97,9 +97,8 @@ def opened(folder):
     return model.eval()
 
 
-@pytest.mark.parametrize("tied", [False, True])
-def test_transformers_computes_the_same_logits(model, tied, tmp_path):
-    model = TransformerLM.from_config(replace(BASE, tie_embeddings=tied)) if tied else model
+def test_transformers_computes_the_same_logits_with_tied_embeddings(tmp_path):
+    model = TransformerLM.from_config(replace(BASE, tie_embeddings=True))
     llama = opened(formats.save_model(model, tmp_path / "out"))
     ids = torch.randint(376, (3, 64))
     with torch.no_grad():

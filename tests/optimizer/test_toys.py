@@ -52,10 +52,9 @@ def test_a_walk_takes_the_optimizers_steps():
 def test_rules_that_take_the_gradient_as_a_whole_do_not_mind_a_turn():
     rules = {"plain": PLAIN, "momentum": partial(optimizers.Momentum, lr=0.02)}
     straight = toys.ravine_walks(rules)
-    for angle in (0.3, np.pi / 4):
-        for name, path in toys.ravine_walks(rules, angle).items():
-            wanted = [toys.rotated(place, angle) for place in straight[name]]
-            np.testing.assert_allclose(path, wanted, rtol=1e-9, atol=1e-12)
+    for name, path in toys.ravine_walks(rules, 0.3).items():
+        wanted = [toys.rotated(place, 0.3) for place in straight[name]]
+        np.testing.assert_allclose(path, wanted, rtol=1e-9, atol=1e-12)
 
 
 def test_settings_change_before_each_step_and_gradients_are_clipped():
@@ -66,17 +65,14 @@ def test_settings_change_before_each_step_and_gradients_are_clipped():
 
 
 def test_noise_is_added_to_the_gradient_with_its_scale_and_the_same_each_time():
-    def gradients(seed):
-        loss = toys.noisy(lambda w: 3 * w.sum(), (0.1, 10.0), seed)
-        found = []
-        for _ in range(2):
-            weights = torch.zeros(20_000, 2, dtype=torch.float64, requires_grad=True)
-            loss(weights).backward()
-            found.append(weights.grad)
-        return found
+    def gradients(loss):
+        weights = torch.zeros(20_000, 2, dtype=torch.float64, requires_grad=True)
+        loss(weights).backward()
+        return weights.grad
 
-    first, second = gradients(0)
+    one, same, other = (toys.noisy(lambda w: 3 * w.sum(), (0.1, 10.0), seed) for seed in (0, 0, 1))
+    first = gradients(one)
     assert first.mean(0).tolist() == pytest.approx([3.0, 3.0], abs=0.3)
     assert first.std(0).tolist() == pytest.approx([0.1, 10.0], rel=0.03)
-    assert not torch.equal(first, second)
-    assert torch.equal(first, gradients(0)[0]) and not torch.equal(first, gradients(1)[0])
+    assert torch.equal(first, gradients(same))
+    assert not torch.equal(first, gradients(one)) and not torch.equal(first, gradients(other))

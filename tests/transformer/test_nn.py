@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from workbook.transformer import nn
+from workbook.transformer import fused, nn
 
 LEADING = [(), (3,), (2, 1, 3)]  # batch dimensions: none, one, several
 
@@ -183,8 +183,9 @@ def test_ids_that_no_row_belongs_to_are_named():
     for wrong in (-1, 1_000):
         with pytest.raises(ValueError, match=f"id {wrong} is outside .* from 0 to 999"):
             table(torch.tensor([[3, wrong]]))
-    with pytest.raises(ValueError, match=r"target 5 is outside the vocabulary, .* from 0 to 4"):
-        nn.cross_entropy(torch.zeros(2, 5), torch.tensor([0, 5]))
+    for parts in (nn, fused):
+        with pytest.raises(ValueError, match=r"target 5 is outside the vocabulary, .* from 0 to 4"):
+            parts.cross_entropy(torch.zeros(2, 5), torch.tensor([0, 5]))
 
 
 def test_positions_beyond_the_tables_are_named():
