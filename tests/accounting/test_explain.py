@@ -24,7 +24,6 @@ MODEL, ADAMW = "transformer_accounting", "adamwAccounting"
         (MODEL, "a", "4.25", "GB", "a number takes 2 bytes"),
         (MODEL, "a", "34.03", "GB", "gradients and optimizer state are counted in"),
         (MODEL, "b", 2_256_668_262_400, "FLOPs", "counted as one FLOP"),
-        (MODEL, "b", "4.19e12", "FLOPs", "scores and weighted sums (T × T) are left out"),
         (MODEL, "b", 2_257_754_521_600, "FLOPs", "the size is that of GPT-2 large"),
         (ADAMW, "b", 4, "sequences", "the batch is rounded up"),
         (ADAMW, "c", 16, "FLOPs per parameter", "are counted (and α separately)"),

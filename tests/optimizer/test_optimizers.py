@@ -146,6 +146,12 @@ def test_what_has_no_gradient_stays_as_it_is(make):
     assert torch.equal(used.grad, gradients()[0])  # which is only read
 
 
+def test_groups_have_settings_of_their_own():
+    moved, kept = with_gradients(torch.ones(3), torch.ones(3))
+    optimizers.SGD([{"params": [moved]}, {"params": [kept], "lr": 0.0}], lr=0.1).step()
+    assert moved.all() and not kept.any()
+
+
 def test_sparse_gradients_are_refused():
     theta = start()
     theta.grad = gradients()[0].to_sparse()
