@@ -36,19 +36,17 @@ def judged_here(monkeypatch):
 # that are quick, single tests are marked.
 SLOW = """
     classroom/checks/test_bpe.py classroom/checks/test_catalogue.py
-    classroom/checks/test_checkpointing.py classroom/checks/test_mutants.py
-    classroom/checks/test_own_answers.py classroom/checks/test_timeout.py
-    classroom/checks/test_tokenizer.py classroom/checks/test_training_together.py
-    classroom/checks/test_transfer.py classroom/checks/test_worker.py
-    classroom/mine/test_adapters.py classroom/mine/test_check_all.py
-    classroom/mine/test_now_yours.py classroom/mine/test_twin.py
-    classroom/export/test_pdf.py classroom/export/test_write.py
+    classroom/checks/test_mutants.py classroom/checks/test_own_answers.py
+    classroom/checks/test_timeout.py classroom/checks/test_tokenizer.py
+    classroom/checks/test_training_together.py classroom/checks/test_transfer.py
+    classroom/checks/test_worker.py classroom/mine/test_adapters.py
+    classroom/mine/test_check_all.py classroom/mine/test_now_yours.py
+    classroom/mine/test_twin.py classroom/export/test_pdf.py classroom/export/test_write.py
     classroom/study/test_lab.py classroom/study/test_labextension.py
-    classroom/views/test_every_view.py corpora/test_download.py corpora/test_docstrings.py
-    corpora/test_stories.py experiments/test_plans.py generation/test_formats.py test_bench.py
-    test_browser.py test_profiles.py test_setup.py test_wheel.py tokenization/test_cluster.py
-    tokenization/test_compiled.py tokenization/test_kernels.py tokenization/test_token_files.py
-    training/test_train.py training/test_train_in_processes.py training/test_train_killed.py
+    classroom/views/test_every_view.py experiments/test_plans.py test_bench.py test_browser.py
+    test_profiles.py test_setup.py test_wheel.py tokenization/test_cluster.py
+    tokenization/test_kernels.py training/test_train.py training/test_train_in_processes.py
+    training/test_train_killed.py
 """
 SLOW_PATHS = {Path(__file__).parent / name for name in SLOW.split()}
 assert all(path.exists() for path in SLOW_PATHS)
