@@ -9,9 +9,10 @@
 # make experiments  the runs of chapter 7 that are missing in data/runs: a night if all are
 # make gpu        on a machine with a GPU: its tests, our trainer timed on it, and the runs of
 #                 chapter 7 at the course's size; each is done once (MINUTES=50: stop after that)
-# make stress     random strings, and training killed at random, thirty times as often as in `make
-#                 test` (STRESS=100: even more often); then the notebooks and all that trains, in
-#                 float32 and in bfloat16, on one thread and on four: about an hour
+# make stress     what `make test` leaves out or only samples: random strings, every edit and mutant
+#                 of the checks, runs killed at random, torchrun, torch.compile, all notebooks in a
+#                 large profile (STRESS=100: even more often); then the notebooks and all that
+#                 trains, in float32 and in bfloat16, on one thread and on four: over an hour
 # make lint       ruff and mypy; lines of code beside their caps
 #
 # The first call creates .venv (PYTHON=/path/to/python3.12 picks the Python); later ones reuse it.

@@ -224,6 +224,25 @@ def test_evidence_that_varies_asserts_what_it_claims(name):
             assert any(isinstance(node, ast.Assert) for node in nodes(cell)), cell.id
 
 
+@every_notebook
+def test_no_cell_needs_one_that_make_test_skips(name):
+    """What compiles a model or starts `torchrun` is left to `make stress`, which runs all cells."""
+    skipped = set()
+    for cell in code_cells(name):
+        if "nbval-skip" in cell.metadata.get("tags", []):
+            skipped |= bound_by(cell)
+        else:
+            skipped -= bound_by(cell)
+            used = {node.id for node in nodes(cell) if isinstance(node, ast.Name)}
+            assert used & skipped == set(), cell.id
+
+
+@every_notebook
+def test_no_path_of_a_machine_is_typed(name):
+    homes = re.compile(r"/(?:home|root|Users|tmp|work|var|private)/|[A-Z]:\\\\?Users")
+    assert [cell.id for cell in cells_of(name) if homes.search(cell.source)] == []
+
+
 @pytest.mark.slow
 @every_notebook
 def test_check_judges_untouched_right_and_wrong_attempts(name):

@@ -288,6 +288,8 @@ def test_a_week(installed):
 
         # Monday: Unicode. No setup cell has run; `check` is there all the same.
         monday = Exercises(context.new_page(), server, "01_unicode")
+        page_config = monday.page.locator("#jupyter-config-data").text_content()
+        assert '"cs336-workbook"' in page_config, "our extension of JupyterLab came along"
         said = monday.solve("unicode1", 'my_character = "U+0041"', part="a")
         assert "✗ unicode1 (a): wrong" in said
         said = monday.solve("unicode1", 'my_character = "U+0000"', part="a")

@@ -27,6 +27,12 @@ def test_a_run_reads_back_as_a_table_by_step(tmp_path):
     assert runlog.config(tmp_path / "run") == {"batch_size": 8}
 
 
+def test_a_line_is_there_as_soon_as_its_step_is_done(tmp_path):
+    with RunLog(tmp_path) as log:
+        log.append({"step": 1})
+        assert runlog.records(tmp_path) == [{"step": 1}]
+
+
 def test_what_is_not_finite_is_null_and_reads_back_with_both_losses(tmp_path):
     with RunLog(tmp_path) as log:
         for step, loss in enumerate((math.nan, math.inf, -math.inf)):

@@ -244,8 +244,17 @@ def leaves_a_process(x, dim):
     return softmax(x, dim)
 
 
-def test_what_an_attempt_leaves_running_ends_with_its_process():
-    assert judge_attempt("softmax", leaves_a_process).status == "correct"
+def leaves_an_orphan(x, dim):
+    if os.fork() == 0:  # the sleeper's parent ends, and nobody sees whose child it was
+        start_sleeper()
+        os._exit(0)
+    os.wait()
+    return softmax(x, dim)
+
+
+@pytest.mark.parametrize("attempt", [leaves_a_process, leaves_an_orphan])
+def test_what_an_attempt_leaves_running_ends_with_its_process(attempt):
+    assert judge_attempt("softmax", attempt).status == "correct"
     assert ends(lambda: not sleepers())
 
 

@@ -135,6 +135,7 @@ def test_parts_work_though_a_tracker_is_missing_and_a_package_is_named(made):
     why = str(raised.value)
     assert why.startswith("cs336_basics.training cannot be imported: ModuleNotFoundError: No mod")
     assert why.endswith("training.py; install the package that has `fast_tensors` first")
+    assert not [*made.folder.rglob("__pycache__")], "nothing is written into a repository"
 
 
 @pytest.mark.usefixtures("clean_imports")
