@@ -56,10 +56,7 @@ class Kept(SimpleNamespace):
         return self.special_tokens or ()
 
     def ids(self):
-        ids = {token: token_id for token_id, token in self.held.items()}
-        for token in self.specials:
-            ids.setdefault(token.encode(), len(ids))
-        return ids
+        return self.ids_of_tokens
 
 
 def tokenizer_class(encode, decode):
@@ -68,9 +65,13 @@ def tokenizer_class(encode, decode):
             super().__init__(vocab, merges, special_tokens)
             tokens = None if special_tokens is None else tuple(special_tokens)
             known = tuple(t for t in {END, *(tokens or ())} if t.encode() in {*vocab.values()})
+            ids = {token: token_id for token_id, token in vocab.items()}
+            for token in tokens or ():
+                ids.setdefault(token.encode(), len(ids))
             self.kept = Kept(
-                held=dict(vocab), merges=tuple(merges), known=known, special_tokens=tokens
-            )
+                held=dict(vocab), merges=tuple(merges), known=known, special_tokens=tokens,
+                ids_of_tokens=ids,
+            )  # fmt: skip
 
         def encode(self, text):
             return encode(tokenizer.Call(self.kept, "encode", text))
