@@ -46,12 +46,11 @@ check: $(stamp) lint
 	@OMP_NUM_THREADS=1 $(bin)/python -m pytest workbook tests -m "not slow" \
 		-n 2 --dist loadfile -q
 
-# One thread for each worker: threads that wait for each other's cores cost far more than they gain.
-# Three workers keep two cores busy, because tests often wait for a kernel, a page or a time limit.
-# Files start in the order that tests/conftest.py sets.
+# Two workers, so one thread each: threads that wait for each other's cores cost far more than they
+# gain. Files start in the order that tests/conftest.py sets.
 test: $(stamp) lint
 	@OMP_NUM_THREADS=1 $(bin)/python -m pytest workbook tests notebooks \
-		-n 3 --dist loadfile --no-loadscope-reorder --durations=20 $(nbval)
+		-n 2 --dist loadfile --no-loadscope-reorder --durations=20 $(nbval)
 
 writeup: $(stamp)
 	@$(bin)/python -m workbook export $(if $(FOLDER),"$(FOLDER)") \
