@@ -3,14 +3,16 @@ import time
 from collections import defaultdict
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy
 import pytest
 import torch
+from IPython.core.inputtransformer2 import TransformerManager
 
 from workbook.classroom.checks import worker
 from workbook.classroom.checks.verdicts import Wrong, call, expect_function, is_learners
-from workbook.classroom.study import answers, verbs
+from workbook.classroom.study import answers, solutions, verbs
 from workbook.classroom.study.problems import Problem
 from workbook.classroom.study.verbs import check, hint, reveal
 from workbook.config import PACKAGE
@@ -227,6 +229,18 @@ def test_a_report_is_stored_in_a_study_folder_alone(study, monkeypatch):
     assert record == {**wanted, "source": kept, "trouble": ""}
     monkeypatch.chdir(study.parent)
     assert check("train_bpe", squared)._repr_mimebundle_() == {}
+
+
+def test_a_newer_cell_that_could_not_run_is_told(monkeypatch, judged_here):
+    cells = ["", "def squared(n):\n    return n * n", "def squared(n:\n    return 2 * n"]
+    shell = TransformerManager()
+    shell.history_manager = SimpleNamespace(input_hist_raw=cells)
+    monkeypatch.setattr(solutions, "_shell", lambda: shell)
+    monkeypatch.setattr(squared, "__module__", "__main__")
+    report = check("train_bpe", squared)
+    assert report.status == "correct" and report.claim.startswith("Cell [2] has a syntax error")
+    cells.append("%%time\ndef squared(n):\n    return n * n")
+    assert "syntax" not in check("train_bpe", squared).claim
 
 
 def test_a_hint_goes_from_a_nudge_to_the_idea():

@@ -35,6 +35,7 @@ from workbook.files import atomic_write
 
 FOLDER = "mine"
 KEPT = "# {}, kept when its check said {}"  # the first line; "decoding:" would name an encoding
+NOT_RUN = "Cell [{}] has a syntax error, so it did not run: this is about the version before it."
 IMPORT_SECONDS = 60  # on a busy machine torch alone takes ten
 OURS = __name__.partition(".")[0]
 # A kernel adds to Python's own names some that only a notebook has.
@@ -400,6 +401,23 @@ def _shell() -> Any:
     """Return the IPython that runs us, or None."""
     module = sys.modules.get("IPython")
     return module.get_ipython() if module is not None else None
+
+
+def not_run(attempt: Any) -> str:
+    """Say so where the last cell that writes an attempt has a syntax error, and so did not run.
+
+    What was handed in is then what an earlier cell wrote.
+    """
+    things, shell = attempt if isinstance(attempt, tuple | list) else (attempt,), _shell()
+    names = [e.__name__ for e in things if getattr(e, "__module__", "") == "__main__"]
+    if shell is None or not names:
+        return ""
+    writes = re.compile(rf"^(async )?(def|class) ({'|'.join(names)})\b", re.M)
+    for number, cell in reversed([*enumerate(shell.history_manager.input_hist_raw)]):
+        if writes.search(cell):
+            is_broken = not parsed(shell.transform_cell(MAGIC.sub("", cell)))
+            return NOT_RUN.format(number) if is_broken else ""
+    return ""
 
 
 @lru_cache(maxsize=1000)
