@@ -16,7 +16,7 @@ from attempts.transformer_right import (
     silu,
 )
 from attempts.transformer_right_functions import attention, softmax
-from attempts.transformer_right_heads import Steps, TransformerBlock, TransformerLM
+from attempts.transformer_right_heads import Steps, TransformerLM
 
 # Linear and embedding: initial weights, and what a module is.
 
@@ -310,13 +310,6 @@ class PositionsOfTheBatch(Steps):
     def turn(self, x, positions):
         made = torch.arange(x.shape[-2]).expand(x[..., 0, :, 0].shape)
         return super().turn(x, made if positions is None else positions)
-
-
-@mistake("transformer_block", "an input of shape (1, 1, 8) after (1, 3, 8), fails")
-class BlockOfKeptMask(TransformerBlock):
-    def __init__(self, d_model, num_heads, d_ff, max_seq_len, theta):
-        super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
-        self.attn = KeptMask(d_model, num_heads, max_seq_len, theta)
 
 
 # Language models.

@@ -231,16 +231,18 @@ def test_a_report_is_stored_in_a_study_folder_alone(study, monkeypatch):
     assert check("train_bpe", squared)._repr_mimebundle_() == {}
 
 
-def test_a_newer_cell_that_could_not_run_is_told(monkeypatch, judged_here):
-    cells = ["", "def squared(n):\n    return n * n", "def squared(n:\n    return 2 * n"]
-    shell = TransformerManager()
+@pytest.mark.parametrize(
+    "broken",
+    ["def squared(n:\n    n", "def squared(n):\n    n\n  n", "import no\ndef squared(n): ..."],
+)
+def test_a_newer_cell_that_stopped_at_an_error_is_told(broken, monkeypatch, judged_here):
+    cells, shell = ["", "def squared(n):\n    return n * n", broken], TransformerManager()
     shell.history_manager = SimpleNamespace(input_hist_raw=cells)
-    monkeypatch.setattr(solutions, "_shell", lambda: shell)
+    monkeypatch.setattr(solutions, "shell", lambda: shell)
     monkeypatch.setattr(squared, "__module__", "__main__")
-    report = check("train_bpe", squared)
-    assert report.status == "correct" and report.claim.startswith("Cell [2] has a syntax error")
+    assert "This is about the version before cell [2]" in check("train_bpe", squared).claim
     cells.append("%%time\ndef squared(n):\n    return n * n")
-    assert "syntax" not in check("train_bpe", squared).claim
+    assert check("train_bpe", squared).claim == "Both squares are right."
 
 
 def test_a_hint_goes_from_a_nudge_to_the_idea():
