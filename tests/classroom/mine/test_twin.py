@@ -259,7 +259,7 @@ def test_a_part_that_fails_is_named(part, parts, words):
 
 
 def test_an_error_of_ours_is_told_as_ours_and_blames_no_part(monkeypatch):
-    monkeypatch.setattr(twin, "of_logits", None)
+    monkeypatch.setattr(twin, "SHORTER", [()])
     part = own_parts.LearnerPart("loss", "cross_entropy", own_parts.OwnPart("mine:loss"), None)
     for ours in (partial(report_on, model=Theirs), partial(part.tried, partial(twin.two, "", 0))):
         with pytest.raises(ValueError, match=r"The check itself failed .* not of your code"):

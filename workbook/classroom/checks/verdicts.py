@@ -303,18 +303,19 @@ def fault_of_ours(error: BaseException) -> str | None:
 def expect_not_ours(error: Exception) -> None:
     """Raise `OurFault` for an error that an expression of ours made.
 
-    What a `raise` of ours says is meant, and a RuntimeError is torch's, about a learner's tensors.
+    What a `raise` of ours says is meant; a RuntimeError is torch's, about a learner's tensors; a
+    TypeError may come from a call that a learner's signature does not allow.
     """
     last = error.__traceback__
     while last.tb_next:
         last = last.tb_next
     code = last.tb_frame.f_code
     is_meant = code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
-    is_ours = code.co_filename.startswith(str(PACKAGE)) and not isinstance(error, RuntimeError)
+    is_theirs = isinstance(error, RuntimeError | TypeError)
     if isinstance(error, OurFault):
         raise error
-    if is_ours and not is_meant and (fault := fault_of_ours(error)):
-        raise OurFault(fault) from error
+    if code.co_filename.startswith(str(PACKAGE)) and not (is_meant or is_theirs or where(error)):
+        raise OurFault(fault_of_ours(error)) from error
 
 
 def waits_for_a_pool(stopped: BaseException | None) -> bool:
