@@ -258,14 +258,6 @@ def test_a_part_that_fails_is_named(part, parts, words):
     assert report.losses == [] and report.differs
 
 
-def test_an_error_of_ours_is_told_as_ours_and_blames_no_part(monkeypatch):
-    monkeypatch.setattr(twin, "SHORTER", [()])
-    part = own_parts.LearnerPart("loss", "cross_entropy", own_parts.OwnPart("mine:loss"), None)
-    for ours in (partial(report_on, model=Theirs), partial(part.tried, partial(twin.two, "", 0))):
-        with pytest.raises(ValueError, match=r"The check itself failed .* not of your code"):
-            ours()
-
-
 def test_gains_in_rows_do_not_differ(tmp_path):
     own_part = own_parts.OwnPart("mine:model", GainsInRows)
     part = own_parts.LearnerPart("model", "transformer_lm", own_part, tmp_path)

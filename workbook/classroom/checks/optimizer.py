@@ -100,6 +100,7 @@ SCHEDULE_MISTAKES = (
         "180 * done": "`cos` takes radians, not degrees.",
         "2 * math.pi * done": "2π is a whole turn.",
         "math.pi / 2 * done": "π/2 is only half the way.",
+        "math.acos(2 * math.cos(math.pi / 2 * done) - 1)": "yours is the bare cosine up to π/2.",
     }, "The cosine's angle goes from 0 to π: "),
     *instead_of("(1 + math.cos(math.pi * done)) / 2", {
         "1 + math.cos(math.pi * done)": "the 1/2 is missing.",
@@ -107,6 +108,8 @@ SCHEDULE_MISTAKES = (
         "math.cos(math.pi * done)": "you took the bare cosine.",
         "(1 - math.cos(math.pi * done)) / 2": "with 1 - cos it rises.",
         "1 - done": "you took a straight line.",
+        "((lowest / highest) ** done - lowest / highest) / (1 - lowest / highest)": "you took an "
+        "exponential.",
     }, "The learning rate is min + 1/2 (1 + cos(...)) (max - min): "),
     *instead_of("lowest + share * (highest - lowest)", {
         "share * (highest - lowest)": "min is not added.",
@@ -445,6 +448,7 @@ ADAMW_MISTAKES = (
         **dict.fromkeys(("1.0", "math.sqrt(1 - beta2**t) / (1 - beta1**t)"),
                         "α itself is missing in yours."),
         "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)": "the root belongs over 1 - β2ᵗ.",
+        "lr * math.sqrt(1 - beta2**t) / (1 - beta1**t) ** 2": "yours corrects m twice.",
         "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)": "it is a power, β1ᵗ, not a product.",
         "lr * math.sqrt(1 - beta2**t)": "only v is corrected.",
         "lr * (1 - beta2**t) / (1 - beta1**t)": "the root over 1 - β2ᵗ is missing.",
@@ -490,6 +494,7 @@ ADAMW_MISTAKES = (
         "v.mul_(beta2).add_(g, alpha=1 - beta2)": "v averages g² and not g: square it.",
         "v.mul_(beta2).addcmul_(m, m, value=1 - beta2)": "v averages g², not m²: square g itself.",
         "v.mul_(beta1).addcmul_(g, g, value=1 - beta1)": "v is averaged with β1: use β2.",
+        "v.mul_(beta2).add_((g * g).mean(), alpha=1 - beta2)": "v is one number for all entries.",
     }),
     *instead_of('v.sqrt() + group["eps"]', {
         f"v.sqrt() + 1e-8 * {TIMES}": "ε is hard-coded: use the one that was passed in.",

@@ -67,6 +67,8 @@ READING = mistakes(UTF8,
     ("Newlines were lost, or became spaces: they are text like any other.",
      UTF8 + r'.replace("\n", " ")', f'"".join({UTF8}.splitlines())',
      f'"".join(line.strip() for line in {UTF8}.splitlines())'),
+    ("A space was put in front of the text, as some libraries do: add nothing to it.",
+     f'" " + {UTF8}', f'" " + {UTF8}.lstrip()'),
     ("White space at the ends of the text or of its lines was stripped: it is text like any other.",
      UTF8 + ".strip()", rf'"\n".join(line.strip() for line in {UTF8}.split("\n"))'),
     ("Runs of white space were replaced by one space: they are text like any other.",
@@ -191,6 +193,8 @@ CUTTING = mistakes(FOUND,
      "before a word if the text has one.",
      *(f'[f"{word}" for word in document.split({at})]'
        for word in ("{word} ", " {word}") for at in ("", '" "'))),
+    ("Spaces became Ġ: that is only how GPT-2 writes them in its files. Work on the bytes.",
+     f'[token.replace(" ", "Ġ") for token in {FOUND}]'),
     ("Each character became a pre-token of its own, so that no pair is left except inside a "
      "character: look at what your split or pattern returns.", "list(document)"),
 )  # fmt: skip

@@ -561,6 +561,8 @@ EMBEDDING_MISTAKES = (
             ROWS, f"{ROWS} * (token_ids > 0).unsqueeze(-1)"),
     mistake("The columns are taken: the table has one row for each id, (vocabulary, d_model).",
             ROWS, "weight.T[token_ids]"),
+    mistake("The vectors are scaled to length 1: leave that out.",
+            ROWS, f"{ROWS} / {ROWS}.norm(dim=-1, keepdim=True)"),
 )  # fmt: skip
 
 
@@ -755,6 +757,8 @@ IN_ROPE = (
     mistake(SIGN, TURNS, "cos, sin = angles.cos(), -angles.sin()"),
     mistake(SIGN, FIRST, "even * cos + odd * sin"),
     mistake(SIGN, SECOND, "even * sin - odd * cos"),
+    *either("The angles are taken as degrees: they are in radians.",
+            TURNS, *(f"angles = torch.{way}(angles)\n{TURNS}" for way in ("deg2rad", "rad2deg"))),
     mistake(OVERWRITTEN, SECOND, "first * sin + odd * cos"),
     mistake(OVERWRITTEN, FIRST, f"even * cos - ({SECOND}) * sin"),
     mistake("x comes back as it was: nothing is rotated.", WOVEN, "x"),

@@ -75,10 +75,6 @@ class NotJudged(NotAttempted):
     """It is there, but the check has no way to judge it; the message says why, and what to do."""
 
 
-class OurFault(ValueError):  # noqa: N818 - it names whose fault it is
-    """An error of the workbook's own, in words: it judges nothing."""
-
-
 class Wrong(Exception):  # noqa: N818 - a verdict, not an error
     """One sentence on what fails, the input with expected beside got, and the likely mistake.
 
@@ -295,27 +291,8 @@ def fault_of_ours(error: BaseException) -> str | None:
     path = Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix()
     return (
         f"The check itself failed ({failure(error)}, in {path}, line {line}). This is a fault of "
-        "the workbook, not of your code, which was not judged; please report it, with this "
-        "sentence, your code and what `workbook --version` says."
+        "the workbook, not of your code; please report it, with this sentence and your code."
     )
-
-
-def expect_not_ours(error: Exception) -> None:
-    """Raise `OurFault` for an error that an expression of ours made.
-
-    What a `raise` of ours says is meant; a RuntimeError is torch's, about a learner's tensors; a
-    TypeError may come from a call that a learner's signature does not allow.
-    """
-    last = error.__traceback__
-    while last.tb_next:
-        last = last.tb_next
-    code = last.tb_frame.f_code
-    is_meant = code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
-    is_theirs = isinstance(error, RuntimeError | TypeError)
-    if isinstance(error, OurFault):
-        raise error
-    if code.co_filename.startswith(str(PACKAGE)) and not (is_meant or is_theirs or where(error)):
-        raise OurFault(fault_of_ours(error)) from error
 
 
 def waits_for_a_pool(stopped: BaseException | None) -> bool:

@@ -247,8 +247,8 @@ class AdoptedModel:
         run = self._run(transformer.TransformerLM.from_config(self.config).state_dict())
         self.args, self.kwargs = run.args or (self.ids,), run.kwargs
         with torch.no_grad():
-            logits = self.call(run.module, self.ids.to(getattr(run.result, "device", "cpu")))
-        if isinstance(run.result, Tensor) and alike(logits, run.result.detach(), TOLERANCE):
+            logits = self.call(run.module, self.ids.to(run.result.device))
+        if alike(logits, run.result.detach(), TOLERANCE):
             return run.module.train()
         name = f"{type(run.module).__name__}.forward"
         raise ValueError(f"run_transformer_lm returns something other than the result of {name}")

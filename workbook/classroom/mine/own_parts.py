@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks import decoding, modules, transformer, verdicts
+from workbook.classroom.checks import decoding, modules, transformer
 from workbook.classroom.checks import tokenizer as tokenizers
 from workbook.classroom.checks.calling import SIZES, bind, call_part, parameters_of
 from workbook.classroom.checks.tensors import Case
@@ -203,7 +203,6 @@ class LearnerPart:
         except NotAttempted as error:
             raise self.error(f"is not written yet{where(error.__cause__)}") from error
         except Exception as error:
-            verdicts.expect_not_ours(error)
             words = failure(error)
             if isinstance(error, Wrong):
                 got = f"Got {dict(error.rows).get('got', 'nothing')}."
@@ -350,7 +349,7 @@ def _get_batch(part, dataset, batch_size, context_length, device, generator):
     """Their batch, drawn from the global random generators, which a checkpoint keeps too."""
     sizes = {"batch_size": batch_size, "context_length": context_length}
     batch = part({"dataset": dataset, **sizes, "device": str(device)}, optional=["device"])
-    got = [tuple(getattr(tensor, "shape", ())) for tensor in batch or ()]
+    got = [tuple(getattr(tensor, "shape", ())) for tensor in batch]
     asked = (batch_size, context_length)
     part.expect(got == [asked, asked], f"returns {got} instead of two tensors of shape {asked}")
     return tuple(tensor.to(device, torch.int64) for tensor in batch)
