@@ -140,6 +140,7 @@ for words, wrong in (
     ("more often than others", at(lambda n, m, b: torch.randint(n, (b,)).clamp(max=n - m - 1))),
     ("Windows may overlap", at(lambda n, m, b: torch.randint((n - 1) // m, (b,)) * m)),
     ("take int64", starting(0, 0, dtype=torch.float32)),
+    ("take int64", starting(0, 0, dtype=torch.uint16)),
     ("draw one for each row", at(lambda n, m, b: [random.randrange(n - m)] * b)),
     (
         "The rows follow one another",

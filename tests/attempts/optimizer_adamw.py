@@ -138,7 +138,18 @@ class Wrapped(Plain):
         return inner.step(closure)
 
 
-for ready in (Wrapped, AdamW, torch.optim.AdamW):
+class Kernel(Paper):
+    """Torch's own, in C."""
+
+    def update(self, p, state, lr, betas, eps, weight_decay, **others):
+        if not state:
+            state.update(t=torch.zeros(()), m=torch.zeros_like(p), v=torch.zeros_like(p))
+        held = [p], [p.grad], [state["m"]], [state["v"]], [], [state["t"].add_(1)]
+        settings = {"lr": lr, "beta1": betas[0], "beta2": betas[1], "weight_decay": weight_decay}
+        torch._fused_adamw_(*held, **settings, eps=eps, amsgrad=False, maximize=False)
+
+
+for ready in (Wrapped, Kernel, AdamW, torch.optim.AdamW):
     almost("adamw", "not from scratch yet")(ready)
 
 

@@ -127,5 +127,14 @@ for words, wrong in (
     ("is a generator: make a list", lambda parameters, limit: clip_handout(parameters[:], limit)),
 ):
     mistake(CLIP, words)(wrong)
+
+
+@almost(CLIP, "ready `get_total_norm`")
+def clip_in_torchs_halves(parameters, max_l2_norm):
+    parameters = list(parameters)
+    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+    torch.nn.utils.clip_grads_with_norm_(parameters, max_l2_norm, norm)
+
+
 almost(SCHEDULE, "not from scratch yet")(cosine_schedule)
 almost(CLIP, "not from scratch yet")(torch.nn.utils.clip_grad_norm_)

@@ -243,6 +243,8 @@ WRONG = [
     ("does not hold the optimizer's state", ('"optimizer": optimizer.state_dict(), ', ""),
      ('    optimizer.load_state_dict(state["optimizer"])\n', "")),
     ("does not hold the model's weights", ('"model": model.state_dict(), ', "")),
+    ("begins with a new optimizer: load its state",
+     ('    optimizer.load_state_dict(state["optimizer"])\n', "")),
     ("starts over", (LOAD, "20 if resume else 0")),
     ("nan or infinite", ("return torch.nn", "return float('nan') * torch.nn")),
     ("uint16", ('np.load(train_path, mmap_mode="r")', "np.memmap(train_path, np.uint8, 'r')")),

@@ -8,6 +8,7 @@ from attempts.lists import almost, mistake, right
 from attempts.transformer_right import (
     Linear,
     RMSNorm,
+    RMSNormAsInLlama,
     RotaryPositionalEmbedding,
     SwiGLU,
     SwiGLUFused,
@@ -288,6 +289,17 @@ class RopeInForwardModel(TransformerLM):
         for layer in self.layers:
             x = layer(x, rope, token_positions)
         return self.lm_head(self.ln_final(x))
+
+
+@right("transformer_lm")
+class GainsInRows(TransformerLM):
+    """Gains of shape (1, d_model)."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.ln_final = RMSNormAsInLlama(sizes[2])
+        for layer in self.layers:
+            layer.ln1, layer.ln2 = RMSNormAsInLlama(sizes[2]), RMSNormAsInLlama(sizes[2])
 
 
 @mistake("transformer_lm", "the gain `ln_final.weight` does not start at 1")

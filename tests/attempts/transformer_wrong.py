@@ -1,6 +1,7 @@
 """Wrong functions, layers and models: each has one mistake, which the check must name."""
 
 import math
+from functools import partial
 
 import torch
 from torch import nn
@@ -14,7 +15,7 @@ from attempts.transformer_right import (
     drawn,
     silu,
 )
-from attempts.transformer_right_functions import softmax
+from attempts.transformer_right_functions import attention, softmax
 from attempts.transformer_right_heads import Steps, TransformerLM
 
 # Linear and embedding: initial weights, and what a module is.
@@ -174,8 +175,14 @@ for words, wrong in (
     ("cuts off the gradient", lambda x, dim: torch.from_numpy(softmax(x.detach(), dim).numpy())),
 ):
     mistake("softmax", words)(wrong)
-almost("softmax", "ready `softmax`")(torch.softmax)
-almost("softmax", "ready `softmax`")(lambda x, dim: nn.functional.softmax(x, dim=dim))
+for words, ready in (  # by one door and another
+    ("softmax", torch.softmax),
+    ("softmax", partial(torch.softmax)),
+    ("softmax", lambda x, dim: nn.functional.softmax(x, dim=dim)),
+    ("softmax", lambda x, dim: next(map(torch.softmax, [x], [dim]))),
+    ("softmin", lambda x, dim: nn.functional.softmin(-x, dim=dim)),
+):
+    almost("softmax", f"ready `{words}`")(ready)
 
 
 @mistake("softmax", "in place")
@@ -286,6 +293,23 @@ class KeptMask(Steps):
     def seen(self, length):
         self.mask = getattr(self, "mask", super().seen(length))
         return self.mask
+
+
+PAIR = "more than one value after `return`"
+mistake("scaled_dot_product_attention", PAIR)(lambda *inputs: (attention(*inputs), None))
+
+
+@mistake("multihead_self_attention", PAIR)
+class WithShares(Steps):
+    def forward(self, x, token_positions=None):
+        return super().forward(x, token_positions), None
+
+
+@mistake("multihead_self_attention", "need an axis for the heads")
+class PositionsOfTheBatch(Steps):
+    def turn(self, x, positions):
+        made = torch.arange(x.shape[-2]).expand(x[..., 0, :, 0].shape)
+        return super().turn(x, made if positions is None else positions)
 
 
 # Language models.

@@ -2,10 +2,12 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from attempts.transformer_right_heads import GainsInRows
 from made_repositories import BUGS, FOLDER, NAMES, PARTS, adopt, buggy, copied
 from torch import nn
 
@@ -254,6 +256,13 @@ def test_a_part_that_fails_is_named(part, parts, words):
     report = report_on(**parts)
     assert report.first.part == part and words in report.message
     assert report.losses == [] and report.differs
+
+
+def test_gains_in_rows_do_not_differ(tmp_path):
+    own_part = own_parts.OwnPart("mine:model", GainsInRows)
+    part = own_parts.LearnerPart("model", "transformer_lm", own_part, tmp_path)
+    report = report_on(steps=2, model=partial(own_parts.OwnModel, part))
+    assert not report.differs, report
 
 
 class Remembering(Theirs):

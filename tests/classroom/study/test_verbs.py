@@ -3,14 +3,16 @@ import time
 from collections import defaultdict
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy
 import pytest
 import torch
+from IPython.core.inputtransformer2 import TransformerManager
 
 from workbook.classroom.checks import worker
 from workbook.classroom.checks.verdicts import Wrong, call, expect_function, is_learners
-from workbook.classroom.study import answers, verbs
+from workbook.classroom.study import answers, solutions, verbs
 from workbook.classroom.study.problems import Problem
 from workbook.classroom.study.verbs import check, hint, reveal
 from workbook.config import PACKAGE
@@ -227,6 +229,20 @@ def test_a_report_is_stored_in_a_study_folder_alone(study, monkeypatch):
     assert record == {**wanted, "source": kept, "trouble": ""}
     monkeypatch.chdir(study.parent)
     assert check("train_bpe", squared)._repr_mimebundle_() == {}
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ["def squared(n:\n    n", "def squared(n):\n    n\n  n", "import no\ndef squared(n): ..."],
+)
+def test_a_newer_cell_that_stopped_at_an_error_is_told(broken, monkeypatch, judged_here):
+    cells, shell = ["", "def squared(n):\n    return n * n", broken], TransformerManager()
+    shell.history_manager = SimpleNamespace(input_hist_raw=cells)
+    monkeypatch.setattr(solutions, "shell", lambda: shell)
+    monkeypatch.setattr(squared, "__module__", "__main__")
+    assert "This is about the version before cell [2]" in check("train_bpe", squared).claim
+    cells.append("%%time\ndef squared(n):\n    return n * n")
+    assert check("train_bpe", squared).claim == "Both squares are right."
 
 
 def test_a_hint_goes_from_a_nudge_to_the_idea():

@@ -107,8 +107,6 @@ MISTAKES = (
     *instead_of(MODEL, {
         "pass": "The model that was passed in is as before. `model = ...`, or `p = ...` in a loop, "
         "only gives the name a new value: `model.load_state_dict(...)` writes into it.",
-        "new.model.load_state_dict({k: v.half() for k, v in model.items()})": "The weights are "
-        "rounded: store them in the dtype that they have.",
         "new.model.load_state_dict(model, assign=True)": "The optimizer still holds the old "
         "parameters, and will update those: write into them, as `load_state_dict` does.",
     }),

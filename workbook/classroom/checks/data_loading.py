@@ -3,7 +3,6 @@
 The ids of each data set follow one another, so that a batch shows where it was cut out.
 """
 
-import random
 import re
 import tempfile
 from collections.abc import Callable, Iterator
@@ -74,8 +73,6 @@ UINT16 = "Token files hold uint16, which few operations take: convert each windo
 
 def data_loading(attempt: Any, part: str | None = None) -> str:
     """Praise for a right function; raises `Wrong` with all that is not right."""
-    for seed in (random.seed, np.random.seed, torch.manual_seed):
-        seed(6)  # so that the same function is judged the same way each time
     findings, loader = Findings(), Loader(attempt)
     with findings("use"):
         starts = loader.starts()

@@ -7,7 +7,6 @@ under any usual names, and may return them with the prompt or without.
 """
 
 import inspect
-import random
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -464,8 +463,6 @@ CHAIN_WORDS = {mistake.words for mistake in CHAIN_MISTAKES}
 def decoding(attempt: Any, part: str | None = None) -> str:
     """Praise for a right function; raises `Wrong` with the first case that fails."""
     verdicts.expect_function(attempt, SIGNATURE)
-    for seed in (random.seed, np.random.seed, torch.manual_seed):
-        seed(6)  # so that the same function is judged the same way each time
     learner = Decoder(attempt)
     learner.find_form()
     findings = _tokens_or_draws(learner)

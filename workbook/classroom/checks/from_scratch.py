@@ -1,7 +1,8 @@
 """What a right solution takes ready-made from torch or this package, but should write itself.
 
-Only what really runs counts: one call is made under a profiler, which sees every function that the
-learner's own lines call, in Python and in C.
+Only what really runs counts. One call is made under a profiler, which sees every Python function
+that the learner's own lines call, and in a mode of torch, which sees its functions in C, whoever
+calls them: the learner's lines, `map` or a `partial`.
 """
 
 import sys
@@ -12,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from workbook.classroom.checks.verdicts import Prose, Wrong
 from workbook.config import PACKAGE
@@ -28,23 +29,25 @@ MODULES = (
     "Linear LazyLinear Bilinear Embedding EmbeddingBag RMSNorm LayerNorm SiLU Sigmoid GELU GLU "
     "Softmax LogSoftmax MultiheadAttention TransformerEncoderLayer CrossEntropyLoss NLLLoss"
 )
-FUNCTIONS = (
-    "linear bilinear embedding softmax log_softmax silu gelu glu sigmoid rms_norm layer_norm "
-    "normalize scaled_dot_product_attention multi_head_attention_forward cross_entropy nll_loss "
-    "clip_grad_norm_ clip_grad_norm"
+_FUNCTIONS = (
+    "linear bilinear embedding softmax softmin gumbel_softmax log_softmax silu gelu glu sigmoid "
+    "rms_norm layer_norm normalize scaled_dot_product_attention flex_attention "
+    "multi_head_attention_forward cross_entropy nll_loss clip_grad_norm get_total_norm "
+    "clip_grads_with_norm"
 )
+FUNCTIONS = set(_FUNCTIONS.split())  # without the underscores that torch puts around some of them
 # In C, and as methods of tensors: but `torch.sigmoid` is allowed.
-BUILTINS = {*FUNCTIONS.split(), "_softmax", "_log_softmax", "cross_entropy_loss"} - {"sigmoid"}
+BUILTINS = FUNCTIONS - {"sigmoid"} | {"cross_entropy_loss", "fused_adam", "fused_adamw"}
 INSTEAD = (
     "Here, from scratch means: from `torch.nn` only `Module`, `Parameter`, containers and "
-    "`nn.init.trunc_normal_`, and nothing from `torch.nn.functional` that does the work for you."
+    "`nn.init.trunc_normal_`, from `torch.optim` only `Optimizer`, no function that does it all."
 )
 OURS = "Hand in what you wrote yourself: the workbook's own code is there only to compare with."
 WAYS = {
     "linear": "A Parameter and a matmul with `@` or an einsum do it.",
     "embedding": "A Parameter and indexing do it: `weight[token_ids]`.",
     "silu": "`x * torch.sigmoid(x)` does it.",
-    "softmax": "Use your own softmax.",
+    "softmax": "`exp` and a sum do it, or your own softmax.",
 }
 
 
@@ -66,8 +69,6 @@ def expect_from_scratch(
                 _refuse(f"`{'.'.join(module.split('.')[:2])}.{name}`", name)
             if module.startswith("workbook.") and not module.startswith("workbook.classroom.mine."):
                 _refuse(f"`{module}.{name}`, the workbook's own", name)
-            if name in FUNCTIONS.split() and _is_torchs(kind):
-                _refuse(f"`torch`'s ready `{name}`", name)
     for thing, name in _ready_made(run).items():
         if name not in allowed:
             _refuse(thing, name)
@@ -78,31 +79,43 @@ def _ready_made(run: Callable[[], Any]) -> dict[str, str]:
     seen: dict[str, str] = {}
 
     def note(frame: FrameType, event: str, arg: Any) -> None:
-        if event == "c_call":
-            name = getattr(arg, "__name__", "").removeprefix("special_")
-            if name in BUILTINS and _is_theirs(frame) and _is_torchs(arg):
-                seen[f"`torch`'s ready `{name}`"] = name.strip("_")
-        elif event == "call" and _is_theirs(_caller(frame)):
-            code = frame.f_code
-            path, name = code.co_filename, code.co_name
-            if path == OPS and name == "__call__":
-                name = vars(frame.f_locals["self"]).get("__name__", "").partition(".")[0]
-            if path.startswith(TORCH) and name in (BUILTINS if path == OPS else FUNCTIONS.split()):
-                seen[f"`torch`'s ready `{name}`"] = name.strip("_")
-            elif path.startswith(OPTIMIZERS) and name == "step" and not path.endswith(BASES):
-                seen[f"an optimizer of `torch.optim`, `{code.co_qualname}`"] = name
-            elif path.startswith(str(PACKAGE)) and not path.startswith(CALLERS):
-                seen[f"`{code.co_qualname}`, the workbook's own"] = name
+        if event != "call" or not _is_theirs(_caller(frame)):
+            return
+        code = frame.f_code
+        path, name = code.co_filename, code.co_name.strip("_")
+        if path == OPS and name == "call":
+            name = vars(frame.f_locals["self"]).get("__name__", "").partition(".")[0].strip("_")
+        if path.startswith(TORCH) and name in (BUILTINS if path == OPS else FUNCTIONS):
+            seen[f"`torch`'s ready `{name}`"] = name
+        elif path.startswith(OPTIMIZERS) and not path.endswith(BASES):
+            seen[f"`torch.optim`'s ready `{code.co_qualname}`"] = name
+        elif path.startswith(str(PACKAGE)) and not path.startswith(CALLERS):
+            seen[f"`{code.co_qualname}`, the workbook's own"] = name
 
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        run()
-    except Exception:  # it ran before: whatever this is, it comes from the profiler
+        with _InC(seen):
+            run()
+    except Exception:  # it ran before: whatever this is, it comes from the profiler or the mode
         return {}
     finally:
         sys.setprofile(before)
     return seen
+
+
+class _InC(TorchFunctionMode):
+    """Notes which of torch's functions in C are called while a learner's line runs."""
+
+    def __init__(self, seen: dict[str, str]):
+        super().__init__()
+        self.seen = seen
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        name = getattr(function, "__name__", "").removeprefix("special_").strip("_")
+        if name in BUILTINS and _is_theirs(sys._getframe(1)):
+            self.seen[f"`torch`'s ready `{name}`"] = name
+        return function(*args, **(kwargs or {}))
 
 
 def _caller(frame: FrameType) -> FrameType:
@@ -117,18 +130,8 @@ def _is_theirs(frame: FrameType) -> bool:
     """Whether a frame runs a learner's line; a check that calls torch's function itself counts."""
     path = frame.f_code.co_filename
     if path.startswith(CALLERS):
-        return frame.f_code.co_name != "note"
+        return path != __file__
     return not path.startswith((TORCH, str(PACKAGE), LIBRARY, "<frozen"))
-
-
-def _is_torchs(function: Any) -> bool:
-    """Whether a function is torch's; numpy's `softmax` would be somebody else's."""
-    if code := getattr(function, "__code__", None):  # a learner's file may be called torch.py
-        return code.co_filename.startswith(TORCH)
-    owner = getattr(function, "__self__", None)
-    return isinstance(owner, torch.Tensor | nn.Module) or "torch" in (
-        getattr(function, "__module__", None) or str(owner)
-    )
 
 
 def _refuse(thing: str, name: str) -> None:

@@ -25,6 +25,7 @@ from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wr
 
 QUICK = 5.0  # seconds that a call with a few numbers may take
 THETA, LENGTH = ("theta", "rope_theta"), ("max_seq_len", "context_length")
+BESIDE = re.compile("cache|past|target|label|need|return", re.I)
 NO_MODULE = "Only what an `nn.Module` holds is trained, saved and moved with the model. "
 NO_INIT = "Begin `__init__` with `super().__init__()`: torch's Module must be set up first."
 IN_INIT = "It happens in `__init__`, before any weight or input is there."
@@ -43,6 +44,7 @@ class Learner:
         self.attempt, self.exercise, self.rope = attempt, exercise, rope
         self.forward = getattr(attempt, "forward", None)
         self.module: nn.Module | None = None  # the last one
+        self.hands_in_positions = True  # where RoPE needs some, and a case has none
         # Whether a matrix is stored transposed, by the parameter's name, once that is known.
         self.transposed: dict[str, bool] = {}
 
@@ -175,13 +177,15 @@ class Learner:
                 values["rope"] = self.ready(case)
             if not self.takes_positions():
                 optional = ("token_positions",)
-            elif has_rope and "token_positions" not in values:
+            elif has_rope and self.hands_in_positions and "token_positions" not in values:
                 values["token_positions"] = extras["token_positions"]
         args, kwargs, _ = bind(
             module.forward, values, optional=optional, extras=extras, given=given
         )
         result = _called(module, *args, given=given, **kwargs)
-        if isinstance(result, tuple) and "num_heads" in case.arguments:  # (output, cache)
+        # Beside the output there may be what `forward` has an argument for, such as a cache.
+        asked = [p for p in parameters_of(module.forward) if BESIDE.search(p.name)]
+        if asked and isinstance(result, tuple):
             result = result[0]
         return tensor_of(result, given)
 

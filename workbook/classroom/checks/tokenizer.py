@@ -213,9 +213,6 @@ WORDS = (
          "return [bytes([byte]) for byte in data]"),
         ("A word that is not a token as a whole was split into bytes: apply the merges to it.",
          "return [data] if data in ids else [bytes([byte]) for byte in data]"),
-        ("A word that is not a token as a whole got an id for unknown words: BPE has no such id, "
-         "since its merges start from bytes.",
-         "return [data] if data in ids else [min(ids, key=ids.get)]"),
         ("After a merge one symbol was skipped: the next pair may begin right after the new "
          "token, which in the shortened list is one place further on, not two.",
          f"{BYTES}\nfor p in ranks:\n    symbols = skipping(symbols, p)\nreturn symbols"),

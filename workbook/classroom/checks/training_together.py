@@ -19,14 +19,7 @@ from torch import Tensor
 
 from workbook.classroom.checks import verdicts, watched, worker
 from workbook.classroom.checks.calling import signature_of
-from workbook.classroom.checks.verdicts import (
-    Findings,
-    NotAttempted,
-    NotJudged,
-    Prose,
-    Wrong,
-    expect,
-)
+from workbook.classroom.checks.verdicts import Findings, NotJudged, Prose, Wrong, expect
 from workbook.classroom.checks.watched import SECONDS, Seen
 
 SPARE_SECONDS = 20.0  # for a run that cannot be stopped, until its process is ended
@@ -88,7 +81,7 @@ class LearnerScript:
     def __init__(self, attempt: Any, folder: Path):
         """Find out which settings it has, and run it once. Raises: NotAttempted."""
         if attempt is None or attempt is ... or verdicts.is_untouched(attempt):
-            raise NotAttempted
+            raise verdicts.NotAttempted
         self.attempt, self.folder, self.extra, names = attempt, folder, [], []
         if isinstance(attempt, str | Path):
             self.attempt, *self.extra = _command(str(attempt))
@@ -247,7 +240,11 @@ def _judge_resumed(trainer: LearnerScript, findings: Findings) -> None:
     if old and new:
         claim = f"A resumed run starts over at {new[0]:.2f}: are weights loaded into another model?"
         expect(new[0] <= old[0] - 0.4 * (old[0] - old[-1]), claim)
-    step, now = map(watched.step_of, (trainer.saved, watched.checkpoint(trainer.path.parent)[1]))
+    saved = trainer.saved, watched.checkpoint(trainer.path.parent)[1]
+    counted, counts = map(watched.steps_counted, saved)
+    claim = "A resumed run begins with a new optimizer: load its state from the checkpoint, too."
+    expect(not seen.steps == counts != counted, claim)
+    step, now = map(watched.step_of, saved)
     with findings("corner"):
         expect(seen.steps, "A resumed run takes no further steps, though more are asked for.")
         goes_on = None in (step, now) or abs(step + seen.steps - now) <= 1

@@ -21,7 +21,7 @@ from workbook.classroom.checks.engine import Exercise, Mistake, Program, judge, 
 from workbook.classroom.checks.from_scratch import expect_from_scratch
 from workbook.classroom.checks.modules import Learner, Weights, check_first_weights, check_gradients
 from workbook.classroom.checks.tensors import Case, alike, copied, mismatch, noise, tensor_of
-from workbook.classroom.checks.verdicts import CALLED, Prose, expect_function, work_of
+from workbook.classroom.checks.verdicts import CALLED, Prose, Wrong, expect_function, work_of
 
 # The reference: a Transformer in float64. `weights` go by the names of the course.
 
@@ -223,6 +223,8 @@ def judge_part(part: Task, attempt: Any, _: str | None = None) -> str:
     if learner and not findings.in_use:
         with findings("use"):
             check_second_calls(part, learner)
+            if {"theta", "num_heads"} <= case.arguments.keys():
+                check_own_positions(part, learner)
     if not findings.in_use:
         if learner:
             run, parts = learner.run, learner.module.modules()
@@ -275,6 +277,20 @@ def check_second_calls(part: Task, learner: Learner) -> None:
             wrong.claim = f"A second call, with an input of shape {now} after {before}, fails."
             wrong.mistake = SIZES_KEPT
             raise wrong
+
+
+def check_own_positions(part: Task, learner: Learner) -> None:
+    """Raise `Wrong` if `forward` is called without positions, and those it makes do not fit.
+
+    Without them, some do not rotate at all: whether the numbers are right is not asked.
+    """
+    case = next(c for c in part.cases if "theta" in c.arguments and len(c.inputs["x"]) > 2)
+    learner.hands_in_positions = False  # from here on
+    try:
+        learner(replace(case, inputs={"x": case.inputs["x"]}))
+    except Wrong as wrong:
+        wrong.mistake = FOR_EACH_HEAD
+        raise
 
 
 def is_plain(attempt: Any) -> bool:
@@ -804,6 +820,7 @@ ROLES, OUTPUT = "in (q, k, v))", "project(merge_heads(gathered), output)"
 TURNED_ROUND = "The mask is inverted: each position looks at what comes after it, not before."
 DIAGONAL = "The diagonal is masked: a position may look at itself."
 FOR_MODEL = "RoPE is made for d_model numbers: inside a head, d_k is d_model / num_heads."
+FOR_EACH_HEAD = "Positions (batch, seq) need an axis for the heads, or the batch is taken for it."
 LONGEST, BASE = 6, 50.0
 COUNTED, GIVEN_PLACES = "torch.arange(x.shape[-2])", " if positions is None else positions"
 HEADS_SHARE = f"{COUNTED}{GIVEN_PLACES}.unsqueeze(-2)"
@@ -835,7 +852,6 @@ IN_HEADS = (
             TRIANGLE, "dtype=torch.bool).tril(1)"),
     mistake("Scaled by √d_model: divide by √d_head.",
             SCALE, "math.sqrt(Q.shape[-1] * Q.shape[-3])"),
-    mistake("Scaled by √num_heads: divide by √d_head.", SCALE, "math.sqrt(Q.shape[-3])"),
     mistake("`num_heads` is used as the width of a head.",
             SPLIT, "x.unflatten(-1, (-1, num_heads)).transpose(-2, -3)"),
     mistake("RoPE is applied to the values too: only queries and keys are rotated.",
@@ -849,8 +865,7 @@ IN_HEADS = (
     mistake("RoPE is applied before the axes of heads and positions are swapped: it counts heads.",
             TURN, "Q, K = (rotate(each.mT, places, theta).mT for each in (Q, K))"
             .replace(".mT", ".transpose(-2, -3)")),
-    mistake("Positions (batch, seq) need an axis for the heads, or the batch is taken for it.",
-            HEADS_SHARE, f"({COUNTED}{GIVEN_PLACES}).expand(x.shape[:-1])"),
+    mistake(FOR_EACH_HEAD, HEADS_SHARE, f"({COUNTED}{GIVEN_PLACES}).expand(x.shape[:-1])"),
     mistake(FOR_MODEL, "d_k = x.shape[-1]", "d_k = 2 * x.shape[-1]"),  # there are two heads
     *either("The matrices of queries, keys and values are swapped.",
             ROLES, "in (k, q, v))", "in (q, v, k))", "in (v, k, q))"),
@@ -934,8 +949,6 @@ IN_BLOCK = (
             ADD_FFN, "return x + ffn(ln2(normed))"),
     mistake("Attention and the feed-forward layer run in parallel, not one after the other.",
             ADD_ATTENTION, "pass", ADD_FFN, "return x + attn(ln1(x)) + ffn(ln2(x))"),
-    mistake("The feed-forward layer comes before attention.",
-            ADD_ATTENTION, "x = x + ffn(ln2(x))", ADD_FFN, "return x + attn(ln1(x))"),
     mistake("The residual connection is missing around attention.",
             ADD_ATTENTION, "x = attn(ln1(x))"),
     mistake("The residual connection is missing around the feed-forward layer.",

@@ -291,7 +291,7 @@ def fault_of_ours(error: BaseException) -> str | None:
     path = Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix()
     return (
         f"The check itself failed ({failure(error)}, in {path}, line {line}). This is a fault of "
-        "the workbook, not of your code; please report it."
+        "the workbook, not of your code; please report it, with this sentence and your code."
     )
 
 

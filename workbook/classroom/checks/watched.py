@@ -30,6 +30,7 @@ LOSS = re.compile(rf"([\w/. -]{{0,40}}loss)[\"']?\s*[:=]?\s*(?:[\w.]+\()?({NUMBE
 VALIDATION = re.compile(r"(?<![a-z])e?val(?!.*train)", re.I)
 # What an optimizer saves, and the number of the step, by the keys that lead to it.
 OPTIMIZERS = re.compile(r"(^|\.)(param_groups|state\.\d+)\.")
+COUNT = re.compile(r"(^|\.)state\.\d+\.(step|t|it\w*)$")
 STEP = re.compile(r"(^|\.)(global_)?(it|iter|iteration|step)(_?num)?$|^\d+$", re.I)
 
 
@@ -75,6 +76,12 @@ def step_of(saved: dict[str, Any]) -> int | None:
     """The number of the step after which a checkpoint was saved."""
     names = [name for name in saved if STEP.search(name) and not OPTIMIZERS.search(name)]
     return max((saved[name] for name in names if type(saved[name]) is int), default=None)
+
+
+def steps_counted(saved: dict[str, Any]) -> float:
+    """The number of steps that the optimizer's state in a checkpoint counts; 0 if it does not."""
+    counts = [x for name, x in saved.items() if COUNT.search(name) and not getattr(x, "shape", ())]
+    return max(map(float, counts), default=0)
 
 
 # In the process of the run, which ends with it: nothing is put back there.

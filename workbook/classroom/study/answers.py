@@ -6,7 +6,6 @@ enough text. Nobody's prose is graded.
 
 import math
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from workbook import config
-from workbook.classroom.study import problems
+from workbook.classroom.study import problems, solutions
 from workbook.classroom.study.problems import Problem, Requirement
 from workbook.corpora import corpora
 from workbook.corpora.corpora import CORPORA
@@ -71,7 +70,7 @@ def show_answer(record: dict, figure: Any = None, alt: str | None = None) -> Non
     details = problems.with_id(record["problem"])
     name, text = _name(details, record["part"]), record["text"]
     plain = f"{name}\n\n{_with_footnote(details, record)}" if text else f"{name}: not answered yet."
-    if not in_notebook():
+    if solutions.shell() is None:  # nothing to display in
         print(plain)
         return
     from IPython.display import display
@@ -115,9 +114,8 @@ def folded(title: str, markdown: str) -> str:
 
 def look_up(problem: str, part: str | None = None) -> Answered:
     """Look up our own answer in the worked notebook; in a notebook it is folded away."""
-    from workbook.classroom.study import (
-        notebooks,  # not in each kernel: it loads nbformat, for seconds
-    )
+    # Not in each kernel: it loads nbformat, for seconds.
+    from workbook.classroom.study import notebooks
 
     details = problems.with_id(problem)
     part = problems.part_of(details, part)
@@ -188,12 +186,6 @@ def _with_footnote(problem: Problem, record: dict) -> str:
 
 def _name(problem: Problem, part: str | None) -> str:
     return problems.label(problem.ids[config.edition()], part)
-
-
-def in_notebook() -> bool:
-    """Tell whether IPython is running, so that there is something to display in."""
-    module = sys.modules.get("IPython")
-    return module is not None and module.get_ipython() is not None
 
 
 def _picture(outputs: list) -> str:

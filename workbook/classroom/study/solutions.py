@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -35,6 +35,7 @@ from workbook.files import atomic_write
 
 FOLDER = "mine"
 KEPT = "# {}, kept when its check said {}"  # the first line; "decoding:" would name an encoding
+NOT_RUN = "This is about the version before cell [{}], which rewrites it but stopped at an error."
 IMPORT_SECONDS = 60  # on a busy machine torch alone takes ten
 OURS = __name__.partition(".")[0]
 # A kernel adds to Python's own names some that only a notebook has.
@@ -102,7 +103,7 @@ def keep_code(
     for the learner. A source that does not work on its own is for the write-up: no file is written.
     """
     names = problem.names or (getattr(attempt, "__name__", problem.id),)
-    not_own = _own_cells(folder, problem) if _shell() is not None else frozenset()
+    not_own = _own_cells(folder, problem) if shell() is not None else frozenset()
     source, trouble = collect(attempt, names, not_own)
     if not source:
         return None, f"It is not kept: {trouble}."
@@ -373,41 +374,63 @@ class _Gathered:
         """See that the code that a name stands for now is in the new module."""
         for part in value.__mro__ if isinstance(value, type) else [value]:
             for function in filter(lambda f: _is_file_own(f.__globals__), _functions(part)):
-                with suppress(OSError, TypeError):  # no source: generated, or below `%%time`
-                    text = re.sub(r"(\n\s*(#.*)?)+\Z", "", inspect.getsource(function)).strip()
-                    if text not in source and function.__name__ != "<lambda>":
-                        self.troubles.append(
-                            f"`{function.__qualname__}` is another version than your cells or file"
-                            " define last, or was put into its class later"
-                        )
+                if _source(function) not in source and function.__name__ != "<lambda>":
+                    self.troubles.append(
+                        f"`{function.__qualname__}` is another version than your cells or file"
+                        " define last, or was put into its class later"
+                    )
 
 
 def _statements(names: dict[str, Any], not_own: frozenset[str]) -> Iterator[Statement]:
     """List the statements that ran in a namespace: of a kernel's cells, or of a module's file."""
-    shell = _shell()
-    if shell is not None and shell.user_ns is names:
+    ipython = shell()
+    if ipython is not None and ipython.user_ns is names:
         from workbook.classroom.study.notebooks import digest
 
-        for raw in shell.history_manager.input_hist_raw:
+        for raw in ipython.history_manager.input_hist_raw:
             is_ours = digest(SimpleNamespace(cell_type="code", source=raw)) in not_own
-            yield from parsed(shell.transform_cell(MAGIC.sub("", raw)), is_ours)
+            yield from parsed(MAGIC.sub("", raw), is_ours, ipython.transform_cell)
         return
     with suppress(OSError, SyntaxError, UnicodeError, TypeError):  # None for a folder's file
         yield from parsed(decode_source(Path(names.get("__file__")).read_bytes()))
 
 
-def _shell() -> Any:
+def shell() -> Any:
     """Return the IPython that runs us, or None."""
     module = sys.modules.get("IPython")
     return module.get_ipython() if module is not None else None
 
 
+def not_run(attempt: Any) -> str:
+    """Say so where the last cell that writes an attempt stopped at an error before it had done so.
+
+    What was handed in is then what an earlier cell wrote.
+    """
+    things, ipython = attempt if isinstance(attempt, tuple | list) else (attempt,), shell()
+    typed = [e for e in things if isinstance(e, type | FunctionType) and e.__module__ == "__main__"]
+    if ipython is None or not typed:
+        return ""
+    sources = [_source(function) for each in typed for function in _functions(each)] or [""]
+    names = "|".join(each.__name__ for each in typed)
+    writes = re.compile(rf"^(async )?(def|class) ({names})\b", re.M)
+    for number, cell in reversed([*enumerate(ipython.history_manager.input_hist_raw)]):
+        if writes.search(cell):
+            written = parsed(MAGIC.sub("", cell), transform=ipython.transform_cell)
+            is_it = any(source in statement.text for statement in written for source in sources)
+            return "" if is_it else NOT_RUN.format(number)
+    return ""
+
+
 @lru_cache(maxsize=1000)
-def parsed(cell: str, is_ours: bool = False) -> list[Statement]:
-    """Split the code of a cell into statements; a cell that is not Python has none."""
+def parsed(cell: str, is_ours: bool = False, transform: Callable = str) -> list[Statement]:
+    """Split the code of a cell into statements; a cell that is not Python has none.
+
+    `transform` replaces magics; it raises a SyntaxError of its own where the indentation is odd.
+    """
     statements = []
     with suppress(SyntaxError, ValueError), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Python has warned when the cell ran
+        cell = transform(cell)
         for node in ast.parse(cell).body:
             test = ast.unparse(node.test) if isinstance(node, ast.If) else ""
             if test != "__name__ == '__main__'":
@@ -488,11 +511,18 @@ def _functions(value: Any) -> Iterator[FunctionType]:
             yield member
 
 
+def _source(function: FunctionType) -> str:
+    """Return the text of a function; "" if it has none: generated, or below `%%time`."""
+    with suppress(OSError, TypeError):
+        return re.sub(r"(\n\s*(#.*)?)+\Z", "", inspect.getsource(function)).strip()
+    return ""
+
+
 def _home(attempt: Any) -> dict[str, Any] | None:
     """Find the names around an attempt: of the kernel, or of the file that it was written in."""
     names = next((function.__globals__ for function in _functions(attempt)), None)
-    if names is None and (shell := _shell()) is not None:
-        names = shell.user_ns
+    if names is None and (ipython := shell()) is not None:
+        names = ipython.user_ns
     return names if names is not None and _is_file_own(names) else None
 
 

@@ -20,26 +20,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from workbook.classroom.checks import timeout, worker
+from workbook.classroom.checks import timeout, verdicts, worker
 from workbook.classroom.checks.timeout import TimedOut, limited
 from workbook.classroom.checks.transfer import PackError
-from workbook.classroom.checks.verdicts import (
-    ENDLESS,
-    WORKERS,
-    Facts,
-    NotAttempted,
-    NotJudged,
-    Prose,
-    Unreadable,
-    Wrong,
-    expect_function,
-    failure,
-    fault_of_ours,
-    is_untouched,
-    kind_of,
-    unfinished,
-    waits_for_a_pool,
-)
+from workbook.classroom.checks.verdicts import Facts, NotAttempted, NotJudged, Prose, Wrong
 from workbook.classroom.study import answers, problems, progress, solutions
 from workbook.classroom.study.answers import Answered, folded, look_up
 from workbook.classroom.study.problems import Problem
@@ -160,7 +144,9 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
     It never raises, whatever is handed in; only your own Ctrl-C gets through. If a problem has
     parts, say which one the attempt is for.
     """
-    return note_outcome(judge_attempt(problem, attempt, part), attempt)
+    report = judge_attempt(problem, attempt, part)
+    claim = f"{solutions.not_run(attempt)} {report.claim}".strip()
+    return note_outcome(replace(report, claim=claim), attempt)
 
 
 def note_outcome(report: Report, attempt: Any = None) -> Report:
@@ -210,7 +196,7 @@ def seconds_for(problem: Problem) -> float:
 def ended_early(problem: str, part: str | None, error: worker.EndedError) -> Report:
     """Report on an attempt whose process ended before the check was over."""
     if error.status is None:
-        claim, likely = f"It did not come to an end: {error}.", ENDLESS
+        claim, likely = f"It did not come to an end: {error}.", verdicts.ENDLESS
     else:
         claim = "It ended the Python process before the check was over."
         likely = "It took more memory than there is, or a recursion went too deep."
@@ -234,7 +220,7 @@ def judge_here(problem: str, attempt: Any, part: str | None) -> Report:
 
     def end_all(error: TimedOut) -> None:
         """Report on an attempt that throws every stop away, and end its process."""
-        wrong = Wrong(f"It was stopped after {error.seconds:g} s.", mistake=ENDLESS)
+        wrong = Wrong(f"It was stopped after {error.seconds:g} s.", mistake=verdicts.ENDLESS)
         worker.finish(_with_output(_refusal(details, part, wrong)).to_json())
 
     timeout.on_swallowed(end_all)
@@ -277,7 +263,7 @@ def _noted(report: Report, study: progress.Progress, problem: Problem, attempt: 
         try:
             kept, words = solutions.keep_code(study.folder, problem, attempt, report.status, before)
         except Exception as error:  # counted all the same
-            words = f"Its code could not be kept: {failure(error)}."
+            words = f"Its code could not be kept: {verdicts.failure(error)}."
         then = (words,)
     with study.changing(problem.id, report.part) as entry:
         entry.reach(report.status)
@@ -385,20 +371,21 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
             facts = tuple(praise) or problem.facts[part or ""]
             return Report("read", problem.id, part, praise.claim, facts=facts)
         return Report("correct", problem.id, part, praise or "It passes every case.")
-    except Unreadable as other:
+    except verdicts.Unreadable as other:
         if isinstance(attempt, str) and attempt.strip():  # a sentence is read, never judged
             return Report("read", problem.id, part, Facts.claim, facts=problem.facts[part or ""])
         claim = f"{other} Hand in {_taken(problem, part)}."
         return Report("not attempted", problem.id, part, claim)
     except NotAttempted as nothing:
-        if not problem.form or isinstance(nothing, NotJudged) or is_untouched(attempt):
+        if not problem.form or isinstance(nothing, NotJudged) or verdicts.is_untouched(attempt):
             claim = str(nothing) or _how_to_begin(problem, part)
             return Report("not attempted", problem.id, part, claim)
-        wrong = unfinished(nothing)
+        wrong = verdicts.unfinished(nothing)
     except Wrong as error:
         wrong = error
     except TimedOut as error:
-        mistake = WORKERS if waits_for_a_pool(error.__cause__) else ENDLESS
+        waits = verdicts.waits_for_a_pool(error.__cause__)
+        mistake = verdicts.WORKERS if waits else verdicts.ENDLESS
         claim = f"It was stopped: the cases took longer than {error.seconds:g} s in total."
         wrong = Wrong(claim, mistake=mistake)
     except BaseException as error:
@@ -408,11 +395,11 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
 
 def _broken_off(problem: Problem, part: str | None, error: BaseException) -> Report:
     """Report an error that no check expects: ours judges nothing, others are the attempt's."""
-    if fault := fault_of_ours(error):
+    if fault := verdicts.fault_of_ours(error):
         return Report("not attempted", problem.id, part, fault)
     raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
     claim = "It raised an error." if raised else "What it returned could not be examined."
-    return _refusal(problem, part, Wrong(claim, got=Prose(failure(error))))
+    return _refusal(problem, part, Wrong(claim, got=Prose(verdicts.failure(error))))
 
 
 def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:
@@ -476,16 +463,16 @@ def _expect_its_kind(problem: Problem, attempt: Any) -> None:
     if attempt is None or attempt is ...:
         raise NotAttempted
     if problem.kind == "written" and (callable(attempt) or inspect.ismodule(attempt)):
-        raise Unreadable(attempt)
+        raise verdicts.Unreadable(attempt)
     if problem.form == "function":
-        expect_function(attempt, problem.signature)
+        verdicts.expect_function(attempt, problem.signature)
 
 
 def _how_to_begin(problem: Problem, part: str | None) -> str:
     """Tell what to hand in to a learner who has nothing yet."""
-    if problem.kind == "code":
-        return f"Nothing to check yet. Write {problem.hand_in}. Then run this cell again."
-    return f"Nothing to check yet. Hand in {_taken(problem, part)}. Then run this cell again."
+    is_code = problem.kind == "code"
+    what = f"Write {problem.hand_in}" if is_code else f"Hand in {_taken(problem, part)}"
+    return f"Nothing to check yet. {what}. Then run this cell again."
 
 
 def _taken(problem: Problem, part: str | None) -> str:
@@ -514,7 +501,7 @@ def reveal(reference: Any) -> Answered:
     except (OSError, TypeError):
         raise ValueError(
             f"reveal expects a function, class, method or module written in Python, got"
-            f" {kind_of(reference)}, whose source cannot be found"
+            f" {verdicts.kind_of(reference)}, whose source cannot be found"
         ) from None
     module = getattr(target, "__module__", None)
     name = f"{module}.{name}" if module else name
