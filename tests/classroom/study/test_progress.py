@@ -64,7 +64,7 @@ OF_RUNS = [("leaderboard", [{"loss": 4.9}]), ("generate", 300), ("swiglu_ablatio
 def test_numbers_that_nobody_can_have_seen_are_possible_and_give_no_points(study, problem, numbers):
     report = check(problem, numbers)
     assert str(report).startswith(f"✓ {problem}: possible")
-    assert report.then == ("No points yet: your text is missing: write it with `answer`.",)
+    assert report.then == ("No points yet: your text is missing; write it with `answer`.",)
     assert "✓ possible, no points yet" in lines(study)[problem]
     assert "Solved: 0 of" in progress_table(study)
     assert check(problem, [{"loss": -1, "ffn": "silu"}]).then == ()

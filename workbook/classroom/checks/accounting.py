@@ -161,9 +161,9 @@ def _entries(attempt: Any, part: Question) -> list[Handed]:
 def _amount(key: str, value: Any) -> Amount:
     """A number with its unit, such as 1.2e9 or "5 GB". Raises: `Unreadable` for anything else."""
     # Fifteen digits of a float: 39.8 / 100 would show the rounding of its last bit.
-    text = f"{value:.15g}" if type(value) is float else str(value)
+    text = f"{value:.15g}" if type(value) is float else str(value).replace("%", " %")
     digits, _, unit = text.partition(" ")
-    unit = unit or QUANTITIES[key][1]
+    unit = unit.strip() or QUANTITIES[key][1]
     try:
         amount = Amount.of(_shown(digits.replace(",", "")), unit, f"{digits} {unit}")
     except (ArithmeticError, ValueError):  # no number, no unit, or out of range

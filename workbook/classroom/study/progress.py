@@ -54,7 +54,7 @@ class Part:
     @property
     def no_points_yet(self) -> str:
         """What a part that is only possible still needs for its points, in a sentence."""
-        lacks = self.lacks if self.answered else ["your text is missing: write it with `answer`"]
+        lacks = self.lacks if self.answered else ["your text is missing; write it with `answer`"]
         return f"No points yet: {'; '.join(lacks)}."
 
     def reach(self, state: str) -> None:
