@@ -48,7 +48,7 @@ class Part:
 
     @property
     def has_text(self) -> bool:
-        """Whether a text was handed in: one that `check` read, or that `answer` stored."""
+        """Whether a text was handed in, to `check` or `answer`, or numbers that passed."""
         return self.answered or self.best not in ("open", "wrong")
 
     @property
