@@ -241,6 +241,7 @@ def test_study_ticks_off_what_a_text_says(study, capsys):
         (["b"], 0, "✓ unicode1 (b): ticked"),
         (["b"], 0, "Solved: 0.3 of"),
         (["b", "9"], 2, "no fact 9"),
+        (["c"], 2, "no text for unicode1 (c) was handed in yet"),
         (["b", "x"], 2, "number of a fact"),
     ):
         assert cli.main(["study", "--tick", "unicode1", *words]) == status

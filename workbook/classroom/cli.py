@@ -236,7 +236,7 @@ def run_check(options: argparse.Namespace) -> int:
         write_json(options.json, [outcome.as_json()])
     if study is None:
         print("Not counted: there is no study folder; `workbook study --make` makes one here.")
-    return 0 if report.status == "correct" else 1
+    return 0 if report.status in ("correct", "possible") else 1
 
 
 def check_all_found(options: argparse.Namespace) -> int:

@@ -23,6 +23,12 @@ def test_the_other_editions_value_is_recognised_as_such(monkeypatch, judged_here
     assert "right in edition 2025" in check(MODEL, "4.5133e12", "b").claim
 
 
+def test_the_scores_under_the_name_of_attention_are_a_question(judged_here):
+    report = check(MODEL, {"growth": 33.1, "attention": 55.2}, "e")
+    assert report.status == "correct" and "are these the scores and weighted" in report.claim
+    assert "the scores" not in check(MODEL, {"attention": 29.4}, "c").claim
+
+
 def test_a_right_number_is_called_by_its_key_and_an_open_choice_is_named(judged_here):
     assert "three matrices (SwiGLU). Say so" in check(ADAMW, "34 GB", "a").claim
     assert check(ADAMW, {"gradients_gb": 6.54}, "a").claim == "6.54 GB (`gradients_gb`): right."

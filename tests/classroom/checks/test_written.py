@@ -36,7 +36,8 @@ def test_right_values_pass(problem, part, attempts, judged_here):
     words, attempts = attempts if isinstance(attempts, tuple) else ("", attempts)
     for attempt in attempts:
         report = check(problem, attempt, part)
-        assert report.status == "correct" and words in report.message, (attempt, report)
+        passed = "possible" if PROBLEMS[problem].needs_runs else "correct"
+        assert report.status == passed and words in report.message, (attempt, report)
 
 
 @pytest.mark.parametrize(("problem", "part", "attempts"), every("WRONG"))
@@ -52,7 +53,7 @@ def test_a_sentence_is_read_and_never_called_wrong(problem, part, judged_here):
     for attempt in (*written.SENTENCES, own):
         report = check(problem, attempt, part)
         assert report.status == "read" and report.facts, (attempt, report)
-        assert report.message.count("☐") == len(report.facts)
+        assert f"\n{len(report.facts)}. {report.facts[-1]}" in report.message
 
 
 @pytest.mark.parametrize(("problem", "part", "attempts"), every("REFUSED"))

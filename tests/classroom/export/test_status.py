@@ -2,7 +2,7 @@
 
 import re
 
-from export_folders import answered, learner, notebook
+from export_folders import answered, learner, notebook, png, shown
 
 from workbook.classroom.export import status
 from workbook.classroom.export.document import compose
@@ -38,6 +38,13 @@ def test_an_answer_that_falls_short_is_named(tmp_path):
     assert any(re.match(short, line) for line in write_up.missing)
     (entry,) = (entry for entry in write_up.entries if entry.answers)
     assert "falls short of what is asked" in entry.in_words
+    assert "worth 0 of 107 points" in lead(tmp_path)
+
+
+def test_an_experiment_counts_with_its_figure_alone(tmp_path):
+    for figures, points in (([], 0), ([shown(png=png())], 1)):
+        learner(tmp_path, answered("no_pos_emb", None, "It is worse without.", *figures))
+        assert f"worth {points} of 107 points" in lead(tmp_path)
 
 
 def test_code_that_is_almost_correct_is_counted_as_such(tmp_path):
@@ -71,10 +78,9 @@ def test_the_first_page_says_how_many_points_rest_on_stand_ins(tmp_path):
         answered("learning_rate_tuning", None, "They grow."),
     )
     assert "worth 3 of 107 points" in lead(tmp_path)  # with learning_rate_tuning, and no part alone
-    stand_ins = "2 of 107 points rest on stand-in texts made offline, not on TinyStories or"
-    assert stand_ins in " ".join(lead(tmp_path).split())
+    assert "; 2 of these rest on stand-in texts, with" in " ".join(lead(tmp_path).split())
     notebook(tmp_path / "01_unicode.ipynb", answered("learning_rate_tuning", None, "They grow."))
-    assert "Stand-ins" not in lead(tmp_path)
+    assert "stand-in texts" not in lead(tmp_path)
 
 
 def test_an_answer_that_differs_between_editions_counts_for_its_own_only(tmp_path):

@@ -29,7 +29,7 @@ def lines(study):
 
 
 def test_the_parts_of_all_problems_are_worth_what_the_handout_says():
-    solved = {"": Part(best="correct")} | {part: Part(best="ticked") for part in "abcde"}
+    solved = {"": Part(best="complete")} | {part: Part(best="ticked") for part in "abcde"}
     for edition in config.EDITIONS:
         most = sum(problem.points[edition] or 0 for problem in PROBLEMS.values())
         earned = sum(points_of(problem, solved, edition) for problem in PROBLEMS.values())
@@ -54,6 +54,46 @@ def test_a_week_in_the_table(study):
         assert state in lines(study)["unicode1"]
         assert comes_next in progress_table(study).partition("Next: unicode1 ")[2]
     assert "Solved: 0.7 of 107 points. Answered for the write-up: 1 of 35" in progress_table(study)
+
+
+WIDTHS = [{"ffn": "swiglu", "d_ff": 384}, {"ffn": "silu", "d_ff": 576}]
+OF_RUNS = [("leaderboard", [{"loss": 4.9}]), ("generate", 300), ("swiglu_ablation", WIDTHS)]
+
+
+@pytest.mark.parametrize(("problem", "numbers"), OF_RUNS, ids=[name for name, _ in OF_RUNS])
+def test_numbers_that_nobody_can_have_seen_are_possible_and_give_no_points(study, problem, numbers):
+    report = check(problem, numbers)
+    assert str(report).startswith(f"✓ {problem}: possible")
+    assert report.then == ("No points yet: your text is missing; write it with `answer`.",)
+    assert "✓ possible, no points yet" in lines(study)[problem]
+    assert "Solved: 0 of" in progress_table(study)
+    assert check(problem, [{"loss": -1, "ffn": "silu"}]).then == ()
+
+
+BOARD = [  # after the numbers, what an answer shows, what is said of it and what it is worth
+    ({}, "it shows no figure: pass yours, as answer(..., figure=fig); it hands in no loss", 0),
+    ({"figure": "fig", "loss": 5.4, "corpora": ["owt"]}, "loss is 5.4, but must be at most 5.", 0),
+    ({"figure": "fig", "loss": 4.9}, "Only you can judge", 6),
+    ({}, "This part is solved already, and stays so.", 6),
+]
+
+
+def test_experiments_get_their_points_with_the_figure_and_the_text(study, capsys):
+    check("leaderboard", [{"loss": 4.9}])
+    for shown, said, points in BOARD:
+        answer("leaderboard", None, "Tied embeddings.", **shown)
+        assert said in capsys.readouterr().out
+        assert f"Solved: {points} of 107" in progress_table(study)
+    assert "✓ complete, answered" in lines(study)["leaderboard"]
+
+
+def test_a_text_on_an_experiment_needs_its_figure_even_when_all_is_ticked(study):
+    answer("no_pos_emb", None, "It is worse without.")
+    assert "3 of 3 ticked off.\n" in str(tick("no_pos_emb"))
+    assert tick("no_pos_emb").then == (study.of("no_pos_emb", None).no_points_yet,)
+    assert "no points yet, answered" in lines(study)["no_pos_emb"]
+    answer("no_pos_emb", None, "It is worse without.", "fig")
+    assert "Solved: 1 of 107" in progress_table(study)
 
 
 def test_only_a_text_that_was_handed_in_is_ticked_off(study):
@@ -82,7 +122,7 @@ def test_an_untouched_stub_leaves_no_trace_and_an_emptied_answer_no_longer_count
     answer("unicode2", "a", "\n")
     assert not study.path.exists()
     for text in ("Because.", " \n"):
-        progress.record_answer("unicode2", "a", text)
+        progress.record_answer("unicode2", "a", text, [])
         assert study.of("unicode2", "a").answered == bool(text.strip())
 
 

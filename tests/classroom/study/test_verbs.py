@@ -170,7 +170,7 @@ def test_a_number_may_come_in_any_container():
         assert check("transformer_accounting", attempt, "a").status == "correct"
     assert check("tokenizer_experiments", numpy.array([1e6, 229.2]), "c").status == "correct"
     run = defaultdict(float, corpus="owt", loss=torch.tensor(4.1))
-    assert check("main_experiment", [run]).status == "correct"
+    assert check("main_experiment", [run]).status == "possible"
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_an_answer_is_checked_where_it_stands_in_a_study_folder(study, monkeypat
     printed = capsys.readouterr().out
     assert printed.index("U+0041") < printed.index("✗ unicode1 (a): wrong")
     verbs.answer("unicode1", "c", "It stays in the text.")
-    assert "☐ when printed, the text looks" in capsys.readouterr().out
+    assert "2. when printed, the text looks" in capsys.readouterr().out
     monkeypatch.chdir(study.parent)
     verbs.answer("unicode1", "a", "U+0041")
     assert "wrong" not in capsys.readouterr().out
@@ -194,13 +194,13 @@ def test_an_answer_is_checked_where_it_stands_in_a_study_folder(study, monkeypat
 
 def test_facts_are_ticked_by_number_or_all(study):
     report = check("unicode1", "It stays in the text.", "c")
-    assert '`tick("unicode1", "c")`' in str(report) and "2. ☐ when printed" in str(report)
+    assert '`tick("unicode1", "c")`' in str(report) and "2. when printed" in str(report)
     report = verbs.tick("unicode1", "(C)", 2)
-    assert report.status == "read" and str(report).count("☑") == 1
-    assert "☑ when printed, the text looks" in report._repr_html_()
+    assert report.status == "read" and str(report).count("✓") == 1
+    assert "2. ✓ when printed, the text looks" in report._repr_html_()
     assert verbs.tick("unicode1", "c", 1, 3).status == "ticked"
     report = check("unicode1", "It stays in the text.", "c")
-    assert str(report).count("☑") == 3 and "tick(" not in str(report)
+    assert str(report).count("✓") == 3 and "tick(" not in str(report)
     assert "is solved already" in str(report)
     assert check("unicode1", "U+0000", "a").then == ()
     wrong = check("unicode1", "U+0041", "a")

@@ -64,6 +64,7 @@ OPEN: dict[str, dict[str, tuple]] = {
 # How far off a number may be that was computed from rounded ones.
 SLACK = {"time": 5e-3, "bytes per sequence": 1e-2, "growth": 1e-2}
 THE_OTHER = "right in edition {0}. The workbook is set to {1}: is WORKBOOK_EDITION={0} yours?"
+SCORES_ALONE = "are these the scores and weighted sums alone? Then it is right: say so."
 HINTS = {  # where no assumption gives a number
     (MODEL, "e"): "With 16 times the tokens, the T × T matmuls need 256 times as many FLOPs, all"
     " others 16 times as many.",
@@ -160,9 +161,9 @@ def _entries(attempt: Any, part: Question) -> list[Handed]:
 def _amount(key: str, value: Any) -> Amount:
     """A number with its unit, such as 1.2e9 or "5 GB". Raises: `Unreadable` for anything else."""
     # Fifteen digits of a float: 39.8 / 100 would show the rounding of its last bit.
-    text = f"{value:.15g}" if type(value) is float else str(value)
+    text = f"{value:.15g}" if type(value) is float else str(value).replace("%", " %")
     digits, _, unit = text.partition(" ")
-    unit = unit or QUANTITIES[key][1]
+    unit = unit.strip() or QUANTITIES[key][1]
     try:
         amount = Amount.of(_shown(digits.replace(",", "")), unit, f"{digits} {unit}")
     except (ArithmeticError, ValueError):  # no number, no unit, or out of range
@@ -224,6 +225,10 @@ def _praise(handed: Handed, part: Question) -> str:
         changes = right[0].changes
         choice = f" if {joined(changes)}. Say so in the answer" if changes else ""
         return f"{named}: right{choice}."
+    # Many call only these two matmuls attention, and the others projections.
+    alone = handed.quantity.replace(QUANTITIES["attention"][0], QUANTITIES["scores"][0])
+    if _right(handed._replace(quantity=alone), part):
+        return f"{named}: {SCORES_ALONE}"
     (other,) = {*EDITIONS} - {part.edition}
     there = any(not way.changes for way in _right(handed, part._replace(edition=other)))
     is_there = there and handed.amount.digits > 2

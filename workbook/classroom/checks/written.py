@@ -99,7 +99,6 @@ def _inside(attempt: Any) -> str:
 # The bytes that "hello" takes, with a byte order mark in front and without.
 MARKED = {name: len("hello".encode(name)) for name in ("UTF-8", "UTF-16", "UTF-32")}
 BARE = MARKED | {name: len("hello".encode(f"{name}-LE")) for name in ("UTF-16", "UTF-32")}
-RANGE = "Code points end at 0x10FFFF, not at 2**32, and a byte has 256 values in any encoding."
 MARK = "Byte order marks (2 bytes in UTF-16, 4 in UTF-32) were counted for one, not for the other."
 CHARACTERS = "Characters were counted, not bytes."
 ASCII = "It is all ASCII, where a character is one byte. Take a character that needs more."
@@ -116,8 +115,6 @@ def _sizes(attempt: Any) -> str:
     mistake = None
     if all(size in (MARKED[name], BARE[name]) for name, size in sizes.items()):
         mistake = MARK
-    elif max(sizes.values()) > 1e6:
-        mistake = RANGE
     elif 5 in (sizes.get("UTF-16"), sizes.get("UTF-32")):
         mistake = CHARACTERS
     expected = {name: MARKED[name] for name in sizes}
@@ -226,7 +223,6 @@ NO_END = "That fits, as do all IDs of the two vocabularies. But where does uint1
 NOT_LARGEST: dict[float, str] = {
     **dict.fromkeys((9_999, 10_000, 31_999, 32_000), NO_END),
     2**16: "65,536 is how many values there are: they begin at 0, so the largest is one less.",
-    2: "That is the number of bytes, not the largest number that they hold.",
 }
 
 

@@ -69,8 +69,9 @@ def _lead(write_up: WriteUp) -> list[Node]:
     editions = sorted({answer.edition for answer in answers} - {write_up.edition})
     devices = sorted({legible(answer.device) for answer in answers if answer.device})
     done, most = [entry for entry in entries if entry.is_done], _points(entries)
-    replaced = _points(entry for entry in entries if entry.state == status.STAND_IN)
-    stand_ins = f"{replaced} of {most} points rest on stand-in texts made offline, not on"
+    replaced = _points(entry for entry in done if entry.state == status.STAND_IN)
+    counted = f"{len(done)} of {len(entries)} problems, worth {_points(done)} of {most} points"
+    stand_ins = f"; {replaced} of these rest on stand-in texts, with no required loss reached"
     facts = {
         "Name": legible(write_up.name),
         # The reference must be the same every day.
@@ -80,8 +81,7 @@ def _lead(write_up: WriteUp) -> list[Node]:
         "Profile": legible(", ".join(sorted({answer.profile for answer in answers}))),
         "Corpora": "; ".join(_corpus(name) for name in used),
         "Measured on": "; ".join(devices),
-        "Done": f"{len(done)} of {len(entries)} problems, worth {_points(done)} of {most} points",
-        "Stand-ins": f"{stand_ins} TinyStories or OpenWebText" if replaced else "",
+        "Done": counted + stand_ins if replaced else counted,
     }
     lines = [para(*_labelled(name, value)) for name, value in facts.items() if value]
     return [*blocks, box("facts", lines), para(*prose(LEGEND))]

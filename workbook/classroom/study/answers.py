@@ -231,7 +231,7 @@ def complaints(
     required = problems.with_id(problem).requires.get(part, Requirement())
     missing = []
     if required.figure and not figures:
-        missing.append("it shows no figure")
+        missing.append("it shows no figure: pass yours, as answer(..., figure=fig)")
     for kind in required.quantities:
         if not re.search(QUANTITIES[kind], text):
             missing.append(f"it gives no {kind}")

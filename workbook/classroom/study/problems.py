@@ -53,6 +53,11 @@ class Problem:
         return "code" if self.form else "written"
 
     @property
+    def needs_runs(self) -> bool:
+        """Whether its numbers come from training runs, so that a check sees if they can be."""
+        return self.chapter == 7
+
+    @property
     def name(self) -> str:
         """The name of the function or class to hand in; "" if there is no single one."""
         return self.signature.partition("(")[0]
@@ -145,6 +150,12 @@ def _problem(
     return Problem(id=id, title=title, points=points, ids=ids, **rest)
 
 
+def _runs(run: str, remark: str = "") -> str:
+    """Write what a problem about training runs takes, with a run as an example."""
+    rows = f"a list with a dict per run, such as [{run}, ...]{remark}"
+    return f"{rows}, a pandas table with these columns, or a text"
+
+
 # fmt: off
 _RECORDS = (
     # Chapter 2: Unicode and tokenizers.
@@ -194,8 +205,7 @@ _RECORDS = (
                   "256 byte values are enough for every text, so nothing is ever unknown",
                   "UTF-8 has no byte order, and so needs no byte order mark"),
             "b": ("it gives an input as bytes, or a character outside ASCII",
-                  "it says that a character outside ASCII takes several bytes, which mean nothing "
-                  "alone"),
+                  "it says that such a character takes several bytes, which mean nothing alone"),
             "c": ("it names two bytes, such as 41 42 in hexadecimal",
                   "it says which rule of UTF-8 they break")},
         hints={
@@ -210,8 +220,7 @@ _RECORDS = (
             "c": ("After which first bytes does UTF-8 expect another byte, and which bytes may "
                   "never come first?",
                   "Bytes 80 to BF only ever continue a character, and C2 to F4 only ever begin one "
-                  "that takes more bytes. Break either rule in two bytes, and let `decode` confirm "
-                  "it.")}),
+                  "that takes more bytes. Break either rule in two bytes.")}),
     _problem("train_bpe", "Train a byte-pair encoding",
         points=15, chapter=2, notebook="02_bpe", check="bpe", form="function",
         signature="train_bpe(input_path, vocab_size, special_tokens)", seconds=120,
@@ -246,9 +255,8 @@ _RECORDS = (
                   "bytes, and look whether the longest tokens are words of the stories."),
             "b": ("Training has three steps: cutting the text into pre-tokens, counting pairs, "
                   "merging. Guess which is slowest; then let a profiler tell you.",
-                  "Profile a run that counts in one process: the parent of a pool only waits, so "
-                  "its profile shows the waiting. Sort by the time inside each function alone, "
-                  "then by that with its callees.")}),
+                  "Profile a run that counts in one process: the parent of a pool only waits. Sort "
+                  "by the time inside each function alone, then by that with its callees.")}),
     _problem("train_bpe_expts_owt", "A tokenizer for the web",
         points=2, chapter=2, notebook="02_bpe", check="written", parts=("a", "b"),
         asks_corpora=("tinystories", "owt"),
@@ -272,8 +280,7 @@ _RECORDS = (
             "b": ("Find words that are one token in one tokenizer and several in the other. What "
                   "kind of words are they?",
                   "Compare equally many tokens of each: a larger vocabulary has more of "
-                  "everything. Which tokens do the two share, and which belong to one of them "
-                  "alone?")}),
+                  "everything. Which tokens do the two share, and which has only one?")}),
     _problem("tokenizer", "Encode and decode",
         points=15, chapter=2, notebook="02_bpe", check="tokenizer", form="class",
         signature="Tokenizer(vocab, merges, special_tokens=None)", seconds=120,
@@ -314,8 +321,7 @@ _RECORDS = (
             "b": ("Which words of the web text are not in a story? What does the stories tokenizer "
                   "make of them?",
                   "It spells rare words out in short tokens, so the same text takes more of them. "
-                  "Divide the bytes of the web text by the tokens that the stories tokenizer makes "
-                  "of it."),
+                  "Divide the bytes of the web text by their number."),
             "c": ("Encode a whole file: in a short text nearly every word is new, and only a long "
                   "one shows what the cache of known words is worth.",
                   "Divide the bytes of the file by the seconds. The Pile's 825 GB are 825 · 10⁹ "
@@ -452,8 +458,7 @@ _RECORDS = (
                   "of d, the head and the T × T matmuls only in proportion to d: so which shares "
                   "rise, and which fall?"),
             "e": ("Which of your terms contain T once, and which twice?",
-                  "Multiply the terms with T by 16, and those with T·T by 256. Then add up, and "
-                  "look at the shares again.")}),
+                  "Multiply the terms with T by 16, those with T·T by 256, and add up again.")}),
     # Chapter 4: the loss, the optimizer, the schedule.
     _problem("cross_entropy", "The loss",
         points={"2025": None, "2026": 1}, chapter=4, notebook="03_transformer", check="transformer",
@@ -516,8 +521,7 @@ _RECORDS = (
                   "the time, in days or hours")},
         hints={
             "a": ("How many numbers does AdamW keep per parameter, counting the parameter and its "
-                  "gradient? And for the activations: what is the shape of each result on the "
-                  "list?",
+                  "gradient? And what is the shape of each activation on the list?",
                   "Parameters, gradients and the two moments are 4·P numbers of 4 bytes each. List "
                   "the activations in the order of the forward pass, each with a factor B, and "
                   "mind that attention has a T × T map for each head."),
@@ -540,8 +544,7 @@ _RECORDS = (
         signature=
             "schedule(it, max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle_iters)",
         hints=("There are three branches: compare `it` with the two step numbers. What should the "
-               "learning rate be at it = 0, at the end of the warm-up, and at the end of the "
-               "cosine?",
+               "learning rate be at it = 0, and where the warm-up and the cosine end?",
                "In the middle branch, progress = (it - warmup_iters) / (cosine_cycle_iters - "
                "warmup_iters) goes from 0 to 1, and `math.cos(math.pi * progress)` from 1 to -1. "
                "Add 1 and halve: the result, s, is the share of the maximum. The learning rate is "
@@ -582,8 +585,7 @@ _RECORDS = (
                "clear the gradients, then backward, clip and step. Around it: `numpy.memmap` (or "
                "`numpy.load` with `mmap_mode`) for the data and, every so many steps, the loss on "
                "validation batches under `torch.no_grad()` and a checkpoint. To resume, load one "
-               "before the loop, and start at its step. `argparse` turns every setting into an "
-               "option.")),
+               "before the loop, and start at its step. `argparse` makes each setting an option.")),
     _problem("decoding", "Write text",
         points=3, chapter=6, notebook="07_generation", check="decoding", form="function",
         signature=
@@ -600,8 +602,7 @@ _RECORDS = (
     # Chapter 7: experiments.
     _problem("experiment_log", "Keep a log",
         points=3, chapter=7, notebook="08_experiments", check="runs",
-        takes='a list with a dict per run, such as [{"name": "base", "loss": 1.41, "seconds": 80}, '
-              "...], a pandas table with these columns, or a text",
+        takes=_runs('{"name": "base", "loss": 1.41, "seconds": 80}'),
         facts=("for each run: what was changed, why, and what came out",
                "runs that failed or improved nothing are in it too",
                "the loss of every run can be drawn against steps and against time",
@@ -617,11 +618,9 @@ _RECORDS = (
         points=3, chapter=7, notebook="08_experiments", check="runs", parts=("a", "b"),
         asks_corpora=("tinystories",),
         takes={
-            "a": 'a list with a dict per run, such as [{"learning_rate": 3e-3, "loss": 1.41}, '
-                 "...], a pandas table with these columns, or a text",
-            "b": 'a list with a dict per run, such as [{"learning_rate": 3e-3, "loss": 1.41}, '
-                 '...], with the loss float("nan") for a run that diverged, a pandas table with '
-                 "these columns, or a text"},
+            "a": _runs('{"learning_rate": 3e-3, "loss": 1.41}'),
+            "b": _runs('{"learning_rate": 3e-3, "loss": 1.41}',
+                       ', with the loss float("nan") for a run that diverged')},
         facts={
             "a": ("which learning rates were tried, on a logarithmic scale, and with what result",
                   "the curves of all of them, the best one among them",
@@ -634,8 +633,7 @@ _RECORDS = (
             "b": Requirement(figure=True)},
         hints={
             "a": ("Sweep over orders of magnitude first: is 2e-3 as far from 1e-3 as 1.001 is from "
-                  "1? How do you know that the best learning rate is not beyond the last one that "
-                  "you tried?",
+                  "1? How do you know that the best one is not beyond the last that you tried?",
                   "Try learning rates a factor of three apart until the best has worse ones on "
                   "both sides, then a finer step around it. Keep everything else the same: tokens, "
                   "schedule, seed."),
@@ -646,8 +644,7 @@ _RECORDS = (
                   "many times is it larger?")}),
     _problem("batch_size_experiment", "Vary the batch size",
         points=1, chapter=7, notebook="08_experiments", check="runs", asks_corpora=("tinystories",),
-        takes='a list with a dict per run, such as [{"batch_size": 64, "tokens": 819200, "loss": '
-              "1.41}, ...], a pandas table with these columns, or a text",
+        takes=_runs('{"batch_size": 64, "tokens": 819200, "loss": 1.41}'),
         facts=("batch sizes of 1, 64 and 128, and up to what fits in memory",
                "all of them compared at the same number of tokens, not of steps",
                "the learning rate was tuned again for each, or the answer says where not",
@@ -677,9 +674,8 @@ _RECORDS = (
                "top-p, and of a prompt unlike the training text.")),
     _problem("layer_norm_ablation", "Take the norms away",
         points=1, chapter=7, notebook="08_experiments", check="runs", asks_corpora=("tinystories",),
-        takes='a list with a dict per run, such as [{"norm": "none", "learning_rate": 3e-3, '
-              '"loss": 1.41}, ...], where "norm" is "pre" or "none", a pandas table with these '
-              "columns, or a text",
+        takes=_runs('{"norm": "none", "learning_rate": 3e-3, "loss": 1.41}',
+                    ', where "norm" is "pre" or "none"'),
         facts=("what happens without norms at the learning rate that was best with them",
                "the best learning rate without norms, and the loss there",
                "what the norms are good for, judged by both"),
@@ -692,23 +688,20 @@ _RECORDS = (
                "just before the loss jumps.")),
     _problem("pre_norm_ablation", "Norm after, not before",
         points=1, chapter=7, notebook="08_experiments", check="runs", asks_corpora=("tinystories",),
-        takes='a list with a dict per run, such as [{"norm": "post", "loss": 1.41}, ...], where '
-              '"norm" is "pre" or "post", a pandas table with these columns, or a text',
+        takes=_runs('{"norm": "post", "loss": 1.41}', ', where "norm" is "pre" or "post"'),
         facts=("both curves, with the same tokens and seed",
                "what happens at the beginning, where post-norm is the less stable of the two",
                "the difference in the end, beside the spread between seeds"),
         requires=Requirement(figure=True),
         hints=("In which of the two does the gradient flow from the last block to the first "
-               "without passing a norm? And which of the two needs one more norm after the last "
-               "block?",
+               "without passing a norm? And which needs one more norm after the last block?",
                "Post-norm normalises the sum: x = norm(x + part(x)), in place of x = x + "
                "part(norm(x)). Train with the same seed, tokens and learning rate, and look at the "
                "beginning of the curves; then tune the learning rate of both. Is the difference "
                "larger than that between two seeds?")),
     _problem("no_pos_emb", "No positions at all",
         points=1, chapter=7, notebook="08_experiments", check="runs", asks_corpora=("tinystories",),
-        takes='a list with a dict per run, such as [{"position": "none", "loss": 1.41}, ...], '
-              'where "position" is "rope" or "none", a pandas table with these columns, or a text',
+        takes=_runs('{"position": "none", "loss": 1.41}', ', where "position" is "rope" or "none"'),
         facts=("both curves, with the same tokens and seed",
                "why it works at all: what a model without positions still knows",
                "the difference in the end, beside the spread between seeds"),
@@ -721,9 +714,8 @@ _RECORDS = (
                "between two seeds?")),
     _problem("swiglu_ablation", "No gate",
         points=1, chapter=7, notebook="08_experiments", check="runs", asks_corpora=("tinystories",),
-        takes='a list with a dict per run, such as [{"ffn": "silu", "d_ff": 512, "loss": 1.41}, '
-              '...], where "ffn" is "swiglu" or "silu", at first without the losses, a pandas '
-              "table with these columns, or a text",
+        takes=_runs('{"ffn": "silu", "d_ff": 512, "loss": 1.41}',
+                    ', where "ffn" is "swiglu" or "silu", at first without the losses'),
         facts=("both curves, with the same tokens and seed",
                "how many parameters each has: two matrices need a width half as large again",
                "the difference in the end, beside the spread between seeds"),
@@ -736,9 +728,8 @@ _RECORDS = (
                "shows whether it is real.")),
     _problem("main_experiment", "The same model on the web",
         points=2, chapter=7, notebook="08_experiments", check="runs", asks_corpora=("owt",),
-        takes='a list with a dict per run, such as [{"corpus": "owt", "loss": 3.9}, ...], where '
-              '"corpus" is "tinystories", "owt", "stories" or "docstrings", a pandas table with '
-              "these columns, or a text",
+        takes=_runs('{"corpus": "owt", "loss": 3.9}',
+                    ', where "corpus" is "tinystories", "owt", "stories" or "docstrings"'),
         facts=("the curve, with corpus, tokens and device",
                "why the losses differ: text, size of the vocabulary, and how long a token is",
                "both in bits per byte as well, which can be compared where nats per token cannot",
@@ -753,8 +744,7 @@ _RECORDS = (
     _problem("leaderboard", "The best loss in the time allowed",
         points=6, chapter=7, notebook="08_experiments", check="runs", asks_corpora=("owt",),
         differs="the time allowed",
-        takes='a list with a dict per run, such as [{"name": "tied", "loss": 3.4, "seconds": '
-              "2640}, ...], a pandas table with these columns, or a text",
+        takes=_runs('{"name": "tied", "loss": 3.4, "seconds": 2640}'),
         facts=("the final validation loss, and the time the run took",
                "a curve against time that ends before the limit",
                "what was changed, each change measured by itself"),
@@ -764,8 +754,7 @@ _RECORDS = (
                "Change one thing at a time against a baseline, each for a short run. Candidates: "
                "bfloat16 and compiling, the batch size, the learning rate and a schedule that ends "
                "with the time, tied embeddings (with a smaller initialisation), a shorter context "
-               "at first, width against depth. Stop by the clock, and leave time for the last "
-               "evaluation.")),
+               "at first, width against depth. Stop by the clock, and leave time to evaluate.")),
 )
 # fmt: on
 PROBLEMS: dict[str, Problem] = {problem.id: problem for problem in _RECORDS}

@@ -21,12 +21,14 @@ from workbook.classroom.study.problems import PROBLEMS, Problem, label
 from workbook.files import locked, write_json
 
 MARK = ".workbook"
-VERSION = 2
+VERSION = 3
 # What a part has reached, from less to more, with its sign. For a text that no check can judge,
-# the facts to look for are shown ("read"), and its writer ticks them off.
-SIGNS = {"open": "○", "wrong": "✗", "read": "✎", "almost": "≈", "ticked": "✓", "correct": "✓"}
+# the facts to look for are shown ("read"), and its writer ticks them off. What comes from training
+# runs is only "possible", until an answer with all that the problem requires makes it "complete".
+SIGNS = {"open": "○", "wrong": "✗", "read": "✎", "almost": "≈"}
+SIGNS |= dict.fromkeys(("possible", "ticked", "complete", "correct"), "✓")
 RISING = list(SIGNS)
-SOLVED = ("ticked", "correct")
+SOLVED = ("ticked", "complete", "correct")
 
 
 @dataclass
@@ -35,6 +37,7 @@ class Part:
 
     best: str = "open"  # the most that it has reached
     answered: bool = False  # by `answer`, for the write-up
+    lacks: list[str] = field(default_factory=list)  # what its problem requires of that answer
     ticked: list[str] = field(default_factory=list)  # of the facts that a text should state
     source: str = ""  # of code that passed, or almost: a module, as `mine` gathered it
     trouble: str | None = None  # why that does not import by itself; "": it does; None: not tried
@@ -45,23 +48,32 @@ class Part:
 
     @property
     def has_text(self) -> bool:
-        """Whether a text was handed in: one that `check` read, or that `answer` stored."""
-        return self.answered or self.is_solved or self.best == "read"
+        """Whether a text was handed in, to `check` or `answer`, or numbers that passed."""
+        return self.answered or self.best not in ("open", "wrong")
+
+    @property
+    def no_points_yet(self) -> str:
+        """What a part that is only possible still needs for its points, in a sentence."""
+        lacks = self.lacks if self.answered else ["your text is missing; write it with `answer`"]
+        return f"No points yet: {'; '.join(lacks)}."
 
     def reach(self, state: str) -> None:
-        """Note the outcome of a check, or that all facts are ticked."""
+        """Note the outcome of a check, that all facts are ticked, or a change of the answer."""
         self.best = max(self.best, state, key=RISING.index)
+        if self.best == "possible" and self.answered and not self.lacks:
+            self.best = "complete"
 
-    def tick(self, some: list[str], facts: tuple[str, ...]) -> None:
-        """Tick off some of the facts; when all of them are, the part is solved."""
+    def tick(self, some: list[str], facts: tuple[str, ...], then: str = "ticked") -> None:
+        """Tick off some of the facts; when all of them are, `then` is reached."""
         self.ticked = [fact for fact in facts if fact in some or fact in self.ticked]
-        self.reach("ticked" if len(self.ticked) == len(facts) else "read")
+        self.reach(then if len(self.ticked) == len(facts) else "read")
 
     @property
     def in_words(self) -> str:
         """Sign and state, such as "✎ read, 1 ticked, answered"."""
-        ticked = f", {len(self.ticked)} ticked" if self.best == "read" and self.ticked else ""
-        return f"{SIGNS[self.best]} {self.best}{ticked}{', answered' if self.answered else ''}"
+        more = f", {len(self.ticked)} ticked" if self.best == "read" and self.ticked else ""
+        more += ", no points yet" if self.best == "possible" else ""
+        return f"{SIGNS[self.best]} {self.best}{more}{', answered' if self.answered else ''}"
 
 
 class Progress:
@@ -136,7 +148,7 @@ class Progress:
 def _part(entry: dict) -> Part:
     """Make the record of a part. Raises: ValueError, TypeError if the entry is not one."""
     part = Part(**{known.name: entry[known.name] for known in fields(Part) if known.name in entry})
-    for known, kind in zip(fields(Part), (str, bool, list, str, str | None), strict=True):
+    for known, kind in zip(fields(Part), (str, bool, list, list, str, str | None), strict=True):
         if not isinstance(getattr(part, known.name), kind):
             raise TypeError
     RISING.index(part.best)  # ValueError
@@ -187,16 +199,17 @@ def stopping_no_cell() -> Iterator[None]:
         _warn(f"Your progress could not be saved ({type(error).__name__}: {error}).")
 
 
-def record_answer(problem: str, part: str | None, text: str) -> None:
+def record_answer(problem: str, part: str | None, text: str, lacks: list[str]) -> None:
     """Note in the current study folder, if any, whether a part is answered; never raise.
 
-    An empty text counts as no answer.
+    An empty text counts as no answer. `lacks` says what the problem requires and is not there.
     """
     with stopping_no_cell():
         study = current()
-        if study and study.of(problem, part).answered != bool(text.strip()):
+        if study and (text.strip() or study.of(problem, part).answered):
             with study.changing(problem, part) as entry:
-                entry.answered = bool(text.strip())
+                entry.answered, entry.lacks = bool(text.strip()), lacks
+                entry.reach(entry.best)
 
 
 def progress_table(study: Progress) -> str:
@@ -210,27 +223,24 @@ def progress_table(study: Progress) -> str:
         most = sum(problem.points[edition] or 0 for problem in group)
         earned = sum(points_of(problem, done.get(problem.id, {}), edition) for problem in group)
         names = ", ".join(sorted({problem.notebook for problem in group}))
-        lines += ["", f"Chapter {chapter}: {_number(earned)} of {most} points  ({names})"]
+        lines += ["", f"Chapter {chapter}: {round(earned, 1):g} of {most} points  ({names})"]
         for problem in group:
             worth = "-" if problem.points[edition] is None else problem.points[edition]
             states = _states(problem, done.get(problem.id, {}))
             lines.append(f"  {problem.ids[edition]:<29}{worth:>3}  {states}")
-    return "\n".join([*lines, "", _summary(done, edition)])
+    return "\n".join([*lines, "", progress_summary(study)])
 
 
 def progress_summary(study: Progress) -> str:
     """Say in two lines how much is solved and answered, and what comes next."""
-    return _summary(study.read(), config.edition())
-
-
-def _summary(done: dict[str, dict[str, Part]], edition: str) -> str:
+    done, edition = study.read(), config.edition()
     everything = [(problem, done.get(problem.id, {})) for problem in PROBLEMS.values()]
     most = sum(problem.points[edition] or 0 for problem, _ in everything)
     earned = sum(points_of(problem, parts, edition) for problem, parts in everything)
     to_answer = [(p, part) for p, _ in everything for part in parts_of(p) if p.kind == "written"]
     answered = sum(done.get(p.id, {}).get(part, Part()).answered for p, part in to_answer)
     return (
-        f"Solved: {_number(earned)} of {most} points. "
+        f"Solved: {round(earned, 1):g} of {most} points. "
         f"Answered for the write-up: {answered} of {len(to_answer)} written parts.\n"
         f"{next_step(done, edition)}"
     )
@@ -245,10 +255,6 @@ def points_of(problem: Problem, parts: dict[str, Part], edition: str) -> float:
     """Count the points of the parts that are solved; the parts of a problem weigh alike."""
     solved = sum(parts.get(part, Part()).is_solved for part in parts_of(problem))
     return (problem.points[edition] or 0) * solved / len(parts_of(problem))
-
-
-def _number(points: float) -> str:
-    return f"{points:.1f}".removesuffix(".0")
 
 
 def _states(problem: Problem, parts: dict[str, Part]) -> str:
@@ -271,6 +277,8 @@ def next_step(done: dict[str, dict[str, Part]], edition: str) -> str:
             if entry.best == "read":
                 ticking = f'tick("{problem.id}"' + (f', "{part}")' if part else ")")
                 return f"Next: {place}, {where}: compare your text with its list, then {ticking}."
+            if entry.best == "possible":
+                return f"Next: {place}, {where}, possible. {entry.no_points_yet}"
             if not entry.is_solved:
                 return f"Next: {place}, {entry.best}, {where}."
             if problem.kind == "written" and not entry.answered:

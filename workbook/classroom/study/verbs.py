@@ -36,12 +36,13 @@ PRINTED = (10, 600)  # lines and characters of the learner's print-out that a re
 
 _hints_given: Counter[str] = Counter()
 
-Status = Literal["not attempted", "correct", "almost", "wrong", "read", "ticked"]
+Status = Literal["not attempted", "correct", "almost", "possible", "wrong", "read", "ticked"]
 
 # The sign and the word show a status; the colour of the panel's edge only repeats it.
 LOOKS: dict[Status, tuple[str, str]] = {
     "correct": ("✓", "#009E73"),
     "almost": ("≈", "#E69F00"),
+    "possible": ("✓", "#009E73"),
     "ticked": ("✓", "#009E73"),
     "wrong": ("✗", "#D55E00"),
     "not attempted": ("○", "#999999"),
@@ -84,12 +85,12 @@ class Report:
     @property
     def _remarks(self) -> list[str]:
         """What stands below the values, a paragraph each."""
-        signs = ("☑" if fact in self.ticked else "☐" for fact in self.facts)
-        facts = zip(signs, self.facts, strict=True)
+        # No box is drawn: nothing happens to one that is clicked.
+        facts = (f"✓ {fact}" if fact in self.ticked else fact for fact in self.facts)
         return [
             *([f"Likely: {self.likely}"] if self.likely else []),
             *(f"Also: {finding}" for finding in self.also),
-            *(f"{i}. {sign} {fact}" for i, (sign, fact) in enumerate(facts, 1)),
+            *(f"{i}. {fact}" for i, fact in enumerate(facts, 1)),
             *self.then,
         ]
 
@@ -269,11 +270,13 @@ def _noted(report: Report, study: progress.Progress, problem: Problem, attempt: 
         entry.reach(report.status)
         if kept is not None:
             entry.source, entry.trouble = kept
-    if report.status == "read" and not entry.is_solved:
+    if entry.best == "possible" and report.status != "wrong":
+        then = (entry.no_points_yet,)
+    elif report.status == "read" and not entry.is_solved:
         part = f', "{report.part}"' if report.part else ""
         by_number = f'`tick("{problem.id}"{part or ", None"}, 1)` for the first one alone'
-        then += (f'If it does, run `tick("{problem.id}"{part})`, or {by_number}.',)
-    elif entry.is_solved and not then and report.status != "correct":
+        then = (f'If it does, run `tick("{problem.id}"{part})` in a new cell, or {by_number}.',)
+    elif entry.is_solved and not then and report.status not in ("correct", "possible"):
         then = ("This part is solved already, and stays so.",)
     record = {"problem": problem.id, "part": report.part, "status": report.status}
     if kept is not None:
@@ -283,6 +286,8 @@ def _noted(report: Report, study: progress.Progress, problem: Problem, attempt: 
 
 def tick(problem: str, part: str | None = None, *facts: int) -> Report:
     """Tick off the facts that your text states; when all of them are ticked, the part is solved.
+
+    What rests on training runs also needs its answer, with the figure that the problem asks for.
 
     Arguments:
         problem: its id.
@@ -308,12 +313,15 @@ def tick(problem: str, part: str | None = None, *facts: int) -> Report:
             f" to tick off; write it in {details.notebook}.ipynb, and run `check` or `answer`"
         )
     with study.changing(details.id, part) as entry:
-        entry.tick([known[fact - 1] for fact in facts] or list(known), known)
+        solved = "possible" if details.needs_runs else "ticked"
+        entry.tick([known[fact - 1] for fact in facts] or list(known), known, solved)
     status: Status = "ticked" if len(entry.ticked) == len(known) else "read"
     claim = f"{len(entry.ticked)} of {len(known)} ticked off."
+    ticked = tuple(entry.ticked)
+    then = (entry.no_points_yet,) if entry.best == "possible" else ()
     record = {"problem": details.id, "part": part, "status": status}
     return Report(
-        status, details.id, part, claim, facts=known, ticked=tuple(entry.ticked), record=record
+        status, details.id, part, claim, facts=known, ticked=ticked, then=then, record=record
     )
 
 
@@ -348,14 +356,16 @@ def answer(
     record["figure"] = figure is not None
     if loss is not None:
         record["loss"] = answers.as_loss(loss)
+    shown = record["text"], record["figure"], record.get("loss")
+    lacks = answers.complaints(details.id, part or "", *shown, stand_in=record["stand_in"])
     report = None
     if record["text"] and details.kind == "written" and progress.current() is not None:
-        report = check(details.id, record["text"], record["part"])
+        report = judge_attempt(details.id, record["text"], record["part"])
         record["verdict"] = report.status
     answers.show_answer(record, figure, alt)
-    progress.record_answer(details.id, record["part"], record["text"])
+    progress.record_answer(details.id, record["part"], record["text"], lacks)
     if report is not None:
-        answers.display_or_print(report)
+        answers.display_or_print(note_outcome(report, record["text"]))
 
 
 def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None) -> Report:
@@ -370,7 +380,8 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
         if isinstance(praise, Facts):
             facts = tuple(praise) or problem.facts[part or ""]
             return Report("read", problem.id, part, praise.claim, facts=facts)
-        return Report("correct", problem.id, part, praise or "It passes every case.")
+        status: Status = "possible" if problem.needs_runs else "correct"
+        return Report(status, problem.id, part, praise or "It passes every case.")
     except verdicts.Unreadable as other:
         if isinstance(attempt, str) and attempt.strip():  # a sentence is read, never judged
             return Report("read", problem.id, part, Facts.claim, facts=problem.facts[part or ""])
@@ -470,8 +481,7 @@ def _expect_its_kind(problem: Problem, attempt: Any) -> None:
 
 def _how_to_begin(problem: Problem, part: str | None) -> str:
     """Tell what to hand in to a learner who has nothing yet."""
-    is_code = problem.kind == "code"
-    what = f"Write {problem.hand_in}" if is_code else f"Hand in {_taken(problem, part)}"
+    what = f"Write {problem.hand_in}" if problem.form else f"Hand in {_taken(problem, part)}"
     return f"Nothing to check yet. {what}. Then run this cell again."
 
 
