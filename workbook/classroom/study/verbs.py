@@ -25,7 +25,7 @@ from workbook.classroom.checks.timeout import TimedOut, limited
 from workbook.classroom.checks.transfer import PackError
 from workbook.classroom.checks.verdicts import (
     ENDLESS,
-    WORKERS,
+    IN_A_FILE,
     Facts,
     NotAttempted,
     NotJudged,
@@ -38,7 +38,7 @@ from workbook.classroom.checks.verdicts import (
     is_untouched,
     kind_of,
     unfinished,
-    waits_for_a_pool,
+    why_stopped,
 )
 from workbook.classroom.study import answers, problems, progress, solutions
 from workbook.classroom.study.answers import Answered, folded, look_up
@@ -254,7 +254,9 @@ def _with_output(report: Report) -> Report:
     printed = "\n".join(output.splitlines()[:lines])[:characters]
     if len(printed) < len(output.rstrip("\n")):
         printed += " ..."
-    return replace(report, rows=(*report.rows, ("printed", printed)))
+    # As pickle says where a worker process looks for a function of a notebook's cell.
+    likely = IN_A_FILE if "on <module '__main__'" in output else report.likely
+    return replace(report, rows=(*report.rows, ("printed", printed)), likely=likely)
 
 
 def _in_full(command: str) -> str:
@@ -398,9 +400,8 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
     except Wrong as error:
         wrong = error
     except TimedOut as error:
-        mistake = WORKERS if waits_for_a_pool(error.__cause__) else ENDLESS
         claim = f"It was stopped: the cases took longer than {error.seconds:g} s in total."
-        wrong = Wrong(claim, mistake=mistake)
+        wrong = Wrong(claim, mistake=why_stopped(error.__cause__))
     except BaseException as error:
         return _broken_off(problem, part, error)
     return _refusal(problem, part, wrong)
