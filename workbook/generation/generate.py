@@ -265,9 +265,7 @@ def nucleus(
 def check_settings(temperature: Number, top_p: Number, top_k: int | None) -> None:
     """Raise ValueError for settings that leave nothing to draw from."""
     if not temperature > 0:
-        raise ValueError(
-            f"temperature={temperature!r} is not 0 or more; 0 takes the likeliest token"
-        )
+        raise ValueError(f"temperature={temperature!r} is not 0 or more; 0 takes the likeliest")
     if not 0 < top_p <= 1:
         raise ValueError(f"top_p must be above 0 and at most 1, got {top_p!r}; 1 keeps every token")
     if top_k is not None and top_k < 1:
