@@ -104,6 +104,16 @@ def test_only_a_kept_file_says_by_all_what_is_meant(attempt, study, capsys):
     assert cli.main(["check", "softmax", str(kept)]) == 0, capsys.readouterr()
 
 
+def test_a_verdict_speaks_of_commands_and_not_of_cells(attempt, capsys):
+    attempt.write_text("TEXT = 'It shows nothing.'\ndef softmax(x, dim):\n    ...\n")
+    for arguments, said in (
+        (["softmax", attempt], "Write the function softmax(x, dim). Then check again."),
+        (["unicode1", f"{attempt}:TEXT", "--part", "b"], "run `workbook study --tick unicode1 b`."),
+    ):
+        assert cli.main(["check", *map(str, arguments)]) == 1
+        assert said in capsys.readouterr().out
+
+
 def test_a_pair_is_found_by_its_two_names(attempt, monkeypatch):
     monkeypatch.syspath_prepend("")  # puts the import path back afterwards
     attempt.write_text("def load_checkpoint():\n    1\ndef save_checkpoint():\n    1\n")
@@ -143,8 +153,9 @@ def test_a_folder_that_was_deleted_is_said_so(attempt, tmp_path, monkeypatch, ca
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    assert cli.main(["check", "train_bpe", str(attempt)]) == 2
-    assert "this folder was deleted" in capsys.readouterr().err
+    for command in (["check", "train_bpe", str(attempt)], ["study"], ["adopt", str(tmp_path)]):
+        assert cli.main(command) == 2
+        assert "this folder was deleted" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -179,17 +190,28 @@ def test_what_cannot_be_done_is_said_in_one_line(arguments, message, attempt, tm
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "workbook"),
         (["lab", "--port", "0"], "--port"),
         (["data", "tokenize", "stories", "--workers", "1001"], "'1001' is not a number from 1 to"),
         (["generate", "run", "--seed", str(2**70)], "is not a number from 0 to"),
+        (["generate", "run", "hi", "--temperature", "-1"], "--temperature: '-1' is not a number"),
+        (["generate", "run", "hi", "--temperature", "nan"], "--temperature: 'nan' is not a number"),
+        (["generate", "run", "hi", "--top-p", "0"], "--top-p: '0' is not a number from 1e-06 to 1"),
+        (["generate", "run", "hi", "--top-k", "0"], "--top-k: '0' is not a number from 1 to"),
+        (["generate", "run", "hi", "--tokens", "-1"], "--tokens: '-1' is not a number from 0 to"),
     ],
 )
 def test_a_command_line_that_makes_no_sense_has_exit_status_2(arguments, said, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(arguments)
     assert stop.value.code == 2
-    assert said in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert said in shown.err and shown.out == ""
+
+
+def test_the_command_alone_shows_the_help(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main([])
+    assert not stop.value.code and "open JupyterLab" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("switch", ["PROFILE", "EDITION", "PRECISION"])
@@ -242,7 +264,8 @@ def test_study_ticks_off_what_a_text_says(study, capsys):
         (["b"], 0, "Solved: 0.3 of"),
         (["b", "9"], 2, "no fact 9"),
         (["c"], 2, "no text for unicode1 (c) was handed in yet"),
-        (["b", "x"], 2, "number of a fact"),
+        (["b", "1", "x"], 2, "no fact 'x'; the facts are numbered 1 to 3"),
+        (["b", "²"], 2, "no fact '²'"),
     ):
         assert cli.main(["study", "--tick", "unicode1", *words]) == status
         assert said in "".join(capsys.readouterr())

@@ -107,7 +107,8 @@ def test_temperature_divides_the_logits():
         torch.testing.assert_close(shares, (logits / temperature).softmax(-1))
         assert ids.tolist() == [[0, 1, 2]]
     assert generate.draw(logits, temperature=0).tolist() == [2]
-    assert generate.candidates(logits, 1e-30)[0].tolist() == [[0, 0, 1]]
+    for small in (1e-30, 1e-300):
+        assert generate.candidates(logits, small)[0].tolist() == [[0, 0, 1]]
     with pytest.raises(ValueError, match="at temperature 0 nothing is drawn"):
         generate.candidates(logits, 0)
     shares, _ = generate.candidates(torch.zeros(1, 1_000, dtype=torch.bfloat16), top_p=0.25)
@@ -159,7 +160,7 @@ def test_ids_are_drawn_as_often_as_they_are_likely():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"temperature": -1}, "temperature=-1 is not above 0; take 0 itself for the likeliest"),
+        ({"temperature": -1}, "temperature=-1 is not 0 or more; 0 takes the likeliest"),
         ({"top_p": 0}, "top_p must be above 0 and at most 1, got 0; 1 keeps every token"),
         ({"top_k": 0}, "top_k=0 keeps no token"),
     ],
@@ -167,6 +168,16 @@ def test_ids_are_drawn_as_often_as_they_are_likely():
 def test_settings_that_leave_nothing_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         generate.decode(model_of(BASE), [1], 5, **settings)
+
+
+@pytest.mark.parametrize("temperature", [0, 1.0])
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+def test_a_model_that_has_diverged_is_said_so(odd, temperature):
+    def model(ids):
+        return torch.tensor([0.0, 1.0, odd]).expand(*ids.shape, 3)
+
+    with pytest.raises(ValueError, match="the model's logits are NaN or infinite"):
+        generate.decode(model, [1], 3, temperature)
 
 
 def test_prompts_that_cannot_be_continued_are_refused():

@@ -20,9 +20,10 @@ def test_names_and_bytes_are_the_same_thing():
 
 def test_special_tokens_of_other_libraries_stand_as_they_are(tmp_path):
     path = tmp_path / "vocab.json"
-    path.write_text('{"Ġlow": 0, "<|im start|>": 1, "<|é|>": 2}', encoding="utf-8")
     expected = {0: b" low", 1: b"<|im start|>", 2: "<|é|>".encode()}
-    assert read_vocab(path, ["<|é|>"]) == expected
+    for encoding in ("utf-8", "utf-8-sig"):
+        path.write_text('{"Ġlow": 0, "<|im start|>": 1, "<|é|>": 2}', encoding=encoding)
+        assert read_vocab(path, ["<|é|>"]) == expected
 
 
 def test_merges_are_read_with_and_without_the_version_line(tmp_path):
@@ -31,7 +32,7 @@ def test_merges_are_read_with_and_without_the_version_line(tmp_path):
     gpt2_files.write_merges(path, merges)
     assert path.read_text(encoding="utf-8").splitlines() == ["#version: 0.2", "# #", "Ġ t", "Ã ©"]
     assert read_merges(path) == merges
-    path.write_bytes("# #\r\nĠ t\r\n".encode())
+    path.write_bytes("\ufeff#version: 0.2\r\n# #\r\nĠ t\r\n".encode())  # as Notepad saves it
     assert read_merges(path) == merges[:2]
 
 
@@ -40,6 +41,7 @@ def test_a_file_that_is_no_vocabulary_is_refused(tmp_path):
     for text, words in (
         ("[1, 2]", "one JSON object"),
         ('{"a": "b"}', "one JSON object"),
+        ('{"version": "1.0", "model": {"vocab": {}}}', "stands in a tokenizer.json under `model`"),
         ('{"a": 1, "b": 1}', "the id 1 twice"),
         ("[" * 100_000, "is not JSON"),
         (f'{{"a": {"9" * 5000}}}', "is not JSON"),

@@ -56,6 +56,20 @@ def test_model_and_optimizer_go_on_as_if_nothing_had_happened(tmp_path, kind):
     assert same(contents(resumed, other), contents(model, optimizer))
 
 
+def test_a_compiled_model_and_the_plain_one_have_the_same_checkpoint():
+    def compiled(model):
+        """As `torch.compile` wraps it; torch's compiler loads slowly."""
+        return torch.nn.ModuleDict({"_orig_mod": model})
+
+    model, optimizer = pair()
+    for at_first, later in ((compiled, lambda model: model), (lambda model: model, compiled)):
+        file, (resumed, other) = BytesIO(), pair(seed=1)
+        save_checkpoint(at_first(model), optimizer, 2, file)
+        file.seek(0)
+        assert load_checkpoint(file, later(resumed), other) == 2
+        assert same(contents(resumed, other), contents(model, optimizer))
+
+
 def refused(source, message, **kinds):
     model, optimizer = pair(seed=1, **kinds)
     before = contents(model, optimizer)

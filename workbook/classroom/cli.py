@@ -12,7 +12,8 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from dataclasses import replace
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -33,14 +34,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; return its exit status.
 
     It is 0 for success, 1 for a wrong attempt or something that is missing, 2 for an error to fix
-    first, and 128 plus the number of the signal that ended the command.
+    first, and 128 plus the number of the signal that ended the command. Nothing asks for the help.
     """
-    options = parser().parse_args(arguments)
+    options = parser().parse_args((sys.argv[1:] if arguments is None else arguments) or ["--help"])
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open until we end
     # An old console may lack a character that we print.
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
+        _expect_a_folder()
         settings.profile()  # a wrong value is refused even if nothing uses it
         settings.edition()
         settings.precision()
@@ -57,6 +59,14 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         print(f"workbook: {error}", file=sys.stderr)
         return 2
+
+
+def _expect_a_folder() -> None:
+    """Raise FileNotFoundError if the working folder is gone."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise FileNotFoundError("this folder was deleted; change to one that exists") from None
 
 
 def parser() -> argparse.ArgumentParser:
@@ -113,13 +123,14 @@ def load_quickly() -> None:
     sys.modules.setdefault("rfc3987_syntax", None)
 
 
-def between(least: int, most: int) -> Callable[[str], int]:
-    """A parser of whole numbers from `least` to `most`."""
+def between(least: float, most: float, kind: type = int) -> Callable[[str], float]:
+    """A parser of numbers from `least` to `most`, whole ones or of another `kind`."""
 
-    def parse(text: str) -> int:
-        if not (text.isdecimal() and least <= int(text) <= most):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
-        return int(text)
+    def parse(text: str) -> float:
+        with suppress(ValueError):
+            if least <= kind(text) <= most:
+                return kind(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
 
     return parse
 
@@ -127,6 +138,7 @@ def between(least: int, most: int) -> Callable[[str], int]:
 NAME, SPOT = argument("name", metavar="NAME"), "PROBLEM=MODULE:NAME"
 COUNT, SEED = between(1, 10**9), between(0, 2**63 - 1)
 PORT, TWIN_STEPS = between(1, 65_535), between(1, 200)
+HEAT, SHARE = between(0, 1000, float), between(1e-6, 1, float)  # top-p 0 leaves no token
 WORKERS = between(1, 1_000)  # all are started at once, and far too many bring the machine down
 SIZE = argument("--size", "for `stories`: the size of the split, or of train", metavar="100MB")
 SCALE = argument("--scale", f"{', '.join(settings.PROFILES)}; default: the profile")
@@ -171,10 +183,9 @@ def run_study(options: argparse.Namespace) -> None:
         update.update(options.update, study)
     if options.tick:
         problem, *rest = options.tick
-        part = rest.pop(0) if rest and not rest[0].isdigit() else None
-        if wrong := [number for number in rest if not number.isdigit()]:
-            raise ValueError(f"expected the number of a fact, such as 1, got {wrong[0]!r}")
-        print(verbs.tick(problem, part, *map(int, rest)), end="\n\n")
+        part = rest.pop(0) if rest and not rest[0].isdecimal() else None
+        facts = (int(word) if word.isdecimal() else word for word in rest)
+        print(verbs.tick(problem, part, *facts), end="\n\n")
     record = progress.Progress(study)
     if options.make or options.reset or options.update is not None or options.tick:
         print(progress.progress_summary(record))  # what was done just now stays in sight
@@ -202,17 +213,11 @@ def run_check(options: argparse.Namespace) -> int:
     if options.all:
         return check_all_found(options)
     if options.file is None:
-        raise ValueError(
-            "expected a problem and a file, as in `workbook check softmax mine.py`; or --all"
-        )
+        raise ValueError("expected a problem and a file, such as `softmax mine.py`, or --all")
     from workbook.classroom.checks import worker
     from workbook.classroom.mine.check_all import CheckOutcome
     from workbook.classroom.study import verbs
 
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        raise FileNotFoundError("this folder was deleted; change to one that exists") from None
     problem = problems.with_id(options.problem)
     part = problems.part_of(problem, options.part)
     path, name = attempt_place(options.file, problem)
@@ -221,16 +226,17 @@ def run_check(options: argparse.Namespace) -> int:
         study = None  # we make no study folder among other things
     if study:
         os.environ["WORKBOOK_STUDY"] = str(study)
-    file = str(path.resolve())
     seconds = 2 * verbs.seconds_for(problem)  # its import has as much time as its check
     try:
         report = verbs.Report.from_json(
-            worker.result(f"{__name__}:judged", problem.id, part, file, name, seconds=seconds)
+            worker.result(f"{__name__}:judged", problem.id, part, path, name, seconds=seconds)
         )
     except worker.EndedError as error:
-        report = verbs.ended_early(problem.id, part, error)
-        verbs.note_outcome(report)
-    print(report)
+        report = verbs.note_outcome(verbs.ended_early(problem.id, part, error))
+    if "`tick(" in str(report.then):  # a notebook's way
+        ticking = f"workbook study --tick {problem.id} {part or ''}".rstrip()
+        report = replace(report, then=(f"If it does, run `{ticking}`.",))
+    print(str(report).replace("run this cell again", "check again"))
     if options.json is not None:
         outcome = CheckOutcome(problem.id, options.file, report.status, report.message)
         write_json(options.json, [outcome.as_json()])
@@ -257,22 +263,22 @@ def check_all_found(options: argparse.Namespace) -> int:
     return 0 if all(outcome.status == "correct" for outcome in outcomes) else 1
 
 
-def judged(problem: str, part: str | None, file: str, name: str) -> Iterator[dict]:
+def judged(problem: str, part: str | None, path: Path, name: str) -> Iterator[dict]:
     """Yield the report on an attempt in a file, and count it; this runs in a worker."""
     from workbook.classroom.study import verbs
 
-    attempt = load_attempt(Path(file), name, problems.with_id(problem))
+    attempt = load_attempt(path, name, problems.with_id(problem))
     yield verbs.check(problem, attempt, part).to_json()
 
 
 def attempt_place(file: str, problem: problems.Problem) -> tuple[Path, str]:
-    """Split "path.py:name"; the name is "" if the problem's own is meant."""
+    """Split "path.py:name", with the path in full; the name is "" if the problem's own is meant."""
     path, name = re.fullmatch(r"(.*?)(?::([^\W\d]\w*))?", file, re.DOTALL).groups()
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}; expected FILE.py or FILE.py:NAME")
     if not (name or problem.names):
         raise ValueError(f"{problem.id} asks for no particular name; add yours, as in FILE.py:NAME")
-    return Path(path), name or ""
+    return Path(path).resolve(), name or ""
 
 
 def load_attempt(path: Path, name: str, problem: problems.Problem):
@@ -290,11 +296,8 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
     asked = (name,) if name else problem.names
     if not name and is_kept:
         asked = tuple(defined.get("__all__", asked))  # its own lines alone may have none
-    for name in asked:
-        if name not in defined:
-            raise ValueError(
-                f"{path} does not define {name}; for another name, add it: {path}:NAME"
-            )
+    if missing := [name for name in asked if name not in defined]:
+        raise ValueError(f"{path} does not define {missing[0]}; for another name: {path.name}:NAME")
     objects = tuple(defined[name] for name in asked)
     return objects if len(objects) > 1 else objects[0]
 
@@ -451,10 +454,10 @@ def run_twin(options: argparse.Namespace) -> int:
     "generate text with a trained model",
     argument("folder", "of a run of `workbook train`", metavar="FOLDER"),
     argument("prompt", "default: none", metavar="PROMPT", nargs="?", default=""),
-    argument("--tokens", "default: 256", type=int, default=256, metavar="N"),
-    argument("--temperature", "0: greedy; default: 0.8", type=float, default=0.8, metavar="X"),
-    argument("--top-p", "default: 0.95", type=float, default=0.95, metavar="X"),
-    argument("--top-k", "default: all tokens", type=int, metavar="N"),
+    argument("--tokens", "default: 256", type=between(0, 10**9), default=256, metavar="N"),
+    argument("--temperature", "0: greedy; default: 0.8", type=HEAT, default=0.8, metavar="X"),
+    argument("--top-p", "default: 0.95", type=SHARE, default=0.95, metavar="X"),
+    argument("--top-k", "default: all tokens", type=COUNT, metavar="N"),
     argument("--seed", "default: a different text each time", type=SEED, metavar="N"),
 )
 def run_generate(options: argparse.Namespace) -> None:

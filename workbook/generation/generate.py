@@ -192,7 +192,12 @@ def draw(
     top_k: int | None = None,
     generator: torch.Generator | None = None,
 ) -> Int[Tensor, " rows"]:
-    """Draw a token id for each row from its `candidates`; at temperature 0, take the likeliest."""
+    """Draw a token id for each row from its `candidates`; at temperature 0, take the likeliest.
+
+    Raises: ValueError for logits with a NaN or an infinity, among which there is no likeliest.
+    """
+    if not logits.amax(-1).isfinite().all():
+        raise ValueError("the model's logits are NaN or infinite: it has diverged; train it again")
     if temperature == 0:
         return logits.argmax(-1)
     probabilities, ids = candidates(logits, temperature, top_p, top_k)
@@ -221,7 +226,9 @@ def candidates(
         raise ValueError("at temperature 0 nothing is drawn; take the largest logit instead")
     check_settings(temperature, top_p, top_k)
     high = logits.to(float_type(logits))
-    # Subtract the largest first, so that no division by a small temperature overflows.
+    # Subtract the largest first, so that no division by a small temperature overflows. Below the
+    # smallest number of this type the temperature itself would be 0, and 0 / 0 is NaN.
+    temperature = max(temperature, torch.finfo(high.dtype).tiny)
     probabilities = torch.softmax((high - high.amax(-1, keepdim=True)) / temperature, -1)
     vocab = logits.shape[-1]
     ids = torch.arange(vocab, device=logits.device).expand_as(probabilities)
@@ -258,9 +265,7 @@ def nucleus(
 def check_settings(temperature: Number, top_p: Number, top_k: int | None) -> None:
     """Raise ValueError for settings that leave nothing to draw from."""
     if not temperature > 0:
-        raise ValueError(
-            f"temperature={temperature!r} is not above 0; take 0 itself for the likeliest token"
-        )
+        raise ValueError(f"temperature={temperature!r} is not 0 or more; 0 takes the likeliest")
     if not 0 < top_p <= 1:
         raise ValueError(f"top_p must be above 0 and at most 1, got {top_p!r}; 1 keeps every token")
     if top_k is not None and top_k < 1:
@@ -270,9 +275,7 @@ def check_settings(temperature: Number, top_p: Number, top_k: int | None) -> Non
 def check_prompts(prompts: Sequence[Sequence[int]], max_new_tokens: int) -> None:
     """Raise ValueError if there is nothing to continue, or `max_new_tokens` is negative."""
     if not prompts or not all(len(prompt) for prompt in prompts):
-        raise ValueError(
-            f"a prompt needs at least one token; to begin a text, give the id of {END_OF_TEXT}"
-        )
+        raise ValueError(f"a prompt needs at least one token: {END_OF_TEXT} begins a document")
     if max_new_tokens < 0:
         raise ValueError(f"max_new_tokens={max_new_tokens!r} is below 0; give 0 or more")
 

@@ -7,7 +7,6 @@ Both are text, so bytes are written in an alphabet of 256 visible characters:
 """
 
 import json
-import operator
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -47,9 +46,9 @@ def _byte_of() -> dict[str, int]:
 
 def write_vocab(path: AnyPath, ids: Mapping[bytes, int]) -> None:
     """Write `vocab.json`, one token per line, in the order of the ids."""
-    tokens = sorted(ids.items(), key=operator.itemgetter(1))
+    tokens = sorted(ids, key=ids.__getitem__)
     with atomic_write(path) as file:
-        names = {to_readable(token): token_id for token, token_id in tokens}
+        names = {to_readable(token): ids[token] for token in tokens}
         json.dump(names, file, ensure_ascii=False, indent=0)
         file.write("\n")
 
@@ -75,7 +74,8 @@ def read_vocab(path: AnyPath, special_tokens: Collection[str] = ()) -> dict[int,
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON ({error}); expected GPT-2's vocab.json") from error
     if not isinstance(names, dict) or not all(type(value) is int for value in names.values()):
-        raise ValueError(f"{path} is not a vocabulary; expected one JSON object, token -> id")
+        expected = "one JSON object, token -> id, such as stands in a tokenizer.json under `model`"
+        raise ValueError(f"{path} is not a vocabulary; expected {expected}")
     vocab: dict[int, bytes] = {}
     for name, token_id in names.items():
         if token_id in vocab:
@@ -117,10 +117,13 @@ def read_merges(path: AnyPath) -> list[tuple[bytes, bytes]]:
 
 
 def _read(path: Path, kind: str) -> str:
-    """The text of a file, with its line ends unchanged. Raises: ValueError if it is not UTF-8."""
+    """The text of a file, with its line ends unchanged. Raises: ValueError if it is not UTF-8.
+
+    A byte order mark at its beginning, which Windows' editors write, is not part of the text.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not a file; expected GPT-2's {kind}")
     try:
-        return path.read_bytes().decode("utf-8")
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 ({error}); expected GPT-2's {kind}") from error

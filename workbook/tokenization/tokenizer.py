@@ -124,8 +124,8 @@ class PlainTokenizer(Encoder):
         self.merges: list[Pair] = []
         self.ranks: dict[Pair, int] = {}  # the lower, the earlier the merge was learnt
         for rank, merge in enumerate(merges):
-            if len(merge) != 2:
-                raise ValueError(f"merge {rank} is two tokens, got {len(merge)}: {merge!r}")
+            if len(merge) != 2 or not all(isinstance(token, bytes) for token in merge):
+                raise ValueError(f"merge {rank} is two tokens, both bytes, got {merge!r}")
             left, right = merge
             for token in (left, right, left + right):
                 if token not in self.id_of:

@@ -34,7 +34,8 @@ def save_checkpoint(
     """Write model, optimizer and the step `iteration` to `out`, a path or an open file."""
     if type(iteration) is not int or iteration < 0:
         raise ValueError(f"iteration={iteration!r} is not a step; give a whole number >= 0")
-    weights, moments = model.state_dict(), optimizer.state_dict()
+    # `torch.compile` wraps a model, and puts `_orig_mod.` before the names of its weights.
+    weights, moments = getattr(model, "_orig_mod", model).state_dict(), optimizer.state_dict()
     write_state({"model": weights, "optimizer": moments, "iteration": iteration}, out)
 
 
@@ -104,6 +105,7 @@ def restore(state: State, model: nn.Module, optimizer: optim.Optimizer | None = 
 
     Raises: ValueError if the checkpoint's model or optimizer has another shape.
     """
+    model = getattr(model, "_orig_mod", model)  # of a compiled one, as when it was saved
     check_shapes(state["model"], model)
     if optimizer is not None:
         optimizer.load_state_dict(state["optimizer"])  # it checks its groups before it changes any
@@ -121,8 +123,7 @@ def check_shapes(weights: dict[str, torch.Tensor], model: nn.Module) -> None:
         if here.get(name) != there.get(name):
             raise ValueError(
                 f"the checkpoint is of another model: {name} is {there.get(name, 'missing')} there"
-                f" and {here.get(name, 'missing')} here; build the model with the sizes that it"
-                " was saved with"
+                f" and {here.get(name, 'missing')} here; build the model with the saved sizes"
             )
 
 

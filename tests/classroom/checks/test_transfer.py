@@ -45,9 +45,25 @@ def with_numbers(x, dim):
     next(NUMBERS)
     return softmax(x, dim)
 """
+SPAWNS = """
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
+def triple(n):
+    return 3 * n
+
+def spawns(x, dim):
+    with ProcessPoolExecutor(1) as pool:
+        list(pool.map(triple, [1]))
+    return softmax(x, dim)
+
+multiprocessing.set_start_method("spawn", force=True)  # as on macOS and Windows
+"""
 NOTEBOOK = f'''
 import importlib.util, linecache, sys
 from workbook.classroom.study.verbs import judge_attempt
+
+del __file__  # a notebook has none
 
 def cell(source):
     """Run a cell as a notebook does: in `__main__`, its source in memory only."""
@@ -74,6 +90,8 @@ if {FORKS}:
     judge(shares, softmax, shares)
     POOL.shutdown()
     PROCESSES.terminate()
+cell({SPAWNS!r})
+judge(spawns)
 '''
 
 
@@ -111,3 +129,7 @@ def test_a_pool_finds_the_functions_of_the_notebook(said):
 @pytest.mark.skipif(not FORKS, reason="a pool that forks")
 def test_a_pool_a_queue_and_a_lock_that_the_notebook_keeps_are_made_again(said):
     assert said[4].count("✓ softmax: correct\n") == 3
+
+
+def test_workers_that_cannot_import_the_notebooks_functions_are_told_where_these_belong(said):
+    assert "cannot find a function of your notebook" in said[-1] and "`.py` file" in said[-1]

@@ -22,7 +22,7 @@ from typing import Any
 
 import cloudpickle
 
-from workbook.classroom.checks.verdicts import is_learners
+from workbook.classroom.checks.verdicts import is_learners, kind_of
 
 # What a notebook makes once and its functions share. It cannot be copied, but made again.
 MADE_AGAIN = {
@@ -131,10 +131,5 @@ def _culprit(arguments: tuple) -> str:
             try:
                 _dumps(value)
             except Exception:
-                return f"`{name}` is {_kind(value)}, which cannot be copied"
-    return f"{_kind(arguments[1] if len(arguments) > 1 else arguments)} cannot be copied"
-
-
-def _kind(value: Any) -> str:
-    kind = value.__name__ if inspect.isclass(value) else type(value).__name__
-    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
+                return f"`{name}` is {kind_of(value)}, which cannot be copied"
+    return f"{kind_of(arguments[1] if len(arguments) > 1 else arguments)} cannot be copied"

@@ -33,6 +33,10 @@ WORKERS = (
     "It is waiting for its worker processes: they take long to start, or crash. Start them only "
     "for large files."
 )
+IN_A_FILE = (
+    "Its worker processes cannot find a function of your notebook: if they are spawned, as on macOS"
+    " and Windows, they can only import. Put what they call into a `.py` file, and import it."
+)
 POOLS = ("multiprocessing", "concurrent/futures", "joblib")  # in the paths of their files
 # Methods that do the work when an instance is called, and others that do the work of a class.
 CALLED = ("forward", "__call__")
@@ -231,10 +235,10 @@ def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) 
     except (Wrong, NotAttempted, Stopped, KeyboardInterrupt):
         raise
     except TimedOut as error:
-        waits = waits_for_a_pool(error.__cause__)
-        if waits and seconds < POOL_SECONDS:
+        mistake = why_stopped(error.__cause__)
+        if mistake == WORKERS and seconds < POOL_SECONDS:
             return call(function, *args, seconds=POOL_SECONDS, given=given, **kwargs)
-        claim, mistake = f"It was stopped after {seconds:g} s.", WORKERS if waits else ENDLESS
+        claim = f"It was stopped after {seconds:g} s."
         got = Prose(f"no result{where(error.__cause__)}")
         raise Wrong(claim, given=given, got=got, mistake=mistake, timed_out=True) from error
     except BaseException as error:
@@ -295,11 +299,11 @@ def fault_of_ours(error: BaseException) -> str | None:
     )
 
 
-def waits_for_a_pool(stopped: BaseException | None) -> bool:
-    """Whether a call was stopped while it waited for processes that it had started."""
+def why_stopped(stopped: BaseException | None) -> str:
+    """Say why a call took too long: it may have waited for processes that it had started."""
     frames = traceback.walk_tb(stopped.__traceback__ if stopped else None)
     paths = [frame.f_code.co_filename.replace("\\", "/") for frame, _ in frames]
-    return any(pool in path for path in paths for pool in POOLS)
+    return WORKERS if any(pool in path for path in paths for pool in POOLS) else ENDLESS
 
 
 def is_stub(function: Any) -> bool:

@@ -20,6 +20,7 @@ import importlib
 import io
 import json
 import logging
+import multiprocessing
 import os
 import pickle
 import pkgutil
@@ -33,7 +34,6 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, NoReturn
@@ -48,7 +48,7 @@ CAN_FORK = hasattr(os, "fork")
 MOST_CHILDREN = 48  # processes below it: a pool for each core of a large machine
 LOOK_SECONDS = 0.2  # between two looks at the clock and at the children
 POLL_SECONDS = 0.01  # between two looks of a server at its worker
-KEPT_OUTPUT = 2_000  # bytes of what was printed that a report may quote from
+KEPT_OUTPUT = 20_000  # bytes of what was printed that a report may quote from
 DEEPEST = 20_000  # nested calls: honest recursion needs fewer, and millions of them fill the memory
 START_SECONDS = 120.0  # for a server to import torch
 TAIL = 600  # characters of what was printed last, for the error of a process that ended
@@ -171,6 +171,8 @@ def _request(function: str, arguments: tuple, home: Path, printed: Path) -> dict
         "path": [os.path.abspath(p) if os.path.isdir(p or ".") else p for p in sys.path],
         "environment": dict(os.environ),
         "argv": sys.argv,
+        # With "fork", worker processes know the functions of a notebook; with "spawn" they do not.
+        "start_method": multiprocessing.get_start_method(allow_none=True),
         "recursion_limit": sys.getrecursionlimit(),
         "log_level": logging.getLogger().level,  # some report a loss by `logging.info`
     }
@@ -349,7 +351,7 @@ def _load() -> int:
     torch.set_num_threads(1)
     checks = [name for _, name, _ in pkgutil.iter_modules([str(Path(__file__).parent)])]
     for name in ("study.verbs", *(f"checks.{name}" for name in checks)):
-        import_module(f"workbook.classroom.{name}")
+        importlib.import_module(f"workbook.classroom.{name}")
     weight = torch.nn.Parameter(torch.ones(2, 2))
     (weight @ weight).cos().sum().backward()
     torch.optim.SGD([weight]).step()
@@ -383,9 +385,7 @@ def output() -> str:
     if _printed is None:
         return ""
     with _printed.open("rb") as file:
-        text = file.read(KEPT_OUTPUT).decode("utf-8", errors="ignore")
-    rest = _printed.stat().st_size - KEPT_OUTPUT
-    return f"{text}... and {rest:,} more bytes" if rest > 0 else text.rstrip()
+        return file.read(KEPT_OUTPUT).decode("utf-8", errors="ignore").rstrip()
 
 
 def finish(value: Any) -> None:
@@ -422,7 +422,7 @@ def _answer(request: dict, answers: BinaryIO, threads: int) -> None:
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             raise ValueError(f"your code cannot be loaded in another process ({reason})") from error
-        for value in getattr(import_module(module), name)(*arguments):
+        for value in getattr(importlib.import_module(module), name)(*arguments):
             if os.getpid() != pid:  # a copy that the attempt forked
                 os._exit(0)
             _send(answers, "value", value)
@@ -454,6 +454,7 @@ def _move_in(request: dict) -> None:
     sys.setrecursionlimit(request["recursion_limit"])
     logging.getLogger().setLevel(request["log_level"])
     sys.path[:], sys.argv[:] = request["path"], request["argv"]
+    multiprocessing.set_start_method(request["start_method"], force=True)
     os.environ.clear()
     os.environ.update(request["environment"], MPLBACKEND="Agg")  # no window, nothing inline
     os.chdir(request["home"])

@@ -241,7 +241,9 @@ def _with_output(report: Report) -> Report:
     printed = "\n".join(output.splitlines()[:lines])[:characters]
     if len(printed) < len(output.rstrip("\n")):
         printed += " ..."
-    return replace(report, rows=(*report.rows, ("printed", printed)))
+    # As pickle says where a worker process looks for a function of a notebook's cell.
+    likely = verdicts.IN_A_FILE if "on <module '__main__'" in output else report.likely
+    return replace(report, rows=(*report.rows, ("printed", printed)), likely=likely)
 
 
 def _in_full(command: str) -> str:
@@ -395,10 +397,8 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
     except Wrong as error:
         wrong = error
     except TimedOut as error:
-        waits = verdicts.waits_for_a_pool(error.__cause__)
-        mistake = verdicts.WORKERS if waits else verdicts.ENDLESS
         claim = f"It was stopped: the cases took longer than {error.seconds:g} s in total."
-        wrong = Wrong(claim, mistake=mistake)
+        wrong = Wrong(claim, mistake=verdicts.why_stopped(error.__cause__))
     except BaseException as error:
         return _broken_off(problem, part, error)
     return _refusal(problem, part, wrong)
