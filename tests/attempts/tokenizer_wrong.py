@@ -77,6 +77,12 @@ class GivesBytes(Quick):
         return b"".join(self.vocab[i] for i in ids)
 
 
+@mistake("is there a `return` inside the loop")
+class FirstWord(Quick):
+    def encode(self, text):
+        return super().encode(text.split(" ")[0])
+
+
 @mistake("was cut in two")
 class Blocks(Quick):
     """Cuts what it reads at every 8 kB, wherever that is."""
