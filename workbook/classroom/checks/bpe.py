@@ -165,7 +165,7 @@ SPLITTING = (
     mistake("<|endoftext|> was treated as special though it is not in `special_tokens`.",
             "case.special_tokens)", "(*case.special_tokens, END))"),
 )  # fmt: skip
-SYMBOLS, COUNTED = "split_bytes(token)", "pretoken_counts(case).items()]"
+SYMBOLS = "split_bytes(token)"
 JOIN, MERGE = "merged.append(left + right)", "merge_pair(word, best)"
 OLD, NEW, KEEP = "pairs.subtract(old)", "pairs.update(new)", "pairs = +pairs"
 NEAR = "near(pairs, word, best, n, {})".format
@@ -193,7 +193,6 @@ COUNTS = (
     mistake("Each pre-token was counted once in each stretch between special tokens: count it as "
             "often as it occurs.",
             "for token in part)", "for token in dict.fromkeys(part))"),
-    mistake("Pre-tokens that occur once were left out.", COUNTED, COUNTED[:-1] + " if n > 1]"),
     mistake("Training started from characters, not from bytes: é or 猫 is several bytes.",
             SYMBOLS, "[character.encode() for character in token]"),
     *mistakes("in pairwise(symbols):",
@@ -220,6 +219,7 @@ COUNTS = (
     mistake("The same pair is found each time: after a merge, the words still hold its two parts, "
             "or its count is as before. Write the merged words back, and count again.",
             OLD, "pass", NEW, "pass"),
+    mistake("The two parts of each merge are swapped.", "append(best)", "append(best[::-1])"),
     mistake("The greatest pair is merged, not the most frequent one: `max` needs a `key`.",
             "best = max(tied)", "best = max(pairs)"),
     *(mistake("The rarest pair is merged: the most frequent one goes first, by `max`, not `min`.",

@@ -45,7 +45,7 @@ FAULTS = {
              scattered="Draw one start for each row, and take context_length tokens from there."),
     **faults("The targets are not the tokens that come next.", "the next token of each input",
              inputs="The targets are the inputs: they must be the same window, one token later.",
-             swapped="Inputs and targets are swapped: return the inputs first.",
+             swapped="Inputs and targets are swapped, or the targets are one token earlier.",
              shifted="The targets must be shifted by 1, but are shifted differently.",
              end="The last target is made up, or wrapped around: read the token after the window.",
              apart="The targets have starts of their own: take those of the inputs, plus 1."),
@@ -161,7 +161,7 @@ class Loader:
         counts = [starts.count(start) for start in range(LAST + 1)]
         missing = tuple(start for start, count in enumerate(counts) if not count)
         if missing:
-            fault = {(LAST,): "no_last", (0,): "no_first"}.get(missing, "gaps")
+            fault = "no_last" if missing == (LAST,) else "no_first" if missing == (0,) else "gaps"
             got = f"none at {', '.join(map(str, missing))} in {DRAWS} batches"
             raise self.wrong(fault, got)
         mean = len(starts) / len(counts)

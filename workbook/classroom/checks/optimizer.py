@@ -623,8 +623,8 @@ ADAMW = Exercise(
         "defaults)`, with a dict of the settings: it makes `param_groups` and `state`.",
         r"KeyError: '(lr|learn|alpha|beta|eps|weight|wd|decay|lam)": "The group has no such key: "
         "it has those of the dict that goes to `super().__init__(params, defaults)`.",
-        r"KeyError": "Before the first step `self.state[p]` is an empty dict: put zeros for m and "
-        "v, and t, into it.",
+        r"KeyError": "`self.state[p]` has no such key: it is an empty dict before the first step; "
+        "put zeros for m and v, and t, into it.",
         r"NoneType": "A parameter that took no part in the loss has `p.grad` None: skip it.",
     },
 )

@@ -314,6 +314,8 @@ SOFTMAX_MISTAKES = (
             MAXIMUM, "x.max()", "x.amax(-1, keepdim=True)", "x.amax(0, keepdim=True)"),
     *either("The minimum or the mean was subtracted: exp still overflows.",
             MAXIMUM, "x.amin(dim, keepdim=True)", "x.mean(dim, keepdim=True)"),
+    mistake("x is divided by its maximum, which changes the shares: subtract it.",
+            SHIFTED, f"(x / {MAXIMUM}){EXP}"),
     mistake(NO_KEEPDIM, MAXIMUM, "x.amax(dim)"),
     mistake(NO_KEEPDIM, TOTAL, "powers.sum(dim)"),
     *(mistake("An ε is added to the sum, which is never 0: without it the numbers add up to 1.",
@@ -490,7 +492,7 @@ LOSS_MISTAKES = (
             LOGS, f"({LOGS}) / math.log(2)", f"({LOGS}) / math.log(10)"),
     mistake("The logarithm is missing.", LOGS, "soft_max(logits, -1)"),
     *either("Only the target's logit counts: log Σ exp of all logits is missing.",
-            LOGS, "logits", "logits - logits.amax(-1, keepdim=True)"),
+            LOGS, "logits", "logits.log()", "logits - logits.amax(-1, keepdim=True)"),
     mistake("There is a softmax before the loss, which has its own.",
             LOGS, "soft_max(logits, -1).log_softmax(-1)"),
     *either("A small number is added before the log, which spoils the loss of an unlikely target: "
