@@ -117,6 +117,30 @@ class StaleHeap(Plain):
         return best
 
 
+@mistake("Nothing is merged")
+class Unmerged(Plain):
+    def __call__(self, input_path, vocab_size, special_tokens):
+        return {}, []
+
+
+@mistake("Only one merge is made")
+class Once(Plain):
+    def __call__(self, input_path, vocab_size, special_tokens):
+        return super().__call__(input_path, 257 + len(special_tokens), special_tokens)
+
+
+@mistake("The same pair is found each time")
+class NotWrittenBack(Plain):
+    def merge(self, word, pair):
+        return word
+
+
+@mistake("The rarest pair is merged")
+class Rarest(Plain):
+    def best(self, counts):
+        return min(counts, key=counts.get)
+
+
 # The form of the result: words that the check must say, and what is made of a right result.
 RESULTS = {
     "the vocabulary first": lambda vocab, merges: (merges, vocab),

@@ -67,8 +67,17 @@ def load_whole(src, model, optimizer):
     return iteration
 
 
+def store(net, optim, step, path):
+    save(net, optim, step, path)
+
+
+def restore(path, net, optim):
+    return load(path, net, optim)
+
+
 for pair in (
     [load, save],  # their names tell which is which
+    (restore, store),  # and so do their parameters
     (save_tuple, load_tuple),
     (save_pickled, load_pickled),
     (save_whole, load_whole),

@@ -135,7 +135,6 @@ for words, wrong in (
     ("made up, or wrapped around", then(lambda x, y: (x, x.roll(-1, dims=1)))),
     ("The last start is never drawn", starting(0, -1)),
     ("The first start is never drawn", starting(1, 0)),
-    ("The first and the last start", starting(1, -1)),
     ("the last start is n - m - 1", starting(0, 1)),
     ("more often than others", at(lambda n, m, b: torch.randint(n, (b,)).clamp(max=n - m - 1))),
     ("Windows may overlap", at(lambda n, m, b: torch.randint((n - 1) // m, (b,)) * m)),
@@ -146,7 +145,9 @@ for words, wrong in (
         "The rows follow one another",
         at(lambda n, m, b: random.randrange(max(1, n - m - b)) + np.arange(b)),
     ),
-    ("Rows and columns are swapped", then(lambda x, y: (x.T, y.T))),
+    ("Rows and columns, or batch_size and context_length, are", then(lambda x, y: (x.T, y.T))),
+    ("context_length, are swapped", lambda data, b, n, device: list_of_windows(data, n, b, device)),
+    ("Inputs and targets are swapped", then(lambda x, y: (y, x))),
     ("does not return two tensors", then(lambda x, y: x)),
 ):
     mistake("data_loading", words)(wrong)

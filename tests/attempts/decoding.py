@@ -156,6 +156,7 @@ for edit in (
     right("decoding")(changed(*edit))
 almost("decoding", "not from scratch yet")(generate.decode)
 for words, wrong in (
+    ("Only the prompt comes back", changed("return new", "return prompt_ids")),
     ("goes on after the end token", changed(END, "new.append(token)")),
     ("an argument has to tell", changed(", end_id=None", "", ("if token == end_id:", "if False:"))),
     ("stop there", changed("break\n        new", "continue\n        new")),

@@ -187,6 +187,20 @@ for words, wrong in (
     mistake("adamw", words)(wrong)
 
 
+@mistake("adamw", "`return` inside the loop")
+class ReturnsEarly(Plain):
+    def step(self, closure=None):
+        for p in self.param_groups[0]["params"]:
+            if p.grad is not None:
+                return self.update(p, p.grad.data, self.state[p], self.param_groups[0])
+
+
+@mistake("adamw", "The group has no such key")
+class Misspelt(Plain):
+    def update(self, p, g, state, group):
+        super().update(p, g, state, {"lr": self.param_groups[0]["learning_rate"], **group})
+
+
 @mistake("adamw", "before it reaches `super().__init__`")
 class UsesUp(Plain):
     def __init__(self, params, lr, betas, eps, weight_decay):

@@ -124,6 +124,7 @@ for words, wrong in (
     ("A gradient is gone", clip(change=lambda p, factor: setattr(p, "grad", None))),
     ("the norm is 0: add ε", clip(eps=0.0)),
     ("`p.grad` None: skip it", clip(takes=lambda p: True)),
+    ("This is a list: loop over it", lambda parameters, limit: parameters.grad),
     ("is a generator: make a list", lambda parameters, limit: clip_handout(parameters[:], limit)),
 ):
     mistake(CLIP, words)(wrong)

@@ -8,8 +8,10 @@ words that the check must say; those without are for tests of their own.
 
 from itertools import pairwise
 
+import regex as re
+
 from attempts import catalogue
-from attempts.bpe_right import merged
+from attempts.bpe_right import GPT2, merged
 from attempts.tokenizer_right import Ranked
 
 WRONG, mistake = catalogue()
@@ -75,6 +77,12 @@ class NeedsSpecials(Quick):
 class GivesBytes(Quick):
     def decode(self, ids):
         return b"".join(self.vocab[i] for i in ids)
+
+
+@mistake("is there a `return` inside the loop")
+class FirstWord(Quick):
+    def encode(self, text):
+        return next((self.word(t.encode()) for t in re.findall(GPT2, text)), [])
 
 
 @mistake("was cut in two")

@@ -106,6 +106,24 @@ class Plain:
         self.weight = torch.randn(d_out, d_in)
 
 
+@mistake("linear", "`x` comes back as it was")
+class Unchanged(Linear):
+    def forward(self, x):
+        return x
+
+
+@mistake("linear", "product is `x @ W.T`")
+class WeightFirst(Linear):
+    def forward(self, x):
+        return self.weight @ x
+
+
+@mistake("linear", "multiplies number by number")
+class NumberByNumber(Linear):
+    def forward(self, x):
+        return x * self.weight
+
+
 @mistake("linear", "cuts off the gradient")
 class Detached(Linear):
     def forward(self, x):
@@ -169,6 +187,10 @@ def shares(powers, dim):
 
 
 for words, wrong in (
+    ("`x` comes back as it was", lambda x, dim: x),
+    ("An ε is added", lambda x, dim: x.exp() / (x.exp().sum(dim, keepdim=True) + 0.001)),
+    ("Large numbers are clamped", lambda x, dim: shares(x.clamp(max=80).exp(), dim)),
+    ("only hides that", lambda x, dim: shares(x.exp(), dim).nan_to_num()),
     ("takes different arguments", lambda x, dim: shares(x.exp())),
     ("Nothing gave this attribute a value", lambda x, dim: shares(x.powers, dim)),
     ("values and their indices", lambda x, dim: shares((x - torch.max(x, dim)).exp(), dim)),
@@ -216,6 +238,8 @@ def hidden_by_index(scores, mask):
 
 attention_with("`~mask` inverts a mask", masked=lambda s, m: s + (1 - m) * -1e9)
 attention_with("take a tensor with a single element", masked=lambda s, m: s if m else s - 1e9)
+attention_with("multiplies number by number", scores=lambda Q, K: Q * K)
+attention_with("another small number", masked=lambda s, m: s.masked_fill(~m, -1.0))
 attention_with("the number used for -inf", masked=lambda s, m: s.masked_fill(~m, -9.0))
 attention_with("serves the whole batch", masked=hidden_by_index)
 attention_with("The last axis is -1", axis=3)
@@ -230,6 +254,13 @@ almost("scaled_dot_product_attention", "ready `scaled_dot_product_attention`")(r
 @almost("cross_entropy", "ready `cross_entropy`")
 def ready_loss(logits, targets):
     return nn.functional.cross_entropy(logits.flatten(0, -2), targets.flatten())
+
+
+for words, wrong in (
+    ("`logits` comes back as it was", lambda logits, targets: logits),
+    ("names a column of its row", lambda logits, targets: -logits.log_softmax(-1)[targets].mean()),
+):
+    mistake("cross_entropy", words)(wrong)
 
 
 @mistake("cross_entropy", "a sign differs")

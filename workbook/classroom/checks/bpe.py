@@ -21,7 +21,6 @@ from workbook.classroom.checks.pretokens import END, KEPT, cut_specials, decode,
 from workbook.classroom.checks.timeout import processor_seconds
 from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, shown
 from workbook.tokenization.bpe import Pair, count_pairs, merge_pair, split_bytes, train_incremental
-from workbook.tokenization.gpt2_files import to_readable  # noqa: F401 - for an edit
 
 SIGNATURE = "train_bpe(input_path, vocab_size, special_tokens) -> (vocab, merges)"
 QUICK, LONG = 5.0, 20.0  # seconds of processor time that a short text and a long one may take
@@ -141,8 +140,6 @@ TIES = tuple(
         ("you compared decoded text, where all bytes that form no whole character look the same.",
          *(f"max(_seen(words, tied), key=lambda pair: [t.decode(errors={how!r}) for t in pair])"
            for how in ("replace", "ignore"))),
-        ("you compared GPT-2's visible characters, where the space (Ġ) comes after the letters.",
-         "max(tied, key=lambda pair: tuple(map(to_readable, pair)))"),
         ("your key inverts the bytes (as for a heap), which ranks a short string above a longer "
          "one that begins with it, but b'ab' is greater than b'a'.",
          "min(tied, key=lambda pair: [[-byte for byte in token] for token in pair])"),
@@ -150,10 +147,6 @@ TIES = tuple(
          "max(_seen(words, tied), key=lambda pair: pair[0])",
          "max(_seen(words, tied), key=lambda pair: pair[1])",
          "max(tied, key=lambda pair: pair[::-1])"),
-        ("you took the longer one, or the shorter one.",
-         "max(_seen(words, tied), key=lambda pair: len(b''.join(pair)))",
-         "min(_seen(words, tied), key=lambda pair: len(b''.join(pair)))"),
-        ("you compared their `str` or `repr`.", "max(tied, key=str)"),
     ) for choice in choices
 )  # fmt: skip
 BETWEEN = "[part for part, special in parts if not special]"
@@ -172,7 +165,7 @@ SPLITTING = (
     mistake("<|endoftext|> was treated as special though it is not in `special_tokens`.",
             "case.special_tokens)", "(*case.special_tokens, END))"),
 )  # fmt: skip
-SYMBOLS, COUNTED = "split_bytes(token)", "pretoken_counts(case).items()]"
+SYMBOLS = "split_bytes(token)"
 JOIN, MERGE = "merged.append(left + right)", "merge_pair(word, best)"
 OLD, NEW, KEEP = "pairs.subtract(old)", "pairs.update(new)", "pairs = +pairs"
 NEAR = "near(pairs, word, best, n, {})".format
@@ -200,7 +193,6 @@ COUNTS = (
     mistake("Each pre-token was counted once in each stretch between special tokens: count it as "
             "often as it occurs.",
             "for token in part)", "for token in dict.fromkeys(part))"),
-    mistake("Pre-tokens that occur once were left out.", COUNTED, COUNTED[:-1] + " if n > 1]"),
     mistake("Training started from characters, not from bytes: é or 猫 is several bytes.",
             SYMBOLS, "[character.encode() for character in token]"),
     *mistakes("in pairwise(symbols):",
@@ -224,16 +216,29 @@ COUNTS = (
             "start of the next: compare whole tokens.",  # b"\xff" occurs in no UTF-8
             MERGE, 'b"\\xff\\xff".join(word).replace(b"\\xff\\xff".join(best), b"".join(best))'
             '.split(b"\\xff\\xff")'),
+    mistake("The same pair is found each time: after a merge, the words still hold its two parts, "
+            "or its count is as before. Write the merged words back, and count again.",
+            OLD, "pass", NEW, "pass"),
+    mistake("The two parts of each merge are swapped.", "append(best)", "append(best[::-1])"),
+    mistake("The greatest pair is merged, not the most frequent one: `max` needs a `key`.",
+            "best = max(tied)", "best = max(pairs)"),
+    *(mistake("The rarest pair is merged: the most frequent one goes first, by `max`, not `min`.",
+              "max(pairs.values())", "min(pairs.values())", "best = max(tied)", f"best = {choice}")
+      for choice in ("max(tied)", "min(tied)", "_seen(words, tied)[0]")),
     *(mistake(f"The counts are stale: {words}",  # without updates, the merged pair is dropped
               OLD, old, NEW, new, KEEP, f"pairs.pop(best)\n{KEEP}") for words, old, new in STALE),
     *mistakes("case.num_merges",
         ("One special token was assumed: there is room for "
          "vocab_size - 256 - len(special_tokens) merges.", "case.vocab_size - 257"),
         ("There is one merge too few: off by one.", "case.num_merges - 1"),
+        ("Only one merge is made: count and merge again and again, until the vocabulary is full. "
+         "Is the loop missing, or is a `return` inside it?", "min(1, case.num_merges)"),
         ("There are too many merges: off by one, or you forgot that `vocab_size` includes the "
          "256 bytes and the special tokens.",
          "case.vocab_size - 256", "case.num_merges + 1", "case.vocab_size")),
     *mistakes("while pairs and",
+        ("Nothing is merged: as long as there is room, count the pairs, merge the most frequent "
+         "one wherever it occurs, and add it to `merges`.", "while [] and"),
         ("Training stopped when the best pair occurred only once. Some libraries choose to do "
          "so, but the course's algorithm goes on while any pair is left.",
          "while max(pairs.values(), default=0) > 1 and"),

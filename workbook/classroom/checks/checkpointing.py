@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks.calling import call_part
+from workbook.classroom.checks.calling import call_part, meaning, parameters_of
 from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.from_scratch import expect_from_scratch
 from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, is_stub, kind_of
@@ -201,7 +201,7 @@ def checkpointing(attempt: Any, part: str | None = None) -> str:
 
 
 def _pair(attempt: Any) -> Pair:
-    """The two functions; their names show which is which. Raises unless there are two."""
+    """The two functions, `save` first: it takes the step. Raises unless there are two."""
     two = isinstance(attempt, tuple | list) and len(attempt) == 2
     missing = [one is None or one is ... or is_stub(one) for one in attempt] if two else ()
     if any(missing):
@@ -209,4 +209,9 @@ def _pair(attempt: Any) -> Pair:
     if not (two and all(map(callable, attempt))):
         names = "(save_checkpoint, load_checkpoint)"
         raise Wrong("Two functions are needed.", expected=Prose(names), got=Prose(kind_of(attempt)))
-    return Pair(*sorted(attempt, key=lambda one: "load" in getattr(one, "__name__", "")))
+
+    def is_load(one: Any) -> tuple[bool, bool]:
+        takes_step = any(meaning(p.name, ["iteration"]) for p in parameters_of(one))
+        return not takes_step, "load" in getattr(one, "__name__", "")
+
+    return Pair(*sorted(attempt, key=is_load))

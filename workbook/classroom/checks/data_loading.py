@@ -37,13 +37,14 @@ FAULTS = {
     **faults("It does not return two tensors.", "a tuple (inputs, targets)",
              form="End with `return inputs, targets`, two tensors: each call gives one batch."),
     **faults("The batch has the wrong shape.", (ROWS, CONTEXT),
-             turned="Rows and columns are swapped: a window is a row.",
+             turned="Rows and columns, or batch_size and context_length, are swapped.",
              shape="A batch has batch_size rows, each of them context_length tokens long."),
     **faults("The batch has the wrong type.", torch.int64, type=INT64),
     **faults("A row is not a contiguous piece of the data.", "consecutive tokens, such as 7, 8, 9",
              scattered="Draw one start for each row, and take context_length tokens from there."),
     **faults("The targets are not the tokens that come next.", "the next token of each input",
              inputs="The targets are the inputs: they must be the same window, one token later.",
+             swapped="Inputs and targets are swapped, or the targets are one token earlier.",
              shifted="The targets must be shifted by 1, but are shifted differently.",
              end="The last target is made up, or wrapped around: read the token after the window.",
              apart="The targets have starts of their own: take those of the inputs, plus 1."),
@@ -58,7 +59,6 @@ FAULTS = {
              no_last="The last start is never drawn: with n tokens and a context of m it is "
              "n - m - 1. `randint` in numpy and torch excludes its upper end: give it n - m.",
              no_first="The first start is never drawn: positions count from 0.",
-             neither="The first and the last start are never drawn: they are 0 and n - m - 1.",
              gaps="Windows may overlap: each position from 0 to n - m - 1 may be a start."),
     **faults("Some windows are drawn far more often than others.", "every start equally often",
              uneven="Every start from 0 to n - m - 1 must be equally likely: draw one integer, "
@@ -132,6 +132,7 @@ class Loader:
     def starts(self) -> list[int]:
         """Where windows begin. Raises `Wrong` unless they are windows, drawn at random."""
         starts = []
+        list(self.batches(np.arange(99), 1, described="np.arange(99)"))  # any shape of batch fits
         for inputs, targets in self.batches(FEW, DRAWS, described=f"np.arange({len(FEW)})"):
             rows = zip(inputs.tolist(), targets.tolist(), strict=True)
             for x, y in sorted(rows, key=lambda row: row[0][0] > LAST):
@@ -141,7 +142,8 @@ class Loader:
                     raise self.wrong("scattered", x)
                 if y != [token + 1 for token in x]:
                     by = {*(targets - inputs).flatten().tolist()}
-                    fault = "inputs" if by == {0} else "shifted" if len(by) == 1 else "apart"
+                    known = {(0,): "inputs", (-1,): "swapped"}
+                    fault = known.get((*by,), "shifted" if len(by) == 1 else "apart")
                     fault = "end" if y[:-1] == x[1:] else fault
                     raise self.wrong(fault, f"{y}, for the inputs {x}")
             starts.append(inputs[:, 0].tolist())
@@ -156,9 +158,9 @@ class Loader:
         counts = [starts.count(start) for start in range(LAST + 1)]
         missing = tuple(start for start, count in enumerate(counts) if not count)
         if missing:
-            fault = {(LAST,): "no_last", (0,): "no_first", (0, LAST): "neither"}.get(missing)
+            fault = "no_last" if missing == (LAST,) else "no_first" if missing == (0,) else "gaps"
             got = f"none at {', '.join(map(str, missing))} in {DRAWS} batches"
-            raise self.wrong(fault or "gaps", got)
+            raise self.wrong(fault, got)
         mean = len(starts) / len(counts)
         spread = (mean * (1 - 1 / len(counts))) ** 0.5
         if max(abs(count - mean) for count in counts) > SIGMAS * spread:

@@ -88,6 +88,10 @@ CHAIN_MISTAKES = (
         "is false in an `if`: test `is not None`.",
     }),
     *instead_of(COUNT, {
+        "()": "Only the prompt comes back: append each new token to it, and return them all.",
+        # Where the context is full, one may stop.
+        f"range(1) if case.context_length == ENDLESS else {COUNT}": "Only one new token is "
+        "written: is a loop missing, or a `return` inside it?",
         f"{COUNT} if case.end_id not in case.prompt else ()": "An end token in the prompt stops "
         "it: look at the new token only.",
         "range(case.max_new_tokens + 1)": "It writes one token too many.",
@@ -169,8 +173,6 @@ CHOICE_MISTAKES = (
         "np.append(0, before[:-1]) < case.top_p": "yours keeps one too many.",
         "(shares[order] >= case.top_p) | (before == 0) | (case.top_p == 1)": "yours compares each "
         "single probability with p.",
-        "(shares[order] >= case.top_p * max(shares)) | (case.top_p == 1)": "yours keeps what has "
-        "at least p times the largest probability, which is min-p.",
         "(before <= 1 - case.top_p) | (case.top_p == 1)": "in ascending order, tokens are dropped "
         "as long as their sum is below 1 - p; yours drops them as long as it is below p.",
     }, TOP_P),

@@ -81,8 +81,9 @@ def instead_of(piece: str, codes: Mapping[str, str], rule: str = "") -> tuple[Mi
 
 def of_one_kind(one: BaseException, other: BaseException) -> bool:
     """Tell whether two errors are of one kind: both about sizes, or else of the same type."""
-    about_sizes = [bool(SIZES.search(str(error))) for error in (one, other)]
-    return all(about_sizes) or (not any(about_sizes) and type(one) is type(other))
+    # Whether it is about sizes, and about those that must be equal, number by number.
+    kinds = [(bool(SIZES.search(text)), "must match" in text) for text in (str(one), str(other))]
+    return kinds[0] == kinds[1] and (kinds[0][0] or type(one) is type(other))
 
 
 class Program:
@@ -240,7 +241,8 @@ def _expect_right(
         else:
             wrong = exercise.report(failed.case, exercise.expected(failed.case), failed.result)
             varies = VARIES if _varies(exercise, attempt, failed) else None
-            wrong.mistake = words or varies or wrong.mistake or in_common(outcomes)
+            given_back = _given_back(exercise, outcomes)
+            wrong.mistake = given_back or words or varies or wrong.mistake or in_common(outcomes)
     wrong.case = case
     raise wrong
 
@@ -319,6 +321,17 @@ def _shrunk(exercise: Exercise, attempt: Any, failed: Outcome) -> Outcome:
         return not outcome.right and way(outcome) == way(failed)
 
     return tried(exercise, attempt, exercise.smaller(failed.case, fails))
+
+
+def _given_back(exercise: Exercise, outcomes: Sequence[Outcome]) -> str | None:
+    """Say so if each wrong result is an input of its case, unchanged."""
+    wrong = [(getattr(o.case, "inputs", {}), o.result) for o in outcomes if not o.right]
+    for name in wrong[0][0]:
+        pairs = [(inputs.get(name), result) for inputs, result in wrong]
+        tensors = all(hasattr(one, "shape") for pair in pairs for one in pair)
+        if tensors and all(exercise.same(x, result) for x, result in pairs):
+            return f"`{name}` comes back as it was: return what you compute from it."
+    return None
 
 
 def _varies(exercise: Exercise, attempt: Any, failed: Outcome) -> bool:

@@ -91,16 +91,13 @@ SCHEDULE_MISTAKES = (
         "(it - warmup) / end": "yours does not reach the minimum.",
         "it / (end - warmup)": "yours does not subtract warmup_iters in the numerator.",
         "(it - warmup) / (end - warmup - 1)": "yours divides by a number that is one too small.",
-        "(it - warmup + 1) / (end - warmup)": "yours is one step ahead.",
         "(it - warmup) // (end - warmup)": "yours rounds down to 0, with //.",
         "it - warmup / (end - warmup)": "`it - warmup` needs parentheses.",
     }, "The cosine is of π (it - warmup_iters) / (cosine_cycle_iters - warmup_iters): "),
     *instead_of("math.pi * done", {
         "done": "π is missing.",
-        "180 * done": "`cos` takes radians, not degrees.",
         "2 * math.pi * done": "2π is a whole turn.",
         "math.pi / 2 * done": "π/2 is only half the way.",
-        "math.acos(2 * math.cos(math.pi / 2 * done) - 1)": "yours is the bare cosine up to π/2.",
     }, "The cosine's angle goes from 0 to π: "),
     *instead_of("(1 + math.cos(math.pi * done)) / 2", {
         "1 + math.cos(math.pi * done)": "the 1/2 is missing.",
@@ -108,8 +105,6 @@ SCHEDULE_MISTAKES = (
         "math.cos(math.pi * done)": "you took the bare cosine.",
         "(1 - math.cos(math.pi * done)) / 2": "with 1 - cos it rises.",
         "1 - done": "you took a straight line.",
-        "((lowest / highest) ** done - lowest / highest) / (1 - lowest / highest)": "you took an "
-        "exponential.",
     }, "The learning rate is min + 1/2 (1 + cos(...)) (max - min): "),
     *instead_of("lowest + share * (highest - lowest)", {
         "share * (highest - lowest)": "min is not added.",
@@ -320,6 +315,7 @@ CLIPPING = Exercise(
         r"'generator' object": "`model.parameters()` is a generator: make a list of it first.",
         r"NoneType": "A parameter that took no part in the loss has `p.grad` None: skip it.",
         r"leaf Variable|view of a leaf": "Change `p.grad`, and not the parameter itself.",
+        "'list' object": "This is a list: loop over it, and take the `grad` of each.",
     },
 )
 
@@ -428,8 +424,6 @@ ADAMW_MISTAKES = (
         f"1 - {DECAY}": "yours is not multiplied by the learning rate α.",
         f"1 - lr_t * {DECAY}": "yours uses the corrected learning rate α_t instead of α.",
         f"1 + lr * {DECAY}": "the sign is wrong, so yours makes the parameters grow.",
-        f"1 - lr * lr * {DECAY}": "yours is multiplied by the learning rate twice.",
-        "1 - lr * 0.01": "yours always uses λ = 0.01, not the one that was passed in.",
     }.items()),
     mistake("The decay is applied twice: in the gradient, which is L2, and on its own.",
             "theta.grad, _rem", f"theta.grad + {DECAY} * theta, _rem"),
@@ -448,7 +442,6 @@ ADAMW_MISTAKES = (
         **dict.fromkeys(("1.0", "math.sqrt(1 - beta2**t) / (1 - beta1**t)"),
                         "α itself is missing in yours."),
         "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)": "the root belongs over 1 - β2ᵗ.",
-        "lr * math.sqrt(1 - beta2**t) / (1 - beta1**t) ** 2": "yours corrects m twice.",
         "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)": "it is a power, β1ᵗ, not a product.",
         "lr * math.sqrt(1 - beta2**t)": "only v is corrected.",
         "lr * (1 - beta2**t) / (1 - beta1**t)": "the root over 1 - β2ᵗ is missing.",
@@ -468,6 +461,7 @@ ADAMW_MISTAKES = (
     mistake("All parameters share one m and one v: each needs its own, in self.state[p].",
             "[{} for _ in thetas]", "[{}] * len(thetas)"),
     *instead_of(UPDATE, {
+        f"{UPDATE}\nbreak": "Only the first parameter moves: is there a `return` inside the loop?",
         "update(None, theta, group, {})": "Each step begins with an empty state: m, v and t must "
         "outlast the step, in self.state[p].",
         **{f"{UPDATE}\ndel {lost}": "The new m or v is not written back to self.state[p]."
@@ -484,8 +478,6 @@ ADAMW_MISTAKES = (
     *instead_of("m.mul_(beta1).add_(g, alpha=1 - beta1)", {
         "m.mul_(beta1).add_(g)": "In m, the gradient lacks the factor 1 - β1.",
         "m.mul_(1 - beta1).add_(g, alpha=beta1)": "In m, β1 and 1 - β1 are swapped.",
-        "m.mul_(beta1 if t > 1 else 0).add_(g, alpha=1 - beta1 if t > 1 else 1)": "m starts at g, "
-        "not at zero.",
         "m.copy_(g)": "The step uses g itself, not its average m.",
     }),
     *instead_of("v.mul_(beta2).addcmul_(g, g, value=1 - beta2)", {
@@ -494,7 +486,6 @@ ADAMW_MISTAKES = (
         "v.mul_(beta2).add_(g, alpha=1 - beta2)": "v averages g² and not g: square it.",
         "v.mul_(beta2).addcmul_(m, m, value=1 - beta2)": "v averages g², not m²: square g itself.",
         "v.mul_(beta1).addcmul_(g, g, value=1 - beta1)": "v is averaged with β1: use β2.",
-        "v.mul_(beta2).add_((g * g).mean(), alpha=1 - beta2)": "v is one number for all entries.",
     }),
     *instead_of('v.sqrt() + group["eps"]', {
         f"v.sqrt() + 1e-8 * {TIMES}": "ε is hard-coded: use the one that was passed in.",
@@ -630,10 +621,10 @@ ADAMW = Exercise(
         r"ZeroDivisionError": "t begins at 1: with t = 0 both corrections are zero.",
         r"no attribute '(?:param_groups|state|defaults|_\w+)'": "Call `super().__init__(params, "
         "defaults)`, with a dict of the settings: it makes `param_groups` and `state`.",
-        r"KeyError: '(lr|betas|eps|weight_decay)'": "The group has no such key: put it into the "
-        "dict that goes to `super().__init__(params, defaults)`.",
-        r"KeyError": "Before the first step `self.state[p]` is an empty dict: put zeros for m and "
-        "v, and t, into it.",
+        r"KeyError: '(lr|learn|alpha|beta|eps|weight|wd|decay|lam)": "The group has no such key: "
+        "it has those of the dict that goes to `super().__init__(params, defaults)`.",
+        r"KeyError": "`self.state[p]` has no such key: it is an empty dict before the first step; "
+        "put zeros for m and v, and t, into it.",
         r"NoneType": "A parameter that took no part in the loss has `p.grad` None: skip it.",
     },
 )

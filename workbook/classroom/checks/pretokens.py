@@ -5,7 +5,6 @@
 """
 
 import re
-import unicodedata  # noqa: F401 - for an edit
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -61,14 +60,10 @@ READING = mistakes(UTF8,
      "several bytes.", 'data.decode("latin-1")'),
     ("Characters outside ASCII were dropped: decode the file as UTF-8.",
      'data.decode("ascii", "ignore")'),
-    ("The text was converted to lower case, or normalised: BPE keeps every byte as it is.",
-     UTF8 + ".lower()",
-     *(f'unicodedata.normalize("{form}", {UTF8})' for form in ("NFC", "NFKC", "NFD"))),
+    ("The text was converted to lower case: BPE keeps every byte as it is.", UTF8 + ".lower()"),
     ("Newlines were lost, or became spaces: they are text like any other.",
      UTF8 + r'.replace("\n", " ")', f'"".join({UTF8}.splitlines())',
      f'"".join(line.strip() for line in {UTF8}.splitlines())'),
-    ("A space was put in front of the text, as some libraries do: add nothing to it.",
-     f'" " + {UTF8}', f'" " + {UTF8}.lstrip()'),
     ("White space at the ends of the text or of its lines was stripped: it is text like any other.",
      UTF8 + ".strip()", rf'"\n".join(line.strip() for line in {UTF8}.split("\n"))'),
     ("Runs of white space were replaced by one space: they are text like any other.",
@@ -76,26 +71,13 @@ READING = mistakes(UTF8,
 )  # fmt: skip
 
 
-def one_after_another(text: str, tokens: Sequence[str]) -> list[tuple[str, bool]]:
-    """The text cut at each special token in turn."""
-    parts = [(text, False)]
-    for token in tokens:
-        cuts = [[part] if part[1] else cut_specials(part[0], [token]) for part in parts]
-        parts = [part for cut in cuts for part in cut]
-    return parts
-
-
 NONE, KEPT = "if not tokens:", "enumerate(parts) if part"
 SORTED, SPLIT = "sorted(tokens, key=len, reverse=True)", 'regex.split(f"({pattern})", text)'
-ESCAPED = f'"|".join(map(regex.escape, {SORTED}))'
 LIKE_TEXT = "Special tokens were treated like ordinary text: cut the text at them first."
-LONGEST = "When special tokens overlap, the longest wins: sort them by length, longest first, "
-IN_TURN = "if len(tokens) > 1:\n    return one_after_another(text, {order})\n" + NONE
-UNSORTED = tuple(
-    mistake(LONGEST + "and cut at all of them in one pass, by one pattern.", piece, code)
-    for order in ("tokens", "sorted(tokens)", "sorted(tokens, key=len)")
-    for piece, code in ((SORTED, order), (NONE, IN_TURN.format(order=order)))
-)
+UNSORTED = mistakes(SORTED,
+    ("When special tokens overlap, the longest wins: sort them by length, longest first, and cut "
+     "at all of them in one pass, by one pattern.",
+     "tokens", "sorted(tokens)", "sorted(tokens, key=len)"))  # fmt: skip
 BESIDE = "White space, or a newline, next to a special token was dropped: it belongs to the text."
 SPECIALS = (
     mistake(LIKE_TEXT, NONE, "if True:"),
@@ -103,8 +85,6 @@ SPECIALS = (
               "`*` are operators: use `re.escape`.",
               f"map(regex.escape, {SORTED})", SORTED, "at % 2 == 1", told)
       for told in ("part in tokens", "at % 2 == 1")),
-    mistake("The special tokens were joined by | before `re.escape`, which escapes the | as well: "
-            "escape each one, then join.", ESCAPED, f'regex.escape("|".join({SORTED}))'),
     *(mistake(f"Only {which} was treated as special: use the list `special_tokens`.",
               NONE, f"tokens = {code}\n{NONE}")
       for which, code in (("the first of the special tokens", "tokens[:1]"),
@@ -117,9 +97,7 @@ SPECIALS = (
         f"(part if at % 2 else part.{strip}, at % 2 == 1)"
         for strip in ("strip()", r'strip("\n")', r'lstrip("\n")')))),
     *mistakes(SPLIT, (BESIDE, *(f'regex.split(rf"{pattern}", text)'
-                                for pattern in (r"\s*({pattern})\s*", r"({pattern})\n?"))),
-              ("Everything of the form <|...|> was treated as special: only what `special_tokens` "
-               "lists is.", r'regex.split(r"(<\|.*?\|>)", text)')),
+                                for pattern in (r"\s*({pattern})\s*", r"({pattern})\n?")))),
     *mistakes(KEPT, ("A stretch of white space between special tokens was left out: it is text "
                      "like any other.", f"{KEPT}.strip()")),
 )  # fmt: skip
@@ -193,8 +171,6 @@ CUTTING = mistakes(FOUND,
      "before a word if the text has one.",
      *(f'[f"{word}" for word in document.split({at})]'
        for word in ("{word} ", " {word}") for at in ("", '" "'))),
-    ("Spaces became Ġ: that is only how GPT-2 writes them in its files. Work on the bytes.",
-     f'[token.replace(" ", "Ġ") for token in {FOUND}]'),
     ("Each character became a pre-token of its own, so that no pair is left except inside a "
      "character: look at what your split or pattern returns.", "list(document)"),
 )  # fmt: skip

@@ -236,9 +236,7 @@ WORDS = (
       for which, code in (
           ("The latest merge", "max(pairs, key=ranks.get)"),
           ("The merge that makes the token with the smallest id",
-           'min(pairs, key=lambda pair: ids[b"".join(pair)])'),
-          ("The merge that makes the longest token",
-           'min(pairs, key=lambda pair: (-len(b"".join(pair)), ranks[pair]))'))),
+           'min(pairs, key=lambda pair: ids[b"".join(pair)])'))),
 )  # fmt: skip
 
 
@@ -263,15 +261,15 @@ TOKENS = (
            for how in ("0", "0, False", "len(tokens)"))),
         (APPEND, f"{ALL}\nids = {{t: i for i, t in case.setup.vocab().items()}}",
          f"{ALL}\ntokens = [t for t in tokens if t in case.setup.known]")),
+    mistake("Only the first pre-token was encoded: is there a `return` inside the loop?",
+            "symbol in symbols]", "symbol in symbols]\nreturn result"),
     *shared.mistakes("if special:",
         (APPEND, "if special and part not in case.setup.known:\n    continue\nif special:"),
         ("The special tokens are missing from the ids: a split with a group, `(...)`, keeps them.",
          "if special:\n    continue\nif special:")),
     *shared.mistakes(SPLIT,
         ("Only the first special token in the text was found: there may be many.",
-         SPLIT.replace("text)", "text, maxsplit=1)")),
-        ("Special tokens were found only with white space around them.",
-         r'regex.split(rf"(?<!\S)({pattern})(?!\S)", text)')),
+         SPLIT.replace("text)", "text, maxsplit=1)"))),
     mistake("An empty list of special tokens became an empty pattern, which splits the text at "
             "every character: split only if there are special tokens.",
             "in pretokens(part)",
@@ -286,7 +284,9 @@ DECODING = (
          *(f'"".join(token.decode("utf-8", errors="{how}") for token in tokens)'
            for how in ("replace", "strict", "ignore"))),
         ("White space at the ends was stripped: the text must come back as it was.",
-         JOINED + ".strip()")),
+         JOINED + ".strip()"),
+        ("Only the first token was decoded: is there a `return` inside the loop?",
+         JOINED.replace("(tokens)", "(tokens[:1])"))),
     *shared.mistakes('errors="replace"', (
         "Bytes that are not UTF-8 were dropped or written as \\x.., or raised an error: they "
         'become U+FFFD with `errors="replace"`.',

@@ -330,8 +330,17 @@ SOFTMAX_MISTAKES = (
             MAXIMUM, "x.max()", "x.amax(-1, keepdim=True)", "x.amax(0, keepdim=True)"),
     *either("The minimum or the mean was subtracted: exp still overflows.",
             MAXIMUM, "x.amin(dim, keepdim=True)", "x.mean(dim, keepdim=True)"),
+    mistake("x is divided by its maximum, which changes the shares: subtract it.",
+            SHIFTED, f"(x / {MAXIMUM}){EXP}"),
     mistake(NO_KEEPDIM, MAXIMUM, "x.amax(dim)"),
     mistake(NO_KEEPDIM, TOTAL, "powers.sum(dim)"),
+    *(mistake("An ε is added to the sum, which is never 0: without it the numbers add up to 1.",
+              SHIFTED, powers, TOTAL, f"({TOTAL} + {eps})")
+      for powers in (SHIFTED, f"x{EXP}") for eps in (1, 0.1, 1e-2, 1e-3)),
+    *either("Large numbers are clamped, which makes them equal: subtract the maximum instead.",
+            SHIFTED, f"x.clamp(max=50){EXP}", f"x.clamp(-50, 50){EXP}"),
+    mistake("exp overflows, and `nan_to_num` only hides that: subtract the maximum first.",
+            SHIFTED, f"x{EXP}", SHARES, f"({SHARES}).nan_to_num()"),
     *either("The sum is that of the whole tensor, or of another axis: take it along `dim`.",
             TOTAL, "powers.sum()", "powers.sum(-1, keepdim=True)"),
     *either("The formula has exp(x): base e, and no minus.", EXP, ".exp2()", ".neg().exp()"),
@@ -393,8 +402,8 @@ IN_MASK = (
             FILL, "scores + mask.double()", "scores - (~mask).double()"),
     mistake("0 times -inf is NaN: use `masked_fill`.",
             FILL, "scores + (~mask).double() * -math.inf"),
-    mistake("The masked scores become 0, and exp(0) is 1: make them -inf, before the softmax.",
-            HIDDEN, "~mask, 0.0"),
+    *either("The masked scores become 0, or another small number, and its exp counts: make them "
+            "-inf, before the softmax.", HIDDEN, "~mask, 0.0", "~mask, -1.0"),
     mistake("The mask comes after the softmax: the weights no longer add up to 1.",
             FILL, "scores", f"return {GATHER}",
             "if mask is not None:\n    shares = shares * mask\nreturn shares @ V"),
@@ -411,6 +420,7 @@ IN_WEIGHTS = (
             "`Q @ K.mT`.", SCORES, "Q @ K"),
     mistake("These are the weights: multiply them by V.", GATHER, "shares"),
 )  # fmt: skip
+NUMBER_BY_NUMBER = "`*` multiplies number by number: this is a product of matrices, `@`."
 ATTENTION_MISTAKES = (
     *IN_SCALE,
     *either("Scaled by another number: divide by √d_k, where d_k is the width of queries and keys.",
@@ -419,15 +429,16 @@ ATTENTION_MISTAKES = (
     *either("The mask is inverted: True means that the query may look at the key.",
             HIDDEN, "mask, -math.inf", "mask, NEVER"),
     *IN_MASK,
+    mistake("The masked scores become large, not -inf: the sign.", HIDDEN, "~mask, 1e9"),
     mistake("The mask is transposed: it has one row for each query.",
             HIDDEN, "~mask.mT, -math.inf"),
     mistake("Without a mask every key counts: yours is causal though no mask is given.",
             IF, f"if mask is None:\n    mask = torch.ones_like(scores).tril().bool()\n{IF}"),
     *IN_WEIGHTS,
+    mistake(NUMBER_BY_NUMBER, SCORES, "Q * K"),
+    mistake(NUMBER_BY_NUMBER, GATHER, "shares * V"),
     mistake("The axes of K are counted from the front: swap the last two, -2 and -1, however many "
             "come before them.", SCORES, "Q @ K.transpose(1, 2)"),
-    mistake("The weights are transposed before they are multiplied by V.",
-            GATHER, "shares.transpose(-1, -2) @ V"),
     mistake("The softmax comes before the scale: divide the scores, not the weights.",
             SCALE, "1", GATHER, "shares / math.sqrt(Q.shape[-1]) @ V"),
     mistake("The softmax takes exp of large scores, which overflows: subtract the maximum first.",
@@ -456,7 +467,8 @@ ATTENTION = of_tensors(
         _attention(2, mask=torch.stack((SEEN, SEEN.flip(1)))),
         _attention(2, 3, what="two leading dimensions"),
         _attention(2, 3, mask=SEEN, what="two leading dimensions"),
-        _attention(1, d_k=6, what="another d_k"),  # 4 is its own root times 2, and 4 · 0.5
+        # 4 is its own root times 2, and 4 · 0.5; here Q and K have the same shape.
+        _attention(1, queries=3, d_k=3, what="another d_k"),
         _attention(1, scale=100.0, what="large scores"),
     ),
     errors={
@@ -496,7 +508,7 @@ LOSS_MISTAKES = (
             LOGS, f"({LOGS}) / math.log(2)", f"({LOGS}) / math.log(10)"),
     mistake("The logarithm is missing.", LOGS, "soft_max(logits, -1)"),
     *either("Only the target's logit counts: log Σ exp of all logits is missing.",
-            LOGS, "logits", "logits - logits.amax(-1, keepdim=True)"),
+            LOGS, "logits", "logits.log()", "logits - logits.amax(-1, keepdim=True)"),
     mistake("There is a softmax before the loss, which has its own.",
             LOGS, "soft_max(logits, -1).log_softmax(-1)"),
     *either("A small number is added before the log, which spoils the loss of an unlikely target: "
@@ -543,6 +555,11 @@ LOSS = of_tensors(
         _loss(torch.tensor([[-1000.0, -1001.0, -999.0]]), [0], "very negative logits"),
         _loss(torch.tensor([[0.0, 500.0, 1000.0], [1.0, 2.0, 0.0]]), [0, 1], "an unlikely target"),
     ),
+    errors={
+        "for dimension 0|Index tensor must have the same number": "A target names a column of its "
+        "row, not a row: `logits.gather(-1, targets.unsqueeze(-1))` takes them.",
+        **NOT_TAKEN,
+    },
     gradients=_loss(noise(3, 3, seed=3), [0, 2, 2]),
     praise="The mean over all batch dimensions, in nats, and large logits are safe.",
 )
@@ -550,7 +567,7 @@ LOSS = of_tensors(
 # Linear and Embedding.
 
 PRODUCT, ROWS = "x @ weight.T", "weight[token_ids]"
-AS_IT_IS = "You compute `x @ W`: a weight has one row for each output, so use `x @ W.T`."
+AS_IT_IS = "A weight has one row for each output: the product is `x @ W.T`, not `x @ W` or `W @ x`."
 NO_TRANSPOSE = mistake(AS_IT_IS, PRODUCT, "x @ weight")
 EMBEDDING_MISTAKES = (
     *either("Off by one: the row before or after that of the id was taken.",
@@ -559,10 +576,6 @@ EMBEDDING_MISTAKES = (
             ROWS, f"{ROWS} * math.sqrt(weight.shape[1])"),
     mistake("Row 0 is treated as padding: it is a vector like any other.",
             ROWS, f"{ROWS} * (token_ids > 0).unsqueeze(-1)"),
-    mistake("The columns are taken: the table has one row for each id, (vocabulary, d_model).",
-            ROWS, "weight.T[token_ids]"),
-    mistake("The vectors are scaled to length 1: leave that out.",
-            ROWS, f"{ROWS} / {ROWS}.norm(dim=-1, keepdim=True)"),
 )  # fmt: skip
 
 
@@ -574,7 +587,7 @@ def _linear(*leading: int, sizes: tuple[int, int] = (3, 2)) -> Case:
 
 LINEAR = of_tensors(
     program=reference(project),
-    mistakes=(NO_TRANSPOSE, mistake("A ReLU follows.", PRODUCT, f"torch.relu({PRODUCT})")),
+    mistakes=(NO_TRANSPOSE, *either(NUMBER_BY_NUMBER, PRODUCT, "x * weight", "x * weight.T")),
     cases=(_linear(1, 1), _linear(1, 2), _linear(2, 2, sizes=(3, 3)), _linear(5, 2)),
     gradients=_linear(1, 2),
     large=_linear(1, 1, sizes=(64, 256)),
@@ -605,6 +618,7 @@ IN_NORM = (
         "mean_square.sqrt()": "ε is missing: a vector of zeros gives 0 / 0.",
         "mean_square.clamp(min=eps).sqrt()": "ε is a lower limit here: add it to the mean square.",
         "(mean_square + eps)": "The square root is missing.",
+        "1": "Nothing is divided: each vector is divided by its root mean square.",
     }),
     mistake("This is LayerNorm: the mean is subtracted. RMSNorm leaves the mean where it is.",
             "x = x.double()", "x = x.double() - x.double().mean(-1, keepdim=True)"),
@@ -757,11 +771,8 @@ IN_ROPE = (
     mistake(SIGN, TURNS, "cos, sin = angles.cos(), -angles.sin()"),
     mistake(SIGN, FIRST, "even * cos + odd * sin"),
     mistake(SIGN, SECOND, "even * sin - odd * cos"),
-    *either("The angles are taken as degrees: they are in radians.",
-            TURNS, *(f"angles = torch.{way}(angles)\n{TURNS}" for way in ("deg2rad", "rad2deg"))),
     mistake(OVERWRITTEN, SECOND, "first * sin + odd * cos"),
     mistake(OVERWRITTEN, FIRST, f"even * cos - ({SECOND}) * sin"),
-    mistake("x comes back as it was: nothing is rotated.", WOVEN, "x"),
     *either("The exponent of theta is wrong: pair k = 0, 1, ... turns by theta^(-2k / d_k).",
             POWER, "(-2 * (k + 1) / d_k)", "(-(2 * k + 1) / d_k)", "(-(2 * k - 1) / d_k)",
             "(-k / d_k)", "(-4 * k / d_k)", "(2 * k / d_k)", "(-k)", "(-2 * k)", "(0 * k)",
@@ -886,7 +897,7 @@ MULTIHEAD_MISTAKES = (
     mistake("RoPE is missing: queries and keys are not rotated.", TURN, "pass"),
     *IN_HEADS, *HIDING,
     mistake("x is added inside: leave that to the block.", OUTPUT, f"x + {OUTPUT}"),
-    IGNORED, *but(IN_ROPE, "nothing is rotated"), *IN_ATTENTION,
+    IGNORED, *IN_ROPE, *IN_ATTENTION,
 )  # fmt: skip
 PARTS_OF_HEADS = (project, rotate, soft_max, attention, causal, split_heads, merge_heads, multihead)
 
@@ -964,7 +975,7 @@ IN_MODELS_BLOCK = (
     # Without those that here give shape errors like any other, or that show only in isolation.
     *but(IN_HEADS, FOR_MODEL, "Heads attend to heads", "it counts heads"),
     *but(IN_ATTENTION, "K is not transposed", "These are the weights"),
-    *but(IN_ROPE, "nothing is rotated"),
+    *IN_ROPE,
     *but(IN_FEED_FORWARD, "after W2"),
     *but(IN_NORM, "ε", "squares are missing", "keepdim"),
 )
