@@ -169,7 +169,7 @@ def shares(powers, dim):
 
 for words, wrong in (
     ("takes different arguments", lambda x, dim: shares(x.exp())),
-    ("Nothing gave this attribute a value", lambda x, dim: shares(x.powers, dim)),
+    ("torch and the modules have no such name", lambda x, dim: shares(x.powers, dim)),
     ("values and their indices", lambda x, dim: shares((x - torch.max(x, dim)).exp(), dim)),
     ("cuts off the gradient", lambda x, dim: torch.from_numpy(softmax(x.detach(), dim).numpy())),
 ):

@@ -8,6 +8,7 @@ import numpy
 import pytest
 import torch
 
+import workbook
 from workbook.classroom.checks import worker
 from workbook.classroom.checks.verdicts import Wrong, call, expect_function, is_learners
 from workbook.classroom.study import answers, verbs
@@ -262,8 +263,30 @@ def test_reveal_shows_the_source_and_folds_it():
     ):
         assert str(reveal(thing)).startswith(starts)
     markdown = reveal(Example.method)._repr_markdown_()
-    assert markdown.startswith("<details><summary>The reference: <code>")
+    assert markdown.startswith("<details><summary>Your own code: <code>")
+    assert "<summary>The reference: <code>" in reveal(answers)._repr_markdown_()
     assert "\n~~~~python\ndef method(self):\n" in markdown and "<b> & more." in markdown
+
+
+def test_a_wrong_call_in_a_notebook_is_answered_in_words(study, capsys):
+    for wrongly, words in (
+        (lambda: workbook.check(squared), "missing 1 required positional argument: 'attempt'"),
+        (lambda: workbook.hint("tran_bpe"), "did you mean 'train_bpe'"),
+        (lambda: workbook.tick("train_bpe"), "nothing to tick off"),
+        (
+            lambda: workbook.answer("unicode1", "a"),
+            "missing 1 required positional argument: 'text'",
+        ),
+        (lambda: workbook.answer("unicode1", "d", "It is."), "there is no part 'd'"),
+        (lambda: workbook.answer("unicode1", "a", 7), "expects its text as a str, not int"),
+        (lambda: workbook.look_up("unicode9"), "did you mean 'unicode"),
+        (lambda: workbook.reveal(3), "whose source cannot be found"),
+    ):
+        assert wrongly() is None
+        said = capsys.readouterr().out
+        assert said.startswith("○ Nothing was done: ") and words in said
+        assert "Write it like this: `" in said and "(" in said.partition("this: `")[2]
+    assert "Hint for rope" in str(workbook.hint("rope"))
 
 
 def test_reveal_says_what_has_no_source():
