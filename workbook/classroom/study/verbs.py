@@ -490,12 +490,13 @@ def _expect_its_kind(problem: Problem, attempt: Any) -> None:
 
 def _how_to_begin(problem: Problem, part: str | None) -> str:
     """Tell what to hand in to a learner who has nothing yet."""
-    do = "Write" if problem.kind == "code" else "Hand in"
-    return f"Nothing to check yet. {do} {_taken(problem, part)}. Then run this cell again."
+    if problem.kind == "code":
+        return f"Nothing to check yet. Write {problem.hand_in}. Then run this cell again."
+    return f"Nothing to check yet. Hand in {_taken(problem, part)}. Then run this cell again."
 
 
 def _taken(problem: Problem, part: str | None) -> str:
-    """Name what a part of a problem takes."""
+    """Name what a part of a written problem takes."""
     return problem.takes.get(part or "", problem.hand_in)
 
 
