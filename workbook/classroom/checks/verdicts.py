@@ -370,7 +370,7 @@ def _goes_on(function: FunctionType) -> bool:
     """Whether lines follow the `raise` of a stub: Python compiles none of them."""
     with suppress(OSError, TypeError):  # where there is no source
         after = inspect.getsource(function).rpartition("NotImplementedError")[2]
-        return bool(re.search(r"\n\s*[^\s#]", after))
+        return bool(re.search(r"""\n\s*[^\s#)"']""", after))  # not the rest of its message
     return False
 
 
