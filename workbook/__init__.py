@@ -33,4 +33,7 @@ _verbs = lazy(__name__, dict.fromkeys(__all__, "classroom.study.verbs"))
 
 def __getattr__(name: str) -> Any:
     """`check` and its friends, and `mine`: loaded when they are asked for."""
-    return import_module(f"{__name__}.classroom.mine") if name == "mine" else _verbs(name)
+    if name == "mine":
+        return import_module(f"{__name__}.classroom.mine")
+    verb = _verbs(name)  # AttributeError for any other name
+    return import_module(f"{__name__}.classroom.study.verbs").kindly(verb)

@@ -192,7 +192,7 @@ for words, wrong in (
     ("Large numbers are clamped", lambda x, dim: shares(x.clamp(max=80).exp(), dim)),
     ("only hides that", lambda x, dim: shares(x.exp(), dim).nan_to_num()),
     ("takes different arguments", lambda x, dim: shares(x.exp())),
-    ("Nothing gave this attribute a value", lambda x, dim: shares(x.powers, dim)),
+    ("torch and the modules have no such name", lambda x, dim: shares(x.powers, dim)),
     ("values and their indices", lambda x, dim: shares((x - torch.max(x, dim)).exp(), dim)),
     ("cuts off the gradient", lambda x, dim: torch.from_numpy(softmax(x.detach(), dim).numpy())),
 ):

@@ -38,6 +38,11 @@ def decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id
     torch.tensor([prompt_ids])
 
 
+def cross_entropy(logits, targets):
+    raise NotImplementedError  # Python compiles nothing of what follows
+    return ours.cross_entropy(logits, targets)
+
+
 class RMSNorm(ours.RMSNorm):
     def forward(self, x):
         super().forward(x)
@@ -104,16 +109,16 @@ RETURN = "It returned None: is a `return` missing?"
 BEGUN = [
     ("train_bpe", lambda *arguments: print(), "is `return vocab, merges` missing?"),
     ("softmax", softmax, left(softmax)),
+    ("cross_entropy", cross_entropy, "is still there, in line"),
     ("data_loading", get_batch, left(get_batch)),
-    ("checkpointing", (save_checkpoint, load_checkpoint), left(load_checkpoint)),
-    ("checkpointing", (save_checkpoint, None), "One of the two functions is still missing."),
+    ("checkpointing", (save_checkpoint, load_checkpoint), "One of the two functions is still"),
     ("rmsnorm", RMSNorm, left(RMSNorm.forward)),
     ("rmsnorm", RMSNormOfNoForward, "`RMSNormOfNoForward` has no `forward`."),
     ("rmsnorm", RMSNormMisspelt, FORWRAD),
     ("rmsnorm", RMSNormStub, "`forward` is still missing."),
     ("rmsnorm", RMSNormWithoutReturn, RETURN),
     ("positionwise_feedforward", FeedForwardOfAMisspeltNorm, FORWRAD),
-    ("adamw", AdamW, "`AdamW` has no `step`; is `setp` meant?"),
+    ("adamw", AdamW, "`step` is still missing; is `setp` meant?"),
     ("tokenizer", Tokenizer, "`encode` is still missing; is `encod` meant?"),
     ("tokenizer", Tokenizer, "`decode` returned None: is a `return` missing?"),
     ("decoding", decode, RETURN),

@@ -103,7 +103,7 @@ def test_outside_a_notebook_an_answer_is_printed(capsys):
 def test_a_misplaced_answer_is_a_clear_error():
     with pytest.raises(ValueError, match="say which part of unicode1"):
         answer("unicode1", None, "x")
-    with pytest.raises(TypeError, match="expects its text as a str, not int"):
+    with pytest.raises(ValueError, match="expects its text as a str, not int"):
         answer("unicode1", "a", 7)
     with pytest.raises(ValueError, match="no corpus is called 'wikipedia'"):
         answer("main_experiment", None, "x", corpora=["wikipedia"])

@@ -10,6 +10,7 @@ import pytest
 import torch
 from IPython.core.inputtransformer2 import TransformerManager
 
+import workbook
 from workbook.classroom.checks import worker
 from workbook.classroom.checks.verdicts import Wrong, call, expect_function, is_learners
 from workbook.classroom.study import answers, solutions, verbs
@@ -278,8 +279,21 @@ def test_reveal_shows_the_source_and_folds_it():
     ):
         assert str(reveal(thing)).startswith(starts)
     markdown = reveal(Example.method)._repr_markdown_()
-    assert markdown.startswith("<details><summary>The reference: <code>")
+    assert markdown.startswith("<details><summary>Your own code: <code>")
+    assert "<summary>The reference: <code>" in reveal(answers)._repr_markdown_()
     assert "\n~~~~python\ndef method(self):\n" in markdown and "<b> & more." in markdown
+
+
+def test_a_wrong_call_in_a_notebook_is_answered_in_words(study, capsys):
+    for verb, arguments, words in (
+        ("check", (squared,), "argument: 'attempt'\nWrite it like this: `check("),
+        ("hint", ("tran_bpe",), "did you mean 'train_bpe'?\nWrite it like this: `hint("),
+        ("answer", ("unicode1", "d", "It is."), "no part 'd'\nWrite it like this: `answer("),
+        ("reveal", (3,), "whose source cannot be found"),
+    ):
+        assert getattr(workbook, verb)(*arguments) is None
+        said = capsys.readouterr().out
+        assert said.startswith("○ Nothing was done: ") and words in said
 
 
 def test_reveal_says_what_has_no_source():

@@ -4,7 +4,7 @@ import random
 import tempfile
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -94,38 +94,6 @@ def by_id(case: Text, merges: list[Pair]) -> Callable[[Pair], list[int]]:
     return lambda pair: [ids[token] for token in pair]
 
 
-def apart(word: list[bytes]) -> Iterator[Pair]:
-    """The pairs of a word, skipping every second of overlapping equal ones."""
-    last = None
-    for pair in pairwise(word):
-        last = None if pair == last else pair
-        if last:
-            yield pair
-
-
-def near(pairs, word, pair, n, left=(1, 1), right=(1, 1), fresh=True, step=2) -> None:
-    """Update the counts around each occurrence of the pair, perhaps on one side only.
-
-    `left` and `right` say how many times n is subtracted from the old pair and added to the new.
-    If not `fresh`, the left neighbour is read from the old word, even if it was merged too.
-    """
-    joined, done, at = pair[0] + pair[1], [], 0
-    while at < len(word):
-        if tuple(word[at : at + 2]) != pair:
-            done.append(word[at])
-            at += 1
-            continue
-        if done:
-            neighbour = done[-1] if fresh else word[at - 1]
-            pairs[neighbour, pair[0]] -= n * left[0]
-            pairs[neighbour, joined] += n * left[1]
-        if at + 2 < len(word):
-            pairs[pair[1], word[at + 2]] -= n * right[0]
-            pairs[joined, word[at + 2]] += n * right[1]
-        done.append(joined)
-        at += step
-
-
 TIE = "When pairs tie in frequency, merge the greater one, as Python compares tuples of bytes: "
 TIES = tuple(
     mistake(TIE + words, "best = max(tied)", f"best = {choice}") for words, *choices in (
@@ -147,6 +115,10 @@ TIES = tuple(
          "max(_seen(words, tied), key=lambda pair: pair[0])",
          "max(_seen(words, tied), key=lambda pair: pair[1])",
          "max(tied, key=lambda pair: pair[::-1])"),
+        ("you took the longer one, or the shorter one.",
+         "max(_seen(words, tied), key=lambda pair: len(b''.join(pair)))",
+         "min(_seen(words, tied), key=lambda pair: len(b''.join(pair)))"),
+        ("you compared their `str` or `repr`.", "max(tied, key=str)"),
     ) for choice in choices
 )  # fmt: skip
 BETWEEN = "[part for part, special in parts if not special]"
@@ -168,21 +140,12 @@ SPLITTING = (
 SYMBOLS = "split_bytes(token)"
 JOIN, MERGE = "merged.append(left + right)", "merge_pair(word, best)"
 OLD, NEW, KEEP = "pairs.subtract(old)", "pairs.update(new)", "pairs = +pairs"
-NEAR = "near(pairs, word, best, n, {})".format
 STALE = (  # the words, then what the counts are mended by
     ("each merge changes the counts of its neighbours; yours were counted once.", "pass", "pass"),
     *(("after a merge, subtract the pairs that it broke up.", "pass", mended)
       for mended in ("pairs.update(new - old)", NEW)),
     *(("after a merge, count the pairs of the new token with its neighbours.", mended, "pass")
       for mended in ("pairs.subtract(old - new)", OLD)),
-    *((f"{what} on the {side} of a merge was forgotten.", NEAR(f"{side}={times}"), "pass")
-      for side in ("left", "right")
-      for what, times in (("the neighbour", (0, 0)), ("the new pair with the neighbour", (1, 0)),
-                          ("subtracting the old pair with the neighbour", (0, 1)))),
-    ("when a pair comes twice in a row (abab), the second one's left neighbour is the new token.",
-     NEAR("fresh=False"), "pass"),
-    ("when pairs overlap (aaa), only the first of them is merged; step over both parts.",
-     NEAR("fresh=False, step=1"), "pass"),
 )  # fmt: skip
 RAN_OUT = "The text may run out of pairs before the vocabulary is full: training then stops, "
 COUNTS = (
@@ -198,8 +161,6 @@ COUNTS = (
     *mistakes("in pairwise(symbols):",
         ("A pair that occurs twice in a word was counted once.",
          "in dict.fromkeys(pairwise(symbols)):"),
-        ("Overlapping pairs were not counted: in aaa the pair (a, a) counts twice.",
-         "in apart(symbols):"),
         ("The last pair of each word was not counted: does a `range` end one too early?",
          "in pairwise(symbols[:-1]):")),
     mistake("Only the first occurrence of the pair in each word was merged.",

@@ -23,8 +23,6 @@ _SYNONYMS = {
     "vocab_size": "nvocab vocabularysize vocabsz vocab numembeddings ntokens numtokens",
     "context_length": "maxseqlen maxseqlength maxsequencelength seqlen seqlength sequencelength "
     "contextlen contextsize contextwindow blocksize maxlen maxlength nctx ctxlen ctx length",
-    "max_seq_len": "contextlength maxseqlength maxsequencelength seqlen seqlength sequencelength "
-    "contextlen contextsize contextwindow blocksize maxlen maxlength nctx ctxlen ctx length",
     "d_model": "dmodel modeldim dimmodel embeddim embdim embeddingdim embedsize hiddensize "
     "hiddendim nembd dim normalizedshape size infeatures features width din indim inputdim",
     "num_layers": "nlayers nlayer layers numblocks nblocks depth numtransformerlayers",
@@ -101,6 +99,7 @@ _SYNONYMS = {
     "positionencoding positionembedding rotarypositionalembedding",
 }
 SYNONYMS = {meant: frozenset(names.split()) for meant, names in _SYNONYMS.items()}
+SYNONYMS["max_seq_len"] = SYNONYMS["context_length"] | {"contextlength"}
 
 
 # The arguments of a model, by the handout's names.
@@ -371,5 +370,9 @@ def _which(parameters: list[Parameter], bound: Mapping[str, Any], missing: str) 
 def _misfit(function: Callable, given: Any, why: str) -> Wrong:
     claim = "It cannot be called with the arguments that the problem names."
     advice = "Give it these; others need a default. Or hand in a small function that calls yours."
+    method = getattr(function, "__func__", getattr(function, "__init__", None))
+    code = getattr(method, "__code__", None)
+    if code and code.co_argcount and code.co_varnames[0] != "self":
+        advice = "The first parameter of each method is `self`: write it in the `def`."
     got = Prose(f"the signature {inspect.signature(function)}: {why}")
     return Wrong(claim, given=given, got=got, mistake=advice)

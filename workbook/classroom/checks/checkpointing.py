@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import call_part, meaning, parameters_of
 from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.from_scratch import expect_from_scratch
-from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, is_stub, kind_of
+from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, kind_of
 
 ITERATION = 7
 # A piece of an error's text, and what it usually comes from.
@@ -203,7 +204,7 @@ def checkpointing(attempt: Any, part: str | None = None) -> str:
 def _pair(attempt: Any) -> Pair:
     """The two functions, `save` first: it takes the step. Raises unless there are two."""
     two = isinstance(attempt, tuple | list) and len(attempt) == 2
-    missing = [one is None or one is ... or is_stub(one) for one in attempt] if two else ()
+    missing = [*map(verdicts.is_untouched, attempt)] if two else ()
     if any(missing):
         raise NotAttempted("" if all(missing) else "One of the two functions is still missing.")
     if not (two and all(map(callable, attempt))):

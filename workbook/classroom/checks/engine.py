@@ -27,32 +27,43 @@ PATIENCE = 2.0  # seconds of processor time for more cases once one has failed, 
 ENOUGH = 1 / 4  # of the wrong outcomes must come from a mistake that is named
 BORDER = "\n\n#\n\n"  # between the functions of a program
 # Errors about sizes that do not match, whatever their type: torch, numpy and einops differ.
-SIZES = re.compile(r"shape|size|dimension|broadcast|reshape|expand|index out|out of range", re.I)
+# That None has no attribute `shape` says nothing about sizes.
+ABOUT = "shape|size|dimension|broadcast|reshape|expand|index out|out of range"
+SIZES = re.compile(rf"^(?!.* has no attribute ).*?({ABOUT})", re.I | re.S)
 # By a pattern for the start of an error's "Type: text", what it usually comes from.
 USUAL = {
+    r"^SystemExit": "`exit()` and `quit()` end Python itself: a function ends with `return`.",
     r"^(NameError|UnboundLocalError)": "This name has no value yet: is a line missing above, or "
     "is the name misspelt?",
+    r"^AttributeError: 'NoneType'": "This is None: a function without a `return` gives that.",
+    r"Error: '(list|dict|str|bytes|int|float)' object has|is not \w+able$|supported (op|be)": "A "
+    "value here is of another type than the line expects. If it is a list, loop over its items.",
+    r"^AttributeError: (module|'Tensor')": "torch and the modules have no such name: look it up.",
     r"^AttributeError: '\w+' object has no attribute": "Nothing gave this attribute a value: is a "
     "line of `__init__` missing, or is the name misspelt?",
+    r"out=NoneType|keyword argument 'axis'|numpy\(\) on Tensor": "NumPy's functions are no good "
+    "for tensors: use torch's, such as `torch.exp(x)` and `x.amax(dim)`.",
+    r"bad escape \\p": r"`re` does not know `\p`: import `regex`, and call `regex.finditer`.",
+    r"__init__\(\) should return None": "`__init__` sets attributes, and has no `return`.",
+    r"__init__\(\) takes 1 positional": "The class has no `__init__` for them: write one, `def "
+    "__init__(self, ...)`.",
+    r"takes \d+ positional": "There are more arguments than the `def` has parameters: is `self` "
+    "the first of a method's?",
+    r"'str' object cannot be interpreted as an integer|without an encoding": "A str is made of "
+    "characters: `text.encode()` gives its bytes.",
     r"^IndexError: .*index .*out of (range|bounds)": "An index is past the end: print it and the "
     "length.",
     r"^\w+: .*(shape|size|dimension|broadcast|expand)": "The shapes in this line do not fit: "
     "print them.",
     r"^KeyError": "This key is not in the dict: was it ever added?",
-    r"^ZeroDivisionError": "The divisor is 0 here: in which case does that happen?",
-    r"^RecursionError": "The function calls itself for ever: which call should end it?",
-    r"^TypeError: '\w+' object is not (callable|iterable|subscriptable)": "This is not the kind "
-    "of value that the line expects: print its type.",
     r"^TypeError: .*(bytes-like|string pattern|bytes pattern|expected string)": "This line "
     "mixes text and bytes, or two arguments are swapped: print the types.",
-    r"^TypeError: .*(unsupported operand|not supported between)": "This line combines values "
-    "of two types, or of a type that lacks this operator: print the types.",
     r"^UnicodeDecodeError": "These bytes begin or end in the middle of a character: cut the text "
     "elsewhere, and keep tokens as bytes.",
     r"^TypeError: .*argument": "This function takes different arguments: compare their "
     "names, number and order.",
-    r"^RuntimeError: (a|Boolean value of) Tensor with": "`item()` and `if` take a tensor with "
-    "a single element; `is not None` asks whether there is a tensor at all.",
+    r"(a|Boolean value of) Tensor with|only one element": "`item()`, `if` and the functions "
+    "of `math` take a tensor with a single element. Is `is not None` or torch's function meant?",
 }
 
 

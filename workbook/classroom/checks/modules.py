@@ -21,7 +21,7 @@ from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import bind, is_switch, meaning, parameters_of, switches_rope
 from workbook.classroom.checks.engine import Exercise, usual
 from workbook.classroom.checks.tensors import Case, alike, beside, copied, noise, tensor_of
-from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, call, is_stub
+from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, call
 
 QUICK = 5.0  # seconds that a call with a few numbers may take
 THETA, LENGTH = ("theta", "rope_theta"), ("max_seq_len", "context_length")
@@ -39,8 +39,6 @@ class Learner:
     def __init__(self, attempt: Any, exercise: Exercise, rope: type[nn.Module]):
         longest = max(exercise.cases, key=lambda case: len(case.arguments))
         verdicts.expect_class(attempt, f"class {longest.name} with {longest.signature}")
-        if "__init__" in vars(attempt) and is_stub(attempt.__init__):
-            raise NotAttempted("`__init__` is still missing.")
         self.attempt, self.exercise, self.rope = attempt, exercise, rope
         self.forward = getattr(attempt, "forward", None)
         self.module: nn.Module | None = None  # the last one
@@ -150,7 +148,8 @@ class Learner:
             module = _called(self.attempt, *args, **{**kwargs, **further})
         except Wrong as failure:
             is_early = "before Module.__init__" in str(failure.error)
-            failure.mistake = NO_INIT if is_early else usual(failure.error) or IN_INIT
+            likely = failure.mistake or usual(failure.error) or IN_INIT
+            failure.mistake = NO_INIT if is_early else likely
             raise
         if not isinstance(module, nn.Module) or "_parameters" not in vars(module):
             got = Prose(f"the class `{self.attempt.__name__}`")
@@ -160,7 +159,7 @@ class Learner:
     def run(self, case: Case) -> Tensor:
         """What the last module makes of copies of the inputs of a case."""
         module, given = self.module, Prose(str(case))
-        if is_stub(type(module).forward):
+        if verdicts.is_untouched(type(module).forward):
             raise NotAttempted("`forward` is still missing.")
         values = {name: copied(value) for name, value in case.inputs.items()}
         optional, extras = tuple[str, ...](), dict[str, Any]()

@@ -32,6 +32,7 @@ MADE_AGAIN = {
     type(threading.Lock()): lambda lock: (threading.Lock, ()),
     type(threading.RLock()): lambda lock: (threading.RLock, ()),
 }
+QUITTERS = ("ExitAutocall", "ZMQExitAutocall")  # a kernel's `exit`, which would end the kernel
 
 
 class PackError(Exception):
@@ -45,6 +46,8 @@ class _Pickler(cloudpickle.Pickler):
         for name in ("stdout", "stderr"):
             if value is getattr(sys, name):
                 return getattr, (sys, name)
+        if type(value).__name__ in QUITTERS:
+            return getattr, (sys, "exit")
         again = MADE_AGAIN.get(type(value))
         return again(value) if again else super().reducer_override(value)
 

@@ -237,6 +237,7 @@ def judge_part(part: Task, attempt: Any, _: str | None = None) -> str:
     if part.large and not findings.in_use:
         check_first_weights(learner, part.large, findings)
     for wrong in findings.wrongs:
+        wrong.mistake = wrong.mistake or engine.usual(wrong.error)
         if learner and wrong.case:
             wrong.mistake = ((wrong.mistake or "") + learner.assumed()).strip() or None
         rope_alone = wrong.case and "theta" in wrong.case.arguments.keys() - part.cases[0].arguments

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any, Literal, get_args
 
 from workbook.classroom.checks.timeout import Stopped, TimedOut, limited
@@ -45,6 +45,11 @@ METHODS = (FunctionType, staticmethod, classmethod)  # the types of methods
 NO_LEARNERS = ("builtins", "torch.", "abc", "typing", "collections")
 # In a NotImplementedError from torch, for an operation that a dtype or a device lacks.
 TORCHS = re.compile("not implemented for '|aten::")
+# Names that the notebooks' first code cells import, and others that learners import themselves.
+IMPORTED = {"math", "torch", "regex", "np", "Counter", "pairwise", "einsum", "rearrange", "reduce"}
+IMPORTED |= {"re", "os", "sys", "json", "heapq", "random", "time", "defaultdict", "nn", "Path", "F"}
+IMPORT = "run the notebook's first code cell, or write the import above your code."
+ALIKE, FEW_KEYS = 0.75, 20  # two names so much alike (of 1) are one, misspelt; no vocabulary
 ENDLESS = "Either a loop never ends, or each step does far more work than it needs to."
 # The byte code of `super().__init__()` and of `raise NotImplementedError("...")`.
 OF_STUBS = {
@@ -228,10 +233,8 @@ def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) 
     becomes `Wrong`. `given` is the call in words. An iterator must be used up inside the call.
     A call that is stopped while it waits for processes is made once more, with more time.
     """
-    if is_stub(function):
-        raise NotAttempted(f"`{function.__name__}` is still missing.")
     try:
-        return limited(seconds, lambda: function(*args, **kwargs))
+        result = limited(seconds, lambda: function(*args, **kwargs))
     except (Wrong, NotAttempted, Stopped, KeyboardInterrupt):
         raise
     except TimedOut as error:
@@ -245,8 +248,11 @@ def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) 
         if isinstance(error, NotImplementedError) and not TORCHS.search(str(error)):
             raise NotAttempted from error
         claim, got = "It raised an error.", Prose(failure(error))
-        mistake = OWN_FOLDER if isinstance(error, FileNotFoundError) else None
+        mistake = OWN_FOLDER if isinstance(error, FileNotFoundError) else slip(error)
         raise Wrong(claim, given=given, got=got, mistake=mistake, error=error) from error
+    if result is None and is_untouched(function):
+        raise NotAttempted(f"`{function.__name__}` is still missing.")
+    return result
 
 
 def slow(what: str, used: float, allowed: float, given: Any, mistake: str) -> Wrong:
@@ -274,15 +280,49 @@ def is_learners(path: str) -> bool:
 
 def where(error: BaseException | None) -> str:
     """Name the learner's line that an error came from: ", at line 7, in encode: `ids[3]`"."""
-    last = None
-    for at in traceback.walk_tb(error.__traceback__ if error else None):
-        if is_learners(at[0].f_code.co_filename):
-            last = at  # one by one: an endless recursion leaves millions
+    last = _learners_last(error)
     if last is None:
         return ""
     (frame,) = traceback.StackSummary.extract([last])
     code = f": `{frame.line}`" if frame.line else ""
     return f", at line {frame.lineno}, in {frame.name}{code}"
+
+
+def _learners_last(error: BaseException | None) -> tuple[FrameType, int] | None:
+    """The innermost frame that ran a learner's line, and the number of that line."""
+    last = None
+    for at in traceback.walk_tb(error.__traceback__ if error else None):
+        if is_learners(at[0].f_code.co_filename):
+            last = at  # one by one: an endless recursion leaves millions
+    return last
+
+
+def slip(error: BaseException) -> str | None:
+    """Name the slip of the pen behind an error, where the error and the learner's names show it."""
+    last = _learners_last(error)
+    names = last[0].f_locals if last else {}
+    own, around = names.get("self"), last[0].f_globals if last else {}
+    with suppress(Exception):  # a learner's `__dir__` may fail
+        if isinstance(error, NameError):
+            if error.name in dir(own):
+                return f"`{error.name}` belongs to the object: write `self.{error.name}`."
+            if error.name in IMPORTED:
+                return f"Nothing has imported `{error.name}`: {IMPORT}"
+            return _misspelt(error.name, [*names, *around, *dir(builtins)])
+        if isinstance(error, AttributeError):
+            return _misspelt(error.name, dir(error.obj))
+        if isinstance(error, KeyError):
+            held = [*names.values(), *vars(own).values()] if own else names.values()
+            dicts = [value for value in held if isinstance(value, dict) and len(value) < FEW_KEYS]
+            return _misspelt(error.args[0], [key for keys in dicts for key in keys])
+    return None
+
+
+def _misspelt(name: str, others: Iterable[Any]) -> str | None:
+    """Ask whether a name that is not there is one of these, misspelt."""
+    known = [other for other in others if isinstance(other, str)]
+    near = get_close_matches(name, known, n=1, cutoff=ALIKE)
+    return f"There is no `{name}` here: is `{near[0]}` meant?" if near else None
 
 
 def fault_of_ours(error: BaseException) -> str | None:
@@ -306,21 +346,11 @@ def why_stopped(stopped: BaseException | None) -> str:
     return WORKERS if any(pool in path for path in paths for pool in POOLS) else ENDLESS
 
 
-def is_stub(function: Any) -> bool:
-    """Tell whether a function does nothing: `pass`, `...`, a docstring, `return None`."""
-    function = getattr(function, "__func__", function)  # of a method
-    return type(function) is FunctionType and all(
-        step.opname in ("RESUME", "NOP", "RETURN_VALUE")
-        or (step.opname in CONSTANTS and step.argval in (None, ...))
-        for step in dis.get_instructions(function)  # up to the first that does something
-    )
-
-
 def is_untouched(attempt: Any) -> bool:
     """Tell whether an attempt at a code problem is a stub still: no function of it does anything.
 
-    A function does nothing if it is one of `is_stub`, or raises a NotImplementedError; `__init__`
-    may call that of its base class before.
+    A function does nothing if it is `pass`, `...`, a docstring or `return None`, or raises a
+    NotImplementedError; `__init__` may call that of its base class before.
     """
     if inspect.isclass(attempt):
         attempt = methods_of(attempt)
@@ -337,7 +367,15 @@ def is_untouched(attempt: Any) -> bool:
         or step.argval in STUB_NAMES
         or (step.opname in CONSTANTS and (step.argval in (None, ...) or raises))
         for step in steps
-    )
+    ) and not (raises and _goes_on(function))
+
+
+def _goes_on(function: FunctionType) -> bool:
+    """Whether lines follow the `raise` of a stub: Python compiles none of them."""
+    with suppress(OSError, TypeError):  # where there is no source
+        after = inspect.getsource(function).rpartition("NotImplementedError")[2]
+        return bool(re.search(r"""\n\s*[^\s#)"']""", after))  # not the rest of its message
+    return False
 
 
 def unfinished(nothing: NotAttempted) -> Wrong:
@@ -376,10 +414,16 @@ def expect_class(attempt: Any, signature: str) -> None:
     """Raise unless `attempt` is a class; `signature` is how it is made, in words."""
     wanted = f"the class itself, not an instance: {signature}"
     _expect(inspect.isclass(attempt), "class", wanted, attempt)
+    own, init = methods_of(attempt), "`__init__`, with two underscores on each side"
+    if is_untouched(own.get("__init__", len)) and not own["__init__"].__code__.co_names:
+        raise NotAttempted("`__init__` is still missing.")  # others raise, or call the base class's
+    for name in own if "__init__" not in own else ():
+        if re.fullmatch(rf"(_{attempt.__name__})?_*(init|int|inti)_*", name, re.I):
+            raise Wrong(f"`{attempt.__name__}` has no {init}; is `{name}` meant?")
 
 
 def _expect(fits: Any, kind: str, wanted: str, attempt: Any) -> None:
-    if attempt is None or attempt is ... or is_stub(attempt):
+    if attempt is None or attempt is ... or (inspect.isroutine(attempt) and is_untouched(attempt)):
         raise NotAttempted
     if not fits:
         claim = f"This is not a {kind}."

@@ -114,7 +114,8 @@ def observed(attempt: Any, words: list, values: dict, folder: str, steps: int) -
         seen.claim, seen.error = unfinished(nothing).claim, "NotImplementedError"
     except Wrong as wrong:
         if getattr(wrong.error, "code", 1):  # `sys.exit()` is no error
-            seen.claim, seen.error = wrong.claim, dict(wrong.rows)["got"]
+            seen.claim = " ".join(filter(None, [wrong.claim, wrong.mistake]))
+            seen.error = dict(wrong.rows)["got"]
     yield asdict(seen)
 
 

@@ -36,7 +36,7 @@ def record_of(
 ) -> dict:
     """Make the record of an answer, for the arguments of `verbs.answer`."""
     if not isinstance(text, str):
-        raise TypeError(f"answer expects its text as a str, not {type(text).__name__}")
+        raise ValueError(f"answer expects its text as a str, not {type(text).__name__}")
     text = cleandoc(text).strip()
     used = _used(problem, corpora) if text else []
     record = {
@@ -113,7 +113,10 @@ def folded(title: str, markdown: str) -> str:
 
 
 def look_up(problem: str, part: str | None = None) -> Answered:
-    """Look up our own answer in the worked notebook; in a notebook it is folded away."""
+    """Look up our own answer in the worked notebook; in a notebook it is folded away.
+
+    Example: look_up("unicode1", "a")
+    """
     # Not in each kernel: it loads nbformat, for seconds.
     from workbook.classroom.study import notebooks
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from functools import cache, wraps
 from html import escape
 from numbers import Integral, Real
 from pathlib import Path
@@ -144,6 +145,7 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
 
     It never raises, whatever is handed in; only your own Ctrl-C gets through. If a problem has
     parts, say which one the attempt is for.
+    Example: check("train_bpe", train_bpe)
     """
     report = judge_attempt(problem, attempt, part)
     claim = f"{solutions.not_run(attempt)} {report.claim}".strip()
@@ -290,6 +292,7 @@ def tick(problem: str, part: str | None = None, *facts: int) -> Report:
     """Tick off the facts that your text states; when all of them are ticked, the part is solved.
 
     What rests on training runs also needs its answer, with the figure that the problem asks for.
+    Example: tick("unicode1", "c")
 
     Arguments:
         problem: its id.
@@ -341,6 +344,7 @@ def answer(
     """Show an answer, written in Markdown, and store it in the cell's output.
 
     In a study folder its text is checked as well, and the verdict is shown below it.
+    Example: answer("unicode1", "a", "It is the character ...")
 
     Arguments:
         problem: its id, in the spelling of either edition.
@@ -471,6 +475,8 @@ def _plain(attempt: Any) -> Any:
 
 def _expect_its_kind(problem: Problem, attempt: Any) -> None:
     """Raise unless the attempt is of the kind that the problem asks for at all."""
+    if attempt is None and problem.kind == "written":
+        raise Unreadable(attempt, "This is None, which is what `print(...)` returns.")
     if attempt is None or attempt is ...:
         raise NotAttempted
     if problem.kind == "written" and (callable(attempt) or inspect.ismodule(attempt)):
@@ -491,7 +497,10 @@ def _taken(problem: Problem, part: str | None) -> str:
 
 
 def hint(problem: str, part: str | None = None) -> Panel:
-    """Give a nudge on a problem or on one part; called again, the nudge and the idea."""
+    """Give a nudge on a problem or on one part; called again, the nudge and the idea.
+
+    Example: hint("train_bpe")
+    """
     details = problems.with_id(problem)
     part = problems.part_of(details, part)
     steps = details.hint_steps(part)
@@ -503,20 +512,39 @@ def hint(problem: str, part: str | None = None) -> Panel:
 
 
 def reveal(reference: Any) -> Answered:
-    """Show the source of a function, class, method or module, folded away in a notebook."""
+    """Show the source of a function, class, method or module, folded away in a notebook.
+
+    Example: reveal(bpe.train_bpe)
+    """
     target = reference if hasattr(reference, "__name__") else type(reference)
     name = getattr(target, "__qualname__", None) or target.__name__
     try:
         source = inspect.cleandoc("\n" + inspect.getsource(target))
     except (OSError, TypeError):
-        raise ValueError(
-            f"reveal expects a function, class, method or module written in Python, got"
-            f" {verdicts.kind_of(reference)}, whose source cannot be found"
-        ) from None
+        raise ValueError(f"got {verdicts.kind_of(reference)}, whose source cannot be found") from None
     module = getattr(target, "__module__", None)
     name = f"{module}.{name}" if module else name
-    title = f"The reference: <code>{escape(name)}</code>"
+    whose = "The reference" if name.startswith("workbook.") else "Your own code"
+    title = f"{whose}: <code>{escape(name)}</code>"
     return Answered(f"# {name}\n{source}", folded(title, f"~~~~python\n{source}\n~~~~"))
+
+
+@cache
+def kindly(verb: Callable) -> Callable:
+    """A verb as notebooks get it: a wrong call is answered in words, without a traceback."""
+
+    @wraps(verb)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return verb(*args, **kwargs)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, TypeError) and error.__traceback__.tb_next:
+                raise  # it came from inside the verb: a fault of ours
+            example = verb.__doc__.partition("Example: ")[2].partition("\n")[0]
+            words = f"Nothing was done: {error}\nWrite it like this: `{example}`"
+            answers.display_or_print(Panel("not attempted", words))
+
+    return called
 
 
 def _panel(status: Status, *pieces: str) -> str:

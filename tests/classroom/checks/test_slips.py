@@ -1,0 +1,72 @@
+"""Plain slips, which end in an error: a beginner is told which it is, not only where."""
+
+import math
+import pickle
+
+import numpy
+import pytest
+import torch
+from IPython.core.autocall import ZMQExitAutocall
+
+from workbook.classroom.checks.transfer import pack
+from workbook.classroom.study.verbs import check
+
+
+def made(source):
+    """What a learner has after a cell, in a notebook whose first cell did not run in full."""
+    names = {"__name__": "__main__", "torch": torch, "np": numpy, "math": math, "nn": torch.nn}
+    exec(source, names)
+    return names
+
+
+IN_SOFTMAX = [  # what `softmax(x, dim)` returns, and what is said
+    ("torch.exxp(x)", "is `exp` meant?"),
+    ("sizes['hight'] * x", "is `height` meant?"),
+    ("np.max(x, axis=dim, keepdims=True)", "NumPy's functions are no good for tensors"),
+    ("math.exp(x)", "the functions of `math` take"),
+    ("regex.findall('a', x)", "Nothing has imported `regex`: run the notebook's first code cell"),
+    ("__import__('re').compile(r'\\p{L}')", "import `regex`"),
+    ("[bytes([b]) for b in 'text']", "`text.encode()` gives its bytes"),
+    ("print(x).shape", "This is None"),
+    ("[x].grad", "of another type than the line expects"),
+    ("exit()", "`exit()` and `quit()` end Python itself"),
+    ("helper(x, dim)", "is `self` the first of a method's?"),
+]
+
+
+@pytest.mark.parametrize(("code", "words"), IN_SOFTMAX)
+def test_a_line_that_fails_is_told_its_slip(code, words, judged_here):
+    body = "def helper(x): ...\ndef softmax(x, dim):\n    sizes = {'height': 1}\n    return "
+    report = check("softmax", made(body + code)["softmax"])
+    assert report.status == "wrong" and words in report.likely, report
+
+
+NORM = """class RMSNorm(nn.Module):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__()
+        self.eps, self.weight = eps, nn.Parameter(torch.ones(d_model))
+    def forward(self, x):
+        return x / (x.square().mean(-1, keepdim=True) + self.eps).sqrt() * self.weight
+"""
+IN_NORM = [  # what is changed in RMSNorm, and what is said
+    ("def __init__", "def _init_", "two underscores on each side; is `_init_` meant?"),
+    ("def __init__", "def made", "The class has no `__init__` for them"),
+    ("(self, x)", "(x)", "The first parameter of each method is `self`"),
+    ("super().__init__()", "super().__init__", "Begin `__init__` with `super().__init__()`"),
+    (") * self.weight", ") * weight", "`weight` belongs to the object: write `self.weight`."),
+    ("torch.ones(d_model))", "torch.ones(d_model))\n        return eps", "has no `return`"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "words"), IN_NORM)
+def test_a_slip_in_a_class_is_told(old, new, words, judged_here):
+    report = check("rmsnorm", made(NORM.replace(old, new))["RMSNorm"])
+    assert report.status == "wrong" and words in report.message, report
+
+
+def test_the_exit_of_a_kernel_travels_as_that_of_python():
+    function = made("def ends():\n    exit()")["ends"]
+    function.__globals__["exit"] = ZMQExitAutocall(ip=(n for n in ()))  # no shell can be copied
+    (ends,) = pickle.loads(pack((function,))["pickled"])
+    with pytest.raises(SystemExit):
+        ends()
