@@ -163,7 +163,6 @@ STATES = {}  # of all optimizers that a class makes
 
 for words, wrong in (
     ("rewrote a gradient", but(gradient=lambda p, g: g.add_(p.data))),
-    ("`p.grad` None: skip it", but(takes=lambda p: True)),
     ("t begins at 1", but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b1, b2, t - 1))),
     ("is β2ᵗ a power", but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2 * t) / (1 - b1**t))),
     # The second beta of a case, and not a mistake that fits one case alone.
@@ -174,6 +173,9 @@ for words, wrong in (
     ("kept from call to call", but(state_of=lambda p: STATES.setdefault(tuple(p.shape), {}))),
 ):
     mistake("adamw", words)(wrong)
+
+
+almost("adamw", "`p.grad` None: skip it")(but(takes=lambda p: True))
 
 
 @mistake("adamw", "before it reaches `super().__init__`")

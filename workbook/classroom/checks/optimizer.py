@@ -100,7 +100,6 @@ SCHEDULE_MISTAKES = (
         "180 * done": "`cos` takes radians, not degrees.",
         "2 * math.pi * done": "2π is a whole turn.",
         "math.pi / 2 * done": "π/2 is only half the way.",
-        "math.acos(2 * math.cos(math.pi / 2 * done) - 1)": "yours is the bare cosine up to π/2.",
     }, "The cosine's angle goes from 0 to π: "),
     *instead_of("(1 + math.cos(math.pi * done)) / 2", {
         "1 + math.cos(math.pi * done)": "the 1/2 is missing.",
@@ -108,8 +107,6 @@ SCHEDULE_MISTAKES = (
         "math.cos(math.pi * done)": "you took the bare cosine.",
         "(1 - math.cos(math.pi * done)) / 2": "with 1 - cos it rises.",
         "1 - done": "you took a straight line.",
-        "((lowest / highest) ** done - lowest / highest) / (1 - lowest / highest)": "you took an "
-        "exponential.",
     }, "The learning rate is min + 1/2 (1 + cos(...)) (max - min): "),
     *instead_of("lowest + share * (highest - lowest)", {
         "share * (highest - lowest)": "min is not added.",
@@ -117,8 +114,6 @@ SCHEDULE_MISTAKES = (
         "share * highest": "yours falls to 0, not to min.",
         "lowest": "yours is at min right after the warm-up.",
         "max(lowest, share * highest)": "yours falls to 0 and is cut off at min.",
-        "lowest + 1 / 2 + math.cos(math.pi * done) * (highest - lowest)": "parentheses around 1 + "
-        "cos(...) are missing.",
         "lowest + share * (lowest - highest)": "max and min are swapped in the difference.",
     }, "The learning rate is min + 1/2 (1 + cos(...)) (max - min): "),
     *instead_of(OVER, {
@@ -353,6 +348,9 @@ class Moves(NamedTuple):
     own: tuple[str, float] | None = None  # a setting of a second group, with parameter 1
     closure: bool = False  # whether `step` is given a closure, which sets the gradients
     hint: str = "each group's own decay"  # what to look at if this is the first case that fails
+
+    # Whether training seldom meets it, so that an error in it is a corner's.
+    seldom = property(lambda self: self.hint == "a gradient of None")
 
     def __str__(self) -> str:
         held = "p0, p1" if self.parameters[1:] else "p0"

@@ -67,8 +67,6 @@ READING = mistakes(UTF8,
     ("Newlines were lost, or became spaces: they are text like any other.",
      UTF8 + r'.replace("\n", " ")', f'"".join({UTF8}.splitlines())',
      f'"".join(line.strip() for line in {UTF8}.splitlines())'),
-    ("A space was put in front of the text, as some libraries do: add nothing to it.",
-     f'" " + {UTF8}', f'" " + {UTF8}.lstrip()'),
     ("White space at the ends of the text or of its lines was stripped: it is text like any other.",
      UTF8 + ".strip()", rf'"\n".join(line.strip() for line in {UTF8}.split("\n"))'),
     ("Runs of white space were replaced by one space: they are text like any other.",
@@ -183,16 +181,13 @@ CUTTING = mistakes(FOUND,
      _but(" ?", ""), *(_but(f" ?{part}", part) for part in (r"\p{L}", r"\p{N}", r"[^\s"))),
     (r"The pattern has `\s?` instead of ` ?`: only a space joins the word after it; a newline "
      "does not.", _but(" ?", r"\s?")),
-    (r"`[a-zA-Z]`, `[0-9]` or stand-ins in Python's `re` differ from `\p{L}` and `\p{N}` beyond "
-     "ASCII: the `regex` package supports these.", _by("ASCII"), "STAND_INS.findall(document)"),
+    (r"`[a-zA-Z]`, stand-ins in Python's `re`, or a pattern over bytes miss letters beyond ASCII: "
+     r"use `\p{L}` and `\p{N}`, which the `regex` package has, on the text, and encode afterwards.",
+     _by("ASCII"), "STAND_INS.findall(document)"),
     ("The text was cut into lines before the pattern saw it: several newlines in a row are one "
      "run of white space, which spans lines.",
      *(f"[t for line in document.splitlines({keep}) for t in regex.findall(PATTERN, line)]"
        for keep in ("", "True"))),
-    ("A space was added to each word: use GPT-2's pattern, which adds nothing and keeps the space "
-     "before a word if the text has one.",
-     *(f'[f"{word}" for word in document.split({at})]'
-       for word in ("{word} ", " {word}") for at in ("", '" "'))),
     ("Spaces became Ġ: that is only how GPT-2 writes them in its files. Work on the bytes.",
      f'[token.replace(" ", "Ġ") for token in {FOUND}]'),
     ("Each character became a pre-token of its own, so that no pair is left except inside a "

@@ -272,9 +272,7 @@ TOKENS = (
          "if special:\n    continue\nif special:")),
     *shared.mistakes(SPLIT,
         ("Only the first special token in the text was found: there may be many.",
-         SPLIT.replace("text)", "text, maxsplit=1)")),
-        ("Special tokens were found only with white space around them.",
-         r'regex.split(rf"(?<!\S)({pattern})(?!\S)", text)')),
+         SPLIT.replace("text)", "text, maxsplit=1)"))),
     mistake("An empty list of special tokens became an empty pattern, which splits the text at "
             "every character: split only if there are special tokens.",
             "in pretokens(part)",

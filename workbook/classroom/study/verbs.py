@@ -247,7 +247,7 @@ def judge_here(problem: str, attempt: Any, part: str | None) -> Report:
 
 def _with_output(report: Report) -> Report:
     """The report, with the beginning of what the attempt printed if something is wrong with it."""
-    output = worker.output()
+    output = re.sub(r"[^\n]*\r(?!\n)", "", worker.output())  # a progress bar, as on a terminal
     if report.status not in ("wrong", "almost") or not output:
         return report
     lines, characters = PRINTED
