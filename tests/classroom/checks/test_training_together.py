@@ -131,10 +131,9 @@ def files(folder):
 
 
 def test_a_script_in_a_folder_of_a_repository_finds_its_packages_and_files(repository):
-    (repository / "configs").mkdir()
-    (repository / "configs" / "small.yaml").touch()
+    (repository / "small.yaml").touch()
     with (repository / "basics" / "scripts" / "train.py").open("a") as script:
-        script.write("open('configs/small.yaml')\n")
+        script.write("open('small.yaml')\n")
     report = outcome("basics/scripts/train.py")
     assert report.status == "correct", report
 

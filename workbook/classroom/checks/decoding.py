@@ -323,7 +323,7 @@ class Decoder:
         self.parameters = {meaning(p.name, NAMES): p for p in parameters}
         self.about = [name for name in ("context_length", "device") if name in self.parameters]
         # A method of a model gets one that has its class's other methods, too.
-        self.model_kind = ScriptedModel
+        self.model_kind: Any = ScriptedModel
         home = sys.modules.get(getattr(attempt, "__module__", ""))
         owner = getattr(home, getattr(attempt, "__qualname__", "").rpartition(".")[0], None)
         if inspect.isclass(owner) and issubclass(owner, nn.Module):

@@ -254,9 +254,7 @@ def _judge_resumed(trainer: LearnerScript, findings: Findings) -> None:
     first, seen = trainer.first, trainer.run(steps=MORE, resume=str(trainer.path))
     old, new = first.losses(), seen.losses()
     if old and new:
-        claim = (
-            f"A resumed run starts over at {new[0]:.2f}: are weights saved late, and loaded?"
-        )
+        claim = f"A resumed run starts over at {new[0]:.2f}: are the last weights saved and loaded?"
         expect(new[0] <= old[0] - 0.4 * (old[0] - old[-1]), claim)
     step, now = map(watched.step_of, (trainer.saved, watched.checkpoint(trainer.path.parent)[1]))
     with findings("corner"):
