@@ -107,8 +107,8 @@ class Decoder:
 
 
 @right("decoding")
-def from_text(model, tokenizer, prompt, max_tokens=50, temperature=1.0, top_p=0.9):
-    end = tokenizer.encode("<|endoftext|>")[0]
+def from_text(model, tokenizer, prompt, max_tokens, temperature, top_p, end_token="<|endoftext|>"):
+    end = tokenizer.encode(end_token)[0]
     ids = decode(model, tokenizer.encode(prompt), max_tokens, temperature, top_p, end)
     return tokenizer.decode(ids)
 

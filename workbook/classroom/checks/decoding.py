@@ -386,7 +386,9 @@ class Decoder:
             end_id = never
         takes_list = end and re.search(r"\blist\b", str(end.annotation))
         model.tokenizer = tokenizer = tokenizer or Letters(never if end_id is None else end_id)
-        end_token = [end_id] if takes_list else end_id
+        end_token: Any = [end_id] if takes_list else end_id
+        if end and (end.annotation in (str, "str") or type(end.default) is str):
+            end_token = END_OF_TEXT
         values = (model, prompt, case.max_new_tokens, case.temperature, case.top_p, end_token)
         arguments = dict(zip(ASKED, values, strict=True)) | {"tokenizer": tokenizer}
         arguments |= {name: getattr(model, name) for name in self.about}

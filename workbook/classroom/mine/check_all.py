@@ -27,7 +27,7 @@ RESTS_ON = {
 NOT_JUDGED = "not judged"
 BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse to better
 # Claims that say less than the rest of a report.
-SAYS_NOT_WHAT = (" raised an error.", "not from scratch yet.")
+SAYS_NOT_WHAT = (" raised an error.", "not from scratch yet.", "that the problem names.")
 # Claims about the call alone, behind which a part may be right: their adapter knows how to call it.
 OF_THE_CALL = ("It cannot be called", "It raised an error", "This is not a ")
 
@@ -153,5 +153,5 @@ def _cause(report: verbs.Report) -> str:
         return ""
     claim = report.claim
     if claim.endswith(SAYS_NOT_WHAT):
-        claim += f" {dict(report.rows).get('got', '')}."
+        claim += f" {dict(report.rows).get('got', '')}.".replace("?.", "?")
     return " ".join(f"{claim} {report.likely or ''}".split())
