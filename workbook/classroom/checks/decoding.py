@@ -340,7 +340,7 @@ class Decoder:
             try:
                 self.written(CHAINS[1])
                 break
-            except Wrong:
+            except (Wrong, NoSuchError):
                 tried.append((self.model.calls, self.as_prompt))
         else:
             self.as_prompt = max(tried, key=itemgetter(0))[1]
