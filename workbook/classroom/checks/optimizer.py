@@ -348,8 +348,10 @@ class Moves(NamedTuple):
     closure: bool = False  # whether `step` is given a closure, which sets the gradients
     hint: str = "each group's own decay"  # what to look at if this is the first case that fails
 
-    # Whether training seldom meets it, so that an error in it is a corner's.
-    seldom = property(lambda self: self.hint == "a gradient of None")
+    @property
+    def seldom(self) -> bool:
+        """Whether training seldom meets it, so that an error in it is a corner's."""
+        return self.hint == "a gradient of None"
 
     def __str__(self) -> str:
         held = "p0, p1" if self.parameters[1:] else "p0"
@@ -445,11 +447,9 @@ ADAMW_MISTAKES = (
         **dict.fromkeys(("1.0", "math.sqrt(1 - beta2**t) / (1 - beta1**t)"),
                         "α itself is missing in yours."),
         "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)": "the root belongs over 1 - β2ᵗ.",
-        "lr * math.sqrt(1 - beta2**t) / (1 - beta1**t) ** 2": "yours corrects m twice.",
         "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)": "it is a power, β1ᵗ, not a product.",
         "lr * math.sqrt(1 - beta2**t)": "only v is corrected.",
         "lr * (1 - beta2**t) / (1 - beta1**t)": "the root over 1 - β2ᵗ is missing.",
-        "lr * (1 - beta1**t) / math.sqrt(1 - beta2**t)": "yours is upside down.",
         "lr * math.sqrt(1 - beta1**t) / (1 - beta2**t)": "in yours β1 and β2 are swapped.",
     }, "Both averages start at 0, so the learning rate of step t is α √(1 - β2ᵗ) / (1 - β1ᵗ): "),
     *instead_of(FROM_ONE, {
