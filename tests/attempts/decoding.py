@@ -107,8 +107,8 @@ class Decoder:
 
 
 @right("decoding")
-def from_text(model, tokenizer, prompt, max_tokens=50, temperature=1.0, top_p=0.9):
-    end = tokenizer.encode("<|endoftext|>")[0]
+def from_text(model, tokenizer, prompt, max_tokens, temperature, top_p, end_token="<|endoftext|>"):
+    end = tokenizer.encode(end_token)[0]
     ids = decode(model, tokenizer.encode(prompt), max_tokens, temperature, top_p, end)
     return tokenizer.decode(ids)
 
@@ -118,6 +118,38 @@ def by_its_end_id(model, tokenizer, prompt, max_tokens=50, temperature=1.0, top_
     end = tokenizer.eot_token_id
     ids = decode(model, tokenizer.encode(prompt), max_tokens, temperature, top_p, end)
     return tokenizer.decode(ids)
+
+
+class Sampler(torch.nn.Module):
+    """Its `generate` uses another method of its class, and a property."""
+
+    def __init__(self, weight):
+        raise AssertionError("the check has no weight for it")
+
+    device = property(lambda self: self.weight.device)
+
+    def pick(self, logits, temperature, top_p):
+        return torch.multinomial(top_p_probs(torch.softmax(logits / temperature, -1), top_p), 1)
+
+    @torch.no_grad()
+    def generate(self, ids: torch.Tensor, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
+        ids, start = ids.to(self.device).reshape(1, -1), ids.shape[-1]
+        for _ in range(max_new_tokens):
+            logits = self(ids[:, -self.context_length :])[:, -1]
+            ids = torch.cat((ids, self.pick(logits, temperature, top_p)), dim=1)
+            if ids[0, -1] == end_id:
+                break
+        return ids[0, start:]
+
+
+right("decoding")(Sampler.generate)
+
+
+@mistake("decoding", "Too little is left to draw from")
+def nothing_left(model, ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
+    """It fails with a tensor after the model was called, and with a list before."""
+    probs = torch.softmax(model(ids.reshape(1, -1))[0, -1] / temperature, -1)
+    return torch.multinomial(0 * probs, max_new_tokens)
 
 
 def by_other_names(model, tokenizer, prompt, max_new_tokens, temperature=1.0, top_p=1.0):

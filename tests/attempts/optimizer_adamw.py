@@ -174,7 +174,6 @@ STATES = {}  # of all optimizers that a class makes
 
 for words, wrong in (
     ("rewrote a gradient", but(gradient=lambda p, g: g.add_(p.data))),
-    ("`p.grad` None: skip it", but(takes=lambda p: True)),
     ("t begins at 1", but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b1, b2, t - 1))),
     ("is β2ᵗ a power", but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2 * t) / (1 - b1**t))),
     # The second beta of a case, and not a mistake that fits one case alone.
@@ -199,6 +198,9 @@ class ReturnsEarly(Plain):
 class Misspelt(Plain):
     def update(self, p, g, state, group):
         super().update(p, g, state, {"lr": self.param_groups[0]["learning_rate"], **group})
+
+
+almost("adamw", "`p.grad` None: skip it")(but(takes=lambda p: True))
 
 
 @mistake("adamw", "before it reaches `super().__init__`")

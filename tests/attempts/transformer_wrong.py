@@ -263,6 +263,12 @@ for words, wrong in (
     mistake("cross_entropy", words)(wrong)
 
 
+@almost("cross_entropy", "one batch dimension only")
+def by_row(logits, targets):
+    logs = logits - logits.logsumexp(-1, keepdim=True)
+    return -logs[torch.arange(len(logits)), targets].mean()
+
+
 @mistake("cross_entropy", "a sign differs")
 def with_another_sign(logits, targets):
     logs = logits - logits.logsumexp(-1, keepdim=True)
@@ -287,6 +293,14 @@ class LearnedAngles(RotaryPositionalEmbedding):
         self.cos = nn.Parameter(cos)
 
 
+@almost("rope", "with positions (..., seq) or (seq,)")
+class ForTheAxesOfABatch(RotaryPositionalEmbedding):
+    """Positions (seq,) fail with x (batch, heads, seq, d_k)."""
+
+    def forward(self, x, token_positions):
+        return super().forward(x, token_positions.unsqueeze(1) if x.ndim == 4 else token_positions)
+
+
 @mistake("rope", "last position")
 class OneTooShort(RotaryPositionalEmbedding):
     def __init__(self, theta, d_k, max_seq_len):
@@ -309,7 +323,7 @@ class OfTorch(Steps):
         self.output_proj = nn.Linear(d_model, d_model, bias=False)
 
 
-@mistake("multihead_self_attention", "Right without RoPE. It cannot be called")
+@mistake("multihead_self_attention", "cases without RoPE are right. It cannot be called")
 class WithoutRope(Steps):
     """The first of two classes, of which the other has RoPE."""
 

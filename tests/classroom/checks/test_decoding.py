@@ -5,6 +5,7 @@ from attempts import decoding as attempts
 from workbook.classroom.checks.decoding import (
     SHARES,
     Request,
+    ScriptedModel,
     probabilities,
     sure,
     undecided,
@@ -13,9 +14,11 @@ from workbook.classroom.checks.decoding import (
 from workbook.classroom.study.verbs import check
 
 
-def test_what_asks_the_tokenizer_for_more_than_it_has_is_not_judged(judged_here):
-    report = check("decoding", attempts.by_other_names)
-    assert report.status == "not attempted" and "has no `to_numbers`" in report.claim
+def test_what_asks_for_more_than_the_check_has_is_not_judged(judged_here):
+    by_a_head = attempts.changed("model(ids", "model.head(ids")
+    for attempt, name in ((attempts.by_other_names, "to_numbers"), (by_a_head, "head")):
+        report = check("decoding", attempt)
+        assert report.status == "not attempted" and f"has no `{name}`" in report.claim
 
 
 def test_what_a_larger_model_would_show_is_told_but_not_refused(judged_here):
@@ -29,11 +32,11 @@ def test_what_a_larger_model_would_show_is_told_but_not_refused(judged_here):
 
 
 def test_the_models_say_what_the_reference_expects():
-    model, ids = sure(5), [3, 1, 4, 2]
+    model, ids = ScriptedModel(*sure(5)), [3, 1, 4, 2]
     for token in written(Request((3, 1, 4, 2), 5)):
         assert model(torch.tensor([ids]))[0, -1].argmax() == token
         ids.append(token)
-    shares = undecided()(torch.tensor([[1, 2]])).softmax(-1)
+    shares = ScriptedModel(*undecided())(torch.tensor([[1, 2]])).softmax(-1)
     torch.testing.assert_close(shares[0, 1], torch.tensor(SHARES))
     assert sum(SHARES) == pytest.approx(1)
 

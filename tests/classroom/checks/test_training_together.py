@@ -130,7 +130,10 @@ def files(folder):
     return {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
 
 
-def test_a_script_in_a_folder_of_a_repository_finds_its_packages(repository):
+def test_a_script_in_a_folder_of_a_repository_finds_its_packages_and_files(repository):
+    (repository / "small.yaml").touch()
+    with (repository / "basics" / "scripts" / "train.py").open("a") as script:
+        script.write("open('small.yaml')\n")
     report = outcome("basics/scripts/train.py")
     assert report.status == "correct", report
 

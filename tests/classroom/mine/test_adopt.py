@@ -130,7 +130,7 @@ def test_parts_are_found_where_the_adapters_call_them(made):
 def test_parts_work_though_a_tracker_is_missing_and_a_package_is_named(made):
     assert adopt.load_adopted(made, "linear")(3, 2)(torch.ones(3)).shape == (2,)
     assert type(adopt.load_adopted(made, "tokenizer")({}, [])).__name__ == "Tokenizer"
-    with pytest.raises(adopt.MissingPackage) as raised:
+    with pytest.raises(adopt.NotHere) as raised:
         adopt.load_adopted(made, "training_together")
     why = str(raised.value)
     assert why.startswith("cs336_basics.training cannot be imported: ModuleNotFoundError: No mod")
@@ -165,6 +165,24 @@ def run_gradient_clipping(parameters, max_l2_norm):
     monkeypatch.setitem(sys.modules, "tests", ModuleType("tests"))  # an installed one
     function = adopt.adapters(adopted, "softmax")["run_softmax"]
     assert function.__code__.co_filename == f"{adopted.folder}/tests/adapters.py"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ModuleNotFoundError(name="hydra.core"), "`hydra` first (hydra-core>=1.3 in your"),
+        (ModuleNotFoundError(name="own.softmax"), "your module is `own.Softmax`: upper and lower"),
+        (ModuleNotFoundError(name="own.sofmax"), ""),
+        (ImportError(name="typing"), "needs a newer Python"),
+        (SyntaxError(), "needs a newer Python"),
+        (NameError(name="math"), ""),
+    ],
+)
+def test_what_this_computer_lacks_is_named(tmp_path, error, words):
+    needs = 'requires-python = ">=3.99"\ndependencies = ["torch", "hydra-core>=1.3"]\n'
+    files = {"pyproject.toml": needs, "own/Softmax.py": "", "own/__init__.py": ""}
+    lacks = adopt.Repository(repository(tmp_path, files))._lacks(error)
+    assert words in lacks if words else not lacks
 
 
 # The file.
@@ -206,7 +224,6 @@ def test_the_command_prints_what_was_found(small, tmp_path, monkeypatch, capsys)
         ("linear=nn:Lineal", "nn has no Lineal; it has squash, Table"),
         ("linear=nm:Linear", "No module named 'nm'"),
         ("linear=Linear", "expected linear = \"module:object\", got 'Linear'"),
-        ("linear=nn:SIZES", "it is a dict, not a function or class"),
         ("unicode1=a:b", "is not a code problem"),
         ("checkpointing=a:b", r'\["module:save", "module:load"\]'),
         ("linear", "expected --set problem=module:name, got 'linear'"),
@@ -289,7 +306,7 @@ def source(monkeypatch, changes: dict[str, str]) -> AdoptedModel:
             "kernel.data = ": "kernel.data.T[:] = ",
         },
         {BEGINS: "self, config, weights):", MAKES: "lm.MyLM(lm.Settings(*sizes), weights)"},
-        {MAKES: f"torch.compile({MAKES})"},
+        {MAKES: f"torch.compile({MAKES})", "ones(d_model, ": "ones(1, d_model, "},
         {
             RETURNS: "return {'logits': self.unembed(self.final_norm(x))}",
             CALLS: "return model.forward(in_indices)['logits']",

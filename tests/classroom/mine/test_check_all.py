@@ -135,7 +135,9 @@ def test_the_report_on_the_adapter_is_the_one_where_it_says_more(study, tmp_path
     )
 
 
-RAISES = 'def silu(x):\n    raise RuntimeError("not today")\n\n\n'
+RAISES = 'def silu(x):\n    print("7%\\r99%")\n    raise RuntimeError("not today")\n\n\n'
+MARKED = "from torch.cuda import nvtx\nfrom cs336_basics.training import cross_entropy\n"
+MARKED += "loss = nvtx.range('the loss')(cross_entropy)\n"
 READY = "from torch.nn.functional import softmax\ndef mine(x, dim):\n    return softmax(x, dim)\n"
 
 
@@ -146,19 +148,33 @@ def test_the_cause_is_told_in_one_line_and_what_needs_a_package_is_unknown(study
     (code / "ready.py").write_text(READY)
     (code / "fails.py").write_text("from torch import nothing\n")
     (code / "lacks.py").write_text("import no_such_package\n")
+    (code / "marked.py").write_text(MARKED)
     parts = {name: PARTS["flat"][name] for name in ("linear", "positionwise_feedforward")}
     parts |= {"softmax": "cs336_basics.ready:mine", "decoding": "cs336_basics.fails:f"}
+    parts |= {"cross_entropy": "cs336_basics.marked:loss"}
     adopt(code.parent, parts | {"training_together": "cs336_basics.lacks:f"}, study)
     outcomes = checked(study)
-    assert outcomes["linear"].status == "correct"
+    # A build of torch for CPUs alone has no marks for a profiler.
+    assert outcomes["linear"].status == outcomes["cross_entropy"].status == "correct"
     raised = outcomes["positionwise_feedforward"].cause
     assert raised.startswith("It raised an error. RuntimeError: not today, at line ")
+    assert "7%" not in outcomes["positionwise_feedforward"].message  # a progress bar
     assert "not from scratch yet. `torch`'s ready `softmax`" in outcomes["softmax"].cause
     assert outcomes["decoding"].status == "wrong"
     assert "cannot import name 'nothing' from 'torch'" in outcomes["decoding"].cause
     assert outcomes["training_together"].status == "not attempted"
     assert "install the package that has `no_such_package`" in outcomes["training_together"].cause
     assert not any("\n" in each.cause for each in outcomes.values())
+
+
+def test_what_is_said_of_one_part_is_not_said_of_all_that_have_it(study, tmp_path):
+    model = copied("flat", tmp_path) / "cs336_basics" / "model.py"
+    model.write_text(model.read_text().replace("x * torch.sigmoid(x)", "nn.functional.silu(x)"))
+    parts = ("positionwise_feedforward", "transformer_block")
+    adopt(model.parents[1], {name: PARTS["flat"][name] for name in parts}, study)
+    first, second = checked(study).values()
+    assert first.status == second.status == "almost"
+    assert second.cause == f"as in positionwise_feedforward: {first.cause}"
 
 
 ENDS = """

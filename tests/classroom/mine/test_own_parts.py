@@ -186,6 +186,13 @@ def test_a_part_that_fails_is_named_with_its_place(use, problem, source, words, 
         use(mine.parts())
 
 
+def test_a_fault_of_ours_is_no_fault_of_the_part(study, monkeypatch):
+    monkeypatch.setattr(own_parts, "call_part", len)  # which takes no such arguments
+    solved(study, learning_rate_schedule="def at(it):\n    return it\n\n__all__ = ['at']\n")
+    with pytest.raises(own_parts.OurFault, match="not of your code; please report it"):
+        mine.parts().schedule(1, 1.0, 0.1, 5, 9)
+
+
 def test_one_that_crashes_late_stops_the_run_and_keeps_it(study):
     solved(study, gradient_clipping=LATE)
     where = r"clipping .*: AssertionError: too often, at line 5, in clip"
@@ -208,3 +215,6 @@ class TestTheCommand:
         half = replace(CONFIG, precision="bfloat16")
         assert mine.rehearsed(half, mine.parts()).precision == "float32"
         assert "float32 is used" in capsys.readouterr().out
+        solved(study, cross_entropy=LOSS.replace(".mean()", ".mean() * float('nan')"))
+        with pytest.raises(PartError, match="the first loss is nan: is each weight filled"):
+            mine.rehearsed(half, mine.parts())

@@ -8,9 +8,11 @@ under any usual names, and may return them with the prompt or without.
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,8 +105,6 @@ CHAIN_MISTAKES = (
         "case.prompt[-case.context_length :]": "The model sees only the prompt each time: append "
         "each new token to it.",
         **dict.fromkeys(("ids[-1:]", "ids[-1:] if len(ids) > len(case.prompt) else ids"), LAST_ONE),
-        "[*ids[len(case.prompt) :][::-1], *case.prompt]": "A new token is put in front of the "
-        "others: it belongs after them.",
         "ids[:1]": "The logits of the first position were taken: take those of the last.",
         "ids[: max(1, len(ids) - 1)]": "The logits of the last position but one were taken.",
         "ids[: case.context_length]": "A full context keeps the first tokens: keep the last.",
@@ -143,7 +143,7 @@ def probabilities(case: Request) -> np.ndarray:
 
 # Pieces of the source above, which the mistakes edit. With CUT, a mistake shows only where top-p
 # leaves something out: many write `if top_p < 1`, others do without.
-LOGITS, TEMPERED = "np.log(SHARES)", "softmax(logits / case.temperature)"
+TEMPERED = "softmax(logits / case.temperature)"
 ORDER, SUMS = "np.argsort(-shares)", "np.cumsum(shares[order]) - shares[order]"
 BELOW, KEPT, CUT = "before < case.top_p", "order[before < case.top_p]", "if case.top_p < 1 else"
 WEIGHTS, DRAWN, RETURNED = "shares[kept] / shares[kept].sum()", "drawn[kept]", "return drawn"
@@ -164,8 +164,6 @@ CHOICE_MISTAKES = (
             BELOW, "(before < case.top_p) | (case.top_p == 1)"),
     mistake("All tokens are drawn equally often: the logits are not used.",
             TEMPERED, "softmax(0 * logits)"),
-    mistake("Token 0 can never be drawn, though no token is forbidden: is its logit set to minus "
-            "infinity?", LOGITS, "np.log(SHARES) - SURE * np.eye(len(SHARES))[0]"),
     *instead_of(BELOW, {
         "before < 2": "yours keeps all.",
         "(before + shares[order] < case.top_p + 1e-9) | (before == 0)": "yours leaves out the "
@@ -238,20 +236,22 @@ NOTES = {
 class ScriptedModel(nn.Module):
     """Logits for ids; its sizes have any usual name, and it notes how it is called."""
 
+    # Here, too, because a subclass with a learner's methods may have a property of such a name.
+    context_length, vocab_size, device = 0, 0, torch.device("cpu")
+
     def __init__(self, vocab_size: int, context_length: int, logits: Callable[[Tensor], Tensor]):
-        super().__init__()
+        nn.Module.__init__(self)  # never a learner's
         self.context_length, self.vocab_size = context_length, vocab_size
-        self.device = torch.device("cpu")
         self.scale = nn.Parameter(torch.ones((), dtype=torch.float32, device="cpu"))
         self.logits, self.longest, self.calls, self.most_calls = logits, 0, 0, 100
         self.with_gradients = False
 
     def forward(self, *args: Any, **named: Any) -> Tensor:
         ids = next(iter([*args, *named.values()]))
-        self.calls += 1
+        self.longest = max(self.longest, ids.shape[-1])
+        self.calls += 1  # with a tensor, at least
         if self.calls > self.most_calls:
             raise RuntimeError(f"the model was called more often than {self.most_calls} times")
-        self.longest = max(self.longest, ids.shape[-1])
         self.with_gradients |= torch.is_grad_enabled()
         return self.logits(ids) * self.scale
 
@@ -261,28 +261,30 @@ class ScriptedModel(nn.Module):
             return self
         if name not in self._parameters and (size := meaning(name, SIZES)):
             return vars(self)[size]
-        return super().__getattr__(name)
+        if name.startswith("__") or name in self._parameters:
+            return super().__getattr__(name)
+        raise NoSuchError(f"The check's model has no `{name}`: make that a function of its own.")
 
 
-def sure(context_length: int) -> ScriptedModel:
-    """A model that leaves no choice: `follower` of what is seen comes next."""
+class NoSuchError(verdicts.NotJudged, AttributeError):
+    """The learner's function asks the check's model or tokenizer for what it does not have."""
+
+
+def sure(context_length: int) -> tuple:
+    """How to make a model that leaves no choice: `follower` of what is seen comes next."""
 
     def logits(ids: Tensor) -> Tensor:
         rows = ids.reshape(-1, ids.shape[-1]).tolist()
         following = [[follower(row[: place + 1]) for place in range(len(row))] for row in rows]
         return SURE * torch.eye(IDS + 1)[torch.tensor(following).reshape(ids.shape)]
 
-    return ScriptedModel(IDS + 1, context_length, logits)
+    return IDS + 1, context_length, logits
 
 
-def undecided() -> ScriptedModel:
-    """A model that gives the same logits for each next token, whatever came before."""
+def undecided() -> tuple:
+    """How to make a model that gives the same logits for each next token, whatever came before."""
     row = torch.tensor(SHARES).log() + RAISED
-    return ScriptedModel(len(SHARES), ENDLESS, lambda ids: row.expand(*ids.shape, len(SHARES)))
-
-
-class NoSuchError(verdicts.NotJudged, AttributeError):
-    """The learner's function asks the check's tokenizer for what it does not have."""
+    return len(SHARES), ENDLESS, lambda ids: row.expand(*ids.shape, len(SHARES))
 
 
 class Letters:
@@ -309,9 +311,8 @@ class Letters:
 
 FIRST = ord("A")  # the letter of id 0
 as_text = Letters(0).decode
-# The forms of the prompt, in the order in which they are tried: the course names none. The last
-# stays where each raises an error.
-FORMS: tuple[Callable, ...] = (list, torch.tensor, lambda ids: torch.tensor([ids]), as_text, list)
+# The forms of the prompt, in the order in which they are tried: the course names none.
+FORMS: tuple[Callable, ...] = (list, torch.tensor, lambda ids: torch.tensor([ids]), as_text)
 
 
 class Decoder:
@@ -325,15 +326,28 @@ class Decoder:
         self.takes_seed = any(re.search("seed|generator|rng", p.name) for p in parameters)
         self.parameters = {meaning(p.name, NAMES): p for p in parameters}
         self.about = [name for name in ("context_length", "device") if name in self.parameters]
+        # A method of a model gets one that has its class's other methods, too.
+        self.model_kind: Any = ScriptedModel
+        home = sys.modules.get(getattr(attempt, "__module__", ""))
+        owner = getattr(home, getattr(attempt, "__qualname__", "").rpartition(".")[0], None)
+        if inspect.isclass(owner) and issubclass(owner, nn.Module):
+            self.model_kind = type(owner.__name__, (ScriptedModel, owner), {})
 
     def find_form(self) -> None:
-        """Find the form of the prompt: the first that raises no error, or else a list."""
-        prompt = self.parameters.get("prompt")
+        """Find the form of the prompt: the first that raises no error, or else the best.
+
+        That is the one with which the model was called most often before the error.
+        """
+        prompt, tried = self.parameters.get("prompt"), list[tuple[int, Callable]]()
         wants_text = prompt and prompt.annotation in (str, "str")
         for self.as_prompt in (as_text,) if wants_text else FORMS:
-            with suppress(Wrong):
+            try:
                 self.written(CHAINS[1])
                 break
+            except (Wrong, NoSuchError):
+                tried.append((self.model.calls, self.as_prompt))
+        else:
+            self.as_prompt = max(tried, key=itemgetter(0))[1]
         self.notes.clear()
 
     def written(self, case: Request) -> list[int]:
@@ -348,8 +362,9 @@ class Decoder:
         new = self.run(undecided(), case)
         return [new.count(token) for token in range(len(SHARES))]
 
-    def run(self, model: ScriptedModel, case: Request) -> list[int]:
-        """The new ids, without the prompt and without an end token at the end. Raises: Wrong."""
+    def run(self, made_with: tuple, case: Request) -> list[int]:
+        """The new ids of a model, without prompt and end token. Raises: Wrong."""
+        self.model = model = self.model_kind(*made_with)
         model.most_calls = case.max_new_tokens + len(case.prompt) + 8
         prompt = self.as_prompt(list(case.prompt))
         new = self.asked(model, prompt, case, never=model.vocab_size - 1)
@@ -375,7 +390,9 @@ class Decoder:
             end_id = never
         takes_list = end and re.search(r"\blist\b", str(end.annotation))
         model.tokenizer = tokenizer = tokenizer or Letters(never if end_id is None else end_id)
-        end_token = [end_id] if takes_list else end_id
+        end_token: Any = [end_id] if takes_list else end_id
+        if end and (end.annotation in (str, "str") or type(end.default) is str):
+            end_token = END_OF_TEXT
         values = (model, prompt, case.max_new_tokens, case.temperature, case.top_p, end_token)
         arguments = dict(zip(ASKED, values, strict=True)) | {"tokenizer": tokenizer}
         arguments |= {name: getattr(model, name) for name in self.about}

@@ -90,6 +90,7 @@ SCHEDULE_MISTAKES = (
         "(it - warmup) / end": "yours does not reach the minimum.",
         "it / (end - warmup)": "yours does not subtract warmup_iters in the numerator.",
         "(it - warmup) / (end - warmup - 1)": "yours divides by a number that is one too small.",
+        "(it - warmup + 1) / (end - warmup)": "yours is one step ahead.",
         "(it - warmup) // (end - warmup)": "yours rounds down to 0, with //.",
         "it - warmup / (end - warmup)": "`it - warmup` needs parentheses.",
     }, "The cosine is of π (it - warmup_iters) / (cosine_cycle_iters - warmup_iters): "),
@@ -111,8 +112,6 @@ SCHEDULE_MISTAKES = (
         "share * highest": "yours falls to 0, not to min.",
         "lowest": "yours is at min right after the warm-up.",
         "max(lowest, share * highest)": "yours falls to 0 and is cut off at min.",
-        "lowest + 1 / 2 + math.cos(math.pi * done) * (highest - lowest)": "parentheses around 1 + "
-        "cos(...) are missing.",
         "lowest + share * (lowest - highest)": "max and min are swapped in the difference.",
     }, "The learning rate is min + 1/2 (1 + cos(...)) (max - min): "),
     *instead_of(OVER, {
@@ -348,6 +347,11 @@ class Moves(NamedTuple):
     closure: bool = False  # whether `step` is given a closure, which sets the gradients
     hint: str = "each group's own decay"  # what to look at if this is the first case that fails
 
+    @property
+    def seldom(self) -> bool:
+        """Whether training seldom meets it, so that an error in it is a corner's."""
+        return self.hint == "a gradient of None"
+
     def __str__(self) -> str:
         held = "p0, p1" if self.parameters[1:] else "p0"
         if self.own:
@@ -443,7 +447,6 @@ ADAMW_MISTAKES = (
         "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)": "it is a power, β1ᵗ, not a product.",
         "lr * math.sqrt(1 - beta2**t)": "only v is corrected.",
         "lr * (1 - beta2**t) / (1 - beta1**t)": "the root over 1 - β2ᵗ is missing.",
-        "lr * (1 - beta1**t) / math.sqrt(1 - beta2**t)": "yours is upside down.",
         "lr * math.sqrt(1 - beta1**t) / (1 - beta2**t)": "in yours β1 and β2 are swapped.",
     }, "Both averages start at 0, so the learning rate of step t is α √(1 - β2ᵗ) / (1 - β1ᵗ): "),
     *instead_of(FROM_ONE, {

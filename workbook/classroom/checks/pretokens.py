@@ -151,8 +151,11 @@ CUTTING = mistakes(FOUND,
     ("The optional space at the front (` ?`) is missing from the pattern, or from one of its "
      "parts: a space belongs to the word after it.",
      _but(" ?", ""), *(_but(f" ?{part}", part) for part in (r"\p{L}", r"\p{N}", r"[^\s"))),
-    (r"`[a-zA-Z]`, `[0-9]` or stand-ins in Python's `re` differ from `\p{L}` and `\p{N}` beyond "
-     "ASCII: the `regex` package supports these.", _by("ASCII"), "STAND_INS.findall(document)"),
+    (r"The pattern has `\s?` instead of ` ?`: only a space joins the word after it; a newline "
+     "does not.", _but(" ?", r"\s?")),
+    (r"`[a-zA-Z]`, stand-ins in Python's `re`, or a pattern over bytes miss letters beyond ASCII: "
+     r"use `\p{L}` and `\p{N}`, which the `regex` package has, on the text, and encode afterwards.",
+     _by("ASCII"), "STAND_INS.findall(document)"),
     ("The text was cut into lines before the pattern saw it: several newlines in a row are one "
      "run of white space, which spans lines.",
      *(f"[t for line in document.splitlines({keep}) for t in regex.findall(PATTERN, line)]"
@@ -161,6 +164,8 @@ CUTTING = mistakes(FOUND,
      "before a word if the text has one.",
      *(f'[f"{word}" for word in document.split({at})]'
        for word in ("{word} ", " {word}") for at in ("", '" "'))),
+    ("Spaces became Ġ: that is only how GPT-2 writes them in its files. Work on the bytes.",
+     f'[token.replace(" ", "Ġ") for token in {FOUND}]'),
     ("Each character became a pre-token of its own, so that no pair is left except inside a "
      "character: look at what your split or pattern returns.", "list(document)"),
 )  # fmt: skip

@@ -7,6 +7,7 @@ script or a function must offer.
 import math
 import re
 import shlex
+import shutil
 from collections import Counter
 from pathlib import Path
 from statistics import fmean
@@ -120,6 +121,14 @@ class LearnerScript:
         except worker.EndedError as error:
             raise Wrong("It ended Python, or did not end.", got=Prose(str(error))) from error
         seen.log = "\n".join(path.read_text("utf-8", errors="replace") for path in self._logs())
+        # A script may read what lies in its repository, such as a config: that gets a copy.
+        above = Path(self.attempt).parents if isinstance(self.attempt, str) else ()
+        here, copies = self.folder / seen.missing, [folder / seen.missing for folder in above]
+        theirs = next((path for path in copies if path.is_file()), None)
+        if theirs and not here.exists() and here.suffix not in watched.LOGS:
+            here.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(theirs, here)
+            return self._run(words, steps, values)
         if steps:
             print(seen.log)  # its beginning is shown beside what is wrong
         if re.match(r"SystemExit: 2\b|ModuleNotFound|PackageNotFound", seen.error):
@@ -238,7 +247,7 @@ def _judge_resumed(trainer: LearnerScript, findings: Findings) -> None:
     first, seen = trainer.first, trainer.run(steps=MORE, resume=str(trainer.path))
     old, new = first.losses(), seen.losses()
     if old and new:
-        claim = f"A resumed run starts over at {new[0]:.2f}: are weights loaded into another model?"
+        claim = f"A resumed run starts over at {new[0]:.2f}: are the last weights saved and loaded?"
         expect(new[0] <= old[0] - 0.4 * (old[0] - old[-1]), claim)
     saved = trainer.saved, watched.checkpoint(trainer.path.parent)[1]
     counted, counts = map(watched.steps_counted, saved)

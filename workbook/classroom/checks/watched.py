@@ -44,6 +44,7 @@ class Seen:
     uncleared: bool = False  # gradients were left over when the next ones came
     claim: str = ""  # in general, how it failed
     error: str = ""
+    missing: str = ""  # the file that it did not find
     log: str = ""
 
     def losses(self, validation: bool = False) -> list[float]:
@@ -116,6 +117,7 @@ def observed(attempt: Any, words: list, values: dict, folder: str, steps: int) -
         if getattr(wrong.error, "code", 1):  # `sys.exit()` is no error
             seen.claim = " ".join(filter(None, [wrong.claim, wrong.mistake]))
             seen.error = dict(wrong.rows)["got"]
+            seen.missing = str(getattr(wrong.error, "filename", None) or "")
     yield asdict(seen)
 
 

@@ -8,10 +8,7 @@ calls them through the course's `tests/adapters.py`, and writes such a file (`co
 
 from workbook import lazy
 
-HOMES = dict.fromkeys(
-    ("PartError", "expect_some", "now_yours", "of_folder", "open_run", "own", "parts", "rehearsed"),
-    "own_parts",
-)
-HOMES["runs"] = "own_parts"
+NAMES = ("PartError", "expect_some", "now_yours", "open_run", "own", "parts", "rehearsed", "runs")
+HOMES = dict.fromkeys(NAMES, "own_parts")
 __all__ = list(HOMES)
 __getattr__ = lazy(__name__, HOMES)

@@ -33,7 +33,7 @@ from workbook.classroom.checks.modules import own_parameters, uncompiled
 from workbook.classroom.checks.tensors import alike
 from workbook.classroom.checks.timeout import TimedOut, limited
 from workbook.classroom.mine import course_adapters
-from workbook.classroom.mine.adopt import FUNCTIONS, MissingPackage
+from workbook.classroom.mine.adopt import FUNCTIONS, NotHere
 from workbook.classroom.study import solutions, verbs
 from workbook.classroom.study.problems import PROBLEMS
 from workbook.config import ModelConfig
@@ -41,6 +41,8 @@ from workbook.files import atomic_write
 
 SECONDS = 120.0  # for one run of an adapter, on a busy machine
 UNKNOWN = "It cannot be checked"
+# In an error of a call: a package is missing here, or what a newer Python has.
+LACKS = re.compile(r"ModuleNotFoundError|cannot import name .* from '(typing|itertools)'")
 TOLERANCE = 1e-3
 MARKS = 2**24  # multiples of 1 / MARKS below 1 are exact in float32
 # Our class with the same weights, and what the adapter calls the arguments that it is made with.
@@ -116,6 +118,10 @@ def differs(adapter: Callable, name: str) -> str | None:
 # A part that is caught while its adapter runs.
 
 
+class Unusable(ValueError):  # noqa: N818 - read as a fact
+    """Something of the learner's cannot be used; the message says why."""
+
+
 def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) -> SimpleNamespace:
     """Run an adapter; return its `result`, the `module` that it made, and how that was called.
 
@@ -126,10 +132,10 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
     Args:
         part: the learner's class, if that is known.
 
-    Raises: ValueError if there is none, or the adapter fails.
+    Raises: Unusable if there is none, or the adapter fails.
     """
     if inspect.isclass(part) and not issubclass(part, nn.Module):
-        raise ValueError(f"{part.__name__} is no nn.Module, so torch finds no parameters in it")
+        raise Unusable(f"{part.__name__} is no nn.Module, so torch finds no parameters in it")
     made: dict[int, nn.Module] = {}
     calls: dict[int, tuple] = {}
 
@@ -156,14 +162,14 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
         try:
             result = limited(SECONDS, lambda: adapter(**arguments))
         except Exception as error:
-            raise ValueError(f"the adapter fails: {type(error).__name__}: {error}") from error
+            raise Unusable(f"the adapter fails: {type(error).__name__}: {error}") from error
     module = max(made.values(), key=size, default=None)
     if module is None or not size(module)[0]:
-        raise ValueError("the adapter makes no torch module that has parameters")
+        raise Unusable("the adapter makes no torch module that has parameters")
     own = set(module.parameters())
     for child in (made[key] for key in calls):
         if not own.issuperset(child.parameters()):
-            raise ValueError(
+            raise Unusable(
                 f"{type(child).__name__} is called, but is no part of {type(module).__name__}:"
                 " torch neither trains nor saves what is in a plain list; use nn.ModuleList"
             )
@@ -220,9 +226,9 @@ def report_on(name: str, load: Callable[[], Any]) -> verbs.Report:
     except TimedOut as error:
         return verbs.Report("wrong", name, None, f"Its import was {error}.")
     except Exception as error:
-        status: verbs.Status = "not attempted" if isinstance(error, MissingPackage) else "wrong"
+        status: verbs.Status = "not attempted" if isinstance(error, NotHere) else "wrong"
         return verbs.Report(status, name, None, f"{UNKNOWN}: {error}.")
-    is_missing = "ModuleNotFoundError" in dict(report.rows).get("got", "")
+    is_missing = LACKS.search(dict(report.rows).get("got", ""))
     return replace(report, status="not attempted") if is_missing else report
 
 
@@ -243,15 +249,15 @@ class AdoptedModel:
         self._indices: dict[str, Tensor] = {}
 
     def make(self) -> nn.Module:
-        """Make a new model. Raises: ValueError, and what the model itself raises."""
+        """Make a new model. Raises: Unusable, and what the model itself raises."""
         run = self._run(transformer.TransformerLM.from_config(self.config).state_dict())
         self.args, self.kwargs = run.args or (self.ids,), run.kwargs
         with torch.no_grad():
-            logits = self.call(run.module, self.ids.to(run.result.device))
-        if alike(logits, run.result.detach(), TOLERANCE):
+            logits = self.call(run.module, self.ids.to(next(run.module.parameters()).device))
+        if isinstance(run.result, Tensor) and alike(logits, run.result.detach(), TOLERANCE):
             return run.module.train()
         name = f"{type(run.module).__name__}.forward"
-        raise ValueError(f"run_transformer_lm returns something other than the result of {name}")
+        raise Unusable(f"run_transformer_lm returns something other than the result of {name}")
 
     def _run(self, weights: Mapping[str, Tensor]) -> SimpleNamespace:
         arguments = {name: getattr(self.config, name) for name in SIZES}
@@ -281,7 +287,7 @@ class AdoptedModel:
     def places(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The value of each of their parameters, by name, given weights by the course's names.
 
-        Raises: ValueError if the adapter gives no weight to one of them.
+        Raises: Unusable if the adapter gives no weight to one of them.
         """
         if not self._indices:
             self._indices = self._find_indices(weights)
@@ -305,14 +311,13 @@ class AdoptedModel:
             indices[name] = index = number.round().long().clamp(0, begin - 1)
             if not number.equal(index.double()) or index.unique().numel() < index.numel():
                 kind = type(module).__name__
-                raise ValueError(f"run_transformer_lm gives no weight to `{name}` of {kind}")
+                raise Unusable(f"run_transformer_lm gives no weight to `{name}` of {kind}")
         return indices
 
 
 # Adapters that are written.
 
 PACKAGE, ADAPTERS = "cs336_basics", "tests/adapters.py"
-PART_SECONDS = 300  # for one adapter; on a busy machine torch alone takes ten
 COURSE = "https://github.com/stanford-cs336/assignment1-basics"
 HEAD = f'''"""The course's adapters for the parts in `{PACKAGE}`.
 
@@ -355,19 +360,12 @@ def export_repository(study: Path, to: Path) -> list[str]:
     lines = [f"{to}: {number} in {PACKAGE}, and {works} in {ADAPTERS}"]
     lines += [f"  {name} is left to you: {why}" for name, why in why_not.items()]
     almost = [name for name, (_, status) in sources.items() if status == "almost"]
-    for title, names in (
-        ("almost right when checked", almost),
-        (
-            "import the workbook, which the course does not install",
-            [n for n, source in kept.items() if re.search("(?m)^ *(from|import) workbook", source)],
-        ),
-        ("not solved yet", [name for name in codes if name not in solved]),
-    ):
-        lines += [f"  {title}: {', '.join(names)}"] if names else []
-    clone = f"clone {COURSE}, copy {PACKAGE} and {ADAPTERS} into it, and run `uv run pytest` there"
-    has_tests = any((to / "tests").glob("test_*.py"))
-    tests = f"`uv run pytest` in {to}" if has_tests else clone
-    return [*lines, *saved, f"The course's tests: {tests}"]
+    ours = [n for n, source in kept.items() if re.search("(?m)^ *(from|import) workbook", source)]
+    lists = {"almost right when checked": almost}
+    lists["import the workbook, which the course does not install"] = ours
+    lists["not solved yet"] = [name for name in codes if name not in solved]
+    lines += [f"  {title}: {', '.join(names)}" for title, names in lists.items() if names]
+    return [*lines, *saved, f"The course's tests: `uv run pytest` in {to}, a clone of {COURSE}"]
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -405,7 +403,7 @@ def _why_not(folder: str, names: Mapping[str, str]) -> dict[str, str]:
     while left := [name for name in names if name not in why]:
         asked = f"{__name__}:_tried", folder, {name: names[name] for name in left}
         try:
-            why.update(worker.results(*asked, seconds=PART_SECONDS))
+            why.update(worker.results(*asked, seconds=2.5 * SECONDS))
         except worker.EndedError as error:
             why[next(name for name in left if name not in why)] = str(error)
     return {name: words for name, words in why.items() if words}

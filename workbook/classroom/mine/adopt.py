@@ -50,6 +50,7 @@ NOTHING = (
     "there is no code of yours yet: solve a code problem in a notebook of your study folder, or run"
     " `workbook adopt PATH` with the path of your repository of the course"
 )
+NEWER = "; it needs a newer Python: install the workbook in that one"
 WHERE = re.compile(r"[^:]+:[^\W\d][\w.]*|[^:]+\.py")
 SKIPPED = {"venv", "env", "site-packages", "node_modules", "__pycache__", "build", "dist", "wandb"}
 MOST_FILES = 2000  # in a repository; a home folder has more
@@ -67,12 +68,9 @@ _PARTS = {
     "softmax": ("softmax", "run_softmax"),
     "rope": ("rope|rotr?ary", "run_rope"),
     "positionwise_feedforward": ("glu|ffn|feedforward|mlp", "run_swiglu"),
-    "scaled_dot_product_attention": (
-        "scaled|dotproduct|sdpa|^att",
-        "run_scaled_dot_product_attention",
-    ),
+    "scaled_dot_product_attention": ("scaled|dotp|sdpa|^att", "run_scaled_dot_product_attention"),
     "multihead_self_attention": (
-        "head|mha|mhsa|att",
+        "head|mhs?a|att",
         "run_multihead_self_attention_with_rope",
         "run_multihead_self_attention",
     ),
@@ -100,8 +98,8 @@ Where = str | list[str]
 # A repository, and imports from it.
 
 
-class MissingPackage(ValueError):  # noqa: N818 - says what is wrong
-    """A part needs a package that is not installed here, so nothing is known of the part."""
+class NotHere(ValueError):  # noqa: N818 - says what is wrong
+    """A part needs what this computer lacks, such as a package, so nothing is known of the part."""
 
 
 class Repository:
@@ -188,8 +186,10 @@ class Repository:
             if not _is_installed(name.rpartition(".")[2]):  # torch's only wraps another package
                 sys.modules[name] = tracker = MagicMock(name=name)
                 tracker.__spec__, tracker.__path__ = ModuleSpec(name, None), []
-        # A type that older versions of torch have.
-        vars(importlib.import_module("torch.serialization")).setdefault("FILE_LIKE", Any)
+        torch: Any = importlib.import_module("torch")
+        vars(torch.serialization).setdefault("FILE_LIKE", Any)  # a type of its older versions
+        if not hasattr(torch._C, "_nvtx"):  # marks for a profiler, which builds for CPUs refuse
+            torch.cuda.nvtx._nvtx = torch.cuda.nvtx._NVTX = MagicMock()
 
     def importing(self, run: Callable[[], Any], what: str) -> Any:
         """Return what a function returns that imports modules of the repository.
@@ -200,7 +200,7 @@ class Repository:
         Args:
             what: the beginning of an error's message.
 
-        Raises: ValueError that says why it fails, MissingPackage if that is a package.
+        Raises: ValueError that says why it fails; NotHere if this computer lacks something.
         """
         with ExitStack() as stack:
             while True:
@@ -214,7 +214,7 @@ class Repository:
                     elif package := self._broken_package(error):
                         self._in_pieces(*package)
                     else:
-                        kind = MissingPackage if self._missing_package(error) else ValueError
+                        kind = NotHere if self._lacks(error) else ValueError
                         raise kind(f"{what}: {self.why(error)}") from error
 
     def _broken_package(self, error: BaseException) -> tuple[str, Path] | None:
@@ -253,26 +253,35 @@ class Repository:
             what, _, why = str(error).partition(": ")
             self.troubles.setdefault(why or "it takes too long", what)
 
-    def _missing_package(self, error: BaseException) -> str:
-        """The package that an import asks for and that is neither installed nor of this folder."""
-        name = error.name if isinstance(error, ModuleNotFoundError) else None
-        top = (name or "").partition(".")[0]
-        if not top or _is_installed(top):
+    def _lacks(self, error: BaseException) -> str:
+        """What this computer lacks, and what to do, if an import fails for that; else ""."""
+        settings = self.folder / "pyproject.toml"
+        text = settings.read_text("utf-8", "replace") if settings.is_file() else ""
+        if isinstance(error, SyntaxError):
+            needs = re.search(r"requires-python\D*3\.(\d+)", text)
+            return NEWER if needs and int(needs[1]) > sys.version_info.minor else ""
+        name = str(error.name) if isinstance(error, ImportError) else ""
+        top = name.partition(".")[0]
+        if top in sys.stdlib_module_names:
+            return NEWER
+        if not isinstance(error, ModuleNotFoundError):
             return ""
-        own = any((root / top).exists() or (root / f"{top}.py").exists() for root in self.roots)
-        return "" if own else top
+        for module in map(self.name_of, self.trees):
+            if module.lower() == name.lower() and module != name:
+                return f"; your module is `{module}`: upper and lower case matter"
+        if _is_installed(top) or any((root / top).exists() for root in self.roots):
+            return ""
+        # The package may have another name than the module: `hydra` is in `hydra-core`.
+        asked = re.findall(rf'"([\w.-]*{re.escape(top)}\b[^"\n]*)"', text, re.I)
+        its_name = f" ({asked[0]} in your pyproject.toml)" if asked else ""
+        return f"; install the package that has `{top}` first{its_name}"
 
     def why(self, error: BaseException) -> str:
         """Say in words why an import fails, and what to do."""
-        advice = ""
-        if package := self._missing_package(error):
-            advice = f"; install the package that has `{package}` first"
-        elif isinstance(error, SyntaxError) or getattr(error, "name", 0) in sys.stdlib_module_names:
-            advice = "; if it needs a newer Python, install the workbook in that one"
         lines = traceback.extract_tb(error.__traceback__)
         own = [line for line in lines if Path(line.filename).is_relative_to(self.folder)]
         place = [f", at line {line.lineno} of {line.filename}" for line in own[-1:]]
-        return f"{type(error).__name__}: {error}{''.join(place)}{advice}"
+        return f"{type(error).__name__}: {error}{''.join(place)}{self._lacks(error)}"
 
     def imported(self, name: str) -> ModuleType:
         """Import a module, once entered. Raises: as `importing`."""
@@ -341,11 +350,8 @@ def find_parts(folder: str, wanted: dict[str, list[str]]) -> Iterator[dict]:
     """
     repository = Repository(folder)
     repository.enter()
-    for problem, where in ((name, place) for name, wheres in wanted.items() for place in wheres):
-        value = repository.object(where)
-        if not (callable(value) or isinstance(value, Path)):
-            kind = type(value).__name__
-            raise ValueError(f"--set {problem}={where}: it is a {kind}, not a function or class")
+    for where in (place for places in wanted.values() for place in places):
+        repository.object(where)
     search = _Search(repository)
     yield from search.by_adapters()
     yield from search.by_names()

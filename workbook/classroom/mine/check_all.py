@@ -27,7 +27,7 @@ RESTS_ON = {
 NOT_JUDGED = "not judged"
 BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse to better
 # Claims that say less than the rest of a report.
-SAYS_NOT_WHAT = (" raised an error.", "not from scratch yet.")
+SAYS_NOT_WHAT = (" raised an error.", "not from scratch yet.", "that the problem names.")
 # Claims about the call alone, behind which a part may be right: their adapter knows how to call it.
 OF_THE_CALL = ("It cannot be called", "It raised an error", "This is not a ")
 
@@ -69,6 +69,7 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcom
     scripts = [name for name in places if PROBLEMS[name].form == "script"]
     others = [name for name in places if name not in scripts]
     faulty: set[str] = set()  # wrong, or resting on what is wrong
+    told: dict[str, str] = {}  # the first part that is almost right, by what is said of it
     for group, seconds in ((others, SECONDS), (scripts, SCRIPT_SECONDS)):
         for name, status, message, cause in _apart(study, group, seconds):
             below = [part for part in RESTS_ON.get(name, ()) if part in faulty]
@@ -77,6 +78,8 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcom
                 if below:
                     status, cause = NOT_JUDGED, f"because {below[0]} is not right"
                     message = f"Not judged {cause}. It may be this: {message}"
+            if status == "almost" and (first := told.setdefault(cause, name)) != name:
+                cause, message = f"as in {first}: {cause}", f"As in {first}: {message}"
             if status in progress.RISING:
                 record = progress.Progress(study)
                 with progress.stopping_no_cell(), record.changing(name, None) as entry:
@@ -150,5 +153,5 @@ def _cause(report: verbs.Report) -> str:
         return ""
     claim = report.claim
     if claim.endswith(SAYS_NOT_WHAT):
-        claim += f" {dict(report.rows).get('got', '')}."
+        claim += f" {dict(report.rows).get('got', '')}.".replace("?.", "?")
     return " ".join(f"{claim} {report.likely or ''}".split())

@@ -75,16 +75,9 @@ def run_transformer_block(d_model, num_heads, d_ff, max_seq_len, theta, weights,
 
 
 def run_transformer_lm(
-    vocab_size,
-    context_length,
-    d_model,
-    num_layers,
-    num_heads,
-    d_ff,
-    rope_theta,
-    weights,
-    in_indices,
-):
+    vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta,
+    weights, in_indices,
+):  # fmt: skip
     sizes = vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
     return loaded(TransformerLM(*sizes), weights)(in_indices)
 

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks import decoding, modules, transformer
+from workbook.classroom.checks import decoding, modules, transformer, verdicts
 from workbook.classroom.checks import tokenizer as tokenizers
 from workbook.classroom.checks.calling import SIZES, bind, call_part, parameters_of
 from workbook.classroom.checks.tensors import Case
 from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, failure, where
 from workbook.classroom.mine import adopt
-from workbook.classroom.mine.adapters import AdoptedModel, attempt
+from workbook.classroom.mine.adapters import AdoptedModel, Unusable, attempt
 from workbook.classroom.study import answers, problems, progress, solutions, verbs
 from workbook.config import ModelConfig, TrainConfig, data_folder
 from workbook.experiments import records
@@ -46,6 +46,10 @@ OUR_START = (
 
 class PartError(ValueError):
     """A part of the learner's fails; the message names it, its file and line, and what to do."""
+
+
+class OurFault(ValueError):  # noqa: N818 - read as a fact
+    """The workbook itself failed, which says nothing of the learner's part."""
 
 
 # --- What there is ------------------------------------------------------------------------------
@@ -203,7 +207,10 @@ class LearnerPart:
         except NotAttempted as error:
             raise self.error(f"is not written yet{where(error.__cause__)}") from error
         except Exception as error:
-            words = failure(error)
+            fault = verdicts.fault_of_ours(error)
+            if fault and not isinstance(error, Wrong | Unusable):
+                raise OurFault(fault) from error
+            words = str(error) if isinstance(error, Unusable) else failure(error)
             if isinstance(error, Wrong):
                 got = f"Got {dict(error.rows).get('got', 'nothing')}."
                 words = " ".join(filter(None, (error.claim, got, error.mistake)))
@@ -446,6 +453,8 @@ def _one_step(config: TrainConfig, parts: Parts, device, precision: torch.dtype)
     inputs, targets = (ids[start:][: 2 * length].reshape(2, length) for start in (0, 1))
     with devices.autocast(device, precision):
         loss = parts.loss(model(inputs), targets)
+    if not loss.isfinite():  # no learning rate is to blame yet
+        raise PartError(f"the first loss is {loss:.4g}: is each weight filled, as `empty` is not?")
     loss.backward()
     parts.clipping(model.parameters(), config.optimizer.max_l2_norm)
     optimizer.step()
@@ -464,11 +473,6 @@ def runs() -> dict[str, Run]:
     return {folder.name: _made_by(current, folder) for folder in folders}
 
 
-def of_folder(folder: Path) -> Run:
-    """The run in a folder, with your parts if they are the ones that made it."""
-    return _made_by(parts(), folder)
-
-
 def _made_by(current: Parts, folder: Path) -> Run:
     key = log.config(folder).get("parts", {}).get("key")
     return replace(records.load_run(folder), parts=current if current.key == key else None)
@@ -479,7 +483,7 @@ def open_run(folder: Path) -> tuple[nn.Module, Tokenizer, Callable]:
 
     Raises: ValueError if your code has changed since.
     """
-    run = of_folder(folder)
+    run = _made_by(parts(), folder)
     if run.parts is None:
         raise ValueError(
             f"{folder} was made by another version of your code, so its weights may not fit your"

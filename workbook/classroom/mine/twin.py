@@ -263,6 +263,8 @@ def _difference(method: Callable[[], str], whose: str, at: int) -> tuple[str, bo
     """How a part differs from ours at a step, "" if it does not, and whether it fails."""
     try:
         words = method()
+    except own_parts.OurFault:
+        raise
     except own_parts.PartError as error:
         return f"Y{str(error)[1:]}", True  # it begins with "your"
     except Exception as error:
@@ -370,7 +372,8 @@ class Lockstep:
             try:
                 got = model(self.inputs[:batch, :length]).detach()
             except Exception as error:
-                raise ValueError(f"{error} (for {sizes})") from error
+                error.args = (f"{error} (for {sizes})",)
+                raise
             # Ours need not be called again: no position sees what comes after it.
             if words := of_logits(got, self.logits[:batch, :length].detach()):
                 return f"for {sizes} and equal weights, {words}"

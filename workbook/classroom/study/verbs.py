@@ -236,7 +236,7 @@ def judge_here(problem: str, attempt: Any, part: str | None) -> Report:
 
 def _with_output(report: Report) -> Report:
     """The report, with the beginning of what the attempt printed if something is wrong with it."""
-    output = worker.output()
+    output = re.sub(r"[^\n]*\r(?!\n)", "", worker.output())  # a progress bar, as on a terminal
     if report.status not in ("wrong", "almost") or not output:
         return report
     lines, characters = PRINTED
@@ -476,7 +476,7 @@ def _plain(attempt: Any) -> Any:
 def _expect_its_kind(problem: Problem, attempt: Any) -> None:
     """Raise unless the attempt is of the kind that the problem asks for at all."""
     if attempt is None and problem.kind == "written":
-        raise Unreadable(attempt, "This is None, which is what `print(...)` returns.")
+        raise verdicts.Unreadable(attempt, "This is None, which is what `print(...)` returns.")
     if attempt is None or attempt is ...:
         raise NotAttempted
     if problem.kind == "written" and (callable(attempt) or inspect.ismodule(attempt)):
@@ -521,7 +521,8 @@ def reveal(reference: Any) -> Answered:
     try:
         source = inspect.cleandoc("\n" + inspect.getsource(target))
     except (OSError, TypeError):
-        raise ValueError(f"got {verdicts.kind_of(reference)}, whose source cannot be found") from None
+        kind = verdicts.kind_of(reference)
+        raise ValueError(f"got {kind}, whose source cannot be found") from None
     module = getattr(target, "__module__", None)
     name = f"{module}.{name}" if module else name
     whose = "The reference" if name.startswith("workbook.") else "Your own code"
