@@ -49,7 +49,6 @@ SLOW = """
     tokenization/test_kernels.py training/test_train.py training/test_train_in_processes.py
     training/test_train_killed.py
 """
-UNRAISABLE = "pytest.PytestUnraisableExceptionWarning"
 SLOW_PATHS = {Path(__file__).parent / name for name in SLOW.split()}
 assert all(path.exists() for path in SLOW_PATHS)
 
@@ -72,7 +71,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker("slow")
         if "judged_here" in getattr(item, "fixturenames", ()):
             # A stop may strike in the callback of a weak reference, which Python tells and forgets.
-            item.add_marker(pytest.mark.filterwarnings(f"ignore::{UNRAISABLE}"))
+            ignored = "ignore::pytest.PytestUnraisableExceptionWarning"
+            item.add_marker(pytest.mark.filterwarnings(ignored))
     place = {name: number for number, name in enumerate(FIRST)}
     items.sort(key=lambda item: place.get(item.path.stem, len(FIRST)))  # a file's keep their order
     gc.freeze()  # what is loaded by now stays: the collector need not look at it again and again

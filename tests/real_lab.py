@@ -179,8 +179,9 @@ def expect(element):
 
 def menu(page, *titles: str) -> None:
     """Click through the menu bar, such as menu(page, "Run", "Run All Cells")."""
-    page.get_by_role("menuitem", name=titles[0], exact=True).click()
-    for title in titles[1:]:
+    first, *others = titles
+    page.get_by_role("menuitem", name=first, exact=True).click()
+    for title in others:
         entries = page.locator(".lm-Menu:not(#jp-MainMenu) .lm-Menu-itemLabel")
         entries.get_by_text(title, exact=True).last.click()
 
@@ -188,7 +189,7 @@ def menu(page, *titles: str) -> None:
 def set_theme(page, theme: str) -> None:
     """Choose JupyterLab's theme, "light" or "dark", and wait until it is there."""
     menu(page, "Settings", "Theme", f"JupyterLab {theme.title()}")
-    is_light = str(theme == "light").lower()
+    is_light = "true" if theme == "light" else "false"
     page.locator(f"body[data-jp-theme-light={is_light}]").wait_for(state="attached")
 
 

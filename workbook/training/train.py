@@ -483,7 +483,8 @@ class Trainer:
         )
         if self.finished:  # before, nobody would read it, and the floor takes time to compute
             flag = guards.too_good(evaluation.bits_per_byte, self.data)
-            self.flags += [flag] if flag else []
+            if flag:
+                self.flags.append(flag)
         return {f"validation_{unit}": value for unit, value in evaluation._asdict().items()}
 
     def save(self) -> None:
