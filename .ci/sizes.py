@@ -34,7 +34,7 @@ CAPS = {
     "workbook/classroom/cli": 486,
     "workbook/classroom/jupyter": 16,
     "workbook/classroom/__init__": 0,
-    "tests": 17_100,
+    "tests": 17_450,
 }
 FREE = {
     tokenize.COMMENT,
