@@ -123,18 +123,38 @@ def test_html_in_markdown_is_shown_as_typed(text, page):
     assert as_html(text) == page
 
 
-def test_a_formula_may_have_space_inside_its_dollars_as_in_jupyterlab():
-    def formulas(text):
-        return [n["c"][1] for n in pandoc.nodes_in(cleaned(text)) if n["t"] == "Math"]
+def formulas(text, cleaner=None):
+    blocks = (cleaner or clean.Cleaner()).blocks("markdown", text, "here")
+    return [item["c"][1] for item in pandoc.nodes_in(blocks) if item["t"] == "Math"]
 
-    found = formulas(r"Spaces: $ \Delta + x $ and $z $. Price: 5$ to 6$.")
-    assert found == [r"\Delta + x", "z", "to 6"]
-    assert formulas("It is \\$ 5 and $ y\n$, $$ z $$") == ["y", " z "]
-    none = ["`$ x $`", "```\n$ x $\n```", "- a\n\n      $ x\n      $ y", "$ a\n\nb $", "$5, $6"]
-    for text in none:
-        assert formulas(text) == []
-        assert "".join(pandoc.text_of(cleaned(text)).split()) in "".join(text.split())
-    assert "$ x\n$ y" in pandoc.text_of(cleaned("    $ x\n    $ y"))
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (r"Spaces: $ \Delta + x $ and $z $.", [r"\Delta + x", "z"]),
+        ("It is \\$ 5 and $ y\n$, $$ z $$", ["y", "z"]),
+        (r"$a*b$ and *$c_d$*, $\text{if $x_{i_j}$}$", ["a*b", "c_d", r"\text{if $x_{i_j}$}"]),
+        (r"\begin{align}a &= b\end{align}", [r"\begin{align}a &= b\end{align}"]),
+        ("`$ x $`, `$` and [$y$](https://x.org/$a$)", ["y"]),
+        ("```\n$ x $\n```\n\n- a\n\n      $ y $\n\n```\n$ z $", []),
+        ("$ a\n\nb $", []),
+    ],
+)
+def test_a_formula_is_what_jupyterlab_shows_as_one(text, found):
+    assert formulas(text) == found
+    if not found:
+        shown = pandoc.text_of(cleaned(text))
+        assert [shown.count(sign) for sign in "$abcxyz"] == [text.count(sign) for sign in "$abcxyz"]
+
+
+@pytest.mark.parametrize("prices", ["5$ to 6$.", "$5, $6", "$5-$6", "It is $5 and $6"])
+def test_a_formula_between_two_prices_is_shown_as_jupyterlab_does_and_named(prices):
+    cleaner = clean.Cleaner()
+    assert len(formulas(prices, cleaner)) == 1
+    (note,) = cleaner.notes
+    assert "if those are prices, write \\$ for a dollar" in note
+    assert formulas(prices.replace("$", r"\$"), cleaner) == [] and cleaner.notes == [note]
+    assert formulas(r"2$\times$3, $5 \%$ and $1$", cleaner) and cleaner.notes == [note]
 
 
 def test_a_text_that_is_a_maze_is_still_set():

@@ -15,7 +15,7 @@ from workbook.classroom.export import pandoc
 from workbook.classroom.export.pandoc import PLAIN, Node, node, para, prose, rebuilt, text_of
 
 FORMATS = {
-    "markdown": "gfm-yaml_metadata_block-emoji-alerts-gfm_auto_identifiers+tex_math_dollars",
+    "markdown": "gfm-yaml_metadata_block-emoji-alerts-gfm_auto_identifiers-tex_math_dollars",
     "html": "html-raw_html-raw_tex",
 }
 MOST = 100_000  # characters of one text, some forty pages
@@ -24,13 +24,20 @@ DEEPEST_FORMULA = 12  # nested braces; each further one doubles the time that pa
 LINES, LONGEST = 60, 2_000  # of printed output: lines, and characters in one
 ROWS, COLUMNS = 40, 30  # of a table; a page has room for them
 LARGEST_PICTURE = 40_000_000  # pixels: a larger picture is a trap, or a mistake
-# A formula between single dollars, or what holds dollars and is to be left alone: an indented line,
-# code, an escape, a formula on lines of its own. Pandoc reads no formula that ends before a digit.
-DOLLARS = re.compile(
-    r"^(?: {4}|\t)[^\n]*|(?<!`)(?P<ticks>`++).*?(?<!`)(?P=ticks)(?!`)|\\.|\$\$.*?\$\$"
-    r"|\$(?P<formula>(?:\\.|(?!\n\s*\n)[^$`\\])+)\$(?!\d)",
+# Formulas, after what may hold dollars and is none: a fence of code up to its end, code in a line,
+# addresses, escapes. They end where JupyterLab ends them (`removeMath` in its latex.ts): space may
+# stand inside the dollars, dollars in braces are part of them, and neither a blank line nor a fence
+# is crossed. A dollar with no partner takes all up to there, so that nothing is read twice.
+FORMULA = re.compile(
+    r"^(?P<fence>`{3,}|~{3,})[^`\n]*\n(?:.*?^(?P=fence)`*$|.*)"
+    r"|(?<![`\\])(?P<ticks>`++)[^\n]*?[^`\n](?P=ticks)(?!`)|https?://[^\s)>]+|\\[{}$]"
+    r"|(?P<sign>\$\$?+)(?:\\[{}$]|(?!\n(?:\s*\n|```|~~~))"
+    r"(?:`[^`\n]+`|\{(?:\\[{}$]|\{[^{}]*\}|[^{}])*+\}|[^$]))*+(?P<end>(?P=sign))?"
+    r"|\\begin\{(?P<name>[a-zA-Z]+\*?)\}(?:(?!\n\s*\n).){,2000}?\\end\{(?P=name)\}",
     re.DOTALL | re.MULTILINE,
 )
+MARK = re.compile("@\x1a(\\d+)@")  # stands for a formula meanwhile: no legible text has the like
+PRICES = re.compile(r"\d\$\s.*|\D?\$\d.*\$\d", re.DOTALL)  # a formula with both its neighbours
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 WEB = re.compile(r"(?:https?://|mailto:)[^\s\\\"<>]+", re.IGNORECASE)
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -52,7 +59,10 @@ class Cleaner:
         """Read a text, which is "markdown" or "html", into clean blocks; notes call it `place`."""
         shown = plain_text(text[:MOST])
         try:
-            tree = pandoc.parse(_trimmed(shown) if kind == "markdown" else shown, FORMATS[kind])
+            if kind == "markdown":
+                tree = self._with_formulas(shown, place)
+            else:
+                tree = pandoc.parse(shown, FORMATS[kind])
             blocks = rebuilt(tree, lambda item: self._clean(kind, item, place), DEEPEST)
         except (ValueError, RecursionError) as error:
             self.notes.append(f"{place} is shown as it was typed: {error}")
@@ -61,6 +71,35 @@ class Cleaner:
             self.notes.append(f"{place} has {len(text):,} characters: it is cut after {MOST:,}")
             blocks.append(para(*prose("...")))
         return blocks
+
+    def _with_formulas(self, text: str, place: str) -> list[Node]:
+        """Read Markdown with marks in the places of formulas, and put these there afterwards.
+
+        So nothing in a formula is taken for markup; in code it stands as it was typed.
+        """
+        formulas: list[re.Match] = []
+
+        def mark(match: re.Match) -> str:
+            if not (match["end"] or match["name"]):
+                return match[0]
+            if PRICES.fullmatch(text[max(match.start() - 1, 0) : match.end() + 1]):
+                words = f"{place} has the formula {one_line(match[0])[:60]}"
+                self.notes.append(f"{words}: if those are prices, write \\$ for a dollar")
+            formulas.append(match)
+            return f"@\x1a{len(formulas) - 1}@"
+
+        def put_back(item: Node):
+            kind, content = item["t"], item.get("c")
+            if kind == "Str":
+                words = MARK.split(content)  # every other one is the number of a formula
+                words[::2] = [node("Str", word) for word in words[::2]]
+                words[1::2] = [_formula(formulas[int(number)]) for number in words[1::2]]
+                return words
+            if kind in ("Code", "CodeBlock", "RawInline", "RawBlock"):
+                content[1] = MARK.sub(lambda match: formulas[int(match[1])][0], content[1])
+            return item
+
+        return rebuilt(pandoc.parse(FORMULA.sub(mark, text), FORMATS["markdown"]), put_back)
 
     def _clean(self, read: str, item: Node, place: str):
         """Make a node safe whose children already are; it was `read` as "markdown" or "html"."""
@@ -149,17 +188,11 @@ def printed(text: str) -> list[Node]:
     return [node("CodeBlock", [PLAIN, "\n".join(shown)])]
 
 
-def _trimmed(text: str) -> str:
-    """Remove the space inside the dollars of formulas: JupyterLab allows it, and pandoc does not.
-
-    >>> _trimmed("$ x $ and `$ code $`")
-    '$x$ and `$ code $`'
-    """
-
-    def trim(match: re.Match) -> str:
-        return f"${match['formula'].strip()}$" if match["formula"] else match[0]
-
-    return DOLLARS.sub(trim, text)
+def _formula(match: re.Match) -> Node:
+    """Make the node of a formula."""
+    source, sign = match[0], match["sign"]
+    inside = source[len(sign) : -len(sign)] if sign else source
+    return node("Math", [node("InlineMath" if sign == "$" else "DisplayMath"), inside.strip()])
 
 
 def _tidy(content: list) -> list[Node]:
