@@ -4,6 +4,7 @@ import base64
 import html.parser
 import re
 from io import BytesIO
+from itertools import pairwise
 
 import pandas as pd
 import pytest
@@ -157,12 +158,17 @@ def test_a_formula_between_two_prices_is_shown_as_jupyterlab_does_and_named(pric
     assert formulas(r"2$\times$3, $5 \%$ and $1$", cleaner) and cleaner.notes == [note]
 
 
+BOMB = [("a", "x"), *((new, f"\\{old}") for old, new in pairwise("abcdefgh"))]
+
+
 def test_a_text_that_is_a_maze_is_still_set():
     mazes = [
         "> " * 1500 + "deep", "<div>\n\n" * 300 + "deep", "*a **b " * 1000, "- " * 500 + "list",
         "\n".join("  " * i + "- a" for i in range(50)), "[" * 3000, "`" * 50_000, "$ " * 2_000,
         "$" + "{" * 2000 + "x" + "}" * 2000 + "$", "$\\frac{a}{$ $\\left($ $#x$ $x_$ $\\text{$",
         "\ud800 lone \u202e backwards", "---\ntitle: taken\n---\n", "\\newcommand{\\x}{y} $\\x$",
+        "{$}" * 30_000, "~~~\n" * 20_000,
+        "$" + "".join(f"\\newcommand{{\\{a}}}{{{b * 10}}}" for a, b in BOMB) + "\\h$",
     ]  # fmt: skip
     cleaner = clean.Cleaner()
     blocks = [block for text in mazes for block in cleaner.blocks("markdown", text, "here")]

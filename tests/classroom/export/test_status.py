@@ -8,6 +8,7 @@ from workbook.classroom.export import status
 from workbook.classroom.export.document import compose
 from workbook.classroom.export.pandoc import text_of
 
+OPEN = (status.UNANSWERED, status.UNSOLVED)
 STORIES = {"corpora": [{"name": "stories", "bytes": None}], "stand_in": True}
 
 
@@ -23,7 +24,9 @@ def test_parts_that_are_missing_are_named_and_stand_ins_marked(tmp_path):
         passed={"softmax": "def softmax(x, dim):\n    return x\n"},
     )
     entries = status.assess(tmp_path, "2025").entries
-    assert {e.problem.id: e.in_words for e in entries if e.in_words != status.UNANSWERED} == {
+    open_states = {e.problem.kind: e.state for e in entries if e.state in OPEN}
+    assert open_states == {"code": "not solved", "written": "unanswered"}
+    assert {e.problem.id: e.in_words for e in entries if e.in_words not in OPEN} == {
         "unicode1": "answered: a, c; unanswered: b",
         "train_bpe_tinystories": "answered on a stand-in corpus",
         "softmax": "code correct",
@@ -78,7 +81,7 @@ def test_the_first_page_says_how_many_points_rest_on_stand_ins(tmp_path):
         answered("learning_rate_tuning", None, "They grow."),
     )
     assert "worth 3 of 107 points" in lead(tmp_path)  # with learning_rate_tuning, and no part alone
-    assert "; 2 of these rest on stand-in texts, with" in " ".join(lead(tmp_path).split())
+    assert "; 2 of these points rest on stand-in texts, with" in " ".join(lead(tmp_path).split())
     notebook(tmp_path / "01_unicode.ipynb", answered("learning_rate_tuning", None, "They grow."))
     assert "stand-in texts" not in lead(tmp_path)
 

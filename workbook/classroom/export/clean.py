@@ -21,6 +21,7 @@ FORMATS = {
 MOST = 100_000  # characters of one text, some forty pages
 DEEPEST = 30  # nested nodes, which typst can take; a list in a quote in a list needs 20
 DEEPEST_FORMULA = 12  # nested braces; each further one doubles the time that pandoc takes
+MACRO = re.compile(r"\\(?:(?:re)?new|provide|Declare)[a-zA-Z]")  # ten lines can make a book of x's
 LINES, LONGEST = 60, 2_000  # of printed output: lines, and characters in one
 ROWS, COLUMNS = 40, 30  # of a table; a page has room for them
 LARGEST_PICTURE = 40_000_000  # pixels: a larger picture is a trap, or a mistake
@@ -57,12 +58,8 @@ class Cleaner:
 
     def blocks(self, kind: str, text: str, place: str) -> list[Node]:
         """Read a text, which is "markdown" or "html", into clean blocks; notes call it `place`."""
-        shown = plain_text(text[:MOST])
         try:
-            if kind == "markdown":
-                tree = self._with_formulas(shown, place)
-            else:
-                tree = pandoc.parse(shown, FORMATS[kind])
+            tree = self._parsed(kind, plain_text(text[:MOST]), place)
             blocks = rebuilt(tree, lambda item: self._clean(kind, item, place), DEEPEST)
         except (ValueError, RecursionError) as error:
             self.notes.append(f"{place} is shown as it was typed: {error}")
@@ -72,20 +69,23 @@ class Cleaner:
             blocks.append(para(*prose("...")))
         return blocks
 
-    def _with_formulas(self, text: str, place: str) -> list[Node]:
-        """Read Markdown with marks in the places of formulas, and put these there afterwards.
+    def _parsed(self, kind: str, text: str, place: str) -> list[Node]:
+        """Read a text; Markdown with marks in the places of its formulas, put back afterwards.
 
         So nothing in a formula is taken for markup; in code it stands as it was typed.
         """
-        formulas: list[re.Match] = []
+        formulas: list[tuple[str, Node]] = []  # the source and the node of each
 
         def mark(match: re.Match) -> str:
+            source, sign = match[0], match["sign"]
             if not (match["end"] or match["name"]):
-                return match[0]
+                return source
             if PRICES.fullmatch(text[max(match.start() - 1, 0) : match.end() + 1]):
-                words = f"{place} has the formula {one_line(match[0])[:60]}"
+                words = f"{place} has the formula {one_line(source)[:60]}"
                 self.notes.append(f"{words}: if those are prices, write \\$ for a dollar")
-            formulas.append(match)
+            inside = source[len(sign) : -len(sign)] if sign else source
+            shape = node("InlineMath" if sign == "$" else "DisplayMath")
+            formulas.append((source, node("Math", [shape, inside.strip()])))
             return f"@\x1a{len(formulas) - 1}@"
 
         def put_back(item: Node):
@@ -93,13 +93,14 @@ class Cleaner:
             if kind == "Str":
                 words = MARK.split(content)  # every other one is the number of a formula
                 words[::2] = [node("Str", word) for word in words[::2]]
-                words[1::2] = [_formula(formulas[int(number)]) for number in words[1::2]]
+                words[1::2] = [formulas[int(number)][1] for number in words[1::2]]
                 return words
             if kind in ("Code", "CodeBlock", "RawInline", "RawBlock"):
                 content[1] = MARK.sub(lambda match: formulas[int(match[1])][0], content[1])
             return item
 
-        return rebuilt(pandoc.parse(FORMULA.sub(mark, text), FORMATS["markdown"]), put_back)
+        marked = FORMULA.sub(mark, text) if kind == "markdown" else text
+        return rebuilt(pandoc.parse(marked, FORMATS[kind]), put_back)
 
     def _clean(self, read: str, item: Node, place: str):
         """Make a node safe whose children already are; it was `read` as "markdown" or "html"."""
@@ -126,8 +127,8 @@ class Cleaner:
             return node("Emph", [*prose("[A picture:"), node("Space"), *content[1], *prose("]")])
         if kind == "Math":
             braces = ((letter == "{") - (letter == "}") for letter in content[1])
-            if max(accumulate(braces), default=0) > DEEPEST_FORMULA:
-                raise ValueError("a formula is nested too deeply")
+            if MACRO.search(content[1]) or max(accumulate(braces), default=0) > DEEPEST_FORMULA:
+                raise ValueError("a formula is nested too deeply, or defines commands of its own")
             self.formulas.setdefault(one_line(content[1]), place)
         if kind in ("Div", "Span", "Cite"):
             return content[1]
@@ -186,13 +187,6 @@ def printed(text: str) -> list[Node]:
     if more > 0:
         shown.append(f"... {more:,} more lines")
     return [node("CodeBlock", [PLAIN, "\n".join(shown)])]
-
-
-def _formula(match: re.Match) -> Node:
-    """Make the node of a formula."""
-    source, sign = match[0], match["sign"]
-    inside = source[len(sign) : -len(sign)] if sign else source
-    return node("Math", [node("InlineMath" if sign == "$" else "DisplayMath"), inside.strip()])
 
 
 def _tidy(content: list) -> list[Node]:

@@ -9,7 +9,7 @@ from workbook.classroom.export import status
 from workbook.classroom.export.clean import Cleaner, legible, plain_text, printed
 from workbook.classroom.export.pandoc import PLAIN, Node, box, grid, node, para, prose, row
 from workbook.classroom.export.saved_notebooks import Answer, Output, Place
-from workbook.classroom.export.status import CORRECT, SIGNS, UNANSWERED, WRONG, Entry, WriteUp
+from workbook.classroom.export.status import SIGNS, UNANSWERED, WRONG, Entry, WriteUp
 from workbook.corpora.corpora import CORPORA
 
 CHAPTERS = {
@@ -25,12 +25,6 @@ SUBTITLE = "CS336 Assignment 1: basics"
 REFERENCE = (
     "This is the reference write-up: the workbook's own answers, exported from its worked "
     "notebooks. It is nobody's coursework. If you are enrolled in the course, follow its policy."
-)
-LEGEND = (
-    f"In the table, {SIGNS[CORRECT]} marks a problem that is answered or whose code passed its "
-    f"check; {SIGNS[status.STAND_IN]} one that is answered on a stand-in for the corpus that the "
-    f"handout asks for, or whose code is almost correct; {SIGNS[WRONG]} one that its check "
-    f"found wrong; {SIGNS[UNANSWERED]} one that is still open, in whole or in part."
 )
 
 
@@ -71,7 +65,7 @@ def _lead(write_up: WriteUp) -> list[Node]:
     done, most = [entry for entry in entries if entry.is_done], _points(entries)
     replaced = _points(entry for entry in done if entry.state == status.STAND_IN)
     counted = f"{len(done)} of {len(entries)} problems, worth {_points(done)} of {most} points"
-    stand_ins = f"; {replaced} of these rest on stand-in texts, with no required loss reached"
+    rest = f"; {replaced} of these points rest on stand-in texts, with no required loss reached"
     facts = {
         "Name": legible(write_up.name),
         # The reference must be the same every day.
@@ -81,10 +75,10 @@ def _lead(write_up: WriteUp) -> list[Node]:
         "Profile": legible(", ".join(sorted({answer.profile for answer in answers}))),
         "Corpora": "; ".join(_corpus(name) for name in used),
         "Measured on": "; ".join(devices),
-        "Done": counted + stand_ins if replaced else counted,
+        "Done": counted + rest if replaced else counted,
     }
     lines = [para(*_labelled(name, value)) for name, value in facts.items() if value]
-    return [*blocks, box("facts", lines), para(*prose(LEGEND))]
+    return [*blocks, box("facts", lines)]
 
 
 def _corpus(name: str) -> str:
@@ -99,15 +93,14 @@ def _points(entries: Iterable[Entry]) -> int:
 def _states(write_up: WriteUp) -> Node:
     """Make the first table: every problem, its points and its state."""
     rows = []
-    for chapter, entries in groupby(write_up.entries, key=lambda entry: entry.problem.chapter):
-        rows.append(row([_bold(f"{chapter} · {CHAPTERS[chapter]}")], span=4))
-        for entry in entries:
-            link = node("Link", [PLAIN, [node("Code", [PLAIN, entry.id])], [f"#{entry.id}", ""]])
-            points = "—" if entry.points is None else str(entry.points)
-            texts = (entry.problem.title, points, f"{SIGNS[entry.state]} {entry.in_words}")
-            rows.append(row([link], *map(prose, texts)))
-    heads = row(*map(prose, ("Problem", "What it is about", "Points", "State")))
-    columns = [[node("AlignLeft"), node("ColWidth", width)] for width in (0.28, 0.32, 0.08, 0.32)]
+    for entry in write_up.entries:
+        link = node("Link", [PLAIN, [node("Code", [PLAIN, entry.id])], [f"#{entry.id}", ""]])
+        points = "—" if entry.points is None else str(entry.points)
+        texts = (entry.problem.title, points, f"{SIGNS[entry.state]} {entry.in_words}")
+        rows.append(row(prose(str(entry.problem.chapter)), [link], *map(prose, texts)))
+    heads = row(*map(prose, ("Chapter", "Problem", "What it is about", "Points", "State")))
+    widths = (0.08, 0.26, 0.3, 0.07, 0.29)
+    columns = [[node("AlignLeft"), node("ColWidth", width)] for width in widths]
     return grid(columns, [heads], rows, name="states")
 
 
@@ -171,8 +164,7 @@ class _Composer:
         if len(answer.outputs) > MOST_SHOWN:
             self.cleaner.notes.append(f"of {answer}, only {MOST_SHOWN} outputs are shown")
         if answer.verdict == "wrong":
-            refusal = prose(f"{SIGNS[WRONG]} Its check found this wrong.")
-            blocks.append(box("state", [para(*refusal)]))
+            blocks.append(box("state", [para(*prose(f"{SIGNS[WRONG]} Its check found it wrong."))]))
         return [*blocks, *_basis(answer)]
 
     def output(self, output: Output, answer: Answer) -> list[Node]:

@@ -86,9 +86,9 @@ def table_cell(blocks: Sequence[Node], span: int = 1) -> list:
     return [PLAIN, node("AlignDefault"), 1, span, list(blocks)]
 
 
-def row(*cells: Sequence[Node], span: int = 1) -> list:
-    """Make a row of a table from lines of text, each of them `span` columns wide."""
-    return [PLAIN, [table_cell([node("Plain", list(line))], span) for line in cells]]
+def row(*cells: Sequence[Node]) -> list:
+    """Make a row of a table from lines of text."""
+    return [PLAIN, [table_cell([node("Plain", list(line))]) for line in cells]]
 
 
 def grid(columns: list, heads: list, rows: list, name: str = "", caption: Sequence = ()) -> Node:

@@ -17,7 +17,9 @@ ANSWERED = "answered"
 STAND_IN = "answered on a stand-in corpus"
 WRONG = "wrong"
 UNANSWERED = "unanswered"
+UNSOLVED = "not solved"  # of code
 SIGNS = {CORRECT: "✓", ALMOST: "≈", ANSWERED: "✓", STAND_IN: "≈", WRONG: "✗", UNANSWERED: "○"}
+SIGNS[UNSOLVED] = SIGNS[UNANSWERED]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,7 @@ class Entry:
     def state(self) -> str:
         """The one state of the whole problem."""
         if self.open:
-            return UNANSWERED
+            return UNSOLVED if self.problem.kind == "code" else UNANSWERED
         if self.wrong:
             return WRONG
         if self.listings:
@@ -98,7 +100,7 @@ class WriteUp:
         """What keeps the write-up from being complete."""
         missing = list(self.saved.left_aside)
         for entry in self.entries:
-            missing += [f"{label(entry.id, part)}: {UNANSWERED}" for part in entry.open]
+            missing += [f"{label(entry.id, part)}: {entry.state}" for part in entry.open]
             missing += [f"{label(entry.id, part)}: {WRONG}" for part in entry.wrong]
             if entry.almost:
                 missing.append(f"{entry.id}: {ALMOST}")

@@ -23,8 +23,6 @@ def markdown(document: Document) -> str:
             return content[1]
         if kind == "Link" and content[2][0].startswith("#"):
             return node("Link", [PLAIN, content[1], [f"#{slugs[content[2][0][1:]]}", ""]])
-        if kind == "Table" and "states" in content[0][1]:
-            return _of_lines(item)
         if kind == "Image":
             return node("Image", [PLAIN, content[1], [f"{PICTURES}/{content[2][0]}", ""]])
         if kind == "Figure":  # as a paragraph, and its caption as the next
@@ -39,14 +37,6 @@ def markdown(document: Document) -> str:
 def _slug(heading: str) -> str:
     """Return the name that GitHub gives a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
-def _of_lines(table: Node) -> Node:
-    """Make a table of one line per row for Markdown, without the rows that group others."""
-    attributes, caption, columns, head, [body], foot = table["c"]
-    columns = [[alignment, node("ColWidthDefault")] for alignment, _ in columns]
-    body = [*body[:3], [row for row in body[3] if len(row[1]) == len(columns)]]
-    return node("Table", [attributes, caption, columns, head, [body], foot])
 
 
 def html(document: Document) -> str:

@@ -1,6 +1,5 @@
 """The export itself: from a folder of notebooks to Markdown, HTML, PDF and an archive of code."""
 
-import sys
 import zipfile
 from dataclasses import replace
 from io import BytesIO
@@ -12,11 +11,9 @@ from workbook.classroom.export.document import Document, compose
 from workbook.classroom.export.saved_notebooks import Place
 from workbook.classroom.export.status import WriteUp
 from workbook.classroom.study.progress import MARK, Progress
-from workbook.files import atomic_write
+from workbook.files import atomic_write, say
 
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of each file in an archive: the earliest time in the format
-SHIPPED = (".py", ".txt", ".typ", ".html")  # files of the package
-BESIDE = ("LICENSE", "pyproject.toml", "constraints.txt")
 
 
 def export(
@@ -56,7 +53,7 @@ def export(
     if strict and notes:
         _refuse("cannot be shown", notes)
     for line in write_up.saved.left_aside:
-        print(f"workbook: left aside: {line}", file=sys.stderr)
+        say(f"workbook: left aside: {line}")
     _save(to, {**formats, "code.zip": code_zip(write_up)})
     unique_notes = dict.fromkeys([*write_up.notes, *notes, *write_up.short])
     return [
@@ -122,14 +119,13 @@ def _save(to: Path, files: dict[str, bytes]) -> None:
 
 
 def code_zip(write_up: WriteUp) -> bytes:
-    """Pack the package for the reference; for a learner, their passing attempts as Python files.
+    """Pack the code that the write-up shows, as Python files.
 
     The same files give the same bytes on any machine: they are stored uncompressed, because
     versions of zlib differ in what they write.
     """
     listings = [listing for entry in write_up.entries for listing in entry.listings]
-    attempts = {name: f"{source}\n" for name, source in listings}
-    files = _package() if write_up.is_reference else attempts
+    files = {f"{name.removesuffix('.py')}.py": f"{source}\n" for name, source in listings}
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name in sorted(files):
@@ -138,15 +134,3 @@ def code_zip(write_up: WriteUp) -> bytes:
             entry.external_attr = 0o100644 << 16
             archive.writestr(entry, files[name].encode(errors="backslashreplace"))
     return buffer.getvalue()
-
-
-def _package() -> dict[str, str]:
-    package, root = config.PACKAGE, config.shipped()
-    files = {
-        f"workbook/{path.relative_to(package).as_posix()}": path
-        for path in package.rglob("*")
-        if path.suffix in SHIPPED and path.name not in BESIDE and path.is_file()
-    }
-    files |= {name: root / name for name in BESIDE if (root / name).is_file()}
-    # read_text turns Windows' line endings into plain ones
-    return {name: path.read_text(encoding="utf-8") for name, path in files.items()}
