@@ -590,7 +590,7 @@ def stages_of(names: list[str], scale: str | None) -> dict:
 @command(
     "export",
     "make the write-up from saved notebooks: PDF, HTML, Markdown and code.zip",
-    argument("folder", "default: your study folder, or our notebooks", metavar="FOLDER", nargs="?"),
+    argument("folder", "default: your study folder", metavar="FOLDER", nargs="?"),
     argument("--edition", "2025 or 2026; default: WORKBOOK_EDITION, or 2025"),
     flag("--strict", "write nothing if anything is missing or wrong, and list it"),
     argument("--name", "your name, for the first page; remembered for the next time"),
@@ -604,19 +604,18 @@ def stages_of(names: list[str], scale: str | None) -> dict:
 )
 def run_export(options: argparse.Namespace) -> None:
     from workbook.classroom.export import export
-    from workbook.classroom.study.progress import current, nearest
+    from workbook.classroom.study.progress import nearest
 
+    study = Path(options.folder) if options.folder else nearest()
     if options.adapters is not None:
         from workbook.classroom.mine import adapters
 
         if options.strict or options.name is not None:
             raise ValueError("--adapters writes no write-up; leave out --strict and --name")
-        study = Path(options.folder) if options.folder else nearest()
         print(*adapters.export_repository(study, options.adapters), sep="\n")
         return
-    inside = current()
     choices = {name: getattr(options, name) for name in ("edition", "strict", "name", "to")}
-    print(*export(options.folder or (inside and inside.folder), **choices), sep="\n")
+    print(*export(study, **choices), sep="\n")
 
 
 @command(

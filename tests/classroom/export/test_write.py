@@ -18,10 +18,12 @@ from workbook.classroom.study import problems
 from workbook.classroom.study.progress import Progress
 from workbook.tokenization import bpe
 
+WORKED = config.shipped() / "notebooks"
+
 
 @pytest.mark.parametrize("edition", config.EDITIONS)
 def test_every_problem_comes_in_the_order_of_the_handout_with_points_and_state(edition):
-    text = web.markdown(compose(status.assess(config.shipped() / "notebooks", edition)))
+    text = web.markdown(compose(status.assess(WORKED, edition)))
     rows = re.findall(r"^\| \d \| \[`(\w+)`\]\(#[\w-]+\) \| [^|]+ \| (\S+) \| (.+) \|$", text, re.M)
     expected = problems.PROBLEMS.values()
     assert [id for id, _, _ in rows] == [problem.ids[edition] for problem in expected]
@@ -89,6 +91,18 @@ def test_wrong_answers_and_attempts_are_marked_as_such(tmp_path):
     assert "0 of 38 problems, worth 0 of 107 points" in text
 
 
+def test_without_a_folder_your_study_folder_is_exported_and_nothing_of_ours(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
+    assert cli.main(["export", "--to", str(tmp_path / "build")]) == 2
+    assert f"name the folder with yours (ours: {WORKED})" in capsys.readouterr().err
+    assert not (tmp_path / "build").exists()
+    learner(tmp_path / "study", answered("unicode1", "a", "It is NUL."))
+    assert cli.main(["export", "--to", str(tmp_path / "build")]) == 0
+    assert capsys.readouterr().out.startswith("Write-up, edition 2025")
+
+
 def test_name_and_date_stand_on_the_first_page_of_a_learners_write_up(tmp_path, capsys):
     folder = learner(tmp_path / "study", answered("unicode1", "a", "It is NUL."))
     build = tmp_path / "build"
@@ -97,7 +111,7 @@ def test_name_and_date_stand_on_the_first_page_of_a_learners_write_up(tmp_path, 
     first = (build / "writeup.md").read_text(encoding="utf-8").split("# The state")[0]
     assert "**Name** Ada \\<b\\>Lovelace" in first
     assert f"**Date** {date.today().isoformat()}" in first
-    assert cli.main(["export", "--name", "Ada", "--to", str(build)]) == 2
+    assert cli.main(["export", str(WORKED), "--name", "Ada", "--to", str(build)]) == 2
     assert "carries no name" in capsys.readouterr().err
 
 

@@ -14,7 +14,7 @@ from workbook.classroom.study import problems
 from workbook.classroom.study.answers import CHECK_MIME, MIME
 from workbook.classroom.study.problems import PROBLEMS
 from workbook.classroom.study.progress import RISING, Part
-from workbook.config import EDITIONS
+from workbook.config import EDITIONS, shipped
 from workbook.corpora.corpora import CORPORA
 from workbook.files import notebooks_in
 
@@ -72,9 +72,9 @@ def read_folder(folder: Path) -> SavedNotebooks:
 
     Raises: ValueError if there are none, or if none can be read.
     """
-    paths = notebooks_in(folder)
+    paths, worked = notebooks_in(folder), shipped() / "notebooks"
     if not paths:
-        raise ValueError(f"{folder} has no notebooks; name the folder with yours, such as study")
+        raise ValueError(f"{folder} has no notebooks; name the folder with yours (ours: {worked})")
     saved = SavedNotebooks()
     for path in paths:
         try:
