@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import shutil
 from collections import namedtuple
+from random import Random
 
 import huggingface_hub
 import pytest
@@ -13,7 +14,7 @@ from fake_hub import COMMIT, running_hub
 from workbook.corpora import download
 from workbook.corpora.download import DownloadError
 
-TEXT = "".join(f"Story {number}: once upon a time.\n" for number in range(20_000)).encode()
+TEXT = Random(0).randbytes(300_000).hex().encode()  # gzip takes half of it away, as of English
 PLAIN, PACKED = "tales.txt", "tales.txt.gz"
 GIVEN_UP = 12  # requests: six by `http_get` in a row, and six when the first have brought something
 
@@ -87,7 +88,7 @@ def part_of(folder):
 
 @pytest.mark.parametrize(
     ("content", "part"),
-    [(TEXT.replace(b"time", b"lime"), b""), (TEXT + b"more", b""), (TEXT, b"x" * 1000)],
+    [(TEXT.replace(b"b", b"d"), b""), (TEXT + b"more", b""), (TEXT, b"x" * 1000)],
     ids=["other bytes", "more bytes", "other bytes in the part"],
 )
 def test_other_bytes_than_were_announced_are_refused_and_removed(hub, tmp_path, content, part):
@@ -143,7 +144,38 @@ def test_a_disk_that_fills_up_leaves_nothing_half_unpacked(hub, tmp_path, monkey
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(shutil, "copyfileobj", full)
+    monkeypatch.setattr(gzip.GzipFile, "read", full)
     with pytest.raises(OSError, match="No space left"):
         fetch(hub, tmp_path, PACKED)
     assert left_over(tmp_path) == [".part"]
+
+
+def test_an_archive_that_grows_as_no_text_does_is_stopped_on_its_way(hub, tmp_path, monkeypatch):
+    hub.content = gzip.compress(bytes(30_000_000))
+    refused(hub, tmp_path, "unpacks to more than 2.8 times its size", PACKED)
+    assert left_over(tmp_path) == [".part"]
+
+
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_a_part_that_is_a_link_or_a_folder_is_left_alone_and_named(hub, tmp_path, kind):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "kept.txt").write_text("kept")
+    if kind == "link":
+        part_of(tmp_path).symlink_to(tmp_path / "other" / "kept.txt")
+    else:
+        (tmp_path / "other").rename(part_of(tmp_path))
+    refused(hub, tmp_path, r"\.part is no file of ours; remove it, then call again")
+    assert next(tmp_path.rglob("kept.txt")).read_text() == "kept"
+
+
+@pytest.mark.parametrize("place", ["http://[::1", "http://a b:c", "gopher://x", "\x9a"])
+def test_a_redirect_to_no_address_is_one_clear_line(hub, tmp_path, place):
+    hub.announced = {"Location": place}
+    refused(hub, tmp_path, "cannot download http.*check the network and HF_ENDPOINT")
+
+
+def test_an_answer_that_is_no_text_is_one_clear_line(hub, tmp_path):
+    part_of(tmp_path).write_bytes(TEXT[:1000])
+    hub.faults = [{"status": 416, "content": b"\x9a" * 2000}]
+    refused(hub, tmp_path, "cannot download http.*416|cannot download http.*decode")
+    assert hub.ranges() == ["bytes=1000-"] and part_of(tmp_path).read_bytes() == TEXT[:1000]

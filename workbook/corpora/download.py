@@ -13,27 +13,28 @@ function that it calls, `http_get`, can continue where a file ends.
 import gzip
 import re
 import shutil
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx2
 from huggingface_hub import get_hf_file_metadata, hf_hub_url
 from huggingface_hub.errors import OfflineModeIsEnabled
 from huggingface_hub.file_download import http_get
 
-from workbook.files import atomic_write, file_sha256, make_folder, say
+from workbook.files import atomic_write, file_sha256, say
 
 TIMEOUT = 30.0  # seconds to wait for the announcement
 UNPACKED = 2.8  # times the packed size, at most: gzip shrinks English by a factor of about 2.6
+# What a network or a server can do wrong: addresses that are none, answers that are no text, too.
+FAULTS = (httpx2.HTTPError, httpx2.InvalidURL, OfflineModeIsEnabled, ValueError)
 
 
 class DownloadError(OSError):
     """A download that failed; the message says why, and what to do."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Announced:
+class Announced(NamedTuple):
     """The facts that the Hub announces about a file."""
 
     url: str  # of this very version
@@ -48,14 +49,15 @@ def download_file(
     """Download, verify and unpack a file to `target`; return where it came from, for its record.
 
     `repository` is a dataset on the Hub, `name` its file, which is unpacked if it ends in ".gz".
-    `endpoint` is the Hub's address; by default `HF_ENDPOINT` or the public one. The caller holds
-    the lock of the folder. Raises OSError if the disk is too small, else DownloadError; what has
-    arrived by then is kept for the next call, unless it is wrong.
+    `endpoint` is the Hub's address; by default `HF_ENDPOINT` or the public one. The caller has
+    made and locked the folder. Raises OSError if the disk is too small, else DownloadError; what
+    has arrived by then is kept for the next call, unless it is wrong.
     """
     announced = _announced(repository, name, endpoint)
-    make_folder(target.parent)
     part = target.with_name(f".{target.name}.{announced.sha256[:16]}.part")
     for left in target.parent.glob(f".{target.name}.*"):  # of another version, or killed
+        if left.is_symlink() or not left.is_file():  # we would write where somebody else's file is
+            raise DownloadError(f"{left} is no file of ours; remove it, then call again")
         if left != part:
             left.unlink()
     packed = name.endswith(".gz")
@@ -65,18 +67,17 @@ def download_file(
     say(f"{target.name}: all bytes have arrived; verifying{' and unpacking' * packed} them")
     _verify(announced, part)
     if packed:
+        over = f"more than {UNPACKED} times its size, as no text does; check HF_ENDPOINT"
         with gzip.open(part) as text, atomic_write(target, "wb") as out:
-            shutil.copyfileobj(text, out)
+            while block := text.read(2**20):
+                out.write(block)
+                if out.tell() > unpacked:  # so it never fills more of the disk than was free
+                    raise DownloadError(f"{announced.url} unpacks to {over}")
         part.unlink()
     else:
         part.replace(target)
-    return {
-        "repository": repository,
-        "file": name,
-        "commit": announced.commit,
-        "download_bytes": announced.size,
-        "download_sha256": announced.sha256,
-    }
+    origin = {"repository": repository, "file": name, "commit": announced.commit}
+    return {**origin, "download_bytes": announced.size, "download_sha256": announced.sha256}
 
 
 def _announced(repository: str, name: str, endpoint: str | None) -> Announced:
@@ -86,7 +87,7 @@ def _announced(repository: str, name: str, endpoint: str | None) -> Announced:
     try:
         # No token: the files are public, and a stale one would be refused.
         facts = get_hf_file_metadata(url, token=False, timeout=TIMEOUT, endpoint=endpoint)
-    except (httpx2.HTTPError, httpx2.InvalidURL, OfflineModeIsEnabled) as error:
+    except FAULTS as error:
         raise _failure(error, url) from error
     commit, size, sha256 = facts.commit_hash, facts.size or 0, facts.etag or ""
     if not commit or size < 1 or not re.fullmatch("[0-9a-f]{64}", sha256):
@@ -119,7 +120,7 @@ def _download(announced: Announced, part: Path) -> None:
         try:
             with part.open("ab") as file:
                 http_get(announced.url, file, resume_size=have, expected_size=size, headers=headers)
-        except (httpx2.HTTPError, OSError) as error:
+        except (*FAULTS, OSError) as error:
             if getattr(error, "errno", None):  # of this machine, such as a full disk
                 raise
             if _size(part) <= have:
