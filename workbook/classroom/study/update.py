@@ -55,21 +55,15 @@ def update(names: Sequence[str] = (), folder: str | Path | None = None) -> None:
     Raises: ValueError at the end if any is missing, cannot be read, or is not the workbook's.
     """
     folder = Path(folder or nearest())
-    chosen = [_named(folder, name) for name in names]
-    wrong, done = [], 0
+    chosen, wrong = [_named(folder, name) for name in names], []
     for path in dict.fromkeys(chosen or notebooks_in(folder)):
         try:
-            if (news := _news(path)) is not None:
-                print(_update(path, news))
-            elif chosen:
-                print(f"{path.parent.name}/{path.name} is up to date.")
-            done += news is not None or bool(chosen)
+            news = _news(path)
+            print(_update(path, news) if news else f"{path.parent.name}/{path.name} is up to date.")
         except (OSError, ValueError) as error:
             wrong.append(str(error))
     if wrong:
         raise ValueError("\n".join(wrong))
-    if not done:
-        print(f"There is nothing to update in {folder}.")
 
 
 def _named(folder: Path, name: str) -> Path:
@@ -100,20 +94,18 @@ def _news(path: Path) -> str | None:
     if original is None or study.metadata.get("workbook") == original.metadata.workbook:
         return None
     matched = _matches(study.cells, original.cells)
-    in_place = {slot: study.cells[index] for index, slot in matched.items()}
-    new = sum(_is_new(cell, in_place.get(slot)) for slot, cell in enumerate(original.cells))
+    new = len(original.cells) - len(matched)
+    new += sum(_is_new(original.cells[slot], study.cells[i]) for i, slot in matched.items())
     return f"new or changed cells: {new}" if new else "cells gone, moved or marked differently"
 
 
-def _is_new(cell: NotebookNode, in_place: NotebookNode | None) -> bool:
+def _is_new(cell: NotebookNode, learners: NotebookNode) -> bool:
     """Tell whether a cell of the original has a text that the learner's in its place never had.
 
     Where nothing says what a stub was, it is the learner who changed it.
     """
-    if in_place is None:
-        return True
-    before = _was(in_place) or (role(cell) in copy.STUBS and _was(cell))
-    return before != _was(cell) and digest(in_place) != digest(cell)
+    before = _was(learners) or (role(cell) in copy.STUBS and _was(cell))
+    return before != _was(cell) and digest(learners) != digest(cell)
 
 
 def _update(path: Path, news: str) -> str:
