@@ -148,8 +148,17 @@ def test_starting_over_changes_one_problem_and_loses_nothing(checkout, capsys, m
     notebook = learners(checkout)
     notebook.cells.remove(by_id(notebook)["train_bpe-try"])
     save(checkout, notebook)
+    publish(checkout, revised(train_bpe_check="newer"))
+    later = Progress(folder).path
+    later.write_text('{"version": 99}')
+    unchanged = (folder / "02_bpe.ipynb").read_bytes()
+    with pytest.raises(OSError, match="later version"):
+        update.reset("train_bpe")
+    assert (folder / "02_bpe.ipynb").read_bytes() == unchanged
+    later.unlink()
     update.reset("train_bpe")
     assert list(by_id(learners(checkout))) == list(after), "what was deleted comes back"
+    assert update.notices(folder) == [], "and the rest is brought up to date"
 
 
 def test_starting_over_tells_what_is_missing(checkout):
@@ -282,8 +291,8 @@ def test_the_command_line_says_what_is_older_and_updates_it(checkout, capsys):
 def test_what_cannot_be_updated_is_told_in_a_sentence(checkout):
     notebooks.write_notebook(checkout / "study" / "own.ipynb", new_notebook())
     for name, folder, said in (
-        ("02_bqe", None, r"no notebook '02_bqe' in .*; pick from 02_bpe, own$"),
-        ("02_bpe", checkout / "nowhere", r"no notebook '02_bpe' in .*; `workbook lab` creates"),
+        ("02_bqe", None, "no notebook '02_bqe' in .*, which has 02_bpe, own; `workbook lab` cr"),
+        ("02_bpe", checkout / "nowhere", "no notebook '02_bpe' in .*, which has none; `workbook"),
         ("notebooks/02_bpe.ipynb", None, "not a copy of one of the workbook's"),
         ("own", None, "not a copy of one of the workbook's"),
     ):

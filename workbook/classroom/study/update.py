@@ -71,9 +71,9 @@ def _named(folder: Path, name: str) -> Path:
     path = Path(name if name.endswith(".ipynb") else f"{name}.ipynb")
     path = copy.copies(folder).get(path.stem, folder / path) if path.name == str(path) else path
     if not os.path.lexists(path):
-        there = ", ".join(other.stem for other in notebooks_in(path.parent))
-        known = f"pick from {there}" if there else "`workbook lab` creates them"
-        raise ValueError(f"there is no notebook {path.stem!r} in {path.parent}; {known}")
+        there = ", ".join(other.stem for other in notebooks_in(path.parent)) or "none"
+        missing = f"there is no notebook {path.stem!r} in {path.parent}, which has {there}"
+        raise ValueError(f"{missing}; `workbook lab` creates those of ours that are missing")
     if _original(path, notebooks.read_notebook(path)) is None:
         raise ValueError(f"{path} is not a copy of one of the workbook's notebooks")
     return path
@@ -219,15 +219,13 @@ def reset(problem: str) -> None:
     details = problems.with_id(problem)
     original = copy.fresh(notebooks.find_worked([details.notebook])[0])
     folder = nearest()
-    path = copy.copies(folder).get(details.notebook)
-    if path is None:
-        raise ValueError(f"{folder} has no {details.notebook}.ipynb yet; `workbook lab` creates it")
-
+    path, progress = _named(folder, details.notebook), Progress(folder)
+    progress.read()  # OSError if it is of a later version: then nothing has changed yet
     backup, _ = _rewrite(path, details.id, lambda study: _start_over(study, original, details.id))
     kept = folder / KEPT / f"{details.id}.py"
     if kept.is_file():
         kept.replace(backup.with_suffix(".py"))
-    Progress(folder).forget(details.id)
+    progress.forget(details.id)
     print(f"{details.id} starts over in {path.name}. What you had is in {backup}. {RELOAD}")
 
 
