@@ -14,13 +14,15 @@ settings.register_profile("workbook", deadline=None)
 settings.load_profile("workbook")
 
 
-def pytest_configure():
+def pytest_configure(config):
     """Before anything is collected, so that it holds for the kernels of notebooks too."""
     for switch in ("WORKBOOK_PROFILE", "WORKBOOK_EDITION", "WORKBOOK_STUDY"):
         os.environ.pop(switch, None)
     for proxy in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         os.environ[proxy] = "http://127.0.0.1:9"  # where nobody listens
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
+    if "gpu" not in config.option.markexpr:  # everything else says the same on every machine
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     # A shell starts what runs in its background with Ctrl-C ignored, which children inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -60,13 +60,15 @@ def test_a_full_disk_names_the_file(tmp_path):
 
 
 def test_what_a_killed_process_left_long_ago_is_removed(tmp_path):
-    for name in (".[a].txt.1.tmp", ".[a].txt.2.tmp", ".b.txt.1.tmp"):
+    ours, theirs = f".a.txt.{'0' * 16}.tmp", ".a.txt.1.tmp"
+    for name in (ours, theirs):
         (tmp_path / name).touch()
-        if "2" not in name:
-            os.utime(tmp_path / name, (0, 0))
-    with atomic_write(tmp_path / "[a].txt") as file:
+        os.utime(tmp_path / name, (0, 0))
+    just_now = tmp_path / f".b.txt.{'1' * 16}.tmp"
+    just_now.touch()
+    with atomic_write(tmp_path / "c.txt") as file:
         file.write("new")
-    assert sorted(os.listdir(tmp_path)) == [".[a].txt.2.tmp", ".b.txt.1.tmp", "[a].txt"]
+    assert sorted(os.listdir(tmp_path)) == [theirs, just_now.name, "c.txt"]
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from glob import escape
 from hashlib import file_digest
 from pathlib import Path
 from typing import IO, Any
@@ -36,7 +35,7 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
             f"{path} is a folder, but a file is to be written there; rename the folder"
         )
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    _remove_leftovers(path)
+    remove_leftovers(path.parent)
     # `tempfile` would let only the owner read it, whatever the umask.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -54,9 +53,9 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
         raise
 
 
-def _remove_leftovers(path: Path) -> None:
-    """Remove what processes that were killed long ago have left of earlier writes."""
-    for left in path.parent.glob(f".{escape(path.name)}.*.tmp"):
+def remove_leftovers(folder: Path) -> None:
+    """Remove from a folder what processes that were killed long ago have left of their writes."""
+    for left in folder.glob(f".*.{'[0-9a-f]' * 16}.tmp"):
         with suppress(OSError):
             if time.time() - left.stat().st_mtime > LEFT_OVER:
                 left.unlink()

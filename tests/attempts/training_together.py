@@ -274,7 +274,7 @@ REFUSED_SCRIPTS = [
             ("import argparse\n", "import argparse, sys\n"))),
     ("wrong", "status 3; its last output: on disk",
      script((LOOP, "print('on disk', flush=True)\n    os._exit(3)\n    " + LOOP))),
-    ("not attempted", "It has no setting checkpoint_path", NO_OPTIONS),
+    ("not attempted", "It lacks the settings checkpoint_path", NO_OPTIONS),
     ("not attempted", "vocab_json",
      script(('"--lr"', '"--vocab_json", required=True)\n    parser.add_argument("--lr"'))),
     ("not attempted", "No module named 'no_such_package'", "import no_such_package\n"),

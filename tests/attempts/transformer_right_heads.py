@@ -96,6 +96,15 @@ class OwnMatrices(Steps):
         return self.times(x, self.W_O)
 
 
+@right("multihead_self_attention")
+class InsistsOnPositions(OwnMatrices):
+    """With RoPE, `forward` does not count positions itself."""
+
+    def turn(self, x, positions):
+        assert self.rope is None or positions is not None, "RoPE requires token_positions"
+        return super().turn(x, positions)
+
+
 @almost("multihead_self_attention", "stored transposed")
 class InputsFirst(OwnMatrices):
     def times(self, x, weight):

@@ -251,6 +251,7 @@ def test_a_limit_that_makes_no_sense_is_refused(limit):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 def test_clipping_never_waits_for_the_gpu():
     theta = Parameter(torch.zeros(100, device="cuda"))
     theta.grad = torch.ones(100, device="cuda")

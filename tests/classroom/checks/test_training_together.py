@@ -100,7 +100,7 @@ def without_data(steps, lr):
     ("attempt", "words"),
     [
         (decorated, "It asks for `cfg`"),
-        (without_data, "It has no setting checkpoint_path and train_path"),
+        (without_data, "It lacks the settings checkpoint_path, train_path"),
         (type("Trainer", (), {"train": without_data}), "This is the class `Trainer`"),
         (3, "This is an int: 3"),
     ],

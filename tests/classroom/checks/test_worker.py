@@ -171,6 +171,26 @@ def copies(file):
             yield str(error)
 
 
+def on_the_gpu():
+    """A backward pass there, and one in this process's own thread."""
+    for device in ("cuda", "cpu"):
+        x = torch.ones(2, device=device, requires_grad=True)
+        (x * x).sum().backward()
+        yield x.grad.tolist()
+
+
+def a_copy_on_the_gpu(file):
+    yield worker.forked(on_the_gpu, printed=Path(file), seconds=60)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_workers_of_one_server_train_where_there_is_a_gpu():
+    for _ in range(2):
+        assert list(results(HERE + "on_the_gpu", seconds=60)) == [[2.0, 2.0]] * 2
+        assert result(HERE + "a_copy_on_the_gpu", os.devnull, seconds=60) == [2.0, 2.0]
+
+
 def test_a_worker_may_ask_for_a_copy_of_itself(tmp_path):
     file = tmp_path / "printed"
     file.touch()

@@ -148,8 +148,17 @@ def test_starting_over_changes_one_problem_and_loses_nothing(checkout, capsys, m
     notebook = learners(checkout)
     notebook.cells.remove(by_id(notebook)["train_bpe-try"])
     save(checkout, notebook)
+    publish(checkout, revised(train_bpe_check="newer"))
+    later = Progress(folder).path
+    later.write_text('{"version": 99}')
+    unchanged = (folder / "02_bpe.ipynb").read_bytes()
+    with pytest.raises(OSError, match="later version"):
+        update.reset("train_bpe")
+    assert (folder / "02_bpe.ipynb").read_bytes() == unchanged
+    later.unlink()
     update.reset("train_bpe")
     assert list(by_id(learners(checkout))) == list(after), "what was deleted comes back"
+    assert update.notices(folder) == [], "and the rest is brought up to date"
 
 
 def test_starting_over_tells_what_is_missing(checkout):
@@ -196,7 +205,7 @@ def test_an_update_takes_what_is_new_and_keeps_what_was_typed(checkout, capsys):
     assert new["train_bpe-prompt"].source.endswith("my other note"), "only one side changed it"
     assert sources[-1] == "Takeaways" and len(ids) == len(notebook.cells) + 3
     told = capsys.readouterr().out
-    assert "Cells of yours that are kept: 4, 1 of them above our new version." in told
+    assert "Cells kept as you had them: 4, 1 of them above our new version." in told
     (backup,) = (checkout / "study" / ".workbook" / "backup").glob("*")
     assert str(backup) in told and backup.read_bytes() == before
     assert update.notices(checkout / "study") == []
@@ -214,7 +223,7 @@ def test_what_is_gone_from_the_original_goes_unless_the_learner_worked_on_it(che
     assert len(after.cells) == 8
 
 
-@pytest.mark.parametrize(("notes", "ids"), [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize(("notes", "ids"), [(1, 1), (1, 0), (0, 1), (0, 0)])
 def test_what_other_programs_drop_loses_nothing_and_doubles_nothing(checkout, notes, ids):
     notebook = json.loads((checkout / "study" / "02_bpe.ipynb").read_bytes())
     typed = {7: "typed", 10: SOLVED, 5: 'answer("unicode1", "a", """It is NUL.""")'}
@@ -229,9 +238,11 @@ def test_what_other_programs_drop_loses_nothing_and_doubles_nothing(checkout, no
             del cell["id"]
     (checkout / "study" / "02_bpe.ipynb").write_text(json.dumps(notebook))
     publish(checkout, revised(train_bpe_try=f"{STUB}  # better"))
+    assert "new or changed cells: 1)" in update.notices(checkout / "study")[0]
     update.update()
     after = [cell.source for cell in learners(checkout).cells]
     assert set(typed.values()) <= set(after)
+    assert after.index('check("train_bpe", train_bpe)') == after.index(SOLVED) + 1
     assert not any("NotImplementedError" in cell or '"""\n"""' in cell for cell in after)
     # Nobody can tell who changed that text: ours is there too, below a line that says so.
     assert len(after) == len(notebook["cells"]) + (2 if ids else 1)
@@ -252,13 +263,26 @@ def test_a_copied_or_renamed_notebook_still_knows_its_original(checkout, capsys)
     assert "mine/bpe again.ipynb is up to date now" in capsys.readouterr().out
 
 
+def test_a_renamed_notebook_is_known_by_its_original_and_the_one_saved_last_counts(checkout):
+    path = (checkout / "study" / "02_bpe.ipynb").rename(checkout / "study" / "my bpe.ipynb")
+    for name in ("a copy", "z copy"):
+        older = path.with_name(f"{name}.ipynb")
+        older.write_bytes(path.read_bytes())
+        os.utime(older, (0, 0))
+    assert study.make_copies() == []
+    publish(checkout, revised(train_bpe_try="newer"))
+    update.update(["02_bpe"])
+    assert notebooks.read_notebook(path).cells[10].source == "newer"
+    update.reset("train_bpe")
+    assert len(update.notices(checkout / "study")) == 2, "the copies are as old as before"
+
+
 def test_the_command_line_says_what_is_older_and_updates_it(checkout, capsys):
     publish(checkout, revised(train_bpe_check="newer"))
     for command, said in (
         (["study"], "is older than its original (new or changed cells: 1). `workbook"),
         (["study", "--update", "02_bpe"], "is up to date now"),
-        (["study", "--update", "02_bpe"], "study/02_bpe.ipynb is up to date.\n"),
-        (["study", "--update"], "There is nothing to update"),
+        (["study", "--update"], "study/02_bpe.ipynb is up to date.\n"),
     ):
         assert cli.main(command) == 0
         assert said in capsys.readouterr().out
@@ -267,8 +291,8 @@ def test_the_command_line_says_what_is_older_and_updates_it(checkout, capsys):
 def test_what_cannot_be_updated_is_told_in_a_sentence(checkout):
     notebooks.write_notebook(checkout / "study" / "own.ipynb", new_notebook())
     for name, folder, said in (
-        ("02_bqe", None, r"no notebook '02_bqe' in .*; pick from 02_bpe, own$"),
-        ("02_bpe", checkout / "nowhere", r"no notebook '02_bpe' in .*; `workbook lab` creates"),
+        ("02_bqe", None, "no notebook '02_bqe' in .*, which has 02_bpe, own; `workbook lab` cr"),
+        ("02_bpe", checkout / "nowhere", "no notebook '02_bpe' in .*, which has none; `workbook"),
         ("notebooks/02_bpe.ipynb", None, "not a copy of one of the workbook's"),
         ("own", None, "not a copy of one of the workbook's"),
     ):
@@ -301,18 +325,20 @@ def test_a_notebook_that_is_saved_meanwhile_is_not_overwritten(checkout, monkeyp
     with pytest.raises(ValueError, match="changed while it was read"):
         update.reset("train_bpe")
     assert path.read_text() == before + "\n"
+    with pytest.raises(ValueError, match="changed while it was read"):  # at the last moment
+        notebooks.write_notebook(path, learners(checkout), (1, 1))
 
 
 # Any history: the original is revised, the learner and their programs do what they like.
 
-SOURCES = ["", "x", "y", "plt.show()", "Look at this.", "a\nb"]
+SOURCES = ["", "x", "y", "my_x = 1", "plt.show()", "Look at this.", "a\nb"]
 ROLES = ["prose", "evidence", "prompt", "try", "check", "reveal", "answer"]
 places = st.tuples(*map(st.sampled_from, (ROLES, ["unicode1", "unicode2"], ["a", "b"])))
 general = st.tuples(st.sampled_from(["prose", "evidence", "setup"]), st.none(), st.none())
 originals = st.lists(st.tuples(general | places, st.sampled_from(SOURCES)), max_size=9)
 KINDS = (
     *("append", "replace", "delete", "add", "paste", "move", "turn"),
-    *("crlf", "drop-id", "drop-note"),  # by other programs
+    *("crlf", "drop-id", "drop-note", "strip"),  # by other programs
 )
 edits = st.lists(
     st.tuples(st.sampled_from(KINDS), st.integers(0, 99), st.integers(0, 99)), max_size=8
@@ -371,6 +397,10 @@ def edited(notebook, edits):
             for one in cells:
                 one["metadata"].get("workbook", {}).pop("original", None)
             notebook["metadata"].pop("workbook", None)
+        elif kind == "strip":
+            for one in cells:
+                one["metadata"] = {}
+            notebook["metadata"] = {}
     return notebook
 
 

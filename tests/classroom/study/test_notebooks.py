@@ -183,15 +183,23 @@ def test_two_runs_give_the_same_bytes(folder, capsys):
 
 CELL = '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"source": ""}]}'
 BROKEN = ["text", "[]", '{"nbformat": 4, "cells": 3}', '{"nbformat": 99, "cells": []}']
+RAW = CELL.replace('{"source"', '{"cell_type": "raw", "metadata": NOTES, "source"')
+NOTES = ['{"workbook": 3}', '{"workbook": {"original": 3}}', '{"tags": null}']
 
 
-@pytest.mark.parametrize("text", [*BROKEN, CELL])
+@pytest.mark.parametrize("text", [*BROKEN, CELL, *(RAW.replace("NOTES", n) for n in NOTES)])
 def test_what_is_no_notebook_is_told_in_one_line(tmp_path, text):
     path = tmp_path / "mine.ipynb"
     path.write_text(text)
     with pytest.raises(ValueError, match=r"mine\.ipynb cannot be read as a notebook") as error:
         notebooks.read_notebook(path)
     assert "\n" not in str(error.value)
+
+
+def test_a_text_that_no_file_can_hold_is_told_by_the_name_of_its_notebook(folder):
+    with pytest.raises(ValueError, match=r"x\.ipynb is not a valid notebook .*surrogates"):
+        store(folder / "x.ipynb", "'\ud800'")
+    assert not list(folder.iterdir())
 
 
 def test_ids_that_another_program_left_out_or_doubled_come_back(folder):

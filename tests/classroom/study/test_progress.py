@@ -175,9 +175,10 @@ def test_a_record_of_another_version_is_not_lost(study, capsys):
 
 
 BROKEN = [b"", b'{"version": 2, "problems": {"train_b', b"[]", b"\xff\xfe", b"[" * 100_000]
-ENTRIES = ["1", '{"": {"best": "splendid"}}', '{"": {"ticked": "all"}}']
+ENTRIES = ['{"": {"lacks": [1]}}', "1", '{"": {"best": "splendid"}}', '{"": {"ticked": "all"}}']
 BROKEN += [f'{{"version": 2, "problems": {{"train_bpe": {entry}}}}}'.encode() for entry in ENTRIES]
 BROKEN += [b'{"version": 2}', b'{"version": 2, "problems": {}, "name": 3}']
+BROKEN += [rb'{"version": 2, "problems": {}, "name": "\ud800"}']
 
 
 @pytest.mark.parametrize("broken", BROKEN)
@@ -188,6 +189,13 @@ def test_a_broken_file_is_moved_aside_and_told(study, capsys, broken):
     (aside,) = study.path.parent.glob("progress-broken-*.json")
     assert aside.read_bytes() == broken
     assert aside.name in capsys.readouterr().err
+
+
+def test_a_folder_in_the_place_of_the_file_is_moved_aside(study, capsys):
+    (study.path / "within").mkdir(parents=True)
+    assert study.read() == {} and not study.path.exists()
+    (aside,) = study.path.parent.glob("progress-broken-*.json/within")
+    assert aside.parent.name in capsys.readouterr().err
 
 
 def test_a_full_disk_is_told_and_stops_nothing(study, capsys, monkeypatch):

@@ -97,7 +97,7 @@ class LearnerScript:
         # By setting: the option or parameter.
         self.asked = {name.lstrip("-").replace("-", "_"): name for name in names}
         if missing := NEEDED - self.asked.keys():
-            raise NotJudged(f"It has no setting {' and '.join(sorted(missing))}. {CONTRACT}")
+            raise NotJudged(f"It lacks the settings {', '.join(sorted(missing))}. {CONTRACT}")
         self.first = self.run()
         self.path, self.saved = watched.checkpoint(folder / "saved")
 

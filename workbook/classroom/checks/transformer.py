@@ -283,15 +283,16 @@ def check_second_calls(part: Task, learner: Learner) -> None:
 def check_own_positions(part: Task, learner: Learner) -> None:
     """Raise `Wrong` if `forward` is called without positions, and those it makes do not fit.
 
-    Without them, some do not rotate at all: whether the numbers are right is not asked.
+    Without them, some do not rotate at all, and some refuse: only sizes that clash are a mistake.
     """
     case = next(c for c in part.cases if "theta" in c.arguments and len(c.inputs["x"]) > 2)
     learner.hands_in_positions = False  # from here on
     try:
         learner(replace(case, inputs={"x": case.inputs["x"]}))
     except Wrong as wrong:
-        wrong.mistake = FOR_EACH_HEAD
-        raise
+        if engine.SIZES.search(str(wrong.error)):
+            wrong.mistake = FOR_EACH_HEAD
+            raise
 
 
 def is_plain(attempt: Any) -> bool:

@@ -353,7 +353,9 @@ def _load() -> int:
     for name in ("study.verbs", *(f"checks.{name}" for name in checks)):
         importlib.import_module(f"workbook.classroom.{name}")
     weight = torch.nn.Parameter(torch.ones(2, 2))
-    (weight @ weight).cos().sum().backward()
+    weight.grad = (weight @ weight).cos().detach()
+    # The first step takes seconds. There is no backward pass: where torch sees a GPU, the first one
+    # starts threads, and then refuses every other one in a fork.
     torch.optim.SGD([weight]).step()
     # No worker looks for garbage among all of this again, which takes a fifth of a second each time
     # because every page that the collector touches is copied after a fork.

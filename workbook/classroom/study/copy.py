@@ -22,7 +22,7 @@ from nbformat.v4 import new_code_cell
 from workbook.classroom.study import notebooks, problems
 from workbook.classroom.study.notebooks import normalise, role
 from workbook.classroom.study.progress import MARK, nearest
-from workbook.files import notebooks_in
+from workbook.files import notebooks_in, remove_leftovers
 
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 YOUR_TURN = "your-turn"  # their tag
@@ -37,6 +37,7 @@ def make_copies(folder: str | Path | None = None) -> list[Path]:
     folder = Path(folder or nearest())
     (folder / MARK).mkdir(parents=True, exist_ok=True)
     there = copies(folder)
+    remove_leftovers(folder)
     added = [path for path in notebooks.find_worked() if path.stem not in there]
     for path in added:
         notebooks.write_notebook(folder / path.name, fresh(path))
@@ -45,12 +46,16 @@ def make_copies(folder: str | Path | None = None) -> list[Path]:
 
 
 def copies(folder: Path) -> dict[str, Path]:
-    """Find the notebooks of a study folder by the names of their originals, also if renamed."""
-    paths = {}
-    for path in notebooks_in(folder):
+    """Find the notebooks of a study folder by their own names and by those of their originals.
+
+    So a renamed one is known. Of several with one original, the one that was saved last counts.
+    """
+    paths = sorted(notebooks_in(folder), key=lambda path: path.lstat().st_mtime)
+    by_original = {}
+    for path in paths:
         with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
-            paths[json.loads(path.read_bytes())["metadata"]["workbook"]["notebook"]] = path
-    return paths | {path.stem: path for path in notebooks_in(folder)}
+            by_original[json.loads(path.read_bytes())["metadata"]["workbook"]["notebook"]] = path
+    return by_original | {path.stem: path for path in paths}
 
 
 def fresh(path: Path) -> NotebookNode:

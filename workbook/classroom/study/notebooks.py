@@ -22,7 +22,7 @@ from nbformat import NotebookNode
 from nbformat.warnings import DuplicateCellId, MissingIDFieldWarning
 
 from workbook import config
-from workbook.files import atomic_write, notebooks_in
+from workbook.files import atomic_write, notebooks_in, unchanged
 
 # Replaced in every text output, in this order. tests/sanitize.cfg holds the same list for nbval.
 REPLACEMENTS = (
@@ -69,6 +69,8 @@ def read_notebook(path: str | Path) -> NotebookNode:
             warnings.simplefilter("ignore", DuplicateCellId)
             warnings.simplefilter("ignore", MissingIDFieldWarning)
             notebook = nbformat.read(path, as_version=4)
+        for cell in notebook.cells:  # TypeError if one of our notes or of the tags is no text
+            "".join([*cell.metadata.get("workbook", {}).values(), *cell.metadata.get("tags", [])])
         taken, seen = {cell.get("id") for cell in notebook.cells}, {None}
         for cell, name in zip(notebook.cells, cell_ids(notebook.cells), strict=True):
             if cell.get("id") in seen:  # other programs, such as Colab, leave ids out or copy them
@@ -86,20 +88,24 @@ def read_notebook(path: str | Path) -> NotebookNode:
     return notebook
 
 
-def write_notebook(path: str | Path, notebook: NotebookNode) -> None:
+def write_notebook(
+    path: Path, notebook: NotebookNode, before: tuple[int, int] | None = None
+) -> None:
     """Store a notebook in the layout that JupyterLab writes, whole or not at all.
 
-    Raises: ValueError if it is not a valid notebook; OSError that names it.
+    `before` is the file's `file_state` when it was read: what was saved since is not overwritten.
+    Raises: ValueError then, or if it is not a valid notebook; OSError that names the file.
     """
     try:
         nbformat.validate(notebook)
-    except nbformat.ValidationError as error:
+        content = f"{nbformat.writes(notebook)}\n".encode()
+    except (nbformat.ValidationError, UnicodeError) as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(
             f"{path} is not a valid notebook ({reason}); open it in JupyterLab and save it"
         ) from error
-    with atomic_write(path) as file:
-        file.write(nbformat.writes(notebook) + "\n")
+    with atomic_write(path, "wb") as file, unchanged(path, before):
+        file.write(content)
 
 
 def role(cell: NotebookNode) -> str | None:

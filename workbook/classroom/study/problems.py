@@ -98,8 +98,9 @@ def with_id(id: str) -> Problem:
     by_any_id = {name: problem for problem in PROBLEMS.values() for name in problem.ids.values()}
     if id in by_any_id:
         return by_any_id[id]
-    near = get_close_matches(id.lower(), by_any_id, n=1, cutoff=0.0)
-    raise ValueError(f"no problem is called {id!r}; did you mean {near[0]!r}?")
+    near = get_close_matches(id.lower(), by_any_id, n=1)
+    known = f"did you mean {near[0]!r}?" if near else "`workbook study` lists them all"
+    raise ValueError(f"no problem is called {id!r}; {known}")
 
 
 def part_of(problem: Problem, part: str | None) -> str | None:

@@ -111,10 +111,11 @@ class Progress:
                 problem: {part: _part(entry) for part, entry in parts.items()}
                 for problem, parts in stored["problems"].items()
             }
+            json.dumps(stored, ensure_ascii=False).encode()  # ValueError: it could not be written
             return {"name": stored.get("name", "") + "", "problems": problems}
         except FileNotFoundError:
             pass
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        except (IsADirectoryError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             aside = self.path.with_name(f"progress-broken-{time.time_ns()}.json")
             os.replace(self.path, aside)
             _warn(
@@ -152,6 +153,7 @@ def _part(entry: dict) -> Part:
         if not isinstance(getattr(part, known.name), kind):
             raise TypeError
     RISING.index(part.best)  # ValueError
+    "".join([*part.lacks, *part.ticked])  # TypeError
     return part
 
 

@@ -6,6 +6,8 @@ to today's; one that they changed or added stays. Solutions and answers take the
 stubs; any other cell that both sides changed is followed by ours. A backup is made first.
 """
 
+import os
+import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -19,9 +21,11 @@ from workbook.classroom.study import copy, notebooks, problems
 from workbook.classroom.study.notebooks import ONCE, digest, role
 from workbook.classroom.study.progress import MARK, Progress, nearest
 from workbook.classroom.study.solutions import FOLDER as KEPT
-from workbook.files import atomic_write, changed, file_state, locked, notebooks_in
+from workbook.files import atomic_write, file_state, locked, notebooks_in
 
 NEWER = "*The cell below is new in the workbook, and yours above has changed: keep what you need.*"
+# In a cell: `def f` or `class A`, `x = ...` and `answer("id", "part", ...`.
+DEFINED = re.compile(r'^(?:def|class) (\w+)|^(\w+) = |^answer\((".*?", [^,]+),', re.MULTILINE)
 # JupyterLab shows what it once read, and notices a change of the file only when it saves.
 RELOAD = "If it is open in JupyterLab, reload it there: File > Reload Notebook from Disk."
 
@@ -51,31 +55,25 @@ def update(names: Sequence[str] = (), folder: str | Path | None = None) -> None:
     Raises: ValueError at the end if any is missing, cannot be read, or is not the workbook's.
     """
     folder = Path(folder or nearest())
-    chosen = [_named(folder, name) for name in names]
-    wrong, done = [], 0
+    chosen, wrong = [_named(folder, name) for name in names], []
     for path in dict.fromkeys(chosen or notebooks_in(folder)):
         try:
-            if (news := _news(path)) is not None:
-                print(_update(path, news))
-            elif chosen:
-                print(f"{path.parent.name}/{path.name} is up to date.")
-            done += news is not None or bool(chosen)
+            news = _news(path)
+            print(_update(path, news) if news else f"{path.parent.name}/{path.name} is up to date.")
         except (OSError, ValueError) as error:
             wrong.append(str(error))
     if wrong:
         raise ValueError("\n".join(wrong))
-    if not done:
-        print(f"There is nothing to update in {folder}.")
 
 
 def _named(folder: Path, name: str) -> Path:
     """Find the notebook that the learner names, by its name or a path."""
     path = Path(name if name.endswith(".ipynb") else f"{name}.ipynb")
-    path = folder / path if path.name == str(path) else path
-    if not path.is_file():
-        there = ", ".join(other.stem for other in notebooks_in(path.parent))
-        known = f"pick from {there}" if there else "`workbook lab` creates them"
-        raise ValueError(f"there is no notebook {path.stem!r} in {path.parent}; {known}")
+    path = copy.copies(folder).get(path.stem, folder / path) if path.name == str(path) else path
+    if not os.path.lexists(path):
+        there = ", ".join(other.stem for other in notebooks_in(path.parent)) or "none"
+        missing = f"there is no notebook {path.stem!r} in {path.parent}, which has {there}"
+        raise ValueError(f"{missing}; `workbook lab` creates those of ours that are missing")
     if _original(path, notebooks.read_notebook(path)) is None:
         raise ValueError(f"{path} is not a copy of one of the workbook's notebooks")
     return path
@@ -95,11 +93,19 @@ def _news(path: Path) -> str | None:
     original = _original(path, study)
     if original is None or study.metadata.get("workbook") == original.metadata.workbook:
         return None
-    texts = {digest(cell) for cell in study.cells}
-    known = {(_note(cell), _was(cell)) for cell in study.cells}
-    came = [cell for cell in original.cells if (_note(cell), _was(cell)) not in known]
-    new = sum(digest(cell) not in texts for cell in came)
+    matched = _matches(study.cells, original.cells)
+    new = len(original.cells) - len(matched)
+    new += sum(_is_new(original.cells[slot], study.cells[i]) for i, slot in matched.items())
     return f"new or changed cells: {new}" if new else "cells gone, moved or marked differently"
+
+
+def _is_new(cell: NotebookNode, learners: NotebookNode) -> bool:
+    """Tell whether a cell of the original has a text that the learner's in its place never had.
+
+    Where nothing says what a stub was, it is the learner who changed it.
+    """
+    before = _was(learners) or (role(cell) in copy.STUBS and _was(cell))
+    return before != _was(cell) and digest(learners) != digest(cell)
 
 
 def _update(path: Path, news: str) -> str:
@@ -114,7 +120,7 @@ def _rewrite(path: Path, name: str, change: Callable[[NotebookNode], str]) -> tu
 
     Raises: ValueError if it is saved meanwhile, by JupyterLab for instance.
     """
-    folder, path = path.parent, path.resolve()  # what links to another file goes on doing so
+    folder, path = path.parent, Path(os.path.realpath(path))  # a link to a file stays one
     with locked(folder / MARK):
         before, stored = file_state(path), path.read_bytes()
         study = notebooks.read_notebook(path)
@@ -122,9 +128,7 @@ def _rewrite(path: Path, name: str, change: Callable[[NotebookNode], str]) -> tu
         backup = copy.backup_path(folder, name)
         with atomic_write(backup, "wb") as file:
             file.write(stored)
-        if file_state(path) != before:
-            raise changed(path)
-        notebooks.write_notebook(path, study)
+        notebooks.write_notebook(path, study, before)
     return backup, summary
 
 
@@ -157,7 +161,7 @@ def _merge(study: NotebookNode, original: NotebookNode) -> str:
         cells += [twice[slot], new_markdown_cell(NEWER)] if slot in twice else []
         cells += [_marked(in_place.get(slot, new_cell), new_cell), *added[slot]]
     study.cells, study.metadata["workbook"] = cells, original.metadata.workbook
-    summary = f"Cells of yours that are kept: {kept}"
+    summary = f"Cells kept as you had them: {kept}"
     return summary + (f", {len(twice)} of them above our new version." if twice else ".")
 
 
@@ -172,10 +176,18 @@ def _marked(cell: NotebookNode, new_cell: NotebookNode) -> NotebookNode:
 def _matches(cells: list[NotebookNode], new: list[NotebookNode]) -> dict[int, int]:
     """Find the places of the learner's cells in the new copy: from index to index.
 
-    Programs that clean notebooks drop ids or notes, so that texts count too.
+    Programs that clean notebooks drop ids or notes. Then texts count too, and what a solution
+    defines or answers: where its stub does the same, it is that stub's.
     """
+    stubs = [cell.source for cell in new if role(cell) in copy.STUBS]
+    names = set(chain(*map(DEFINED.findall, stubs)))
+
+    def of_stub(cell: NotebookNode) -> tuple | None:
+        """Return the first thing that a cell defines or answers as a stub does."""
+        return next((name for name in DEFINED.findall(cell.source) if name in names), None)
+
     matched: dict[int, int] = {}
-    for key in (lambda cell: cell.id, _note, digest):
+    for key in (lambda cell: cell.id, _note, digest, of_stub):
         slots = defaultdict(list)
         for slot in set(range(len(new))) - set(matched.values()):
             slots[key(new[slot])].append(slot)
@@ -200,48 +212,35 @@ def _was(cell: NotebookNode) -> str:
 
 
 def reset(problem: str) -> None:
-    """Start one problem over: its try-it and answer cells are as they were at first.
+    """Start one problem over: its try-it and answer cells are as in today's original.
 
-    Cells that were deleted come back. No other cell changes, and the kept code is moved away.
+    The rest of the notebook is brought up to date, and the kept code is moved away.
     """
     details = problems.with_id(problem)
-    original = copy.fresh(notebooks.find_worked([details.notebook])[0]).cells
+    original = copy.fresh(notebooks.find_worked([details.notebook])[0])
     folder = nearest()
-    path = copy.copies(folder).get(details.notebook)
-    if path is None:
-        raise ValueError(f"{folder} has no {details.notebook}.ipynb yet; `workbook lab` creates it")
-
+    path, progress = _named(folder, details.notebook), Progress(folder)
+    progress.read()  # OSError if it is of a later version: then nothing has changed yet
     backup, _ = _rewrite(path, details.id, lambda study: _start_over(study, original, details.id))
     kept = folder / KEPT / f"{details.id}.py"
     if kept.is_file():
         kept.replace(backup.with_suffix(".py"))
-    Progress(folder).forget(details.id)
+    progress.forget(details.id)
     print(f"{details.id} starts over in {path.name}. What you had is in {backup}. {RELOAD}")
 
 
-def _start_over(study: NotebookNode, new: list[NotebookNode], problem: str) -> str:
-    """Put fresh stubs in the places of the learner's, wherever those were moved to."""
-    matched, placed = _matches(study.cells, new), {}
-    stubs = [slot for slot, new_cell in enumerate(new) if _is_stub_of(new_cell, problem)]
-    cells = []
+def _start_over(study: NotebookNode, original: NotebookNode, problem: str) -> str:
+    """Put fresh stubs in the places of the learner's, and update the rest of the notebook."""
+    matched, cells = _matches(study.cells, original.cells), []
     for index, cell in enumerate(study.cells):
-        slot = matched.get(index)
-        if slot in stubs:
-            cell = new[slot]
-        elif _is_stub_of(cell, problem):  # it was split or copied: one of its parts is enough
-            continue
-        elif role(cell) == "check" and cell.metadata.workbook.get("problem") == problem:
+        if index in matched and _is_stub_of(original.cells[matched[index]], problem):
+            cells.append(original.cells[matched[index]])
+        elif not _is_stub_of(cell, problem):  # otherwise it was split off, or is a second copy
+            cells.append(cell)
+        if role(cell) == "check" and cell.metadata.workbook.get("problem") == problem:
             cell.outputs, cell.execution_count = [], None
-        placed[slot] = cell
-        cells.append(cell)
-    for slot in stubs:
-        if slot not in placed:  # it was deleted: it comes after the cell that it follows in a copy
-            before = placed.get(slot - 1)
-            at = next((i for i, cell in enumerate(cells, 1) if cell is before), len(cells))
-            cells.insert(at, new[slot])
-            placed[slot] = new[slot]
     study.cells = cells
-    return ""
+    return _merge(study, original)
 
 
 def _is_stub_of(cell: NotebookNode, problem: str) -> bool:
