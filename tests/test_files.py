@@ -154,6 +154,15 @@ def test_a_process_that_is_killed_leaves_no_lock_to_those_that_it_forked(tmp_pat
     assert order == ["killed", "other"]
 
 
+def test_a_folder_that_we_may_only_read_needs_no_lock(tmp_path, monkeypatch):
+    (tmp_path / "all" / ".lock").mkdir(parents=True)  # which makes locking fail for root, too
+    with pytest.raises(OSError, match=r"\.lock"), locked(tmp_path / "all"):
+        pass
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with locked(tmp_path / "all"):
+        pass
+
+
 def test_where_nobody_listens_nothing_is_said(monkeypatch, capsys):
     broken, closed = mock.Mock(**{"write.side_effect": BrokenPipeError}), io.StringIO()
     closed.close()

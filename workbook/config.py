@@ -60,18 +60,13 @@ def check_fields(config: Any) -> None:
     for field in fields(config):
         value = getattr(config, field.name)
         if field.type is int and field.name == "seed":
-            check_seed(value)
+            if type(value) is not int or not 0 <= value < 2**63:
+                raise ValueError(f"seed={value!r} is not a whole number from 0 to 2**63 - 1")
         elif field.type is int and (type(value) is not int or value < 1):
             raise ValueError(f"{field.name}={value!r} is not a positive whole number")
         if get_origin(field.type) is Literal and value not in get_args(field.type):
             known = ", ".join(map(repr, get_args(field.type)))
             raise ValueError(f"{field.name}={value!r} is not one of {known}")
-
-
-def check_seed(seed: int) -> None:
-    """Raise ValueError unless a seed is a whole number from 0 to 2**63 - 1."""
-    if type(seed) is not int or not 0 <= seed < 2**63:
-        raise ValueError(f"seed={seed!r} is not a whole number from 0 to 2**63 - 1")
 
 
 def check_heads(d_model: int, num_heads: int, *, rope: bool) -> None:
@@ -291,7 +286,6 @@ PROFILES = {
 PACKAGE = Path(__file__).resolve().parent
 DISTRIBUTION = "cs336-workbook"  # what `pip install` calls this package
 EDITIONS: tuple[Edition, ...] = ("2025", "2026")
-PRECISIONS = ("auto", "float32", "bfloat16")
 
 
 def _choice(variable: str, choices: Iterable[Choice]) -> Choice:
@@ -316,7 +310,7 @@ def edition() -> Edition:
 
 def precision() -> str:
     """The precision that `WORKBOOK_PRECISION` forces on runs that leave it open, or "auto"."""
-    return _choice("WORKBOOK_PRECISION", PRECISIONS)
+    return _choice("WORKBOOK_PRECISION", ("auto", "float32", "bfloat16"))
 
 
 def checkout() -> Path | None:

@@ -136,6 +136,8 @@ def locked(folder: Path) -> Iterator[None]:
     Another thread or process that wants the lock waits, says so if that takes long, and finds what
     was made here. A thread must not lock the same folder twice. The system releases the lock with
     the process, however that ends; processes that were forked meanwhile do not hold it.
+    A folder that we may only read, such as one that a class shares, needs no lock: whoever finds
+    all that is wanted there goes on, and whoever wants to make something fails with its name.
     """
     folder = Path(folder).resolve()
     make_folder(folder)
@@ -145,6 +147,9 @@ def locked(folder: Path) -> Iterator[None]:
     except Timeout:
         say(f"waiting until {folder} is free: another process or thread is using it")
         lock.acquire()
+    except OSError:
+        if os.access(folder, os.W_OK):
+            raise
     try:
         yield
     finally:
