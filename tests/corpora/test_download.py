@@ -150,22 +150,18 @@ def test_a_disk_that_fills_up_leaves_nothing_half_unpacked(hub, tmp_path, monkey
     assert left_over(tmp_path) == [".part"]
 
 
-def test_an_archive_that_grows_as_no_text_does_is_stopped_on_its_way(hub, tmp_path, monkeypatch):
+def test_an_archive_that_grows_as_no_text_does_is_stopped_on_its_way(hub, tmp_path):
     hub.content = gzip.compress(bytes(30_000_000))
     refused(hub, tmp_path, "unpacks to more than 2.8 times its size", PACKED)
-    assert left_over(tmp_path) == [".part"]
 
 
 @pytest.mark.parametrize("kind", ["link", "folder"])
 def test_a_part_that_is_a_link_or_a_folder_is_left_alone_and_named(hub, tmp_path, kind):
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "kept.txt").write_text("kept")
-    if kind == "link":
-        part_of(tmp_path).symlink_to(tmp_path / "other" / "kept.txt")
-    else:
-        (tmp_path / "other").rename(part_of(tmp_path))
+    part, other = part_of(tmp_path), tmp_path / "other.txt"
+    other.write_text("kept")
+    part.symlink_to(other) if kind == "link" else part.mkdir()
     refused(hub, tmp_path, r"\.part is no file of ours; remove it, then call again")
-    assert next(tmp_path.rglob("kept.txt")).read_text() == "kept"
+    assert other.read_text() == "kept" and (part.is_symlink() or part.is_dir())
 
 
 @pytest.mark.parametrize("place", ["http://[::1", "http://a b:c", "gopher://x", "\x9a"])

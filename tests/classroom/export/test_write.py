@@ -91,9 +91,7 @@ def test_wrong_answers_and_attempts_are_marked_as_such(tmp_path):
     assert "0 of 38 problems, worth 0 of 107 points" in text
 
 
-def test_without_a_folder_your_study_folder_is_exported_and_nothing_of_ours(
-    tmp_path, monkeypatch, capsys
-):
+def test_without_a_folder_your_study_folder_is_exported(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
     assert cli.main(["export", "--to", str(tmp_path / "build")]) == 2
     assert f"name the folder with yours (ours: {WORKED})" in capsys.readouterr().err
