@@ -1,8 +1,8 @@
 # make lab        study: JupyterLab on your own copy of the notebooks (PORT=8890 picks the port)
 # make check      while you work: lint and the quick tests, about a minute
 # make test       all tests: lint, unit tests, every notebook
-# make writeup    build/writeup.pdf from saved answers (FOLDER=study NAME="Ada Lovelace": yours;
-#                 EDITION=2026)
+# make writeup    build/writeup.pdf from the answers that you saved in study/ (NAME="Ada Lovelace";
+#                 EDITION=2026; FOLDER=notebooks: from the worked notebooks)
 # make notebooks  run the worked notebooks again and store their outputs (NAMES=02_bpe: only that)
 # make bench      tokenizers, training and generation timed beside other libraries (FILE=text.txt:
 #                 tokenizers alone, on your text; RECORD=1: into data/bench/ and README.md)
