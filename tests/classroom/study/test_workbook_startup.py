@@ -5,13 +5,19 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
+import nbformat
 import pytest
+from IPython.core.events import EventManager, available_events
+from IPython.core.inputtransformer2 import TransformerManager
+from nbformat.v4 import new_code_cell, new_notebook
 
 import workbook
 from workbook.classroom.checks import worker
 from workbook.classroom.jupyter import workbook_startup
+from workbook.classroom.study import solutions
 from workbook.classroom.study.progress import MARK
 
 STARTUP = Path(workbook_startup.__file__)
@@ -46,6 +52,38 @@ def test_in_a_study_folder_alone_the_verbs_are_those_of_the_package(start, monke
     assert start("study", check="mine")["check"] == "mine", "names of the learner stay"
 
 
+# What the notebook's file holds when a kernel starts, and what is then there before its first cell.
+NOTEBOOKS = {
+    "import json\nfrom math import pi as tau\n%matplotlib agg\nbase = 1": {"json", "tau"},
+    "import json\nimport no_such_module\nimport math": {"json"},
+    "": set(),
+}
+
+
+@pytest.mark.parametrize("top", NOTEBOOKS)
+def test_before_its_first_cell_a_kernel_imports_what_its_notebook_does(top, tmp_path, monkeypatch):
+    monkeypatch.setattr(worker, "start", Mock())
+    path, ours = tmp_path / "02_bpe.ipynb", {"workbook": {"role": "setup"}}
+    cells = [new_code_cell("import csv"), new_code_cell(top, metadata=ours if top else {})]
+    path.write_text(nbformat.writes(new_notebook(cells=cells)), encoding="utf-8")
+    monkeypatch.setenv("JPY_SESSION_NAME", str(path))
+    history, transform = SimpleNamespace(input_hist_raw=[""]), TransformerManager().transform_cell
+    names = {"__name__": "__main__"}
+    shell = SimpleNamespace(user_ns=names, history_manager=history, transform_cell=transform)
+    shell.events = EventManager(shell, available_events)
+    monkeypatch.setattr(solutions, "shell", lambda: shell)
+    solutions.make_ready()
+    assert names.keys() == {"__name__"}
+    shell.events.trigger("pre_run_cell", None)
+    assert names.keys() - {"__name__", "__builtins__"} == NOTEBOOKS[top]
+
+    history.input_hist_raw.append("def loads(text): return json.loads(text)")
+    exec(history.input_hist_raw[1], names)
+    source, trouble = solutions.collect(names["loads"], ("loads",))
+    assert source.startswith("import json\n") is (top != "") and trouble == ""
+    assert shell.events.callbacks["pre_run_cell"] == [], "only before the first cell"
+
+
 def test_elsewhere_the_package_is_not_loaded(tmp_path):
     show = f"exec(open({str(STARTUP)!r}).read()); import sys; print('workbook' in sys.modules)"
     printed = subprocess.check_output([sys.executable, "-c", show], cwd=tmp_path, text=True)
@@ -71,11 +109,13 @@ def test_a_kernel_starts_although_its_folder_is_gone(start, tmp_path, monkeypatc
 
 def test_the_environment_has_what_kernels_and_jupyterlab_look_for_there():
     """An editable install copies these files: after a change of them `make` installs again."""
-    lab = Path(sys.prefix, "share", "jupyter", "labextensions", "cs336-workbook")
+    lab = Path(sys.prefix, "share", "jupyter")
     installed = {STARTUP: Path(sys.prefix, "etc", "ipython", "startup", STARTUP.name)}
     for file in EXTENSION.rglob("*.*"):
-        installed[file] = lab / file.relative_to(EXTENSION)
-    assert len(installed) == 5
+        installed[file] = lab / "labextensions/cs336-workbook" / file.relative_to(EXTENSION)
+    (settings,) = STARTUP.parent.glob("overrides.d/*")
+    installed[settings] = lab / "lab/settings/overrides.d" / settings.name
+    assert len(installed) == 6
     for file, copy in installed.items():
         assert copy.exists() and copy.read_bytes() == file.read_bytes(), "pip install -e ."
     package = json.loads((EXTENSION / "package.json").read_text(encoding="utf-8"))
