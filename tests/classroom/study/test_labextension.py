@@ -162,10 +162,8 @@ def test_a_killed_browser_loses_nothing_that_is_older_than_15_seconds(server):
             page.clock.run_for(15_000)
             desk.wait_until_stored(stored[-1])
             page.keyboard.insert_text("\n# typed last")
-            page.wait_for_timeout(random.randint(0, 500))
-            for process in psutil.Process().children(recursive=True):
-                if "chrom" in process.name():
-                    process.kill()
+            started = psutil.Process().children(recursive=True)
+            next(process for process in started if "chrom" in process.name()).kill()
 
 
 def test_a_worked_notebook_is_as_jupyterlab_has_it(page, server):

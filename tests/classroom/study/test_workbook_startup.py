@@ -5,14 +5,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import Mock
 
-import nbformat
 import pytest
-from IPython.core.events import EventManager, available_events
-from IPython.core.inputtransformer2 import TransformerManager
-from nbformat.v4 import new_code_cell, new_notebook
 
 import workbook
 from workbook.classroom.checks import worker
@@ -52,36 +47,25 @@ def test_in_a_study_folder_alone_the_verbs_are_those_of_the_package(start, monke
     assert start("study", check="mine")["check"] == "mine", "names of the learner stay"
 
 
-# What the notebook's file holds when a kernel starts, and what is then there before its first cell.
-NOTEBOOKS = {
-    "import json\nfrom math import pi as tau\n%matplotlib agg\nbase = 1": {"json", "tau"},
-    "import json\nimport no_such_module\nimport math": {"json"},
-    "": set(),
-}
-
-
-@pytest.mark.parametrize("top", NOTEBOOKS)
-def test_before_its_first_cell_a_kernel_imports_what_its_notebook_does(top, tmp_path, monkeypatch):
+def test_before_its_first_cell_a_kernel_imports_what_its_notebook_does(tmp_path, monkeypatch):
     monkeypatch.setattr(worker, "start", Mock())
-    path, ours = tmp_path / "02_bpe.ipynb", {"workbook": {"role": "setup"}}
-    cells = [new_code_cell("import csv"), new_code_cell(top, metadata=ours if top else {})]
-    path.write_text(nbformat.writes(new_notebook(cells=cells)), encoding="utf-8")
-    monkeypatch.setenv("JPY_SESSION_NAME", str(path))
-    history, transform = SimpleNamespace(input_hist_raw=[""]), TransformerManager().transform_cell
-    names = {"__name__": "__main__"}
-    shell = SimpleNamespace(user_ns=names, history_manager=history, transform_cell=transform)
-    shell.events = EventManager(shell, available_events)
+    top = "import json\nfrom math import pi as tau\nbase = 1\nimport no_such_module\nimport math"
+    setup = {"metadata": {"workbook": {"role": "setup"}}, "source": top.splitlines(keepends=True)}
+    cells = [{"metadata": {}, "source": "import csv"}, setup]
+    (tmp_path / "02_bpe.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "02_bpe.ipynb"))
+    typed = ["", "def loads(text): return json.loads(text)"]
+    names, history = {"__name__": "__main__"}, Mock(input_hist_raw=typed)
+    shell = Mock(user_ns=names, history_manager=history, transform_cell=str)
     monkeypatch.setattr(solutions, "shell", lambda: shell)
     solutions.make_ready()
-    assert names.keys() == {"__name__"}
-    shell.events.trigger("pre_run_cell", None)
-    assert names.keys() - {"__name__", "__builtins__"} == NOTEBOOKS[top]
-
-    history.input_hist_raw.append("def loads(text): return json.loads(text)")
-    exec(history.input_hist_raw[1], names)
+    assert names.keys() == {"__name__"}, "it waits for a cell"
+    _, before_the_cell = shell.events.register.call_args.args
+    before_the_cell(None)
+    assert names.keys() - {"__name__", "__builtins__"} == {"json", "tau"}
+    exec(typed[1], names)
     source, trouble = solutions.collect(names["loads"], ("loads",))
-    assert source.startswith("import json\n") is (top != "") and trouble == ""
-    assert shell.events.callbacks["pre_run_cell"] == [], "only before the first cell"
+    assert source.startswith("import json\n") and trouble == "", "they are kept with what uses them"
 
 
 def test_elsewhere_the_package_is_not_loaded(tmp_path):
