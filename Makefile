@@ -29,7 +29,7 @@ nbval := --nbval --nbval-sanitize-with tests/sanitize.cfg --nbval-cell-timeout=3
 stamp := .venv/complete
 # Copied into the environment, even by an editable install.
 installed := $(wildcard $(addprefix workbook/classroom/jupyter/,\
-	workbook_startup.py labextension/*.* labextension/schemas/*/*.json))
+	workbook_startup.py overrides.d/*.json labextension/*.* labextension/schemas/*/*.json))
 before := .venv/lib/*/site-packages/workbook-*.dist-info # the package's first name
 
 # The stamp holds the folder it was made in: an environment that was moved, or whose Python is

@@ -223,6 +223,10 @@ class Desk:
         expect(prompt).to_have_text(re.compile(r"\d"), timeout=1000 * LONGEST)
         return cell.locator(".jp-OutputArea-output")
 
+    def wait_until_stored(self, text: str) -> None:
+        """Wait until the file holds a text, although nobody saves the notebook."""
+        wait_for(lambda: text in self.path.read_text("utf-8"), f"{text!r} is in no file")
+
     def save(self) -> NotebookNode:
         """Save the notebook as a person does; return what the file holds then."""
         menu(self.page, "File", "Save Notebook")

@@ -155,8 +155,10 @@ def test_it_is_set_up_once_and_again_where_what_is_installed_changed(ready):
     done = make(ready, "lint")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert log(ready) == LINT
-    copied = ["workbook_startup.py", "labextension/style.css", "labextension/schemas/a/b.json"]
-    copied = [f"workbook/classroom/jupyter/{name}" for name in copied]
+    copied = (
+        "workbook_startup.py overrides.d/a.json labextension/a.css labextension/schemas/a/b.json"
+    )
+    copied = [f"workbook/classroom/jupyter/{name}" for name in copied.split()]
     for name in ("constraints.txt", "pyproject.toml", *copied):
         touch(ready, name)
         assert make(ready, "lint").returncode == 0

@@ -283,6 +283,8 @@ def changes_everything(x, dim):
     torch.set_default_dtype(torch.float64)
     torch.set_default_device("meta")
     torch.set_grad_enabled(False)
+    torch.nn.modules.module.register_module_forward_hook(lambda *_: 0)
+    signal.setitimer(signal.ITIMER_PROF, 0.5)
     random.seed(0)
     os.chdir("/")
     sys.path.clear()

@@ -1,4 +1,4 @@
-"""The learner's cells in a real JupyterLab: how they look, the way to the next one, the verbs.
+"""The learner's cells in a real JupyterLab: their looks, the way to the next one, what is saved.
 
 Needs Chromium, as `test_browser.py` does. Pictures go to `build/screenshots/`.
 """
@@ -6,7 +6,9 @@ Needs Chromium, as `test_browser.py` does. Pictures go to `build/screenshots/`.
 import os
 import re
 from copy import deepcopy
+from random import Random
 
+import psutil
 import pytest
 from contrast import contrast
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -14,6 +16,7 @@ from real_lab import SCREENSHOTS, Desk, browse, expect, menu, require_browser, s
 from real_lab import settings as lab_settings
 
 from workbook.classroom.study import notebooks
+from workbook.classroom.study.answers import MIME
 from workbook.classroom.study.progress import MARK
 
 NAME = "01_unicode.ipynb"
@@ -33,9 +36,12 @@ def prose(n: int) -> list:
     return [new_markdown_cell(f"Paragraph {n}.{i}\n\n" + "Words. " * 200) for i in range(6)]
 
 
+SETUP = {"workbook": {"role": "setup"}}
 CELLS = [
-    new_code_cell('"check" in globals()'),
-    new_code_cell('check("softmx", None)'),
+    new_code_cell(
+        'import colorsys\n"check" in globals()', metadata={"workbook": {"role": "setup"}}
+    ),
+    new_code_cell('check("softmx", colorsys)'),
     *prose(1),
     cell("try", "a", 'my_character = "U+0000"'),
     cell("check", "a", 'check("unicode1", my_character, part="a")'),
@@ -61,14 +67,19 @@ def server(tmp_path_factory):
     root = tmp_path_factory.mktemp("labextension")
     (root / "study" / MARK).mkdir(parents=True)
     (root / "notebooks").mkdir()
-    kernel = {"kernelspec": notebooks.METADATA["kernelspec"]}
-    notebooks.write_notebook(root / STUDY, new_notebook(cells=CELLS, metadata=kernel))
-    worked = new_notebook(cells=deepcopy(CELLS), metadata=kernel)
-    for copied in worked.cells:
-        copied.metadata.pop("tags", None)
-    notebooks.write_notebook(root / WORKED, worked)
     with serve(root, os.environ | lab_settings(root, windowing="full")) as running:
         yield running
+
+
+def write(server) -> None:
+    """Write the two notebooks."""
+    kernel = {"kernelspec": notebooks.METADATA["kernelspec"]}
+    study = new_notebook(cells=CELLS, metadata=kernel)
+    notebooks.write_notebook(server.root / STUDY, study)
+    worked = deepcopy(study)
+    for copied in worked.cells:
+        copied.metadata.pop("tags", None)
+    notebooks.write_notebook(server.root / WORKED, worked)
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +90,9 @@ def browser(server):
 
 
 @pytest.fixture
-def page(browser):
-    """A page that has to stay without errors and warnings."""
+def page(browser, server):
+    """A page that has to stay without errors and warnings, and both notebooks as at first."""
+    write(server)
     context, left = browser
     with context.new_page() as page:
         said = []
@@ -92,6 +104,13 @@ def page(browser):
         unwanted = [line for line in said if line.startswith(("error", "warning"))]
         assert [line for line in unwanted if not harmless.match(line)] == []
         assert left == [], "the page asked another machine for something"
+
+
+def open_study(page, server) -> Desk:
+    """Open the notebook of the study folder, and wait until its exercises are marked."""
+    desk = Desk(page, server, STUDY)
+    expect(page.locator(".workbook-study")).to_be_visible()
+    return desk
 
 
 def run(page, source: str):
@@ -114,6 +133,39 @@ def f8(page, source: str) -> None:
     expect_active(page, source)
 
 
+@pytest.mark.stress
+@pytest.mark.skipif("STRESS" not in os.environ, reason="browsers are killed under `make stress`")
+def test_a_killed_browser_loses_nothing_that_is_older_than_15_seconds(server):
+    """The seconds are those of the page's clock, which stands still while we wait for the file.
+
+    It comes first: there is no second browser while the one of the other tests is open.
+    """
+    write(server)
+    times, stored = int(os.environ["STRESS"]), []
+    random = Random(times)
+    for number in range(times // 3):
+        with browse() as (context, _):
+            page = context.new_page()
+            page.clock.install()
+            desk = open_study(page, server)
+            assert [text for text in stored if text not in desk.path.read_text("utf-8")] == []
+            for source in WAY[: random.randint(1, 2)]:  # a try cell, or an answer
+                f8(page, source)
+            stored.append(f"# typed {number:03}")
+            page.keyboard.press("Enter")
+            page.keyboard.press("Control+End")
+            page.keyboard.insert_text(f"\n{stored[-1]}")
+            expect_active(page, stored[-1])
+            page.clock.pause_at(page.evaluate("Date.now() / 1000 + 1"))
+            if random.random() < 0.5:
+                page.keyboard.press("Control+Enter")
+            page.clock.run_for(15_000)
+            desk.wait_until_stored(stored[-1])
+            page.keyboard.insert_text("\n# typed last")
+            started = psutil.Process().children(recursive=True)
+            next(process for process in started if "chrom" in process.name()).kill()
+
+
 def test_a_worked_notebook_is_as_jupyterlab_has_it(page, server):
     Desk(page, server, WORKED)
     expect(run(page, '"check" in')).to_contain_text("False")
@@ -124,7 +176,7 @@ def test_a_worked_notebook_is_as_jupyterlab_has_it(page, server):
 
 
 def test_check_is_there_after_a_restart_and_the_way_goes_round_the_open_exercises(page, server):
-    Desk(page, server, STUDY)
+    open_study(page, server)
     expect(run(page, '"check" in')).to_contain_text("True")
     menu(page, "Kernel", "Restart Kernel and Clear Outputs of All Cells…")
     page.locator(".jp-Dialog .jp-mod-accept").click()
@@ -151,7 +203,7 @@ def explained(page):
 
 
 def test_what_is_done_is_passed_over_and_its_explanation_unfolds(page, server):
-    Desk(page, server, STUDY)
+    desk = open_study(page, server)
     first_try, first_answer, second_try, second_answer, third_try = WAY
 
     def is_done(source: str) -> None:
@@ -168,6 +220,7 @@ def test_what_is_done_is_passed_over_and_its_explanation_unfolds(page, server):
     expect(explained(page)).to_be_hidden()
     run(page, second_answer)
     is_done(second_answer)
+    desk.wait_until_stored(MIME)
     is_done(second_try)  # the text is what is asked
     expect(explained(page)).to_be_visible()
     expect(page.locator(".workbook-folded")).to_have_count(0)
@@ -189,7 +242,7 @@ def test_what_is_done_is_passed_over_and_its_explanation_unfolds(page, server):
 
 
 def test_an_explanation_unfolds_when_asked_and_a_cell_is_marked_when_tagged(page, server):
-    Desk(page, server, STUDY)
+    open_study(page, server)
     folded = page.locator(".workbook-folded")
     for source in WAY[:3]:
         f8(page, source)
@@ -235,7 +288,7 @@ LOOK = """cell => {
 
 
 def test_the_learners_cells_look_like_theirs(page, server):
-    Desk(page, server, STUDY)
+    open_study(page, server)
     page.get_by_role("button", name="Next open exercise").click()
     run(page, "my_character =")
     run(page, 'check("unicode1", my_character')

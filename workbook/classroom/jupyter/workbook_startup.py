@@ -20,9 +20,9 @@ def _workbook_startup(learners: dict) -> None:
 
         for name in workbook.__all__:
             learners.setdefault(name, getattr(workbook, name))
-        from workbook.classroom.checks import worker
+        from workbook.classroom.study import solutions
 
-        worker.start()  # the first check then need not wait for torch
+        solutions.make_ready()
 
 
 _workbook_startup(globals())

@@ -49,7 +49,7 @@ class CheckOutcome:
 
     def row(self, columns: int | None = None) -> str:
         """A line of the table, cut to this number of columns."""
-        sign = verbs.LOOKS[self.status][0] if self.status in verbs.LOOKS else "○"
+        sign = progress.SIGNS.get(self.status, "○")
         line = f"{sign} {self.problem:<28}  {self.status:<7}  {self.cause}".rstrip()
         return line if columns is None or len(line) <= columns else f"{line[: columns - 1]}…"
 

@@ -12,6 +12,7 @@ import ast
 import builtins
 import dis
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -28,6 +29,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
+from workbook.classroom.checks import worker
 from workbook.classroom.checks.verdicts import is_learners
 from workbook.classroom.study.problems import PROBLEMS, Problem
 from workbook.classroom.study.progress import MARK, SIGNS, Part
@@ -399,6 +401,31 @@ def shell() -> Any:
     """Return the IPython that runs us, or None."""
     module = sys.modules.get("IPython")
     return module.get_ipython() if module is not None else None
+
+
+def make_ready() -> None:
+    """Have a new kernel judge without delay, and know what its notebook imports.
+
+    The imports of the notebook's own first cell run before whatever cell comes first: after a
+    restart, that is seldom the one at the top. They wait for it, because a kernel that takes long
+    to start is given up. VS Code says in the kernel which notebook it is, Jupyter's server in the
+    environment.
+    """
+    worker.start()  # the first check then need not wait for torch
+    ipython = shell()
+
+    def run_imports(_: Any) -> None:
+        ipython.events.unregister("pre_run_cell", run_imports)
+        with suppress(Exception):  # the cell at the top then says what is wrong
+            path = ipython.user_ns.get("__vsc_ipynb_file__") or os.environ["JPY_SESSION_NAME"]
+            cells = json.loads(Path(path).read_bytes())["cells"]
+            ours = [c for c in cells if c["metadata"].get("workbook", {}).get("role") == "setup"]
+            statements = parsed("".join(ours[0]["source"]), transform=ipython.transform_cell)
+            imports = "\n".join(each.text for each in statements if each.is_import)
+            ipython.history_manager.input_hist_raw[0] = imports  # the place before the first cell
+            exec(imports, ipython.user_ns)
+
+    ipython.events.register("pre_run_cell", run_imports)
 
 
 def not_run(attempt: Any) -> str:

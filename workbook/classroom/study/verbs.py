@@ -8,7 +8,6 @@ import multiprocessing
 import random
 import re
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -40,15 +39,7 @@ _hints_given: Counter[str] = Counter()
 Status = Literal["not attempted", "correct", "almost", "possible", "wrong", "read", "ticked"]
 
 # The sign and the word show a status; the colour of the panel's edge only repeats it.
-LOOKS: dict[Status, tuple[str, str]] = {
-    "correct": ("✓", "#009E73"),
-    "almost": ("≈", "#E69F00"),
-    "possible": ("✓", "#009E73"),
-    "ticked": ("✓", "#009E73"),
-    "wrong": ("✗", "#D55E00"),
-    "not attempted": ("○", "#999999"),
-    "read": ("✎", "#56B4E9"),
-}
+COLOURS = {"✓": "#009E73", "≈": "#E69F00", "✗": "#D55E00", "○": "#999999", "✎": "#56B4E9"}
 
 
 @dataclass(frozen=True)
@@ -80,8 +71,7 @@ class Report:
     @property
     def heading(self) -> str:
         """Sign, problem, part and status, such as "✗ train_bpe: wrong"."""
-        name = problems.label(self.problem, self.part)
-        return f"{LOOKS[self.status][0]} {name}: {self.status}"
+        return f"{_sign(self.status)} {problems.label(self.problem, self.part)}: {self.status}"
 
     @property
     def _remarks(self) -> list[str]:
@@ -134,7 +124,7 @@ class Panel:
     text: str
 
     def __repr__(self) -> str:
-        return f"{LOOKS[self.status][0]} {self.text}"
+        return f"{_sign(self.status)} {self.text}"
 
     def _repr_html_(self) -> str:
         return _panel(self.status, _prose(str(self)))
@@ -379,7 +369,8 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
 
     def judge() -> str | Facts | None:
         _expect_its_kind(problem, attempt)
-        return _repeatable(lambda: checker(_plain(attempt), part))
+        _make_repeatable()
+        return checker(_plain(attempt), part)
 
     try:
         praise = limited(problem.seconds or TOTAL_SECONDS, judge)
@@ -435,24 +426,18 @@ def _in_short(wrong: Wrong) -> str:
     return " ".join(filter(None, [wrong.claim, tried_with and f"(`{tried_with}`)", wrong.mistake]))
 
 
-def _repeatable(check: Callable) -> Any:
-    """Run a check so that it says the same each time: all random numbers start from one seed.
+def _make_repeatable() -> None:
+    """Let a check say the same each time: all random numbers start from one seed.
 
-    Torch, if it is loaded, gets one thread: with tiny tensors, more would only wait.
+    Torch gets one thread: with tiny tensors, more would only wait.
     """
+    import numpy as np  # in the process that judges: whoever asks may not have loaded them
+    import torch
+
     random.seed(0)
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    if hasattr(numpy, "random"):
-        numpy.random.seed(0)
-    if not hasattr(torch, "set_num_threads"):  # not loaded, or only in part
-        return check()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    np.random.seed(0)
     torch.manual_seed(0)
-    try:
-        return check()
-    finally:
-        torch.set_num_threads(threads)
+    torch.set_num_threads(1)
 
 
 def _plain(attempt: Any) -> Any:
@@ -466,11 +451,9 @@ def _plain(attempt: Any) -> Any:
         return {key: _plain(value) for key, value in attempt.items()}
     if hasattr(attempt, "__array__") and not hasattr(attempt, "to_dict"):
         return attempt.tolist()
-    if isinstance(attempt, Decimal):
-        return float(attempt)
     if isinstance(attempt, Integral):
         return int(attempt)
-    return float(attempt) if isinstance(attempt, Real) else attempt
+    return float(attempt) if isinstance(attempt, Real | Decimal) else attempt
 
 
 def _expect_its_kind(problem: Problem, attempt: Any) -> None:
@@ -548,9 +531,13 @@ def kindly(verb: Callable) -> Callable:
     return called
 
 
+def _sign(status: Status) -> str:
+    return progress.SIGNS.get(status, "○")  # what was not attempted counts as open
+
+
 def _panel(status: Status, *pieces: str) -> str:
     """Draw a box that takes its text and background colour from the page."""
-    style = f"border-left:.3em solid {LOOKS[status][1]};padding:.2em .8em"
+    style = f"border-left:.3em solid {COLOURS[_sign(status)]};padding:.2em .8em"
     return f'<div style="{style}">{"".join(pieces)}</div>'
 
 

@@ -1,6 +1,6 @@
 // The learner's cells in JupyterLab: a bar beside each, and a command that goes to the next one
-// that is still open. What explains an open exercise is folded. A notebook without cells tagged
-// `your-turn` is left alone.
+// that is still open. What explains an open exercise is folded. The notebook is saved as soon as a
+// cell shows a verdict or an answer. A notebook without cells tagged `your-turn` is left alone.
 //
 // This is what a bundler would make of an extension, written by hand: JupyterLab loads the file,
 // hands the modules that it shares to `init`, and asks `get` for the plugin. The file must not lie
@@ -9,6 +9,7 @@
   const NAME = "cs336-workbook";
   const COMMAND = `${NAME}:next-open-exercise`;
   const ANSWER = "application/vnd.workbook.answer+json"; // as in study/answers.py
+  const VERDICT = "application/vnd.workbook.check+json"; // as there; of `check` and `tick`
   const STUDY = "workbook-study"; // of a panel with such cells; the shortcut asks for it, too
   const EXPLAINS = new Set(["prose", "evidence", "reveal"]); // roles, as in study/notebooks.py
   const style = new URL("style.css", document.currentScript.src).href;
@@ -19,16 +20,18 @@
 
   const about = ({ model }) => model.getMetadata("workbook") ?? {};
 
+  const shown = ({ model: { outputs } }) =>
+    Array.from({ length: outputs.length }, (_, i) => outputs.get(i).data);
+
+  const isCounted = (data) => ANSWER in data || VERDICT in data;
+
   /** Tell whether a check cell shows ✓, or an answer cell holds a text not judged wrong. */
-  const isProven = ({ model: { outputs } }) => {
-    for (let i = 0; i < outputs.length; i++) {
-      const { data } = outputs.get(i);
+  const isProven = (cell) =>
+    shown(cell).some((data) => {
       const verdict = [].concat(data["text/plain"] ?? "").join("");
       const answer = data[ANSWER];
-      if (verdict.startsWith("✓") || (answer?.text && answer.verdict !== "wrong")) return true;
-    }
-    return false;
-  };
+      return verdict.startsWith("✓") || (answer?.text && answer.verdict !== "wrong");
+    });
 
   /** List the learner's cells of a notebook: the cell, its index, and whether it is done. */
   const exercises = ({ widgets }) => {
@@ -70,7 +73,7 @@
     return runs.filter((run) => run.length > 0);
   };
 
-  const activate = (app, tracker, palette) => {
+  const activate = (actions, app, tracker, palette) => {
     const link = document.createElement("link");
     document.head.append(Object.assign(link, { rel: "stylesheet", href: style }));
 
@@ -120,6 +123,43 @@
       panel.context.ready.then(drawSoon);
     };
 
+    const savers = new WeakMap(); // by panel: what saves its notebook, unless it is saved already
+
+    const keepSaved = ({ content: notebook, context }) => {
+      let isSaving = false;
+      let isDue = false; // again, after the save that is going on
+      let hasChanged = false; // since that began
+
+      const save = () => {
+        isDue = isSaving;
+        if (isSaving || !context.model.dirty || context.canSave === false) return;
+        context.save().catch(() => {}); // JupyterLab itself says what is wrong
+      };
+
+      notebook.modelContentChanged.connect(() => {
+        hasChanged = true;
+      });
+      context.saveState.connect((_, state) => {
+        isSaving = state === "started";
+        if (isSaving) {
+          hasChanged = false;
+        } else if (state === "completed") {
+          // JupyterLab takes what was typed during a save for saved, and would never store it.
+          if (hasChanged) context.model.dirty = true;
+          if (isDue) save();
+        }
+      });
+      return save;
+    };
+
+    // What counts as answered is then in the file, whatever becomes of the browser.
+    actions.executed.connect((_, { notebook, cell }) => {
+      const panel = tracker.find(({ content }) => content === notebook);
+      if (panel?.hasClass(STUDY) && isCode(cell) && shown(cell).some(isCounted)) {
+        savers.get(panel)();
+      }
+    });
+
     const goToNext = async () => {
       const notebook = tracker.currentWidget.content;
       const open = exercises(notebook).filter(({ done }) => !done);
@@ -146,8 +186,12 @@
     });
     palette?.addItem({ command: COMMAND, category: "Notebook Operations" });
     tracker.currentChanged.connect(() => app.commands.notifyCommandChanged(COMMAND));
-    tracker.forEach(watch);
-    tracker.widgetAdded.connect((_, panel) => watch(panel));
+    const begin = (panel) => {
+      savers.set(panel, keepSaved(panel));
+      watch(panel);
+    };
+    tracker.forEach(begin);
+    tracker.widgetAdded.connect((_, panel) => begin(panel));
   };
 
   let shared; // the versions of each module, such as JupyterLab's own, which is loaded
@@ -160,14 +204,14 @@
       shared = scope;
     },
     get: async () => {
-      const { INotebookTracker } = await load("@jupyterlab/notebook");
+      const { INotebookTracker, NotebookActions } = await load("@jupyterlab/notebook");
       const { ICommandPalette } = await load("@jupyterlab/apputils");
       const plugin = {
         id: `${NAME}:plugin`,
         autoStart: true,
         requires: [INotebookTracker],
         optional: [ICommandPalette],
-        activate,
+        activate: (...services) => activate(NotebookActions, ...services),
       };
       return () => ({ default: plugin, __esModule: true });
     },
