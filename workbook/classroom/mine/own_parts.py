@@ -474,7 +474,7 @@ def runs() -> dict[str, Run]:
 
 
 def _made_by(current: Parts, folder: Path) -> Run:
-    key = log.config(folder).get("parts", {}).get("key")
+    key = log.load_json(folder / log.CONFIG).get("parts", {}).get("key")
     return replace(records.load_run(folder), parts=current if current.key == key else None)
 
 
