@@ -201,9 +201,7 @@ def run_study(options: argparse.Namespace) -> None:
     argument("problem", "such as train_bpe", metavar="PROBLEM", nargs="?"),
     argument("file", "NAME: if it is not the usual one", metavar="FILE.py[:NAME]", nargs="?"),
     argument("--part", "part of a written problem, such as a"),
-    flag(
-        "--all", "check all your code: what you adopted, or else what you solved in the notebooks"
-    ),
+    flag("--all", "check all your code: what you adopted, or else solved in the notebooks"),
     argument("--json", "also write what was found there", metavar="FILE", type=Path),
 )
 def run_check(options: argparse.Namespace) -> int:
@@ -408,6 +406,8 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
     "train",
     "train a model; continues where it stopped",
     presets.add_options,
+    argument("--folder", "of the run; default: one for each config", metavar="FOLDER"),
+    flag("--dry-run", "only say what is needed; exit status 1: something is missing"),
     flag("--mine", "use your own parts in place of ours"),
 )
 def run_train(options: argparse.Namespace) -> int:
