@@ -573,8 +573,11 @@ def lack_of_memory(config: TrainConfig) -> str:
     pieces = config.accumulation * int(os.environ.get("WORLD_SIZE", "1"))
     needed = accounting.peak_bytes(config.model, max(config.batch_size // pieces, 1)).total
     device = devices.pick_device(config.device)
-    is_gpu = device.type == "cuda"
-    free = torch.cuda.mem_get_info(device)[0] if is_gpu else psutil.virtual_memory().available
+    if device.type == "cuda":  # the GPU that this process will have, of several
+        number = int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count()
+        free = torch.cuda.mem_get_info(number)[0]
+    else:
+        free = psutil.virtual_memory().available
     if needed <= free:
         return ""
     sizes = f"about {needed / 1e9:,.1f} GB of memory, and {free / 1e9:,.1f} GB are free"
