@@ -464,18 +464,18 @@ def run_generate(options: argparse.Namespace) -> None:
 
     from workbook.generation import formats, generate
 
-    decoding = None
     if formats.is_of_other_parts(options.folder):
         from workbook.classroom import mine
 
         model, tokenizer, decoding = mine.open_run(Path(options.folder))
     else:
-        model, tokenizer = formats.open_model(options.folder)
+        (model, tokenizer), decoding = formats.open_model(options.folder), None
     generator = torch.Generator()
     generator.seed() if options.seed is None else generator.manual_seed(options.seed)
-    print(options.prompt, end="", flush=True)
     how = (options.tokens, options.temperature, options.top_p, options.top_k, generator)
-    for piece in generate.write_text(model, tokenizer, options.prompt, *how, decoding):
+    pieces = generate.write_text(model, tokenizer, options.prompt, *how, decoding)
+    print(options.prompt, end="", flush=True)  # now that it is known to be text
+    for piece in pieces:
         print(piece, end="", flush=True)
     print()
 
