@@ -27,15 +27,15 @@ Choice = TypeVar("Choice", bound=str)
 class ModelConfig:
     """The shape of a Transformer language model, and what an ablation changes about it."""
 
-    vocab_size: int  # ids
-    context_length: int  # positions
+    vocab_size: int  # tokens of the tokenizer
+    context_length: int  # tokens that it sees at most
     d_model: int  # width of the residual stream
     num_layers: int  # blocks
     num_heads: int  # per block, each d_model / num_heads wide
     d_ff: int  # inner width of the feed-forward layer
-    rope_theta: float = 10_000.0
+    rope_theta: float = 10_000.0  # the base of the angles that RoPE turns by
     norm: Literal["pre", "post", "none"] = "pre"  # where each block normalises
-    position: Literal["rope", "none"] = "rope"
+    position: Literal["rope", "none"] = "rope"  # how a block knows positions
     ffn: Literal["swiglu", "silu"] = "swiglu"  # three matrices with a gate, or two
     tie_embeddings: bool = False  # one matrix for the embedding and the head
     kernels: Literal["fused", "textbook"] = "fused"  # the same values: torch's, or written out
@@ -150,11 +150,11 @@ class OptimizerConfig:
 
     max_learning_rate: float = 1e-3  # reached at the end of the warm-up
     min_learning_rate: float = 1e-4  # from the end of the cosine on
-    warmup_iters: int = 1  # steps
+    warmup_iters: int = 1  # steps until the learning rate is at its largest
     cosine_cycle_iters: int | None = None  # the step at which the cosine ends; None: the last
-    betas: tuple[float, float] = (0.9, 0.95)
-    eps: float = 1e-8
-    weight_decay: float = 0.1
+    betas: tuple[float, float] = (0.9, 0.95)  # how slowly the two moments forget
+    eps: float = 1e-8  # added to the root of the second moment
+    weight_decay: float = 0.1  # times the learning rate: the share that a step takes off
     decay: Literal["before", "after"] = "before"  # the weights decay before or after the update
     max_l2_norm: float = 1.0  # of all gradients together; inf: no limit
     update: Literal["fused", "textbook"] = "fused"  # torch's kernel, or `workbook.optimizer`
@@ -180,25 +180,25 @@ class OptimizerConfig:
 class TrainConfig:
     """All settings that decide how a training run goes; `name` is a label for people."""
 
-    name: str
+    name: str  # a label
     model: ModelConfig
     optimizer: OptimizerConfig
-    corpus: str = "stories"
+    corpus: str = "stories"  # or docstrings, tinystories, owt
     corpus_bytes: int | None = None  # of the train split, if it can have any size; None: the usual
     steps: int  # updates of the weights
     batch_size: int  # sequences per step, over all processes
     accumulation: int = 1  # parts that a batch is computed in: less memory, the same gradients
-    seed: int = 336
-    device: Literal["auto", "cuda", "mps", "cpu"] = "auto"
+    seed: int = 336  # of the first weights and of the order of the data
+    device: Literal["auto", "cuda", "mps", "cpu"] = "auto"  # auto: the fastest
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # of the matmuls
     compile: bool = False  # by torch.compile: pays for itself after some minutes
     max_seconds: float | None = None  # for all sessions; the learning rate then follows the clock
     divergence: float = 1.0  # nats that the loss may climb back up before the run is given up
-    log_every: int = 10  # steps
-    eval_every: int = 100  # steps
+    log_every: int = 10  # steps between two lines of the log
+    eval_every: int = 100  # steps between two evaluations
     eval_tokens: int = 100_000  # of the validation split, the same ones each time
-    checkpoint_every: int = 100  # steps
-    keep_checkpoints: int = 2
+    checkpoint_every: int = 100  # steps between two checkpoints
+    keep_checkpoints: int = 2  # the last ones; older ones are removed
 
     def __post_init__(self) -> None:
         check_fields(self)

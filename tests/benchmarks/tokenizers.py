@@ -106,6 +106,8 @@ def compare(path: Path, vocab_size: int, rounds: int) -> dict:
     """Time all libraries on one text in turns; return the record, with the speed of every run."""
     from workbook.generation.formats import save_tokenizer_json  # needs torch; the rivals do not
 
+    if not path.stat().st_size:
+        raise ValueError(f"{path} is empty; give a text to measure on")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         vocab, merges = bpe.train_bpe(path, vocab_size, [END_OF_TEXT])

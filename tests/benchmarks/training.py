@@ -38,6 +38,7 @@ from workbook.optimizer.optimizers import AdamW
 from workbook.training import devices, log, presets
 from workbook.training.data import TrainData, get_batch
 from workbook.training.devices import matmul_peak
+from workbook.training.parts import Parts
 from workbook.training.train import Run, Trainer
 from workbook.transformer.model import PARTS, TransformerLM
 
@@ -166,12 +167,14 @@ def random_data(config: TrainConfig) -> TrainData:
 
 
 @contextmanager
-def open_trainer(config: TrainConfig, data: TrainData) -> Iterator[Trainer]:
+def open_trainer(
+    config: TrainConfig, data: TrainData, parts: Parts | None = None
+) -> Iterator[Trainer]:
     """A trainer that is about to take its first step, with a log that nobody keeps."""
     with TemporaryDirectory() as folder:
         config = replace(config, eval_tokens=2_048)
         with log.RunLog(folder) as run_log:
-            trainer = Trainer(Run(config, Path(folder)), data, run_log)
+            trainer = Trainer(Run(config, Path(folder), parts=parts), data, run_log)
             trainer.begin(None)
             yield trainer
 
@@ -182,20 +185,35 @@ def step_times(config: TrainConfig, data: TrainData, steps: int = 20) -> dict[st
     The parts are data, forward, backward, clip, update and log.
     """
     best: dict[str, float] = {}
-    with open_trainer(config, data) as trainer:
-        clock = time.perf_counter()
+    clock, usual = time.perf_counter(), Parts.ours(config)
 
-        def take_time(part: str) -> None:
-            nonlocal clock
-            devices.synchronize(trainer.device)
-            now = time.perf_counter()
-            best[part] = min(best.get(part, math.inf), now - clock)
-            clock = now
+    def take_time(part: str) -> None:
+        nonlocal clock
+        devices.synchronize(devices.pick_device(config.device))
+        now = time.perf_counter()
+        best[part] = min(best.get(part, math.inf), now - clock)
+        clock = now
 
-        trainer.on_part = take_time
+    def then_timed(part: str, function: Callable) -> Callable:
+        def timed(*arguments):
+            result = function(*arguments)
+            take_time(part)
+            return result
+
+        return timed
+
+    def clipping(*arguments):
+        take_time("backward")  # which has just ended
+        return then_timed("clip", usual.clipping)(*arguments)
+
+    get_batch, loss = then_timed("data", usual.get_batch), then_timed("forward", usual.loss)
+    parts = replace(usual, get_batch=get_batch, loss=loss, clipping=clipping)
+    with open_trainer(config, data, parts) as trainer:
         for _ in range(steps):
             loss, norm = trainer.update()
+            take_time("update")
             trainer.record(loss, norm, evaluates=False)
+            take_time("log")
     return best
 
 

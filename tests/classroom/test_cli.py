@@ -1,6 +1,7 @@
 """The `workbook` command does what it says, and says in one line what it cannot do."""
 
 import json
+import os
 import subprocess
 import sys
 from unittest.mock import Mock
@@ -228,6 +229,15 @@ def test_lab_is_told_the_port_and_left_by_ctrl_c_without_a_traceback(monkeypatch
     assert cli.main(["lab", "--port", "9000"]) == 130
     start.assert_called_once_with(9000)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no HOME")
+def test_a_home_that_is_not_writable_names_the_variables(monkeypatch, tmp_path, capsys):
+    for home, words in (("none", "set JUPYTER_CONFIG_DIR, JUPYTER_DATA_DIR, "), ("", "no port")):
+        monkeypatch.setenv("HOME", str(tmp_path / home))
+        monkeypatch.setattr(lab, "start_lab", Mock(side_effect=OSError("no port")))
+        assert cli.main(["lab"]) == 2
+        assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,8 @@ def test_generate_writes_behind_the_prompt_and_the_same_for_the_same_seed(run, c
         command(capsys, "generate", folder, "--tokens", 20, "--seed", seed) for seed in (1, 1, 2)
     )
     assert one == other != third
+    assert cli.main(["generate", str(folder), "no\udcfftext"]) == 2  # bytes that are not UTF-8
+    assert capsys.readouterr().out == ""
 
 
 def test_a_model_is_not_read_with_another_tokenizer_than_its_own(run, capsys):

@@ -128,6 +128,8 @@ class TestTheCommand:
     def test_a_single_run_has_one_too(self, capsys):
         assert cli.main(["train", "laptop", "--steps", "100", "--dry-run"]) == 0
         assert "1 runs: about 0." in capsys.readouterr().out
+        assert cli.main(["train", "laptop", "--batch-size", "1000000000", "--dry-run"]) == 1
+        assert "1. a step needs about " in capsys.readouterr().out
         assert cli.main(["train", "laptop", "--corpus", "novels", "--dry-run"]) == 2
         assert "is not a corpus; there are stories" in capsys.readouterr().err
 

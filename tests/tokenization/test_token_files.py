@@ -13,8 +13,8 @@ from workbook.classroom import cli
 from workbook.files import LOCK
 from workbook.tokenization import spans, token_files
 from workbook.tokenization.bpe import train_bpe
-from workbook.tokenization.token_files import fingerprint, read_tokens, tokenize_file, write_tokens
-from workbook.tokenization.tokenizer import Tokenizer, token_dtype
+from workbook.tokenization.token_files import fingerprint, read_tokens, tokenize_file
+from workbook.tokenization.tokenizer import Tokenizer
 
 END = "<|endoftext|>"
 
@@ -34,30 +34,11 @@ def test_a_text_comes_back_in_blocks_with_its_line_ends(tmp_path, monkeypatch):
     assert max(map(len, blocks)) == 4
 
 
-@pytest.mark.parametrize("count", [0, 9, 10, 11])
-@pytest.mark.parametrize("vocab_size", [1_000, 100_000])
-def test_ids_come_back_from_a_memory_map(tmp_path, monkeypatch, count, vocab_size):
-    monkeypatch.setattr(token_files, "BLOCK", 10)
-    ids = list(np.random.default_rng(count).integers(vocab_size, size=count))
-    assert write_tokens(tmp_path / "ids.npy", iter(ids), vocab_size) == count
-    stored = read_tokens(tmp_path / "ids.npy")
-    assert isinstance(stored, np.memmap) or not count
-    assert stored.tolist() == ids
-    assert stored.dtype == token_dtype(vocab_size)
-
-
-def test_an_id_outside_the_vocabulary_is_refused_and_leaves_no_file(tmp_path):
-    for bad in (-1, 500, 70_000):
-        with pytest.raises(ValueError, match="do not fit a vocabulary of 500"):
-            write_tokens(tmp_path / "ids.npy", [1, bad], 500)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_file_that_is_missing_or_cut_short_is_a_clear_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="encode the corpus first"):
         read_tokens(tmp_path / "ids.npy")
     for left in (0, 50, 128, 1000):
-        write_tokens(tmp_path / "ids.npy", range(500), 500)
+        np.save(tmp_path / "ids.npy", np.arange(500, dtype=np.uint16))
         os.truncate(tmp_path / "ids.npy", left)
         with pytest.raises(ValueError, match=r"ids\.npy is not a complete token file .*remove it"):
             read_tokens(tmp_path / "ids.npy")

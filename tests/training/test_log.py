@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import pytest
 
@@ -24,7 +25,7 @@ def test_a_run_reads_back_as_a_table_by_step(tmp_path):
     assert frame.index.name == "step"
     assert frame["tokens"].tolist() == [0, 50]
     assert frame["train_loss"].dropna().to_dict() == {5: 0.1 + 0.2}  # every bit of it
-    assert runlog.config(tmp_path / "run") == {"batch_size": 8}
+    assert runlog.load_json(tmp_path / "run" / runlog.CONFIG) == {"batch_size": 8}
 
 
 def test_a_line_is_there_as_soon_as_its_step_is_done(tmp_path):
@@ -88,16 +89,19 @@ def test_a_run_that_measured_nothing_yet_is_empty(tmp_path):
     assert runlog.read_log(tmp_path).empty
 
 
-CONFIG = {"name": "one", "betas": (0.9, 0.95), "seed": 1}
+CONFIG = {"name": "one", "seed": 1, "optimizer": {"betas": (0.9, 0.95)}}
 
 
 def test_a_claimed_folder_is_ours_whatever_the_label_and_refused_to_another_config(tmp_path):
     (tmp_path / "notes.txt").write_text("no run writes such a file")
     runlog.claim_folder(tmp_path, CONFIG)
     runlog.claim_folder(tmp_path, CONFIG | {"name": "other"})
-    with pytest.raises(ValueError, match="a run of another config; give another folder"):
-        runlog.claim_folder(tmp_path, CONFIG | {"seed": 2})
-    assert runlog.config(tmp_path) == CONFIG | {"betas": [0.9, 0.95]}
+    other = {"name": "one", "seed": 2, "steps": 7, "optimizer": {"betas": (0.9, 0.99)}}
+    words = "another config (seed: 1 there, 2 here; betas: [0.9, 0.95] there, [0.9, 0.99] here;"
+    with pytest.raises(ValueError, match=re.escape(f"{words} steps: none there, 7 here); give")):
+        runlog.claim_folder(tmp_path, other)
+    betas = {"optimizer": {"betas": [0.9, 0.95]}}
+    assert runlog.load_json(tmp_path / runlog.CONFIG) == CONFIG | betas
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "environment.json", "outcome.json"])

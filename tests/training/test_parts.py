@@ -44,23 +44,22 @@ def test_a_run_of_other_parts_is_another_run(tmp_path, monkeypatch):
     folders = {run_folder(CONFIG, replace(OURS, **each)) for each in ({}, parts, changed)}
     assert len(folders) == 3 and run_folder(CONFIG) in folders
     run = tiny_runs.trained(tmp_path / "run", parts=parts)
-    for other in (None, changed):
-        with pytest.raises(ValueError, match="another config"):
+    for other, here in (({}, "none"), (changed, "another ")):
+        words = rf"another config \(your clipping: hash of  there, {here} here\); give"
+        with pytest.raises(ValueError, match=words):
             tiny_runs.trained(run.folder, parts=other)
     assert tiny_runs.trained(run.folder, pytest.fail, parts=parts).log.equals(run.log)
 
 
-class Bytes(Tokenizer):
-    """A learner's tokenizer that makes an id of each byte, with the vocabulary of ours."""
+class Same(Tokenizer):
+    """A learner's tokenizer."""
 
-    def __init__(self, vocab, merges, special_tokens):
-        super().__init__(vocab, merges, special_tokens)
-        self.calls = []
+
+class Bytes(Tokenizer):
+    """One that makes an id of each byte, with the vocabulary of ours."""
 
     def encode(self, text):
-        self.calls.append(text)
-        head = text.removesuffix("<|endoftext|>")
-        return [*head.encode(), *([256] if head != text else [])]
+        return [*text.encode()]
 
 
 class TestTokenizer:
@@ -79,15 +78,13 @@ class TestTokenizer:
         self.config = replace(CONFIG, model=replace(CONFIG.model, vocab_size=258))
         self.text, self.folder = text.read_text(encoding="utf-8"), tmp_path / "tokens"
 
-    def test_other_tokens_have_files_of_their_own_and_lengths_in_bytes(self):
-        found = data.prepare(self.config, Bytes, "a1b2")
-        assert bytes(np.asarray(found.train)[:5].astype(np.uint8)) == "ab é".encode()
-        assert found.token_bytes[np.asarray(found.train)].sum() == len(self.text.encode())
-        assert len(list((self.folder / "tiny-258-mine-a1b2").glob("text-*.npy"))) == 1
-        again = data.prepare(self.config, Bytes, "a1b2")
-        assert again.tokenizer.calls == [self.text, "<|endoftext|>"]  # nothing is encoded twice
+    def test_one_with_other_ids_is_refused_before_anything_is_encoded(self):
+        with pytest.raises(ValueError, match="your tokenizer gives other ids than ours: `workbook"):
+            data.prepare(self.config, Bytes)
+        assert not self.folder.exists()
 
-    def test_one_that_cuts_like_ours_takes_the_tokens_of_ours(self):
-        found = data.prepare(self.config, Tokenizer, "a1b2")
-        assert [path.name for path in self.folder.iterdir()] == ["tiny-258"]
-        assert np.array_equal(found.train, data.prepare(self.config).train)
+    def test_one_with_our_ids_takes_our_tokens_and_decodes(self):
+        found, ours = data.prepare(self.config, Same), data.prepare(self.config)
+        assert type(found.tokenizer) is Same and found.made_from == ours.made_from
+        assert found.token_bytes[found.train].sum() == len(self.text.encode())
+        assert np.array_equal(found.train, ours.train)

@@ -52,6 +52,7 @@ def test_every_field_of_every_config_has_an_option():
     parser = argparse.ArgumentParser()
     presets.add_options(parser)
     known = {action.dest for action in parser._actions}
+    assert all(action.help for action in parser._actions)  # a comment in the source
     for config in (ModelConfig, OptimizerConfig, TrainConfig):
         assert {field.name for field in fields(config)} - {"model", "optimizer"} <= known
 

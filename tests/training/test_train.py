@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ import torch
 from tiny_runs import assert_same, at_step
 
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training import checkpoints, log, textbook
+from workbook.training import checkpoints, data, log, textbook
+from workbook.training import train as trainer
 from workbook.training.data import get_batch
 from workbook.training.parts import Parts
 from workbook.training.train import CHECKPOINTS, DivergedError, Run, run_folder, train
@@ -56,7 +58,7 @@ def test_the_model_learns_and_the_log_tells_the_whole_run(whole):
     assert whole.log["seconds"].is_monotonic_increasing
     assert (whole.log["mfu"].dropna() > 0).all()
     assert whole.log["learning_rate"].idxmax() == config.optimizer.warmup_iters == 4
-    told = log.config(whole.folder)
+    told = log.load_json(whole.folder / log.CONFIG)
     assert told["model"] == asdict(config.model)
     assert told["optimizer"]["max_learning_rate"] == config.optimizer.max_learning_rate
     assert whole.status == "finished" and whole.flags == []
@@ -237,8 +239,34 @@ def test_a_loss_that_climbs_and_stays_up_ends_the_run_also_over_a_break(tmp_path
 
 
 def test_the_folder_of_another_run_is_refused(whole):
-    with pytest.raises(ValueError, match="a run of another config"):
+    with pytest.raises(ValueError, match=r"another config \(steps: 24 there, 25 here\); give"):
         tiny_runs.trained(whole.folder, steps=25)
+
+
+def test_a_run_without_its_log_is_flagged_even_if_it_has_finished(tmp_path):
+    first = tiny_runs.trained(tmp_path, steps=4)
+    (tmp_path / log.LINES).unlink()
+    run = tiny_runs.trained(tmp_path, steps=4)
+    assert run.flags == ["the log's first lines are missing: the file was removed or cut"]
+    assert run.status == "finished" and first.model() is not None
+
+
+def test_a_lack_of_memory_is_foretold_and_ends_in_a_sentence(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    monkeypatch.setattr(data, "prepare", lambda *_: tiny_runs.data())
+    monkeypatch.setattr(trainer, "matmul_peak", lambda *_: 1e15)
+    config = tiny_runs.tiny()
+
+    def loss(*_):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+
+    for free, words in ((10**6, ""), (10**4, "a step needs about 0.0 GB of memory, and 0.0 GB")):
+        memory = SimpleNamespace(available=free)
+        monkeypatch.setattr(trainer.psutil, "virtual_memory", lambda memory=memory: memory)
+        with pytest.raises(ValueError, match="was not enough: choose a smaller batch_size or"):
+            # As from --folder "$NAME" with a variable that is not set: that is no folder.
+            trainer.train_and_print(config, "", replace(Parts.ours(config), loss=loss))
+        assert capsys.readouterr().err.startswith(words) and run_folder(config).is_dir()
 
 
 def test_a_batch_that_cannot_be_shared_out_is_refused():

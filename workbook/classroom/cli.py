@@ -8,7 +8,6 @@ import importlib.util
 import math
 import os
 import re
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -42,7 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
     # An old console may lack a character that we print.
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
-        _expect_a_folder()
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            raise FileNotFoundError("this folder was deleted; go to one that exists") from None
         settings.profile()  # a wrong value is refused even if nothing uses it
         settings.edition()
         settings.precision()
@@ -59,14 +61,6 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         print(f"workbook: {error}", file=sys.stderr)
         return 2
-
-
-def _expect_a_folder() -> None:
-    """Raise FileNotFoundError if the working folder is gone."""
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        raise FileNotFoundError("this folder was deleted; change to one that exists") from None
 
 
 def parser() -> argparse.ArgumentParser:
@@ -140,6 +134,7 @@ COUNT, SEED = between(1, 10**9), between(0, 2**63 - 1)
 PORT, TWIN_STEPS = between(1, 65_535), between(1, 200)
 HEAT, SHARE = between(0, 1000, float), between(1e-6, 1, float)  # top-p 0 leaves no token
 WORKERS = between(1, 1_000)  # all are started at once, and far too many bring the machine down
+ELSEWHERE = "JUPYTER_CONFIG_DIR, JUPYTER_DATA_DIR, JUPYTER_RUNTIME_DIR and IPYTHONDIR to others"
 SIZE = argument("--size", "for `stories`: the size of the split, or of train", metavar="100MB")
 SCALE = argument("--scale", f"{', '.join(settings.PROFILES)}; default: the profile")
 
@@ -153,7 +148,12 @@ def run_lab(options: argparse.Namespace) -> None:
     load_quickly()
     from workbook.classroom.study import lab
 
-    lab.start_lab(options.port)
+    try:
+        lab.start_lab(options.port)
+    except OSError as error:  # Jupyter keeps files in the home folder unless it is told another
+        if os.access(Path.home(), os.W_OK):
+            raise
+        raise OSError(f"{error}. Your home folder is not writable: set {ELSEWHERE}") from error
 
 
 @command(
@@ -201,9 +201,7 @@ def run_study(options: argparse.Namespace) -> None:
     argument("problem", "such as train_bpe", metavar="PROBLEM", nargs="?"),
     argument("file", "NAME: if it is not the usual one", metavar="FILE.py[:NAME]", nargs="?"),
     argument("--part", "part of a written problem, such as a"),
-    flag(
-        "--all", "check all your code: what you adopted, or else what you solved in the notebooks"
-    ),
+    flag("--all", "check all your code: what you adopted, or else solved in the notebooks"),
     argument("--json", "also write what was found there", metavar="FILE", type=Path),
 )
 def run_check(options: argparse.Namespace) -> int:
@@ -252,10 +250,9 @@ def check_all_found(options: argparse.Namespace) -> int:
 
     if options.problem is not None or options.part is not None:
         raise ValueError("--all checks all your code: leave out the problem, the file and the part")
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     outcomes = []
     for outcome in check_all.check_all(nearest()):
-        print(outcome.row(columns), flush=True)
+        print(outcome.row(), flush=True)
         outcomes.append(outcome)
     print("", check_all.summary_of(outcomes), sep="\n")
     if options.json is not None:
@@ -409,6 +406,8 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
     "train",
     "train a model; continues where it stopped",
     presets.add_options,
+    argument("--folder", "of the run; default: one for each config", metavar="FOLDER"),
+    flag("--dry-run", "only say what is needed; exit status 1: something is missing"),
     flag("--mine", "use your own parts in place of ours"),
 )
 def run_train(options: argparse.Namespace) -> int:
@@ -463,21 +462,20 @@ def run_twin(options: argparse.Namespace) -> int:
 def run_generate(options: argparse.Namespace) -> None:
     import torch
 
-    from workbook.generation import formats
-    from workbook.generation.generate import write_text
+    from workbook.generation import formats, generate
 
-    decoding = None
     if formats.is_of_other_parts(options.folder):
         from workbook.classroom import mine
 
         model, tokenizer, decoding = mine.open_run(Path(options.folder))
     else:
-        model, tokenizer = formats.open_model(options.folder)
+        (model, tokenizer), decoding = formats.open_model(options.folder), None
     generator = torch.Generator()
     generator.seed() if options.seed is None else generator.manual_seed(options.seed)
-    print(options.prompt, end="", flush=True)
     how = (options.tokens, options.temperature, options.top_p, options.top_k, generator)
-    for piece in write_text(model, tokenizer, options.prompt, *how, decoding):
+    pieces = generate.write_text(model, tokenizer, options.prompt, *how, decoding)
+    print(options.prompt, end="", flush=True)  # now that it is known to be text
+    for piece in pieces:
         print(piece, end="", flush=True)
     print()
 
@@ -510,8 +508,7 @@ def run_export_model(options: argparse.Namespace) -> None:
 )
 def run_experiments(options: argparse.Namespace) -> int:
     """Make the runs that have no record. Continues where it stopped."""
-    from workbook.experiments import dry_run, records
-    from workbook.experiments import plans as experiments
+    from workbook.experiments import dry_run, plans, records
     from workbook.training import devices
 
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -523,10 +520,10 @@ def run_experiments(options: argparse.Namespace) -> int:
     if options.dry_run:
         return dry_run.report_plans(asked, workers)
     until = time.time() + 60 * options.minutes if options.minutes else math.inf
-    pool = nullcontext() if one_device else experiments.process_pool(workers)
+    pool = nullcontext() if one_device else plans.process_pool(workers)
     try:
         with pool as executor:  # without one, the runs are made one after the other
-            results_of = experiments.run_plans(asked, executor, until, options.accumulation)
+            results_of = plans.run_plans(asked, executor, until, options.accumulation)
     except KeyboardInterrupt:
         if time.time() < until:
             raise

@@ -1,4 +1,4 @@
-"""A dry run: which runs are missing, how long they take, and whether the disk has room for them.
+"""A dry run: which runs are missing, how long they take, and whether disk and memory are enough.
 
 Nothing is downloaded, trained or written, and it takes seconds. The time of a run follows from its
 FLOPs and the peak of this machine, which a few matmuls measure, at the share of the peak that
@@ -20,7 +20,7 @@ from workbook.experiments import records
 from workbook.experiments.plans import Plan, Stage
 from workbook.training import devices
 from workbook.training.devices import matmul_peak
-from workbook.training.train import Run, is_done, run_folder
+from workbook.training.train import Run, is_done, lack_of_memory, run_folder
 
 ASSUMED_MFU = 0.3  # the share of the peak if no run on such a device has been recorded
 CHECKPOINT = 3 * 4  # bytes per parameter: itself and AdamW's two moments, in float32
@@ -65,6 +65,7 @@ def report_runs(configs: Sequence[TrainConfig], workers: int | None = None) -> i
         for name in dict.fromkeys(config.corpus for config in configs)
         if not corpora.is_here(name) and not corpora.CORPORA[name].offline
     ]
+    todos += filter(None, dict.fromkeys(map(lack_of_memory, configs)))
     if needed > free:
         todos.append("make room, or set WORKBOOK_DATA to a folder on a larger disk")
     print("\nNot ready. What to do:" if todos else "\nReady.")

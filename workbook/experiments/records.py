@@ -11,7 +11,6 @@ come from them. A run in progress has a folder of its own elsewhere (`training.l
 """
 
 import json
-import math
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -92,10 +91,7 @@ class RecordedRun(Run):
     def log(self) -> pd.DataFrame:
         """The log, one row per logged step. The losses and gradient_norm are always there."""
         columns = read_lines(self.folder / f"{self.study}{LOGS}")[self.config.key]
-        # A run that diverged before its first step has no column for what steps measure.
-        always = ("train_loss", "validation_loss", "gradient_norm")
-        missing = {name: math.nan for name in always if name not in columns}
-        return pd.DataFrame(columns | missing).set_index("step")
+        return log.as_table(columns)
 
     @property
     def environment(self) -> Line:
@@ -150,7 +146,7 @@ def all_records() -> list[RecordedRun]:
 
 def load_run(folder: Path) -> Run:
     """The run in a folder, in progress or over, with the config that is stored there."""
-    return Run(config_from(log.config(folder)), folder)
+    return Run(config_from(log.load_json(folder / log.CONFIG)), folder)
 
 
 def config_from(content: Line) -> TrainConfig:
@@ -177,7 +173,7 @@ def keep_record(study: str, run: Run, data: TrainData) -> None:
     peak = environment.pop(PEAK)
     shared = sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()[:12]
     line = {
-        "config": log.config(run.folder),
+        "config": log.load_json(run.folder / log.CONFIG),
         "environment": shared,
         PEAK: peak,
         "outcome": run.outcome,

@@ -66,7 +66,8 @@ FIXED = {  # may differ from Llama to Llama, but not in our model
 
 def is_of_other_parts(folder: str | os.PathLike[str]) -> bool:
     """Whether a folder holds a run of a model with parts other than ours."""
-    return (Path(folder) / log.CONFIG).is_file() and "parts" in log.config(folder)
+    file = Path(folder) / log.CONFIG
+    return file.is_file() and "parts" in log.load_json(file)
 
 
 def open_model(folder: str | os.PathLike[str]) -> tuple[TransformerLM, Tokenizer]:
@@ -78,15 +79,13 @@ def open_model(folder: str | os.PathLike[str]) -> tuple[TransformerLM, Tokenizer
     if (folder / "model.safetensors").is_file():
         raise ValueError(f"{folder} holds an exported model, for `transformers`; give its run's")
     if not (folder / log.CONFIG).is_file():
-        raise FileNotFoundError(
-            f"{folder} holds no model; give the folder that `workbook train` wrote"
-        )
+        raise FileNotFoundError(f"{folder} holds no model; give the folder of a training run")
     if is_of_other_parts(folder):
         raise ValueError(
             f"the model in {folder} is your own, not one of the workbook's; `workbook generate` and"
             " `mine.open_run` open it"
         )
-    config = log.config(folder)
+    config = log.load_json(folder / log.CONFIG)
     state = checkpoints.newest(folder / "checkpoints")
     if state is None:
         raise FileNotFoundError(f"the run in {folder} has no checkpoint yet; let it train longer")

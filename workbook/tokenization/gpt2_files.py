@@ -68,7 +68,6 @@ def read_vocab(path: AnyPath, special_tokens: Collection[str] = ()) -> dict[int,
     bytes in the alphabet are not UTF-8: "<|é|>" is itself, but "é" is one of the 256 bytes.
     Raises: FileNotFoundError; ValueError if the file is not such a vocabulary.
     """
-    path = Path(path)
     try:
         names = json.loads(_read(path, "vocab.json"))
     except (ValueError, RecursionError) as error:
@@ -99,10 +98,9 @@ def read_merges(path: AnyPath) -> list[tuple[bytes, bytes]]:
 
     Raises: FileNotFoundError; ValueError, naming the line, if one is not two tokens.
     """
-    path = Path(path)
     merges = []
-    for number, line in enumerate(_read(path, "merges.txt").split("\n"), start=1):
-        line = line.removesuffix("\r")
+    lines = _read(path, "merges.txt").replace("\r\n", "\n").split("\n")
+    for number, line in enumerate(lines, start=1):
         if not line or (number == 1 and line.startswith("#version")):
             continue
         try:
@@ -116,14 +114,14 @@ def read_merges(path: AnyPath) -> list[tuple[bytes, bytes]]:
     return merges
 
 
-def _read(path: Path, kind: str) -> str:
+def _read(path: AnyPath, kind: str) -> str:
     """The text of a file, with its line ends unchanged. Raises: ValueError if it is not UTF-8.
 
     A byte order mark at its beginning, which Windows' editors write, is not part of the text.
     """
-    if not path.is_file():
+    if not Path(path).is_file():
         raise FileNotFoundError(f"{path} is not a file; expected GPT-2's {kind}")
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return Path(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 ({error}); expected GPT-2's {kind}") from error

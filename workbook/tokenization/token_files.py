@@ -12,11 +12,10 @@ for the same job resumes a run that crashed, and no finished shard is made twice
 import json
 import pickle
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from hashlib import sha256
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,7 +27,7 @@ from workbook.corpora import corpora
 from workbook.files import atomic_write, file_sha256, file_state, locked, unchanged, write_json
 from workbook.tokenization import bpe
 from workbook.tokenization.spans import AnyPath, cut_points, task_cuts, text_file
-from workbook.tokenization.tokenizer import Tokenizer, token_dtype, unpickled
+from workbook.tokenization.tokenizer import Tokenizer, unpickled
 
 BLOCK = 1 << 18  # token ids or characters in memory at a time
 VOCAB, MERGES, RECORD = "vocab.json", "merges.txt", "record.json"  # in a tokenizer's folder
@@ -53,27 +52,6 @@ def read_text(path: AnyPath) -> Iterator[str]:
     with unchanged(path), path.open(encoding="utf-8", newline="") as file:
         while block := file.read(BLOCK):
             yield block
-
-
-def write_tokens(path: AnyPath, ids: Iterable[int], vocab_size: int) -> int:
-    """Write token ids to a `.npy` file, in constant memory; return the number of tokens written.
-
-    Raises: ValueError if an id is not below `vocab_size` (a plain cast would store another id).
-    """
-    ids, dtype, written = iter(ids), token_dtype(vocab_size), 0
-    with atomic_write(path, "wb") as file:
-        _write_header(file, dtype, written)
-        while block := list(islice(ids, BLOCK)):
-            if min(block) < 0 or max(block) >= vocab_size:
-                raise ValueError(
-                    f"ids from {min(block)} to {max(block)} do not fit a vocabulary of "
-                    f"{vocab_size:,}; pass the vocab_size of the tokenizer that made them"
-                )
-            file.write(np.array(block, dtype).tobytes())
-            written += len(block)
-        file.seek(0)
-        _write_header(file, dtype, written)  # just as long: it leaves room for larger counts
-    return written
 
 
 def join_tokens(path: AnyPath, parts: Sequence[Path]) -> int:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache, partial, wraps
 from itertools import chain, pairwise
 from numbers import Integral
 from operator import index
@@ -47,7 +47,31 @@ REMEMBERED_IN_A_STREAM = 1 << 10  # the same within a stream, which should need 
 LONGEST_REMEMBERED = 64  # characters of a pre-token that is worth keeping
 
 _blank_run = re.compile(r"\s ")
+_surrogates = re.compile("[\ud800-\udfff]+")
+_pair = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+REPAIR = 'text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")'
 Token = TypeVar("Token", bytes, str)
+Ids = TypeVar("Ids")
+
+
+def naming_surrogates(encode: Callable[[Any, str], Ids]) -> Callable[[Any, str], Ids]:
+    """Let the error of a method for a surrogate say where in the text it is, and what to do.
+
+    Text from JSON or Java may hold a character as two surrogates, which belong to UTF-16.
+    """
+
+    @wraps(encode)
+    def explained(self: Any, text: str) -> Ids:
+        try:
+            return encode(self, text)
+        except UnicodeEncodeError:
+            found = next(_surrogates.finditer(text))
+            what = "a pair is one character, and" if _pair.search(found[0]) else "half a character:"
+            does = "joins pairs, and puts U+FFFD in place of halves"
+            reason = f"surrogates not allowed: {what} {REPAIR} {does}"
+            raise UnicodeEncodeError("utf-8", text, *found.span(), reason) from None
+
+    return explained
 
 
 class Encoder:
@@ -222,6 +246,7 @@ class Tokenizer(PlainTokenizer):
         self._idle_encoders: list[CompiledEncoder | None] = []
         self._dtype = token_dtype(self.vocab_size)
 
+    @naming_surrogates
     def encode(self, text: str) -> list[int]:
         parts = self._encode_compiled(text)
         if parts is not None:  # the text is long
@@ -233,6 +258,7 @@ class Tokenizer(PlainTokenizer):
             return [*self._remembered[first], *_ids(self._after_space, words)]
         return list(_ids(self._remembered, whole_pretokens(text, self._special)))
 
+    @naming_surrogates
     def encode_array(self, text: str) -> np.ndarray:
         """The ids of a text, as uint16, or as uint32 if the vocabulary has more than 65,536.
 

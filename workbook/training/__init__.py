@@ -24,7 +24,6 @@ HOMES = {
     "load_checkpoint": "checkpoints",
     "prepare": "data",
     "save_checkpoint": "checkpoints",
-    "trained": "train",
 }
 __all__ = list(HOMES)
 __getattr__ = lazy(__name__, HOMES)

@@ -7,7 +7,7 @@ targets           92  8  30  5           the same window one token later
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from jaxtyping import Int, Integer
 from torch import Tensor
-from tqdm import tqdm
 
 from workbook import config as settings
 from workbook.config import TrainConfig
@@ -76,7 +75,6 @@ def windows(
 
 
 BLOCK = 1 << 22  # tokens read at a time
-SAMPLE = 20_000  # characters on which a learner's tokenizer is compared with ours
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,47 +111,45 @@ class TrainData:
         return len(held_out.intersection(document_hashes(self.train, self.end_id)))
 
 
-def prepare(
-    config: TrainConfig, make: Callable[..., Tokenizer] | None = None, maker: str = ""
-) -> TrainData:
+def prepare(config: TrainConfig, make: Callable[..., Tokenizer] | None = None) -> TrainData:
     """The data that a config asks for: its text, tokenizer and tokens, made unless they are there.
 
     Every run begins with it: `data = prepare(config)`, then `train(config, data)`.
 
-    `make` builds a learner's tokenizer from our vocabulary, and `maker` identifies its source. If
-    it encodes a sample as ours does, our tokens are used; otherwise it encodes the text itself,
-    document by document.
+    `make` builds a learner's tokenizer from our vocabulary and merges: it gives the same ids as
+    ours, so the tokens of the corpus are used. A sample shows whether it does.
     Raises: FileNotFoundError for a corpus that has to be downloaded; ValueError if the model's
-    vocabulary is not as large as that of the corpus' tokenizer.
+    vocabulary is not as large as that of the corpus' tokenizer, or a learner's gives other ids.
     """
-    folder, tokenizer = token_files.tokenizer_for(config.corpus)
-    if tokenizer.vocab_size != config.model.vocab_size:
+    folder, ours = token_files.tokenizer_for(config.corpus)
+    if ours.vocab_size != config.model.vocab_size:
         raise ValueError(
-            f"the tokenizer of {config.corpus} has {tokenizer.vocab_size:,} tokens and the model"
+            f"the tokenizer of {config.corpus} has {ours.vocab_size:,} tokens and the model"
             f" vocab_size={config.model.vocab_size:,}; give the model"
-            f" vocab_size={tokenizer.vocab_size}"
+            f" vocab_size={ours.vocab_size}"
         )
     texts = [
         corpora.path(config.corpus, "train", config.corpus_bytes),
         corpora.path(config.corpus, "validation"),
     ]
-    encode = partial(corpus_tokens, tokenizer, folder)
+    tokenizer = ours
     if make is not None:
-        ours = tokenizer
         tokenizer = make(ours.vocab, ours.merges, ours.special_tokens)
-        sample = next(token_files.read_text(texts[1]))[:SAMPLE]
+        sample = next(token_files.read_text(texts[1]))[:20_000]  # their tokenizer may be slow
         if tokenizer.encode(sample) != ours.encode(sample):
-            encode = partial(learner_tokens, tokenizer, f"{folder}-mine-{maker}")
-    train, validation = map(encode, texts)
-    ids = range(tokenizer.vocab_size)
-    lengths = np.array([len(tokenizer.vocab.get(token_id, b"")) for token_id in ids])
+            raise ValueError(
+                "your tokenizer gives other ids than ours: `workbook check --all` says where. To"
+                ' train with ours, put tokenizer = "" under [by_hand] in adopted.toml'
+            )
+    train, validation = (corpus_tokens(ours, folder, text) for text in texts)
+    lengths = [len(ours.vocab.get(token_id, b"")) for token_id in range(ours.vocab_size)]
     entropy = corpora.record(texts[1]).get("bits_per_byte")
     bounds = loss_bounds.bounds(config.corpus, entropy=entropy)
     return TrainData(
         train=train,
         validation=validation,
-        token_bytes=lengths,
-        end_id=tokenizer.encode(corpora.END_OF_TEXT)[0],
+        token_bytes=np.array(lengths),
+        end_id=ours.encode(corpora.END_OF_TEXT)[0],
         entropy=entropy,
         floor=bounds.floor,
         floor_reason=bounds.reason,
@@ -169,28 +165,6 @@ def corpus_tokens(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:
     """
     target = settings.data_folder() / "tokens" / folder / f"{text.stem}.npy"
     token_files.tokenize_file(tokenizer, text, target)
-    return read_tokens(target)
-
-
-def learner_tokens(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:
-    """The tokens of a corpus file by a learner's tokenizer, which is given whole documents."""
-    state = text.stat()
-    # Named after the time as well: when the text changes, its tokens get another file.
-    name = f"{text.stem}-{state.st_mtime_ns}.npy"
-    target = settings.data_folder() / "tokens" / folder / name
-    if not target.is_file():
-        with tqdm(desc=text.stem, total=state.st_size, unit="B", unit_scale=True) as bar:
-
-            def ids() -> Iterator[int]:
-                rest = ""
-                for block in token_files.read_text(text):
-                    *documents, rest = (rest + block).split(corpora.END_OF_TEXT)
-                    for document in documents:
-                        yield from tokenizer.encode(document + corpora.END_OF_TEXT)
-                    bar.update(len(block.encode()))
-                yield from tokenizer.encode(rest)
-
-            token_files.write_tokens(target, ids(), tokenizer.vocab_size)
     return read_tokens(target)
 
 

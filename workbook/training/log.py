@@ -79,13 +79,21 @@ def claim_folder(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> N
     """Write the config of a run into its folder, or check that it is there already.
 
     What `config.SAME_RUN` names, such as the `name`, may differ.
-    Raises: ValueError if the folder holds another run, or files that no run of ours wrote.
+    Raises: ValueError if the folder holds another run, and what differs; or files that no run of
+    ours wrote.
     """
     folder = Path(folder)
     asked: Record = json.loads(json.dumps(config))  # tuples become lists, as in the file
     if (folder / CONFIG).is_file():
-        if load_json(folder / CONFIG) | settings.SAME_RUN != asked | settings.SAME_RUN:
-            raise ValueError(f"{folder} holds a run of another config; give another folder")
+        there, here = load_json(folder / CONFIG) | settings.SAME_RUN, asked | settings.SAME_RUN
+        # A hash of all the learner's parts decides, and the version of each says which one differs.
+        theirs, now = there.pop("parts", {}), here.pop("parts", {})
+        if theirs.get("key") != now.get("key"):
+            there, here = there | theirs.get("versions", {}), here | now.get("versions", {})
+        if unlike := differences(there, here):
+            raise ValueError(
+                f"{folder} holds a run of another config ({'; '.join(unlike)}); give another folder"
+            )
         return
     if taken := [name for name in (ENVIRONMENT, LINES, OUTCOME) if (folder / name).exists()]:
         raise ValueError(
@@ -93,6 +101,16 @@ def claim_folder(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> N
             " nothing was overwritten. Give another folder"
         )
     write_json(folder / CONFIG, asked)
+
+
+def differences(there: Record, here: Record) -> list[str]:
+    """In words, which settings of two configs differ, such as "steps: 60 there, 70 here"."""
+    one, other = (run | run.get("model", {}) | run.get("optimizer", {}) for run in (there, here))
+    return [
+        f"{name}: {one.get(name, 'none')} there, {other.get(name, 'none')} here"
+        for name in one | other
+        if name not in ("model", "optimizer") and one.get(name) != other.get(name)
+    ]
 
 
 def load_json(path: Path) -> Record:
@@ -124,22 +142,24 @@ def records(folder: str | os.PathLike[str]) -> list[Record]:
 def read_log(folder: str | os.PathLike[str]) -> "pd.DataFrame":
     """The log of a run as a table with one row per logged step; empty if nothing was logged.
 
-    The columns are what the run wrote: tokens, seconds, learning_rate and more. Both losses and
-    gradient_norm are always there, because a run may diverge before its first step.
+    The columns are what the run wrote: tokens, seconds, learning_rate and more.
+    """
+    return as_table(records(folder))
+
+
+def as_table(logged: list[Record] | dict[str, list[Any]]) -> "pd.DataFrame":
+    """Logged steps as a table. Both losses and gradient_norm are always there.
+
+    A run that diverged before its first step has no column for what steps measure.
     """
     import pandas as pd  # here: a process that only trains need not load it
 
-    frame = pd.DataFrame(records(folder))
+    frame = pd.DataFrame(logged)
     if not len(frame):
         return frame
     always = ("train_loss", "validation_loss", "gradient_norm")
     missing = {name: math.nan for name in always if name not in frame}
     return frame.assign(**missing).set_index("step")
-
-
-def config(folder: str | os.PathLike[str]) -> Record:
-    """All settings of a run."""
-    return load_json(Path(folder) / CONFIG)
 
 
 def environment(**more: Any) -> Record:

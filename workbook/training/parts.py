@@ -68,9 +68,7 @@ class Parts:
 
     def prepare(self, config: TrainConfig) -> data.TrainData:
         """The data of a run, encoded by the tokenizer of these parts. Raises: as in `data`."""
-        if maker := self.made_by.get("tokenizer"):
-            return data.prepare(config, self.tokenizer, maker.hash[:8])
-        return data.prepare(config)
+        return data.prepare(config, self.tokenizer if "tokenizer" in self.made_by else None)
 
     def __repr__(self) -> str:
         rows = {name: f"yours  {where}" for name, where in self.places.items()}

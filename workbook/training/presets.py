@@ -9,6 +9,8 @@ made from the fields, so none can be forgotten.
 """
 
 import argparse
+import inspect
+import re
 from collections.abc import Callable
 from dataclasses import Field, fields, replace
 from types import NoneType
@@ -133,22 +135,17 @@ def varied(base: TrainConfig, **changes: Any) -> TrainConfig:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the presets and an option for every setting to a parser."""
     parser.add_argument("preset", metavar="PRESET", help=" | ".join(PRESETS))
-    parser.add_argument(
-        "--folder", metavar="FOLDER", help="folder of the run; default: one for each config"
-    )
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="only report what is needed; exit status 1 if something is missing",
-    )
     for title, kind in {"run": TrainConfig, **INNER_CONFIGS}.items():
         group = parser.add_argument_group(title)
+        # In the source, a comment behind each field says what it is.
+        comments = dict(re.findall(r"(?m)^    (\w+): .*  # (.*)$", inspect.getsource(kind)))
         for field in fields(kind):
             if field.name not in INNER_CONFIGS:
                 group.add_argument(
                     f"--{field.name.replace('_', '-')}",
                     dest=field.name,
                     default=argparse.SUPPRESS,
+                    help=comments.get(field.name, "").replace("%", "%%"),
                     **option(field),
                 )
 

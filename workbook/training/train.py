@@ -22,18 +22,18 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import psutil
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from workbook import accounting
 from workbook.config import TrainConfig, data_folder
-from workbook.files import locked, write_json
+from workbook.files import locked, say, write_json
 from workbook.optimizer.floats import FORMATS
-from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices, guards, log
 from workbook.training.checkpoints import State
-from workbook.training.data import TrainData, prepare
+from workbook.training.data import TrainData
 from workbook.training.devices import matmul_peak
 from workbook.training.evaluate import Evaluation, evaluate
 from workbook.training.guards import ClimbWatch
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CHECKPOINTS = "checkpoints"
+LESS_MEMORY = "choose a smaller batch_size or context_length, or a larger accumulation"
 
 
 class DivergedError(ValueError):
@@ -130,7 +131,7 @@ class Run:
     @property
     def made_of(self) -> dict[str, str]:
         """Where the parts that are not ours come from, by name; empty if all are ours."""
-        return dict(log.config(self.folder).get("parts", {}).get("places", {}))
+        return dict(log.load_json(self.folder / log.CONFIG).get("parts", {}).get("places", {}))
 
     def model(self) -> nn.Module:
         """The model as it was last saved, on the CPU. A record of a run has none."""
@@ -158,7 +159,8 @@ def asked_for(config: TrainConfig, parts: Parts) -> Record:
     """Everything that decides how a run goes, as its folder stores it."""
     asked = asdict(config)
     if parts.made_by:
-        asked["parts"] = {"key": parts.key, "places": parts.places}
+        versions = {f"your {name}": maker.hash[:8] for name, maker in parts.made_by.items()}
+        asked["parts"] = {"key": parts.key, "places": parts.places, "versions": versions}
     return asked
 
 
@@ -205,21 +207,13 @@ def train(
 
 def is_done(run: Run) -> bool:
     """Whether the run has finished, and its model can be loaded."""
-    if run.status != "finished":
+    if run.status != "finished" or not (run.folder / log.LINES).is_file():
         return False
     # The log may say so while the newest checkpoint is damaged, or was removed.
     state = checkpoints.newest(run.folder / CHECKPOINTS) or {}
     made_of = run.parts or Parts.ours(run.config)
     is_same = state.get("config") == run.config.key and state.get("parts") == made_of.key
     return is_same and state["finished"]
-
-
-def trained(config: TrainConfig) -> tuple[nn.Module, Tokenizer]:
-    """The model of a config and its tokenizer; trained first unless it is in the data folder."""
-    data = prepare(config)
-    model = train(config, data).model()
-    assert data.tokenizer is not None  # `prepare` makes one
-    return model, data.tokenizer
 
 
 class Trainer:
@@ -260,8 +254,6 @@ class Trainer:
         self.watch = ClimbWatch()
         self.finished = False
         self.flags: list[str] = []
-        # Called with the name of each part of a step when it is done, to time the parts.
-        self.on_part: Callable[[str], object] = lambda part: None
 
     def run(self, until: float = math.inf) -> None:
         """Take the steps that are left, and record how the run ends."""
@@ -373,7 +365,6 @@ class Trainer:
         # Every process draws the same batch, and computes its share of the sequences.
         rank = devices.process_rank()
         inputs, targets = (ids.chunk(self.processes)[rank] for ids in batch)
-        self.on_part("data")
         loss = torch.zeros((), device=self.device)
         pieces = zip(*(ids.chunk(config.accumulation) for ids in (inputs, targets)), strict=True)
         for number, (some_inputs, some_targets) in enumerate(pieces, 1):
@@ -385,15 +376,12 @@ class Trainer:
                     # Divided here, so that the sum over the pieces is the mean of the batch.
                     some_loss = self.parts.loss(self.forward(some_inputs), some_targets)
                     some_loss = some_loss / config.accumulation
-                self.on_part("forward")
                 some_loss.backward()
             loss += some_loss.detach()
             self.tokens += some_inputs.numel() * self.processes
-            self.on_part("backward")
         loss = devices.process_mean(loss)
         # After the backward pass all processes hold the same gradients, and clip them alike.
         norm = self.parts.clipping(self.model.parameters(), config.optimizer.max_l2_norm)
-        self.on_part("clip")
         self.step += 1
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate()
@@ -402,7 +390,6 @@ class Trainer:
         if self.device.type != "cpu" or bool(norm.isfinite()):
             self.optimizer.step()
         self.optimizer.zero_grad()
-        self.on_part("update")
         return loss, norm
 
     def learning_rate(self) -> float:
@@ -472,7 +459,6 @@ class Trainer:
         climbed = self.watch.climbed(line["train_loss"])
         if climbed > self.config.divergence:
             self.give_up(f"the mean of {guards.WINDOW} losses has climbed by {climbed:.2f} nats")
-        self.on_part("log")
 
     def validation(self) -> dict[str, float]:
         """The loss on the validation split in three units; in the end, a flag if it is too good."""
@@ -536,6 +522,8 @@ class Trainer:
         self.watch, self.finished = ClimbWatch(**state["watch"]), state["finished"]
         if self.log:
             self.log.truncate(state["log"])
+            if self.log.position() < state["log"]:
+                self.flags.append("the log's first lines are missing: the file was removed or cut")
 
     def outcome(self, status: str, reason: str = "") -> None:
         """Record how far the run has come, and the reasons not to believe its curve."""
@@ -547,7 +535,10 @@ class Trainer:
 def train_and_print(
     config: TrainConfig, folder: str | os.PathLike[str] | None = None, parts: Parts | None = None
 ) -> None:
-    """Train and print how it goes, as the command line does; arguments as in `train`."""
+    """Train and print how it goes, as the command line does; arguments as in `train`.
+
+    Raises: as `train`; ValueError if the memory is not enough.
+    """
     parts = parts or Parts.ours(config)
     place = Path(folder or run_folder(config, parts))
 
@@ -559,12 +550,38 @@ def train_and_print(
 
     run = Run(config, place, parts=parts)
     if not is_done(run):
-        # Several processes may all prepare the data: a lock lets one of them make each file.
-        train(config, parts.prepare(config), place, [show], parts)
+        if foretold := lack_of_memory(config):
+            say(foretold)
+        try:
+            # Several processes may all prepare the data: a lock lets one of them make each file.
+            train(config, parts.prepare(config), place, [show], parts)
+        except RuntimeError as error:  # torch has no class of its own for the CPU's memory
+            if "memory" not in str(error):
+                raise
+            raise ValueError(f"the memory was not enough: {LESS_MEMORY}") from error
     if os.environ.get("RANK", "0") == "0":  # of several processes, the first one prints
         print(f"trained: {run.folder}")
         for flag in run.flags:
             print(f"do not trust this curve yet: {flag}")
+
+
+def lack_of_memory(config: TrainConfig) -> str:
+    """In a sentence, that a step needs more memory than is free, and what to do; "": it does not.
+
+    The bytes are an estimate for our model in float32, for each of several processes.
+    """
+    pieces = config.accumulation * int(os.environ.get("WORLD_SIZE", "1"))
+    needed = accounting.peak_bytes(config.model, max(config.batch_size // pieces, 1)).total
+    device = devices.pick_device(config.device)
+    if device.type == "cuda":  # the GPU that this process will have, of several
+        number = int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count()
+        free = torch.cuda.mem_get_info(number)[0]
+    else:
+        free = psutil.virtual_memory().available
+    if needed <= free:
+        return ""
+    sizes = f"about {needed / 1e9:,.1f} GB of memory, and {free / 1e9:,.1f} GB are free"
+    return f"a step needs {sizes}: {LESS_MEMORY}"
 
 
 def progress_line(config: TrainConfig, record: Record) -> str:

@@ -80,6 +80,13 @@ def crashes():
     os._exit(3)
 
 
+def writes_junk():
+    for number in range(3, 64):  # the channel is one of these
+        with suppress(OSError):
+            os.write(number, b"junk\n[1\n")
+    yield 1
+
+
 def hangs():
     start_sleeper()
     yield 1
@@ -119,6 +126,10 @@ def test_values_and_errors_come_back_in_order_and_what_came_before_a_crash():
         assert next(values) == 1
         with pytest.raises(error, match=words):
             next(values)
+
+
+def test_junk_in_the_channel_is_passed_over():
+    assert result(HERE + "writes_junk", seconds=60) == 1
 
 
 def test_one_that_hangs_or_is_left_is_ended_with_its_children():

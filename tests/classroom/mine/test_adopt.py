@@ -1,5 +1,6 @@
 """The learner's repository of the course: what is found in it, where that is kept, its model."""
 
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -216,6 +217,15 @@ def test_the_command_prints_what_was_found(small, tmp_path, monkeypatch, capsys)
     assert printed.splitlines()[-1].startswith("Next: `workbook check --all`")
     assert cli.main(["adopt", str(small / "nn.py")]) == 2
     assert "is a file; expected the folder of your repository" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes among its files")
+def test_odd_files_hold_up_nothing(small, tmp_path):
+    deep = {"deep.py": f"x = {'-' * 100_000}1\n", "pyproject.toml": '[project]\nname = "a/b"\n'}
+    deep["train.py"] = f"import torch\n\ndef train():\n    return {'+'.join(600 * '1')}\n"
+    os.mkfifo(repository(small, deep) / "pipe.py")
+    parts = {"softmax": "nn:squash", "training_together": "train:train"}
+    assert adopt.adopt(small, {}, tmp_path / "study").parts == parts
 
 
 @pytest.mark.parametrize(

@@ -239,9 +239,3 @@ def test_what_notebooks_kept_is_checked_where_no_repository_has_it(study, tmp_pa
         "rope": "cs336_basics.model:RotaryPositionalEmbedding",
         "softmax": "mine.softmax:softmax",
     }
-
-
-def test_a_line_is_cut_to_the_width():
-    wrong = check_all.CheckOutcome("rope", "m:Rope", "wrong", "...", "RoPE turns halves. " * 9)
-    assert len(wrong.row(60)) == 60 and wrong.row(60).endswith("…")
-    assert wrong.row().endswith("halves.")

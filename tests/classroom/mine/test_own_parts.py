@@ -166,6 +166,8 @@ FAILING = [
     (of_import, "cross_entropy", "import no_such_package\n",
      "your loss .*cross_entropy.* cannot be imported: .*'no_such_package', at line 1"),
     (of_run, "gradient_clipping", ENDLESS, "your clipping .* stopped after 0.5 s.*, at line 2"),
+    (of_run, "gradient_clipping", "import os\ndef clip(p, max_l2_norm):\n    os._exit(0)\n",
+     r"your clipping .* SystemExit: os._exit\(0\), at line 3"),
     (of_run, "data_loading", STUB, "your get_batch .* is not written yet"),
     (of_model, "transformer_lm",
      MODEL.replace("{forward}", "self.head(self.table(token_ids))[:, -1]"),

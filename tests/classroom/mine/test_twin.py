@@ -322,7 +322,7 @@ def clip(parameters, max_l2_norm):
 
 __all__ = ["clip"]
 """
-ENDS = "import os\ndef clip(*arguments):\n    os._exit(3)\n\n__all__ = ['clip']\n"
+ENDS = "import os\ndef clip(*arguments):\n    os.kill(os.getpid(), 9)\n\n__all__ = ['clip']\n"
 
 
 def test_code_that_fails_is_named_and_code_that_ends_the_process_is_told(study):
@@ -333,7 +333,7 @@ def test_code_that_fails_is_named_and_code_that_ends_the_process_is_told(study):
     assert "afterwards a gradient of" in report.message
     assert "KeyError: 'lost', at line 2, in cosine" in report.findings[-1].message
     (study / "mine" / "gradient_clipping.py").write_text(ENDS)
-    with pytest.raises(OSError, match="Python ended with status 3"):
+    with pytest.raises(OSError, match="Python was ended by signal 9"):
         twin.twin("laptop", 2, study)
 
 

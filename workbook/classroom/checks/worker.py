@@ -99,7 +99,8 @@ class Server:
     def _read(self) -> None:
         """Put every message of the server into the queue, and at last how it ended itself."""
         for line in self.process.stdout:
-            self.messages.put(json.loads(line))
+            with suppress(ValueError):  # what an attempt wrote into the channel
+                self.messages.put(json.loads(line))
         self.messages.put(("ended", self.process.wait()))
 
     def is_usable(self) -> bool:

@@ -11,15 +11,12 @@ needs may be missing. Nothing is ever written into it.
 import __future__
 
 import ast
-import atexit
 import importlib
 import inspect
 import json
 import os
 import re
-import shutil
 import sys
-import tempfile
 import tomllib
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -90,8 +87,10 @@ NAMES = {problem: pattern for problem, (pattern, *_) in _PARTS.items()}
 DECODES = re.compile("decode|generat|sample|complet")
 GENERATES = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
 TRAINS = re.compile("main|(do|start|run)?(pre)?train(ing)?(lm|model|loop|llm|together|run)?")
+TORCH = re.compile(rb"(?m)^\s*(import|from) torch")
 ASIDE = re.compile("/(scripts?|experiments?|old|backup|examples?)/")  # rather not the part itself
-OF_STUBS = ("pass", "...", '"', "'", "raise NotImpl")  # how their lines begin; quotes: a docstring
+# As if the course's package were installed, in version 0.0: its `__init__.py` asks for its version.
+INSTALLED = Path(__file__).with_name("installed")
 Where = str | list[str]
 
 
@@ -129,9 +128,11 @@ class Repository:
             hidden = [name for name in below if name.startswith(".") or name in SKIPPED]
             hidden += [name for name in below if Path(folder, name, "pyvenv.cfg").exists()]
             below[:] = sorted({*below} - {*hidden})
-            for file in (Path(folder, name) for name in sorted(names) if name.endswith(".py")):
+            files = (Path(folder, name) for name in sorted(names) if name.endswith(".py"))
+            for file in filter(Path.is_file, files):  # to read a pipe would take for ever
                 trees[file] = ast.Module([], [])
-                with suppress(OSError, ValueError, SyntaxError):
+                # The last two: it is nested too deep, as only generated code is.
+                with suppress(OSError, ValueError, SyntaxError, RecursionError, MemoryError):
                     trees[file] = ast.parse(file.read_bytes(), str(file))
             if len(trees) > MOST_FILES:
                 raise ValueError(f"{self.folder} has too many Python files; name your repository")
@@ -177,7 +178,7 @@ class Repository:
         libraries = (n for n, entry in enumerate(sys.path) if entry.endswith("-packages"))
         first = next(libraries, len(sys.path))
         sys.path[first:first] = map(str, self.roots[:2])
-        sys.path += [*map(str, self.roots[2:]), _as_if_installed("cs336_basics")]
+        sys.path += map(str, [*self.roots[2:], INSTALLED])
         importlib.invalidate_caches()
         if self.adapters_file.is_file():
             sys.modules["tests"] = tests = ModuleType("tests")
@@ -317,20 +318,6 @@ class Repository:
 _entered: dict[Path, Repository] = {}
 
 
-def _as_if_installed(package: str) -> str:
-    """A folder for the path which says that a package is installed, in version 0.0.
-
-    The course's `__init__.py` asks for its own version; in a file, so that the workers of a pool
-    find it, too.
-    """
-    folder = tempfile.mkdtemp(prefix="workbook-adopt-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    info = Path(folder, f"{package}-0.0.dist-info")
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 0.0\n")
-    return folder
-
-
 def _is_installed(module: str) -> bool:
     with suppress(ModuleNotFoundError, ValueError):  # of a package above it; it was made by hand
         return find_spec(module) is not None
@@ -447,7 +434,7 @@ class _Search:
         for file, tree in self.repository.trees.items():
             path = file.relative_to(self.repository.folder).as_posix()
             module, is_aside = self.repository.name_of(file), bool(ASIDE.search(f"/{path}"))
-            knows_torch = re.search(r"^\s*(import|from) torch", ast.unparse(tree), re.M)
+            knows_torch = tree.body and TORCH.search(file.read_bytes())
             trains = knows_torch and not re.search("bpe|tok|test", path.lower())
             in_script = "train" in file.stem.lower()
             if path.startswith("tests/"):
@@ -483,10 +470,14 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
         if isinstance(node, ast.ClassDef):
             owner, members = f"{node.name}.", node.body
         for function in members:
-            if isinstance(function, ast.FunctionDef):
-                lines = (ast.unparse(line) for line in function.body)
-                if not all(line.startswith(OF_STUBS) for line in lines):
-                    yield owner, function
+            if isinstance(function, ast.FunctionDef) and not all(map(_is_of_stub, function.body)):
+                yield owner, function
+
+
+def _is_of_stub(line: ast.stmt) -> bool:
+    """Whether a statement does nothing: `pass`, `...`, a docstring, or an error that it raises."""
+    is_constant = isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)
+    return is_constant or isinstance(line, ast.Pass | ast.Raise)
 
 
 def _path(node: ast.AST) -> list[str]:

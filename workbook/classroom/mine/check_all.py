@@ -47,11 +47,10 @@ class CheckOutcome:
         fields = {"problem": self.problem, "found": self.where or None}
         return fields | {"status": self.status, "message": self.message}
 
-    def row(self, columns: int | None = None) -> str:
-        """A line of the table, cut to this number of columns."""
+    def row(self) -> str:
+        """A line of the table."""
         sign = progress.SIGNS.get(self.status, "○")
-        line = f"{sign} {self.problem:<28}  {self.status:<7}  {self.cause}".rstrip()
-        return line if columns is None or len(line) <= columns else f"{line[: columns - 1]}…"
+        return f"{sign} {self.problem:<28}  {self.status:<7}  {self.cause}".rstrip()
 
 
 def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcome]:

@@ -6,6 +6,7 @@ problems of the study folder. Parts differ in their arguments and in how they ho
 """
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -201,7 +203,8 @@ class LearnerPart:
         if self.found.trouble:
             raise self.error(f"cannot be imported: {self.found.trouble}")
         try:
-            return function()
+            with patch.object(os, "_exit", partial(_leave, os.getpid(), os._exit)):
+                return function()
         except PartError:
             raise
         except NotAttempted as error:
@@ -226,6 +229,16 @@ class LearnerPart:
         """Raise PartError unless a result is as expected."""
         if not holds:
             raise self.error(what)
+
+
+def _leave(pid: int, leave: Callable, status: int) -> None:
+    """Stand for `os._exit` while a part runs: it would end a run without a word.
+
+    A process that the part has forked may end as it likes.
+    """
+    if os.getpid() != pid:
+        leave(status)
+    sys.exit(f"os._exit({status})")
 
 
 def _called(function: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -474,7 +487,7 @@ def runs() -> dict[str, Run]:
 
 
 def _made_by(current: Parts, folder: Path) -> Run:
-    key = log.config(folder).get("parts", {}).get("key")
+    key = log.load_json(folder / log.CONFIG).get("parts", {}).get("key")
     return replace(records.load_run(folder), parts=current if current.key == key else None)
 
 
