@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import call_part, meaning, parameters_of
-from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake, tried
+from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.from_scratch import expect_from_scratch
 from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, kind_of
 from workbook.corpora.corpora import END_OF_TEXT
@@ -228,7 +228,6 @@ ERRORS = {
 }
 NOTES = {
     "gradients": "Each call keeps what a backward pass needs: decode under `torch.no_grad()`.",
-    "zero": "`temperature` 0 often means the likeliest token, but not in yours: it divides by 0?",
     "context": "No model sees more than `context_length` tokens: give it only the last ones.",
 }
 
@@ -493,10 +492,6 @@ def decoding(attempt: Any, part: str | None = None) -> str:
                 claim = "It does not stop at the end token."
                 raise Wrong(claim, given=Prose(case), mistake=skips)
     if not findings:
-        with suppress(NotAttempted):  # which it may raise, or one of those below, to refuse it
-            zero = tried(CHAIN, learner, CHAINS[1]._replace(temperature=0.0))
-            refuses = zero.failure and isinstance(zero.failure.error, ValueError | AssertionError)
-            learner.notes |= set() if zero.right or refuses else {"zero"}
         with findings("style"):
             run = partial(learner.run, undecided(), Request(max_new_tokens=2, top_p=0.5))
             expect_from_scratch(run, [attempt], allowed=("softmax", "log_softmax"))

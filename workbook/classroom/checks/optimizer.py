@@ -90,7 +90,6 @@ SCHEDULE_MISTAKES = (
         "(it - warmup) / end": "yours does not reach the minimum.",
         "it / (end - warmup)": "yours does not subtract warmup_iters in the numerator.",
         "(it - warmup) / (end - warmup - 1)": "yours divides by a number that is one too small.",
-        "(it - warmup + 1) / (end - warmup)": "yours is one step ahead.",
         "(it - warmup) // (end - warmup)": "yours rounds down to 0, with //.",
         "it - warmup / (end - warmup)": "`it - warmup` needs parentheses.",
     }, "The cosine is of π (it - warmup_iters) / (cosine_cycle_iters - warmup_iters): "),

@@ -574,8 +574,6 @@ EMBEDDING_MISTAKES = (
             ROWS, f"{ROWS} * math.sqrt(weight.shape[1])"),
     mistake("Row 0 is treated as padding: it is a vector like any other.",
             ROWS, f"{ROWS} * (token_ids > 0).unsqueeze(-1)"),
-    mistake("The columns are taken: the table has one row for each id, (vocabulary, d_model).",
-            ROWS, "weight.T[token_ids]"),
 )  # fmt: skip
 
 
