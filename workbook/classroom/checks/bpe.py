@@ -166,6 +166,12 @@ COUNTS = (
     mistake("The same pair is found each time: after a merge, the words still hold its two parts, "
             "or its count is as before. Write the merged words back, and count again.",
             OLD, "pass", NEW, "pass"),
+    mistake("After a merge only the first word is left: keep all words, with the pair or without. "
+            "Does a `break` end the loop?",
+            KEEP, "words = words[:1]\npairs = count_pairs(words)"),
+    mistake("Only the first word's pairs are counted: does a `break` or a `return` end the loop?",
+            "count_pairs(words),", "count_pairs(words[:1]),",
+            KEEP, "pairs = count_pairs(words[:1])"),
     mistake("The two parts of each merge are swapped.", "append(best)", "append(best[::-1])"),
     mistake("The greatest pair is merged, not the most frequent one: `max` needs a `key`.",
             "best = max(tied)", "best = max(pairs)"),

@@ -162,6 +162,8 @@ CHOICE_MISTAKES = (
     mistake(TEMPERATURE + "you divided the probabilities, which changes nothing.",
             TEMPERED, "softmax(logits) / case.temperature",
             BELOW, "(before < case.top_p) | (case.top_p == 1)"),
+    mistake("The least likely token is always taken: `argmin`, or the wrong end of a list?",
+            RETURNED, "return np.eye(len(shares))[shares.argmin()]"),
     mistake("All tokens are drawn equally often: the logits are not used.",
             TEMPERED, "softmax(0 * logits)"),
     *instead_of(BELOW, {

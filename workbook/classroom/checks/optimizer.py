@@ -126,6 +126,7 @@ SCHEDULE_MISTAKES = (
         f"end += warmup\n{BEGIN}": "cosine_cycle_iters counts from 0, not from the warm-up's end.",
         f"it += 1\n{BEGIN}": "The whole schedule is one step ahead: it = 0 is the first step.",
         f"it = max(0, it - 1)\n{BEGIN}": "The whole schedule is a step late: it = 0 is the first.",
+        f"return float(it)\n{BEGIN}": "The step itself is returned: compute its learning rate.",
         "if it <= warmup:": "Check `it < warmup_iters` before dividing: warmup_iters may be 0.",
     }),
     mistake("Where the two are equal there is no cosine: check `it > cosine_cycle_iters` first.",
@@ -343,7 +344,6 @@ class Moves(NamedTuple):
     rates: Values = ()  # learning rates by step, set in `param_groups`, as a schedule does
     resumed: int | None = None  # after how many steps a new optimizer loads the state of the old
     own: tuple[str, float] | None = None  # a setting of a second group, with parameter 1
-    closure: bool = False  # whether `step` is given a closure, which sets the gradients
     hint: str = "each group's own decay"  # what to look at if this is the first case that fails
 
     @property
@@ -360,8 +360,7 @@ class Moves(NamedTuple):
         for i, gradients in enumerate(self.gradients):
             rate = f"group['lr'] = {self.rates[i]}; " if self.rates else ""
             resumed = "a new AdamW loads its state_dict; " if i == self.resumed else ""
-            closure = "in the closure " if self.closure else ""
-            lines.append(f"step {i + 1}: {rate}{resumed}{closure}{_listed('p{}.grad', gradients)}")
+            lines.append(f"step {i + 1}: {rate}{resumed}{_listed('p{}.grad', gradients)}")
         return "\n".join(lines)
 
 
@@ -529,7 +528,6 @@ MOVES = (
     Moves((ONE, OTHER), BOTH, weight_decay=0.5, own=("weight_decay", ALMOST_NONE)),
     Moves((ONE,), (*THREE, (H1,)), resumed=2, hint="what `state_dict` holds"),
 )  # fmt: skip
-WITH_CLOSURE = Moves((ONE,), ((G1,),), closure=True, hint="when the closure is called: first")
 
 
 class Stepper:
@@ -570,19 +568,10 @@ class Stepper:
 
     def step(self, optimizer: Any, thetas: list, gradients: Sequence, case: Moves) -> None:
         """Take one step with these gradients. Raises: Wrong if they are rewritten."""
-        given, calls = Prose(case), []
-
-        def closure() -> torch.Tensor:
-            calls.append("made")
-            for theta, gradient in zip(thetas, gradients, strict=True):
-                theta.grad = None if gradient is None else parameter(gradient).detach()
-            return torch.tensor(3.0)
-
-        if case.closure and parameters_of(optimizer.step):
-            call(optimizer.step, closure, given=given)
-        if not calls:  # the course leaves open whether `step` takes a closure
-            closure()
-            call(optimizer.step, given=given)
+        given = Prose(case)
+        for theta, gradient in zip(thetas, gradients, strict=True):
+            theta.grad = None if gradient is None else parameter(gradient).detach()
+        call(optimizer.step, given=given)
         for theta, gradient in zip(thetas, gradients, strict=True):
             after = [] if theta.grad is None else theta.grad.flatten().tolist()
             # To clear the gradients does little harm.
@@ -607,7 +596,6 @@ ADAMW = Exercise(
     program=Program(AdamW.update, moved, after_steps),
     mistakes=ADAMW_MISTAKES,
     cases=(MOVES[0], *MOVES),  # the first twice: no optimizer may share state with another
-    corners=(WITH_CLOSURE,),
     run=Stepper.run,
     # Each form of what came out is one of the right ones.
     same=lambda rights, got: all(any(same(right, one) for right in rights) for one in got),
