@@ -106,7 +106,6 @@ CHAIN_MISTAKES = (
         "each new token to it.",
         **dict.fromkeys(("ids[-1:]", "ids[-1:] if len(ids) > len(case.prompt) else ids"), LAST_ONE),
         "ids[:1]": "The logits of the first position were taken: take those of the last.",
-        "ids[: max(1, len(ids) - 1)]": "The logits of the last position but one were taken.",
         "ids[: case.context_length]": "A full context keeps the first tokens: keep the last.",
     }),
 )  # fmt: skip

@@ -110,14 +110,11 @@ SCHEDULE_MISTAKES = (
         "lowest + share * highest": "yours has the factor max instead of max - min.",
         "share * highest": "yours falls to 0, not to min.",
         "lowest": "yours is at min right after the warm-up.",
-        "max(lowest, share * highest)": "yours falls to 0 and is cut off at min.",
         "lowest + share * (lowest - highest)": "max and min are swapped in the difference.",
     }, "The learning rate is min + 1/2 (1 + cos(...)) (max - min): "),
     *instead_of(OVER, {
         "if it > end == warmup:": ": yours follows the cosine, which rises again.",
         f"{OVER}\n    return 0.0\n{OVER}": ", not at 0.",
-        f"if it > end > warmup:\n    it = warmup + (it - end) % (end - warmup)\n{OVER}": ": yours "
-        "starts the cosine again.",
         f"{OVER}\n    return highest\n{OVER}": ", not at the maximum.",
     }, "After cosine_cycle_iters the learning rate stays at the minimum"),
     *instead_of(BEGIN, {

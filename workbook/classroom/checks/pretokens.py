@@ -60,14 +60,11 @@ READING = mistakes(UTF8,
      "several bytes.", 'data.decode("latin-1")'),
     ("Characters outside ASCII were dropped: decode the file as UTF-8.",
      'data.decode("ascii", "ignore")'),
-    ("The text was converted to lower case: BPE keeps every byte as it is.", UTF8 + ".lower()"),
     ("Newlines were lost, or became spaces: they are text like any other.",
      UTF8 + r'.replace("\n", " ")', f'"".join({UTF8}.splitlines())',
      f'"".join(line.strip() for line in {UTF8}.splitlines())'),
     ("White space at the ends of the text or of its lines was stripped: it is text like any other.",
      UTF8 + ".strip()", rf'"\n".join(line.strip() for line in {UTF8}.split("\n"))'),
-    ("Runs of white space were replaced by one space: they are text like any other.",
-     rf'regex.sub(r"\s+", " ", {UTF8})'),
 )  # fmt: skip
 
 

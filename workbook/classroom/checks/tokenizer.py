@@ -744,6 +744,8 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
             if not callable(method) or verdicts.is_untouched(method):
                 raise NotAttempted(f"`{name}` is still missing{meant(attempt, name, CHECKS)}")
             new = check(learner)
+        except verdicts.NotJudged:
+            raise
         except NotAttempted as stub:
             missing[name] = verdicts.unfinished(stub).claim
             continue
