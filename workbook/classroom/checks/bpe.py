@@ -236,7 +236,6 @@ CORNERS = (
     Text("hug hug hug pug", 3, (END,), STR_PATH, str),
     Text("hug hug hug pug", 3, (), "special_tokens=[]"),
     Text("ab cab", 9, what=RUNS_OUT),
-    Text(f"ab{END}", 3, what=RUNS_OUT),
     Text("ab ab cd ef", 4, what="pairs that occur only once"),
     Text("ab<|pad|>ab<|pad|>ba" * 2, 2, ("<|pad|>",), "a special token that is not <|endoftext|>"),
     Text(f"b<|pad|>abc{END}abc<|pad|>{END}ab" * 2, 2, ("<|pad|>", END), SEVERAL),

@@ -424,8 +424,6 @@ ADAMW_MISTAKES = (
     }.items()),
     mistake("The decay is applied twice: in the gradient, which is L2, and on its own.",
             "theta.grad, _rem", f"theta.grad + {DECAY} * theta, _rem"),
-    mistake("The decay is in the step, and so divided by √v: apply θ ← θ - α λ θ separately.",
-            STEPPED, f"theta.addcdiv_(m + {DECAY} * theta", *decayed("1")),
     *instead_of(BETAS, {
         f"{BETAS}[::-1]": "The two betas are swapped: β1 belongs to m, β2 to v.",
         **dict.fromkeys(("(0.9, 0.999)", "(0.9, 0.95)"),

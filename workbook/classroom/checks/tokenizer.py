@@ -257,8 +257,6 @@ DECODING = (
          "all the bytes first, then decode once.",
          *(f'"".join(token.decode("utf-8", errors="{how}") for token in tokens)'
            for how in ("replace", "strict", "ignore"))),
-        ("White space at the ends was stripped: the text must come back as it was.",
-         JOINED + ".strip()"),
         ("Only the first token was decoded: is there a `return` inside the loop?",
          JOINED.replace("(tokens)", "(tokens[:1])"))),
     *shared.mistakes('errors="replace"', (
@@ -267,8 +265,6 @@ DECODING = (
         *(f'errors="{how}"' for how in ("ignore", "strict", "backslashreplace")))),
     mistake("The bytes were decoded as Latin-1, or one by one with `chr`: they are UTF-8.",
             '"utf-8"', '"latin-1"'),
-    mistake("The tokens were joined with spaces: the spaces are part of the tokens.",
-            'b"".join', 'b" ".join'),
     mistake("The special tokens are missing from the text: they are decoded like the others.",
             "(tokens)", "(t for t in tokens if t.decode(errors='replace') not in left_out)",
             "tokens = [", "left_out = case.setup.specials\ntokens = ["),

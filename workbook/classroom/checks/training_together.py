@@ -134,6 +134,8 @@ class LearnerScript:
         if verdicts.LACKS.search(seen.error) or re.match(r"SystemExit: 2\b|PackageNot", seen.error):
             raise NotJudged(f"{seen.error}. {seen.log[-300:].strip()} {CONTRACT}")
         mistake = FOREIGN if re.search("out of (range|bounds)", seen.error) else None
+        if values and seen.error.startswith("KeyError"):  # a function, probably with **settings
+            mistake = f"These are the settings: {', '.join(SETTINGS)}."
         expect(not seen.error, seen.claim, mistake, got=Prose(seen.error))
         return seen
 

@@ -329,6 +329,8 @@ SOFTMAX_MISTAKES = (
     NO_SHIFT,
     *either("The maximum is that of the whole tensor, or of another axis: take it along `dim`.",
             MAXIMUM, "x.max()", "x.amax(-1, keepdim=True)", "x.amax(0, keepdim=True)"),
+    *either("The minimum or the mean was subtracted: exp still overflows.",
+            MAXIMUM, "x.amin(dim, keepdim=True)", "x.mean(dim, keepdim=True)"),
     mistake("x is divided by its maximum, which changes the shares: subtract it.",
             SHIFTED, f"(x / {MAXIMUM}){EXP}"),
     mistake(NO_KEEPDIM, MAXIMUM, "x.amax(dim)"),
@@ -336,6 +338,8 @@ SOFTMAX_MISTAKES = (
     *(mistake("An ε is added to the sum, which is never 0: without it the numbers add up to 1.",
               SHIFTED, powers, TOTAL, f"({TOTAL} + {eps})")
       for powers in (SHIFTED, f"x{EXP}") for eps in (1, 0.1, 1e-2, 1e-3)),
+    *either("Large numbers are clamped, which makes them equal: subtract the maximum instead.",
+            SHIFTED, f"x.clamp(max=50){EXP}", f"x.clamp(-50, 50){EXP}"),
     mistake("exp overflows, and `nan_to_num` only hides that: subtract the maximum first.",
             SHIFTED, f"x{EXP}", SHARES, f"({SHARES}).nan_to_num()"),
     *either("The sum is that of the whole tensor, or of another axis: take it along `dim`.",

@@ -256,8 +256,8 @@ def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) 
         if isinstance(error, NotImplementedError) and not TORCHS.search(str(error)):
             raise NotAttempted from error
         if LACKS.search(f"{type(error).__name__}: {error}"):
-            lacking = f"This computer lacks what it needs: {failure(error)}. "
-            raise NotJudged(lacking + "Install it, correct its name, or do without.") from error
+            lacking = f"This computer lacks what it needs ({failure(error)}). "
+            raise NotJudged(lacking + "Install it, correct its name, or do without it.") from error
         claim, got = "It raised an error.", Prose(failure(error))
         mistake = OWN_FOLDER if isinstance(error, FileNotFoundError) else slip(error)
         raise Wrong(claim, given=given, got=got, mistake=mistake, error=error) from error

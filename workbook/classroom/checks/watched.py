@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
+from workbook.classroom.checks.engine import usual
 from workbook.classroom.checks.timeout import Stopped
 from workbook.classroom.checks.verdicts import NotAttempted, Wrong, call, failure, unfinished
 
@@ -115,7 +116,7 @@ def observed(attempt: Any, words: list, values: dict, folder: str, steps: int) -
         seen.claim, seen.error = unfinished(nothing).claim, failure(nothing.__cause__ or nothing)
     except Wrong as wrong:
         if getattr(wrong.error, "code", 1):  # `sys.exit()` is no error
-            seen.claim = " ".join(filter(None, [wrong.claim, wrong.mistake]))
+            seen.claim = " ".join(filter(None, [wrong.claim, wrong.mistake or usual(wrong.error)]))
             seen.error = dict(wrong.rows)["got"]
             seen.missing = str(getattr(wrong.error, "filename", None) or "")
     yield asdict(seen)
