@@ -153,13 +153,6 @@ for ready in (Wrapped, Kernel, AdamW, torch.optim.AdamW):
     almost("adamw", "not from scratch yet")(ready)
 
 
-@almost("adamw", "when the closure is called")
-class ClosureLast(Plain):
-    def step(self, closure=None):
-        super().step()
-        return closure and closure()
-
-
 def but(**steps):
     """Plain, but for some of its steps."""
     return type("Learners", (Plain,), {name: staticmethod(step) for name, step in steps.items()})

@@ -231,6 +231,7 @@ WRONG = [
     ("never above 1e-05", ("lr=lr)", "lr=lr * 1e-3)")),
     ("`loss.backward()` is never called", ("        loss.backward()\n", "")),
     ("one position later", ("data[i + 1 : i + 1 +", "data[i : i +")),
+    ("the settings: train_path", ("        optimizer.zero_grad()\n", "        {}['max_lr']\n")),
     ("zero_grad", ("        optimizer.zero_grad()\n", "")),
     ("No validation loss is reported", ("if (step + 1) % eval_every == 0:", "if False:")),
     ("too low for the validation data", ("np.load(valid_path", "np.load(train_path")),

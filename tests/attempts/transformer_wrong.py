@@ -112,6 +112,12 @@ class Unchanged(Linear):
         return x
 
 
+@mistake("linear", "`weight` comes back as it was")
+class WeightAlone(Linear):
+    def forward(self, x):
+        return self.weight
+
+
 @mistake("linear", "product is `x @ W.T`")
 class WeightFirst(Linear):
     def forward(self, x):
@@ -239,6 +245,7 @@ def hidden_by_index(scores, mask):
 attention_with("`~mask` inverts a mask", masked=lambda s, m: s + (1 - m) * -1e9)
 attention_with("take a tensor with a single element", masked=lambda s, m: s if m else s - 1e9)
 attention_with("multiplies number by number", scores=lambda Q, K: Q * K)
+attention_with("a letter of their own", scores=lambda Q, K: torch.einsum("bqd,bqd->bqd", Q, K))
 attention_with("another small number", masked=lambda s, m: s.masked_fill(~m, -1.0))
 attention_with("the number used for -inf", masked=lambda s, m: s.masked_fill(~m, -9.0))
 attention_with("serves the whole batch", masked=hidden_by_index)

@@ -38,6 +38,7 @@ def test_linear_is_torchs(leading):
 def test_embedding_is_torchs(leading):
     table, ids = nn.Embedding(11, 6), torch.randint(11, leading)
     assert table(ids).shape == (*leading, 6)
+    assert table(ids.to(torch.uint16)).equal(table(ids))  # as token files hold them
     same(table(ids), functional.embedding(ids, table.weight), (table.weight,))
 
 
@@ -186,6 +187,11 @@ def test_ids_that_no_row_belongs_to_are_named():
     for parts in (nn, fused):
         with pytest.raises(ValueError, match=r"target 5 is outside the vocabulary, .* from 0 to 4"):
             parts.cross_entropy(torch.zeros(2, 5), torch.tensor([0, 5]))
+
+
+def test_integers_are_no_shares():
+    with pytest.raises(ValueError, match=r"floats, got torch.int64: convert it by `.float\(\)`"):
+        nn.float_type(torch.tensor([1, 2, 3]))
 
 
 def test_positions_beyond_the_tables_are_named():

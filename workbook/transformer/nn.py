@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import torch
 from einops import einsum
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Integer
 from torch import Tensor, nn
 from torch.types import Device
 
@@ -49,11 +49,11 @@ class Embedding(nn.Module):
         super().__init__()
         self.weight = drawn(num_embeddings, embedding_dim, std=1.0, device=device, dtype=dtype)
 
-    def forward(self, token_ids: Int[Tensor, "..."]) -> Float[Tensor, "... d_model"]:
+    def forward(self, token_ids: Integer[Tensor, "..."]) -> Float[Tensor, "... d_model"]:
         check_in_range(token_ids, len(self.weight), "id", "the vocabulary")
         # `weight[token_ids]` gives the same rows, but with several threads on a CPU its gradient is
         # added up in an order that differs from run to run.
-        rows = torch.index_select(self.weight, 0, token_ids.flatten())
+        rows = torch.index_select(self.weight, 0, token_ids.flatten().long())
         return rows.unflatten(0, token_ids.shape) if token_ids.ndim else rows[0]
 
 
@@ -277,7 +277,8 @@ def check_in_range(numbers: Tensor, size: int, what: str, holder: str) -> None:
     """
     if numbers.device.type != "cpu" or torch.compiler.is_compiling() or not numbers.numel():
         return
-    low, high = (number.item() for number in numbers.aminmax())
+    # `long`, because torch finds no largest uint16.
+    low, high = (number.item() for number in numbers.long().aminmax())
     if low < 0 or high >= size:
         wrong = low if low < 0 else high
         raise ValueError(
@@ -286,5 +287,7 @@ def check_in_range(numbers: Tensor, size: int, what: str, holder: str) -> None:
 
 
 def float_type(x: Tensor) -> torch.dtype:
-    """float32 for half precision, else the type of x."""
+    """float32 for half precision, else the type of x. Raises: ValueError unless it is floats."""
+    if not x.is_floating_point():
+        raise ValueError(f"expected a tensor of floats, got {x.dtype}: convert it by `.float()`")
     return torch.promote_types(x.dtype, torch.float32)

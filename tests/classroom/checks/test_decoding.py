@@ -25,10 +25,7 @@ def test_what_a_larger_model_would_show_is_told_but_not_refused(judged_here):
     assert "torch.no_grad()" in check("decoding", attempts.with_numpy).message
     no_window = attempts.changed("ids[:, -model.context_length :]", "ids")
     assert "give it only the last ones" in check("decoding", no_window).message
-    assert "`temperature` 0 often means" in check("decoding", attempts.decode).message
-    for greedy_or_refused in ("(temperature or 1e-9)", "float(temperature or 'no number')"):
-        other = attempts.changed("/ temperature", f"/ {greedy_or_refused}")
-        assert "Worth knowing" not in check("decoding", other).message
+    assert "Worth knowing" not in check("decoding", attempts.decode).message
 
 
 def test_the_models_say_what_the_reference_expects():

@@ -41,6 +41,25 @@ def test_a_line_that_fails_is_told_its_slip(code, words, judged_here):
     assert report.status == "wrong" and words in report.likely, report
 
 
+LACKING = """
+def softmax(x, dim):
+    {0}
+
+class Tokenizer:
+    def __init__(self, vocab, merges, special_tokens=None):
+        self.vocab = vocab
+    def encode(self, text):
+        {0}
+"""
+
+
+@pytest.mark.parametrize("name", ["softmax", "Tokenizer"])
+def test_what_this_computer_lacks_judges_nothing(name, judged_here):
+    for line in ("import no_such", "raise RuntimeError('NVTX functions not installed')"):
+        report = check(name.lower(), made(LACKING.format(line))[name])
+        assert report.status == "not attempted" and "This computer lacks" in report.claim, report
+
+
 NORM = """class RMSNorm(nn.Module):
     def __init__(self, d_model, eps=1e-5):
         super().__init__()

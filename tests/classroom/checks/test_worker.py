@@ -126,6 +126,8 @@ def test_values_and_errors_come_back_in_order_and_what_came_before_a_crash():
         assert next(values) == 1
         with pytest.raises(error, match=words):
             next(values)
+    with pytest.raises(ValueError, match=r"itself failed \(TypeError: .* not of your code"):
+        result("workbook.classroom.checks.verdicts:shown", seconds=60)  # without its argument
 
 
 def test_junk_in_the_channel_is_passed_over():

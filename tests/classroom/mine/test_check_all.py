@@ -167,6 +167,13 @@ def test_the_cause_is_told_in_one_line_and_what_needs_a_package_is_unknown(study
     assert not any("\n" in each.cause for each in outcomes.values())
 
 
+def test_a_fault_of_ours_judges_nothing_and_stops_nothing(study, monkeypatch):
+    monkeypatch.setattr(check_all.worker, "result", lambda *_, seconds: int("a fault of ours"))
+    rows = list(check_all._apart(study, ["softmax", "linear"], 60.0))
+    assert [status for _, status, *_ in rows] == ["not attempted"] * 2
+    assert "a fault of ours" in rows[0][2]
+
+
 def test_what_is_said_of_one_part_is_not_said_of_all_that_have_it(study, tmp_path):
     model = copied("flat", tmp_path) / "cs336_basics" / "model.py"
     model.write_text(model.read_text().replace("x * torch.sigmoid(x)", "nn.functional.silu(x)"))

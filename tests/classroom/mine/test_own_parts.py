@@ -9,6 +9,7 @@ import torch
 from made_repositories import FOLDER, NAMES
 
 from workbook.classroom import cli, mine
+from workbook.classroom.checks.verdicts import OurFault
 from workbook.classroom.mine import adopt, own_parts
 from workbook.classroom.mine.own_parts import PartError
 from workbook.config import OptimizerConfig
@@ -191,7 +192,7 @@ def test_a_part_that_fails_is_named_with_its_place(use, problem, source, words, 
 def test_a_fault_of_ours_is_no_fault_of_the_part(study, monkeypatch):
     monkeypatch.setattr(own_parts, "call_part", len)  # which takes no such arguments
     solved(study, learning_rate_schedule="def at(it):\n    return it\n\n__all__ = ['at']\n")
-    with pytest.raises(own_parts.OurFault, match="not of your code; please report it"):
+    with pytest.raises(OurFault, match="not of your code; please report it"):
         mine.parts().schedule(1, 1.0, 0.1, 5, 9)
 
 

@@ -12,6 +12,7 @@ from made_repositories import BUGS, FOLDER, NAMES, PARTS, adopt, buggy, copied
 from torch import nn
 
 from workbook.classroom import cli
+from workbook.classroom.checks.verdicts import OurFault
 from workbook.classroom.mine import own_parts, twin
 from workbook.optimizer.optimizers import AdamW, clip_gradients, cosine_schedule
 from workbook.training import data
@@ -256,6 +257,12 @@ def test_a_part_that_fails_is_named(part, parts, words):
     report = report_on(**parts)
     assert report.first.part == part and words in report.message
     assert report.losses == [] and report.differs
+
+
+def test_a_fault_of_ours_is_not_told_as_theirs(monkeypatch):
+    monkeypatch.setattr(twin, "of_logits", len)  # which takes no such arguments
+    with pytest.raises(OurFault, match="not of your code; please report it"):
+        report_on(**RIGHT)
 
 
 def test_gains_in_rows_do_not_differ(tmp_path):

@@ -111,14 +111,6 @@ TIES = tuple(
         ("your key inverts the bytes (as for a heap), which ranks a short string above a longer "
          "one that begins with it, but b'ab' is greater than b'a'.",
          "min(tied, key=lambda pair: [[-byte for byte in token] for token in pair])"),
-        ("you compared only one part of the pair, or the second part first.",
-         "max(_seen(words, tied), key=lambda pair: pair[0])",
-         "max(_seen(words, tied), key=lambda pair: pair[1])",
-         "max(tied, key=lambda pair: pair[::-1])"),
-        ("you took the longer one, or the shorter one.",
-         "max(_seen(words, tied), key=lambda pair: len(b''.join(pair)))",
-         "min(_seen(words, tied), key=lambda pair: len(b''.join(pair)))"),
-        ("you compared their `str` or `repr`.", "max(tied, key=str)"),
     ) for choice in choices
 )  # fmt: skip
 BETWEEN = "[part for part, special in parts if not special]"
@@ -138,7 +130,7 @@ SPLITTING = (
             "case.special_tokens)", "(*case.special_tokens, END))"),
 )  # fmt: skip
 SYMBOLS = "split_bytes(token)"
-JOIN, MERGE = "merged.append(left + right)", "merge_pair(word, best)"
+MERGE = "merge_pair(word, best)"
 OLD, NEW, KEEP = "pairs.subtract(old)", "pairs.update(new)", "pairs = +pairs"
 STALE = (  # the words, then what the counts are mended by
     ("each merge changes the counts of its neighbours; yours were counted once.", "pass", "pass"),
@@ -163,16 +155,10 @@ COUNTS = (
          "in dict.fromkeys(pairwise(symbols)):"),
         ("The last pair of each word was not counted: does a `range` end one too early?",
          "in pairwise(symbols[:-1]):")),
-    mistake("Only the first occurrence of the pair in each word was merged.",
-            JOIN, "return [*merged, left + right, *symbols[at + 2 :]]"),
-    mistake("Pairs were merged from right to left: aaa becomes aa a, not a aa.",
-            MERGE, "merge_pair(word[::-1], best[::-1])[::-1]", JOIN, "merged.append(right + left)"),
+    shared.FIRST_ONLY, shared.SKIPPED,
     mistake("After a merge the next symbol was looked at again: step over both parts, so that aaa "
             "becomes aa a.",
             "at += 2", "at += 1"),
-    mistake("After a merge one symbol was skipped: the next pair may begin right after the new "
-            "token, which in the shortened list is one place further on, not two.",
-            JOIN, f"{JOIN}\nmerged += symbols[at + 2 : at + 3]\nat += 1"),
     mistake("The pair was also merged where it is only the end of one longer token and the "
             "start of the next: compare whole tokens.",  # b"\xff" occurs in no UTF-8
             MERGE, 'b"\\xff\\xff".join(word).replace(b"\\xff\\xff".join(best), b"".join(best))'
@@ -180,6 +166,12 @@ COUNTS = (
     mistake("The same pair is found each time: after a merge, the words still hold its two parts, "
             "or its count is as before. Write the merged words back, and count again.",
             OLD, "pass", NEW, "pass"),
+    mistake("After a merge only the first word is left: keep all words, with the pair or without. "
+            "Does a `break` end the loop?",
+            KEEP, "words = words[:1]\npairs = count_pairs(words)"),
+    mistake("Only the first word's pairs are counted: does a `break` or a `return` end the loop?",
+            "count_pairs(words),", "count_pairs(words[:1]),",
+            KEEP, "pairs = count_pairs(words[:1])"),
     mistake("The two parts of each merge are swapped.", "append(best)", "append(best[::-1])"),
     mistake("The greatest pair is merged, not the most frequent one: `max` needs a `key`.",
             "best = max(tied)", "best = max(pairs)"),
@@ -244,7 +236,6 @@ CORNERS = (
     Text("hug hug hug pug", 3, (END,), STR_PATH, str),
     Text("hug hug hug pug", 3, (), "special_tokens=[]"),
     Text("ab cab", 9, what=RUNS_OUT),
-    Text(f"ab{END}", 3, what=RUNS_OUT),
     Text("ab ab cd ef", 4, what="pairs that occur only once"),
     Text("ab<|pad|>ab<|pad|>ba" * 2, 2, ("<|pad|>",), "a special token that is not <|endoftext|>"),
     Text(f"b<|pad|>abc{END}abc<|pad|>{END}ab" * 2, 2, ("<|pad|>", END), SEVERAL),

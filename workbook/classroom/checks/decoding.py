@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import call_part, meaning, parameters_of
-from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake, tried
+from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.from_scratch import expect_from_scratch
 from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, kind_of
 from workbook.corpora.corpora import END_OF_TEXT
@@ -106,7 +106,6 @@ CHAIN_MISTAKES = (
         "each new token to it.",
         **dict.fromkeys(("ids[-1:]", "ids[-1:] if len(ids) > len(case.prompt) else ids"), LAST_ONE),
         "ids[:1]": "The logits of the first position were taken: take those of the last.",
-        "ids[: max(1, len(ids) - 1)]": "The logits of the last position but one were taken.",
         "ids[: case.context_length]": "A full context keeps the first tokens: keep the last.",
     }),
 )  # fmt: skip
@@ -162,6 +161,8 @@ CHOICE_MISTAKES = (
     mistake(TEMPERATURE + "you divided the probabilities, which changes nothing.",
             TEMPERED, "softmax(logits) / case.temperature",
             BELOW, "(before < case.top_p) | (case.top_p == 1)"),
+    mistake("The least likely token is always taken: `argmin`, or the wrong end of a list?",
+            RETURNED, "return np.eye(len(shares))[shares.argmin()]"),
     mistake("All tokens are drawn equally often: the logits are not used.",
             TEMPERED, "softmax(0 * logits)"),
     *instead_of(BELOW, {
@@ -228,7 +229,6 @@ ERRORS = {
 }
 NOTES = {
     "gradients": "Each call keeps what a backward pass needs: decode under `torch.no_grad()`.",
-    "zero": "`temperature` 0 often means the likeliest token, but not in yours: it divides by 0?",
     "context": "No model sees more than `context_length` tokens: give it only the last ones.",
 }
 
@@ -493,10 +493,6 @@ def decoding(attempt: Any, part: str | None = None) -> str:
                 claim = "It does not stop at the end token."
                 raise Wrong(claim, given=Prose(case), mistake=skips)
     if not findings:
-        with suppress(NotAttempted):  # which it may raise, or one of those below, to refuse it
-            zero = tried(CHAIN, learner, CHAINS[1]._replace(temperature=0.0))
-            refuses = zero.failure and isinstance(zero.failure.error, ValueError | AssertionError)
-            learner.notes |= set() if zero.right or refuses else {"zero"}
         with findings("style"):
             run = partial(learner.run, undecided(), Request(max_new_tokens=2, top_p=0.5))
             expect_from_scratch(run, [attempt], allowed=("softmax", "log_softmax"))

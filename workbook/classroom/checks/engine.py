@@ -335,8 +335,8 @@ def _shrunk(exercise: Exercise, attempt: Any, failed: Outcome) -> Outcome:
 
 
 def _given_back(exercise: Exercise, outcomes: Sequence[Outcome]) -> str | None:
-    """Say so if each wrong result is an input of its case, unchanged."""
-    wrong = [(getattr(o.case, "inputs", {}), o.result) for o in outcomes if not o.right]
+    """Say so if each wrong result is an input or a weight of its case, unchanged."""
+    wrong = [(getattr(o.case, "high", {}), o.result) for o in outcomes if not o.right]
     for name in wrong[0][0]:
         pairs = [(inputs.get(name), result) for inputs, result in wrong]
         tensors = all(hasattr(one, "shape") for pair in pairs for one in pair)

@@ -47,7 +47,7 @@ WAYS = {
     "linear": "A Parameter and a matmul with `@` or an einsum do it.",
     "embedding": "A Parameter and indexing do it: `weight[token_ids]`.",
     "silu": "`x * torch.sigmoid(x)` does it.",
-    "softmax": "`exp` and a sum do it, or your own softmax.",
+    "softmax": "A softmax of your own, made of `exp` and a sum, does it.",
 }
 
 

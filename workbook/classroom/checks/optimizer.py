@@ -90,7 +90,6 @@ SCHEDULE_MISTAKES = (
         "(it - warmup) / end": "yours does not reach the minimum.",
         "it / (end - warmup)": "yours does not subtract warmup_iters in the numerator.",
         "(it - warmup) / (end - warmup - 1)": "yours divides by a number that is one too small.",
-        "(it - warmup + 1) / (end - warmup)": "yours is one step ahead.",
         "(it - warmup) // (end - warmup)": "yours rounds down to 0, with //.",
         "it - warmup / (end - warmup)": "`it - warmup` needs parentheses.",
     }, "The cosine is of π (it - warmup_iters) / (cosine_cycle_iters - warmup_iters): "),
@@ -111,14 +110,11 @@ SCHEDULE_MISTAKES = (
         "lowest + share * highest": "yours has the factor max instead of max - min.",
         "share * highest": "yours falls to 0, not to min.",
         "lowest": "yours is at min right after the warm-up.",
-        "max(lowest, share * highest)": "yours falls to 0 and is cut off at min.",
         "lowest + share * (lowest - highest)": "max and min are swapped in the difference.",
     }, "The learning rate is min + 1/2 (1 + cos(...)) (max - min): "),
     *instead_of(OVER, {
         "if it > end == warmup:": ": yours follows the cosine, which rises again.",
         f"{OVER}\n    return 0.0\n{OVER}": ", not at 0.",
-        f"if it > end > warmup:\n    it = warmup + (it - end) % (end - warmup)\n{OVER}": ": yours "
-        "starts the cosine again.",
         f"{OVER}\n    return highest\n{OVER}": ", not at the maximum.",
     }, "After cosine_cycle_iters the learning rate stays at the minimum"),
     *instead_of(BEGIN, {
@@ -127,6 +123,7 @@ SCHEDULE_MISTAKES = (
         f"end += warmup\n{BEGIN}": "cosine_cycle_iters counts from 0, not from the warm-up's end.",
         f"it += 1\n{BEGIN}": "The whole schedule is one step ahead: it = 0 is the first step.",
         f"it = max(0, it - 1)\n{BEGIN}": "The whole schedule is a step late: it = 0 is the first.",
+        f"return float(it)\n{BEGIN}": "The step itself is returned: compute its learning rate.",
         "if it <= warmup:": "Check `it < warmup_iters` before dividing: warmup_iters may be 0.",
     }),
     mistake("Where the two are equal there is no cosine: check `it > cosine_cycle_iters` first.",
@@ -344,7 +341,6 @@ class Moves(NamedTuple):
     rates: Values = ()  # learning rates by step, set in `param_groups`, as a schedule does
     resumed: int | None = None  # after how many steps a new optimizer loads the state of the old
     own: tuple[str, float] | None = None  # a setting of a second group, with parameter 1
-    closure: bool = False  # whether `step` is given a closure, which sets the gradients
     hint: str = "each group's own decay"  # what to look at if this is the first case that fails
 
     @property
@@ -361,8 +357,7 @@ class Moves(NamedTuple):
         for i, gradients in enumerate(self.gradients):
             rate = f"group['lr'] = {self.rates[i]}; " if self.rates else ""
             resumed = "a new AdamW loads its state_dict; " if i == self.resumed else ""
-            closure = "in the closure " if self.closure else ""
-            lines.append(f"step {i + 1}: {rate}{resumed}{closure}{_listed('p{}.grad', gradients)}")
+            lines.append(f"step {i + 1}: {rate}{resumed}{_listed('p{}.grad', gradients)}")
         return "\n".join(lines)
 
 
@@ -429,8 +424,6 @@ ADAMW_MISTAKES = (
     }.items()),
     mistake("The decay is applied twice: in the gradient, which is L2, and on its own.",
             "theta.grad, _rem", f"theta.grad + {DECAY} * theta, _rem"),
-    mistake("The decay is in the step, and so divided by √v: apply θ ← θ - α λ θ separately.",
-            STEPPED, f"theta.addcdiv_(m + {DECAY} * theta", *decayed("1")),
     *instead_of(BETAS, {
         f"{BETAS}[::-1]": "The two betas are swapped: β1 belongs to m, β2 to v.",
         **dict.fromkeys(("(0.9, 0.999)", "(0.9, 0.95)"),
@@ -530,7 +523,6 @@ MOVES = (
     Moves((ONE, OTHER), BOTH, weight_decay=0.5, own=("weight_decay", ALMOST_NONE)),
     Moves((ONE,), (*THREE, (H1,)), resumed=2, hint="what `state_dict` holds"),
 )  # fmt: skip
-WITH_CLOSURE = Moves((ONE,), ((G1,),), closure=True, hint="when the closure is called: first")
 
 
 class Stepper:
@@ -571,19 +563,10 @@ class Stepper:
 
     def step(self, optimizer: Any, thetas: list, gradients: Sequence, case: Moves) -> None:
         """Take one step with these gradients. Raises: Wrong if they are rewritten."""
-        given, calls = Prose(case), []
-
-        def closure() -> torch.Tensor:
-            calls.append("made")
-            for theta, gradient in zip(thetas, gradients, strict=True):
-                theta.grad = None if gradient is None else parameter(gradient).detach()
-            return torch.tensor(3.0)
-
-        if case.closure and parameters_of(optimizer.step):
-            call(optimizer.step, closure, given=given)
-        if not calls:  # the course leaves open whether `step` takes a closure
-            closure()
-            call(optimizer.step, given=given)
+        given = Prose(case)
+        for theta, gradient in zip(thetas, gradients, strict=True):
+            theta.grad = None if gradient is None else parameter(gradient).detach()
+        call(optimizer.step, given=given)
         for theta, gradient in zip(thetas, gradients, strict=True):
             after = [] if theta.grad is None else theta.grad.flatten().tolist()
             # To clear the gradients does little harm.
@@ -608,7 +591,6 @@ ADAMW = Exercise(
     program=Program(AdamW.update, moved, after_steps),
     mistakes=ADAMW_MISTAKES,
     cases=(MOVES[0], *MOVES),  # the first twice: no optimizer may share state with another
-    corners=(WITH_CLOSURE,),
     run=Stepper.run,
     # Each form of what came out is one of the right ones.
     same=lambda rights, got: all(any(same(right, one) for right in rights) for one in got),

@@ -60,14 +60,11 @@ READING = mistakes(UTF8,
      "several bytes.", 'data.decode("latin-1")'),
     ("Characters outside ASCII were dropped: decode the file as UTF-8.",
      'data.decode("ascii", "ignore")'),
-    ("The text was converted to lower case: BPE keeps every byte as it is.", UTF8 + ".lower()"),
     ("Newlines were lost, or became spaces: they are text like any other.",
      UTF8 + r'.replace("\n", " ")', f'"".join({UTF8}.splitlines())',
      f'"".join(line.strip() for line in {UTF8}.splitlines())'),
     ("White space at the ends of the text or of its lines was stripped: it is text like any other.",
      UTF8 + ".strip()", rf'"\n".join(line.strip() for line in {UTF8}.split("\n"))'),
-    ("Runs of white space were replaced by one space: they are text like any other.",
-     rf'regex.sub(r"\s+", " ", {UTF8})'),
 )  # fmt: skip
 
 
@@ -151,8 +148,6 @@ CUTTING = mistakes(FOUND,
     ("The optional space at the front (` ?`) is missing from the pattern, or from one of its "
      "parts: a space belongs to the word after it.",
      _but(" ?", ""), *(_but(f" ?{part}", part) for part in (r"\p{L}", r"\p{N}", r"[^\s"))),
-    (r"The pattern has `\s?` instead of ` ?`: only a space joins the word after it; a newline "
-     "does not.", _but(" ?", r"\s?")),
     (r"`[a-zA-Z]`, stand-ins in Python's `re`, or a pattern over bytes miss letters beyond ASCII: "
      r"use `\p{L}` and `\p{N}`, which the `regex` package has, on the text, and encode afterwards.",
      _by("ASCII"), "STAND_INS.findall(document)"),
@@ -160,16 +155,19 @@ CUTTING = mistakes(FOUND,
      "run of white space, which spans lines.",
      *(f"[t for line in document.splitlines({keep}) for t in regex.findall(PATTERN, line)]"
        for keep in ("", "True"))),
-    ("A space was added to each word: use GPT-2's pattern, which adds nothing and keeps the space "
-     "before a word if the text has one.",
-     *(f'[f"{word}" for word in document.split({at})]'
-       for word in ("{word} ", " {word}") for at in ("", '" "'))),
-    ("Spaces became Ġ: that is only how GPT-2 writes them in its files. Work on the bytes.",
-     f'[token.replace(" ", "Ġ") for token in {FOUND}]'),
     ("Each character became a pre-token of its own, so that no pair is left except inside a "
      "character: look at what your split or pattern returns.", "list(document)"),
 )  # fmt: skip
 MISTAKES = (*SPECIALS, *CUTTING, *READING)  # of both
+
+JOIN = "merged.append(left + right)"  # in `merge_pair`
+FIRST_ONLY = mistake("Only the first occurrence of the pair in each word was merged.",
+                     JOIN, "return [*merged, left + right, *symbols[at + 2 :]]")  # fmt: skip
+SKIPPED = mistake(
+    "After a merge one symbol was skipped: the next pair may begin right after the new token, "
+    "which in the shortened list is one place further on, not two.",
+    JOIN, f"{JOIN}\nmerged += symbols[at + 2 : at + 3]\nat += 1",
+)  # fmt: skip
 
 
 def expect_right_and_quick(

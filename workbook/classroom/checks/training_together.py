@@ -131,9 +131,11 @@ class LearnerScript:
             return self._run(words, steps, values)
         if steps:
             print(seen.log)  # its beginning is shown beside what is wrong
-        if re.match(r"SystemExit: 2\b|ModuleNotFound|PackageNotFound", seen.error):
+        if verdicts.LACKS.search(seen.error) or re.match(r"SystemExit: 2\b|PackageNot", seen.error):
             raise NotJudged(f"{seen.error}. {seen.log[-300:].strip()} {CONTRACT}")
         mistake = FOREIGN if re.search("out of (range|bounds)", seen.error) else None
+        if values and seen.error.startswith("KeyError"):  # a function, probably with **settings
+            mistake = f"These are the settings: {', '.join(SETTINGS)}."
         expect(not seen.error, seen.claim, mistake, got=Prose(seen.error))
         return seen
 

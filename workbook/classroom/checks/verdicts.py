@@ -45,6 +45,10 @@ METHODS = (FunctionType, staticmethod, classmethod)  # the types of methods
 NO_LEARNERS = ("builtins", "torch.", "abc", "typing", "collections")
 # In a NotImplementedError from torch, for an operation that a dtype or a device lacks.
 TORCHS = re.compile("not implemented for '|aten::")
+# In an error: a package is missing here, a build of torch for GPUs, or what a newer Python has.
+LACKS = re.compile(
+    r"^ModuleNotFoundError|NVTX functions not|cannot import name .* from '(typing|itertools)'"
+)
 # Names that the notebooks' first code cells import, and others that learners import themselves.
 IMPORTED = {"math", "torch", "regex", "np", "Counter", "pairwise", "einsum", "rearrange", "reduce"}
 IMPORTED |= {"re", "os", "sys", "json", "heapq", "random", "time", "defaultdict", "nn", "Path", "F"}
@@ -119,6 +123,10 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
             given = Prose(given)
         values = {"input": given, "expected": expected, "got": got}
         self.rows = [(label, shown(x)) for label, x in values.items() if x is not NOT_GIVEN]
+
+
+class OurFault(ValueError):  # noqa: N818 - read as a fact
+    """The workbook itself failed, which says nothing of the learner's code."""
 
 
 class Unreadable(NotAttempted):
@@ -247,6 +255,9 @@ def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) 
     except BaseException as error:
         if isinstance(error, NotImplementedError) and not TORCHS.search(str(error)):
             raise NotAttempted from error
+        if LACKS.search(f"{type(error).__name__}: {error}"):
+            lacking = f"This computer lacks what it needs ({failure(error)}). "
+            raise NotJudged(lacking + "Install it, correct its name, or do without it.") from error
         claim, got = "It raised an error.", Prose(failure(error))
         mistake = OWN_FOLDER if isinstance(error, FileNotFoundError) else slip(error)
         raise Wrong(claim, given=given, got=got, mistake=mistake, error=error) from error
@@ -337,6 +348,16 @@ def fault_of_ours(error: BaseException) -> str | None:
         f"The check itself failed ({failure(error)}, in {path}, line {line}). This is a fault of "
         "the workbook, not of your code; please report it, with this sentence and your code."
     )
+
+
+def expect_not_ours(error: Exception, *others: type[Exception]) -> None:
+    """Raise `OurFault` for an error that no line of the learner's raised, unless it is of `others`.
+
+    These are what our own code raises on purpose, or torch for a learner's tensors.
+    """
+    fault = str(error) if isinstance(error, OurFault) else fault_of_ours(error)
+    if fault and not isinstance(error, others):
+        raise OurFault(fault) from error
 
 
 def why_stopped(stopped: BaseException | None) -> str:

@@ -19,8 +19,9 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
+from workbook.classroom.checks.engine import usual
 from workbook.classroom.checks.timeout import Stopped
-from workbook.classroom.checks.verdicts import NotAttempted, Wrong, call, unfinished
+from workbook.classroom.checks.verdicts import NotAttempted, Wrong, call, failure, unfinished
 
 SECONDS = 40.0  # for one run
 PRINTED, LOGS = "printed.txt", (".txt", ".log", ".jsonl")
@@ -112,10 +113,10 @@ def observed(attempt: Any, words: list, values: dict, folder: str, steps: int) -
     except Stopped:
         pass  # after more steps than it was told to take
     except NotAttempted as nothing:
-        seen.claim, seen.error = unfinished(nothing).claim, "NotImplementedError"
+        seen.claim, seen.error = unfinished(nothing).claim, failure(nothing.__cause__ or nothing)
     except Wrong as wrong:
         if getattr(wrong.error, "code", 1):  # `sys.exit()` is no error
-            seen.claim = " ".join(filter(None, [wrong.claim, wrong.mistake]))
+            seen.claim = " ".join(filter(None, [wrong.claim, wrong.mistake or usual(wrong.error)]))
             seen.error = dict(wrong.rows)["got"]
             seen.missing = str(getattr(wrong.error, "filename", None) or "")
     yield asdict(seen)

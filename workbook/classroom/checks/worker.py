@@ -43,6 +43,7 @@ import psutil
 from workbook import config
 from workbook.classroom.checks import transfer
 from workbook.classroom.checks.timeout import Stopped, Stopwatch, on_swallowed
+from workbook.classroom.checks.verdicts import fault_of_ours
 
 CAN_FORK = hasattr(os, "fork")
 MOST_CHILDREN = 48  # processes below it: a pool for each core of a large machine
@@ -191,7 +192,7 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
     When this generator is closed, the process and all that it started are ended.
     Requests of several threads go to servers of their own.
     Raises: EndedError; `transfer.PackError` for arguments that cannot be sent; ValueError and
-    OSError of the function itself.
+    OSError of the function itself, also a ValueError that says so if the workbook failed there.
     """
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         home, printed = Path(folder, "home"), Path(folder, "printed")
@@ -431,8 +432,10 @@ def _answer(request: dict, answers: BinaryIO, threads: int) -> None:
             _send(answers, "value", value)
     except (ValueError, OSError) as error:
         _send(answers, "ValueError" if isinstance(error, ValueError) else "OSError", str(error))
-    except (Exception, Stopped):
-        os.write(2, traceback.format_exc().encode())  # a fault of ours: its end is quoted
+    except (Exception, Stopped) as error:
+        os.write(2, traceback.format_exc().encode())  # its end is quoted
+        if fault := fault_of_ours(error):
+            _send(answers, "ValueError", fault.rstrip("."))
         _leave(1)
     _leave(0)
 

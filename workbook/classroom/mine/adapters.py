@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import count
@@ -41,8 +40,6 @@ from workbook.files import atomic_write
 
 SECONDS = 120.0  # for one run of an adapter, on a busy machine
 UNKNOWN = "It cannot be checked"
-# In an error of a call: a package is missing here, or what a newer Python has.
-LACKS = re.compile(r"ModuleNotFoundError|cannot import name .* from '(typing|itertools)'")
 TOLERANCE = 1e-3
 MARKS = 2**24  # multiples of 1 / MARKS below 1 are exact in float32
 # Our class with the same weights, and what the adapter calls the arguments that it is made with.
@@ -222,14 +219,12 @@ def _class(kind: type, make: Callable, signature: inspect.Signature) -> type:
 def report_on(name: str, load: Callable[[], Any]) -> verbs.Report:
     """The report on what `load` returns; what needs a missing package counts as not attempted."""
     try:
-        report = verbs.judge_attempt(name, limited(SECONDS / 2, load))
+        return verbs.judge_attempt(name, limited(SECONDS / 2, load))
     except TimedOut as error:
         return verbs.Report("wrong", name, None, f"Its import was {error}.")
     except Exception as error:
         status: verbs.Status = "not attempted" if isinstance(error, NotHere) else "wrong"
         return verbs.Report(status, name, None, f"{UNKNOWN}: {error}.")
-    is_missing = LACKS.search(dict(report.rows).get("got", ""))
-    return replace(report, status="not attempted") if is_missing else report
 
 
 class AdoptedModel:

@@ -97,6 +97,8 @@ def _apart(study: Path, names: list[str], seconds: float) -> Iterator[list[str]]
             report = verbs.Report.from_json(fields)
         except worker.EndedError as error:
             report = verbs.Report("wrong", name, None, f"Its check was cut short: {error}.")
+        except ValueError as error:  # the workbook itself failed
+            report = verbs.Report("not attempted", name, None, f"{error}.")
         yield [name, report.status, report.message, _cause(report)]
 
 

@@ -50,10 +50,6 @@ class PartError(ValueError):
     """A part of the learner's fails; the message names it, its file and line, and what to do."""
 
 
-class OurFault(ValueError):  # noqa: N818 - read as a fact
-    """The workbook itself failed, which says nothing of the learner's part."""
-
-
 # --- What there is ------------------------------------------------------------------------------
 
 
@@ -210,9 +206,7 @@ class LearnerPart:
         except NotAttempted as error:
             raise self.error(f"is not written yet{where(error.__cause__)}") from error
         except Exception as error:
-            fault = verdicts.fault_of_ours(error)
-            if fault and not isinstance(error, Wrong | Unusable):
-                raise OurFault(fault) from error
+            verdicts.expect_not_ours(error, Wrong, Unusable)
             words = str(error) if isinstance(error, Unusable) else failure(error)
             if isinstance(error, Wrong):
                 got = f"Got {dict(error.rows).get('got', 'nothing')}."

@@ -24,7 +24,7 @@ from torch.optim import Optimizer
 from workbook.classroom.checks import worker
 from workbook.classroom.checks.data_loading import Loader
 from workbook.classroom.checks.modules import own_parameters
-from workbook.classroom.checks.verdicts import Wrong
+from workbook.classroom.checks.verdicts import Wrong, expect_not_ours
 from workbook.classroom.mine import own_parts
 from workbook.classroom.study import progress
 from workbook.config import OptimizerConfig, TrainConfig
@@ -263,11 +263,10 @@ def _difference(method: Callable[[], str], whose: str, at: int) -> tuple[str, bo
     """How a part differs from ours at a step, "" if it does not, and whether it fails."""
     try:
         words = method()
-    except own_parts.OurFault:
-        raise
     except own_parts.PartError as error:
         return f"Y{str(error)[1:]}", True  # it begins with "your"
     except Exception as error:
+        expect_not_ours(error, RuntimeError)  # torch's own is about their tensors
         return f"{whose} fails at step {at}: {type(error).__name__}: {error}", True
     return words and f"{whose} differs from ours at step {at}: {words}", False
 
@@ -497,9 +496,9 @@ def largest_gap(got: Mapping, expected: Mapping, allowed: Callable[[Tensor], Any
 
 
 def distances(got: Tensor, expected: Tensor) -> Tensor:
-    """The distance of numbers; infinite if one is NaN. Raises: ValueError if shapes differ."""
+    """The distance of numbers; infinite if one is NaN. Raises: RuntimeError if shapes differ."""
     if got.shape != expected.shape:
-        raise ValueError(f"the shape is {tuple(got.shape)}, but ours is {tuple(expected.shape)}")
+        raise RuntimeError(f"the shape is {tuple(got.shape)}, but ours is {tuple(expected.shape)}")
     return (got - expected).abs().nan_to_num(nan=math.inf, posinf=math.inf)
 
 
