@@ -34,7 +34,7 @@ CAPS = {
     "workbook/classroom/cli": 486,
     "workbook/classroom/jupyter": 16,
     "workbook/classroom/__init__": 0,
-    "tests": 17_450,
+    "tests": 17_700,
 }
 FREE = {
     tokenize.COMMENT,
