@@ -175,7 +175,8 @@ def _amount(key: str, value: Any) -> Amount:
     # No model here is so small: a number such as 2.13 was meant in billions.
     small = amount.kind != "seconds" and amount.value < 1e6
     if amount.kind in ("count", "bytes", "flops", "seconds") and (small or amount.digits < 2):
-        raise NotAttempted('In billions? Write it with two digits at least: 1.2e8, "0.52 GB".')
+        doubt = "In billions? " if small else ""
+        raise NotAttempted(f'{doubt}Write two digits at least, as in 1.2e8, "0.52 GB", "15 days".')
     return amount
 
 
@@ -244,7 +245,7 @@ def _causes(handed: Handed, part: Question) -> list[Explanation]:
 def _wrong(bad: list[Handed], part: Question) -> Wrong:
     """What is wrong: the key, the assumptions that give the number, or how far off it is."""
     handed = next((one for one in bad if _causes(one, part)), bad[0])
-    ways, got = _causes(handed, part), Prose(handed.amount.text)
+    ways, got = _causes(handed, part), Prose(f"{handed.amount.text} (`{handed.key}`)")
     # A right number at the wrong place needs no other explanation.
     alike = (way for way in _good(part) if way.kind == handed.amount.kind)
     if way := next(filter(handed.agrees, alike), None):

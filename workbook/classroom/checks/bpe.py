@@ -16,7 +16,7 @@ from workbook.classroom.checks import pretokens as shared
 from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import call_part, meaning
 from workbook.classroom.checks.engine import Exercise, Program, judge, mistake, shrink
-from workbook.classroom.checks.from_scratch import expect_from_scratch
+from workbook.classroom.checks.from_scratch import check_style
 from workbook.classroom.checks.pretokens import END, KEPT, cut_specials, decode, mistakes, pretokens
 from workbook.classroom.checks.timeout import processor_seconds
 from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, shown
@@ -496,9 +496,7 @@ def train_bpe(attempt: Any, part: str | None = None) -> str:
             with findings("use"):
                 _expect_long_texts(learner)
         findings.wrongs = shared.one_for_each_cause(findings.wrongs)
-        if not findings:
-            with findings("style"):
-                expect_from_scratch(lambda: learner(SMALL[0], QUICK), [attempt])
+        check_style(findings, lambda: learner(SMALL[0], QUICK), [attempt])
     return findings.verdict("Merges and vocabulary agree with the reference on every text.")
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import call_part, meaning, parameters_of
 from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
-from workbook.classroom.checks.from_scratch import expect_from_scratch
+from workbook.classroom.checks.from_scratch import check_style
 from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, kind_of
 
 ITERATION = 7
@@ -22,6 +22,7 @@ ITERATION = 7
 ERRORS = {
     r"not BytesIO|BytesIO' object has no": "`out` and `src` may also be open files, which have no "
     "path: `torch.save` and `torch.load` take both, so pass them on as they are.",
+    "expected 'f' to be": "`torch.save(state, out)`: what is saved comes first, then where to.",
     r"PosixPath|WindowsPath": "`out` and `src` may be a pathlib.Path: `os.fspath` makes it a str.",
     r"[Uu]nsupported global": "The file holds whole objects, which `torch.load` refuses, since "
     "loading them can run any code. Store the `state_dict()` of both.",
@@ -194,10 +195,8 @@ def checkpointing(attempt: Any, part: str | None = None) -> str:
     """Praise for a right pair of functions; raises `Wrong` with what is not restored."""
     pair = _pair(attempt)
     findings = judge(CHECKPOINTS, pair)
-    if not findings:
-        run, (_, form) = SmallRun(seed=0), CHECKPOINTS.corners
-        with findings("style"):
-            expect_from_scratch(lambda: pair.write(run, io.BytesIO(), form), pair)
+    run, (_, form) = SmallRun(seed=0), CHECKPOINTS.corners
+    check_style(findings, lambda: pair.write(run, io.BytesIO(), form), pair)
     return findings.verdict("A new model and optimizer go on exactly as the saved ones did.")
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from workbook.classroom.checks.calling import callable_part
-from workbook.classroom.checks.from_scratch import expect_from_scratch
+from workbook.classroom.checks.from_scratch import check_style
 from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, kind_of
 
 # A data set so short that all starts can be counted, in batches of 8 windows of 3 tokens.
@@ -81,9 +81,7 @@ def data_loading(attempt: Any, part: str | None = None) -> str:
                 check()
         if findings:
             findings.passes.append("The targets are the inputs, one token later.")
-    if not findings:
-        with findings("style"):
-            expect_from_scratch(lambda: [*loader.batches(FEW, 1)], [attempt])
+    check_style(findings, lambda: [*loader.batches(FEW, 1)], [attempt])
     return findings.verdict("Inputs and targets fit, and every start is drawn equally often.")
 
 

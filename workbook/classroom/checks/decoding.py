@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import call_part, meaning, parameters_of
 from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
-from workbook.classroom.checks.from_scratch import expect_from_scratch
+from workbook.classroom.checks.from_scratch import check_style
 from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, kind_of
 from workbook.corpora.corpora import END_OF_TEXT
 
@@ -158,9 +158,9 @@ CHOICE_MISTAKES = (
         "softmax(logits * case.temperature)": "you multiplied.",
         "softmax(softmax(logits) / case.temperature)": "yours takes the softmax twice.",
     }, TEMPERATURE),
-    mistake(TEMPERATURE + "you divided the probabilities, which changes nothing.",
-            TEMPERED, "softmax(logits) / case.temperature",
-            BELOW, "(before < case.top_p) | (case.top_p == 1)"),
+    *(mistake(TEMPERATURE + "you divided the probabilities, which changes nothing.",
+              TEMPERED, "softmax(logits) / case.temperature", BELOW, code)
+      for code in (BELOW, "(before < case.top_p) | (case.top_p == 1)")),
     mistake("The least likely token is always taken: `argmin`, or the wrong end of a list?",
             RETURNED, "return np.eye(len(shares))[shares.argmin()]"),
     mistake("All tokens are drawn equally often: the logits are not used.",
@@ -493,9 +493,8 @@ def decoding(attempt: Any, part: str | None = None) -> str:
                 claim = "It does not stop at the end token."
                 raise Wrong(claim, given=Prose(case), mistake=skips)
     if not findings:
-        with findings("style"):
-            run = partial(learner.run, undecided(), Request(max_new_tokens=2, top_p=0.5))
-            expect_from_scratch(run, [attempt], allowed=("softmax", "log_softmax"))
+        run = partial(learner.run, undecided(), Request(max_new_tokens=2, top_p=0.5))
+        check_style(findings, run, [attempt], allowed=("softmax", "log_softmax"))
         with findings("corner"):
             _expect_usable_again(learner)
     praise = "The new tokens are right, and each is drawn as often as it should be."

@@ -35,7 +35,7 @@ USUAL = {
     r"^SystemExit": "`exit()` and `quit()` end Python itself: a function ends with `return`.",
     r"^(NameError|UnboundLocalError)": "This name has no value yet: is a line missing above, or "
     "is the name misspelt?",
-    r"^AttributeError: 'NoneType'": "This is None: a function without a `return` gives that.",
+    r"^\w+Error: 'NoneType'": "This is None: a function without a `return` gives that.",
     r"Error: '(list|dict|str|bytes|int|float)' object has|is not \w+able$|supported (op|be)": "A "
     "value here is of another type than the line expects. If it is a list, loop over its items.",
     r"^AttributeError: (module|'Tensor')": "torch and the modules have no such name: look it up.",

@@ -100,7 +100,8 @@ class Learner:
             "is stored transposed, unless it has another parameter's name": turned,
         }
         words = [f"`{names[0]}` {how}" for how, names in readings.items() if names]
-        return f" The check supposes that {' and that '.join(words)}." if words else ""
+        rule = f" {TRANSPOSED}" if turned else ""
+        return f" The check supposes that {' and that '.join(words)}.{rule}" if words else ""
 
     def ready(self, case: Case) -> nn.Module:
         """RoPE of the sizes of a case, for a class that is handed one."""
@@ -307,9 +308,7 @@ def place_of_learners(name: str, wanted: Collection[Place]) -> Place | None:
 
 # Weights as a module stores them.
 
-TRANSPOSED = (
-    "The course stores a linear layer as (d_out, d_in), and an embedding as (vocabulary, d_model)."
-)
+TRANSPOSED = "The course stores a linear layer as (d_out, d_in), an embedding as (vocab, d_model)."
 ADAPTER = " Store them as the course does, or let `workbook adopt` read your `tests/adapters.py`."
 REPEATED = "`[Block(...)] * n` repeats one block: write `[Block(...) for _ in range(n)]`."
 TIED = "They share one weight: in the course each has its own."
@@ -336,14 +335,16 @@ def named_weights(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
         groups.setdefault(place_of_learners(name, by_place), []).append(name)
     unknown = groups.pop(None, [])
     missing = [at for at in by_place if not any(at in _held(group) for group in groups)]
-    # The one name in a block that says nothing belongs to the one weight there that has no name.
+    # The one name in a block that says nothing belongs to the one weight there that has no name;
+    # two gains without a name, as in a list of norms, are used in the order in which they are made.
     for layer in {at.layer for at in missing}:  # None: outside the blocks
         left = [at for at in missing if at.layer == layer]
         names = [name for name in unknown if layer_of(name, by_place) == layer]
-        if len(left) == len(names) == 1:
-            groups[left[0]] = names
-            missing.remove(left[0])
-            unknown.remove(names[0])
+        gains = [_is_vector(x) for x in [own[n] for n in names] + [by_place[at] for at in left]]
+        if len(left) == len(names) == 1 or (len(left) == len(names) and all(gains)):
+            groups |= {at: [name] for at, name in zip(left, names, strict=True)}
+            missing = [at for at in missing if at not in left]
+            unknown = [name for name in unknown if name not in names]
     arranged: dict[str, Tensor] = {}
     for at, names in groups.items():
         whole = torch.cat([by_place[place] for place in _held(at)])
@@ -410,9 +411,7 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
         mistake = f"The course uses RoPE instead: leave out {_listed(learned)}."
     elif weights and not own:
         claim = "The module has no parameters."
-        mistake = (
-            "Wrap the tensor in an `nn.Parameter` and set it on `self`, so that it is trained."
-        )
+        mistake = "To be trained, the tensor must be an `nn.Parameter` and an attribute of `self`."
     if claim:
         raise Wrong(claim, expected=_names(weights), got=_names(own), mistake=mistake)
 
@@ -432,11 +431,9 @@ def _of_shape(name: str, own: torch.Size, asked: torch.Size) -> Wrong:
     """What to say about a parameter of another shape than is asked."""
     mistake = "Check the sizes that this part is made with: one is used where another belongs."
     sizes = zip(own, asked, strict=False)
-    if len(own) == len(asked) == 2 == sum(o == a or o % 64 == 0 for o, a in sizes):
-        mistake = (
-            "d_ff is rounded to a multiple of 64: use the d_ff that is passed in, and round "
-            "where you choose it."
-        )
+    is_right = [o == a or o % 64 == 0 or o not in asked for o, a in sizes]
+    if len(own) == len(asked) == 2 == sum(is_right) and re.search(r"w\d|ff|mlp|gate|up|down", name):
+        mistake = "Use the d_ff that is passed in: compute or round it only where you choose it."
     elif math.prod(own) == math.prod(asked):
         mistake = "The numbers would fit, but not in this shape." + ADAPTER
     claim = f"The parameter `{name}` has the wrong shape."
@@ -536,11 +533,11 @@ def check_first_weights(learner: Learner, case: Case, findings: Findings) -> Non
     own = {name: p.detach().double() for name, p in own_parameters(learner.module).items()}
     given, is_model = Prose(f"a new {case.name}"), "num_layers" in case.arguments
     empty = [name for name, weight in own.items() if weight.isnan().any()]
-    with findings("use" if is_model else "corner"):
+    is_gain = bool(empty) and _is_vector(own[empty[0]])
+    with findings("use" if is_model or is_gain else "corner"):
         if empty:
-            mistake = (
-                "`torch.empty` holds whatever was in memory: draw numbers in the layer itself."
-            )
+            mistake = "`torch.empty` holds whatever was in memory: "
+            mistake += "a gain is all ones." if is_gain else "draw numbers in the layer itself."
             raise Wrong(f"Nothing fills `{empty[0]}`.", given=given, mistake=mistake)
     if empty:
         return

@@ -13,7 +13,7 @@ from torch import nn
 from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import bind, call_part, parameters_of
 from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
-from workbook.classroom.checks.from_scratch import expect_from_scratch
+from workbook.classroom.checks.from_scratch import check_style
 from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, kind_of, meant
 from workbook.optimizer.optimizers import AdamW
 
@@ -102,6 +102,7 @@ SCHEDULE_MISTAKES = (
         "1 + math.cos(math.pi * done)": "the 1/2 is missing.",
         "1 / 2 + math.cos(math.pi * done)": "the 1/2 applies to the whole sum.",
         "math.cos(math.pi * done)": "you took the bare cosine.",
+        "math.cos(math.pi * done) / 2": "the 1 + is missing.",
         "(1 - math.cos(math.pi * done)) / 2": "with 1 - cos it rises.",
         "1 - done": "you took a straight line.",
     }, "The learning rate is min + 1/2 (1 + cos(...)) (max - min): "),
@@ -173,9 +174,7 @@ def learning_rate_schedule(attempt: Any, part: str | None = None) -> str:
     for wrong in [*findings.wrongs]:
         if wrong.weight != "use" and isinstance(wrong.error, refusals):
             findings.wrongs.remove(wrong)
-    if not findings:
-        with findings("style"):
-            expect_from_scratch(lambda: learning_rate(attempt, SCHEDULE.cases[6]), [attempt])
+    check_style(findings, lambda: learning_rate(attempt, SCHEDULE.cases[6]), [attempt])
     return findings.verdict("Warm-up, cosine and what comes after agree with the formula.")
 
 
@@ -317,9 +316,7 @@ CLIPPING = Exercise(
 def gradient_clipping(attempt: Any, part: str | None = None) -> str:
     """Praise for a right function; raises `Wrong` with the first gradients that fail."""
     findings = judge(CLIPPING, attempt)
-    if not findings:
-        with findings("style"):
-            expect_from_scratch(lambda: gradients_after(attempt, GRADIENTS[0]), [attempt])
+    check_style(findings, lambda: gradients_after(attempt, GRADIENTS[0]), [attempt])
     return findings.verdict("All gradients are scaled together, and only where they must be.")
 
 
@@ -627,8 +624,6 @@ def adamw(attempt: Any, part: str | None = None) -> str:
     torch.optim.SGD([parameter((0.0,))], lr=0.1)
     stepper = Stepper(attempt)
     findings = judge(ADAMW, stepper)
-    if not findings:
-        with findings("style"):
-            expect_from_scratch(lambda: stepper.run(MOVES[0]), [attempt])
+    check_style(findings, lambda: stepper.run(MOVES[0]), [attempt])
     praise = "The parameters move like the reference's, in the handout's form or in torch's."
     return findings.verdict(praise)

@@ -170,12 +170,15 @@ def symptom(expected: Tensor, got: Tensor) -> str | None:
         return f"It contains {bad}: somewhere a number overflows, or 0 is divided by 0."
     if got.eq(0).all():
         return "All of it is 0."
+    if alike(got, expected.relu()):
+        return "Where the numbers should be negative they are 0, as after a ReLU."
     for difference, words in (
         (got / expected, "Each number is {:.4g} times what it should be."),
         (got - expected, "Each number is too large by {:.4g}."),
     ):
         first = difference.flatten()[0]
-        if difference.isfinite().all() and alike(difference, first.expand_as(difference)):
+        is_even = difference.isfinite().all() and alike(difference, first.expand_as(difference))
+        if is_even and difference.numel() > 1:
             return words.format(first.item())
     if alike(got, expected, 0.01):
         return "Nearly right: is it rounding (half precision), an ε, or the number used for -inf?"

@@ -26,7 +26,7 @@ from workbook.classroom.checks import pretokens as shared
 from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import bind
 from workbook.classroom.checks.engine import Exercise, Program, judge, mistake, shrink, shrink_list
-from workbook.classroom.checks.from_scratch import expect_from_scratch
+from workbook.classroom.checks.from_scratch import check_style
 from workbook.classroom.checks.pretokens import END, SPLIT, cut_specials, decode, pretokens
 from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, call, meant
 from workbook.tokenization.bpe import Pair, merge_pair, split_bytes, train_incremental
@@ -223,6 +223,7 @@ def counted_up(setup: Setup, lead: int, merges: bool = True) -> dict[bytes, int]
 
 
 ALL = "tokens = case.setup.ids(), case.setup.specials"
+NOTHING = "It gives nothing, whatever the input: what is to come back, and where is it collected?"
 APPEND = "Special tokens that the vocabulary lacks must be appended to it."
 TOKENS = (
     *shared.mistakes(ALL,
@@ -235,6 +236,7 @@ TOKENS = (
            for how in ("0", "0, False", "len(tokens)"))),
         (APPEND, f"{ALL}\nids = {{t: i for i, t in case.setup.vocab().items()}}",
          f"{ALL}\ntokens = [t for t in tokens if t in case.setup.known]")),
+    mistake(NOTHING, "return result", "return []"),
     mistake("Only the first pre-token was encoded: is there a `return` inside the loop?",
             "symbol in symbols]", "symbol in symbols]\nreturn result"),
     *shared.mistakes("if special:",
@@ -257,6 +259,7 @@ DECODING = (
          "all the bytes first, then decode once.",
          *(f'"".join(token.decode("utf-8", errors="{how}") for token in tokens)'
            for how in ("replace", "strict", "ignore"))),
+        (NOTHING, '""'),
         ("Only the first token was decoded: is there a `return` inside the loop?",
          JOINED.replace("(tokens)", "(tokens[:1])"))),
     *shared.mistakes('errors="replace"', (
@@ -545,6 +548,11 @@ def _smaller(case: Call, fails: Callable[[Call], bool]) -> Call:
 # The exercises.
 
 COMMON: Any = {"run": Attempt.__call__, "same": _same, "report": _beside, "smaller": _smaller}
+NO_PAIR = {"(min|max)[(][)]": "A word of one byte has no pair to choose from: stop there."}
+NO_SPECIALS = {
+    r"NoneType' object is not (iter|subscr)|NoneType' has no len": "special_tokens is None, which "
+    "means no special tokens: use `special_tokens or []`."
+}
 ENCODE = Exercise(
     program=Program(
         *(decode, pretokens, cut_specials, merge_pair, merged, encoded),
@@ -559,14 +567,11 @@ ENCODE = Exercise(
     mistakes=(*WORDS, *TOKENS, *shared.MISTAKES, *shared.UNSORTED, shared.LINE_ENDS),
     cases=TEXTS,
     corners=ODD_TEXTS,
-    errors={
-        r"NoneType' object is not (iter|subscr)|NoneType' has no len": "special_tokens is None, "
-        "which means no special tokens: use `special_tokens or []`.",
-        r"(min|max)\(\)": "A word of one byte has no pair to choose from: stop when none is left.",
-    },
+    errors=NO_SPECIALS | NO_PAIR,
     **COMMON,
 )
-DECODE = Exercise(Program(decoded), DECODING, ID_LISTS, corners=ODD_ID_LISTS, **COMMON)
+WITH_TEXTS = COMMON | {"corners": ODD_ID_LISTS, "errors": NO_SPECIALS}
+DECODE = Exercise(Program(decoded), DECODING, ID_LISTS, **WITH_TEXTS)
 STREAM = Exercise(
     program=Program(streamed),
     mistakes=STREAMING,
@@ -648,10 +653,7 @@ def expect_lazy(learner: Attempt) -> None:
         if held or (wrong.error and not isinstance(wrong.error, EOFError)):
             raise
         claim, got = "`encode_iterable` is not lazy.", Prose(f"no id after {read:,} characters")
-        why = (
-            "It reads the whole stream before it yields anything: yield ids as soon as they are "
-            "certain. Joining the pieces, or making a list, needs memory for all of the text."
-        )
+        why = "It reads the whole stream first. Join no pieces, make no list: `yield` as you go."
         raise Wrong(claim, given=given, got=got, mistake=why) from None
     if len(held) > 1 and held[2] - held[1] > (MANY - FEW) // 2:
         claim = "`encode_iterable` needs more memory the more it reads."
@@ -757,7 +759,5 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
             " ".join([*findings.passes, *(wrong.claim for wrong in findings.wrongs)])
         )
     findings.wrongs = shared.one_for_each_cause(findings.wrongs)
-    if not findings:
-        with findings("style"):
-            expect_from_scratch(lambda: learner(TEXTS[0]), [attempt])
+    check_style(findings, lambda: learner(TEXTS[0]), [attempt])
     return findings.verdict("Every text is encoded and decoded as in the reference, in pieces too.")

@@ -220,9 +220,8 @@ def judge_part(part: Task, attempt: Any, _: str | None = None) -> str:
     if not findings.in_use:
         with findings("use"):
             check_gradients(run, part, case, learner)
-    if learner and not findings.in_use:
-        with findings("use"):
-            check_second_calls(part, learner)
+            if learner:
+                check_second_calls(part, learner)
             if {"theta", "num_heads"} <= case.arguments.keys():
                 check_own_positions(part, learner)
     if not findings.in_use:
@@ -491,6 +490,7 @@ ATTENTION = of_tensors(
 # The loss.
 
 LOGS = "logits - logits.logsumexp(-1, keepdim=True)"
+SHIFT = "logits - logits.amax(-1, keepdim=True)"
 CHOSEN = "-1, targets.unsqueeze(-1)).squeeze(-1)"
 MEAN, TARGET = "-chosen.mean()", "targets.unsqueeze(-1)"
 ONE_BATCH = "This works for one batch dimension only: flatten them, or use `gather(-1, ...)`."
@@ -511,13 +511,17 @@ LOSS_MISTAKES = (
             "logits - logits.logsumexp(-1).max()"),
     mistake("The logarithm is missing.", LOGS, "soft_max(logits, -1)"),
     *either("Only the target's logit counts: log Σ exp of all logits is missing.",
-            LOGS, "logits", "logits.log()", "logits - logits.amax(-1, keepdim=True)"),
+            LOGS, "logits", "logits.log()", SHIFT),
     mistake("There is a softmax before the loss, which has its own.",
             LOGS, "soft_max(logits, -1).log_softmax(-1)"),
     *either("A small number is added before the log, which spoils the loss of an unlikely target: "
             "write x - max - log Σ exp(x - max).", LOGS,
             *(f"(soft_max(logits, -1) + 1e-{power}).log()"
               for power in (5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 30))),
+    *either("This is `log2`: the loss takes the natural logarithm, `torch.log`.", LOGS,
+            f"({LOGS}) / math.log(2)", f"{SHIFT} - ({SHIFT}).exp().sum(-1, keepdim=True).log2()"),
+    mistake("The sign: the loss is log Σ exp minus the target's logit, never below 0.",
+            MEAN, "chosen.mean()"),
     mistake("The losses are summed, not averaged.", MEAN, "-chosen.sum()"),
     mistake("There is one loss per target: take their mean.", MEAN, "-chosen"),
     *either("Averaged over only one of several dimensions: take the mean over all targets.",
@@ -714,6 +718,7 @@ IN_FEED_FORWARD = (
     *engine.instead_of(GATED, {
         "project(gate, w2) * up": "The gate comes after W2 instead of before it.",
         "project(gate * silu(up), w2)": "SiLU is applied to W3 x too: only W1 x goes through it.",
+        "gate * up": "W2 is missing: it brings the product back to d_model numbers.",
         "project(gate, w2)": "There is no gate: SiLU(W1 x) must be multiplied by W3 x.",
         "project(gate + up, w2)": "The gate is added: SiLU(W1 x) and W3 x are multiplied.",
     }),
@@ -770,6 +775,8 @@ IN_ROPE = (
     mistake("The angles are not in the order of the pairs: use `repeat_interleave`, not `cat`.",
             TURNS, "a, b = torch.cat((angles, angles), -1).unflatten(-1, (-1, 2)).unbind(-1)",
             *PAIRED),
+    mistake("Both numbers of a pair turn by one angle: there are d_k / 2 angles, not d_k.",
+            TURNS, f"a, b = angles, {PLACES} * theta ** (-(2 * k + 1) / d_k)", *PAIRED),
     mistake(SIGN, TURNS, "cos, sin = angles.cos(), -angles.sin()"),
     mistake(SIGN, FIRST, "even * cos + odd * sin"),
     mistake(SIGN, SECOND, "even * sin - odd * cos"),
@@ -883,6 +890,8 @@ IN_HEADS = (
     mistake("RoPE is applied before the axes of heads and positions are swapped: it counts heads.",
             TURN, "Q, K = (rotate(each.mT, places, theta).mT for each in (Q, K))"
             .replace(".mT", ".transpose(-2, -3)")),
+    mistake("`theta` and `max_seq_len` are swapped where RoPE, or attention, is made.",
+            TURN, "Q, K = rotate(Q, places, LONGEST), rotate(K, places, LONGEST)"),
     mistake(FOR_EACH_HEAD, HEADS_SHARE, f"({COUNTED}{GIVEN_PLACES}).expand(x.shape[:-1])"),
     mistake(FOR_MODEL, "d_k = x.shape[-1]", "d_k = 2 * x.shape[-1]"),  # there are two heads
     *either("The matrices of queries, keys and values are swapped.",

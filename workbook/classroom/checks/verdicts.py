@@ -29,10 +29,7 @@ OWN_FOLDER = "A check runs in an empty folder of its own. Open files by the path
 Weight = Literal["use", "corner", "style"]
 WEIGHTS = get_args(Weight)
 POOL_SECONDS = 20.0  # for a call that waits for processes of its own: starting them takes time
-WORKERS = (
-    "It is waiting for its worker processes: they take long to start, or crash. Start them only "
-    "for large files."
-)
+WORKERS = "Its worker processes take long to start, or crash: start them only for large files."
 IN_A_FILE = (
     "Its worker processes cannot find a function of your notebook: if they are spawned, as on macOS"
     " and Windows, they can only import. Put what they call into a `.py` file, and import it."
@@ -214,7 +211,8 @@ def shown(value: Any) -> str:
 def contrast(expected: Any, got: Any) -> tuple[str, ...]:
     """Show both values as short literals; two long sequences from where they begin to differ."""
     start = 0
-    if type(expected) is type(got) and isinstance(got, list | tuple | str | bytes):
+    # Words are short enough to be shown whole.
+    if type(expected) is type(got) is not Prose and isinstance(got, list | tuple | str | bytes):
         start = max(0, difference_at(expected, got) - 4)
     if start < 12:  # it is in sight
         return shown(expected), shown(got)
@@ -277,7 +275,8 @@ def slow(what: str, used: float, allowed: float, given: Any, mistake: str) -> Wr
 def failure(error: BaseException) -> str:
     """Show an error with its place, such as `KeyError: 3, at line 7, in encode: ids[3]`."""
     try:
-        message = _Shortener().repr_str(str(error), 1)[1:-1] if str(error) else ""
+        text = re.sub(r"\x1b\[[\d;]*m", "", str(error))  # without a terminal's colours
+        message = _Shortener().repr_str(text, 1)[1:-1] if text else ""
     except Exception:
         message = ""
     name = type(error).__name__

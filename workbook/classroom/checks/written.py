@@ -58,7 +58,8 @@ CUT = "In C, a string ends at NUL. In Python it goes on, and NUL counts as one c
 
 
 def _character(attempt: Any) -> str:
-    """Judge a code point such as "U+0041", or the character itself."""
+    """Judge a code point such as "U+0041" or 65, or the character itself."""
+    attempt = f"U+{attempt:04X}" if isinstance(attempt, int) else attempt
     expect(attempt not in (b"\x00", OF_BYTES), "`chr` returns something else.", BYTES, got=attempt)
     expect(attempt not in ("", NUL * 2), "That is not one character.", EMPTY, got=attempt)
     code_point = re.fullmatch(r"U\+([\dA-F]{1,6})|(.)", attempt, re.IGNORECASE | re.DOTALL)
@@ -107,9 +108,9 @@ PAIRS = "In hex: below 80 is ASCII, C2 to DF begins a character of two bytes, 80
 
 def _sizes(attempt: Any) -> str:
     """Judge the bytes of "hello" by encoding: with byte order marks or without, but not mixed."""
-    if not attempt.keys() <= MARKED.keys():
+    sizes = {str(name).upper(): _number(size) for name, size in attempt.items()}
+    if not sizes.keys() <= MARKED.keys():
         raise Unreadable(attempt)
-    sizes = {name: _number(size) for name, size in attempt.items()}
     if sizes.items() <= MARKED.items() or sizes.items() <= BARE.items():
         return "The sizes are right."
     mistake = None
@@ -342,7 +343,8 @@ def _generated(attempt: Any) -> str:
 
 # --- The checks, by what they judge of each part
 
-unicode1 = partial(judged_part, a=(str | bytes, _character), b=(PAIR, _printed), c=(PAIR, _inside))
+POINT = str | bytes | int
+unicode1 = partial(judged_part, a=(POINT, _character), b=(PAIR, _printed), c=(PAIR, _inside))
 unicode2 = partial(judged_part, a=(dict, _sizes), b=(bytes, _not_ascii), c=(bytes, _two_bytes))
 train_bpe_tinystories = partial(judged_part, a=(dict, partial(_training, STORIES)))
 train_bpe_expts_owt = partial(judged_part, a=(dict, partial(_training, WEB)))
