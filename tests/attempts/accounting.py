@@ -66,7 +66,7 @@ WRONG = {
         ({"growth": 16}, "(T × T) are left out"), ({"growth": 256}, "256 times as many"),
         (4513336524800, "the context is left at 1,024"),
         ({"flops": 1.495e14, "ffn": 55.2}, "share of the scores")],
-    (ADAMW, "a"): [("19.6 GB", "one of the two moments"), ({"optimizer_gb": 6.54}, "")],
+    (ADAMW, "a"): [("19.6 GB", "one of the two moments"), ({"optimizer_gb": 6.54}, "`optimizer")],
     (ADAMW, "b"): [
         ({"a": 10.49, "b": 26.17, "batch": 5}, "only one map of T × T"),
         (4, "the batch is rounded up"), (3.47, "rounded down"), ({"a": 14.4, "b": 34}, ""),
@@ -87,5 +87,5 @@ REFUSED = {
         ({"parameters": "8.51 GB"}, "'8.51 GB' cannot be the `parameters`")],
     (MODEL, "c"): [(("ffn", 66.9), ""), ({"feed-forward": 66.9}, "is not a key")],
     (MODEL, "d"): [({"xl": {"flops": 3e12}}, "")],
-    (ADAMW, "d"): [({"seconds": 4.4e8}, "'seconds' is not a key"), (5000, "two digits")],
+    (ADAMW, "d"): [({"seconds": 4.4e8}, "'seconds' is not a key"), (5000, "15 days")],
 }  # fmt: skip

@@ -156,6 +156,7 @@ for words, wrong in (
     ("assigns each average to its parameter", (save, load_by_hand)),
     ("is lost or changed", (save, load_without_second_moment)),
     ("Two functions are needed", save),
+    ("what is saved comes first", (lambda model, optimizer, it, out: torch.save(out, it), load)),
 ):
     mistake("checkpointing", words)(wrong)
 for words, pair in (

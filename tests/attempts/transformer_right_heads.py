@@ -239,6 +239,19 @@ class BlockOfFused(TransformerBlock):
         self.ffn = SwiGLUFused(d_model, d_ff)
 
 
+@right("transformer_block")
+class ListOfNorms(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
+        super().__init__()
+        self.norms = nn.ModuleList([RMSNorm(d_model), RMSNorm(d_model)])
+        self.attn = Steps(d_model, num_heads, max_seq_len, theta)
+        self.ffn = SwiGLU(d_model, d_ff)
+
+    def forward(self, x):
+        x = x + self.attn(self.norms[0](x))
+        return x + self.ffn(self.norms[1](x))
+
+
 class OtherNames(nn.Module):
     """Names that would mean something else inside attention."""
 

@@ -10,6 +10,7 @@ from attempts.lists import almost, mistake
 from attempts.transformer_right import (
     Embedding,
     Linear,
+    RMSNorm,
     RotaryPositionalEmbedding,
     SwiGLU,
     drawn,
@@ -52,6 +53,19 @@ for words, make in (
     ("nothing fills", lambda o, i, std: torch.empty(o, i)),
 ):
     almost("linear", words)(weight(make))
+
+
+@mistake("embedding", "an embedding as (vocab, d_model)")
+class EmbeddingOnItsSide(Embedding):
+    def __init__(self, num_embeddings, embedding_dim):
+        super().__init__(embedding_dim, num_embeddings)
+
+
+@mistake("rmsnorm", "a gain is all ones")
+class NormOfEmpty(RMSNorm):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__(d_model, eps)
+        self.weight = nn.Parameter(torch.empty(d_model))
 
 
 @almost("linear", "stored transposed")
@@ -396,11 +410,15 @@ class OneBlock(TransformerLM):
         self.layers = nn.ModuleList([self.layers[0]] * len(self.layers))
 
 
-@mistake("transformer_lm", "rounded to a multiple of 64")
-class RoundedWidth(TransformerLM):
-    def __init__(self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, theta):
-        sizes = (vocab_size, context_length, d_model, num_layers, num_heads)
-        super().__init__(*sizes, (d_ff + 63) // 64 * 64, theta)
+for width in (lambda d_model, d_ff: (d_ff + 63) // 64 * 64, lambda d_model, d_ff: 4 * d_model):
+
+    @mistake("transformer_lm", "compute or round it only where you choose it")
+    class OfOtherWidth(TransformerLM):
+        width = staticmethod(width)
+
+        def __init__(self, vocab_size, length, d_model, num_layers, num_heads, d_ff, theta):
+            sizes = (vocab_size, length, d_model, num_layers, num_heads)
+            super().__init__(*sizes, self.width(d_model, d_ff), theta)
 
 
 @mistake("transformer_lm", "axes of length 1")

@@ -9,6 +9,7 @@ import torch
 from IPython.core.autocall import ZMQExitAutocall
 
 from workbook.classroom.checks.transfer import pack
+from workbook.classroom.checks.verdicts import Prose, contrast, failure
 from workbook.classroom.study.verbs import check
 
 
@@ -89,3 +90,9 @@ def test_the_exit_of_a_kernel_travels_as_that_of_python():
     (ends,) = pickle.loads(pack((function,))["pickled"])
     with pytest.raises(SystemExit):
         ends()
+
+
+def test_words_are_shown_whole_and_without_the_colours_of_a_terminal():
+    left, right = Prose("0.1234, " * 9 + "1"), Prose("0.1234, " * 9 + "2")
+    assert contrast(left, right) == (left, right)
+    assert failure(ValueError("\x1b[1mbold\x1b[0m")).startswith("ValueError: bold")

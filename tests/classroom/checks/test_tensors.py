@@ -26,6 +26,7 @@ def mixed(keep, axis):
         (RIGHT.mT, "axes are in a different order"),
         (RIGHT * 1.7, "Each number is 1.7 times"),
         (RIGHT * 0, "All of it is 0"),
+        (RIGHT.relu(), "as after a ReLU"),
         (RIGHT / 0 * 0, "NaN"),
         (RIGHT.bfloat16(), "bfloat16, which is too coarse"),
     ],
@@ -37,3 +38,4 @@ def test_the_symptom_is_named(got, words):
 def test_nothing_is_said_where_nothing_is_seen():
     assert symptom(RIGHT, OTHER) is None
     assert symptom(RIGHT[:, :1], OTHER[:, :1]) is None  # a single position
+    assert symptom(RIGHT[0, 0, 0], OTHER[0, 0, 0]) is None  # any number is a multiple of another

@@ -411,7 +411,7 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
         mistake = f"The course uses RoPE instead: leave out {_listed(learned)}."
     elif weights and not own:
         claim = "The module has no parameters."
-        mistake = "To be trained, the tensor must be an `nn.Parameter` and an attribute of `self`."
+        mistake = "Wrap the tensor in an `nn.Parameter`, and make it an attribute of `self`."
     if claim:
         raise Wrong(claim, expected=_names(weights), got=_names(own), mistake=mistake)
 
