@@ -191,9 +191,6 @@ for words, wrong in (
     ("Only the prompt comes back", changed("return new", "return prompt_ids")),
     ("goes on after the end token", changed(END, "new.append(token)")),
     ("an argument has to tell", changed(", end_id=None", "", ("if token == end_id:", "if False:"))),
-    ("you divided the probabilities",
-     changed("logits / temperature, dim=-1)", "logits, dim=-1) / temperature",
-             ("if top_p < 1.0", "if True"))),
     ("stop there", changed("break\n        new", "continue\n        new")),
     ("It goes on after `max_new_tokens`", changed("range(max_new_tokens)", "iter(int, 1)")),
     ("the index in the sorted list", changed("torch.zeros_like(probs).scatter(0, order, sorted_",
@@ -201,6 +198,8 @@ for words, wrong in (
     ("Give the model a batch of one",
      changed("torch.tensor([prompt_ids])", "torch.tensor(prompt_ids)",
              ("ids[:, -model", "ids[-model"), ("tensor([[token]])], dim=1", "tensor([token])]"))),
+    ("Give the model a batch of one",
+     changed("torch.tensor([prompt_ids])", "torch.tensor(prompt_ids)", ("[:, -model", "[-model"))),
     ("Make the ids an int64 tensor", changed("torch.tensor([prompt", "torch.Tensor([prompt")),
     ("Ids are integers", changed("return new", "return torch.tensor(new) / 1")),
 ):  # fmt: skip

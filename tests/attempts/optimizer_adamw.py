@@ -203,6 +203,18 @@ class UsesUp(Plain):
         super().__init__(params, lr, betas, eps, weight_decay)
 
 
+@mistake("adamw", "Look at the first step")
+class OnItsOwn(torch.optim.Optimizer):
+    """Without `super().__init__`: some cases end in an error of its own, none in one of ours."""
+
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        self.params, self.lr = list(params), lr
+
+    def step(self, closure=None):
+        for p in self.params:
+            p.data -= self.lr * (0 if p.grad is None else p.grad)
+
+
 @mistake("adamw", "not a subclass of torch.optim.Optimizer")
 class Alone:
     def __init__(self, params, lr, betas, eps, weight_decay):

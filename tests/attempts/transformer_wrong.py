@@ -290,7 +290,7 @@ def by_row(logits, targets):
     return -logs[torch.arange(len(logits)), targets].mean()
 
 
-@mistake("cross_entropy", "a sign differs")
+@mistake("cross_entropy", "The sign: the loss is")
 def with_another_sign(logits, targets):
     logs = logits - logits.logsumexp(-1, keepdim=True)
     return logs.gather(-1, targets[..., None]).mean()

@@ -475,6 +475,7 @@ BPE = Exercise(
     report=_beside,
     smaller=_smaller,
     errors={
+        "Path' object has no": "This is the path of the file, not its text: open it, and read it.",
         r"range\(0, 256\)": "There are 256 bytes, from 0 to 255: `range(256)`.",
         "BrokenProcessPool": "Its worker processes die: look at what they import and run first.",
     },

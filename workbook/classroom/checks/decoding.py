@@ -222,8 +222,8 @@ ERRORS = {
     "1: go no further than the last.",
     "values to unpack": "The model returns only the logits, (1, T, vocab_size).",
     "CUDA|NVIDIA": "There is no GPU here: put the ids on `next(model.parameters()).device`.",
-    "prob_dist must be 1 or 2 dim": "Only one number is left, not probabilities. Give the model a "
-    "batch of one, (1, T); the logits of the next token are then `logits[0, -1]`.",
+    "prob_dist must be 1 or 2 dim|too many indices": "Give the model a batch of one, (1, T): the "
+    "logits of the next token are then `logits[0, -1]`.",
     "more often than": "It goes on after `max_new_tokens` tokens: stop there, whatever comes.",
     "iterat|unsqueeze|'list'|list' object": "The prompt is a list of ids: make a tensor of it.",
 }

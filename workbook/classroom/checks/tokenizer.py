@@ -731,8 +731,7 @@ CHECKS |= {"encode_iterable": check_stream, "from_files": check_files}
 
 def tokenizer(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the smallest input that fails."""
-    wanted = "class Tokenizer with Tokenizer(vocab, merges, special_tokens=None)"
-    verdicts.expect_class(attempt, wanted)
+    verdicts.expect_class(attempt, "class Tokenizer(vocab, merges, special_tokens=None)")
     learner, findings, missing = Attempt(attempt), Findings(), {}
     for name, check in CHECKS.items():
         if name not in ("encode", "decode") and findings.in_use:

@@ -259,6 +259,6 @@ def _judge_resumed(trainer: LearnerScript, findings: Findings) -> None:
     with findings("corner"):
         expect(seen.steps, "A resumed run takes no further steps, though more are asked for.")
         goes_on = None in (step, now) or abs(step + seen.steps - now) <= 1
-        expect(goes_on, "A resumed run counts its steps from 0 again.", "Begin at its step.")
+        expect(goes_on, "A resumed run counts its steps from 0 again.", "Begin at the saved step.")
         again = seen.rates[0] == first.rates[0] != first.rates[-1] and len({*seen.rates[:3]}) > 1
         expect(not again, "A resumed run begins its learning rates again: compute them by step.")
