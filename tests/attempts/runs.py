@@ -87,7 +87,7 @@ RIGHT = {
     (NOPE, None): [pair("position", ("rope", 1.41), ("none", 1.46))],
     (SILU, None): [
         table("ffn d_ff", ("swiglu", 1_344), ("silu", 2_048)),
-        table("ffn d_ff loss", ("swiglu", 1_344, 1.41), ("silu", 2_016, 1.42)),
+        table("ffn d_ff loss", ("SwiGLU", 1_344, 1.41), ("SiLU", 2_016, 1.42)),
         pair("ffn", ("swiglu", 1.41), ("silu", 1.43))],
     (WEB, None): [
         table("corpus loss", ("owt", 3.95)),

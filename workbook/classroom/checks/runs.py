@@ -82,14 +82,15 @@ def _rows(attempt: Any) -> list[dict]:
 
 def _read(row: dict, corpus: str) -> dict:
     """Read one run. Raises: `Unreadable` for what is no number, or an unknown corpus."""
-    run = {**row}
+    # "SwiGLU" is as good as "swiglu".
+    run = {key: x.lower() if isinstance(x, str) else x for key, x in row.items()}
     for column in NUMBERS:
         value = row.get(column)
         try:
             run[column] = math.nan if value is None else float(value)
         except (TypeError, ValueError, OverflowError) as error:
             raise Unreadable(row, f"The `{column}` {shown(value)} is no number.") from error
-    run["corpus"] = row["corpus"] if isinstance(row.get("corpus"), str) else corpus
+    run["corpus"] = run["corpus"] if isinstance(row.get("corpus"), str) else corpus
     if run["corpus"] not in (*SIMPLE, *WEB):
         raise Unreadable(row, f"A `corpus` is one of {(*SIMPLE, *WEB)}, not {run['corpus']!r}.")
     run["loss"] = math.inf if math.isnan(run["loss"]) else run["loss"]
