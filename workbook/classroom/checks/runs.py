@@ -83,7 +83,7 @@ def _rows(attempt: Any) -> list[dict]:
 def _read(row: dict, corpus: str) -> dict:
     """Read one run. Raises: `Unreadable` for what is no number, or an unknown corpus."""
     # "SwiGLU" is as good as "swiglu".
-    run = {key: x.lower() if isinstance(x, str) else x for key, x in row.items()}
+    run: dict = {key: x.lower() if isinstance(x, str) else x for key, x in row.items()}
     for column in NUMBERS:
         value = row.get(column)
         try:

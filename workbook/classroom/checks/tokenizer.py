@@ -548,8 +548,8 @@ def _smaller(case: Call, fails: Callable[[Call], bool]) -> Call:
 # The exercises.
 
 COMMON: Any = {"run": Attempt.__call__, "same": _same, "report": _beside, "smaller": _smaller}
-NO_PAIR = {"(min|max)[(][)]": "A word of one byte has no pair to choose from: stop there."}
-NO_SPECIALS = {
+TOO_SHORT = {"(min|max)[(][)]": "A word of one byte has no pair to choose from: stop there."}
+OF_NONE = {
     r"NoneType' object is not (iter|subscr)|NoneType' has no len": "special_tokens is None, which "
     "means no special tokens: use `special_tokens or []`."
 }
@@ -567,10 +567,10 @@ ENCODE = Exercise(
     mistakes=(*WORDS, *TOKENS, *shared.MISTAKES, *shared.UNSORTED, shared.LINE_ENDS),
     cases=TEXTS,
     corners=ODD_TEXTS,
-    errors=NO_SPECIALS | NO_PAIR,
+    errors=OF_NONE | TOO_SHORT,
     **COMMON,
 )
-WITH_TEXTS = COMMON | {"corners": ODD_ID_LISTS, "errors": NO_SPECIALS}
+WITH_TEXTS = COMMON | {"corners": ODD_ID_LISTS, "errors": OF_NONE}
 DECODE = Exercise(Program(decoded), DECODING, ID_LISTS, **WITH_TEXTS)
 STREAM = Exercise(
     program=Program(streamed),
