@@ -111,18 +111,18 @@ def test_more_bytes_than_32_bit_places_reach_are_refused():
 
 
 def test_memory_that_runs_short_is_enlarged(monkeypatch):
-    """The merges stay the same where the arrays of pairs and spellings begin too small."""
+    """The merges stay the same where the array of pairs begins too small."""
     draw = random.Random(2)
     letters = [chr(code) for code in range(0x4E00, 0x4E00 + 2_000)]
-    words = [draw.choices(letters, k=9) for _ in range(1_500)]
+    words = [draw.choices(letters, k=9) for _ in range(3_000)]
     words += [draw.choices("etaoin shrdlué", k=draw.randint(1, 14)) for _ in range(1_000)]
     counts = counted(" ".join(map("".join, words)))
     enlarged = []
     doubled = merge.doubled
     monkeypatch.setattr(merge, "doubled", lambda array: enlarged.append(1) or doubled(array))
-    merges = merges_of(counts, 9_000)
+    merges = merges_of(counts, 12_000)
     assert enlarged
-    assert merges == train_incremental(as_counter(counts), 9_000)
+    assert merges == train_incremental(as_counter(counts), 12_000)
 
 
 def test_counts_need_64_bits():

@@ -85,6 +85,9 @@ class Kernel(Compiled):
     def __init__(self, function: Function, types: tuple[str, ...]) -> None:
         super().__init__(function)
         self.types = types
+        # The type and the dimensions of each array, "int64[:, ::1]" has two; of a number, no type.
+        parts = [name.partition("[") for name in types]
+        self.expected = [(of and np.dtype(name), of.count(":") - 1) for name, _, of in parts]
         self.name = f"{function.__module__}.{function.__name__}"
         KERNELS.append(self)
 
@@ -97,20 +100,21 @@ class Kernel(Compiled):
     def _code(self) -> Callable[..., int]:
         """The machine code as a function. ctypes lets other threads run while it does."""
         address = load_kernels().get_function_address(self.name)
-        return ctypes.CFUNCTYPE(ctypes.c_int32)(address)
+        number = sum(5 + 2 * dimensions if dtype else 1 for dtype, dimensions in self.expected)
+        results = ctypes.c_void_p, ctypes.c_void_p
+        return ctypes.CFUNCTYPE(ctypes.c_int32, *results, *[ctypes.c_int64] * number)(address)
 
-    def _flat(self, arguments: tuple[int | np.ndarray, ...]) -> Iterator[ctypes.c_int64]:
+    def _flat(self, arguments: tuple[int | np.ndarray, ...]) -> Iterator[int]:
         """The arguments as numba passes them, an array as several numbers."""
-        for argument, expected in zip(arguments, self.types, strict=True):
+        for argument, expected in zip(arguments, self.expected, strict=True):
             if isinstance(argument, np.ndarray):
-                assert f"{argument.dtype}[{':, ' * (argument.ndim - 1)}::1]" == expected
+                assert (argument.dtype, argument.ndim) == expected
                 assert argument.flags.c_contiguous
-                owners = 0, 0  # nobody counts references
-                data = argument.size, argument.itemsize, argument.ctypes.data
-                numbers = (*owners, *data, *argument.shape, *argument.strides)
+                # Two owners: nobody counts references.
+                yield from (0, 0, argument.size, argument.itemsize, argument.ctypes.data)
+                yield from argument.shape + argument.strides
             else:
-                numbers = (argument,)
-            yield from [ctypes.c_int64(number) for number in numbers]
+                yield argument
 
     def lowered(self) -> llvm.ModuleRef:
         """The LLVM IR of the kernel and of all that it calls, as numba makes it."""

@@ -73,6 +73,23 @@ def trailing_zeros(context, value):
     return types.int64(types.uint64), generate
 
 
+@intrinsic
+def prefetch(context, address):
+    """Begin to load the cache line at an address, and do not wait for it."""
+    from numba import types
+    from numba.core.cgutils import get_or_insert_function
+
+    def generate(context, builder, signature, arguments):
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        function = get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        hints = [ir.Constant(number, hint) for hint in (0, 3, 1)]  # to read, soon again, data
+        builder.call(function, [builder.inttoptr(arguments[0], pointer), *hints])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
 # Unsigned 64-bit constants: numba would turn a mix of signed and unsigned numbers into floats.
 LOW_CASE = np.uint64(0x2020_2020_2020_2020)
 SEVEN_BITS = np.uint64(0x7F7F_7F7F_7F7F_7F7F)
