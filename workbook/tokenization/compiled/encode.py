@@ -16,8 +16,17 @@ import numpy as np
 from workbook.tokenization.compiled.count import Counts, add_counts
 from workbook.tokenization.compiled.kernels import INT, INTS, UNSIGNED_32, compiled, kernel
 from workbook.tokenization.compiled.machine import byte, padded, store, word
-from workbook.tokenization.compiled.scan import character_kinds, token_end
-from workbook.tokenization.compiled.table import PLACE, VALUE, PretokenTable, entry, slot_of_keys
+from workbook.tokenization.compiled.scan import ITEM_BYTES, character_kinds, new_batch
+from workbook.tokenization.compiled.table import (
+    LENGTH_BITS,
+    PLACE,
+    VALUE,
+    PretokenTable,
+    entry,
+    next_batch,
+    slot_at_home,
+    slot_of_keys,
+)
 from workbook.tokenization.compiled.text import (
     Documents,
     documents_of,
@@ -31,6 +40,7 @@ MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
 # A slot's number: how many ids it holds (2 bits), and these, each below 2**20; or 0, and a place.
 NUMBER_BITS, ID_BITS = np.uint64(2), np.uint64(20)
 NUMBER_MASK, ID_MASK = np.uint64(0b11), np.uint64((1 << 20) - 1)
+EIGHT = np.uint64(8) << LENGTH_BITS  # the second key of a pair
 GONE, NEVER = -1, 1 << 62  # later than every merge
 POSITION_BITS, POSITION_MASK = 32, (1 << 32) - 1  # of a merge that waits in the heap
 # Numbers of scratch space that merging takes per byte of a pre-token: four lists, and a heap. Of n
@@ -79,12 +89,12 @@ class CompiledEncoder:
     def encode_documents(self, documents: Documents) -> np.ndarray:
         """The ids of documents and of the special tokens between them."""
         special_ids = np.array([*map(self.special_ids.get, documents.specials), -1])
-        kinds = character_kinds().ctypes.data
+        kinds, batch = character_kinds().ctypes.data, new_batch()
         out = np.empty(len(documents.text), np.uint32)
         progress = np.array([0, documents.starts[0], 0])
         while longest := encode_on(
-            documents.starts, documents.ends, special_ids, kinds, self.table.address, self.pieces,
-            self.pairs.address, self.ids, self.scratch, out, progress,
+            documents.starts, documents.ends, special_ids, kinds, batch.ctypes.data,
+            self.table.address, self.pieces, self.pairs.address, self.ids, self.scratch, out, progress,
         ):  # fmt: skip
             self.make_room(longest)
         return out[: progress[2]]
@@ -123,55 +133,62 @@ def make_encoder(
     return CompiledEncoder(np.array(pairs, np.int64).reshape(-1, 2), symbol_ids, special_ids)
 
 
-@kernel(INTS, INTS, INTS, INT, INT, INTS, INT, INTS, INTS, UNSIGNED_32, INTS)
-def encode_on(starts, ends, special_ids, kinds, table, pieces, pairs, ids, scratch, out, progress):
+@kernel(INTS, INTS, INTS, INT, INT, INT, INTS, INT, INTS, INTS, UNSIGNED_32, INTS)
+def encode_on(  # noqa: PLR0913
+    starts, ends, special_ids, kinds, batch, table, pieces, pairs, ids, scratch, out, progress
+):  # fmt: skip
     """Continue from `progress` (document, address, ids written).
 
     Returns 0 at the end, else the length of a pre-token that found too little memory. `out` has
     room for two more numbers than there are ids.
     """
     document, at, written = progress[0], progress[1], progress[2]
-    lacking = 0
-    while lacking == 0:
+    while True:
         end = ends[document]
         while at < end:
-            stop = token_end(at, end, kinds)
-            length = stop - at
-            slot = entry(table, at, length)
-            if slot == 0:  # no room: Python enlarges the table, and calls again from here
-                lacking = length
-                break
-            if word(slot + VALUE) == 0:  # a new pre-token, or one whose merging found no room
-                if pieces[0] + length + 1 > len(pieces) or PER_BYTE * length > len(scratch):
-                    lacking = length
-                    break
-                number = merge(at, length, pairs, scratch)
-                remember(slot, number, ids, pieces, scratch)
-            value = word(slot + VALUE)
-            number = np.int64(value & NUMBER_MASK)
-            if number == 1:  # most often
-                out[written] = value >> NUMBER_BITS
-            elif number > 1:  # all three: asking which of them there are would take longer
+            count = next_batch(at, end, kinds, table, batch)
+            for item in range(batch, batch + ITEM_BYTES * count, ITEM_BYTES):
+                slot = slot_at_home(item)
+                value = word(slot + VALUE) if slot > 0 else np.uint64(0)
+                number = np.int64(value & NUMBER_MASK)
+                if number == 0:  # seldom: it is new, long, not at home, or has more ids
+                    at = np.int64(word(item))
+                    length = np.int64(word(item + ITEM_BYTES)) - at
+                    slot = entry(table, at, length)
+                    merged = slot > 0 and word(slot + VALUE) > 0
+                    if not merged and (
+                        slot == 0
+                        or pieces[0] + length + 1 > len(pieces)
+                        or PER_BYTE * length > len(scratch)
+                    ):
+                        # Python enlarges the memory, and calls again from here.
+                        progress[0], progress[1], progress[2] = document, at, written
+                        return length
+                    if not merged:
+                        number = merge(at, length, pairs, scratch)
+                        remember(slot, number, ids, pieces, scratch)
+                    value = word(slot + VALUE)
+                    number = np.int64(value & NUMBER_MASK)
+                    if number == 0:
+                        place = np.int64(value >> NUMBER_BITS)
+                        for index in range(pieces[place]):
+                            out[written + index] = pieces[place + 1 + index]
+                        written += pieces[place]
+                        continue
+                # All three: asking which of them there are would take longer.
                 out[written] = (value >> NUMBER_BITS) & ID_MASK
                 out[written + 1] = (value >> (NUMBER_BITS + ID_BITS)) & ID_MASK
                 out[written + 2] = value >> (NUMBER_BITS + ID_BITS + ID_BITS)
-            else:
-                place = np.int64(value >> NUMBER_BITS)
-                number = pieces[place]
-                for index in range(number):
-                    out[written + index] = pieces[place + 1 + index]
-            written += number
-            at = stop
-        if lacking == 0:  # the document is at its end
-            if special_ids[document] >= 0:
-                out[written] = special_ids[document]
-                written += 1
-            document += 1
-            if document == len(starts):
-                break
-            at = starts[document]
-    progress[0], progress[1], progress[2] = document, at, written
-    return lacking
+                written += number
+            at = np.int64(word(batch + ITEM_BYTES * count))
+        if special_ids[document] >= 0:
+            out[written] = special_ids[document]
+            written += 1
+        document += 1
+        if document == len(starts):
+            progress[2] = written
+            return 0
+        at = starts[document]
 
 
 @compiled
@@ -243,7 +260,7 @@ def consider(place, symbols, ahead, made, heap, size, pairs):
 def symbol_of_pair(pairs, left, right):
     """The symbol that two symbols make; `NEVER` if they make none."""
     # Eight bytes are their own key, so there is no text to compare and no address to give.
-    slot = slot_of_keys(pairs, np.uint64(left | right << 32), np.uint64(0), 0, 8)
+    slot = slot_of_keys(pairs, np.uint64(left | right << 32), EIGHT, 0, 8)
     return np.int64(word(slot + VALUE)) if word(slot + PLACE) != 0 else NEVER
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from workbook.tokenization.compiled.kernels import compiled, intrinsic
+from workbook.tokenization.compiled.kernels import intrinsic
 
-PADDING = 16
+PADDING = 64
 
 
 def padded(data: bytes) -> np.ndarray:
@@ -73,21 +73,46 @@ def trailing_zeros(context, value):
     return types.int64(types.uint64), generate
 
 
-# Unsigned 64-bit constants: numba would turn a mix of signed and unsigned numbers into floats.
-LOW_CASE = np.uint64(0x2020_2020_2020_2020)
-SEVEN_BITS = np.uint64(0x7F7F_7F7F_7F7F_7F7F)
-TOP_BITS = np.uint64(0x8080_8080_8080_8080)
-REACH_A = np.uint64(0x1F1F_1F1F_1F1F_1F1F)  # 0x80 - ord("a"): from "a" on the top bit is set
-PASS_Z = np.uint64(0x0505_0505_0505_0505)  # 0x7f - ord("z"): beyond "z" the top bit is set
+@intrinsic
+def prefetch(context, address):
+    """Begin to load the cache line at an address, and do not wait for it."""
+    from numba import types
+    from numba.core.cgutils import get_or_insert_function
+
+    def generate(context, builder, signature, arguments):
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        function = get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        hints = [ir.Constant(number, hint) for hint in (0, 3, 1)]  # to read, soon again, data
+        builder.call(function, [builder.inttoptr(arguments[0], pointer), *hints])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
 
 
-@compiled
-def leading_letters(eight):
-    """How many of eight bytes, from the first on, are ASCII letters: all eight at once.
+def bytes_within(*ranges: str) -> Any:
+    """An intrinsic that compares the 64 bytes at an address with ranges, such as "az".
 
-    In each byte, the top bit of (lower case + 0x1f) means "a or more", that of (lower case + 0x05)
-    "more than z", and its own "not ASCII". The first byte that is not a letter ends the run.
+    Its result has a bit for each byte, the lowest for the first. LLVM makes of it what vectors the
+    processor has: one comparison of 64 bytes, two of 32, four of 16.
     """
-    lower = (eight | LOW_CASE) & SEVEN_BITS
-    letter = (lower + REACH_A) & ~(lower + PASS_Z) & ~eight & TOP_BITS
-    return trailing_zeros(letter ^ TOP_BITS) >> 3
+
+    @intrinsic
+    def within(context, address):
+        from numba import types
+
+        def generate(context, builder, signature, arguments):
+            vector = ir.VectorType(ir.IntType(8), 64)
+            bytes_ = builder.load(builder.inttoptr(arguments[0], vector.as_pointer()))
+            bytes_.align = 1
+            found = ir.Constant(ir.VectorType(ir.IntType(1), 64), [0] * 64)
+            for low, high in (map(ord, ends) for ends in ranges):
+                # Unsigned, so that what is below the range is a large number.
+                above = builder.sub(bytes_, ir.Constant(vector, [low] * 64))
+                width = ir.Constant(vector, [high - low] * 64)
+                found = builder.or_(found, builder.icmp_unsigned("<=", above, width))
+            return builder.bitcast(found, ir.IntType(64))
+
+        return types.uint64(types.int64), generate
+
+    return within
