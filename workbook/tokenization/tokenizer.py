@@ -266,7 +266,7 @@ class Tokenizer(PlainTokenizer):
             with self.compiled_encoder() as encoder:
                 if encoder is not None:
                     for ids in encoder.encode_file(path, cuts):
-                        yield ids.astype(self._dtype)
+                        yield ids.astype(self._dtype, copy=False)
                     return
         for start, end in pairwise(cuts):
             pretokens = pretokenize(read_span(path, start, end), self.special_tokens)
@@ -321,7 +321,7 @@ class Tokenizer(PlainTokenizer):
         with self.compiled_encoder() as encoder:
             if encoder is None:
                 return None
-            return [ids.astype(self._dtype) for ids in encoder.encode(text)]
+            return [ids.astype(self._dtype, copy=False) for ids in encoder.encode(text)]
 
     @contextmanager
     def compiled_encoder(self) -> "Iterator[CompiledEncoder | None]":

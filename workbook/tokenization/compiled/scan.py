@@ -99,7 +99,7 @@ def find_pretokens(at, end, kinds, batch):
         while quotes != NONE:
             place = trailing_zeros(quotes)
             quotes &= quotes - ONE
-            if 0 < place and size <= place + 3:
+            if place > 0 and size <= place + 3:
                 size = place
                 break
             length = contraction_length(at + place, end)
@@ -158,9 +158,9 @@ def contraction_length(at, end):
     length = 0
     if first == 0x73 or first == 0x64 or first == 0x6D or first == 0x74:  # s d m t
         length = 2
-    elif first == 0x6C and second == 0x6C:  # ll
-        length = 3
-    elif (first == 0x76 or first == 0x72) and second == 0x65:  # ve re
+    elif (first == 0x6C and second == 0x6C) or (
+        (first == 0x76 or first == 0x72) and second == 0x65
+    ):  # ll
         length = 3
     return length if at + length <= end else 0
 

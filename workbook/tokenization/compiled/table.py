@@ -1,8 +1,8 @@
 """A hash table from each pre-token to one number, in memory that its owner holds.
 
-    slot    [ key | key | length and place | value ]      four 64-bit numbers, 0 if free
+    slot    [ key | key | place | value ]      four 64-bit numbers, 0 if free
     pool    the bytes of the pre-tokens that are longer than two keys
-    item    [ start | key | key | home ]                  a pre-token of a text, in a batch
+    item    [ start | key | key | home ]       a pre-token of a text, in a batch
 
 A pre-token of up to 15 bytes, as nearly all are, *is* its two keys, with its length in the last
 byte: two comparisons show whether it is there. A longer one has a hash for keys and its bytes in
@@ -21,10 +21,9 @@ from workbook.tokenization.compiled.machine import PADDING, byte, prefetch, stor
 from workbook.tokenization.compiled.scan import ITEM_BYTES, find_pretokens
 
 SLOT_BYTES = 32
+POOLED = 8  # bytes that the pool has room for, by those of a new pre-token: it, and what it has
 SHORT = 15  # bytes of a pre-token that fits into its keys
 SECOND_KEY, PLACE, VALUE = 8, 16, 24  # where these begin in a slot, in bytes
-PLACE_BITS = np.uint64(40)
-PLACE_MASK = np.uint64((1 << 40) - 1)
 FIRST, SECOND, HOME = 8, 16, 24  # where these begin in an item
 ONE, ALL_BITS = np.uint64(1), np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 LENGTH_BITS, LONG = np.uint64(56), np.uint64(0xFF << 56)  # in the second key
@@ -43,6 +42,7 @@ class PretokenTable:
         self.slots = np.zeros((capacity, 4), np.uint64)
         self.pool = np.zeros(1 << 16, np.uint8)
         self.facts = np.zeros(8 + SLOT_BYTES // 8, np.int64)  # NOWHERE is a slot that stays free
+        self.facts[POOL_USED // 8] = 8  # so 0 is no place
         self.address = self.facts.ctypes.data
         self._point()
 
@@ -64,16 +64,17 @@ class PretokenTable:
             old, self.slots = self.slots, np.zeros((2 * len(self.slots), 4), np.uint64)
             self._point()
             rehash(self.address, old.ctypes.data, len(old))
-        if self.pool_used + longest + PADDING > len(self.pool):
-            pool = np.zeros(2 * len(self.pool) + longest + PADDING, np.uint8)
+        if self.pool_used + POOLED * longest + PADDING > len(self.pool):
+            pool = np.zeros(2 * len(self.pool) + POOLED * longest + PADDING, np.uint8)
             pool[: self.pool_used] = self.pool[: self.pool_used]
             self.pool = pool
         self._point()
 
     def contents(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All pre-tokens, one after the other and padded, their lengths, and their values."""
-        slots = self.slots[self.slots[:, 2] > 0]
-        lengths = (slots[:, 2] >> PLACE_BITS).astype(np.int64)
+        slots = self.slots[self.slots[:, 1] > 0]
+        lengths = (slots[:, 1] >> LENGTH_BITS).astype(np.int64)
+        lengths = np.where(lengths <= SHORT, lengths, (slots[:, 1] & ~LONG).astype(np.int64))
         text = np.zeros(lengths.sum() + PADDING, np.uint8)
         write_pretokens(slots.ctypes.data, len(slots), self.address, text.ctypes.data)
         return text, lengths, slots[:, 3].astype(np.int64)
@@ -94,6 +95,12 @@ def keys_of(at, length):
         first = (first ^ word(at + step)) * MIX_A
         first ^= first >> HALF
     return first ^ word(at + length - 8), np.uint64(length) | LONG
+
+
+@compiled
+def length_of(second):
+    """The length of a pre-token that has this second key."""
+    return np.int64(second & ~LONG if second >= LONG else second >> LENGTH_BITS)
 
 
 @compiled
@@ -152,13 +159,12 @@ def slot_of_keys(table, first, second, at, length):
     stop = slots + SLOT_BYTES * np.int64(word(table + CAPACITY))
     slot = home_of(table, first, second)
     while True:
-        place = word(slot + PLACE)
-        if place == 0:
+        if word(slot + SECOND_KEY) == 0:
             return slot
         if (
             word(slot) == first
             and word(slot + SECOND_KEY) == second
-            and (length <= SHORT or same_bytes(pooled(table, place), at, length))
+            and (length <= SHORT or same_bytes(pooled(table, word(slot + PLACE)), at, length))
         ):
             return slot
         slot += SLOT_BYTES  # another pre-token's: the next slot, as it was when entered
@@ -168,8 +174,8 @@ def slot_of_keys(table, first, second, at, length):
 
 @compiled
 def pooled(table, place):
-    """The address in the pool that a slot's place names."""
-    return np.int64(word(table + POOL)) + np.int64(place & PLACE_MASK)
+    """The address of a place in the pool."""
+    return np.int64(word(table + POOL)) + np.int64(place)
 
 
 @compiled
@@ -185,12 +191,11 @@ def same_bytes(one, other, length):
 def entry(table, at, length):
     """The address of the slot of a pre-token, entered if it is new; 0 if there is no room."""
     slot = find_slot(table, at, length)
-    if word(slot + PLACE) == 0:
+    if word(slot + SECOND_KEY) == 0:
         used, pool_used = np.int64(word(table + USED)), np.int64(word(table + POOL_USED))
         # At most half full, so that a search soon meets a free slot.
-        if 2 * used >= np.int64(word(table + CAPACITY)) or pool_used + length + PADDING > np.int64(
-            word(table + POOL_BYTES)
-        ):
+        room = np.int64(word(table + POOL_BYTES)) - pool_used - PADDING
+        if 2 * used >= np.int64(word(table + CAPACITY)) or POOLED * length > room:
             return 0
         fill_slot(table, slot, at, length)
     return slot
@@ -203,11 +208,11 @@ def fill_slot(table, slot, at, length):
     place = word(table + POOL_USED)
     store(slot, first)
     store(slot + SECOND_KEY, second)
-    store(slot + PLACE, np.uint64(length) << PLACE_BITS | place)
     store(table + USED, word(table + USED) + np.uint64(1))
     if length > SHORT:
         for step in range(0, length, 8):  # may write past the end, into the padding
             store(pooled(table, place) + step, word(at + step))
+        store(slot + PLACE, place)
         store(table + POOL_USED, place + np.uint64(length))
 
 
@@ -215,11 +220,10 @@ def fill_slot(table, slot, at, length):
 def rehash(table, old, capacity):
     """Copy all entries of the old slots into those of the table, which are zeros."""
     for slot in range(old, old + SLOT_BYTES * capacity, SLOT_BYTES):
-        place = word(slot + PLACE)
-        if place != 0:
-            length = np.int64(place >> PLACE_BITS)
-            first, second = word(slot), word(slot + SECOND_KEY)
-            new = slot_of_keys(table, first, second, pooled(table, place), length)
+        first, second = word(slot), word(slot + SECOND_KEY)
+        if second != 0:
+            at = pooled(table, word(slot + PLACE))  # which is not read if the pre-token is short
+            new = slot_of_keys(table, first, second, at, length_of(second))
             for part in range(0, SLOT_BYTES, 8):
                 store(new + part, word(slot + part))
 
@@ -228,13 +232,12 @@ def rehash(table, old, capacity):
 def write_pretokens(slots, number, table, to):
     """Write the bytes of the pre-tokens of `number` used slots, one after the other."""
     for slot in range(slots, slots + SLOT_BYTES * number, SLOT_BYTES):
-        place = word(slot + PLACE)
-        length = np.int64(place >> PLACE_BITS)
+        length = length_of(word(slot + SECOND_KEY))
         if length <= SHORT:
             store(to, word(slot))  # the next pre-token overwrites the excess
             store(to + 8, word(slot + SECOND_KEY))
         else:
-            source = pooled(table, place)
+            source = pooled(table, word(slot + PLACE))
             for step in range(0, length, 8):
                 store(to + step, word(source + step))
         to += length
