@@ -27,7 +27,7 @@ from workbook.tokenization.compiled.table import (
     next_batch,
     slot_at_home,
 )
-from workbook.tokenization.compiled.text import Documents, read_documents
+from workbook.tokenization.compiled.text import Documents, SpecialTokens, documents_of, read_spans
 from workbook.tokenization.spans import cut_points, task_cuts
 
 
@@ -59,9 +59,9 @@ def count_file(
 
 def count_spans(path: Path, special_tokens: Sequence[str], cuts: Sequence[int]) -> Counts:
     """The counts of the spans of a file between these cuts."""
-    table = PretokenTable()
-    for documents in read_documents(path, special_tokens, cuts):
-        count_text(table, documents)
+    table, special = PretokenTable(), SpecialTokens(special_tokens)
+    for span in read_spans(path, cuts):
+        count_text(table, documents_of(span, special))
     return Counts(*table.contents())
 
 

@@ -10,7 +10,7 @@ how many ids there are would take longer; the next pre-token's ids overwrite the
 again with the words that the text uses from then on.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -34,12 +34,12 @@ from workbook.tokenization.compiled.table import (
     slot_of_keys,
 )
 from workbook.tokenization.compiled.text import (
-    Documents,
+    SpecialTokens,
     documents_of,
-    read_documents,
-    special_bytes,
+    read_spans,
+    spans_of,
+    utf8_of,
 )
-from workbook.tokenization.spans import spans_of
 
 MOST_SLOTS = 1 << 20  # half a million pre-tokens remembered in 32 MB
 MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
@@ -68,9 +68,9 @@ class CompiledEncoder:
         self.ids = ids.astype(np.int64)
         most = max(ids.max(), *special_ids.values(), 0)
         self.dtype = np.dtype(np.uint16 if most < 1 << 16 else np.uint32)
-        self.special_ids = {token.encode(): token_id for token, token_id in special_ids.items()}
-        self.special_tokens = list(special_ids)
-        self.special = special_bytes(self.special_tokens)
+        self.special = SpecialTokens([*special_ids])
+        # By number; and that of none is -1, as in `Documents`.
+        self.special_ids = np.array([*map(special_ids.get, self.special.tokens), -1])
         symbols = np.arange(256, 256 + len(merges))
         # A second table: eight bytes are a pair, and their number is the symbol that it makes.
         self.pairs = PretokenTable()
@@ -83,29 +83,39 @@ class CompiledEncoder:
         self.table = PretokenTable()
         self.scratch = np.empty(PER_BYTE << 10, np.int64)
 
-    def encode_file(self, path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
-        """The ids of a file, span by span between the cuts."""
-        for documents in read_documents(path, self.special_tokens, cuts):
-            yield self.encode_documents(documents)
+    def encode_file(self, path: Path, cuts: Sequence[int]) -> np.ndarray:
+        """The ids of a file between the first of the cuts and the last."""
+        return self.encode_spans(read_spans(path, cuts), cuts[-1] - cuts[0])
 
-    def encode(self, text: str) -> Iterator[np.ndarray]:
-        """The ids of a text, in parts. Raises: UnicodeEncodeError if it holds a lone surrogate."""
-        for data in spans_of(text, self.special_tokens):
-            yield self.encode_documents(documents_of(data, self.special))
+    def encode(self, text: str) -> np.ndarray:
+        """The ids of a text. Raises: UnicodeEncodeError if it holds a lone surrogate."""
+        data = utf8_of(text)
+        return self.encode_spans(spans_of(data, self.special.tokens), len(data))
 
-    def encode_documents(self, documents: Documents) -> np.ndarray:
-        """The ids of documents and of the special tokens between them."""
-        special_ids = np.array([*map(self.special_ids.get, documents.specials), -1])
+    def encode_spans(self, spans: Iterable[np.ndarray], most: int) -> np.ndarray:
+        """The ids of spans that have at most so many bytes."""
+        # A token has at least one byte; and 16 bytes are written at a time. What is never written
+        # to takes no memory.
+        ids = np.empty(most + 16, self.dtype)
+        to = ids.ctypes.data
+        for span in spans:
+            to = self.encode_span(span, to)
+        ids.resize((to - ids.ctypes.data) // ids.itemsize, refcheck=False)
+        return ids
+
+    def encode_span(self, text: np.ndarray, to: int) -> int:
+        """Write the ids of a span to an address; return the address behind them."""
+        documents = documents_of(text, self.special)
+        special_ids = self.special_ids[documents.specials]
         kinds, batch = character_kinds().ctypes.data, new_batch()
-        # A token has at least one byte; and 16 bytes are written at a time.
-        out = np.empty(len(documents.text) + 16, self.dtype)
-        progress = np.array([0, documents.starts[0], out.ctypes.data])
+        progress = np.array([0, documents.starts[0], to])
         while longest := encode_on(
             documents.starts, documents.ends, special_ids, kinds, batch.ctypes.data,
-            self.table.address, self.pairs.address, self.ids, self.scratch, out.itemsize, progress,
+            self.table.address, self.pairs.address, self.ids, self.scratch, self.dtype.itemsize,
+            progress,
         ):  # fmt: skip
             self.make_room(longest)
-        return out[: (progress[2] - out.ctypes.data) // out.itemsize]
+        return int(progress[2])
 
     def make_room(self, length: int) -> None:
         """Enlarge the memory for a pre-token of this length; at the limit, empty the table."""

@@ -15,12 +15,17 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from workbook.tokenization.compiled.kernels import intrinsic
+from workbook.tokenization.compiled.kernels import compiled, intrinsic
 
-PADDING = 64
+BLOCK = 64  # bytes that are compared together: as many as a number has bits
+PADDING = BLOCK
+# Vectors: 64 bytes, one bit for each, and 64 indices into them.
+BYTES, BITS = ir.VectorType(ir.IntType(8), BLOCK), ir.VectorType(ir.IntType(1), BLOCK)
+PLACE = ir.IntType(32)
+PLACES = ir.VectorType(PLACE, BLOCK)
 
 
-def padded(data: bytes) -> np.ndarray:
+def padded(data: bytes | np.ndarray) -> np.ndarray:
     """The bytes as an array, followed by `PADDING` zeros."""
     text = np.zeros(len(data) + PADDING, np.uint8)
     text[: len(data)] = np.frombuffer(data, np.uint8)
@@ -90,11 +95,18 @@ def prefetch(context, address):
     return types.void(types.int64), generate
 
 
+def _block(builder: Any, address: Any) -> Any:
+    """LLVM's code for the 64 bytes at an address."""
+    block = builder.load(builder.inttoptr(address, BYTES.as_pointer()))
+    block.align = 1
+    return block
+
+
 def bytes_within(*ranges: str) -> Any:
     """An intrinsic that compares the 64 bytes at an address with ranges, such as "az".
 
     Its result has a bit for each byte, the lowest for the first. LLVM makes of it what vectors the
-    processor has: one comparison of 64 bytes, two of 32, four of 16.
+    processor has: one comparison of 64 bytes, two of 32, or four of 16.
     """
 
     @intrinsic
@@ -102,17 +114,38 @@ def bytes_within(*ranges: str) -> Any:
         from numba import types
 
         def generate(context, builder, signature, arguments):
-            vector = ir.VectorType(ir.IntType(8), 64)
-            bytes_ = builder.load(builder.inttoptr(arguments[0], vector.as_pointer()))
-            bytes_.align = 1
-            found = ir.Constant(ir.VectorType(ir.IntType(1), 64), [0] * 64)
-            for low, high in (map(ord, ends) for ends in ranges):
+            block, found = _block(builder, arguments[0]), ir.Constant(BITS, [0] * BLOCK)
+            for low, high in ranges:
                 # Unsigned, so that what is below the range is a large number.
-                above = builder.sub(bytes_, ir.Constant(vector, [low] * 64))
-                width = ir.Constant(vector, [high - low] * 64)
+                above = builder.sub(block, ir.Constant(BYTES, [ord(low)] * BLOCK))
+                width = ir.Constant(BYTES, [ord(high) - ord(low)] * BLOCK)
                 found = builder.or_(found, builder.icmp_unsigned("<=", above, width))
-            return builder.bitcast(found, ir.IntType(64))
+            return builder.bitcast(found, ir.IntType(BLOCK))
 
         return types.uint64(types.int64), generate
 
     return within
+
+
+@intrinsic
+def bytes_equal(context, address, value):
+    """Compare the 64 bytes at an address with a byte, as `bytes_within` does."""
+    from numba import types
+
+    def generate(context, builder, signature, arguments):
+        value = builder.trunc(arguments[1], ir.IntType(8))
+        one = builder.insert_element(ir.Constant(BYTES, None), value, PLACE(0))
+        same = builder.shuffle_vector(one, one, ir.Constant(PLACES, [0] * BLOCK))
+        found = builder.icmp_unsigned("==", _block(builder, arguments[0]), same)
+        return builder.bitcast(found, ir.IntType(BLOCK))
+
+    return types.uint64(types.int64, types.int64), generate
+
+
+@compiled
+def same_bytes(one, other, length):
+    """Whether `length` bytes at two addresses are equal."""
+    step = 0
+    while step < length and byte(one + step) == byte(other + step):
+        step += 1
+    return step == length

@@ -26,6 +26,7 @@ import regex
 
 from workbook.tokenization.compiled.kernels import compiled
 from workbook.tokenization.compiled.machine import (
+    BLOCK,
     byte,
     bytes_within,
     store,
@@ -33,7 +34,6 @@ from workbook.tokenization.compiled.machine import (
 )
 
 OTHER, LETTER, NUMBER, WHITE = map(np.int64, range(4))
-BLOCK = 64  # bytes that are looked at together: as many as a number has bits
 MOST = 128  # pre-tokens that are wanted at a time
 ITEM_BYTES = 32  # each gets an item in a batch, which begins with its address
 ONE, NONE, ALL = map(np.uint64, (1, 0, 2**64 - 1))

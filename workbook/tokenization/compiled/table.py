@@ -17,7 +17,7 @@ is looked up, and most are at home.
 import numpy as np
 
 from workbook.tokenization.compiled.kernels import INT, compiled, kernel
-from workbook.tokenization.compiled.machine import PADDING, byte, prefetch, store, word
+from workbook.tokenization.compiled.machine import PADDING, prefetch, same_bytes, store, word
 from workbook.tokenization.compiled.scan import ITEM_BYTES, find_pretokens
 
 SLOT_BYTES = 32
@@ -176,15 +176,6 @@ def slot_of_keys(table, first, second, at, length):
 def pooled(table, place):
     """The address of a place in the pool."""
     return np.int64(word(table + POOL)) + np.int64(place)
-
-
-@compiled
-def same_bytes(one, other, length):
-    """Whether `length` bytes at two addresses are equal."""
-    step = 0
-    while step < length and byte(one + step) == byte(other + step):
-        step += 1
-    return step == length
 
 
 @compiled
