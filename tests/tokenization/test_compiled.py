@@ -75,7 +75,7 @@ def test_equal_keys_of_long_pretokens_are_no_proof():
     entries = table.PretokenTable()
     text = padded(one.tobytes() + other.tobytes())
     count.add_counts(entries, count.Counts(text, np.array([24, 24]), np.array([1, 2])))
-    slots = entries.slots[entries.slots[:, 2] > 0]
+    slots = entries.slots[entries.slots[:, 1] > 0]
     assert slots[0, :2].tolist() == slots[1, :2].tolist(), "the keys are not equal any more"
     assert sorted(slots[:, 3].tolist()) == [1, 2]
 

@@ -6,6 +6,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import chain, pairwise
 from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from pretoken_helpers import MARKED, SPECIALS, as_counter, pretokens_of
 from workbook.corpora import corpora
 from workbook.tokenization import engine, spans, token_files, tokenizer
 from workbook.tokenization.compiled import count
+from workbook.tokenization.compiled.text import spans_of
 from workbook.tokenization.spans import count_pretokens, cut_points
 from workbook.tokenization.tokenizer import Tokenizer
 
@@ -48,7 +50,8 @@ def test_no_pretoken_lies_across_a_cut(tmp_path_factory, text, special_tokens, w
     cuts = cut_points(path, special_tokens, span=16)
     of_file = [data[start:end] for start, end in pairwise(cuts)]
     with mock.patch.object(spans, "SPAN", 16), mock.patch.object(spans, "WINDOW", window):
-        in_memory = list(spans.spans_of(data.decode(), special_tokens))
+        view = np.frombuffer(data, np.uint8)
+        in_memory = [part.tobytes() for part in spans_of(view, special_tokens)]
     for parts in (of_file, in_memory):
         found = (pretokens_of(part.decode(), special_tokens) for part in parts)
         assert list(chain.from_iterable(found)) == pretokens_of(data.decode(), special_tokens)

@@ -58,7 +58,7 @@ def compiled_ids(one: Tokenizer, text: str) -> list[int]:
     """The ids by the compiled engine, which must have an encoder for the tokenizer."""
     with one.compiled_encoder() as encoder:
         assert encoder is not None
-        return np.concatenate(list(encoder.encode(text))).tolist()
+        return encoder.encode(text).tolist()
 
 
 @pytest.fixture(scope="module")
@@ -189,9 +189,9 @@ def test_the_memory_of_the_encoder_is_bounded(readable, monkeypatch):
     expected = readable.encode(text)
     with one.compiled_encoder() as encoder:
         for _ in range(2):
-            assert np.concatenate(list(encoder.encode(text))).tolist() == expected
+            assert encoder.encode(text).tolist() == expected
     assert len(encoder.table.slots) == 1 << 14
-    assert encoder.table.pool_used + 8 * encoder.pieces[0] < 1 << 18
+    assert encoder.table.pool_used < 1 << 18
 
 
 def test_the_table_owns_its_keys(readable):
@@ -269,7 +269,7 @@ def test_a_vocabulary_that_does_not_fit_its_merges_is_refused(trained):
 def test_lone_surrogates_and_bytes_are_refused_by_both_engines(readable, compiled):
     for one in (readable, compiled):
         for method in (one.encode, one.encode_array):
-            for text in ("\ud800", "ab " * spans.PIECE + "\ud800"):  # not in the first piece
+            for text in ("\ud800", "ab " * 9_999 + "\ud800"):
                 with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
                     method(text)
             with pytest.raises(TypeError, match="encode takes a string, got bytes"):

@@ -10,7 +10,7 @@ parallel, and together hold exactly the pre-tokens of the whole file.
 import codecs
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from itertools import pairwise
@@ -27,7 +27,6 @@ SPAN = 1 << 21  # bytes of a file held in memory at a time
 SPANS_PER_TASK = 64  # a second or two of compiled work for one of several workers
 BLOCK = 1 << 16  # bytes decoded at a time
 WINDOW = 1 << 16  # bytes in which a place to cut is looked for
-PIECE = 1 << 12  # characters encoded at a time: most such pieces are ASCII, which is only copied
 
 # A place where a file may be cut: between a visible character and a space or a line end. These
 # three kinds of UTF-8 sequences are never white space (outside ASCII, that starts with C2, E1 or
@@ -76,18 +75,31 @@ def cut_points(
     They are about `span` bytes apart (by default `SPAN`), and none splits a pre-token or a special
     token. If a `WINDOW` holds no such place, the part is longer.
     """
-    span, size = span or SPAN, path.stat().st_size
+    with path.open("rb") as file:
+
+        def read(start: int, length: int) -> bytes:
+            file.seek(start)
+            return file.read(length)
+
+        return cuts_between(read, path.stat().st_size, special_tokens, span)
+
+
+def cuts_between(
+    read: Callable[[int, int], bytes],
+    size: int,
+    special_tokens: Sequence[str] = (),
+    span: int | None = None,
+) -> list[int]:
+    """The `cut_points` of `size` bytes; `read(start, length)` returns some of them."""
     specials = [token.encode() for token in check_special_tokens(special_tokens)]
     margin = max(map(len, specials), default=0)
     points = [0]
-    with path.open("rb") as file:
-        for target in range(span, size, span):
-            # Somewhat earlier, because a special token may begin before the target and end after.
-            start = target - min(margin, target)
-            file.seek(start)
-            place = place_to_cut(file.read(WINDOW + 2 * margin), specials)
-            if place is not None:
-                points.append(start + place)
+    for target in range(span or SPAN, size, span or SPAN):
+        # Somewhat earlier, because a special token may begin before the target and end after it.
+        start = target - min(margin, target)
+        place = place_to_cut(read(start, WINDOW + 2 * margin), specials)
+        if place is not None:
+            points.append(start + place)
     return [*points, size]
 
 
@@ -105,27 +117,6 @@ def place_to_cut(window: bytes, specials: Sequence[bytes]) -> int | None:
         if not any(token in part for token, part in zip(specials, around, strict=True)):
             return at
     return None
-
-
-def spans_of(text: str, special_tokens: Sequence[str] = ()) -> Iterator[bytes]:
-    """The UTF-8 bytes of a text in parts like those of a file: they stay in the processor's cache.
-
-    An empty text has one, which is empty.
-    Raises: UnicodeEncodeError if the text holds a lone surrogate.
-    """
-    specials = [token.encode() for token in check_special_tokens(special_tokens)]
-    size = WINDOW + 2 * max(map(len, specials), default=0)
-    held = []  # since the last cut
-    for start in range(0, len(text) or 1, SPAN):
-        end = min(start + SPAN, len(text))
-        pieces = (text[at : min(at + PIECE, end)] for at in range(start, end, PIECE))
-        held.append(b"".join(map(str.encode, pieces)))
-        window = held[-1][-size:]
-        place = len(window) if end == len(text) else place_to_cut(window, specials)
-        if place is not None:
-            rest = window[place:]
-            yield b"".join(held)[: -len(rest) or None]
-            held = [rest]
 
 
 def task_cuts(cuts: Sequence[int]) -> list[Sequence[int]]:

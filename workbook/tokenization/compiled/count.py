@@ -19,9 +19,15 @@ import numpy as np
 from workbook.files import unchanged
 from workbook.tokenization.compiled.kernels import INT, INTS, kernel
 from workbook.tokenization.compiled.machine import store, word
-from workbook.tokenization.compiled.scan import character_kinds, token_end
-from workbook.tokenization.compiled.table import VALUE, PretokenTable, entry
-from workbook.tokenization.compiled.text import Documents, read_documents
+from workbook.tokenization.compiled.scan import ITEM_BYTES, character_kinds, new_batch
+from workbook.tokenization.compiled.table import (
+    VALUE,
+    PretokenTable,
+    entry,
+    next_batch,
+    slot_at_home,
+)
+from workbook.tokenization.compiled.text import Documents, SpecialTokens, documents_of, read_spans
 from workbook.tokenization.spans import cut_points, task_cuts
 
 
@@ -53,37 +59,40 @@ def count_file(
 
 def count_spans(path: Path, special_tokens: Sequence[str], cuts: Sequence[int]) -> Counts:
     """The counts of the spans of a file between these cuts."""
-    table = PretokenTable()
-    for documents in read_documents(path, special_tokens, cuts):
-        count_text(table, documents)
+    table, special = PretokenTable(), SpecialTokens(special_tokens)
+    for span in read_spans(path, cuts):
+        count_text(table, documents_of(span, special))
     return Counts(*table.contents())
 
 
 def count_text(table: PretokenTable, documents: Documents) -> None:
     """Add the pre-tokens of a text to the table."""
-    kinds = character_kinds().ctypes.data
+    kinds, batch = character_kinds().ctypes.data, new_batch()
     progress = np.array([0, documents.starts[0]])
     while longest := count_documents(
-        documents.starts, documents.ends, kinds, table.address, progress
+        documents.starts, documents.ends, kinds, batch.ctypes.data, table.address, progress
     ):
         table.grow(longest)
 
 
-@kernel(INTS, INTS, INT, INT, INTS)
-def count_documents(starts, ends, kinds, table, progress):
+@kernel(INTS, INTS, INT, INT, INT, INTS)
+def count_documents(starts, ends, kinds, batch, table, progress):
     """Continue from `progress` (document, address); return 0 at the end, else the length of a
     pre-token for which the table has no room."""
     document, at = progress[0], progress[1]
     while True:
         end = ends[document]
         while at < end:
-            stop = token_end(at, end, kinds)
-            slot = entry(table, at, stop - at)
-            if slot == 0:  # a kernel allocates nothing, so Python makes room and calls again
-                progress[0], progress[1] = document, at
-                return stop - at
-            store(slot + VALUE, word(slot + VALUE) + np.uint64(1))
-            at = stop
+            number = next_batch(at, end, kinds, table, batch)
+            for item in range(batch, batch + ITEM_BYTES * number, ITEM_BYTES):
+                slot, at = slot_at_home(item), np.int64(word(item + ITEM_BYTES))
+                if slot == 0:
+                    start = np.int64(word(item))
+                    slot = entry(table, start, at - start)
+                    if slot == 0:  # a kernel allocates nothing: Python makes room and calls again
+                        progress[0], progress[1] = document, start
+                        return at - start
+                store(slot + VALUE, word(slot + VALUE) + np.uint64(1))
         document += 1
         if document == len(starts):
             return 0

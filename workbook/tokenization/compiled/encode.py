@@ -1,36 +1,54 @@
 """Text to ids: scan, look up each pre-token, and merge only the new ones.
 
-    " the"     -> slot -> 1 id: 262                  the slot's number holds up to three ids
-    " xylitol" -> slot -> place 71 -> 4 ids: ...     or a place in `pieces`, for more
+    " the"      -> [ key | key | 262              1 ]      a slot ends with the ids and their number
+    " xylitol"  -> [ key | key | 2124 2645 45  ...3 ]
+    "=" * 20    -> [ key | key | place |    place 0 ]      or with 0, if they are elsewhere
 
 A language uses few words again and again, so 99 in 100 pre-tokens are found, and encoding takes
-little longer than scanning and looking up. Memory is bounded: a full table is emptied, and fills
+little longer than scanning and looking up. Half a slot is copied whatever it holds, since to ask
+how many ids there are would take longer; the next pre-token's ids overwrite the excess. Memory is bounded: a full table is emptied, and fills
 again with the words that the text uses from then on.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from workbook.tokenization.compiled.count import Counts, add_counts
-from workbook.tokenization.compiled.kernels import INT, INTS, UNSIGNED_32, compiled, kernel
+from workbook.tokenization.compiled.kernels import INT, INTS, compiled, kernel
 from workbook.tokenization.compiled.machine import byte, padded, store, word
-from workbook.tokenization.compiled.scan import character_kinds, token_end
-from workbook.tokenization.compiled.table import PLACE, VALUE, PretokenTable, entry, slot_of_keys
-from workbook.tokenization.compiled.text import (
-    Documents,
-    documents_of,
-    read_documents,
-    special_bytes,
+from workbook.tokenization.compiled.scan import ITEM_BYTES, character_kinds, new_batch
+from workbook.tokenization.compiled.table import (
+    LENGTH_BITS,
+    PLACE,
+    POOL_USED,
+    SECOND_KEY,
+    SHORT,
+    VALUE,
+    PretokenTable,
+    entry,
+    next_batch,
+    pooled,
+    slot_at_home,
+    slot_of_keys,
 )
-from workbook.tokenization.spans import spans_of
+from workbook.tokenization.compiled.text import (
+    SpecialTokens,
+    documents_of,
+    read_spans,
+    spans_of,
+    utf8_of,
+)
 
 MOST_SLOTS = 1 << 20  # half a million pre-tokens remembered in 32 MB
 MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
-# A slot's number: how many ids it holds (2 bits), and these, each below 2**20; or 0, and a place.
-NUMBER_BITS, ID_BITS = np.uint64(2), np.uint64(20)
-NUMBER_MASK, ID_MASK = np.uint64(0b11), np.uint64((1 << 20) - 1)
+NUMBER_BITS, LOW_BITS = (
+    np.uint64(56),
+    np.uint64(2**56 - 1),
+)  # of a slot's last number: below the number of ids
+IDS = PLACE  # in a slot, and up to its end: a short pre-token's bytes need no place
+EIGHT = np.uint64(8) << LENGTH_BITS  # the second key of a pair
 GONE, NEVER = -1, 1 << 62  # later than every merge
 POSITION_BITS, POSITION_MASK = 32, (1 << 32) - 1  # of a merge that waits in the heap
 # Numbers of scratch space that merging takes per byte of a pre-token: four lists, and a heap. Of n
@@ -48,9 +66,11 @@ class CompiledEncoder:
 
     def __init__(self, merges: np.ndarray, ids: np.ndarray, special_ids: Mapping[str, int]) -> None:
         self.ids = ids.astype(np.int64)
-        self.special_ids = {token.encode(): token_id for token, token_id in special_ids.items()}
-        self.special_tokens = list(special_ids)
-        self.special = special_bytes(self.special_tokens)
+        most = max(ids.max(), *special_ids.values(), 0)
+        self.dtype = np.dtype(np.uint16 if most < 1 << 16 else np.uint32)
+        self.special = SpecialTokens([*special_ids])
+        # By number; and that of none is -1, as in `Documents`.
+        self.special_ids = np.array([*map(special_ids.get, self.special.tokens), -1])
         symbols = np.arange(256, 256 + len(merges))
         # A second table: eight bytes are a pair, and their number is the symbol that it makes.
         self.pairs = PretokenTable()
@@ -61,42 +81,48 @@ class CompiledEncoder:
     def forget(self) -> None:
         """Empty the table."""
         self.table = PretokenTable()
-        self.pieces = np.empty(1 << 16, np.int64)
-        # How many are used: this one. So no slot's number is 0, which is that of a new slot.
-        self.pieces[0] = 1
         self.scratch = np.empty(PER_BYTE << 10, np.int64)
 
-    def encode_file(self, path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
-        """The ids of a file, span by span between the cuts."""
-        for documents in read_documents(path, self.special_tokens, cuts):
-            yield self.encode_documents(documents)
+    def encode_file(self, path: Path, cuts: Sequence[int]) -> np.ndarray:
+        """The ids of a file between the first of the cuts and the last."""
+        return self.encode_spans(read_spans(path, cuts), cuts[-1] - cuts[0])
 
-    def encode(self, text: str) -> Iterator[np.ndarray]:
-        """The ids of a text, in parts. Raises: UnicodeEncodeError if it holds a lone surrogate."""
-        for data in spans_of(text, self.special_tokens):
-            yield self.encode_documents(documents_of(data, self.special))
+    def encode(self, text: str) -> np.ndarray:
+        """The ids of a text. Raises: UnicodeEncodeError if it holds a lone surrogate."""
+        data = utf8_of(text)
+        return self.encode_spans(spans_of(data, self.special.tokens), len(data))
 
-    def encode_documents(self, documents: Documents) -> np.ndarray:
-        """The ids of documents and of the special tokens between them."""
-        special_ids = np.array([*map(self.special_ids.get, documents.specials), -1])
-        kinds = character_kinds().ctypes.data
-        out = np.empty(len(documents.text), np.uint32)
-        progress = np.array([0, documents.starts[0], 0])
+    def encode_spans(self, spans: Iterable[np.ndarray], most: int) -> np.ndarray:
+        """The ids of spans that have at most so many bytes."""
+        # A token has at least one byte; and 16 bytes are written at a time. What is never written
+        # to takes no memory.
+        ids = np.empty(most + 16, self.dtype)
+        to = ids.ctypes.data
+        for span in spans:
+            to = self.encode_span(span, to)
+        ids.resize((to - ids.ctypes.data) // ids.itemsize, refcheck=False)
+        return ids
+
+    def encode_span(self, text: np.ndarray, to: int) -> int:
+        """Write the ids of a span to an address; return the address behind them."""
+        documents = documents_of(text, self.special)
+        special_ids = self.special_ids[documents.specials]
+        kinds, batch = character_kinds().ctypes.data, new_batch()
+        progress = np.array([0, documents.starts[0], to])
         while longest := encode_on(
-            documents.starts, documents.ends, special_ids, kinds, self.table.address, self.pieces,
-            self.pairs.address, self.ids, self.scratch, out, progress,
+            documents.starts, documents.ends, special_ids, kinds, batch.ctypes.data,
+            self.table.address, self.pairs.address, self.ids, self.scratch, self.dtype.itemsize,
+            progress,
         ):  # fmt: skip
             self.make_room(longest)
-        return out[: progress[2]]
+        return int(progress[2])
 
     def make_room(self, length: int) -> None:
         """Enlarge the memory for a pre-token of this length; at the limit, empty the table."""
         many = self.table.is_full() and len(self.table.slots) >= MOST_SLOTS
-        if many or self.table.pool_used + 8 * self.pieces[0] > MOST_BYTES:
+        if many or self.table.pool_used > MOST_BYTES:
             self.forget()
         self.table.grow(length)
-        if self.pieces[0] + length + 1 > len(self.pieces):
-            self.pieces = np.append(self.pieces, np.empty(len(self.pieces) + length + 1, int))
         if PER_BYTE * length > len(self.scratch):
             self.scratch = np.empty(2 * PER_BYTE * length, np.int64)
 
@@ -123,71 +149,76 @@ def make_encoder(
     return CompiledEncoder(np.array(pairs, np.int64).reshape(-1, 2), symbol_ids, special_ids)
 
 
-@kernel(INTS, INTS, INTS, INT, INT, INTS, INT, INTS, INTS, UNSIGNED_32, INTS)
-def encode_on(starts, ends, special_ids, kinds, table, pieces, pairs, ids, scratch, out, progress):
-    """Continue from `progress` (document, address, ids written).
+@kernel(INTS, INTS, INTS, INT, INT, INT, INT, INTS, INTS, INT, INTS)
+def encode_on(
+    starts, ends, special_ids, kinds, batch, table, pairs, ids, scratch, width, progress
+):  # fmt: skip
+    """Continue from `progress` (document, address, where the next id is written).
 
-    Returns 0 at the end, else the length of a pre-token that found too little memory. `out` has
-    room for two more numbers than there are ids.
+    `width` is that of an id, in bytes: 2 or 4. Returns 0 at the end, else the length of a pre-token
+    that found too little memory.
     """
-    document, at, written = progress[0], progress[1], progress[2]
-    lacking = 0
-    while lacking == 0:
+    document, at, to = progress[0], progress[1], progress[2]
+    while True:
         end = ends[document]
         while at < end:
-            stop = token_end(at, end, kinds)
-            length = stop - at
-            slot = entry(table, at, length)
-            if slot == 0:  # no room: Python enlarges the table, and calls again from here
-                lacking = length
-                break
-            if word(slot + VALUE) == 0:  # a new pre-token, or one whose merging found no room
-                if pieces[0] + length + 1 > len(pieces) or PER_BYTE * length > len(scratch):
-                    lacking = length
-                    break
-                number = merge(at, length, pairs, scratch)
-                remember(slot, number, ids, pieces, scratch)
-            value = word(slot + VALUE)
-            number = np.int64(value & NUMBER_MASK)
-            if number == 1:  # most often
-                out[written] = value >> NUMBER_BITS
-            elif number > 1:  # all three: asking which of them there are would take longer
-                out[written] = (value >> NUMBER_BITS) & ID_MASK
-                out[written + 1] = (value >> (NUMBER_BITS + ID_BITS)) & ID_MASK
-                out[written + 2] = value >> (NUMBER_BITS + ID_BITS + ID_BITS)
-            else:
-                place = np.int64(value >> NUMBER_BITS)
-                number = pieces[place]
-                for index in range(number):
-                    out[written + index] = pieces[place + 1 + index]
-            written += number
-            at = stop
-        if lacking == 0:  # the document is at its end
-            if special_ids[document] >= 0:
-                out[written] = special_ids[document]
-                written += 1
-            document += 1
-            if document == len(starts):
-                break
-            at = starts[document]
-    progress[0], progress[1], progress[2] = document, at, written
-    return lacking
+            count = next_batch(at, end, kinds, table, batch)
+            for item in range(batch, batch + ITEM_BYTES * count, ITEM_BYTES):
+                slot = slot_at_home(item)
+                if slot == 0 or word(slot + VALUE) >> NUMBER_BITS == 0:  # seldom
+                    at = np.int64(word(item))
+                    length = np.int64(word(item + ITEM_BYTES)) - at
+                    slot = 0
+                    if PER_BYTE * length <= len(scratch):
+                        slot = entry(table, at, length)
+                    if slot == 0:  # Python enlarges the memory, and calls again from here
+                        progress[0], progress[1], progress[2] = document, at, to
+                        return length
+                    if word(slot + VALUE) == 0:
+                        number = merge(at, length, pairs, scratch)
+                        remember(table, slot, number, ids, scratch, width)
+                if word(slot + VALUE) >> NUMBER_BITS == 0:
+                    to = copy_elsewhere(table, slot, width, to)
+                else:
+                    store(to, word(slot + IDS))
+                    store(to + 8, word(slot + VALUE))
+                    to += width * np.int64(word(slot + VALUE) >> NUMBER_BITS)
+            at = np.int64(word(batch + ITEM_BYTES * count))
+        if special_ids[document] >= 0:
+            store(to, np.uint64(special_ids[document]))
+            to += width
+        document += 1
+        if document == len(starts):
+            progress[2] = to
+            return 0
+        at = starts[document]
 
 
 @compiled
-def remember(slot, number, ids, pieces, symbols):
-    """Write the ids of a new pre-token's symbols: to its slot, or to `pieces`."""
-    place, packed, fits = pieces[0], np.uint64(0), number <= 3
+def remember(table, slot, number, ids, symbols, width):
+    """Write the ids of a new pre-token's symbols to its slot, or to the pool: number, ids."""
+    place = word(table + POOL_USED)
+    to = pooled(table, place)
+    store(to, np.uint64(number))
     for index in range(number):
-        token_id = ids[symbols[index]]
-        pieces[place + 1 + index] = token_id
-        fits = fits and token_id <= np.int64(ID_MASK)
-        packed |= np.uint64(token_id) << np.uint64(20 * min(index, 2))
-    if fits:
-        store(slot + VALUE, packed << NUMBER_BITS | np.uint64(number))
+        # Eight bytes, of which the next id overwrites what is too much.
+        store(to + 8 + width * index, np.uint64(ids[symbols[index]]))
+    if number < 16 // width and word(slot + SECOND_KEY) >> LENGTH_BITS <= SHORT:
+        store(slot + IDS, word(to + 8))
+        store(slot + VALUE, word(to + 16) & LOW_BITS | np.uint64(number) << NUMBER_BITS)
     else:
-        pieces[place], pieces[0] = number, place + 1 + number
-        store(slot + VALUE, np.uint64(place) << NUMBER_BITS)
+        store(slot + VALUE, place)
+        store(table + POOL_USED, place + np.uint64(8 + width * number))
+
+
+@compiled
+def copy_elsewhere(table, slot, width, to):
+    """Write the ids that a slot names in the pool; return where the next id is written."""
+    source = pooled(table, word(slot + VALUE))
+    size = width * np.int64(word(source))
+    for step in range(0, size, 8):
+        store(to + step, word(source + 8 + step))
+    return to + size
 
 
 @compiled
@@ -243,8 +274,8 @@ def consider(place, symbols, ahead, made, heap, size, pairs):
 def symbol_of_pair(pairs, left, right):
     """The symbol that two symbols make; `NEVER` if they make none."""
     # Eight bytes are their own key, so there is no text to compare and no address to give.
-    slot = slot_of_keys(pairs, np.uint64(left | right << 32), np.uint64(0), 0, 8)
-    return np.int64(word(slot + VALUE)) if word(slot + PLACE) != 0 else NEVER
+    slot = slot_of_keys(pairs, np.uint64(left | right << 32), EIGHT, 0, 8)
+    return np.int64(word(slot + VALUE)) if word(slot + SECOND_KEY) != 0 else NEVER
 
 
 @compiled

@@ -17,10 +17,15 @@ from llvmlite import ir
 
 from workbook.tokenization.compiled.kernels import compiled, intrinsic
 
-PADDING = 16
+BLOCK = 64  # bytes that are compared together: as many as a number has bits
+PADDING = BLOCK
+# Vectors: 64 bytes, one bit for each, and 64 indices into them.
+BYTES, BITS = ir.VectorType(ir.IntType(8), BLOCK), ir.VectorType(ir.IntType(1), BLOCK)
+PLACE = ir.IntType(32)
+PLACES = ir.VectorType(PLACE, BLOCK)
 
 
-def padded(data: bytes) -> np.ndarray:
+def padded(data: bytes | np.ndarray) -> np.ndarray:
     """The bytes as an array, followed by `PADDING` zeros."""
     text = np.zeros(len(data) + PADDING, np.uint8)
     text[: len(data)] = np.frombuffer(data, np.uint8)
@@ -90,21 +95,57 @@ def prefetch(context, address):
     return types.void(types.int64), generate
 
 
-# Unsigned 64-bit constants: numba would turn a mix of signed and unsigned numbers into floats.
-LOW_CASE = np.uint64(0x2020_2020_2020_2020)
-SEVEN_BITS = np.uint64(0x7F7F_7F7F_7F7F_7F7F)
-TOP_BITS = np.uint64(0x8080_8080_8080_8080)
-REACH_A = np.uint64(0x1F1F_1F1F_1F1F_1F1F)  # 0x80 - ord("a"): from "a" on the top bit is set
-PASS_Z = np.uint64(0x0505_0505_0505_0505)  # 0x7f - ord("z"): beyond "z" the top bit is set
+def _block(builder: Any, address: Any) -> Any:
+    """LLVM's code for the 64 bytes at an address."""
+    block = builder.load(builder.inttoptr(address, BYTES.as_pointer()))
+    block.align = 1
+    return block
+
+
+def bytes_within(*ranges: str) -> Any:
+    """An intrinsic that compares the 64 bytes at an address with ranges, such as "az".
+
+    Its result has a bit for each byte, the lowest for the first. LLVM makes of it what vectors the
+    processor has: one comparison of 64 bytes, two of 32, or four of 16.
+    """
+
+    @intrinsic
+    def within(context, address):
+        from numba import types
+
+        def generate(context, builder, signature, arguments):
+            block, found = _block(builder, arguments[0]), ir.Constant(BITS, [0] * BLOCK)
+            for low, high in ranges:
+                # Unsigned, so that what is below the range is a large number.
+                above = builder.sub(block, ir.Constant(BYTES, [ord(low)] * BLOCK))
+                width = ir.Constant(BYTES, [ord(high) - ord(low)] * BLOCK)
+                found = builder.or_(found, builder.icmp_unsigned("<=", above, width))
+            return builder.bitcast(found, ir.IntType(BLOCK))
+
+        return types.uint64(types.int64), generate
+
+    return within
+
+
+@intrinsic
+def bytes_equal(context, address, value):
+    """Compare the 64 bytes at an address with a byte, as `bytes_within` does."""
+    from numba import types
+
+    def generate(context, builder, signature, arguments):
+        value = builder.trunc(arguments[1], ir.IntType(8))
+        one = builder.insert_element(ir.Constant(BYTES, None), value, PLACE(0))
+        same = builder.shuffle_vector(one, one, ir.Constant(PLACES, [0] * BLOCK))
+        found = builder.icmp_unsigned("==", _block(builder, arguments[0]), same)
+        return builder.bitcast(found, ir.IntType(BLOCK))
+
+    return types.uint64(types.int64, types.int64), generate
 
 
 @compiled
-def leading_letters(eight):
-    """How many of eight bytes, from the first on, are ASCII letters: all eight at once.
-
-    In each byte, the top bit of (lower case + 0x1f) means "a or more", that of (lower case + 0x05)
-    "more than z", and its own "not ASCII". The first byte that is not a letter ends the run.
-    """
-    lower = (eight | LOW_CASE) & SEVEN_BITS
-    letter = (lower + REACH_A) & ~(lower + PASS_Z) & ~eight & TOP_BITS
-    return trailing_zeros(letter ^ TOP_BITS) >> 3
+def same_bytes(one, other, length):
+    """Whether `length` bytes at two addresses are equal."""
+    step = 0
+    while step < length and byte(one + step) == byte(other + step):
+        step += 1
+    return step == length
