@@ -13,7 +13,7 @@ from pretoken_helpers import ODD, STRESS, TEXTS, as_counter, counted, merges_of
 
 from workbook.tokenization import compiled, engine
 from workbook.tokenization.bpe import train_bpe, train_incremental, train_naive
-from workbook.tokenization.compiled import count, merge, table
+from workbook.tokenization.compiled import count, merge, scan, table
 from workbook.tokenization.compiled.machine import padded
 from workbook.tokenization.pretokens import PATTERN, whole_pretokens
 from workbook.tokenization.tokenizer import Tokenizer
@@ -84,6 +84,12 @@ def mixed(value: int) -> int:
     """A step of the hash in `keys_of`, in Python's own numbers."""
     value = value * int(table.MIX_A) % 2**64
     return value ^ value >> 32
+
+
+def test_the_kinds_of_characters_are_held_while_they_are_used(monkeypatch):
+    """Of two threads that ask for them first, one gets an array that nobody else holds."""
+    monkeypatch.setattr(count, "character_kinds", lambda: scan.character_kinds().copy())
+    assert as_counter(counted("é天 " * 9)) == {"é天": 1, " é天": 8, " ": 1}
 
 
 def test_what_follows_a_document_is_never_read():

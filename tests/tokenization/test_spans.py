@@ -72,8 +72,9 @@ def written(path):
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
-    """A file that is cut into many spans, a few to a task."""
+    """A file that is cut into many spans, a few to a task, and shared by threads."""
     monkeypatch.setattr(spans, "SPANS_PER_TASK", 3)
+    monkeypatch.setattr(spans, "PER_THREAD", 1)
     monkeypatch.setattr(spans, "SPAN", 512)
     monkeypatch.setattr(spans, "BLOCK", 100)
     return written(tmp_path / "text.txt")

@@ -304,8 +304,9 @@ def test_a_stream_needs_less_than_a_megabyte(tmp_path, readable):
 
 @pytest.fixture
 def text(tmp_path, monkeypatch):
-    """A file that is cut into dozens of spans, a few to a task."""
+    """A file that is cut into dozens of spans, a few to a task, and shared by threads."""
     monkeypatch.setattr(spans, "SPANS_PER_TASK", 7)
+    monkeypatch.setattr(spans, "PER_THREAD", 1)
     monkeypatch.setattr(spans, "SPAN", 256)
     path = tmp_path / "text.txt"
     path.write_bytes((CORPUS + END).encode() * 20)

@@ -11,10 +11,11 @@ import codecs
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
 import regex
 
@@ -22,9 +23,11 @@ from workbook.files import changed, unchanged
 from workbook.tokenization.pretokens import check_special_tokens, pretokenize
 
 AnyPath = str | os.PathLike[str]
+Result = TypeVar("Result")
 
 SPAN = 1 << 21  # bytes of a file held in memory at a time
-SPANS_PER_TASK = 64  # a second or two of compiled work for one of several workers
+SPANS_PER_TASK = 64  # a second of compiled work for one of several workers
+PER_THREAD = 1 << 23  # bytes of a file that are worth a thread
 BLOCK = 1 << 16  # bytes decoded at a time
 WINDOW = 1 << 16  # bytes in which a place to cut is looked for
 
@@ -119,9 +122,30 @@ def place_to_cut(window: bytes, specials: Sequence[bytes]) -> int | None:
     return None
 
 
-def task_cuts(cuts: Sequence[int]) -> list[Sequence[int]]:
+def task_cuts(cuts: Sequence[int], spans: int | None = None) -> list[Sequence[int]]:
     """The cuts divided among tasks: each gets consecutive spans and starts where the last ended."""
-    return [cuts[at : at + SPANS_PER_TASK + 1] for at in range(0, len(cuts) - 1, SPANS_PER_TASK)]
+    spans = spans or SPANS_PER_TASK
+    return [cuts[at : at + spans + 1] for at in range(0, len(cuts) - 1, spans)]
+
+
+def share(
+    task: Callable[[Sequence[int]], Result], cuts: Sequence[int], executor: Executor | None
+) -> Iterator[Result]:
+    """The results of a task for the parts of a file, in order.
+
+    The workers of the executor share them. Without one, threads of this process do, if the file is
+    large: one for each core that the process may use, each with a part of its own. That suits
+    compiled code, while which other threads run.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    threads = min(cores or 1, cuts[-1] // PER_THREAD)
+    if executor is not None:
+        yield from executor.map(task, task_cuts(cuts))
+    elif threads < 2:
+        yield task(cuts)
+    else:
+        with ThreadPoolExecutor(threads) as own:
+            yield from own.map(task, task_cuts(cuts, -(-len(cuts) // threads)))
 
 
 def _count_span(path: Path, special_tokens: Sequence[str], start: int, end: int) -> Counter[str]:

@@ -36,7 +36,7 @@ from workbook.tokenization.pretokens import (
     special_pattern,
     whole_pretokens,
 )
-from workbook.tokenization.spans import AnyPath, cut_points, read_span, task_cuts, text_file
+from workbook.tokenization.spans import AnyPath, cut_points, read_span, share, text_file
 
 if TYPE_CHECKING:
     from workbook.tokenization.compiled.encode import CompiledEncoder
@@ -247,21 +247,23 @@ class Tokenizer(PlainTokenizer):
     def encode_file(self, path: AnyPath, executor: Executor | None = None) -> np.ndarray:
         """The ids of a UTF-8 file, as uint16, or as uint32 if there are more than 65,536.
 
-        With an executor (processes, threads, or a cluster whose workers see the file), parts of
-        the file are encoded in parallel.
+        Parts of a large file are encoded in parallel: by the executor (processes, threads, or a
+        cluster whose workers see the file), or else by one thread for each core.
+        `ThreadPoolExecutor(1)` keeps to one.
         Raises: FileNotFoundError; ValueError if the file is not UTF-8, or changes meanwhile.
         """
         path = text_file(path)
+        # Pickled once, not once for each task; each worker unpickles it once, too.
+        task = partial(encode_task, pickle.dumps(self)) if executor else self.encode_part
         with unchanged(path):
             cuts = cut_points(path, self.special_tokens)
-            if executor is None:
-                parts = self.encode_spans(path, cuts)
-            else:
-                # Pickled once, not once for each task; each worker unpickles it once, too.
-                task = partial(encode_task, pickle.dumps(self), path)
-                parts = executor.map(task, task_cuts(cuts))
-            first, *others = parts
+            first, *others = share(partial(task, path), cuts, executor)
             return np.concatenate([first, *others]) if others else first
+
+    def encode_part(self, path: Path, cuts: Sequence[int]) -> np.ndarray:
+        """The ids of a file from the first of these cuts to the last."""
+        first, *others = self.encode_spans(path, cuts)
+        return np.concatenate([first, *others]) if others else first
 
     def encode_spans(self, path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
         """The ids of the spans of a file between these cuts, which come from `cut_points`: those
@@ -413,7 +415,7 @@ def look_up_tokens(vocab: Mapping[int, Token], ids: Iterable[int]) -> Iterator[T
 
 def encode_task(tokenizer: bytes, path: Path, cuts: Sequence[int]) -> np.ndarray:
     """Encode a part of a file with a pickled tokenizer: the task of one worker."""
-    return np.concatenate(list(unpickled(tokenizer).encode_spans(path, cuts)))
+    return unpickled(tokenizer).encode_part(path, cuts)
 
 
 @lru_cache(1)

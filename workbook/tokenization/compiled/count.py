@@ -28,7 +28,7 @@ from workbook.tokenization.compiled.table import (
     slot_at_home,
 )
 from workbook.tokenization.compiled.text import Documents, SpecialTokens, documents_of, read_spans
-from workbook.tokenization.spans import cut_points, task_cuts
+from workbook.tokenization.spans import cut_points, share
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,21 @@ class Counts:
 def count_file(
     path: Path, special_tokens: Sequence[str] = (), executor: Executor | None = None
 ) -> Counts:
-    """The counts of `spans.count_pretokens`, faster; with an executor, spans in parallel.
+    """The counts of `spans.count_pretokens`, faster: by an executor, or threads of this process.
 
     Raises: ValueError if the file is not UTF-8, or changes meanwhile.
     """
     with unchanged(path):
-        cuts = cut_points(path, special_tokens)
-        if executor is None:
-            return count_spans(path, special_tokens, cuts)
-        table = PretokenTable()
-        for counts in executor.map(partial(count_spans, path, special_tokens), task_cuts(cuts)):
-            add_counts(table, counts)
-        return Counts(*table.contents())
+        task = partial(count_spans, path, special_tokens)
+        parts = share(task, cut_points(path, special_tokens), executor)
+        counts = next(parts)
+        # Large from the start: words in the order of another table would pile up in a small one.
+        table = PretokenTable(2 << (2 * len(counts.lengths)).bit_length())
+        for more in parts:
+            if not len(table):
+                add_counts(table, counts)
+            add_counts(table, more)
+    return Counts(*table.contents()) if len(table) else counts
 
 
 def count_spans(path: Path, special_tokens: Sequence[str], cuts: Sequence[int]) -> Counts:
@@ -67,10 +70,15 @@ def count_spans(path: Path, special_tokens: Sequence[str], cuts: Sequence[int]) 
 
 def count_text(table: PretokenTable, documents: Documents) -> None:
     """Add the pre-tokens of a text to the table."""
-    kinds, batch = character_kinds().ctypes.data, new_batch()
+    kinds, batch = character_kinds(), new_batch()
     progress = np.array([0, documents.starts[0]])
     while longest := count_documents(
-        documents.starts, documents.ends, kinds, batch.ctypes.data, table.address, progress
+        documents.starts,
+        documents.ends,
+        kinds.ctypes.data,
+        batch.ctypes.data,
+        table.address,
+        progress,
     ):
         table.grow(longest)
 

@@ -6,8 +6,8 @@
 
 A language uses few words again and again, so 99 in 100 pre-tokens are found, and encoding takes
 little longer than scanning and looking up. Half a slot is copied whatever it holds, since to ask
-how many ids there are would take longer; the next pre-token's ids overwrite the excess. Memory is bounded: a full table is emptied, and fills
-again with the words that the text uses from then on.
+how many ids there are would take longer; the next pre-token's ids overwrite the excess. Memory is
+bounded: a full table is emptied, and fills again with the words that the text uses from then on.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -107,10 +107,10 @@ class CompiledEncoder:
         """Write the ids of a span to an address; return the address behind them."""
         documents = documents_of(text, self.special)
         special_ids = self.special_ids[documents.specials]
-        kinds, batch = character_kinds().ctypes.data, new_batch()
+        kinds, batch = character_kinds(), new_batch()
         progress = np.array([0, documents.starts[0], to])
         while longest := encode_on(
-            documents.starts, documents.ends, special_ids, kinds, batch.ctypes.data,
+            documents.starts, documents.ends, special_ids, kinds.ctypes.data, batch.ctypes.data,
             self.table.address, self.pairs.address, self.ids, self.scratch, self.dtype.itemsize,
             progress,
         ):  # fmt: skip
