@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from workbook.tokenization.compiled.count import Counts, add_counts
-from workbook.tokenization.compiled.kernels import INT, INTS, compiled, kernel
+from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, compiled, kernel
 from workbook.tokenization.compiled.machine import byte, padded, store, word
 from workbook.tokenization.compiled.scan import ITEM_BYTES, character_kinds, new_batch
 from workbook.tokenization.compiled.table import (
@@ -24,6 +24,8 @@ from workbook.tokenization.compiled.table import (
     PLACE,
     POOL_USED,
     SECOND_KEY,
+    MIX_A,
+    ONE,
     SHORT,
     VALUE,
     PretokenTable,
@@ -48,12 +50,14 @@ NUMBER_BITS, LOW_BITS = (
     np.uint64(2**56 - 1),
 )  # of a slot's last number: below the number of ids
 IDS = PLACE  # in a slot, and up to its end: a short pre-token's bytes need no place
-EIGHT = np.uint64(8) << LENGTH_BITS  # the second key of a pair
+# A pair in its table: two symbols, and the one that they make, of 21 bits each.
+SYMBOL_BITS, SYMBOL_MASK = np.uint64(21), np.uint64((1 << 21) - 1)
 GONE, NEVER = -1, 1 << 62  # later than every merge
 POSITION_BITS, POSITION_MASK = 32, (1 << 32) - 1  # of a merge that waits in the heap
 # Numbers of scratch space that merging takes per byte of a pre-token: four lists, and a heap. Of n
 # bytes, n - 1 pairs are pushed at first, and then two for each of at most n - 1 merges.
 PER_BYTE = 4 + 3
+FEW = 32
 
 
 class CompiledEncoder:
@@ -71,11 +75,11 @@ class CompiledEncoder:
         self.special = SpecialTokens([*special_ids])
         # By number; and that of none is -1, as in `Documents`.
         self.special_ids = np.array([*map(special_ids.get, self.special.tokens), -1])
-        symbols = np.arange(256, 256 + len(merges))
-        # A second table: eight bytes are a pair, and their number is the symbol that it makes.
-        self.pairs = PretokenTable()
-        pairs, lengths = padded(merges.astype(np.uint32).tobytes()), np.full(len(merges), 8)
-        add_counts(self.pairs, Counts(pairs, lengths, symbols))
+        # A second table, which grows no more: its size, and places for twice as many pairs or more.
+        size = 1 << (4 * len(merges)).bit_length()
+        self.pairs = np.zeros(1 + size, np.uint64)
+        self.pairs[0] = size
+        add_pairs(self.pairs.ctypes.data, merges)
         self.forget()
 
     def forget(self) -> None:
@@ -111,7 +115,7 @@ class CompiledEncoder:
         progress = np.array([0, documents.starts[0], to])
         while longest := encode_on(
             documents.starts, documents.ends, special_ids, kinds.ctypes.data, batch.ctypes.data,
-            self.table.address, self.pairs.address, self.ids, self.scratch, self.dtype.itemsize,
+            self.table.address, self.pairs.ctypes.data, self.ids, self.scratch, self.dtype.itemsize,
             progress,
         ):  # fmt: skip
             self.make_room(longest)
@@ -175,7 +179,10 @@ def encode_on(
                         progress[0], progress[1], progress[2] = document, at, to
                         return length
                     if word(slot + VALUE) == 0:
-                        number = merge(at, length, pairs, scratch)
+                        if length <= FEW:
+                            number = merge_few(at, length, pairs, scratch)
+                        else:
+                            number = merge(at, length, pairs, scratch)
                         remember(table, slot, number, ids, scratch, width)
                 if word(slot + VALUE) >> NUMBER_BITS == 0:
                     to = copy_elsewhere(table, slot, width, to)
@@ -219,6 +226,36 @@ def copy_elsewhere(table, slot, width, to):
     for step in range(0, size, 8):
         store(to + step, word(source + 8 + step))
     return to + size
+
+
+@compiled
+def merge_few(at, length, pairs, scratch):
+    """Merge the bytes at an address; return how many symbols are left, the first in `scratch`.
+
+    made[p] is the symbol that the one at p makes with the next. The earliest learnt is made first,
+    and of equal ones the leftmost.
+    """
+    symbols, made, number = scratch[:length], scratch[length : 2 * length], length
+    for place in range(length):
+        symbols[place] = byte(at + place)
+    for place in range(length - 1):
+        made[place] = symbol_of_pair(pairs, symbols[place], symbols[place + 1])
+    while number > 1:
+        first = 0
+        for place in range(1, number - 1):
+            if made[place] < made[first]:
+                first = place
+        if made[first] == NEVER:
+            break
+        symbols[first] = made[first]
+        number -= 1
+        for place in range(first + 1, number):
+            symbols[place], made[place - 1] = symbols[place + 1], made[place]
+        if first > 0:
+            made[first - 1] = symbol_of_pair(pairs, symbols[first - 1], symbols[first])
+        if first + 1 < number:
+            made[first] = symbol_of_pair(pairs, symbols[first], symbols[first + 1])
+    return number
 
 
 @compiled
@@ -273,9 +310,32 @@ def consider(place, symbols, ahead, made, heap, size, pairs):
 @compiled
 def symbol_of_pair(pairs, left, right):
     """The symbol that two symbols make; `NEVER` if they make none."""
-    # Eight bytes are their own key, so there is no text to compare and no address to give.
-    slot = slot_of_keys(pairs, np.uint64(left | right << 32), EIGHT, 0, 8)
-    return np.int64(word(slot + VALUE)) if word(slot + SECOND_KEY) != 0 else NEVER
+    value = word(place_of_pair(pairs, left, right))
+    return np.int64(value & SYMBOL_MASK) if value != 0 else NEVER
+
+
+@compiled
+def place_of_pair(pairs, left, right):
+    """The address of a pair in their table: its own, or the free one where it belongs."""
+    key = np.uint64(left) << SYMBOL_BITS | np.uint64(right)
+    capacity = word(pairs)
+    index = (key * MIX_A >> np.uint64(32)) & (capacity - ONE)
+    while True:
+        place = pairs + 8 + 8 * np.int64(index)
+        value = word(place)
+        if value == 0 or value >> SYMBOL_BITS == key:
+            return place
+        index = (index + ONE) & (capacity - ONE)
+
+
+@kernel(INT, ROWS)
+def add_pairs(pairs, merges):
+    """Enter the pair of each merge with the symbol that it makes."""
+    for index in range(len(merges)):
+        left, right = merges[index, 0], merges[index, 1]
+        value = np.uint64(left) << SYMBOL_BITS | np.uint64(right)
+        place = place_of_pair(pairs, left, right)
+        store(place, value << SYMBOL_BITS | np.uint64(256 + index))
 
 
 @compiled
