@@ -170,7 +170,7 @@ def train_bpe(
             f"need at least {smallest}"
         )
     path, num_merges = text_file(input_path), vocab_size - smallest
-    if engine.pays_off(path.stat().st_size):
+    if engine.loaded or engine.pays_off(path.stat().st_size):
         from workbook.tokenization import compiled  # loads LLVM
 
         merges = compiled.train_on_file(path, special_tokens, num_merges, executor)

@@ -11,8 +11,8 @@ in `simple`.
 """
 
 import heapq
+import math
 import pickle
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -41,14 +41,13 @@ from workbook.tokenization.spans import AnyPath, cut_points, read_span, share, t
 if TYPE_CHECKING:
     from workbook.tokenization.compiled.encode import CompiledEncoder
 
-SHORT = 4096  # characters of a text that is split at its spaces
+SHORT = 1 << 12  # characters of a text that is encoded at the least price a call
 REMEMBERED = 1 << 16  # words whose ids a tokenizer keeps from call to call: about 20 MB
 REMEMBERED_IN_A_STREAM = 1 << 10  # the same within a stream, which should need less than 1 MB
 LONGEST_REMEMBERED = 64  # characters of a pre-token that is worth keeping
 
 PIECE = 1 << 12  # ids made integers at a time
 
-_blank_run = re.compile(r"\s ")
 Token = TypeVar("Token", bytes, str)
 
 
@@ -205,8 +204,9 @@ class PlainTokenizer(Encoder):
 
 
 class Tokenizer(PlainTokenizer):
-    """`PlainTokenizer` made fast: the same ids, but words are encoded once and then remembered, and
-    long texts and files go through the engine in `compiled`.
+    """`PlainTokenizer` made fast: the same ids by the engine in `compiled`, once that pays off.
+
+    Until then, words are encoded once and remembered.
     """
 
     def __init__(
@@ -217,22 +217,20 @@ class Tokenizer(PlainTokenizer):
     ) -> None:
         super().__init__(vocab, merges, special_tokens)
         # The textbook's way is still how each word is encoded, but only the first time.
-        plain = super().encode
-        self._remembered = _Memory(plain, REMEMBERED)
-        self._after_space = _Memory(lambda word: plain(" " + word), REMEMBERED)
-        self._may_be_split = not any(" " in token for token in self.special_tokens)
-        self._idle_encoders: list[CompiledEncoder | None] = []
+        self._remembered = _Memory(super().encode, REMEMBERED)
+        self._read = 0.0  # bytes, of all texts so far
+        self._idle_encoders: list[CompiledEncoder] = []
         self._dtype = token_dtype(self.vocab_size)
 
     def encode(self, text: str) -> list[int]:
-        ids = self._encode_compiled(text)
-        if ids is not None:  # the text is long
-            return integers(ids, self.vocab_size)
-        # A space with no other white space before it begins a pre-token, so a text can be split
-        # there. That is quicker than the pattern, which longer texts go through.
-        if len(text) <= SHORT and self._may_be_split and not _blank_run.search(text):
-            first, *words = text.split(" ")
-            return [*self._remembered[first], *_ids(self._after_space, words)]
+        if self._pays_off(len(require_text(text))):
+            short = len(text) <= SHORT and not self._special.search(text)
+            data = text.encode() if short else b""
+            encoder = self._take_encoder()  # a `with` would take as long as a short text
+            if encoder is not None:
+                ids = encoder.encode_few(data) if short else encoder.encode(text)
+                self._idle_encoders.append(encoder)
+                return ids if short else integers(ids, self.vocab_size)
         return list(_ids(self._remembered, whole_pretokens(text, self._special)))
 
     def encode_array(self, text: str) -> np.ndarray:
@@ -241,8 +239,19 @@ class Tokenizer(PlainTokenizer):
         Long text takes about half the time of `encode`, and the array a quarter of the memory of
         the list. It raises the same errors.
         """
-        ids = self._encode_compiled(text)
-        return np.array(self.encode(text), self._dtype) if ids is None else ids
+        if len(require_text(text)) > SHORT and self._pays_off(len(text)):
+            with self.compiled_encoder() as encoder:
+                if encoder is not None:
+                    return encoder.encode(text).astype(self._dtype, copy=False)
+        return np.array(self.encode(text), self._dtype)
+
+    def _pays_off(self, size: int) -> bool:
+        """Whether one more text of so many bytes goes through the compiled engine.
+
+        That depends on all texts so far: making an encoder takes as long as encoding a few of them.
+        """
+        self._read += size
+        return bool(self._idle_encoders) or engine.pays_off(self._read)
 
     def encode_file(self, path: AnyPath, executor: Executor | None = None) -> np.ndarray:
         """The ids of a UTF-8 file, as uint16, or as uint32 if there are more than 65,536.
@@ -268,7 +277,7 @@ class Tokenizer(PlainTokenizer):
     def encode_spans(self, path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
         """The ids of the spans of a file between these cuts, which come from `cut_points`: those
         of all at once, if they go through the compiled engine."""
-        if engine.pays_off(path.stat().st_size):
+        if self._pays_off(path.stat().st_size):
             with self.compiled_encoder() as encoder:
                 if encoder is not None:
                     yield encoder.encode_file(path, cuts).astype(self._dtype, copy=False)
@@ -318,16 +327,6 @@ class Tokenizer(PlainTokenizer):
         memory = _Memory(super().encode, REMEMBERED_IN_A_STREAM)
         return _ids(memory, pretokenize(pieces, self.special_tokens))
 
-    def _encode_compiled(self, text: str) -> np.ndarray | None:
-        """The ids by the compiled engine; None if the text is short, or if the engine cannot have
-        this vocabulary."""
-        if not engine.pays_off(len(require_text(text))):
-            return None
-        with self.compiled_encoder() as encoder:
-            if encoder is None:
-                return None
-            return encoder.encode(text).astype(self._dtype, copy=False)
-
     @contextmanager
     def compiled_encoder(self) -> "Iterator[CompiledEncoder | None]":
         """A `CompiledEncoder` for the one thread that runs the block.
@@ -335,15 +334,22 @@ class Tokenizer(PlainTokenizer):
         None if the compiled engine does not fit this vocabulary. It is made on the first call and
         reused by later ones, unless the block fails: the encoder may have stopped halfway.
         """
+        encoder = self._take_encoder()
+        yield encoder
+        if encoder is not None:
+            self._idle_encoders.append(encoder)
+
+    def _take_encoder(self) -> "CompiledEncoder | None":
         try:
-            encoder = self._idle_encoders.pop()
+            return self._idle_encoders.pop()
         except IndexError:
             from workbook.tokenization import compiled  # loads LLVM
 
             compiled.load_kernels()
             encoder = compiled.make_encoder(self.id_of, self.merges, self.special_ids)
-        yield encoder
-        self._idle_encoders.append(encoder)  # None too: so it is not tried again for each text
+            if encoder is None:
+                self._read = -math.inf  # so it is not tried again for each text
+            return encoder
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what the tokenizer is built from, but nothing that it remembers."""
@@ -383,7 +389,7 @@ def _ids(memory: _Memory, tokens: Iterable[str]) -> Iterator[int]:
 
 def integers(ids: np.ndarray, stop: int) -> list[int]:
     """The numbers of an array, all below `stop`, as a list of Python's integers."""
-    if stop > len(ids):
+    if len(ids) < 4 * stop:
         return ids.tolist()
     # To look an integer up takes half the time of making one, in pieces that stay in the cache.
     made = np.array(range(stop), object)

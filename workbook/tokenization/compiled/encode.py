@@ -15,17 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
-from workbook.tokenization.compiled.count import Counts, add_counts
-from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, compiled, kernel
-from workbook.tokenization.compiled.machine import byte, padded, store, word
+from workbook.tokenization.compiled.kernels import INT, ROWS, compiled, kernel
+from workbook.tokenization.compiled.machine import byte, numbers, padded, store, word
 from workbook.tokenization.compiled.scan import ITEM_BYTES, character_kinds, new_batch
 from workbook.tokenization.compiled.table import (
     LENGTH_BITS,
+    MIX_A,
+    ONE,
     PLACE,
     POOL_USED,
     SECOND_KEY,
-    MIX_A,
-    ONE,
     SHORT,
     VALUE,
     PretokenTable,
@@ -33,7 +32,6 @@ from workbook.tokenization.compiled.table import (
     next_batch,
     pooled,
     slot_at_home,
-    slot_of_keys,
 )
 from workbook.tokenization.compiled.text import (
     SpecialTokens,
@@ -49,6 +47,11 @@ NUMBER_BITS, LOW_BITS = (
     np.uint64(56),
     np.uint64(2**56 - 1),
 )  # of a slot's last number: below the number of ids
+FEW_BYTES = 1 << 14  # of a short text
+# The numbers that the kernel is given, at these offsets: what changes from call to call, the rest.
+DOCUMENT, AT, TO, STARTS, ENDS, SPECIAL_IDS, DOCUMENTS = range(0, 56, 8)
+SCRATCH, KINDS, BATCH, TABLE, PAIRS, ALL_IDS, SCRATCH_SIZE, WIDTH = range(56, 120, 8)
+CHANGING, FACTS = 7, 15
 IDS = PLACE  # in a slot, and up to its end: a short pre-token's bytes need no place
 # A pair in its table: two symbols, and the one that they make, of 21 bits each.
 SYMBOL_BITS, SYMBOL_MASK = np.uint64(21), np.uint64((1 << 21) - 1)
@@ -80,12 +83,23 @@ class CompiledEncoder:
         self.pairs = np.zeros(1 + size, np.uint64)
         self.pairs[0] = size
         add_pairs(self.pairs.ctypes.data, merges)
+        self.kinds, self.batch = character_kinds(), new_batch()
+        # What the kernel is told, and where it is: see `encode_on`. Short texts have a place.
+        self.facts, self.few = np.zeros(FACTS, np.int64), padded(bytes(FEW_BYTES))
+        self.ids_of_few = np.empty(FEW_BYTES + 16, self.dtype)
+        start = self.few.ctypes.data
+        self.edges = np.array([start, start, -1])
+        edges = range(self.edges.ctypes.data, self.edges.ctypes.data + 24, 8)
+        self.begin = memoryview(np.array([0, start, self.ids_of_few.ctypes.data, *edges, 1]))
+        self.views = tuple(map(memoryview, (self.few, self.edges, self.facts)))
+        self.encode_on = encode_on.with_arguments(self.facts.ctypes.data)
         self.forget()
 
     def forget(self) -> None:
         """Empty the table."""
         self.table = PretokenTable()
         self.scratch = np.empty(PER_BYTE << 10, np.int64)
+        self.point()
 
     def encode_file(self, path: Path, cuts: Sequence[int]) -> np.ndarray:
         """The ids of a file between the first of the cuts and the last."""
@@ -110,16 +124,26 @@ class CompiledEncoder:
     def encode_span(self, text: np.ndarray, to: int) -> int:
         """Write the ids of a span to an address; return the address behind them."""
         documents = documents_of(text, self.special)
-        special_ids = self.special_ids[documents.specials]
-        kinds, batch = character_kinds(), new_batch()
-        progress = np.array([0, documents.starts[0], to])
-        while longest := encode_on(
-            documents.starts, documents.ends, special_ids, kinds.ctypes.data, batch.ctypes.data,
-            self.table.address, self.pairs.ctypes.data, self.ids, self.scratch, self.dtype.itemsize,
-            progress,
-        ):  # fmt: skip
+        edges = documents.starts, documents.ends, self.special_ids[documents.specials]
+        addresses = [array.ctypes.data for array in edges]
+        self.facts[:CHANGING] = 0, documents.starts[0], to, *addresses, len(edges[0])
+        self.run()
+        return int(self.facts[TO // 8])
+
+    def encode_few(self, data: bytes) -> list[int]:
+        """The ids of at most `FEW_BYTES` bytes without special tokens, at the least price a call."""
+        few, edges, facts = self.views
+        few[: len(data)] = data
+        edges[1] = edges[0] + len(data)
+        facts[:CHANGING] = self.begin
+        self.run()
+        stop = facts[TO // 8] - self.begin[TO // 8]
+        return self.ids_of_few[: stop // self.dtype.itemsize].tolist()
+
+    def run(self) -> None:
+        """Call the kernel until it has enough memory."""
+        while longest := self.encode_on():
             self.make_room(longest)
-        return int(progress[2])
 
     def make_room(self, length: int) -> None:
         """Enlarge the memory for a pre-token of this length; at the limit, empty the table."""
@@ -129,6 +153,13 @@ class CompiledEncoder:
         self.table.grow(length)
         if PER_BYTE * length > len(self.scratch):
             self.scratch = np.empty(2 * PER_BYTE * length, np.int64)
+        self.point()
+
+    def point(self) -> None:
+        """Tell the kernel where everything is."""
+        held = self.scratch, self.kinds, self.batch, self.table.facts, self.pairs, self.ids
+        addresses = [array.ctypes.data for array in held]
+        self.facts[CHANGING:] = *addresses, len(self.scratch), self.dtype.itemsize
 
 
 def make_encoder(
@@ -153,16 +184,23 @@ def make_encoder(
     return CompiledEncoder(np.array(pairs, np.int64).reshape(-1, 2), symbol_ids, special_ids)
 
 
-@kernel(INTS, INTS, INTS, INT, INT, INT, INT, INTS, INTS, INT, INTS)
-def encode_on(
-    starts, ends, special_ids, kinds, batch, table, pairs, ids, scratch, width, progress
-):  # fmt: skip
-    """Continue from `progress` (document, address, where the next id is written).
+@kernel(INT)
+def encode_on(facts):
+    """Encode documents, from where `facts` says, and write there how far it has come.
 
-    `width` is that of an id, in bytes: 2 or 4. Returns 0 at the end, else the length of a pre-token
-    that found too little memory.
+    These are 64-bit numbers: a document, an address in it, and where its next id goes; where the
+    documents start and end, their special ids, how many there are; and the memory to use. `WIDTH`
+    is that of an id in bytes, 2 or 4. Returns 0 at the end, else the length of a pre-token that
+    found too little memory.
     """
-    document, at, to = progress[0], progress[1], progress[2]
+    document, at, to = fact(facts, DOCUMENT), fact(facts, AT), fact(facts, TO)
+    number, width = fact(facts, DOCUMENTS), fact(facts, WIDTH)
+    kinds, batch, table = fact(facts, KINDS), fact(facts, BATCH), fact(facts, TABLE)
+    pairs, ids = fact(facts, PAIRS), fact(facts, ALL_IDS)
+    scratch = numbers(fact(facts, SCRATCH), fact(facts, SCRATCH_SIZE))
+    starts = numbers(fact(facts, STARTS), number)
+    ends = numbers(fact(facts, ENDS), number)
+    special_ids = numbers(fact(facts, SPECIAL_IDS), number)
     while True:
         end = ends[document]
         while at < end:
@@ -176,14 +214,16 @@ def encode_on(
                     if PER_BYTE * length <= len(scratch):
                         slot = entry(table, at, length)
                     if slot == 0:  # Python enlarges the memory, and calls again from here
-                        progress[0], progress[1], progress[2] = document, at, to
+                        store(facts + DOCUMENT, np.uint64(document))
+                        store(facts + AT, np.uint64(at))
+                        store(facts + TO, np.uint64(to))
                         return length
                     if word(slot + VALUE) == 0:
                         if length <= FEW:
-                            number = merge_few(at, length, pairs, scratch)
+                            left = merge_few(at, length, pairs, scratch)
                         else:
-                            number = merge(at, length, pairs, scratch)
-                        remember(table, slot, number, ids, scratch, width)
+                            left = merge(at, length, pairs, scratch)
+                        remember(table, slot, left, ids, scratch, width)
                 if word(slot + VALUE) >> NUMBER_BITS == 0:
                     to = copy_elsewhere(table, slot, width, to)
                 else:
@@ -195,10 +235,16 @@ def encode_on(
             store(to, np.uint64(special_ids[document]))
             to += width
         document += 1
-        if document == len(starts):
-            progress[2] = to
+        if document == number:
+            store(facts + TO, np.uint64(to))
             return 0
         at = starts[document]
+
+
+@compiled
+def fact(facts, which):
+    """One of the numbers."""
+    return np.int64(word(facts + which))
 
 
 @compiled
@@ -209,7 +255,7 @@ def remember(table, slot, number, ids, symbols, width):
     store(to, np.uint64(number))
     for index in range(number):
         # Eight bytes, of which the next id overwrites what is too much.
-        store(to + 8 + width * index, np.uint64(ids[symbols[index]]))
+        store(to + 8 + width * index, word(ids + 8 * symbols[index]))
     if number < 16 // width and word(slot + SECOND_KEY) >> LENGTH_BITS <= SHORT:
         store(slot + IDS, word(to + 8))
         store(slot + VALUE, word(to + 16) & LOW_BITS | np.uint64(number) << NUMBER_BITS)

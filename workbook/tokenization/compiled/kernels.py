@@ -17,7 +17,7 @@ import platform
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -92,9 +92,19 @@ class Kernel(Compiled):
         KERNELS.append(self)
 
     def __call__(self, *arguments: int | np.ndarray) -> int:
+        return self.with_arguments(*arguments)()
+
+    def with_arguments(self, *arguments: int | np.ndarray) -> Callable[[], int]:
+        """A call that can be made again and again, as long as the arrays are held."""
         result, error = ctypes.c_int64(), ctypes.c_void_p()
-        self._code(ctypes.byref(result), ctypes.byref(error), *self._flat(arguments))
-        return result.value
+        references = ctypes.byref(result), ctypes.byref(error)
+        call = partial(self._code, *references, *self._flat(arguments))
+
+        def made() -> int:
+            call()
+            return result.value
+
+        return made
 
     @cached_property
     def _code(self) -> Callable[..., int]:

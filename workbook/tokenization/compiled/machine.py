@@ -68,6 +68,21 @@ def store(context, address, value):
 
 
 @intrinsic
+def numbers(context, address, length):
+    """The `length` 64-bit numbers at an address as an array."""
+    from numba import types
+    from numba.np.arrayobj import make_array, populate_array
+
+    def generate(context, builder, signature, arguments):
+        made, size = make_array(signature.return_type)(context, builder), ir.IntType(64)(8)
+        data = builder.inttoptr(arguments[0], made.data.type)
+        populate_array(made, data, [arguments[1]], [size], size, meminfo=None)
+        return made._getvalue()
+
+    return types.int64[::1](types.int64, types.int64), generate
+
+
+@intrinsic
 def trailing_zeros(context, value):
     """How many of the lowest bits are 0; 64 if all are."""
     from numba import types
