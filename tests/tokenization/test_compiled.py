@@ -88,7 +88,8 @@ def mixed(value: int) -> int:
 
 def test_the_kinds_of_characters_are_held_while_they_are_used(monkeypatch):
     """Of two threads that ask for them first, one gets an array that nobody else holds."""
-    monkeypatch.setattr(count, "character_kinds", lambda: scan.character_kinds().copy())
+    kinds = scan.character_kinds()
+    monkeypatch.setattr(scan, "character_kinds", kinds.copy)
     assert as_counter(counted("é天 " * 9)) == {"é天": 1, " é天": 8, " ": 1}
 
 

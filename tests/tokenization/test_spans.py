@@ -110,7 +110,6 @@ def test_invalid_utf8_is_refused_with_its_place(path, counter, monkeypatch):
     path.write_bytes(TEXT[:5010] + b"\xff" + TEXT[5010:])
     for block in (5, 6, 100):  # characters lie across the blocks that are decoded
         monkeypatch.setattr(spans, "BLOCK", block)
-        monkeypatch.setattr("workbook.tokenization.compiled.text.BLOCK", block)
         with pytest.raises(ValueError, match=r"not UTF-8: byte 0xff at offset 5,010"):
             counter(path, [END])
     path.write_bytes(TEXT + "é".encode()[:-1])

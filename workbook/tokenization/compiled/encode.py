@@ -1,12 +1,12 @@
 """Text to ids: scan, look up each pre-token, and merge only the new ones.
 
-    " the"      -> [ key | key | 262              1 ]      a slot ends with the ids and their number
-    " xylitol"  -> [ key | key | 2124 2645 45  ...3 ]
-    "=" * 20    -> [ key | key | place |    place 0 ]      or with 0, if they are elsewhere
+    " the"     [ key | key | 262 ........................ 1 ]    a slot's ids, and their number
+    " the owl" [ key | key | 1169 43045 ................. 2 ]
+    "=" * 20   [ key | key | place of bytes | place of ids 0 ]   or they are in the table's pool
 
 A language uses few words again and again, so 99 in 100 pre-tokens are found, and encoding takes
-little longer than scanning and looking up. Half a slot is copied whatever it holds, since to ask
-how many ids there are would take longer; the next pre-token's ids overwrite the excess. Memory is
+little longer than scanning and looking up. Half a slot is copied to the output, however many ids it
+holds: to ask would take longer, and the next pre-token's ids overwrite the excess. Memory is
 bounded: a full table is emptied, and fills again with the words that the text uses from then on.
 """
 
@@ -15,52 +15,24 @@ from pathlib import Path
 
 import numpy as np
 
+from workbook.tokenization.compiled import scan, table, text
 from workbook.tokenization.compiled.kernels import INT, ROWS, compiled, kernel
 from workbook.tokenization.compiled.machine import byte, numbers, padded, store, word
-from workbook.tokenization.compiled.scan import ITEM_BYTES, character_kinds, new_batch
-from workbook.tokenization.compiled.table import (
-    LENGTH_BITS,
-    MIX_A,
-    ONE,
-    PLACE,
-    POOL_USED,
-    SECOND_KEY,
-    SHORT,
-    VALUE,
-    PretokenTable,
-    entry,
-    next_batch,
-    pooled,
-    slot_at_home,
-)
-from workbook.tokenization.compiled.text import (
-    SpecialTokens,
-    documents_of,
-    read_spans,
-    spans_of,
-    utf8_of,
-)
 
 MOST_SLOTS = 1 << 20  # half a million pre-tokens remembered in 32 MB
 MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
-NUMBER_BITS, LOW_BITS = (
-    np.uint64(56),
-    np.uint64(2**56 - 1),
-)  # of a slot's last number: below the number of ids
-FEW_BYTES = 1 << 14  # of a short text
-# The numbers that the kernel is given, at these offsets: what changes from call to call, the rest.
-DOCUMENT, AT, TO, STARTS, ENDS, SPECIAL_IDS, DOCUMENTS = range(0, 56, 8)
-SCRATCH, KINDS, BATCH, TABLE, PAIRS, ALL_IDS, SCRATCH_SIZE, WIDTH = range(56, 120, 8)
-CHANGING, FACTS = 7, 15
-IDS = PLACE  # in a slot, and up to its end: a short pre-token's bytes need no place
+# Up to 15 bytes of ids in a slot, where a short pre-token has no place, and the number of them.
+IDS, NUMBER_BITS = table.PLACE, np.uint64(56)
 # A pair in its table: two symbols, and the one that they make, of 21 bits each.
 SYMBOL_BITS, SYMBOL_MASK = np.uint64(21), np.uint64((1 << 21) - 1)
-GONE, NEVER = -1, 1 << 62  # later than every merge
-POSITION_BITS, POSITION_MASK = 32, (1 << 32) - 1  # of a merge that waits in the heap
-# Numbers of scratch space that merging takes per byte of a pre-token: four lists, and a heap. Of n
-# bytes, n - 1 pairs are pushed at first, and then two for each of at most n - 1 merges.
-PER_BYTE = 4 + 3
-FEW = 32
+NEVER = 1 << 30  # later than every merge
+PLACE_BITS, PLACE_MASK = 32, (1 << 32) - 1  # of a symbol, below what it makes with the next one
+FEW_BYTES = 1 << 14  # of a text that is encoded at the least price a call
+# What the kernel is told, in 64-bit numbers: the row of a document and where the last row ends, an
+# address in the document, where its next id is written; and where to find all that it needs.
+ROW, LAST, AT, TO, KINDS, BATCH, TABLE, PAIRS, IDS_OF, SCRATCH, SCRATCH_SIZE, WIDTH = range(12)
+ROW_BYTES = 24
+PER_BYTE = 3 + 2  # numbers of scratch space for a byte that is merged: three lists, and a tree
 
 
 class CompiledEncoder:
@@ -73,47 +45,44 @@ class CompiledEncoder:
 
     def __init__(self, merges: np.ndarray, ids: np.ndarray, special_ids: Mapping[str, int]) -> None:
         self.ids = ids.astype(np.int64)
-        most = max(ids.max(), *special_ids.values(), 0)
+        most = max([ids.max(), *special_ids.values()])
         self.dtype = np.dtype(np.uint16 if most < 1 << 16 else np.uint32)
-        self.special = SpecialTokens([*special_ids])
-        # By number; and that of none is -1, as in `Documents`.
-        self.special_ids = np.array([*map(special_ids.get, self.special.tokens), -1])
-        # A second table, which grows no more: its size, and places for twice as many pairs or more.
-        size = 1 << (4 * len(merges)).bit_length()
-        self.pairs = np.zeros(1 + size, np.uint64)
-        self.pairs[0] = size
+        self.special = text.SpecialTokens(special_ids)
+        # The table of pairs begins with its capacity, so large that a search mostly ends at once.
+        capacity = 1 << (4 * len(merges)).bit_length()
+        self.pairs = np.zeros(1 + capacity, np.uint64)
+        self.pairs[0] = capacity
         add_pairs(self.pairs.ctypes.data, merges)
-        self.kinds, self.batch = character_kinds(), new_batch()
-        # What the kernel is told, and where it is: see `encode_on`. Short texts have a place.
-        self.facts, self.few = np.zeros(FACTS, np.int64), padded(bytes(FEW_BYTES))
-        self.ids_of_few = np.empty(FEW_BYTES + 16, self.dtype)
-        start = self.few.ctypes.data
-        self.edges = np.array([start, start, -1])
-        edges = range(self.edges.ctypes.data, self.edges.ctypes.data + 24, 8)
-        self.begin = memoryview(np.array([0, start, self.ids_of_few.ctypes.data, *edges, 1]))
-        self.views = tuple(map(memoryview, (self.few, self.edges, self.facts)))
-        self.encode_on = encode_on.with_arguments(self.facts.ctypes.data)
+        self.kinds, self.batch = scan.character_kinds(), scan.new_batch()
+        self.job = np.zeros(WIDTH + 1, np.int64)
+        self.encode_on = encode_on.with_arguments(self.job.ctypes.data)
+        # Memory for a short text: its bytes, the row of its one document, its ids.
+        few, row = padded(bytes(FEW_BYTES)), np.array([0, 0, -1])
+        held = few, row, np.empty(FEW_BYTES + 16, self.dtype), self.job
+        at, first, to, _ = (array.ctypes.data for array in held)
+        self.views = tuple(map(memoryview, held))
+        self.begin = memoryview(np.array([first, first + ROW_BYTES, at, to]))
         self.forget()
 
     def forget(self) -> None:
         """Empty the table."""
-        self.table = PretokenTable()
+        self.table = table.PretokenTable()
         self.scratch = np.empty(PER_BYTE << 10, np.int64)
         self.point()
 
     def encode_file(self, path: Path, cuts: Sequence[int]) -> np.ndarray:
         """The ids of a file between the first of the cuts and the last."""
-        return self.encode_spans(read_spans(path, cuts), cuts[-1] - cuts[0])
+        return self.encode_spans(text.read_spans(path, cuts), cuts[-1] - cuts[0])
 
-    def encode(self, text: str) -> np.ndarray:
+    def encode(self, string: str) -> np.ndarray:
         """The ids of a text. Raises: UnicodeEncodeError if it holds a lone surrogate."""
-        data = utf8_of(text)
-        return self.encode_spans(spans_of(data, self.special.tokens), len(data))
+        data = text.utf8_of(string)
+        return self.encode_spans(text.spans_of(data, self.special.tokens), len(data))
 
     def encode_spans(self, spans: Iterable[np.ndarray], most: int) -> np.ndarray:
-        """The ids of spans that have at most so many bytes."""
-        # A token has at least one byte; and 16 bytes are written at a time. What is never written
-        # to takes no memory.
+        """The ids of spans that have together at most `most` bytes."""
+        # Room for an id per byte, as memory that is never written to costs nothing; and for the
+        # excess behind the last ones.
         ids = np.empty(most + 16, self.dtype)
         to = ids.ctypes.data
         for span in spans:
@@ -121,27 +90,25 @@ class CompiledEncoder:
         ids.resize((to - ids.ctypes.data) // ids.itemsize, refcheck=False)
         return ids
 
-    def encode_span(self, text: np.ndarray, to: int) -> int:
+    def encode_span(self, span: np.ndarray, to: int) -> int:
         """Write the ids of a span to an address; return the address behind them."""
-        documents = documents_of(text, self.special)
-        edges = documents.starts, documents.ends, self.special_ids[documents.specials]
-        addresses = [array.ctypes.data for array in edges]
-        self.facts[:CHANGING] = 0, documents.starts[0], to, *addresses, len(edges[0])
+        documents = text.documents_of(span, self.special)
+        row = documents.ctypes.data
+        self.job[: TO + 1] = row, row + documents.nbytes, span.ctypes.data, to
         self.run()
-        return int(self.facts[TO // 8])
+        return int(self.job[TO])
 
     def encode_few(self, data: bytes) -> list[int]:
-        """The ids of at most `FEW_BYTES` bytes without special tokens, at the least price a call."""
-        few, edges, facts = self.views
+        """The ids of at most `FEW_BYTES` bytes of UTF-8 that hold no special token."""
+        few, row, ids, job = self.views
         few[: len(data)] = data
-        edges[1] = edges[0] + len(data)
-        facts[:CHANGING] = self.begin
+        row[text.END] = self.begin[AT] + len(data)
+        job[: TO + 1] = self.begin
         self.run()
-        stop = facts[TO // 8] - self.begin[TO // 8]
-        return self.ids_of_few[: stop // self.dtype.itemsize].tolist()
+        return ids[: (job[TO] - self.begin[TO]) // ids.itemsize].tolist()
 
     def run(self) -> None:
-        """Call the kernel until it has enough memory."""
+        """Call the kernel until it has found enough memory."""
         while longest := self.encode_on():
             self.make_room(longest)
 
@@ -157,9 +124,9 @@ class CompiledEncoder:
 
     def point(self) -> None:
         """Tell the kernel where everything is."""
-        held = self.scratch, self.kinds, self.batch, self.table.facts, self.pairs, self.ids
+        held = self.kinds, self.batch, self.table.facts, self.pairs, self.ids, self.scratch
         addresses = [array.ctypes.data for array in held]
-        self.facts[CHANGING:] = *addresses, len(self.scratch), self.dtype.itemsize
+        self.job[KINDS:] = *addresses, len(self.scratch), self.dtype.itemsize
 
 
 def make_encoder(
@@ -170,14 +137,14 @@ def make_encoder(
     """The encoder of a vocabulary and merges; None if only the readable tokenizer can do it.
 
     That is so if some byte has no id, two merges make the same token, a merge joins a token that
-    no merge makes, or an id is negative or needs more than 32 bits.
+    no merge makes, an id is negative or needs more than 32 bits, or there are two million tokens.
     """
     tokens = [bytes([value]) for value in range(256)] + [left + right for left, right in merges]
     symbols = {token: symbol for symbol, token in enumerate(tokens)}
     parts = {part for merge in merges for part in merge}
     if len(symbols) < len(tokens) or not parts <= symbols.keys() <= ids.keys():
         return None
-    if min(ids.values()) < 0 or max(ids.values()) >= 1 << 32:
+    if min(ids.values()) < 0 or max(ids.values()) >= 1 << 32 or len(tokens) > SYMBOL_MASK:
         return None
     pairs = [(symbols[left], symbols[right]) for left, right in merges]
     symbol_ids = np.array([ids[token] for token in tokens])
@@ -185,229 +152,161 @@ def make_encoder(
 
 
 @kernel(INT)
-def encode_on(facts):
-    """Encode documents, from where `facts` says, and write there how far it has come.
+def encode_on(job):
+    """Continue the job, of which the numbers are at this address, and write there how far it came.
 
-    These are 64-bit numbers: a document, an address in it, and where its next id goes; where the
-    documents start and end, their special ids, how many there are; and the memory to use. `WIDTH`
-    is that of an id in bytes, 2 or 4. Returns 0 at the end, else the length of a pre-token that
-    found too little memory.
+    Returns 0 at the end, else the length of a pre-token that found too little memory.
     """
-    document, at, to = fact(facts, DOCUMENT), fact(facts, AT), fact(facts, TO)
-    number, width = fact(facts, DOCUMENTS), fact(facts, WIDTH)
-    kinds, batch, table = fact(facts, KINDS), fact(facts, BATCH), fact(facts, TABLE)
-    pairs, ids = fact(facts, PAIRS), fact(facts, ALL_IDS)
-    scratch = numbers(fact(facts, SCRATCH), fact(facts, SCRATCH_SIZE))
-    starts = numbers(fact(facts, STARTS), number)
-    ends = numbers(fact(facts, ENDS), number)
-    special_ids = numbers(fact(facts, SPECIAL_IDS), number)
-    while True:
-        end = ends[document]
-        while at < end:
-            count = next_batch(at, end, kinds, table, batch)
-            for item in range(batch, batch + ITEM_BYTES * count, ITEM_BYTES):
-                slot = slot_at_home(item)
-                if slot == 0 or word(slot + VALUE) >> NUMBER_BITS == 0:  # seldom
-                    at = np.int64(word(item))
-                    length = np.int64(word(item + ITEM_BYTES)) - at
+    row, at, to, width = (
+        number_at(job, ROW),
+        number_at(job, AT),
+        number_at(job, TO),
+        number_at(job, WIDTH),
+    )
+    kinds, batch, facts = number_at(job, KINDS), number_at(job, BATCH), number_at(job, TABLE)
+    pairs, ids, lacking = number_at(job, PAIRS), number_at(job, IDS_OF), 0
+    scratch = numbers(number_at(job, SCRATCH), number_at(job, SCRATCH_SIZE))
+    while row < number_at(job, LAST) and lacking == 0:
+        end = number_at(row, text.END)
+        while at < end and lacking == 0:
+            number = table.next_batch(at, end, kinds, facts, batch)
+            for item in range(batch, batch + scan.ITEM_BYTES * number, scan.ITEM_BYTES):
+                slot, at = table.slot_at_home(item), np.int64(word(item + scan.ITEM_BYTES))
+                if slot == 0 or word(slot + table.VALUE) >> NUMBER_BITS == 0:  # seldom
+                    start = np.int64(word(item))
                     slot = 0
-                    if PER_BYTE * length <= len(scratch):
-                        slot = entry(table, at, length)
+                    if PER_BYTE * (at - start) <= len(scratch):
+                        slot = table.entry(facts, start, at - start)
                     if slot == 0:  # Python enlarges the memory, and calls again from here
-                        store(facts + DOCUMENT, np.uint64(document))
-                        store(facts + AT, np.uint64(at))
-                        store(facts + TO, np.uint64(to))
-                        return length
-                    if word(slot + VALUE) == 0:
-                        if length <= FEW:
-                            left = merge_few(at, length, pairs, scratch)
-                        else:
-                            left = merge(at, length, pairs, scratch)
-                        remember(table, slot, left, ids, scratch, width)
-                if word(slot + VALUE) >> NUMBER_BITS == 0:
-                    to = copy_elsewhere(table, slot, width, to)
-                else:
-                    store(to, word(slot + IDS))
-                    store(to + 8, word(slot + VALUE))
-                    to += width * np.int64(word(slot + VALUE) >> NUMBER_BITS)
-            at = np.int64(word(batch + ITEM_BYTES * count))
-        if special_ids[document] >= 0:
-            store(to, np.uint64(special_ids[document]))
-            to += width
-        document += 1
-        if document == number:
-            store(facts + TO, np.uint64(to))
-            return 0
-        at = starts[document]
+                        lacking, at = at - start, start
+                        break
+                    if word(slot + table.VALUE) == 0:  # a new one
+                        left = merge(start, at - start, pairs, scratch)
+                        remember(facts, slot, left, ids, scratch, width)
+                to = write_ids(facts, slot, width, to)
+        if lacking == 0:
+            if number_at(row, text.ID) >= 0:
+                store(to, word(row + 8 * text.ID))
+                to += width
+            at = number_at(row, text.NEXT)
+            row += ROW_BYTES
+    store(job + 8 * ROW, np.uint64(row))
+    store(job + 8 * AT, np.uint64(at))
+    store(job + 8 * TO, np.uint64(to))
+    return lacking
 
 
 @compiled
-def fact(facts, which):
-    """One of the numbers."""
-    return np.int64(word(facts + which))
+def number_at(address, index):
+    """One of the 64-bit numbers at an address."""
+    return np.int64(word(address + 8 * index))
 
 
 @compiled
-def remember(table, slot, number, ids, symbols, width):
-    """Write the ids of a new pre-token's symbols to its slot, or to the pool: number, ids."""
-    place = word(table + POOL_USED)
-    to = pooled(table, place)
+def remember(facts, slot, number, ids, symbols, width):
+    """Write the ids of a new pre-token's symbols to the pool; and if they fit, to its slot."""
+    place = word(facts + table.POOL_USED)
+    to = table.pooled(facts, place)
     store(to, np.uint64(number))
     for index in range(number):
         # Eight bytes, of which the next id overwrites what is too much.
         store(to + 8 + width * index, word(ids + 8 * symbols[index]))
-    if number < 16 // width and word(slot + SECOND_KEY) >> LENGTH_BITS <= SHORT:
+    if width * number < 16 and table.is_short(slot):
         store(slot + IDS, word(to + 8))
-        store(slot + VALUE, word(to + 16) & LOW_BITS | np.uint64(number) << NUMBER_BITS)
+        store(slot + table.VALUE, word(to + 16) | np.uint64(number) << NUMBER_BITS)
     else:
-        store(slot + VALUE, place)
-        store(table + POOL_USED, place + np.uint64(8 + width * number))
+        store(slot + table.VALUE, place)
+        store(facts + table.POOL_USED, place + np.uint64(8 + width * number))
 
 
 @compiled
-def copy_elsewhere(table, slot, width, to):
-    """Write the ids that a slot names in the pool; return where the next id is written."""
-    source = pooled(table, word(slot + VALUE))
-    size = width * np.int64(word(source))
-    for step in range(0, size, 8):
+def write_ids(facts, slot, width, to):
+    """Write the ids of a slot to an address; return the address behind them."""
+    value = word(slot + table.VALUE)
+    number = np.int64(value >> NUMBER_BITS)
+    if number > 0:
+        store(to, word(slot + IDS))
+        store(to + 8, value)
+        return to + width * number
+    source = table.pooled(facts, value)
+    number = np.int64(word(source))
+    for step in range(0, width * number, 8):
         store(to + step, word(source + 8 + step))
-    return to + size
-
-
-@compiled
-def merge_few(at, length, pairs, scratch):
-    """Merge the bytes at an address; return how many symbols are left, the first in `scratch`.
-
-    made[p] is the symbol that the one at p makes with the next. The earliest learnt is made first,
-    and of equal ones the leftmost.
-    """
-    symbols, made, number = scratch[:length], scratch[length : 2 * length], length
-    for place in range(length):
-        symbols[place] = byte(at + place)
-    for place in range(length - 1):
-        made[place] = symbol_of_pair(pairs, symbols[place], symbols[place + 1])
-    while number > 1:
-        first = 0
-        for place in range(1, number - 1):
-            if made[place] < made[first]:
-                first = place
-        if made[first] == NEVER:
-            break
-        symbols[first] = made[first]
-        number -= 1
-        for place in range(first + 1, number):
-            symbols[place], made[place - 1] = symbols[place + 1], made[place]
-        if first > 0:
-            made[first - 1] = symbol_of_pair(pairs, symbols[first - 1], symbols[first])
-        if first + 1 < number:
-            made[first] = symbol_of_pair(pairs, symbols[first], symbols[first + 1])
-    return number
+    return to + width * number
 
 
 @compiled
 def merge(at, length, pairs, scratch):
     """Merge the bytes at an address; return how many symbols are left, the first in `scratch`.
 
-    The symbols are a list linked both ways. made[p] is the symbol that the one at p makes with the
-    next; it waits in a heap as one number, (made[p], p), so the earliest learnt is made first, and
-    of equal ones the leftmost. For n bytes that takes n log n steps.
+    The symbols are a list linked both ways. What each makes with the next is one number, (symbol,
+    place), and the smallest of them the next merge: the earliest learnt, and of equal ones the
+    leftmost. A tree finds it: `tree[1]` is the smaller of `tree[2]` and `tree[3]`, and so on to the
+    leaves, `tree[length + place]`. So n bytes take n log n steps.
     """
-    symbols, made = scratch[:length], scratch[length : 2 * length]
-    behind, ahead = scratch[2 * length : 3 * length], scratch[3 * length : 4 * length]
-    heap, size = scratch[4 * length :], 0
+    symbols, behind = scratch[:length], scratch[length : 2 * length]
+    ahead, tree = scratch[2 * length : 3 * length], scratch[3 * length :]
     for place in range(length):
         symbols[place], behind[place], ahead[place] = byte(at + place), place - 1, place + 1
     for place in range(length):
-        size = consider(place, symbols, ahead, made, heap, size, pairs)
-    while size > 0:
-        key = heap[0]
-        size = pop_merge(heap, size)
-        new, place = key >> POSITION_BITS, key & POSITION_MASK
-        if made[place] != new:
-            continue  # one of the two was merged with its other neighbour meanwhile
+        tree[length + place] = merge_at(place, symbols, ahead, pairs)
+    for node in range(length - 1, 0, -1):
+        tree[node] = min(tree[2 * node], tree[2 * node + 1])
+    while tree[1] >> PLACE_BITS < NEVER:
         # The new symbol stands at the place of the left one; the right one leaves the list.
+        place = tree[1] & PLACE_MASK
         gone = ahead[place]
-        symbols[place], symbols[gone], made[gone] = new, GONE, NEVER
-        ahead[place] = ahead[gone]
+        symbols[place], ahead[place] = tree[1] >> PLACE_BITS, ahead[gone]
         if ahead[place] < length:
             behind[ahead[place]] = place
+        set_leaf(tree, length + gone, NEVER << PLACE_BITS)
+        set_leaf(tree, length + place, merge_at(place, symbols, ahead, pairs))
         if place > 0:
-            size = consider(behind[place], symbols, ahead, made, heap, size, pairs)
-        size = consider(place, symbols, ahead, made, heap, size, pairs)
-    number = 0  # close the gaps, so that the symbols that are left stand in a row
-    for place in range(length):
-        if symbols[place] != GONE:
-            symbols[number] = symbols[place]
-            number += 1
+            left = behind[place]
+            set_leaf(tree, length + left, merge_at(left, symbols, ahead, pairs))
+    place, number = 0, 0  # close the gaps, so that the symbols that are left stand in a row
+    while place < length:
+        symbols[number] = symbols[place]
+        place, number = ahead[place], number + 1
     return number
 
 
 @compiled
-def consider(place, symbols, ahead, made, heap, size, pairs):
-    """Push what the symbol at a place makes with the next one, if anything; return the size."""
-    made[place] = NEVER
+def merge_at(place, symbols, ahead, pairs):
+    """What the symbol at a place makes with the next one, and the place, in one number."""
+    made = NEVER
     if ahead[place] < len(symbols):
-        made[place] = symbol_of_pair(pairs, symbols[place], symbols[ahead[place]])
-        if made[place] != NEVER:
-            size = push_merge(heap, size, made[place] << POSITION_BITS | place)
-    return size
+        value = word(place_of_pair(pairs, symbols[place], symbols[ahead[place]]))
+        if value != 0:
+            made = np.int64(value & SYMBOL_MASK)
+    return made << PLACE_BITS | place
 
 
 @compiled
-def symbol_of_pair(pairs, left, right):
-    """The symbol that two symbols make; `NEVER` if they make none."""
-    value = word(place_of_pair(pairs, left, right))
-    return np.int64(value & SYMBOL_MASK) if value != 0 else NEVER
+def set_leaf(tree, node, value):
+    """Change a leaf of a tree of minima."""
+    tree[node] = value
+    while node > 1:
+        node >>= 1
+        tree[node] = min(tree[2 * node], tree[2 * node + 1])
 
 
 @compiled
 def place_of_pair(pairs, left, right):
     """The address of a pair in their table: its own, or the free one where it belongs."""
-    key = np.uint64(left) << SYMBOL_BITS | np.uint64(right)
-    capacity = word(pairs)
-    index = (key * MIX_A >> np.uint64(32)) & (capacity - ONE)
+    key, last = np.uint64(left) << SYMBOL_BITS | np.uint64(right), word(pairs) - table.ONE
+    index = key * table.MIX_A >> np.uint64(32)
     while True:
-        place = pairs + 8 + 8 * np.int64(index)
-        value = word(place)
-        if value == 0 or value >> SYMBOL_BITS == key:
+        place = pairs + 8 + 8 * np.int64(index & last)
+        if word(place) == 0 or word(place) >> SYMBOL_BITS == key:
             return place
-        index = (index + ONE) & (capacity - ONE)
+        index += table.ONE
 
 
 @kernel(INT, ROWS)
 def add_pairs(pairs, merges):
-    """Enter the pair of each merge with the symbol that it makes."""
+    """Enter the pair of each merge, with the symbol that it makes."""
     for index in range(len(merges)):
         left, right = merges[index, 0], merges[index, 1]
-        value = np.uint64(left) << SYMBOL_BITS | np.uint64(right)
-        place = place_of_pair(pairs, left, right)
-        store(place, value << SYMBOL_BITS | np.uint64(256 + index))
-
-
-@compiled
-def push_merge(heap, size, key):
-    """Add a key to the heap; return the new size."""
-    at = size
-    while at > 0 and key < heap[(at - 1) >> 1]:
-        heap[at] = heap[(at - 1) >> 1]
-        at = (at - 1) >> 1
-    heap[at] = key
-    return size + 1
-
-
-@compiled
-def pop_merge(heap, size):
-    """Remove the smallest key, which is the first; return the new size."""
-    size -= 1
-    key, at = heap[size], 0
-    while True:
-        # The children of a heap's entry n are 2n + 1 and 2n + 2; the smaller one moves up.
-        child = 2 * at + 1
-        if child + 1 < size and heap[child + 1] < heap[child]:
-            child += 1
-        if child >= size or key <= heap[child]:
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = key
-    return size
+        value = (left << 21 | right) << 21 | 256 + index
+        store(place_of_pair(pairs, left, right), np.uint64(value))

@@ -98,6 +98,12 @@ def keys_of(at, length):
 
 
 @compiled
+def is_short(slot):
+    """Whether the pre-token of a slot is its keys."""
+    return word(slot + SECOND_KEY) < LONG
+
+
+@compiled
 def length_of(second):
     """The length of a pre-token that has this second key."""
     return np.int64(second & ~LONG if second >= LONG else second >> LENGTH_BITS)
@@ -146,15 +152,11 @@ def slot_at_home(item):
 
 
 @compiled
-def find_slot(table, at, length):
-    """The address of the slot of a pre-token: its own, or the free one where it belongs."""
-    first, second = keys_of(at, length)
-    return slot_of_keys(table, first, second, at, length)
-
-
-@compiled
 def slot_of_keys(table, first, second, at, length):
-    """`find_slot` for known keys. `at` is not read if the keys are the whole pre-token."""
+    """The address of the slot of a pre-token: its own, or the free one where it belongs.
+
+    `at` is not read if the keys are the whole pre-token.
+    """
     slots = np.int64(word(table + SLOTS))
     stop = slots + SLOT_BYTES * np.int64(word(table + CAPACITY))
     slot = home_of(table, first, second)
@@ -180,31 +182,25 @@ def pooled(table, place):
 
 @compiled
 def entry(table, at, length):
-    """The address of the slot of a pre-token, entered if it is new; 0 if there is no room."""
-    slot = find_slot(table, at, length)
-    if word(slot + SECOND_KEY) == 0:
-        used, pool_used = np.int64(word(table + USED)), np.int64(word(table + POOL_USED))
-        # At most half full, so that a search soon meets a free slot.
-        room = np.int64(word(table + POOL_BYTES)) - pool_used - PADDING
-        if 2 * used >= np.int64(word(table + CAPACITY)) or POOLED * length > room:
-            return 0
-        fill_slot(table, slot, at, length)
-    return slot
-
-
-@compiled
-def fill_slot(table, slot, at, length):
-    """Make a free slot the pre-token's own, with the value 0."""
+    """The address of the slot of a pre-token, entered with the value 0 if it is new; 0 if there is
+    no room."""
     first, second = keys_of(at, length)
-    place = word(table + POOL_USED)
-    store(slot, first)
-    store(slot + SECOND_KEY, second)
-    store(table + USED, word(table + USED) + np.uint64(1))
-    if length > SHORT:
-        for step in range(0, length, 8):  # may write past the end, into the padding
-            store(pooled(table, place) + step, word(at + step))
-        store(slot + PLACE, place)
-        store(table + POOL_USED, place + np.uint64(length))
+    slot = slot_of_keys(table, first, second, at, length)
+    if word(slot + SECOND_KEY) == 0:
+        used, place = word(table + USED), word(table + POOL_USED)
+        room = np.int64(word(table + POOL_BYTES) - place) - PADDING
+        # At most half full, so that a search soon meets a free slot.
+        if ONE + used > word(table + CAPACITY) >> ONE or POOLED * length > room:
+            return 0
+        store(slot, first)
+        store(slot + SECOND_KEY, second)
+        store(table + USED, used + ONE)
+        if length > SHORT:
+            for step in range(0, length, 8):  # may write past the end, into the padding
+                store(pooled(table, place) + step, word(at + step))
+            store(slot + PLACE, place)
+            store(table + POOL_USED, place + np.uint64(length))
+    return slot
 
 
 @kernel(INT, INT, INT)

@@ -1,34 +1,30 @@
 """Text in the form that compiled code takes: UTF-8 in memory, cut into documents.
 
-    a b c <|endoftext|> d e f <|endoftext|> g h
-    |---|               |---|               |-|      documents, and which special token follows
+    I t ' s <|endoftext|> t h e _ o w l <|endoftext|> h o o t s
+    |-----|               |-----------|               |-------|      documents
+
+    end   next   id       a row for each: the addresses where it ends and where the next one begins,
+                          and the id of the special token between, or -1
 
 Nothing is copied without need: a string's own bytes are read where Python has them.
 """
 
 import codecs
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from workbook.files import changed
-from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, kernel
-from workbook.tokenization.compiled.machine import (
-    BLOCK,
-    PADDING,
-    byte,
-    bytes_equal,
-    padded,
-    same_bytes,
-    trailing_zeros,
-)
+from workbook.tokenization.compiled import machine
+from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, compiled, kernel
+from workbook.tokenization.compiled.machine import PADDING, byte, padded
 from workbook.tokenization.pretokens import longest_first
-from workbook.tokenization.spans import BLOCK as DECODED
 from workbook.tokenization.spans import cuts_between, not_utf8
+
+END, NEXT, ID = range(3)  # columns of documents
 
 # Python raises what the function does; and no other thread runs, which it needs.
 _utf8 = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.POINTER(ctypes.c_ssize_t))(
@@ -36,54 +32,49 @@ _utf8 = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.POINTER(ctyp
 )
 
 
-class Documents(NamedTuple):
-    """The documents of a text, and the special tokens between them."""
-
-    text: np.ndarray  # uint8; at least `PADDING` bytes behind it can be read
-    starts: np.ndarray  # int64, addresses
-    ends: np.ndarray
-    specials: np.ndarray  # int64, the number of the special token after each; -1 after the last
-
-
 class SpecialTokens:
-    """Special tokens for compiled code: of those that begin together, it finds the longest."""
+    """Special tokens for compiled code, the longest first, as bytes one after the other."""
 
-    def __init__(self, special_tokens: Sequence[str]) -> None:
-        self.tokens = longest_first(special_tokens)
+    def __init__(self, ids: Mapping[str, int]) -> None:
+        self.tokens = longest_first(ids)
+        self.ids = np.array([ids[token] for token in self.tokens], np.int64)
         encoded = [token.encode() for token in self.tokens]
         self.text = padded(b"".join(encoded))
-        self.address = self.text.ctypes.data
         self.edges = np.cumsum([0, *map(len, encoded)])
-        self.shortest = min(map(len, encoded), default=1)
 
 
-def documents_of(text: np.ndarray, special: SpecialTokens) -> Documents:
+def documents_of(text: np.ndarray, special: SpecialTokens) -> np.ndarray:
     """The documents between the special tokens of UTF-8 bytes, behind which more can be read."""
-    start, end = text.ctypes.data, text.ctypes.data + len(text)
-    found = np.empty((len(text) // special.shortest, 3), np.int64)
-    found = found[: find_specials(start, end, special.address, special.edges, found)]
-    starts, ends = np.append(start, found[:, 1]), np.append(found[:, 0], end)
-    return Documents(text, starts, ends, np.append(found[:, 2], -1))
+    start, most = text.ctypes.data, len(text) // np.diff(special.edges).min(initial=len(text) + 1)
+    rows = np.empty((most + 1, 3), np.int64)
+    number = find_specials(
+        start, start + len(text), special.text.ctypes.data, special.edges, special.ids, rows
+    )
+    return rows[: number + 1]
 
 
-@kernel(INT, INT, INT, INTS, ROWS)
-def find_specials(at, end, tokens, edges, found):
-    """Write the start, the end and the number of each special token; return how many there are."""
+@kernel(INT, INT, INT, INTS, INTS, ROWS)
+def find_specials(at, end, tokens, edges, ids, rows):
+    """Write a row for each document; return how many special tokens there are."""
     number = 0
-    for block in range(at, end, BLOCK):
+    for block in range(at, end, machine.BLOCK):
         candidates = np.uint64(0)  # where a first letter is
-        for index in range(len(edges) - 1):
-            candidates |= bytes_equal(block, byte(tokens + edges[index]))
+        for index in range(len(ids)):
+            candidates |= machine.bytes_equal(block, byte(tokens + edges[index]))
         while candidates != 0:
-            start = block + trailing_zeros(candidates)
+            start = block + machine.trailing_zeros(candidates)
             candidates &= candidates - np.uint64(1)
-            for index in range(len(edges) - 1):
-                stop = start + edges[index + 1] - edges[index]
-                token = tokens + edges[index]
-                if at <= start and stop <= end and same_bytes(start, token, stop - start):
-                    found[number, 0], found[number, 1], found[number, 2] = start, stop, index
+            for index in range(len(ids)):
+                token, stop = tokens + edges[index], start + edges[index + 1] - edges[index]
+                if at <= start and stop <= end and machine.same_bytes(start, token, stop - start):
+                    rows[number, END], rows[number, NEXT], rows[number, ID] = (
+                        start,
+                        stop,
+                        ids[index],
+                    )
                     number, at = number + 1, stop
                     break
+    rows[number, END], rows[number, NEXT], rows[number, ID] = end, end, -1
     return number
 
 
@@ -128,15 +119,43 @@ def read_spans(path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
 
 
 def check_utf8(path: Path, start: int, data: np.ndarray) -> None:
-    """Raise ValueError if the bytes of a file that begin at `start` are not UTF-8.
+    """Raise ValueError if the bytes of a file that begin at `start` are not UTF-8."""
+    at = first_not_utf8(data.ctypes.data, data.ctypes.data + len(data)) - data.ctypes.data
+    try:
+        codecs.utf_8_decode(data[at : at + 4], "strict", True)  # which has the words for it
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, start + at, error) from error
 
-    It works block by block: strings as long as a span would fragment the process's memory.
-    """
-    at = 0
-    while at < len(data):
-        piece = data[at : at + DECODED]
-        try:
-            _, used = codecs.utf_8_decode(piece, "strict", at + len(piece) == len(data))
-        except UnicodeDecodeError as error:
-            raise not_utf8(path, start + at, error) from error
-        at += used
+
+@kernel(INT, INT)
+def first_not_utf8(at, end):
+    """The address of the first byte that is not part of a UTF-8 character; `end` if all are."""
+    while at < end:
+        length = machine.BLOCK if not_ascii(at) == 0 else character_length(at, end)
+        if length == 0:
+            break
+        at += length
+    return min(at, end)
+
+
+@compiled
+def character_length(at, end):
+    """The length of the UTF-8 character at an address; of a run of ASCII, up to 64; 0 if it is none."""
+    first, second = byte(at), byte(at + 1)
+    if first < 0x80:
+        return min(machine.trailing_zeros(not_ascii(at)), end - at)
+    if first < 0xC2 or first > 0xF4:
+        return 0
+    # A longer form than needed, a surrogate and a code point that is too high are forbidden.
+    lowest = 0xA0 if first == 0xE0 else 0x90 if first == 0xF0 else 0x80
+    highest = 0x9F if first == 0xED else 0x8F if first == 0xF4 else 0xBF
+    length = 2 + (first >= 0xE0) + (first >= 0xF0)
+    if second < lowest or second > highest or at + length > end:
+        return 0
+    for step in range(2, length):
+        if byte(at + step) & 0xC0 != 0x80:
+            return 0
+    return length
+
+
+not_ascii = machine.bytes_within("\x80\xff")
