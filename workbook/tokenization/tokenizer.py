@@ -255,25 +255,20 @@ class Tokenizer(PlainTokenizer):
         with unchanged(path):
             cuts = cut_points(path, self.special_tokens)
             if executor is None:
-                parts = self.encode_spans(path, cuts)
-            else:
-                # Pickled once, not once for each task; each worker unpickles it once, too.
-                task = partial(encode_task, pickle.dumps(self), path)
-                parts = executor.map(task, task_cuts(cuts))
-            first, *others = parts
-            return np.concatenate([first, *others]) if others else first
+                return self.encode_spans(path, cuts)
+            # Pickled once, not once for each task; each worker unpickles it once, too.
+            task = partial(encode_task, pickle.dumps(self), path)
+            return np.concatenate([*executor.map(task, task_cuts(cuts))])
 
-    def encode_spans(self, path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
-        """The ids of the spans of a file between these cuts, which come from `cut_points`: those
-        of all at once, if they go through the compiled engine."""
+    def encode_spans(self, path: Path, cuts: Sequence[int]) -> np.ndarray:
+        """The ids of a file between the first of the cuts, which come from `cut_points`, and the
+        last."""
         if engine.pays_off(path.stat().st_size):
             with self.compiled_encoder() as encoder:
                 if encoder is not None:
-                    yield encoder.encode_file(path, cuts).astype(self._dtype, copy=False)
-                    return
-        for start, end in pairwise(cuts):
-            pretokens = pretokenize(read_span(path, start, end), self.special_tokens)
-            yield np.fromiter(_ids(self._remembered, pretokens), self._dtype)
+                    return encoder.encode_file(path, cuts).astype(self._dtype, copy=False)
+        pretokens = pretokenize(read_span(path, cuts[0], cuts[-1]), self.special_tokens)
+        return np.fromiter(_ids(self._remembered, pretokens), self._dtype)
 
     def merge(self, pretoken: str) -> list[int]:
         """The same ids in n log n steps for n bytes, so that no word is too long.
@@ -413,7 +408,7 @@ def look_up_tokens(vocab: Mapping[int, Token], ids: Iterable[int]) -> Iterator[T
 
 def encode_task(tokenizer: bytes, path: Path, cuts: Sequence[int]) -> np.ndarray:
     """Encode a part of a file with a pickled tokenizer: the task of one worker."""
-    return np.concatenate(list(unpickled(tokenizer).encode_spans(path, cuts)))
+    return unpickled(tokenizer).encode_spans(path, cuts)
 
 
 @lru_cache(1)
