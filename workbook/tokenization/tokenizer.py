@@ -263,28 +263,21 @@ class Tokenizer(PlainTokenizer):
         """
         path = text_file(path)
         # Pickled once, not once for each task; each worker unpickles it once, too.
-        task = partial(encode_task, pickle.dumps(self)) if executor else self.encode_part
+        task = partial(encode_task, pickle.dumps(self)) if executor else self.encode_spans
         with unchanged(path):
             cuts = cut_points(path, self.special_tokens)
             first, *others = share(partial(task, path), cuts, executor)
             return np.concatenate([first, *others]) if others else first
 
-    def encode_part(self, path: Path, cuts: Sequence[int]) -> np.ndarray:
-        """The ids of a file from the first of these cuts to the last."""
-        first, *others = self.encode_spans(path, cuts)
-        return np.concatenate([first, *others]) if others else first
-
-    def encode_spans(self, path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
-        """The ids of the spans of a file between these cuts, which come from `cut_points`: those
-        of all at once, if they go through the compiled engine."""
+    def encode_spans(self, path: Path, cuts: Sequence[int]) -> np.ndarray:
+        """The ids of a file between the first of the cuts, which come from `cut_points`, and the
+        last."""
         if self._pays_off(path.stat().st_size):
             with self.compiled_encoder() as encoder:
                 if encoder is not None:
-                    yield encoder.encode_file(path, cuts).astype(self._dtype, copy=False)
-                    return
-        for start, end in pairwise(cuts):
-            pretokens = pretokenize(read_span(path, start, end), self.special_tokens)
-            yield np.fromiter(_ids(self._remembered, pretokens), self._dtype)
+                    return encoder.encode_file(path, cuts).astype(self._dtype, copy=False)
+        pretokens = pretokenize(read_span(path, cuts[0], cuts[-1]), self.special_tokens)
+        return np.fromiter(_ids(self._remembered, pretokens), self._dtype)
 
     def merge(self, pretoken: str) -> list[int]:
         """The same ids in n log n steps for n bytes, so that no word is too long.
@@ -421,7 +414,7 @@ def look_up_tokens(vocab: Mapping[int, Token], ids: Iterable[int]) -> Iterator[T
 
 def encode_task(tokenizer: bytes, path: Path, cuts: Sequence[int]) -> np.ndarray:
     """Encode a part of a file with a pickled tokenizer: the task of one worker."""
-    return unpickled(tokenizer).encode_part(path, cuts)
+    return unpickled(tokenizer).encode_spans(path, cuts)
 
 
 @lru_cache(1)

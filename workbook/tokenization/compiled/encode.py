@@ -211,7 +211,7 @@ def remember(facts, slot, number, ids, symbols, width):
     for index in range(number):
         # Eight bytes, of which the next id overwrites what is too much.
         store(to + 8 + width * index, word(ids + 8 * symbols[index]))
-    if width * number < 16 and table.is_short(slot):
+    if width * number < 16 and word(slot + table.SECOND_KEY) < table.LONG:
         store(slot + IDS, word(to + 8))
         store(slot + table.VALUE, word(to + 16) | np.uint64(number) << NUMBER_BITS)
     else:

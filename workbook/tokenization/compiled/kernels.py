@@ -17,7 +17,7 @@ import platform
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, partial, wraps
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from workbook.tokenization.engine import code_folders, sources_digest
 
 # Types of parameters, as numba spells them: a number, and arrays of one and of two dimensions.
 INT, INTS, ROWS = "int64", "int64[::1]", "int64[:, ::1]"
-INTS_32, UNSIGNED_32, BYTES = "int32[::1]", "uint32[::1]", "uint8[::1]"
+INTS_32, BYTES = "int32[::1]", "uint8[::1]"
 # Without `_nrt=False`, the code would count references to arrays, by calls to numba's runtime.
 OPTIONS: dict[str, Any] = {"_nrt": False, "boundscheck": False, "error_model": "numpy"}
 Function = Callable[..., Any]
@@ -61,20 +61,31 @@ class Compiled:
 
 
 class Intrinsic:
-    """A function that compiled code may call, and that writes its part of the LLVM IR itself.
+    """A function that compiled code may call, and whose LLVM IR is written by `emit`.
 
-    It is numba's `intrinsic`, made when numba asks for it.
+    `emit(builder, *arguments)` returns the result, or nothing. `types` are those of the result and
+    of the arguments, as in "int64(int64, uint64)".
     """
 
-    def __init__(self, define: Function) -> None:
-        self.define = define
+    def __init__(self, emit: Function, types: str) -> None:
+        self.emit, self.types = emit, types
 
     @cached_property
     def _numba_type_(self) -> Any:
         from numba.core.registry import cpu_target
+        from numba.core.sigutils import normalize_signature
         from numba.extending import intrinsic
 
-        made = intrinsic(self.define)
+        arguments, result = normalize_signature(self.types)
+
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return self.emit(builder, *values) or context.get_dummy_value()
+
+        @wraps(self.emit)  # numba counts its parameters; the first is the context, or the builder
+        def define(context: Any, *_: Any) -> Any:
+            return result(*arguments), generate
+
+        made = intrinsic(define)
         cpu_target.typing_context.refresh()  # or it would not know the new one
         return cpu_target.typing_context.resolve_value_type(made)
 
@@ -139,7 +150,7 @@ class Kernel(Compiled):
         return module
 
 
-compiled, intrinsic = Compiled, Intrinsic  # as decorators
+compiled = Compiled  # as a decorator
 KERNELS: list[Kernel] = []
 _engine: llvm.ExecutionEngine | None = None
 _lock = threading.RLock()
@@ -153,6 +164,11 @@ if hasattr(os, "register_at_fork"):  # a fork waits until no other thread loads:
 def kernel(*types: str) -> Callable[[Function], Kernel]:
     """A decorator that makes a kernel of a function with parameters of these types."""
     return lambda function: Kernel(function, types)
+
+
+def intrinsic(types: str) -> Callable[[Function], Intrinsic]:
+    """A decorator that makes an intrinsic of a function that writes LLVM IR."""
+    return lambda emit: Intrinsic(emit, types)
 
 
 def load_kernels() -> llvm.ExecutionEngine:

@@ -19,10 +19,9 @@ from workbook.tokenization.compiled.kernels import compiled, intrinsic
 
 BLOCK = 64  # bytes that are compared together: as many as a number has bits
 PADDING = BLOCK
-# Vectors: 64 bytes, one bit for each, and 64 indices into them.
-BYTES, BITS = ir.VectorType(ir.IntType(8), BLOCK), ir.VectorType(ir.IntType(1), BLOCK)
-PLACE = ir.IntType(32)
-PLACES = ir.VectorType(PLACE, BLOCK)
+# Types of LLVM: numbers of 1, 8, 32 and 64 bits, and 64 of them as a vector.
+BIT, BYTE, INDEX, WORD = map(ir.IntType, (1, 8, 32, 64))
+BITS, BYTES, INDICES = (ir.VectorType(kind, BLOCK) for kind in (BIT, BYTE, INDEX))
 
 
 def padded(data: bytes | np.ndarray) -> np.ndarray:
@@ -32,89 +31,58 @@ def padded(data: bytes | np.ndarray) -> np.ndarray:
     return text
 
 
-def _load(bits: int, result: str) -> Any:
-    """An intrinsic that reads `bits` bits at an address and widens them to the type `result`."""
-
-    @intrinsic
-    def load(context, address):
-        from numba import types
-
-        def generate(context, builder, signature, arguments):
-            pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
-            value = builder.load(pointer)
-            value.align = 1  # texts begin anywhere
-            return value if bits == 64 else builder.zext(value, ir.IntType(64))
-
-        return getattr(types, result)(types.int64), generate
-
-    return load
+def load(builder: Any, address: Any, kind: Any) -> Any:
+    """LLVM's code that reads a value of a type at an address."""
+    value = builder.load(builder.inttoptr(address, kind.as_pointer()))
+    value.align = 1  # texts begin anywhere
+    return value
 
 
-byte = _load(8, "int64")  # byte(address) -> 0..255
-word = _load(64, "uint64")  # word(address) -> the next eight bytes, the first one lowest
+@intrinsic("int64(int64)")
+def byte(builder, address):
+    """The byte at an address: 0 to 255."""
+    return builder.zext(load(builder, address, BYTE), WORD)
 
 
-@intrinsic
-def store(context, address, value):
+@intrinsic("uint64(int64)")
+def word(builder, address):
+    """The eight bytes at an address as one number, the first one lowest."""
+    return load(builder, address, WORD)
+
+
+@intrinsic("void(int64, uint64)")
+def store(builder, address, value):
     """Write a 64-bit number to the eight bytes at an address."""
-    from numba import types
-
-    def generate(context, builder, signature, arguments):
-        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        builder.store(arguments[1], pointer).align = 1
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.uint64), generate
+    builder.store(value, builder.inttoptr(address, WORD.as_pointer())).align = 1
 
 
-@intrinsic
-def numbers(context, address, length):
-    """The `length` 64-bit numbers at an address as an array."""
-    from numba import types
-    from numba.np.arrayobj import make_array, populate_array
-
-    def generate(context, builder, signature, arguments):
-        made, size = make_array(signature.return_type)(context, builder), ir.IntType(64)(8)
-        data = builder.inttoptr(arguments[0], made.data.type)
-        populate_array(made, data, [arguments[1]], [size], size, meminfo=None)
-        return made._getvalue()
-
-    return types.int64[::1](types.int64, types.int64), generate
+@intrinsic("int64[::1](int64, int64)")
+def numbers(builder, address, length):
+    """The 64-bit numbers at an address as one of numba's arrays, without an owner."""
+    pointer, row = BYTE.as_pointer(), ir.ArrayType(WORD, 1)
+    kind = ir.LiteralStructType([pointer, pointer, WORD, WORD, WORD.as_pointer(), row, row])
+    data, array = builder.inttoptr(address, WORD.as_pointer()), ir.Constant(kind, None)
+    parts = {2: length, 3: WORD(8), 4: data, (5, 0): length, (6, 0): WORD(8)}  # sizes, strides
+    for place, value in parts.items():
+        array = builder.insert_value(array, value, place)
+    return array
 
 
-@intrinsic
-def trailing_zeros(context, value):
+@intrinsic("int64(uint64)")
+def trailing_zeros(builder, value):
     """How many of the lowest bits are 0; 64 if all are."""
-    from numba import types
-
-    def generate(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.uint64), generate
+    return builder.cttz(value, BIT(0))
 
 
-@intrinsic
-def prefetch(context, address):
-    """Begin to load the cache line at an address, and do not wait for it."""
-    from numba import types
-    from numba.core.cgutils import get_or_insert_function
-
-    def generate(context, builder, signature, arguments):
-        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
-        function = get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        hints = [ir.Constant(number, hint) for hint in (0, 3, 1)]  # to read, soon again, data
-        builder.call(function, [builder.inttoptr(arguments[0], pointer), *hints])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), generate
-
-
-def _block(builder: Any, address: Any) -> Any:
-    """LLVM's code for the 64 bytes at an address."""
-    block = builder.load(builder.inttoptr(address, BYTES.as_pointer()))
-    block.align = 1
-    return block
+@intrinsic("void(int64)")
+def prefetch(builder, address):
+    """Begin to load what is at an address into the processor's cache, and do not wait for it."""
+    pointer = BYTE.as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [pointer, INDEX, INDEX, INDEX])
+    name = "llvm.prefetch.p0"
+    function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    hints = INDEX(0), INDEX(3), INDEX(1)  # to read it; it is used again soon; it is data
+    builder.call(function, [builder.inttoptr(address, pointer), *hints])
 
 
 def bytes_within(*ranges: str) -> Any:
@@ -124,37 +92,26 @@ def bytes_within(*ranges: str) -> Any:
     processor has: one comparison of 64 bytes, two of 32, or four of 16.
     """
 
-    @intrinsic
-    def within(context, address):
-        from numba import types
-
-        def generate(context, builder, signature, arguments):
-            block, found = _block(builder, arguments[0]), ir.Constant(BITS, [0] * BLOCK)
-            for low, high in ranges:
-                # Unsigned, so that what is below the range is a large number.
-                above = builder.sub(block, ir.Constant(BYTES, [ord(low)] * BLOCK))
-                width = ir.Constant(BYTES, [ord(high) - ord(low)] * BLOCK)
-                found = builder.or_(found, builder.icmp_unsigned("<=", above, width))
-            return builder.bitcast(found, ir.IntType(BLOCK))
-
-        return types.uint64(types.int64), generate
+    @intrinsic("uint64(int64)")
+    def within(builder, address):
+        found = BITS([0] * BLOCK)
+        for low, high in ranges:
+            # Unsigned, so that what is below the range is a large number.
+            above = builder.sub(load(builder, address, BYTES), BYTES([ord(low)] * BLOCK))
+            width = BYTES([ord(high) - ord(low)] * BLOCK)
+            found = builder.or_(found, builder.icmp_unsigned("<=", above, width))
+        return builder.bitcast(found, WORD)
 
     return within
 
 
-@intrinsic
-def bytes_equal(context, address, value):
-    """Compare the 64 bytes at an address with a byte, as `bytes_within` does."""
-    from numba import types
-
-    def generate(context, builder, signature, arguments):
-        value = builder.trunc(arguments[1], ir.IntType(8))
-        one = builder.insert_element(ir.Constant(BYTES, None), value, PLACE(0))
-        same = builder.shuffle_vector(one, one, ir.Constant(PLACES, [0] * BLOCK))
-        found = builder.icmp_unsigned("==", _block(builder, arguments[0]), same)
-        return builder.bitcast(found, ir.IntType(BLOCK))
-
-    return types.uint64(types.int64, types.int64), generate
+@intrinsic("uint64(int64, int64)")
+def bytes_equal(builder, address, value):
+    """Compare the 64 bytes at an address with one byte, as `bytes_within` does."""
+    one = builder.insert_element(BYTES(None), builder.trunc(value, BYTE), INDEX(0))
+    same = builder.shuffle_vector(one, one, INDICES([0] * BLOCK))
+    found = builder.icmp_unsigned("==", load(builder, address, BYTES), same)
+    return builder.bitcast(found, WORD)
 
 
 @compiled

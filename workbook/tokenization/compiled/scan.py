@@ -25,13 +25,7 @@ import numpy as np
 import regex
 
 from workbook.tokenization.compiled.kernels import compiled
-from workbook.tokenization.compiled.machine import (
-    BLOCK,
-    byte,
-    bytes_within,
-    store,
-    trailing_zeros,
-)
+from workbook.tokenization.compiled.machine import BLOCK, byte, bytes_within, store, trailing_zeros
 
 OTHER, LETTER, NUMBER, WHITE = map(np.int64, range(4))
 MOST = 128  # pre-tokens that are wanted at a time
@@ -154,14 +148,11 @@ def bit(place):
 @compiled
 def contraction_length(at, end):
     """The length in bytes of 's 'd 'm 't 'll 've 're at this address; 0 if there is none."""
-    first, second = byte(at + 1), byte(at + 2)
-    length = 0
-    if first == 0x73 or first == 0x64 or first == 0x6D or first == 0x74:  # s d m t
+    first, second, length = byte(at + 1), byte(at + 2), 0
+    if first in (0x73, 0x64, 0x6D, 0x74):  # s d m t
         length = 2
-    elif (first == 0x6C and second == 0x6C) or (
-        (first == 0x76 or first == 0x72) and second == 0x65
-    ):  # ll
-        length = 3
+    elif (first == 0x6C and second == 0x6C) or (first in (0x76, 0x72) and second == 0x65):
+        length = 3  # ll ve re
     return length if at + length <= end else 0
 
 

@@ -98,12 +98,6 @@ def keys_of(at, length):
 
 
 @compiled
-def is_short(slot):
-    """Whether the pre-token of a slot is its keys."""
-    return word(slot + SECOND_KEY) < LONG
-
-
-@compiled
 def length_of(second):
     """The length of a pre-token that has this second key."""
     return np.int64(second & ~LONG if second >= LONG else second >> LENGTH_BITS)
@@ -163,11 +157,10 @@ def slot_of_keys(table, first, second, at, length):
     while True:
         if word(slot + SECOND_KEY) == 0:
             return slot
-        if (
-            word(slot) == first
-            and word(slot + SECOND_KEY) == second
-            and (length <= SHORT or same_bytes(pooled(table, word(slot + PLACE)), at, length))
-        ):
+        same = word(slot) == first and word(slot + SECOND_KEY) == second
+        if same and length > SHORT:
+            same = same_bytes(pooled(table, word(slot + PLACE)), at, length)
+        if same:
             return slot
         slot += SLOT_BYTES  # another pre-token's: the next slot, as it was when entered
         if slot == stop:

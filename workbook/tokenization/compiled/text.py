@@ -140,7 +140,7 @@ def first_not_utf8(at, end):
 
 @compiled
 def character_length(at, end):
-    """The length of the UTF-8 character at an address; of a run of ASCII, up to 64; 0 if it is none."""
+    """The length of a UTF-8 character, or of up to 64 of ASCII, at an address; 0 if it is none."""
     first, second = byte(at), byte(at + 1)
     if first < 0x80:
         return min(machine.trailing_zeros(not_ascii(at)), end - at)
