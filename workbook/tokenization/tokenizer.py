@@ -217,7 +217,7 @@ class Tokenizer(PlainTokenizer):
     ) -> None:
         super().__init__(vocab, merges, special_tokens)
         # The textbook's way is still how each word is encoded, but only the first time.
-        self._remembered = _Memory(super().encode, REMEMBERED)
+        self._remembered = remembering(super().encode, REMEMBERED)
         self._read = 0.0  # bytes, of all texts so far
         self._idle_encoders: list[CompiledEncoder] = []
         self._dtype = token_dtype(self.vocab_size)
@@ -317,7 +317,7 @@ class Tokenizer(PlainTokenizer):
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
         # A memory of its own, which is small: a stream may be endless.
-        memory = _Memory(super().encode, REMEMBERED_IN_A_STREAM)
+        memory = remembering(super().encode, REMEMBERED_IN_A_STREAM)
         return _ids(memory, pretokenize(pieces, self.special_tokens))
 
     @contextmanager
@@ -349,35 +349,19 @@ class Tokenizer(PlainTokenizer):
         return type(self), (self.vocab, self.merges, self.special_tokens)
 
 
-class _Memory(dict[str, tuple[int, ...]]):
-    """string -> function(string), for at most `most` strings; a full memory is emptied.
+def remembering(encode: Callable[[str], list[int]], most: int) -> Callable[[str], Sequence[int]]:
+    """The same function, which remembers its results for the last `most` strings.
 
-    Strings longer than `LONGEST_REMEMBERED` are not kept: they hardly ever recur, and a few
-    thousand of them could fill the computer's memory.
-
-    >>> memory = _Memory(str.encode, 2)
-    >>> [memory[name] for name in ("a", "b", "a", "c")], list(memory)
-    ([(97,), (98,), (97,), (99,)], ['c'])
-    >>> len(memory["a" * 65]), list(memory)
-    (65, ['c'])
+    But not for strings longer than `LONGEST_REMEMBERED`: they hardly ever recur, and a few thousand
+    of them could fill the computer's memory.
     """
-
-    def __init__(self, function: Callable[[str], list[int]], most: int) -> None:
-        super().__init__()
-        self.function, self.most = function, most
-
-    def __missing__(self, string: str) -> tuple[int, ...]:
-        result = tuple(self.function(string))
-        if len(string) <= LONGEST_REMEMBERED:
-            if len(self) >= self.most:
-                self.clear()
-            self[string] = result
-        return result
+    remembered = lru_cache(most)(lambda word: tuple(encode(word)))
+    return lambda word: (remembered if len(word) <= LONGEST_REMEMBERED else encode)(word)
 
 
-def _ids(memory: _Memory, tokens: Iterable[str]) -> Iterator[int]:
+def _ids(encode: Callable[[str], Sequence[int]], tokens: Iterable[str]) -> Iterator[int]:
     """The ids of all tokens, in one sequence."""
-    return chain.from_iterable(map(memory.__getitem__, tokens))
+    return chain.from_iterable(map(encode, tokens))
 
 
 def integers(ids: np.ndarray, stop: int) -> list[int]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from workbook.tokenization.compiled import scan, table, text
-from workbook.tokenization.compiled.kernels import INT, ROWS, compiled, kernel
+from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, compiled, kernel
 from workbook.tokenization.compiled.machine import byte, numbers, padded, store, word
 
 MOST_SLOTS = 1 << 20  # half a million pre-tokens remembered in 32 MB
@@ -55,7 +55,7 @@ class CompiledEncoder:
         add_pairs(self.pairs.ctypes.data, merges)
         self.kinds, self.batch = scan.character_kinds(), scan.new_batch()
         self.job = np.zeros(WIDTH + 1, np.int64)
-        self.encode_on = encode_on.with_arguments(self.job.ctypes.data)
+        self.encode_on = encode_on.with_arguments(self.job)
         # Memory for a short text: its bytes, the row of its one document, its ids.
         few, row = padded(bytes(FEW_BYTES)), np.array([0, 0, -1])
         held = few, row, np.empty(FEW_BYTES + 16, self.dtype), self.job
@@ -141,35 +141,31 @@ def make_encoder(
     """
     tokens = [bytes([value]) for value in range(256)] + [left + right for left, right in merges]
     symbols = {token: symbol for symbol, token in enumerate(tokens)}
-    parts = {part for merge in merges for part in merge}
-    if len(symbols) < len(tokens) or not parts <= symbols.keys() <= ids.keys():
+    if len(symbols) < len(tokens) or len(tokens) > SYMBOL_MASK:
         return None
-    if min(ids.values()) < 0 or max(ids.values()) >= 1 << 32 or len(tokens) > SYMBOL_MASK:
+    try:
+        pairs = [symbols[part] for merge in merges for part in merge]
+        symbol_ids = np.array([ids[token] for token in tokens])
+    except KeyError:
         return None
-    pairs = [(symbols[left], symbols[right]) for left, right in merges]
-    symbol_ids = np.array([ids[token] for token in tokens])
+    if min(ids.values()) < 0 or max(ids.values()) >= 1 << 32:
+        return None
     return CompiledEncoder(np.array(pairs, np.int64).reshape(-1, 2), symbol_ids, special_ids)
 
 
-@kernel(INT)
+@kernel(INTS)
 def encode_on(job):
-    """Continue the job, of which the numbers are at this address, and write there how far it came.
+    """Continue the job, and write down there how far it came.
 
     Returns 0 at the end, else the length of a pre-token that found too little memory.
     """
-    row, at, to, width = (
-        number_at(job, ROW),
-        number_at(job, AT),
-        number_at(job, TO),
-        number_at(job, WIDTH),
-    )
-    kinds, batch, facts = number_at(job, KINDS), number_at(job, BATCH), number_at(job, TABLE)
-    pairs, ids, lacking = number_at(job, PAIRS), number_at(job, IDS_OF), 0
-    scratch = numbers(number_at(job, SCRATCH), number_at(job, SCRATCH_SIZE))
-    while row < number_at(job, LAST) and lacking == 0:
-        end = number_at(row, text.END)
-        while at < end and lacking == 0:
-            number = table.next_batch(at, end, kinds, facts, batch)
+    row, at, to, facts, width, lacking = job[ROW], job[AT], job[TO], job[TABLE], job[WIDTH], 0
+    scratch = numbers(job[SCRATCH], job[SCRATCH_SIZE])
+    while row < job[LAST] and lacking == 0:
+        document = numbers(row, 3)
+        while at < document[text.END] and lacking == 0:
+            batch = job[BATCH]
+            number = table.next_batch(at, document[text.END], job[KINDS], facts, batch)
             for item in range(batch, batch + scan.ITEM_BYTES * number, scan.ITEM_BYTES):
                 slot, at = table.slot_at_home(item), np.int64(word(item + scan.ITEM_BYTES))
                 if slot == 0 or word(slot + table.VALUE) >> NUMBER_BITS == 0:  # seldom
@@ -181,25 +177,17 @@ def encode_on(job):
                         lacking, at = at - start, start
                         break
                     if word(slot + table.VALUE) == 0:  # a new one
-                        left = merge(start, at - start, pairs, scratch)
-                        remember(facts, slot, left, ids, scratch, width)
+                        left = merge(start, at - start, job[PAIRS], scratch)
+                        remember(facts, slot, left, job[IDS_OF], scratch, width)
                 to = write_ids(facts, slot, width, to)
         if lacking == 0:
-            if number_at(row, text.ID) >= 0:
-                store(to, word(row + 8 * text.ID))
+            if document[text.ID] >= 0:
+                store(to, np.uint64(document[text.ID]))
                 to += width
-            at = number_at(row, text.NEXT)
+            at = document[text.NEXT]
             row += ROW_BYTES
-    store(job + 8 * ROW, np.uint64(row))
-    store(job + 8 * AT, np.uint64(at))
-    store(job + 8 * TO, np.uint64(to))
+    job[ROW], job[AT], job[TO] = row, at, to
     return lacking
-
-
-@compiled
-def number_at(address, index):
-    """One of the 64-bit numbers at an address."""
-    return np.int64(word(address + 8 * index))
 
 
 @compiled

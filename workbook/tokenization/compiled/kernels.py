@@ -110,32 +110,25 @@ class Kernel(Compiled):
         result, error = ctypes.c_int64(), ctypes.c_void_p()
         references = ctypes.byref(result), ctypes.byref(error)
         call = partial(self._code, *references, *self._flat(arguments))
-
-        def made() -> int:
-            call()
-            return result.value
-
-        return made
+        return lambda: call() or result.value  # it returns 0: nothing is raised
 
     @cached_property
     def _code(self) -> Callable[..., int]:
         """The machine code as a function. ctypes lets other threads run while it does."""
         address = load_kernels().get_function_address(self.name)
-        number = sum(5 + 2 * dimensions if dtype else 1 for dtype, dimensions in self.expected)
-        results = ctypes.c_void_p, ctypes.c_void_p
-        return ctypes.CFUNCTYPE(ctypes.c_int32, *results, *[ctypes.c_int64] * number)(address)
+        return ctypes.CFUNCTYPE(ctypes.c_int32)(address)
 
-    def _flat(self, arguments: tuple[int | np.ndarray, ...]) -> Iterator[int]:
+    def _flat(self, arguments: tuple[int | np.ndarray, ...]) -> Iterator[ctypes.c_int64]:
         """The arguments as numba passes them, an array as several numbers."""
         for argument, expected in zip(arguments, self.expected, strict=True):
+            numbers: tuple[int | np.ndarray, ...] = (argument,)
             if isinstance(argument, np.ndarray):
                 assert (argument.dtype, argument.ndim) == expected
                 assert argument.flags.c_contiguous
-                # Two owners: nobody counts references.
-                yield from (0, 0, argument.size, argument.itemsize, argument.ctypes.data)
-                yield from argument.shape + argument.strides
-            else:
-                yield argument
+                owners = 0, 0  # nobody counts references
+                data = argument.size, argument.itemsize, argument.ctypes.data
+                numbers = (*owners, *data, *argument.shape, *argument.strides)
+            yield from map(ctypes.c_int64, numbers)
 
     def lowered(self) -> llvm.ModuleRef:
         """The LLVM IR of the kernel and of all that it calls, as numba makes it."""

@@ -42,10 +42,10 @@ def learn_merges(words: Counts, num_merges: int) -> np.ndarray:
         raise ValueError(f"{last:,} bytes of different pre-tokens are too many; use less text")
     cells, around = np.empty((2, last + 1, 2), np.int64)
     letters = np.empty(len(cells), np.uint8)  # of each cell, whatever becomes of its symbol
-    lay_out(words.text, words.lengths, words.counts, cells, letters)
     # A merge removes a cell and makes at most two pairs, so three places per cell suffice.
     places, pairs = np.empty(3 * len(cells), np.int32), np.zeros((BYTE_PAIRS, 5), np.int64)
-    used = first_pairs(cells, places, pairs, np.zeros(BYTE_PAIRS, np.int32))
+    number = np.zeros(BYTE_PAIRS, np.int32)
+    used = lay_out(words.text, words.lengths, words.counts, cells, letters, places, pairs, number)
     merges = np.empty((min(num_merges, last), 2), np.int64)
     symbols = np.zeros((256 + len(merges), 7), np.int64)
     symbols[:256, LENGTH], symbols[:256, HEAD] = 1, np.arange(256) << 8 * (HEAD_BYTES - 1)
@@ -70,31 +70,27 @@ def doubled(array: np.ndarray) -> np.ndarray:
     return np.concatenate([array, np.zeros_like(array)])
 
 
-@kernel(BYTES, INTS, INTS, ROWS, BYTES)
-def lay_out(text, lengths, counts, cells, letters):
-    """Fill the cells: each byte and the count of its word, with an edge around every word."""
-    at = cell = 0
-    for word in range(len(lengths)):
-        cells[cell, SYMBOL] = EDGE
-        cell += 1
-        for _ in range(lengths[word]):
-            cells[cell, SYMBOL], cells[cell, COUNT] = text[at], counts[word]
-            letters[cell] = text[at]
-            at += 1
-            cell += 1
-    cells[cell, SYMBOL] = EDGE
-
-
-@kernel(ROWS, INTS_32, ROWS, INTS_32)
-def first_pairs(cells, places, pairs, number):
-    """Write down the pairs of bytes and their places; return how many pairs there are.
+@kernel(BYTES, INTS, INTS, ROWS, BYTES, INTS_32, ROWS, INTS_32)
+def lay_out(text, lengths, counts, cells, letters, places, pairs, number):
+    """Fill the cells, and write down the pairs of bytes; return how many of these there are.
 
     `number` is zeros, one for each pair that two bytes can make.
     """
-    for cell in range(1, len(cells)):
-        left, right = cells[cell - 1, SYMBOL], cells[cell, SYMBOL]
-        if left >= 0 and right >= 0:
-            number[left << 8 | right] += 1
+    at = cell = 0
+    for word in range(len(lengths)):
+        cells[cell, SYMBOL] = EDGE
+        for step in range(lengths[word]):
+            cell += 1
+            cells[cell, SYMBOL], cells[cell, COUNT], letters[cell] = (
+                text[at],
+                counts[word],
+                text[at],
+            )
+            if step > 0:
+                number[text[at - 1] << 8 | text[at]] += 1
+            at += 1
+        cell += 1
+    cells[cell, SYMBOL] = EDGE
     used = free = 0
     for code in range(BYTE_PAIRS):
         if number[code] > 0:
