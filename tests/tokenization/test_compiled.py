@@ -147,12 +147,23 @@ def test_nothing_to_merge_gives_no_merges():
 def test_large_texts_go_through_the_engine_if_it_is_ready(tmp_path, monkeypatch):
     """An encoder of None, as this one returns, leaves the text to Python."""
     text, calls = tmp_path / "text.txt", []
-    text.write_bytes(b"an owl " * 8_000)
+    text.write_bytes(b"an owl " * 16_000)
     monkeypatch.setattr(compiled, "train_on_file", lambda *_: calls.append("train_on_file") or [])
     monkeypatch.setattr(compiled, "make_encoder", lambda *_: calls.append("make_encoder"))
     monkeypatch.setattr(engine, "is_on_disk", lambda: False)
-    for loaded in (False, True):  # only a ready engine is quicker than Python on 60 kB
+    for loaded in (False, True):  # only a ready engine is quicker than Python on 112 kB
         monkeypatch.setattr(engine, "loaded", loaded)
         train_bpe(text, 300, [])
         Tokenizer({byte: bytes([byte]) for byte in range(256)}, []).encode_file(text)
         assert calls == (["train_on_file", "make_encoder"] if loaded else [])
+
+
+def test_short_texts_are_worth_an_encoder_together(monkeypatch):
+    monkeypatch.setattr(engine, "loaded", True)
+    one = Tokenizer({byte: bytes([byte]) for byte in range(256)}, [])
+    encoders = []
+    for words in (9_000, 5_000, 3_000, 1):
+        text = "an owl " * words
+        assert one.encode(text) == list(text.encode())
+        encoders.append(len(one._idle_encoders))
+    assert encoders == [0, 0, 1, 1]

@@ -248,10 +248,11 @@ class Tokenizer(PlainTokenizer):
     def _pays_off(self, size: int) -> bool:
         """Whether one more text of so many bytes goes through the compiled engine.
 
-        That depends on all texts so far: making an encoder takes as long as encoding a few of them.
+        Before the first does, all texts together must be worth an encoder, twice what the engine
+        alone is worth.
         """
         self._read += size
-        return bool(self._idle_encoders) or engine.pays_off(self._read)
+        return bool(self._idle_encoders) or engine.pays_off(self._read / 2)
 
     def encode_file(self, path: AnyPath, executor: Executor | None = None) -> np.ndarray:
         """The ids of a UTF-8 file, as uint16, or as uint32 if there are more than 65,536.
