@@ -275,8 +275,9 @@ def set_leaf(tree, node, value):
     """Change a leaf of a tree of minima."""
     tree[node] = value
     while node > 1:
+        value = min(value, tree[node ^ 1])
         node >>= 1
-        tree[node] = min(tree[2 * node], tree[2 * node + 1])
+        tree[node] = value
 
 
 @compiled

@@ -112,7 +112,7 @@ def read_spans(path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
         file.seek(cuts[0])
         for start, end in pairwise(cuts):
             span = memory[: end - start]
-            if file.readinto(span) < len(span):
+            if file.readinto(span.data) < len(span):
                 raise changed(path)
             check_utf8(path, start, span)
             yield span
@@ -122,7 +122,7 @@ def check_utf8(path: Path, start: int, data: np.ndarray) -> None:
     """Raise ValueError if the bytes of a file that begin at `start` are not UTF-8."""
     at = first_not_utf8(data.ctypes.data, data.ctypes.data + len(data)) - data.ctypes.data
     try:
-        codecs.utf_8_decode(data[at : at + 4], "strict", True)  # which has the words for it
+        codecs.utf_8_decode(data[at : at + 4].data, "strict", True)  # which has the words for it
     except UnicodeDecodeError as error:
         raise not_utf8(path, start + at, error) from error
 
