@@ -3,6 +3,7 @@
 import random
 import sys
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from workbook.tokenization import compiled, engine
 from workbook.tokenization.bpe import train_bpe, train_incremental, train_naive
 from workbook.tokenization.compiled import count, merge, scan, table
 from workbook.tokenization.compiled.machine import padded
+from workbook.tokenization.compiled.text import first_not_utf8
 from workbook.tokenization.pretokens import PATTERN, whole_pretokens
 from workbook.tokenization.tokenizer import Tokenizer
 
@@ -46,6 +48,37 @@ def test_pretokens_equal_those_of_regex_on_every_character():
     between = draw.choices(["", " ", "  ", "\n", "a", "1", "'s", "\u3000", "!"], k=len(codes))
     string = "".join(chr(code) + after for code, after in zip(codes, between, strict=True))
     assert as_counter(counted(string)) == Counter(regex.findall(PATTERN, string))
+
+
+@pytest.mark.parametrize("filler", ["a", " ", "1", "!", "é", "\u3000"])
+def test_what_lies_across_the_end_of_a_block_is_found(filler):
+    """64 bytes are looked at together: contractions, white space and characters that begin in one
+    block and end in the next, alone and before a special token."""
+    pieces = ["'s", "'ll", "''ve", "'s'd", " ", "\n x", " \u3000 b", "\xa0\xa0", "é", "中", "🙂"]
+    for piece, before in product(pieces, range(54, 67)):
+        size = len(filler.encode())
+        text = "x" * (before % size) + filler * (before // size) + piece
+        for string in (text, text + "t", text + " é", text + filler * 70):
+            found = as_counter(counted(string))
+            assert found == Counter(regex.findall(PATTERN, string))
+            assert as_counter(counted(string + "<s>s", ["<s>"])) == found + Counter(["s"])
+
+
+ODD_BYTES = [*b"Az", *range(0x7F, 0x82), 0x8F, 0x90, 0x9F, 0xA0, 0xBF, *range(0xC0, 0xC3)]
+ODD_BYTES += [*range(0xDF, 0xE2), 0xEC, 0xED, 0xEE, *range(0xEF, 0xF6), 0xFF]
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(ODD_BYTES), max_size=8).map(bytes) | TEXTS.map(str.encode))
+def test_bytes_are_utf8_as_far_as_python_says(data):
+    for before in (b"", b"a" * 61, "é".encode() * 40):
+        text = padded(before + data)
+        start, expected = text.ctypes.data, len(before + data)
+        try:
+            (before + data).decode()
+        except UnicodeDecodeError as error:
+            expected = error.start
+        assert first_not_utf8(start, start + len(before + data)) - start == expected
 
 
 # --- Counting ------------------------------------------------------------------------------------

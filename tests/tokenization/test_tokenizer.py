@@ -1,6 +1,7 @@
 """Ids are tiktoken's on the same ranks, in plain Python and compiled, however the text comes."""
 
 import pickle
+import random
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -90,6 +91,26 @@ def test_ids_equal_tiktoken_on_the_same_ranks(plain, readable, peer, text):
         assert plain.encode(string) == readable.encode(string) == ids
         assert compiled_ids(readable, string) == ids
         assert readable.decode(ids) == string
+
+
+@pytest.mark.stress
+def test_random_strings_have_tiktokens_ids(readable, peer):
+    """A million of them under `make stress`, one behind the other: so they begin anywhere in the 64
+    bytes that the compiled engine looks at together."""
+    draw = random.Random(STRESS)
+    pieces = [
+        *"abeths'1I,. \n好é🙂|<\u3000\xa0",
+        "'ll",
+        "'ve",
+        "the",
+        "  ",
+        "\r\n",
+        "mouse",
+        "o'clock",
+    ]
+    strings = ("".join(draw.choices(pieces, k=draw.randint(1, 20))) for _ in range(34_000 * STRESS))
+    text = END.join(strings)
+    assert compiled_ids(readable, text) == peer.encode(text, allowed_special="all")
 
 
 @given(LETTERS, st.lists(st.integers(0, 1000)))

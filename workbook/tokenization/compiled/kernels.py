@@ -96,9 +96,6 @@ class Kernel(Compiled):
     def __init__(self, function: Function, types: tuple[str, ...]) -> None:
         super().__init__(function)
         self.types = types
-        # The type and the dimensions of each array, "int64[:, ::1]" has two; of a number, no type.
-        parts = [name.partition("[") for name in types]
-        self.expected = [(of and np.dtype(name), of.count(":") - 1) for name, _, of in parts]
         self.name = f"{function.__module__}.{function.__name__}"
         KERNELS.append(self)
 
@@ -120,10 +117,11 @@ class Kernel(Compiled):
 
     def _flat(self, arguments: tuple[int | np.ndarray, ...]) -> Iterator[ctypes.c_int64]:
         """The arguments as numba passes them, an array as several numbers."""
-        for argument, expected in zip(arguments, self.expected, strict=True):
+        for argument, expected in zip(arguments, self.types, strict=True):
             numbers: tuple[int | np.ndarray, ...] = (argument,)
             if isinstance(argument, np.ndarray):
-                assert (argument.dtype, argument.ndim) == expected
+                kind, _, shape = expected.partition("[")
+                assert argument.dtype == kind and argument.ndim == shape.count(":") - 1
                 assert argument.flags.c_contiguous
                 owners = 0, 0  # nobody counts references
                 data = argument.size, argument.itemsize, argument.ctypes.data

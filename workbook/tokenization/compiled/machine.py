@@ -1,4 +1,4 @@
-"""Memory access by address, eight bytes at a time, for which numba has no functions.
+"""Memory access by address, 8 or 64 bytes at a time, for which numba has no functions.
 
     text      O n c e   u p o n
     address   7 8 9 ...              byte(8) == ord("n")
@@ -7,7 +7,7 @@
 An array of bytes yields them one at a time, and an array of 64-bit numbers only those that begin at
 every eighth byte. So compiled functions here take addresses instead of arrays. The price is that
 nothing checks an address: every caller must see to it that the array outlives the call, and that
-`PADDING` zeros follow a text, because `word` may read past its end.
+`PADDING` bytes that can be read follow a text, because a load may reach past its end.
 """
 
 from typing import Any
@@ -17,8 +17,7 @@ from llvmlite import ir
 
 from workbook.tokenization.compiled.kernels import compiled, intrinsic
 
-BLOCK = 64  # bytes that are compared together: as many as a number has bits
-PADDING = BLOCK
+BLOCK = PADDING = 64  # bytes that are compared together: as many as a number has bits
 # Types of LLVM: numbers of 1, 8, 32 and 64 bits, and 64 of them as a vector.
 BIT, BYTE, INDEX, WORD = map(ir.IntType, (1, 8, 32, 64))
 BITS, BYTES, INDICES = (ir.VectorType(kind, BLOCK) for kind in (BIT, BYTE, INDEX))
