@@ -228,9 +228,12 @@ class Tokenizer(PlainTokenizer):
             data = text.encode() if short else b""
             encoder = self._take_encoder()  # a `with` would take as long as a short text
             if encoder is not None:
-                ids = encoder.encode_few(data) if short else encoder.encode(text)
+                if short:
+                    ids = encoder.encode_few(data)
+                else:
+                    ids = integers(encoder.encode(text), self.vocab_size)
                 self._idle_encoders.append(encoder)
-                return ids if short else integers(ids, self.vocab_size)
+                return ids
         return list(_ids(self._remembered, whole_pretokens(text, self._special)))
 
     def encode_array(self, text: str) -> np.ndarray:

@@ -60,8 +60,8 @@ class CompiledEncoder:
         few, row = padded(bytes(FEW_BYTES)), np.array([0, 0, -1])
         held = few, row, np.empty(FEW_BYTES + 16, self.dtype), self.job
         at, first, to, _ = (array.ctypes.data for array in held)
-        self.views = tuple(map(memoryview, held))
-        self.begin = memoryview(np.array([first, first + ROW_BYTES, at, to]))
+        self.views = [array.data for array in held]
+        self.begin = np.array([first, first + ROW_BYTES, at, to]).data
         self.forget()
 
     def forget(self) -> None:

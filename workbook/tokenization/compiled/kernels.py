@@ -118,7 +118,7 @@ class Kernel(Compiled):
     def _flat(self, arguments: tuple[int | np.ndarray, ...]) -> Iterator[ctypes.c_int64]:
         """The arguments as numba passes them, an array as several numbers."""
         for argument, expected in zip(arguments, self.types, strict=True):
-            numbers: tuple[int | np.ndarray, ...] = (argument,)
+            numbers: tuple[Any, ...] = (argument,)
             if isinstance(argument, np.ndarray):
                 kind, _, shape = expected.partition("[")
                 assert argument.dtype == kind and argument.ndim == shape.count(":") - 1
