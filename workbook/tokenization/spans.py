@@ -23,8 +23,8 @@ from workbook.tokenization.pretokens import check_special_tokens, pretokenize
 
 AnyPath = str | os.PathLike[str]
 
-SPAN = 1 << 21  # bytes of a file held in memory at a time
-SPANS_PER_TASK = 64  # a second or two of compiled work for one of several workers
+SPAN = 1 << 22  # bytes of a file held in memory at a time
+SPANS_PER_TASK = 32  # a second or two of compiled work for one of several workers
 BLOCK = 1 << 16  # bytes decoded at a time
 WINDOW = 1 << 16  # bytes in which a place to cut is looked for
 
