@@ -55,30 +55,30 @@ def test_what_lies_across_the_end_of_a_block_is_found(filler):
     """64 bytes are looked at together: contractions, white space and characters that begin in one
     block and end in the next, alone and before a special token."""
     pieces = ["'s", "'ll", "''ve", "'s'd", " ", "\n x", " \u3000 b", "\xa0\xa0", "é", "中", "🙂"]
-    for piece, before in product(pieces, range(54, 67)):
+    for piece, before in product(pieces, range(57, 66)):
         size = len(filler.encode())
         text = "x" * (before % size) + filler * (before // size) + piece
-        for string in (text, text + "t", text + " é", text + filler * 70):
+        for string in (text + "t", text + " é", text + filler * 70):
             found = as_counter(counted(string))
             assert found == Counter(regex.findall(PATTERN, string))
             assert as_counter(counted(string + "<s>s", ["<s>"])) == found + Counter(["s"])
 
 
-ODD_BYTES = [*b"Az", *range(0x7F, 0x82), 0x8F, 0x90, 0x9F, 0xA0, 0xBF, *range(0xC0, 0xC3)]
-ODD_BYTES += [*range(0xDF, 0xE2), 0xEC, 0xED, 0xEE, *range(0xEF, 0xF6), 0xFF]
+ODD_BYTES = b"A\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xc1\xc2\xdf\xe0\xe1\xed\xef\xf0\xf1\xf4\xf5\xff"
 
 
 @settings(max_examples=500)
 @given(st.lists(st.sampled_from(ODD_BYTES), max_size=8).map(bytes) | TEXTS.map(str.encode))
 def test_bytes_are_utf8_as_far_as_python_says(data):
     for before in (b"", b"a" * 61, "é".encode() * 40):
-        text = padded(before + data)
-        start, expected = text.ctypes.data, len(before + data)
+        text, expected = before + data, len(before + data)
         try:
-            (before + data).decode()
+            text.decode()
         except UnicodeDecodeError as error:
             expected = error.start
-        assert first_not_utf8(start, start + len(before + data)) - start == expected
+        memory = padded(text)
+        start = memory.ctypes.data
+        assert first_not_utf8(start, start + len(text)) - start == expected
 
 
 # --- Counting ------------------------------------------------------------------------------------

@@ -50,8 +50,8 @@ def test_no_pretoken_lies_across_a_cut(tmp_path_factory, text, special_tokens, w
     cuts = cut_points(path, special_tokens, span=16)
     of_file = [data[start:end] for start, end in pairwise(cuts)]
     with mock.patch.object(spans, "SPAN", 16), mock.patch.object(spans, "WINDOW", window):
-        view = np.frombuffer(data, np.uint8)
-        in_memory = [part.tobytes() for part in spans_of(view, special_tokens)]
+        parts = spans_of(np.frombuffer(data, np.uint8), special_tokens)
+        in_memory = [part.tobytes() for part in parts]
     for parts in (of_file, in_memory):
         found = (pretokens_of(part.decode(), special_tokens) for part in parts)
         assert list(chain.from_iterable(found)) == pretokens_of(data.decode(), special_tokens)

@@ -19,7 +19,7 @@ from workbook.tokenization import engine, spans
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.compiled import encode
 from workbook.tokenization.pretokens import PATTERN
-from workbook.tokenization.tokenizer import PlainTokenizer, Tokenizer
+from workbook.tokenization.tokenizer import SHORT, PlainTokenizer, Tokenizer
 
 END, LONGER = "<|endoftext|>", "<|endoftext|><|endoftext|>"
 CORPUS = (
@@ -63,10 +63,13 @@ def compiled(trained, monkeypatch):
 
 
 def compiled_ids(one: Tokenizer, text: str) -> list[int]:
-    """The ids by the compiled engine, which must have an encoder for the tokenizer."""
+    """The ids by the compiled engine, which must have an encoder for it: in both ways."""
     with one.compiled_encoder() as encoder:
         assert encoder is not None
-        return encoder.encode(text).tolist()
+        ids = encoder.encode(text).tolist()
+        if len(text) <= SHORT and not one._special.search(text):
+            assert encoder.encode_few(text.encode()) == ids
+        return ids
 
 
 @pytest.fixture(scope="module")

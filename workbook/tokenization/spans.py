@@ -25,8 +25,8 @@ from workbook.tokenization.pretokens import check_special_tokens, pretokenize
 AnyPath = str | os.PathLike[str]
 Result = TypeVar("Result")
 
-SPAN = 1 << 21  # bytes of a file held in memory at a time
-SPANS_PER_TASK = 64  # a second of compiled work for one of several workers
+SPAN = 1 << 22  # bytes of a file held in memory at a time
+SPANS_PER_TASK = 32  # a second or less of compiled work for one of several workers
 PER_THREAD = 1 << 23  # bytes of a file that are worth a thread
 BLOCK = 1 << 16  # bytes decoded at a time
 WINDOW = 1 << 16  # bytes in which a place to cut is looked for
@@ -145,7 +145,7 @@ def share(
         yield task(cuts)
     else:
         with ThreadPoolExecutor(threads) as own:
-            yield from own.map(task, task_cuts(cuts, -(-len(cuts) // threads)))
+            yield from own.map(task, task_cuts(cuts, -(-(len(cuts) - 1) // threads)))
 
 
 def _count_span(path: Path, special_tokens: Sequence[str], start: int, end: int) -> Counter[str]:

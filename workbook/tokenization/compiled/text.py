@@ -107,7 +107,7 @@ def read_spans(path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
     Raises: ValueError if the file is not UTF-8, or ends before the last cut.
     """
     longest = max(end - start for start, end in pairwise(cuts))
-    memory = padded(bytes(longest))
+    memory = np.empty(longest + PADDING, np.uint8)
     with path.open("rb") as file:
         file.seek(cuts[0])
         for start, end in pairwise(cuts):
