@@ -101,16 +101,7 @@ def test_random_strings_have_tiktokens_ids(readable, peer):
     """A million of them under `make stress`, one behind the other: so they begin anywhere in the 64
     bytes that the compiled engine looks at together."""
     draw = random.Random(STRESS)
-    pieces = [
-        *"abeths'1I,. \n好é🙂|<\u3000\xa0",
-        "'ll",
-        "'ve",
-        "the",
-        "  ",
-        "\r\n",
-        "mouse",
-        "o'clock",
-    ]
+    pieces = [*"abeths'1I,. \n好é🙂|<\u3000\xa0", "'ll", "'ve", "the", "  ", "\r\n", "o'clock"]
     strings = ("".join(draw.choices(pieces, k=draw.randint(1, 20))) for _ in range(34_000 * STRESS))
     text = END.join(strings)
     assert compiled_ids(readable, text) == peer.encode(text, allowed_special="all")

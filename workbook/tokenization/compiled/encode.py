@@ -1,7 +1,7 @@
 """Text to ids: scan, look up each pre-token, and merge only the new ones.
 
     " the"     [ key | key | 262 ........................ 1 ]    a slot's ids, and their number
-    " the owl" [ key | key | 1169 43045 ................. 2 ]
+    " xylitol" [ key | key | 2124 2645 45 349 ........... 4 ]
     "=" * 20   [ key | key | place of bytes | place of ids 0 ]   or they are in the table's pool
 
 A language uses few words again and again, so 99 in 100 pre-tokens are found, and encoding takes

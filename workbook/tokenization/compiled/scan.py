@@ -83,7 +83,7 @@ def find_pretokens(at, end, kinds, batch):
         same |= others & (others << ONE | other) | whites & white_before
         begins = ~(same | (spaces << ONE | space) & ~whites)
         # White space before something visible, in the next block too, and there its last character.
-        follows = np.uint64(at + size < end and kind_of(at + size, kinds) != WHITE)
+        follows = np.uint64(at + size < end and kind_at(at + size, kinds) != WHITE)
         visible = ~whites & low_bits(size)
         last = whites & (visible >> ONE | follows << np.uint64(size - 1))
         while last & inside != NONE:
@@ -157,7 +157,7 @@ def contraction_length(at, end):
 
 
 @compiled
-def kind_of(at, kinds):
+def kind_at(at, kinds):
     """The kind of the character that begins at this address."""
     return byte(kinds + decode_character(at)[0])
 
