@@ -18,14 +18,14 @@ def test_unset_and_empty_switches_give_the_first_choice(monkeypatch):
             monkeypatch.setenv(switch, "")
 
 
-@pytest.mark.parametrize(
-    ("switch", "read", "choice", "choices"),
-    [
-        ("WORKBOOK_PROFILE", lambda: config.profile().name, "full", "laptop, gpu, gpu-offline"),
-        ("WORKBOOK_EDITION", config.edition, "2026", "2025, 2026"),
-        ("WORKBOOK_PRECISION", config.precision, "bfloat16", "auto, float32, bfloat16"),
-    ],
-)
+SWITCHES = [
+    ("WORKBOOK_PROFILE", lambda: config.profile().name, "full", "laptop, gpu, gpu-offline"),
+    ("WORKBOOK_EDITION", config.edition, "2026", "2025, 2026"),
+    ("WORKBOOK_PRECISION", config.precision, "bfloat16", "auto, float32, bfloat16"),
+]
+
+
+@pytest.mark.parametrize(("switch", "read", "choice", "choices"), SWITCHES)
 def test_a_switch_chooses_and_a_misspelt_one_is_told_its_choices(
     monkeypatch, switch, read, choice, choices
 ):

@@ -14,17 +14,10 @@ from made_records import record
 
 from workbook import config
 from workbook.classroom import views
-from workbook.classroom.views import (
-    accounting,
-    bpe,
-    experiments,
-    generation,
-    optimizer,
-    plots,
-    transformer,
-    unicode,
-)
+from workbook.classroom.views import accounting, bpe, experiments, generation, optimizer, plots
 from workbook.classroom.views import training as training_plots
+from workbook.classroom.views import transformer as transformer_plots
+from workbook.classroom.views import unicode as unicode_plots
 from workbook.experiments.results import Comparison, Setting
 from workbook.optimizer import toys
 from workbook.optimizer.floats import FORMATS
@@ -168,16 +161,16 @@ PLOTS = [
     partial(plots.shares, SHARES, "share"),
     partial(plots.points, {"naive": 900.0, "compiled": 0.02}, "seconds"),
     partial(plots.curves, GROWING, "bytes/token", log=True, marks={"W": 2.5}),
-    partial(unicode.size_steps, EDGES, "size (bytes)", {"a": 97}),
-    partial(unicode.bit_layout, {"U+00FC": "ü".encode()}),
-    partial(unicode.byte_pairs, KINDS, {"valid, 1", "valid, 2"}),
+    partial(unicode_plots.size_steps, EDGES, "size (bytes)", {"a": 97}),
+    partial(unicode_plots.bit_layout, {"U+00FC": "ü".encode()}),
+    partial(unicode_plots.byte_pairs, KINDS, {"valid, 1", "valid, 2"}),
     partial(bpe.tokenizers, FOUR),
     partial(bpe.profiles, {"one": PROFILE, "pool": PROFILE}),
     partial(bpe.shared_file, [20, 45, 50, 70, 100], 2),
-    partial(transformer.architecture, config.tinystories()),
-    partial(transformer.heat_maps, {"a": CAUSAL / 2, "b": CAUSAL * 1}, WORDS),
-    partial(transformer.turned, ARROWS, [0, 1]),
-    partial(transformer.number_grids, {"x": np.arange(12).reshape(3, 4)}, OWNERS),
+    partial(transformer_plots.architecture, config.tinystories()),
+    partial(transformer_plots.heat_maps, {"a": CAUSAL / 2, "b": CAUSAL * 1}, WORDS),
+    partial(transformer_plots.turned, ARROWS, [0, 1]),
+    partial(transformer_plots.number_grids, {"x": np.arange(12).reshape(3, 4)}, OWNERS),
     partial(accounting.shares_along, ALONG),
     partial(accounting.stacked, MEMORY, "memory (GB)", 80),
     partial(accounting.float_ranges, list(FORMATS.values()), {"70,000": 7e4}),

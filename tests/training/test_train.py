@@ -238,11 +238,6 @@ def test_a_loss_that_climbs_and_stays_up_ends_the_run_also_over_a_break(tmp_path
     assert patient.status == "finished"
 
 
-def test_the_folder_of_another_run_is_refused(whole):
-    with pytest.raises(ValueError, match=r"another config \(steps: 24 there, 25 here\); give"):
-        tiny_runs.trained(whole.folder, steps=25)
-
-
 def test_a_run_without_its_log_is_flagged_even_if_it_has_finished(tmp_path):
     first = tiny_runs.trained(tmp_path, steps=4)
     (tmp_path / log.LINES).unlink()
@@ -376,14 +371,14 @@ def byte_tokenizer(*longer):
     return Tokenizer(dict(enumerate([bytes([byte]) for byte in range(256)] + list(longer))), [])
 
 
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"train": tiny_runs.ids(10_000, seed=2)}, "tokens to train on"),
-        ({"validation": tiny_runs.ids(2_000, seed=3)}, "validation tokens"),
-        ({"tokenizer": byte_tokenizer(b"other")}, "tokenizer"),
-    ],
-)
+OTHER_DATA = [
+    ({"train": tiny_runs.ids(10_000, seed=2)}, "tokens to train on"),
+    ({"validation": tiny_runs.ids(2_000, seed=3)}, "validation tokens"),
+    ({"tokenizer": byte_tokenizer(b"other")}, "tokenizer"),
+]
+
+
+@pytest.mark.parametrize(("changes", "named"), OTHER_DATA)
 def test_a_run_goes_on_with_its_data_and_with_no_other(tmp_path, changes, named):
     usual = {"tokenizer": byte_tokenizer()}
     data, other = tiny_runs.data(**usual), tiny_runs.data(**usual | changes)

@@ -331,15 +331,15 @@ def asks(x, dim):
     return input("x? ")
 
 
-@pytest.mark.parametrize(
-    ("attempt", "words"),
-    [
-        (exits, "`os._exit` end Python itself"),
-        (crashes_python, "signal 11"),
-        (dives, "RecursionError"),
-        (asks, "a check cannot answer input()"),
-    ],
-)
+ENDING = [
+    (exits, "`os._exit` end Python itself"),
+    (crashes_python, "signal 11"),
+    (dives, "RecursionError"),
+    (asks, "a check cannot answer input()"),
+]
+
+
+@pytest.mark.parametrize(("attempt", "words"), ENDING)
 def test_an_attempt_that_ends_its_process_is_reported(attempt, words):
     report = judge_attempt("softmax", attempt)
     assert report.status == "wrong" and words in str(report)

@@ -205,22 +205,6 @@ def test_what_ends_its_process_stops_no_other_check(study, tmp_path, capsys):
     assert Progress(study).of("softmax", None).best == "wrong"
 
 
-LEAVES_A_THREAD = (
-    "import threading, time\nthreading.Thread(target=time.sleep, args=[1e6]).start()\n"
-)
-
-
-def test_a_thread_that_never_ends_holds_up_nothing(study, tmp_path, capsys):
-    root = copied("flat", tmp_path)
-    with (root / "cs336_basics" / "model.py").open("a") as code:
-        code.write(LEAVES_A_THREAD)
-    adopt(root, {name: PARTS["flat"][name] for name in ("linear", "rope")}, study)
-    assert cli.main(["check", "--all"]) == 0
-    assert "2 of 20 code problems found, 2 of them correct" in capsys.readouterr().out
-    assert cli.main(["adopt", str(root)]) == 0
-    assert "cut short" not in capsys.readouterr().out
-
-
 KEPT = """# softmax, kept when its check said correct
 def stable(x, dim):
     powers = (x - x.amax(dim, keepdim=True)).exp()

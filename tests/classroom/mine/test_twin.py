@@ -278,11 +278,6 @@ def test_what_only_a_whole_run_shows_is_told():
     assert "though each of your parts alone does what ours does" in str(report)
 
 
-def test_an_unknown_preset_is_refused_at_once(capsys):
-    assert cli.main(["twin", "desktop"]) == 2
-    assert "'desktop' is not a preset" in capsys.readouterr().err
-
-
 # The learner's own code, in a process of its own.
 
 

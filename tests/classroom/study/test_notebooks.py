@@ -100,15 +100,15 @@ def test_a_very_long_line_takes_no_quadratic_time(line):
 BAR = "\r  0%|          | 0/9 [00:00<?, ?it/s]\r100%|████| 9/9 [00:01<00:00,  8.9it/s]\n"
 
 
-@pytest.mark.parametrize(
-    ("pieces", "stored"),
-    [
-        (["a", ("oh", "stderr"), "b", None, "c\n"], ["ab", "oh", None, "c\n"]),  # None: a picture
-        ([(BAR, "stderr")], []),
-        ([("12.3kB [00:01, 9.1kB/s]", "stderr")], []),
-        (["1 of 3\r2 of 3\r3 of 3\ndone\r\n"], ["3 of 3\ndone\n"]),
-    ],
-)
+STREAMS = [
+    (["a", ("oh", "stderr"), "b", None, "c\n"], ["ab", "oh", None, "c\n"]),  # None: a picture
+    ([(BAR, "stderr")], []),
+    ([("12.3kB [00:01, 9.1kB/s]", "stderr")], []),
+    (["1 of 3\r2 of 3\r3 of 3\ndone\r\n"], ["3 of 3\ndone\n"]),
+]
+
+
+@pytest.mark.parametrize(("pieces", "stored"), STREAMS)
 def test_streams_are_joined_up_to_a_picture_and_show_their_last_state(pieces, stored):
     picture = new_output("display_data", data={"text/plain": "a plot"})
     texts = [piece if isinstance(piece, tuple) else (piece,) for piece in pieces]
