@@ -95,9 +95,8 @@ def schedule(edited):
 def clipping(edited):
     def clip_gradients(parameters, max_l2_norm):
         generator, parameters = not isinstance(parameters, list), list(parameters)
-        edited(
-            SimpleNamespace(parameters=lambda: parameters, limit=max_l2_norm, generator=generator)
-        )
+        names = {"parameters": lambda: parameters, "limit": max_l2_norm, "generator": generator}
+        edited(SimpleNamespace(**names))
 
     return clip_gradients
 

@@ -90,9 +90,7 @@ def test_nearly_every_mutant_of_a_right_solution_is_refused_and_most_get_a_cause
     accepted = [each for each in tried if each[2].status == "correct"]
     refused = [each for each in tried if each[2].status not in ("correct", "not attempted")]
     unnamed = [each for each in refused if not each[2].likely]
-    print(
-        f"of {len(tried)} mutants {len(refused)} refused, {len(unnamed)} of these without a cause"
-    )
+    print(f"of {len(tried)} mutants {len(refused)} refused, {len(unnamed)} without a cause")
     print(Counter(problem for problem, _, _ in unnamed))
     for problem, source, report in accepted + unnamed:
         print(f"{problem}, {source}\n{report}")

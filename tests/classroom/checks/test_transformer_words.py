@@ -47,9 +47,8 @@ def test_of_a_large_result_the_first_row_that_differs_is_shown(judged_here):
 
 
 def test_a_result_of_another_shape_is_told_by_the_shape(judged_here):
-    report = check(
-        "rmsnorm", type("Flat", (transformer_right.RMSNorm,), {"forward": lambda self, x: x[0]})
-    )
+    flat = type("Flat", (transformer_right.RMSNorm,), {"forward": lambda self, x: x[0]})
+    report = check("rmsnorm", flat)
     assert report.claim == "The result does not have the expected shape."
     assert rows(report)["expected"].startswith("shape (1, 1, 4)")
 

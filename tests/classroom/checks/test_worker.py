@@ -412,9 +412,8 @@ def finds_a_neighbour(x, dim):
 
 
 def test_the_working_directory_is_a_folder_of_its_own(tmp_path, monkeypatch):
-    (tmp_path / "neighbour_of_a_learner.py").write_text(
-        "from tests.classroom.checks.test_worker import softmax\n"
-    )
+    source = "from tests.classroom.checks.test_worker import softmax\n"
+    (tmp_path / "neighbour_of_a_learner.py").write_text(source)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend("")
     monkeypatch.delitem(sys.modules, "neighbour_of_a_learner", raising=False)

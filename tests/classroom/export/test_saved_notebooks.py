@@ -191,9 +191,7 @@ NONE_OF_OURS = [
 
 @pytest.mark.parametrize("record", NONE_OF_OURS)
 def test_a_record_that_is_none_of_ours_is_left_out_and_named(tmp_path, record):
-    outputs = [
-        {"output_type": "display_data", "data": {mime: record}} for mime in (MIME, CHECK_MIME)
-    ]
+    outputs = [{"output_type": "display_data", "data": {one: record}} for one in (MIME, CHECK_MIME)]
     saved = read_folder(learner(tmp_path, cell("x", *outputs)))
     assert saved.answers == [] and saved.checks == {}
     assert len(saved.notes) == 1 and "cannot be read" in saved.notes[0]

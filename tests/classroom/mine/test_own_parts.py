@@ -131,9 +131,7 @@ def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports, caps
     assert made.decode(made.encode("ABC<|endoftext|>")) == "ABC<|endoftext|>"
 
 
-NO_GROUPS = (
-    "class AdamW:\n    def __init__(self, params, lr, betas, eps, weight_decay):\n        pass\n"
-)
+NO_GROUPS = "class AdamW:\n    def __init__(self, params, lr, betas, eps, weight_decay): ...\n"
 STUB = "def get_batch(dataset, batch_size, context_length, device):\n    ...\n"
 COUNTS = "    clip.calls = getattr(clip, 'calls', 0) + 1\n    assert clip.calls < 8, 'too often'\n"
 LATE = CLIP.replace("    norm =", f"{COUNTS}    norm =")

@@ -28,9 +28,8 @@ class Theirs(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        self.theirs = nn.ModuleDict(
-            {"lm": TransformerLM.from_config(replace(config, kernels="fused"))}
-        )
+        ours = TransformerLM.from_config(replace(config, kernels="fused"))
+        self.theirs = nn.ModuleDict({"lm": ours})
 
     def forward(self, ids):
         return self.theirs["lm"](ids)

@@ -21,10 +21,8 @@ def bundles(monkeypatch):
     shown = []
     InteractiveShell.instance()
     # `plots` first: imported while IPython's own is replaced, it would keep the replacement.
-    monkeypatch.setattr(
-        "workbook.classroom.views.plots.display", lambda bundle, **_: shown.append(bundle)
-    )
-    monkeypatch.setattr("IPython.display.display", lambda bundle, **_: shown.append(bundle))
+    for display in ("workbook.classroom.views.plots.display", "IPython.display.display"):
+        monkeypatch.setattr(display, lambda bundle, **_: shown.append(bundle))
     yield shown
     InteractiveShell.clear_instance()
 

@@ -19,9 +19,8 @@ from workbook.classroom.study.notebooks import REPLACEMENTS, WIDGET_VIEW, normal
 NASTY = ["/home/ada/x.txt", "/tmp/tmpab12cd_9", "C:\\Users\\ada\\", "at 0x7f3a2c1d5e10", "é", "🙂"]
 NASTY += [*" \t\n\r/a0)", "50%|##  | 1/2 [00:01<00:02]", "..", "<b>", "tmp"]
 texts = st.lists(st.sampled_from(NASTY) | st.text(max_size=3), max_size=8).map("".join)
-bundles = st.dictionaries(
-    st.sampled_from(["text/plain", "text/html", "image/png", WIDGET_VIEW]), texts, max_size=4
-)
+mimes = st.sampled_from(["text/plain", "text/html", "image/png", WIDGET_VIEW])
+bundles = st.dictionaries(mimes, texts, max_size=4)
 streams = st.sampled_from(["stdout", "stderr"])
 outputs = st.one_of(
     st.builds(new_output, st.just("stream"), name=streams, text=texts),
