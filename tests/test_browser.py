@@ -27,10 +27,7 @@ PATHS = notebooks.find_worked()
 # By live view, what is done and the words that it shows then. A control is a role, a name and, of
 # several, a number; none is where the keyboard is. `=words` are typed over what a field holds.
 STEPS = {
-    "utf8_explorer": [
-        ("textbox/Text", "=<b>&", "AMPERSAND"),
-        ("", "Backspace", "3 code points."),
-    ],
+    "utf8_explorer": [("textbox/Text", "=<b>&", "AMPERSAND"), ("", "Backspace", "3 code points.")],
     "merge_stepper": [
         ("slider", "Home", "No merge made yet"),
         ("button/Forward", "click", "1 merge made"),

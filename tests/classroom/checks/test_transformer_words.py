@@ -76,9 +76,7 @@ FAULTS_OF_OURS = [
 
 
 @pytest.mark.parametrize(("place", "name", "value", "words"), FAULTS_OF_OURS)
-def test_an_error_of_ours_is_told_as_ours_and_judges_nothing(
-    place, name, value, words, monkeypatch, judged_here
-):
+def test_an_error_of_ours_is_told_as_ours(place, name, value, words, monkeypatch, judged_here):
     monkeypatch.setattr(place, name, value)
     report = check("rmsnorm", transformer_right.RMSNorm)
     assert report.status == "not attempted" and not report.rows

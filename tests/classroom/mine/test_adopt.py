@@ -246,9 +246,7 @@ def test_a_wrong_place_is_refused(small, tmp_path, option, words):
     assert not (tmp_path / adopt.FILE).exists()
 
 
-def test_a_damaged_file_and_a_folder_that_moved_or_has_no_code_are_told(
-    tmp_path, capsys, monkeypatch
-):
+def test_a_damaged_file_and_a_folder_without_code_are_told(tmp_path, capsys, monkeypatch):
     assert adopt.read_adopted(tmp_path) is None
     for text, error, words in (
         ("folder = ", ValueError, "cannot be used"),

@@ -102,9 +102,7 @@ def test_every_notebook_with_parts_has_its_cell():
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_it_is_quiet_with_nothing_solved_and_outside_of_a_study_folder(
-    name, tmp_path, monkeypatch, capsys
-):
+def test_it_is_quiet_with_nothing_solved_and_elsewhere(name, tmp_path, monkeypatch, capsys):
     run(name, tmp_path)
     Path("mine", f"{BROKEN['05_optimizer'][0]}.py").write_text(BROKEN["05_optimizer"][1])
     monkeypatch.delenv("WORKBOOK_STUDY")

@@ -64,9 +64,7 @@ def solved(study, **sources):
 class TestFromTheNotebooks:
     """What the study folder has kept."""
 
-    def test_right_parts_make_the_run_of_ours_and_other_code_is_another_run(
-        self, study, monkeypatch, capsys
-    ):
+    def test_right_parts_make_our_run_and_other_code_another(self, study, monkeypatch, capsys):
         solved(study, gradient_clipping=CLIP, cross_entropy=LOSS)
         monkeypatch.setattr(cli.presets, "chosen", lambda options: CONFIG)
         assert cli.main(["train", "laptop", "--mine"]) == 0
