@@ -38,9 +38,7 @@ def prose(n: int) -> list:
 
 SETUP = {"workbook": {"role": "setup"}}
 CELLS = [
-    new_code_cell(
-        'import colorsys\n"check" in globals()', metadata={"workbook": {"role": "setup"}}
-    ),
+    new_code_cell('import colorsys\n"check" in globals()', metadata=SETUP),
     new_code_cell('check("softmx", colorsys)'),
     *prose(1),
     cell("try", "a", 'my_character = "U+0000"'),
