@@ -65,7 +65,7 @@ bench: $(stamp)
 		$(bin)/python -m pip install -qq --disable-pip-version-check -c constraints.txt \
 		-e ".[bench]" || true
 	@$(bin)/python -m pytest -q tests/benchmarks/proofs.py tests/benchmarks/measure.py
-	@for bench in $(if $(FILE),'tokenizer "$(FILE)"',tokenizer train generate); do \
+	@for bench in $(if $(FILE),'tokenizer "$(FILE)"',tokenizer sweep train generate); do \
 		eval "PYTHONPATH=tests $(bin)/python -m benchmarks $$bench $(if $(RECORD),--record)" \
 		|| exit 1; done
 	@$(if $(RECORD),PYTHONPATH=tests $(bin)/python -m benchmarks readme)
@@ -121,6 +121,7 @@ $(stamp): pyproject.toml constraints.txt $(installed)
 		-c constraints.txt -e ".[test]" \
 		|| { echo "Set-up did not finish; pip says above why (often the network or the disk)." \
 		"Run make again to start afresh." >&2; exit 1; }
+	@$(bin)/python -c "from workbook.tokenization import compiled; compiled.load_kernels()" || true
 	@$(bin)/python -c "import os; open('$@', 'w').write(os.getcwd())"
 
 # `error` ends make with the message alone; a failing command would add a line of make's own.

@@ -18,7 +18,7 @@ SLACK = 150  # lines below its cap at which a room's cap has to be lowered
 CAPS = {
     "workbook/config, files": 400,
     "workbook/corpora": 950,
-    "workbook/tokenization": 1_952,
+    "workbook/tokenization": 2_120,
     "workbook/transformer": 500,
     "workbook/optimizer": 440,
     "workbook/accounting": 850,
@@ -34,7 +34,7 @@ CAPS = {
     "workbook/classroom/cli": 486,
     "workbook/classroom/jupyter": 16,
     "workbook/classroom/__init__": 0,
-    "tests": 17_700,
+    "tests": 17_400,
 }
 FREE = {
     tokenize.COMMENT,

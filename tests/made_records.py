@@ -12,17 +12,9 @@ from workbook.training import log
 from workbook.training.presets import varied
 from workbook.training.train import Run
 
-ENVIRONMENT = {
-    "processor": "Abacus",
-    "cores": 2,
-    "system": "Linux x86_64",
-    "versions": {"python": "3.11.7", "torch": "2.13.0"},
-    "commit": "0123456789abcdef",
-    "device": "cpu",
-    "precision": "float32",
-    "threads": 1,
-    "peak_flops_per_second": 1e9,
-}
+ENVIRONMENT = {"processor": "Abacus", "cores": 2, "threads": 1, "peak_flops_per_second": 1e9}
+ENVIRONMENT |= {"system": "Linux x86_64", "device": "cpu", "precision": "float32"}
+ENVIRONMENT |= {"versions": {"python": "3.11.7", "torch": "2.13.0"}, "commit": "0123456789abcdef"}
 
 
 def config(**changes):
@@ -40,17 +32,11 @@ def record(folder: Path, asked, losses, *, diverged: bool = False) -> Run:
     place = folder / f"{asked.name}-{asked.key}"
     place.mkdir(parents=True, exist_ok=True)
     tokens = asked.batch_size * asked.model.context_length
-    lines = [
-        {
-            "step": step,
-            "tokens": step * tokens,
-            "seconds": 2.0 * step,
-            "train_loss": loss,
-            "validation_loss": loss,
-            "validation_bits_per_byte": loss / 2,
-        }
-        for step, loss in enumerate(losses)
-    ]
+    lines = []
+    for step, loss in enumerate(losses):
+        measured = {"validation_loss": loss, "validation_bits_per_byte": loss / 2}
+        line = {"step": step, "tokens": step * tokens, "seconds": 2.0 * step, "train_loss": loss}
+        lines.append(json.dumps(line | measured) + "\n")
     reason = "the loss is nan at step 3; nothing was saved yet" if diverged else ""
     status = "diverged" if diverged else "finished"
     contents = {
@@ -60,7 +46,7 @@ def record(folder: Path, asked, losses, *, diverged: bool = False) -> Run:
     }
     for name, content in contents.items():
         (place / name).write_text(json.dumps(content))
-    (place / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (place / "log.jsonl").write_text("".join(lines))
     return Run(asked, place)
 
 

@@ -31,8 +31,9 @@ STRESS = int(os.environ.get("STRESS", "1"))
 def counted(string: str, special_tokens=(), capacity: int = 4) -> count.Counts:
     """The pre-tokens of a text, counted in a table that has to grow."""
     entries = table.PretokenTable(capacity)
-    documents = text.documents_of(string.encode(), text.special_bytes(special_tokens))
-    count.count_text(entries, documents)
+    special = text.SpecialTokens(dict.fromkeys(special_tokens, 0))
+    for span in text.spans_of(text.utf8_of(string), special_tokens):
+        count.count_text(entries, span, special)
     return count.Counts(*entries.contents())
 
 

@@ -12,20 +12,10 @@ import re
 import socket
 
 import pytest
+import real_lab
 from contrast import contrast
 from nbformat.v4 import new_code_cell, new_notebook
-from real_lab import (
-    COLOURS,
-    ROOT,
-    SCREENSHOTS,
-    Desk,
-    browse,
-    expect,
-    require_browser,
-    serve,
-    set_theme,
-    settings,
-)
+from real_lab import ROOT, SCREENSHOTS, Desk, browse, expect, require_browser, serve
 
 from workbook.classroom import views
 from workbook.classroom.study import notebooks
@@ -37,10 +27,7 @@ PATHS = notebooks.find_worked()
 # By live view, what is done and the words that it shows then. A control is a role, a name and, of
 # several, a number; none is where the keyboard is. `=words` are typed over what a field holds.
 STEPS = {
-    "utf8_explorer": [
-        ("textbox/Text", "=<b>&", "AMPERSAND"),
-        ("", "Backspace", "3 code points."),
-    ],
+    "utf8_explorer": [("textbox/Text", "=<b>&", "AMPERSAND"), ("", "Backspace", "3 code points.")],
     "merge_stepper": [
         ("slider", "Home", "No merge made yet"),
         ("button/Forward", "click", "1 merge made"),
@@ -108,7 +95,7 @@ def server(tmp_path_factory, trap):
     write(root / "views.ipynb", [new_code_cell(source) for source in sources])
     web = f"http://{HOST}:{trap.getsockname()[1]}"
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
-    environment = os.environ | settings(root) | {"HTTP_PROXY": web, "HTTPS_PROXY": web}
+    environment = os.environ | real_lab.settings(root) | {"HTTP_PROXY": web, "HTTPS_PROXY": web}
     with serve(root, environment | {"PYTHONPATH": path}) as running:
         yield running
 
@@ -171,9 +158,9 @@ def test_every_live_view_answers_to_mouse_and_keyboard(server, page):
         for picture in view.locator("svg[role=img]").all():
             assert picture.get_attribute("aria-label")
     for theme in ("dark", "light"):
-        set_theme(page, theme)
+        real_lab.set_theme(page, theme)
         for place, name in enumerate(STEPS):
-            colours = boxes.nth(place).evaluate(COLOURS)
+            colours = boxes.nth(place).evaluate(real_lab.COLOURS)
             faint = [text for text, ink, paper in colours if contrast(ink, paper) < 4.5]
             assert faint == [], (name, theme)
             boxes.nth(place).screenshot(path=SCREENSHOTS / f"{name}_{theme}.png")

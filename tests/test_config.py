@@ -18,17 +18,15 @@ def test_unset_and_empty_switches_give_the_first_choice(monkeypatch):
             monkeypatch.setenv(switch, "")
 
 
-@pytest.mark.parametrize(
-    ("switch", "read", "choice", "choices"),
-    [
-        ("WORKBOOK_PROFILE", lambda: config.profile().name, "full", "laptop, gpu, gpu-offline"),
-        ("WORKBOOK_EDITION", config.edition, "2026", "2025, 2026"),
-        ("WORKBOOK_PRECISION", config.precision, "bfloat16", "auto, float32, bfloat16"),
-    ],
-)
-def test_a_switch_chooses_and_a_misspelt_one_is_told_its_choices(
-    monkeypatch, switch, read, choice, choices
-):
+SWITCHES = [
+    ("WORKBOOK_PROFILE", lambda: config.profile().name, "full", "laptop, gpu, gpu-offline"),
+    ("WORKBOOK_EDITION", config.edition, "2026", "2025, 2026"),
+    ("WORKBOOK_PRECISION", config.precision, "bfloat16", "auto, float32, bfloat16"),
+]
+
+
+@pytest.mark.parametrize(("switch", "read", "choice", "choices"), SWITCHES)
+def test_a_misspelt_switch_is_told_its_choices(monkeypatch, switch, read, choice, choices):
     monkeypatch.setenv(switch, choice)
     assert read() == choice
     monkeypatch.setenv(switch, "Laptop")
@@ -46,9 +44,7 @@ def test_data_and_study_lie_in_the_checkout_or_where_they_were_put(monkeypatch, 
     assert (config.data_folder(), config.study_folder()) == (tmp_path, tmp_path / "mine")
 
 
-def test_an_installed_package_keeps_data_with_the_user_and_studies_where_one_is(
-    monkeypatch, tmp_path
-):
+def test_an_installed_package_keeps_data_with_the_user(monkeypatch, tmp_path):
     monkeypatch.setattr(config, "PACKAGE", tmp_path / "site-packages" / "workbook")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("WORKBOOK_DATA", raising=False)

@@ -92,16 +92,16 @@ def log(clone: Path) -> list[str]:
 STUB = "#!/bin/sh\nexit 127\n"
 
 
-@pytest.mark.parametrize(
-    ("script", "message"),
-    [
-        (None, "Python 3.11 or newer, and python3 is not."),
-        (STUB, "Python 3.11 or newer, and python3 is not."),
-        (patched(OLD), "is Python 3.9. Install a newer one"),
-        (patched(NO_VENV), "venv module, which"),
-        (patched(FULL_DISK), "needs 3 GB of free disk, and here are 0.2."),
-    ],
-)
+LACKING = [
+    (None, "Python 3.11 or newer, and python3 is not."),
+    (STUB, "Python 3.11 or newer, and python3 is not."),
+    (patched(OLD), "is Python 3.9. Install a newer one"),
+    (patched(NO_VENV), "venv module, which"),
+    (patched(FULL_DISK), "needs 3 GB of free disk, and here are 0.2."),
+]
+
+
+@pytest.mark.parametrize(("script", "message"), LACKING)
 def test_what_set_up_needs_is_said_in_one_line(clone, script, message):
     if script:
         install(clone, script)

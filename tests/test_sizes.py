@@ -36,16 +36,12 @@ def test_a_room_is_held_to_its_cap_from_both_sides():
     assert "no cap" in SIZES["faults"](Counter({"workbook/attic": 5}), {})[0]
 
 
-def test_files_are_counted_by_room():
-    room = SIZES["room"]
-    assert room(Path("workbook/classroom/checks/bpe.py")) == "workbook/classroom/checks"
-    assert room(Path("workbook/classroom/cli.py")) == "workbook/classroom/cli"
-    assert room(Path("tests/classroom/checks/test_bpe.py")) == "tests"
-
-
-def test_rivals_in_benchmarks_are_not_counted(tmp_path):
-    for name in ("tests/benchmarks/rivals.py", "tests/test_it.py", "workbook/config.py"):
-        path = tmp_path / name
+def test_files_are_counted_by_room_but_for_rivals_in_benchmarks(tmp_path):
+    names = "config classroom/cli classroom/checks/bpe ../tests/test_it ../tests/benchmarks/rivals"
+    for name in names.split():
+        path = tmp_path / "workbook" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x = 1\n")
-    assert SIZES["counted"](tmp_path) == {"tests": 1, "workbook/config, files": 1}
+    rooms = ("config, files", "classroom/cli", "classroom/checks")
+    wanted = dict.fromkeys(["tests", *(f"workbook/{room}" for room in rooms)], 1)
+    assert SIZES["counted"](tmp_path) == wanted

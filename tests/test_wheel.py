@@ -293,15 +293,11 @@ def test_a_week(installed):
         assert "✗ unicode1 (a): wrong" in said
         said = monday.solve("unicode1", 'my_character = "U+0000"', part="a")
         assert "✓ unicode1 (a): correct" in said
-        said = monday.fill(
-            monday.cell("answer", "unicode1", "a"),
-            'answer("unicode1", "a", """\nIt is the null character, U+0000: mine.\n""")',
-        )
+        text = 'answer("unicode1", "a", """\nIt is the null character, U+0000: mine.\n""")'
+        said = monday.fill(monday.cell("answer", "unicode1", "a"), text)
         assert "null character, U+0000: mine" in said and "unicode1 (a): " in said
-        said = monday.fill(
-            monday.cell("answer", "unicode1", "b"),
-            FIGURE + 'answer("unicode1", "b", """\nThe repr escapes it, my words.\n""", figure)',
-        )
+        text = 'answer("unicode1", "b", """\nThe repr escapes it, my words.\n""", figure)'
+        said = monday.fill(monday.cell("answer", "unicode1", "b"), FIGURE + text)
         assert "✎ unicode1 (b): read" in said and 'tick("unicode1", "b")' in said
         monday.above(("answer", "unicode1", "c"), 'tick("unicode1", "b")')
         monday.save()

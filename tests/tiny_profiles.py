@@ -36,9 +36,8 @@ for name, profile in config.PROFILES.items():
 def plant(folder: Path) -> None:
     """Put small texts in the place of both downloads, and the hook, into a folder for the data."""
     (folder / "sitecustomize.py").write_text(HOOK)
-    sources = "".join(
-        file.read_text() for file in sorted(Path(argparse.__file__).parent.glob("[a-h]*.py"))
-    )
+    files = sorted(Path(argparse.__file__).parent.glob("[a-h]*.py"))
+    sources = "".join(file.read_text() for file in files)
     starts = iter(range(0, len(sources), 3_000))
     for split, size in (("train", 600_000), ("validation", 90_000)):
         plain = (text for text, _ in stories.write_stories(1, split, size))

@@ -24,21 +24,10 @@ def tiny(**changes) -> TrainConfig:
     shape = ModelConfig(
         vocab_size=VOCAB_SIZE, context_length=16, d_model=16, num_layers=2, num_heads=2, d_ff=32
     )
-    base = replace(
-        presets.laptop(),
-        name="tiny",
-        model=shape,
-        optimizer=OptimizerConfig(max_learning_rate=1e-2, warmup_iters=4),
-        steps=24,
-        batch_size=8,
-        log_every=1,
-        eval_every=8,
-        eval_tokens=256,
-        checkpoint_every=4,
-        device="cpu",
-        precision="auto",
-    )
-    return replace(base, **changes)
+    optimizer = OptimizerConfig(max_learning_rate=1e-2, warmup_iters=4)
+    usual = {"name": "tiny", "model": shape, "optimizer": optimizer, "steps": 24, "batch_size": 8}
+    usual |= {"log_every": 1, "eval_every": 8, "eval_tokens": 256, "checkpoint_every": 4}
+    return replace(presets.laptop(), **usual | {"device": "cpu", "precision": "auto"} | changes)
 
 
 def ids(count: int, seed: int = 0) -> np.ndarray:
@@ -51,12 +40,8 @@ def ids(count: int, seed: int = 0) -> np.ndarray:
 
 def data(**changes) -> TrainData:
     """Two splits without a common document."""
-    usual = {
-        "train": ids(10_000),
-        "validation": ids(2_000, seed=1),
-        "token_bytes": np.ones(VOCAB_SIZE, np.int64),
-        "end_id": END,
-    }
+    usual = {"train": ids(10_000), "validation": ids(2_000, seed=1), "end_id": END}
+    usual |= {"token_bytes": np.ones(VOCAB_SIZE, np.int64)}
     return TrainData(**(usual | changes))
 
 

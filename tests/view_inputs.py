@@ -14,17 +14,10 @@ from made_records import record
 
 from workbook import config
 from workbook.classroom import views
-from workbook.classroom.views import (
-    accounting,
-    bpe,
-    experiments,
-    generation,
-    optimizer,
-    plots,
-    transformer,
-    unicode,
-)
+from workbook.classroom.views import accounting, bpe, experiments, generation, optimizer, plots
 from workbook.classroom.views import training as training_plots
+from workbook.classroom.views import transformer as transformer_plots
+from workbook.classroom.views import unicode as unicode_plots
 from workbook.experiments.results import Comparison, Setting
 from workbook.optimizer import toys
 from workbook.optimizer.floats import FORMATS
@@ -78,9 +71,7 @@ def run(*losses, diverged=False, **changes):
     return record(folder, run_config(**changes), losses, diverged=diverged)
 
 
-SIZES = pd.DataFrame(
-    {"UTF-8": {"English": 63, "Turkish": 71}, "UTF-16": {"English": 126, "Turkish": 128.5}}
-)
+SIZES = pd.DataFrame({"UTF-8": [63, 71], "UTF-16": [126, 128.5]}, index=["English", "Turkish"])
 EDGES = pd.DataFrame({"UTF-8": {0x20: 1, 0x80: 2}, "UTF-32": {0x20: 4, 0x80: 4}})
 KINDS = [[kind(bytes([first, second])) for second in range(256)] for first in range(256)]
 
@@ -94,9 +85,8 @@ FOUR = pd.DataFrame(
     index=["byte", "word", "BPE"],
 )
 PROFILE = pd.DataFrame({"function": ["lock.acquire", "bpe.merge_pair"], "share": [0.7, 0.3]})
-GROWING = pd.DataFrame(
-    {"a": [1, 2, 3], "b": [1, 1.5, None]}, index=pd.Index([256, 512, 1024], name="tokens")
-)
+TOKENS = pd.Index([256, 512, 1024], name="tokens")
+GROWING = pd.DataFrame({"a": [1, 2, 3], "b": [1, 1.5, None]}, index=TOKENS)
 
 WORDS = ["the", "cat", "sat", "down"]
 CAUSAL = np.tri(4, dtype=bool)
@@ -116,26 +106,17 @@ ALONG = pd.DataFrame(
     {"feed-forward": [70, 60, 10], "scores": [1, 10, 80], "head": [3, 3, 1]},
     index=pd.Index([512, 2048, 2**20], name="context length (tokens)"),
 )
-MEMORY = pd.DataFrame(
-    {"parameters": [6.5, 6.5, 6.5], "activations": [0.0, 72.0, 100.0]},
-    index=pd.Index([0, 1, 2], name="batch size"),
-)
+MEMORY = pd.DataFrame({"parameters": [6.5] * 3, "activations": [0.0, 72.0, 100.0]})
+MEMORY = MEMORY.rename_axis("batch size")
 
 FALLING = pd.DataFrame({"a": [1.0, 0.1, 0.0], "b": [1.0, 10.0, 100.0]}).rename_axis("step")
 GRADIENTS = {"inner": np.logspace(-9, -3, 100), "outer": np.logspace(-5, -1, 100)}
 WANTED = pd.Series([1.0, 0.4], name="wanted")
 WALKS = {f"rule {n}": np.array([[-4.0, 1.0], [n / 10, 0.5]]) for n in range(5)}
 
-LOG = pd.DataFrame(
-    {
-        "tokens": [0, 8, 16],
-        "seconds": [0.0, 0.5, 1.0],
-        "train_loss": [None, 3.5, 3.0],
-        "validation_loss": [4.0, None, 2.0],
-        "validation_bits_per_byte": [2.0, None, 1.0],
-    },
-    index=pd.Index([0, 1, 2], name="step"),
-)
+LOG = pd.DataFrame({"tokens": [0, 8, 16], "seconds": [0.0, 0.5, 1.0]}).rename_axis("step")
+LOG["train_loss"], LOG["validation_loss"] = [None, 3.5, 3.0], [4.0, None, 2.0]
+LOG["validation_bits_per_byte"] = LOG["validation_loss"] / 2
 
 CHANCES = {b" fox": 0.6, b" <b>": 0.25, b"\n": 0.1, b"\xc3": 0.045, b"$x$": 0.005}
 
@@ -168,16 +149,16 @@ PLOTS = [
     partial(plots.shares, SHARES, "share"),
     partial(plots.points, {"naive": 900.0, "compiled": 0.02}, "seconds"),
     partial(plots.curves, GROWING, "bytes/token", log=True, marks={"W": 2.5}),
-    partial(unicode.size_steps, EDGES, "size (bytes)", {"a": 97}),
-    partial(unicode.bit_layout, {"U+00FC": "ü".encode()}),
-    partial(unicode.byte_pairs, KINDS, {"valid, 1", "valid, 2"}),
+    partial(unicode_plots.size_steps, EDGES, "size (bytes)", {"a": 97}),
+    partial(unicode_plots.bit_layout, {"U+00FC": "ü".encode()}),
+    partial(unicode_plots.byte_pairs, KINDS, {"valid, 1", "valid, 2"}),
     partial(bpe.tokenizers, FOUR),
     partial(bpe.profiles, {"one": PROFILE, "pool": PROFILE}),
     partial(bpe.shared_file, [20, 45, 50, 70, 100], 2),
-    partial(transformer.architecture, config.tinystories()),
-    partial(transformer.heat_maps, {"a": CAUSAL / 2, "b": CAUSAL * 1}, WORDS),
-    partial(transformer.turned, ARROWS, [0, 1]),
-    partial(transformer.number_grids, {"x": np.arange(12).reshape(3, 4)}, OWNERS),
+    partial(transformer_plots.architecture, config.tinystories()),
+    partial(transformer_plots.heat_maps, {"a": CAUSAL / 2, "b": CAUSAL * 1}, WORDS),
+    partial(transformer_plots.turned, ARROWS, [0, 1]),
+    partial(transformer_plots.number_grids, {"x": np.arange(12).reshape(3, 4)}, OWNERS),
     partial(accounting.shares_along, ALONG),
     partial(accounting.stacked, MEMORY, "memory (GB)", 80),
     partial(accounting.float_ranges, list(FORMATS.values()), {"70,000": 7e4}),

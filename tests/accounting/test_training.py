@@ -35,9 +35,8 @@ def test_the_answers_of_adamw_accounting(edition, count, a, b, days):
     assert [round(x / accounting.GB, 3) for x in line] == [a, b]
     assert accounting.largest_batch(*line) == 3
     assert accounting.adamw_flops(count) == 14 * count
-    seconds = accounting.training_seconds(
-        accounting.step_flops(config, 1_024), 400_000, device.flops_per_second
-    )
+    flops = accounting.step_flops(config, 1_024)
+    seconds = accounting.training_seconds(flops, 400_000, device.flops_per_second)
     assert round(seconds / 86_400) == days
 
 

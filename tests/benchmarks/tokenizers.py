@@ -15,6 +15,9 @@ that they do nothing else is proven on the beginning of the text (`ties`).
 Those that take strings have the text in memory before the clock starts. We train on the file on
 disk, and our time includes reading it.
 
+`python -m benchmarks sweep` times encoding beside tiktoken from ten characters on, each size twice
+the one before, and training from 10 kB on.
+
 `python -m benchmarks scaling` times our own engine with one and two workers:
 
     1 GB, 1 worker     |=================================|
@@ -34,7 +37,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, wait
 from functools import partial
 from hashlib import sha256
-from itertools import repeat
+from itertools import pairwise, repeat
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -594,6 +597,76 @@ RIVALS: dict[str, Callable[[Job], Rival]] = {
     "list python": list_python,
     "read bytes": read_bytes,
 }
+
+
+# --- From ten bytes to all of a text ------------------------------------------------------------
+
+
+def run_sweep(size: int, rounds: int, folder: Path) -> str:
+    """Time encoding to a list beside tiktoken, and training beside all, at ever larger sizes.
+
+    Returns the tables, with the worst ratio and the steepest step; keeps the record in `folder`.
+    """
+    path = prose(size)
+    with tempfile.TemporaryDirectory() as temporary:
+        whole = Job(path, 32_000, Path(temporary))
+        vocab, merges = bpe.train_bpe(path, whole.vocab_size, [END_OF_TEXT])
+        Tokenizer(vocab, merges).save(whole.folder / "vocab.json", whole.folder / "merges.txt")
+        with own_process(hold_to_one_core) as process:
+            encode = process.submit(sweep_encoding, whole, rounds).result()
+        train: dict[str, dict[str, float]] = {}
+        keys = [key for key in RIVALS if key.startswith("train") and installed(key)]
+        for bytes_ in (10**power for power in range(4, len(str(size)))):
+            text = (
+                first_part(path, whole.folder / f"{bytes_}.txt", bytes_) if bytes_ < size else path
+            )
+            for key in keys:
+                if key not in SLOW and (bytes_ <= PART or key != "train tokenizers"):
+                    job = whole._replace(text=text, vocab_size=10_000)
+                    runs = [run_rival(key, job, None).warm for _ in range(rounds)]
+                    train.setdefault(f"{bytes_:,} bytes", {})[key] = 1e3 * median(runs)
+    ratios = {row: times["tiktoken"] / times["workbook"] for row, times in encode.items()}
+    ours = [times["workbook"] for times in encode.values()]
+    worst, steps = min(ratios, key=ratios.get), [after / before for before, after in pairwise(ours)]
+    slower = [f"{key} at {row}" for row, times in train.items() for key in times
+              if times[key] < times["train workbook"]]  # fmt: skip
+    record = {"text": path.name, "bytes": size, "encode": encode, "train": train,
+              "machine": measure.machine(LIBRARIES)}  # fmt: skip
+    shown = (
+        f"{measure.place(record, 'one core')}\n\n"
+        f"Encoding to a list, microseconds a text:\n{measure.as_text(encode)}\n"
+        f"The worst ratio to tiktoken: {ratios[worst]:.2f}x as fast, at {worst};"
+        f" twice the text takes at most {max(steps):.1f} times as long.\n\n"
+        f"Training, milliseconds:\n{measure.as_text(train)}\n"
+        f"Faster than ours: {', '.join(slower) or 'none'}."
+    )
+    return measure.keep(folder / "sweep.json", record, shown)
+
+
+def sweep_encoding(job: Job, rounds: int) -> dict[str, dict[str, float]]:
+    """The microseconds that texts of each size take, by ours and by tiktoken, in turns.
+
+    Each text comes from another place and is new the first time; the ids are compared.
+    """
+    whole, ours, other = text_of(job.text), load_ours(job), load_tiktoken(job)
+    rows, size = {}, 10
+    while size <= len(whole):
+        number = max(1, min(500, 1_000_000 // size))
+        parts = [
+            whole[at : at + size] for at in range(0, len(whole) - size + 1, len(whole) // number)
+        ]
+        times: dict[str, list[float]] = {"workbook": [], "tiktoken": []}
+        for _ in range(rounds):
+            works = ours.encode, partial(other.encode, allowed_special="all")
+            results = []
+            for taken, work in zip(times.values(), works, strict=True):
+                start = time.process_time()
+                results.append([work(part) for part in parts])
+                taken.append((time.process_time() - start) / len(parts) * 1e6)
+            assert results[0] == results[1]
+        rows[f"{size:,} characters"] = {name: median(taken) for name, taken in times.items()}
+        size *= 2
+    return rows
 
 
 # --- More cores, and more text ------------------------------------------------------------------

@@ -49,14 +49,14 @@ def test_output_that_nobody_reads_is_no_error(redirected):
     assert (done.returncode, done.stderr) in [(0, ""), (141, "")]
 
 
-@pytest.mark.parametrize(
-    ("file", "source"),
-    [
-        ("file.py", "from my_neighbour import ANSWER"),
-        ("src/my_package_of_parts/part.py", "from .neighbour import ANSWER"),
-        ("a\nb.py", "ANSWER = b'\\xc3\\x28'"),
-    ],
-)
+FILES = [
+    ("file.py", "from my_neighbour import ANSWER"),
+    ("src/my_package_of_parts/part.py", "from .neighbour import ANSWER"),
+    ("a\nb.py", "ANSWER = b'\\xc3\\x28'"),
+]
+
+
+@pytest.mark.parametrize(("file", "source"), FILES)
 def test_a_file_may_have_neighbours_and_any_name(tmp_path, file, source):
     package = tmp_path / "src" / "my_package_of_parts"
     package.mkdir(parents=True)
@@ -159,25 +159,25 @@ def test_a_folder_that_was_deleted_is_said_so(attempt, tmp_path, monkeypatch, ca
         assert "this folder was deleted" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["check", "train_bep", "x.py"], "no problem is called 'train_bep'"),
-        (["check", "train_bpe", "no/file.py"], "there is no file"),
-        (["check", "tokenizer", "{file}"], "does not define Tokenizer"),
-        (["check", "unicode1", "{file}"], "unicode1 asks for no particular name"),
-        (["check", "softmax"], "expected a problem and a file"),
-        (["check", "softmax", "--all"], "leave out the problem, the file and the part"),
-        (["check", "--all"], "run `workbook adopt PATH` with the path of your repository"),
-        (["check", "train_bpe", "{folder}/notes.txt"], "must end in .py"),
-        (["check", "train_bpe", "{folder}/ends.py"], "does not run: SystemExit: 3"),
-        (["data", "make", "stories", "--size", ""], "'' is not a size"),
-        (["export", "--edition", "2027"], "no edition '2027'; pick 2025 or 2026"),
-        (["study", "--reset", ""], "no problem is called ''"),
-        (["data", "get", "stories"], "is not downloaded but made"),
-        (["notebooks", "99_nothing"], "there is no notebook '99_nothing'; pick from 0"),
-    ],
-)
+IMPOSSIBLE = [
+    (["check", "train_bep", "x.py"], "no problem is called 'train_bep'"),
+    (["check", "train_bpe", "no/file.py"], "there is no file"),
+    (["check", "tokenizer", "{file}"], "does not define Tokenizer"),
+    (["check", "unicode1", "{file}"], "unicode1 asks for no particular name"),
+    (["check", "softmax"], "expected a problem and a file"),
+    (["check", "softmax", "--all"], "leave out the problem, the file and the part"),
+    (["check", "--all"], "run `workbook adopt PATH` with the path of your repository"),
+    (["check", "train_bpe", "{folder}/notes.txt"], "must end in .py"),
+    (["check", "train_bpe", "{folder}/ends.py"], "does not run: SystemExit: 3"),
+    (["data", "make", "stories", "--size", ""], "'' is not a size"),
+    (["export", "--edition", "2027"], "no edition '2027'; pick 2025 or 2026"),
+    (["study", "--reset", ""], "no problem is called ''"),
+    (["data", "get", "stories"], "is not downloaded but made"),
+    (["notebooks", "99_nothing"], "there is no notebook '99_nothing'; pick from 0"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), IMPOSSIBLE)
 def test_what_cannot_be_done_is_said_in_one_line(arguments, message, attempt, tmp_path, capsys):
     (tmp_path / "notes.txt").touch()
     (tmp_path / "ends.py").write_text("import sys; sys.exit(3)")
@@ -188,19 +188,19 @@ def test_what_cannot_be_done_is_said_in_one_line(arguments, message, attempt, tm
     assert (shown.err.count("\n"), shown.out) == (1, "")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["lab", "--port", "0"], "--port"),
-        (["data", "tokenize", "stories", "--workers", "1001"], "'1001' is not a number from 1 to"),
-        (["generate", "run", "--seed", str(2**70)], "is not a number from 0 to"),
-        (["generate", "run", "hi", "--temperature", "-1"], "--temperature: '-1' is not a number"),
-        (["generate", "run", "hi", "--temperature", "nan"], "--temperature: 'nan' is not a number"),
-        (["generate", "run", "hi", "--top-p", "0"], "--top-p: '0' is not a number from 1e-06 to 1"),
-        (["generate", "run", "hi", "--top-k", "0"], "--top-k: '0' is not a number from 1 to"),
-        (["generate", "run", "hi", "--tokens", "-1"], "--tokens: '-1' is not a number from 0 to"),
-    ],
-)
+SENSELESS = [
+    (["lab", "--port", "0"], "--port"),
+    (["data", "tokenize", "stories", "--workers", "1001"], "'1001' is not a number from 1 to"),
+    (["generate", "run", "--seed", str(2**70)], "is not a number from 0 to"),
+    (["generate", "run", "hi", "--temperature", "-1"], "--temperature: '-1' is not a number"),
+    (["generate", "run", "hi", "--temperature", "nan"], "--temperature: 'nan' is not a number"),
+    (["generate", "run", "hi", "--top-p", "0"], "--top-p: '0' is not a number from 1e-06 to 1"),
+    (["generate", "run", "hi", "--top-k", "0"], "--top-k: '0' is not a number from 1 to"),
+    (["generate", "run", "hi", "--tokens", "-1"], "--tokens: '-1' is not a number from 0 to"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), SENSELESS)
 def test_a_command_line_that_makes_no_sense_has_exit_status_2(arguments, said, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(arguments)
@@ -240,19 +240,12 @@ def test_a_home_that_is_not_writable_names_the_variables(monkeypatch, tmp_path, 
         assert words in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("options", "made"),
-    [
-        ([], [("train", None), ("validation", None)]),
-        (["--size", "3MB", "--split", "validation"], [("validation", 3_000_000)]),
-        (["--split", "validation"], [("validation", None)]),
-    ],
-)
-def test_data_make_makes_what_was_asked(monkeypatch, options, made):
-    calls = []
-    monkeypatch.setattr(corpora, "path", lambda name, split, size: calls.append((split, size)))
-    assert cli.main(["data", "make", "stories", *options]) == 0
-    assert calls == made
+def test_data_make_makes_what_was_asked(monkeypatch):
+    made = []
+    monkeypatch.setattr(corpora, "path", lambda name, split, size: made.append((split, size)))
+    for options in ([], ["--size", "3MB", "--split", "validation"]):
+        assert cli.main(["data", "make", "stories", *options]) == 0
+    assert made == [("train", None), ("validation", None), ("validation", 3_000_000)]
 
 
 @pytest.mark.slow

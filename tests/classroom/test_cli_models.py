@@ -48,9 +48,8 @@ def test_generate_writes_behind_the_prompt_and_the_same_for_the_same_seed(run, c
     ids = decode(model, tokenizer.encode(prompt), 20, temperature=0, end_id=0)
     said = command(capsys, "generate", folder, prompt, "--tokens", 20, "--temperature", 0)
     assert said == f"{prompt}{tokenizer.decode(ids)}\n"
-    one, other, third = (
-        command(capsys, "generate", folder, "--tokens", 20, "--seed", seed) for seed in (1, 1, 2)
-    )
+    seeded = ["generate", folder, "--tokens", 20, "--seed"]
+    one, other, third = (command(capsys, *seeded, seed) for seed in (1, 1, 2))
     assert one == other != third
     assert cli.main(["generate", str(folder), "no\udcfftext"]) == 2  # bytes that are not UTF-8
     assert capsys.readouterr().out == ""

@@ -164,18 +164,18 @@ def test_who_waited_for_a_download_finds_the_file(hub, monkeypatch):
     assert len(hub.ranges()) == len(corpora.SPLITS), "each file was fetched once"
 
 
-@pytest.mark.parametrize(
-    ("function", "arguments", "words"),
-    [
-        (corpora.path, ["story"], "there are stories, docstrings, tinystories, owt"),
-        (corpora.path, ["docstrings", "test"], "there are train and validation"),
-        (corpora.path, ["docstrings", "train", 100], "comes in one size; leave size out"),
-        (corpora.path, ["stories", "train", 0], "give at least 1"),
-        (corpora.path, ["stories", "train", "100MB"], r"parse_size\('100MB'\)"),
-        (corpora.fetch, ["docstrings"], "use `workbook data make docstrings`"),
-        *((corpora.parse_size, [text], "give one such as 500kB") for text in ("", "100XB", "0MB")),
-    ],
-)
+NOT_THERE = [
+    (corpora.path, ["story"], "there are stories, docstrings, tinystories, owt"),
+    (corpora.path, ["docstrings", "test"], "there are train and validation"),
+    (corpora.path, ["docstrings", "train", 100], "comes in one size; leave size out"),
+    (corpora.path, ["stories", "train", 0], "give at least 1"),
+    (corpora.path, ["stories", "train", "100MB"], r"parse_size\('100MB'\)"),
+    (corpora.fetch, ["docstrings"], "use `workbook data make docstrings`"),
+    *((corpora.parse_size, [text], "give one such as 500kB") for text in ("", "100XB", "0MB")),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments", "words"), NOT_THERE)
 def test_what_does_not_exist_is_answered_with_what_does(function, arguments, words):
     with pytest.raises(ValueError, match=words):
         function(*arguments)

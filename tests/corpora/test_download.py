@@ -67,9 +67,7 @@ def test_a_connection_that_is_cut_is_resumed_at_once(hub, tmp_path):
 
 
 @pytest.mark.parametrize(("content", "asked"), [(TEXT, "bytes=100000-"), (TEXT.upper(), None)])
-def test_the_next_call_resumes_what_was_given_up_but_no_other_version(
-    hub, tmp_path, content, asked
-):
+def test_the_next_call_resumes_a_download_but_no_other_version(hub, tmp_path, content, asked):
     hub.faults = [{"until": 100_000}] * GIVEN_UP
     refused(hub, tmp_path, "call again later: the download continues where it stopped")
     assert left_over(tmp_path) == [".part"]

@@ -21,9 +21,8 @@ WORD = re.compile(r"\b[a-zà-ÿ]+(?:'(?!s\b)[a-z]+)?")  # names and other capita
 
 
 def text(seed: int, stream: str, size: int) -> str:
-    return "".join(
-        story + stories.SEPARATOR for story, _ in stories.write_stories(seed, stream, size)
-    )
+    told = stories.write_stories(seed, stream, size)
+    return "".join(story + stories.SEPARATOR for story, _ in told)
 
 
 @pytest.fixture(scope="module")
@@ -89,9 +88,8 @@ def all_tellings(source: str) -> dict[str, tuple[Fraction, set[float]]]:
 
 def test_the_code_length_is_minus_the_logarithm_of_the_probability(monkeypatch):
     monkeypatch.setattr(draws, "PLACES_PER_OPTION", 4)  # small tables: few ways to try
-    tellings = all_tellings(
-        "start:\n    {A}, a_<b>.\n    ? {a}!\na = x, y*3, z\nb = one, [two|ten]"
-    )
+    source = "start:\n    {A}, a_<b>.\n    ? {a}!\na = x, y*3, z\nb = one, [two|ten]"
+    tellings = all_tellings(source)
     assert sum(probability for probability, _ in tellings.values()) == 1
     assert len(tellings) == 3 * 3 * 2
     for probability, prices in tellings.values():

@@ -107,9 +107,7 @@ def test_a_run_that_diverges_is_a_result(made_runs):
     assert {"max_learning_rate", "max_l2_norm", "warmup_iters"} <= {*table} and "seed" not in table
 
 
-def test_a_record_names_what_the_run_was_made_from_and_a_full_disk_loses_no_run(
-    made_runs, tmp_path, place
-):
+def test_a_record_names_its_origin_and_a_full_disk_loses_no_run(made_runs, tmp_path, place):
     in_the_way = place / "one.logs.jsonl"
     in_the_way.mkdir(parents=True)
     with pytest.raises(OSError, match=in_the_way.name):
@@ -234,13 +232,10 @@ class TestTheCommand:
         assert cli.main(["experiments", "run"]) == 2
         assert "leave it out, and give --workers N" in capsys.readouterr().err
 
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
+    def test_says_what_there_is_instead(self, capsys):
+        for arguments, message in (
             (["run", "smal"], "'smal' is not an experiment; pick from small"),
             (["show", "small", "--scale", "huge"], "'huge' is not a scale; choose from laptop"),
-        ],
-    )
-    def test_says_what_there_is_instead(self, arguments, message, capsys):
-        assert cli.main(["experiments", *arguments]) == 2
-        assert message in capsys.readouterr().err
+        ):
+            assert cli.main(["experiments", *arguments]) == 2
+            assert message in capsys.readouterr().err

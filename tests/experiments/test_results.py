@@ -120,13 +120,8 @@ def test_a_setting_that_only_some_runs_have_is_a_column(tmp_path):
 @pytest.fixture
 def studied(tmp_path):
     usual, other = recorded(tmp_path, 3.0), recorded(tmp_path, 2.5, norm="none", seed=1)
-    return {
-        "rates": {
-            "rate 0.01": usual,
-            "rate 1": recorded(tmp_path, 9.0, True, max_learning_rate=1.0),
-        },
-        "norms": {"unchanged": usual, "no norm, 100 tokens, seed 1": other},
-    }
+    rates = {"rate 0.01": usual, "rate 1": recorded(tmp_path, 9.0, True, max_learning_rate=1.0)}
+    return {"rates": rates, "norms": {"unchanged": usual, "no norm, 100 tokens, seed 1": other}}
 
 
 def test_the_log_has_a_line_for_each_setting_with_every_run(studied):

@@ -6,14 +6,8 @@ from statistics import fmean, stdev
 import numpy as np
 import pytest
 
-from workbook.experiments.significance import (
-    PairedDifference,
-    Spread,
-    claimed,
-    paired_difference,
-    t_quantile,
-    t_tails,
-)
+from workbook.experiments import significance
+from workbook.experiments.significance import PairedDifference, Spread, claimed, paired_difference
 
 INF = math.inf
 
@@ -25,10 +19,12 @@ def test_the_tails_are_the_integral_of_the_density_and_quantiles_their_inverse(f
         places = np.linspace(0, t, 20_001)
         density = scale * (1 + places**2 / freedom) ** (-(freedom + 1) / 2)
         inside = 2 * np.trapezoid(density, places)
-        assert t_tails(t, freedom) == pytest.approx(1 - inside, abs=1e-6)
-        assert t_tails(-t, freedom) == t_tails(t, freedom)
+        assert significance.t_tails(t, freedom) == pytest.approx(1 - inside, abs=1e-6)
+        assert significance.t_tails(-t, freedom) == significance.t_tails(t, freedom)
     for chance in (0.1, 0.05, 0.001):
-        assert t_tails(t_quantile(chance, freedom), freedom) == pytest.approx(chance, rel=1e-6)
+        assert significance.t_tails(
+            significance.t_quantile(chance, freedom), freedom
+        ) == pytest.approx(chance, rel=1e-6)
 
 
 def test_the_mean_its_error_and_the_seeds_that_both_have():
@@ -38,7 +34,7 @@ def test_the_mean_its_error_and_the_seeds_that_both_have():
     assert found.nats == pytest.approx(fmean(gaps))
     assert found.error == pytest.approx(stdev(gaps) / math.sqrt(2))
     # How often luck alone does as much: what a seed does to both sides cancels.
-    assert found.chance == pytest.approx(t_tails(found.nats / found.error, 1))
+    assert found.chance == pytest.approx(significance.t_tails(found.nats / found.error, 1))
 
 
 def test_equal_losses_are_no_difference_and_a_constant_gap_is_a_sure_one():
@@ -64,7 +60,7 @@ def one_with(chance):
     """A difference of five pairs that has this p."""
     gaps = [0.1, 0.2, 0.15, 0.12, 0.18]
     spread_only = PairedDifference(tuple(gap - fmean(gaps) for gap in gaps))
-    mean = t_quantile(chance, 4) * spread_only.error
+    mean = significance.t_quantile(chance, 4) * spread_only.error
     return PairedDifference(tuple(gap + mean for gap in spread_only.gaps))
 
 

@@ -157,14 +157,14 @@ def test_ids_are_drawn_as_often_as_they_are_likely():
         assert counts[token_id] / 20_000 == pytest.approx(share, abs=0.015)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"temperature": -1}, "temperature=-1 is not 0 or more; 0 takes the likeliest"),
-        ({"top_p": 0}, "top_p must be above 0 and at most 1, got 0; 1 keeps every token"),
-        ({"top_k": 0}, "top_k=0 keeps no token"),
-    ],
-)
+LEAVING_NOTHING = [
+    ({"temperature": -1}, "temperature=-1 is not 0 or more; 0 takes the likeliest"),
+    ({"top_p": 0}, "top_p must be above 0 and at most 1, got 0; 1 keeps every token"),
+    ({"top_k": 0}, "top_k=0 keeps no token"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), LEAVING_NOTHING)
 def test_settings_that_leave_nothing_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         generate.decode(model_of(BASE), [1], 5, **settings)

@@ -32,9 +32,8 @@ def test_the_next_tokens_are_those_that_may_be_drawn(model):
     assert len(tokens) == 257 and sum(tokens.values()) == pytest.approx(1, abs=1e-5)
     assert list(tokens.values()) == sorted(tokens.values(), reverse=True)
     few = likelihood.next_tokens(model, TOKENIZER, "fox", 0.7, 0.5)
-    shares, _ = generate.candidates(
-        likelihood.next_logits(model, TOKENIZER.encode("fox")), 0.7, 0.5
-    )
+    logits = likelihood.next_logits(model, TOKENIZER.encode("fox"))
+    shares, _ = generate.candidates(logits, 0.7, 0.5)
     assert len(few) == (shares > 0).sum()
     assert sum(few.values()) == pytest.approx(1, abs=1e-5)
     assert len(likelihood.next_tokens(model, TOKENIZER, "fox", top_k=3)) == 3
@@ -47,6 +46,5 @@ def test_at_temperature_0_one_token_is_left(model):
 
 
 def test_nothing_before_means_a_new_document(model):
-    assert likelihood.next_tokens(model, TOKENIZER, "") == (
-        likelihood.next_tokens(model, TOKENIZER, "<|endoftext|>")
-    )
+    new = likelihood.next_tokens(model, TOKENIZER, "<|endoftext|>")
+    assert likelihood.next_tokens(model, TOKENIZER, "") == new

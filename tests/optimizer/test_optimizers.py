@@ -82,15 +82,15 @@ def test_torchs_fused_adamw_stands_in_for_ours(scale):
     torch.testing.assert_close(run(ours, sizes), run(fused, sizes), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs", "settings"),
-    [
-        ("Momentum", "SGD", {"momentum": 0.8}),
-        ("Momentum", "SGD", {"momentum": 0}),
-        ("AdaGrad", "Adagrad", {"eps": 1e-3}),
-        ("RMSProp", "RMSprop", {"beta": 0.9, "eps": 1e-3}),
-    ],
-)
+PEERS = [
+    ("Momentum", "SGD", {"momentum": 0.8}),
+    ("Momentum", "SGD", {"momentum": 0}),
+    ("AdaGrad", "Adagrad", {"eps": 1e-3}),
+    ("RMSProp", "RMSprop", {"beta": 0.9, "eps": 1e-3}),
+]
+
+
+@pytest.mark.parametrize(("ours", "theirs", "settings"), PEERS)
 def test_where_torch_has_the_same_algorithm_the_result_is_the_same(ours, theirs, settings):
     found = run(getattr(optimizers, ours)([start()], lr=0.1, **settings), gradients())
     named = {{"beta": "alpha"}.get(name, name): value for name, value in settings.items()}
@@ -117,18 +117,18 @@ def test_the_state_of_another_optimizer_is_refused(make):
                 mine.load_state_dict(other.state_dict())
 
 
-@pytest.mark.parametrize(
-    ("kind", "wrong"),
-    [
-        *((kind, {"lr": lr}) for kind in KINDS for lr in (-0.1, math.nan, math.inf, "0.1", None)),
-        *(("AdamW", {"betas": betas}) for betas in ((1.0, 0.9), (0.9, -0.1), (0.9,), 0.9)),
-        *((kind, {"eps": -1e-8}) for kind in ("AdaGrad", "RMSProp", "AdamW")),
-        ("AdamW", {"weight_decay": -0.1}),
-        ("AdamW", {"decay": "later"}),
-        ("Momentum", {"momentum": 1.0}),
-        ("RMSProp", {"beta": 1.0}),
-    ],
-)
+SENSELESS = [
+    *((kind, {"lr": lr}) for kind in KINDS for lr in (-0.1, math.nan, math.inf, "0.1", None)),
+    *(("AdamW", {"betas": betas}) for betas in ((1.0, 0.9), (0.9, -0.1), (0.9,), 0.9)),
+    *((kind, {"eps": -1e-8}) for kind in ("AdaGrad", "RMSProp", "AdamW")),
+    ("AdamW", {"weight_decay": -0.1}),
+    ("AdamW", {"decay": "later"}),
+    ("Momentum", {"momentum": 1.0}),
+    ("RMSProp", {"beta": 1.0}),
+]
+
+
+@pytest.mark.parametrize(("kind", "wrong"), SENSELESS)
 def test_a_setting_that_makes_no_sense_is_refused(kind, wrong):
     [name] = wrong
     with pytest.raises(ValueError, match=name):

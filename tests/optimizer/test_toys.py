@@ -26,15 +26,15 @@ def test_growing_steps_and_steps_to_zero_are_those_of_the_factors(lr):
     assert zeros == [zero for zero in [toys.steps_to_zero(lr)] if zero]
 
 
-@pytest.mark.parametrize(
-    ("lr", "words"),
-    [
-        (10, "no weight changes its sign"),
-        (70, "the weights jump across 0"),
-        (100, "leaves the loss as it is; then it falls. After 4 steps it is exactly 0"),
-        (1_000, "grows for 99 steps, to 2.6e+65 times the start"),
-    ],
-)
+STORIES = [
+    (10, "no weight changes its sign"),
+    (70, "the weights jump across 0"),
+    (100, "leaves the loss as it is; then it falls. After 4 steps it is exactly 0"),
+    (1_000, "grows for 99 steps, to 2.6e+65 times the start"),
+]
+
+
+@pytest.mark.parametrize(("lr", "words"), STORIES)
 def test_the_story_tells_it(lr, words):
     assert words in toys.course_of_loss(lr)
 

@@ -34,12 +34,12 @@ def write(path, size):
     return path
 
 
-@pytest.mark.parametrize("size", [45_000, 90_000], ids=["readable", "compiled"])
+@pytest.mark.parametrize("size", [45_000, 150_000], ids=["readable", "compiled"])
 def test_the_cluster_gives_the_merges_and_ids_of_one_process(executor, tmp_path, monkeypatch, size):
     monkeypatch.setattr(spans, "SPANS_PER_TASK", 1)
     monkeypatch.setattr(spans, "SPAN", 1 << 12)
     text = write(tmp_path / "text.txt", size)
-    assert pays_off(text.stat().st_size) == (size == 90_000)
+    assert pays_off(text.stat().st_size) == (size == 150_000)
     assert len(cut_points(text, [END])) > 5
     vocab, merges = train_bpe(text, 400, [END])
     assert train_bpe(text, 400, [END], executor=executor) == (vocab, merges)

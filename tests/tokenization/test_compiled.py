@@ -3,6 +3,7 @@
 import random
 import sys
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from pretoken_helpers import ODD, STRESS, TEXTS, as_counter, counted, merges_of
 
 from workbook.tokenization import compiled, engine
 from workbook.tokenization.bpe import train_bpe, train_incremental, train_naive
-from workbook.tokenization.compiled import count, merge, table
+from workbook.tokenization.compiled import count, merge, scan, table
 from workbook.tokenization.compiled.machine import padded
+from workbook.tokenization.compiled.text import first_not_utf8
 from workbook.tokenization.pretokens import PATTERN, whole_pretokens
 from workbook.tokenization.tokenizer import Tokenizer
 
@@ -48,6 +50,37 @@ def test_pretokens_equal_those_of_regex_on_every_character():
     assert as_counter(counted(string)) == Counter(regex.findall(PATTERN, string))
 
 
+@pytest.mark.parametrize("filler", ["a", " ", "1", "!", "é", "\u3000"])
+def test_what_lies_across_the_end_of_a_block_is_found(filler):
+    """64 bytes are looked at together: contractions, white space and characters that begin in one
+    block and end in the next, alone and before a special token."""
+    pieces = ["'s", "'ll", "''ve", "'s'd", " ", "\n x", " \u3000 b", "\xa0\xa0", "é", "中", "🙂"]
+    for piece, before in product(pieces, range(57, 66)):
+        size = len(filler.encode())
+        text = "x" * (before % size) + filler * (before // size) + piece
+        for string in (text + "t", text + " é", text + filler * 70):
+            found = as_counter(counted(string))
+            assert found == Counter(regex.findall(PATTERN, string))
+            assert as_counter(counted(string + "<s>s", ["<s>"])) == found + Counter(["s"])
+
+
+ODD_BYTES = b"A\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xc1\xc2\xdf\xe0\xe1\xed\xef\xf0\xf1\xf4\xf5\xff"
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(ODD_BYTES), max_size=8).map(bytes) | TEXTS.map(str.encode))
+def test_bytes_are_utf8_as_far_as_python_says(data):
+    for before in (b"", b"a" * 61, "é".encode() * 40):
+        text, expected = before + data, len(before + data)
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            expected = error.start
+        memory = padded(text)
+        start = memory.ctypes.data
+        assert first_not_utf8(start, start + len(text)) - start == expected
+
+
 # --- Counting ------------------------------------------------------------------------------------
 
 
@@ -75,7 +108,7 @@ def test_equal_keys_of_long_pretokens_are_no_proof():
     entries = table.PretokenTable()
     text = padded(one.tobytes() + other.tobytes())
     count.add_counts(entries, count.Counts(text, np.array([24, 24]), np.array([1, 2])))
-    slots = entries.slots[entries.slots[:, 2] > 0]
+    slots = entries.slots[entries.slots[:, 1] > 0]
     assert slots[0, :2].tolist() == slots[1, :2].tolist(), "the keys are not equal any more"
     assert sorted(slots[:, 3].tolist()) == [1, 2]
 
@@ -84,6 +117,13 @@ def mixed(value: int) -> int:
     """A step of the hash in `keys_of`, in Python's own numbers."""
     value = value * int(table.MIX_A) % 2**64
     return value ^ value >> 32
+
+
+def test_the_kinds_of_characters_are_held_while_they_are_used(monkeypatch):
+    """Of two threads that ask for them first, one gets an array that nobody else holds."""
+    kinds = scan.character_kinds()
+    monkeypatch.setattr(scan, "character_kinds", kinds.copy)
+    assert as_counter(counted("é天 " * 9)) == {"é天": 1, " é天": 8, " ": 1}
 
 
 def test_what_follows_a_document_is_never_read():
@@ -111,18 +151,18 @@ def test_more_bytes_than_32_bit_places_reach_are_refused():
 
 
 def test_memory_that_runs_short_is_enlarged(monkeypatch):
-    """The merges stay the same where the arrays of pairs and spellings begin too small."""
+    """The merges stay the same where the array of pairs begins too small."""
     draw = random.Random(2)
     letters = [chr(code) for code in range(0x4E00, 0x4E00 + 2_000)]
-    words = [draw.choices(letters, k=9) for _ in range(1_500)]
+    words = [draw.choices(letters, k=9) for _ in range(3_000)]
     words += [draw.choices("etaoin shrdlué", k=draw.randint(1, 14)) for _ in range(1_000)]
     counts = counted(" ".join(map("".join, words)))
     enlarged = []
     doubled = merge.doubled
     monkeypatch.setattr(merge, "doubled", lambda array: enlarged.append(1) or doubled(array))
-    merges = merges_of(counts, 9_000)
+    merges = merges_of(counts, 12_000)
     assert enlarged
-    assert merges == train_incremental(as_counter(counts), 9_000)
+    assert merges == train_incremental(as_counter(counts), 12_000)
 
 
 def test_counts_need_64_bits():
@@ -140,12 +180,23 @@ def test_nothing_to_merge_gives_no_merges():
 def test_large_texts_go_through_the_engine_if_it_is_ready(tmp_path, monkeypatch):
     """An encoder of None, as this one returns, leaves the text to Python."""
     text, calls = tmp_path / "text.txt", []
-    text.write_bytes(b"an owl " * 8_000)
+    text.write_bytes(b"an owl " * 16_000)
     monkeypatch.setattr(compiled, "train_on_file", lambda *_: calls.append("train_on_file") or [])
     monkeypatch.setattr(compiled, "make_encoder", lambda *_: calls.append("make_encoder"))
     monkeypatch.setattr(engine, "is_on_disk", lambda: False)
-    for loaded in (False, True):  # only a ready engine is quicker than Python on 60 kB
+    for loaded in (False, True):  # only a ready engine is quicker than Python on 112 kB
         monkeypatch.setattr(engine, "loaded", loaded)
         train_bpe(text, 300, [])
         Tokenizer({byte: bytes([byte]) for byte in range(256)}, []).encode_file(text)
         assert calls == (["train_on_file", "make_encoder"] if loaded else [])
+
+
+def test_short_texts_are_worth_an_encoder_together(monkeypatch):
+    monkeypatch.setattr(engine, "loaded", True)
+    one = Tokenizer({byte: bytes([byte]) for byte in range(256)}, [])
+    encoders = []
+    for words in (9_000, 5_000, 3_000, 1):
+        text = "an owl " * words
+        assert one.encode(text) == list(text.encode())
+        encoders.append(len(one._idle_encoders))
+    assert encoders == [0, 0, 1, 1]

@@ -6,6 +6,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import chain, pairwise
 from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from pretoken_helpers import MARKED, SPECIALS, as_counter, pretokens_of
 from workbook.corpora import corpora
 from workbook.tokenization import engine, spans, token_files, tokenizer
 from workbook.tokenization.compiled import count
+from workbook.tokenization.compiled.text import spans_of
 from workbook.tokenization.spans import count_pretokens, cut_points
 from workbook.tokenization.tokenizer import Tokenizer
 
@@ -48,7 +50,8 @@ def test_no_pretoken_lies_across_a_cut(tmp_path_factory, text, special_tokens, w
     cuts = cut_points(path, special_tokens, span=16)
     of_file = [data[start:end] for start, end in pairwise(cuts)]
     with mock.patch.object(spans, "SPAN", 16), mock.patch.object(spans, "WINDOW", window):
-        in_memory = list(spans.spans_of(data.decode(), special_tokens))
+        parts = spans_of(np.frombuffer(data, np.uint8), special_tokens)
+        in_memory = [part.tobytes() for part in parts]
     for parts in (of_file, in_memory):
         found = (pretokens_of(part.decode(), special_tokens) for part in parts)
         assert list(chain.from_iterable(found)) == pretokens_of(data.decode(), special_tokens)
@@ -69,8 +72,9 @@ def written(path):
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
-    """A file that is cut into many spans, a few to a task."""
+    """A file that is cut into many spans, a few to a task, and shared by threads."""
     monkeypatch.setattr(spans, "SPANS_PER_TASK", 3)
+    monkeypatch.setattr(spans, "PER_THREAD", 1)
     monkeypatch.setattr(spans, "SPAN", 512)
     monkeypatch.setattr(spans, "BLOCK", 100)
     return written(tmp_path / "text.txt")
@@ -106,7 +110,6 @@ def test_invalid_utf8_is_refused_with_its_place(path, counter, monkeypatch):
     path.write_bytes(TEXT[:5010] + b"\xff" + TEXT[5010:])
     for block in (5, 6, 100):  # characters lie across the blocks that are decoded
         monkeypatch.setattr(spans, "BLOCK", block)
-        monkeypatch.setattr("workbook.tokenization.compiled.text.BLOCK", block)
         with pytest.raises(ValueError, match=r"not UTF-8: byte 0xff at offset 5,010"):
             counter(path, [END])
     path.write_bytes(TEXT + "é".encode()[:-1])

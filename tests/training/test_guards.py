@@ -16,15 +16,15 @@ from workbook.transformer.nn import scaled_dot_product_attention
 INPUTS = torch.from_numpy(tiny_runs.ids(64).astype(np.int64)).view(4, 16)
 
 
-@pytest.mark.parametrize(
-    ("lowest", "losses", "most"),
-    [
-        (2.0, [100.0] * (WINDOW - 1), 0.0),  # ten losses are needed to say anything
-        (2.0, [100.0] * WINDOW, 98.0),
-        (math.inf, [3.0] * 10 + [9.0] + [3.0] * 10, 0.6),  # a spike that heals
-        (8.0, [8 - 0.1 * step for step in range(50)], 0.0),
-    ],
-)
+CLIMBS = [
+    (2.0, [100.0] * (WINDOW - 1), 0.0),  # ten losses are needed to say anything
+    (2.0, [100.0] * WINDOW, 98.0),
+    (math.inf, [3.0] * 10 + [9.0] + [3.0] * 10, 0.6),  # a spike that heals
+    (8.0, [8 - 0.1 * step for step in range(50)], 0.0),
+]
+
+
+@pytest.mark.parametrize(("lowest", "losses", "most"), CLIMBS)
 def test_a_climb_is_that_of_the_mean_of_ten_losses(lowest, losses, most):
     watch = ClimbWatch(lowest=lowest)
     assert max(watch.climbed(loss) for loss in losses) == pytest.approx(most)

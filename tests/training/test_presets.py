@@ -57,17 +57,17 @@ def test_every_field_of_every_config_has_an_option():
         assert {field.name for field in fields(config)} - {"model", "optimizer"} <= known
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("nothing", "is not a preset; the presets are laptop"),
-        ("laptop --batch-size 0", "batch_size=0 is not a positive whole number"),
-        ("laptop --num-heads 3", "not a multiple of num_heads"),
-        ("laptop --min-learning-rate 1", "got 1.0 and 0.01; lower the minimum or"),
-        ("laptop --decay after", "update='fused' decays the weights before"),
-        ("laptop --steps 5", "the warm-up of 20 steps is longer"),
-    ],
-)
+SENSELESS = [
+    ("nothing", "is not a preset; the presets are laptop"),
+    ("laptop --batch-size 0", "batch_size=0 is not a positive whole number"),
+    ("laptop --num-heads 3", "not a multiple of num_heads"),
+    ("laptop --min-learning-rate 1", "got 1.0 and 0.01; lower the minimum or"),
+    ("laptop --decay after", "update='fused' decays the weights before"),
+    ("laptop --steps 5", "the warm-up of 20 steps is longer"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), SENSELESS)
 def test_what_makes_no_sense_is_said_in_one_line(capsys, words, message):
     assert cli.main(["train", *words.split()]) == 2
     shown = capsys.readouterr().err

@@ -45,9 +45,7 @@ def whole_runs(tmp_path_factory):
     return cache(lambda threads: finish(tmp_path_factory.mktemp("whole"), threads))
 
 
-def test_a_killed_run_that_two_processes_go_on_with_is_made_once_to_the_same_bits(
-    tmp_path, whole_runs
-):
+def test_a_killed_run_that_two_processes_finish_has_the_same_bits(tmp_path, whole_runs):
     process = tiny_runs.forked(work, tmp_path, 1, 14)
     process.join()
     assert process.exitcode == -signal.SIGKILL

@@ -22,9 +22,8 @@ def test_maps_are_the_softmax_of_the_scaled_scores(model):
     projections = attention.q_proj, attention.k_proj
     heads = (project(x).unflatten(-1, (2, 6)).transpose(1, 2) for project in projections)
     Q, K = map(attention.rope, heads)
-    scores = (Q @ K.transpose(-1, -2) / 6**0.5).masked_fill(
-        torch.ones(5, 5, dtype=torch.bool).triu(1), -torch.inf
-    )
+    later = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    scores = (Q @ K.transpose(-1, -2) / 6**0.5).masked_fill(later, -torch.inf)
     maps = attention_maps(model, IDS)
     assert maps.shape == (3, 2, 2, 5, 5)  # of every layer, text and head
     torch.testing.assert_close(maps[0], scores.softmax(-1))

@@ -163,16 +163,16 @@ def test_a_sequence_that_is_too_long_is_refused_with_what_fits():
         full.extend(torch.zeros(1, 3, 4), torch.zeros(1, 3, 4))
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"num_heads": 5}, "d_model=32 is not a multiple of num_heads=5; try 30 or 35"),
-        ({"num_heads": 32}, "RoPE rotates them in pairs; try d_model=64"),
-        ({"num_layers": 0}, "num_layers=0 is not a positive whole number"),
-        ({"norm": "middle"}, "norm='middle' is not one of 'pre', 'post', 'none'"),
-        ({"rope_theta": 0.0}, "rope_theta=0.0 is not positive"),
-    ],
-)
+IMPOSSIBLE = [
+    ({"num_heads": 5}, "d_model=32 is not a multiple of num_heads=5; try 30 or 35"),
+    ({"num_heads": 32}, "RoPE rotates them in pairs; try d_model=64"),
+    ({"num_layers": 0}, "num_layers=0 is not a positive whole number"),
+    ({"norm": "middle"}, "norm='middle' is not one of 'pre', 'post', 'none'"),
+    ({"rope_theta": 0.0}, "rope_theta=0.0 is not positive"),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), IMPOSSIBLE)
 def test_a_config_that_cannot_be_is_refused_with_one_that_can(changes, said):
     with pytest.raises(ValueError, match=said):
         replace(BASE, **changes)

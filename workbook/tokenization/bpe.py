@@ -153,7 +153,8 @@ def train_bpe(
     Ids are given to the special tokens in the order given, then to the 256 bytes, then to one token
     per merge. `vocab_size` counts them all. Special tokens are hard boundaries and never counted;
     None means that there are none. A text that runs out of pairs gives a smaller vocabulary.
-    `executor` (any `concurrent.futures.Executor`) counts spans of the file in parallel.
+    Parts of a large file are counted in parallel: by the `executor` (any of `concurrent.futures`),
+    or else by one thread for each core. `ThreadPoolExecutor(1)` keeps to one.
     Raises: ValueError if `vocab_size` has no room for bytes and special tokens, or the file is not
     UTF-8; TypeError; FileNotFoundError.
     """
@@ -169,7 +170,7 @@ def train_bpe(
             f"need at least {smallest}"
         )
     path, num_merges = text_file(input_path), vocab_size - smallest
-    if engine.pays_off(path.stat().st_size):
+    if engine.loaded or engine.pays_off(path.stat().st_size):
         from workbook.tokenization import compiled  # loads LLVM
 
         merges = compiled.train_on_file(path, special_tokens, num_merges, executor)

@@ -10,11 +10,12 @@ parallel, and together hold exactly the pre-tokens of the whole file.
 import codecs
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
 import regex
 
@@ -22,12 +23,13 @@ from workbook.files import changed, unchanged
 from workbook.tokenization.pretokens import check_special_tokens, pretokenize
 
 AnyPath = str | os.PathLike[str]
+Result = TypeVar("Result")
 
-SPAN = 1 << 21  # bytes of a file held in memory at a time
-SPANS_PER_TASK = 64  # a second or two of compiled work for one of several workers
+SPAN = 1 << 22  # bytes of a file held in memory at a time
+SPANS_PER_TASK = 32  # a second or less of compiled work for one of several workers
+PER_THREAD = 1 << 23  # bytes of a file that are worth a thread
 BLOCK = 1 << 16  # bytes decoded at a time
 WINDOW = 1 << 16  # bytes in which a place to cut is looked for
-PIECE = 1 << 12  # characters encoded at a time: most such pieces are ASCII, which is only copied
 
 # A place where a file may be cut: between a visible character and a space or a line end. These
 # three kinds of UTF-8 sequences are never white space (outside ASCII, that starts with C2, E1 or
@@ -76,18 +78,31 @@ def cut_points(
     They are about `span` bytes apart (by default `SPAN`), and none splits a pre-token or a special
     token. If a `WINDOW` holds no such place, the part is longer.
     """
-    span, size = span or SPAN, path.stat().st_size
+    with path.open("rb") as file:
+
+        def read(start: int, length: int) -> bytes:
+            file.seek(start)
+            return file.read(length)
+
+        return cuts_between(read, path.stat().st_size, special_tokens, span)
+
+
+def cuts_between(
+    read: Callable[[int, int], bytes],
+    size: int,
+    special_tokens: Sequence[str] = (),
+    span: int | None = None,
+) -> list[int]:
+    """The `cut_points` of `size` bytes; `read(start, length)` returns some of them."""
     specials = [token.encode() for token in check_special_tokens(special_tokens)]
     margin = max(map(len, specials), default=0)
     points = [0]
-    with path.open("rb") as file:
-        for target in range(span, size, span):
-            # Somewhat earlier, because a special token may begin before the target and end after.
-            start = target - min(margin, target)
-            file.seek(start)
-            place = place_to_cut(file.read(WINDOW + 2 * margin), specials)
-            if place is not None:
-                points.append(start + place)
+    for target in range(span or SPAN, size, span or SPAN):
+        # Somewhat earlier, because a special token may begin before the target and end after it.
+        start = target - min(margin, target)
+        place = place_to_cut(read(start, WINDOW + 2 * margin), specials)
+        if place is not None:
+            points.append(start + place)
     return [*points, size]
 
 
@@ -107,30 +122,30 @@ def place_to_cut(window: bytes, specials: Sequence[bytes]) -> int | None:
     return None
 
 
-def spans_of(text: str, special_tokens: Sequence[str] = ()) -> Iterator[bytes]:
-    """The UTF-8 bytes of a text in parts like those of a file: they stay in the processor's cache.
-
-    An empty text has one, which is empty.
-    Raises: UnicodeEncodeError if the text holds a lone surrogate.
-    """
-    specials = [token.encode() for token in check_special_tokens(special_tokens)]
-    size = WINDOW + 2 * max(map(len, specials), default=0)
-    held = []  # since the last cut
-    for start in range(0, len(text) or 1, SPAN):
-        end = min(start + SPAN, len(text))
-        pieces = (text[at : min(at + PIECE, end)] for at in range(start, end, PIECE))
-        held.append(b"".join(map(str.encode, pieces)))
-        window = held[-1][-size:]
-        place = len(window) if end == len(text) else place_to_cut(window, specials)
-        if place is not None:
-            rest = window[place:]
-            yield b"".join(held)[: -len(rest) or None]
-            held = [rest]
-
-
-def task_cuts(cuts: Sequence[int]) -> list[Sequence[int]]:
+def task_cuts(cuts: Sequence[int], spans: int | None = None) -> list[Sequence[int]]:
     """The cuts divided among tasks: each gets consecutive spans and starts where the last ended."""
-    return [cuts[at : at + SPANS_PER_TASK + 1] for at in range(0, len(cuts) - 1, SPANS_PER_TASK)]
+    spans = spans or SPANS_PER_TASK
+    return [cuts[at : at + spans + 1] for at in range(0, len(cuts) - 1, spans)]
+
+
+def share(
+    task: Callable[[Sequence[int]], Result], cuts: Sequence[int], executor: Executor | None
+) -> Iterator[Result]:
+    """The results of a task for the parts of a file, in order.
+
+    The workers of the executor share them. Without one, threads of this process do, if the file is
+    large: one for each core that the process may use, each with a part of its own. That suits
+    compiled code, while which other threads run.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    threads = min(cores or 1, cuts[-1] // PER_THREAD)
+    if executor is not None:
+        yield from executor.map(task, task_cuts(cuts))
+    elif threads < 2:
+        yield task(cuts)
+    else:
+        with ThreadPoolExecutor(threads) as own:
+            yield from own.map(task, task_cuts(cuts, -(-(len(cuts) - 1) // threads)))
 
 
 def _count_span(path: Path, special_tokens: Sequence[str], start: int, end: int) -> Counter[str]:

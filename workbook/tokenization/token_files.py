@@ -140,11 +140,10 @@ def encode_shard(
     so that a shard never mixes two texts.
     """
     with unchanged(source, state):
-        spans = list(unpickled(tokenizer).encode_spans(source, cuts))
+        ids = unpickled(tokenizer).encode_spans(source, cuts)
     with atomic_write(part, "wb") as file:
-        _write_header(file, spans[0].dtype, sum(map(len, spans)))
-        for ids in spans:
-            ids.tofile(file)
+        _write_header(file, ids.dtype, len(ids))
+        ids.tofile(file)
     return cuts[-1] - cuts[0]
 
 

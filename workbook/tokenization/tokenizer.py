@@ -11,6 +11,7 @@ in `simple`.
 """
 
 import heapq
+import math
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,20 +37,21 @@ from workbook.tokenization.pretokens import (
     special_pattern,
     whole_pretokens,
 )
-from workbook.tokenization.spans import AnyPath, cut_points, read_span, task_cuts, text_file
+from workbook.tokenization.spans import AnyPath, cut_points, read_span, share, text_file
 
 if TYPE_CHECKING:
     from workbook.tokenization.compiled.encode import CompiledEncoder
 
-SHORT = 4096  # characters of a text that is split at its spaces
+SHORT = 1 << 12  # characters of a text that is encoded at the least price a call
 REMEMBERED = 1 << 16  # words whose ids a tokenizer keeps from call to call: about 20 MB
 REMEMBERED_IN_A_STREAM = 1 << 10  # the same within a stream, which should need less than 1 MB
 LONGEST_REMEMBERED = 64  # characters of a pre-token that is worth keeping
 
-_blank_run = re.compile(r"\s ")
 _surrogates = re.compile("[\ud800-\udfff]+")
 _pair = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 REPAIR = 'text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")'
+PIECE = 1 << 12  # ids made integers at a time
+
 Token = TypeVar("Token", bytes, str)
 Ids = TypeVar("Ids")
 
@@ -227,8 +229,9 @@ class PlainTokenizer(Encoder):
 
 
 class Tokenizer(PlainTokenizer):
-    """`PlainTokenizer` made fast: the same ids, but words are encoded once and then remembered, and
-    long texts and files go through the engine in `compiled`.
+    """`PlainTokenizer` made fast: the same ids by the engine in `compiled`, once that pays off.
+
+    Until then, words are encoded once and remembered.
     """
 
     def __init__(
@@ -239,23 +242,24 @@ class Tokenizer(PlainTokenizer):
     ) -> None:
         super().__init__(vocab, merges, special_tokens)
         # The textbook's way is still how each word is encoded, but only the first time.
-        plain = super().encode
-        self._remembered = _Memory(plain, REMEMBERED)
-        self._after_space = _Memory(lambda word: plain(" " + word), REMEMBERED)
-        self._may_be_split = not any(" " in token for token in self.special_tokens)
-        self._idle_encoders: list[CompiledEncoder | None] = []
+        self._remembered = remembering(super().encode, REMEMBERED)
+        self._read = 0.0  # bytes, of all texts so far
+        self._idle_encoders: list[CompiledEncoder] = []
         self._dtype = token_dtype(self.vocab_size)
 
     @naming_surrogates
     def encode(self, text: str) -> list[int]:
-        parts = self._encode_compiled(text)
-        if parts is not None:  # the text is long
-            return integers(parts, self.vocab_size)
-        # A space with no other white space before it begins a pre-token, so a text can be split
-        # there. That is quicker than the pattern, which longer texts go through.
-        if len(text) <= SHORT and self._may_be_split and not _blank_run.search(text):
-            first, *words = text.split(" ")
-            return [*self._remembered[first], *_ids(self._after_space, words)]
+        if self._pays_off(len(require_text(text))):
+            short = len(text) <= SHORT and not self._special.search(text)
+            data = text.encode() if short else b""
+            encoder = self._take_encoder()  # a `with` would take as long as a short text
+            if encoder is not None:
+                if short:
+                    ids = encoder.encode_few(data)
+                else:
+                    ids = integers(encoder.encode(text), self.vocab_size)
+                self._idle_encoders.append(encoder)
+                return ids
         return list(_ids(self._remembered, whole_pretokens(text, self._special)))
 
     @naming_surrogates
@@ -265,38 +269,46 @@ class Tokenizer(PlainTokenizer):
         Long text takes about half the time of `encode`, and the array a quarter of the memory of
         the list. It raises the same errors.
         """
-        parts = self._encode_compiled(text)
-        return np.array(self.encode(text), self._dtype) if parts is None else np.concatenate(parts)
+        if len(require_text(text)) > SHORT and self._pays_off(len(text)):
+            with self.compiled_encoder() as encoder:
+                if encoder is not None:
+                    return encoder.encode(text).astype(self._dtype, copy=False)
+        return np.array(self.encode(text), self._dtype)
+
+    def _pays_off(self, size: int) -> bool:
+        """Whether one more text of so many bytes goes through the compiled engine.
+
+        Before the first does, all texts together must be worth an encoder, twice what the engine
+        alone is worth.
+        """
+        self._read += size
+        return bool(self._idle_encoders) or engine.pays_off(self._read / 2)
 
     def encode_file(self, path: AnyPath, executor: Executor | None = None) -> np.ndarray:
         """The ids of a UTF-8 file, as uint16, or as uint32 if there are more than 65,536.
 
-        With an executor (processes, threads, or a cluster whose workers see the file), parts of
-        the file are encoded in parallel.
+        Parts of a large file are encoded in parallel: by the executor (processes, threads, or a
+        cluster whose workers see the file), or else by one thread for each core.
+        `ThreadPoolExecutor(1)` keeps to one.
         Raises: FileNotFoundError; ValueError if the file is not UTF-8, or changes meanwhile.
         """
         path = text_file(path)
+        # Pickled once, not once for each task; each worker unpickles it once, too.
+        task = partial(encode_task, pickle.dumps(self)) if executor else self.encode_spans
         with unchanged(path):
             cuts = cut_points(path, self.special_tokens)
-            if executor is None:
-                parts = self.encode_spans(path, cuts)
-            else:
-                # Pickled once, not once for each task; each worker unpickles it once, too.
-                task = partial(encode_task, pickle.dumps(self), path)
-                parts = executor.map(task, task_cuts(cuts))
-            return np.concatenate([np.empty(0, self._dtype), *parts])
+            first, *others = share(partial(task, path), cuts, executor)
+            return np.concatenate([first, *others]) if others else first
 
-    def encode_spans(self, path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
-        """The ids of the spans of a file between these cuts, which come from `cut_points`."""
-        if engine.pays_off(path.stat().st_size):
+    def encode_spans(self, path: Path, cuts: Sequence[int]) -> np.ndarray:
+        """The ids of a file between the first of the cuts, which come from `cut_points`, and the
+        last."""
+        if self._pays_off(path.stat().st_size):
             with self.compiled_encoder() as encoder:
                 if encoder is not None:
-                    for ids in encoder.encode_file(path, cuts):
-                        yield ids.astype(self._dtype)
-                    return
-        for start, end in pairwise(cuts):
-            pretokens = pretokenize(read_span(path, start, end), self.special_tokens)
-            yield np.fromiter(_ids(self._remembered, pretokens), self._dtype)
+                    return encoder.encode_file(path, cuts).astype(self._dtype, copy=False)
+        pretokens = pretokenize(read_span(path, cuts[0], cuts[-1]), self.special_tokens)
+        return np.fromiter(_ids(self._remembered, pretokens), self._dtype)
 
     def merge(self, pretoken: str) -> list[int]:
         """The same ids in n log n steps for n bytes, so that no word is too long.
@@ -336,18 +348,8 @@ class Tokenizer(PlainTokenizer):
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
         # A memory of its own, which is small: a stream may be endless.
-        memory = _Memory(super().encode, REMEMBERED_IN_A_STREAM)
+        memory = remembering(super().encode, REMEMBERED_IN_A_STREAM)
         return _ids(memory, pretokenize(pieces, self.special_tokens))
-
-    def _encode_compiled(self, text: str) -> list[np.ndarray] | None:
-        """The ids by the compiled engine, in parts; None if the text is short, or if the engine
-        cannot have this vocabulary."""
-        if not engine.pays_off(len(require_text(text))):
-            return None
-        with self.compiled_encoder() as encoder:
-            if encoder is None:
-                return None
-            return [ids.astype(self._dtype) for ids in encoder.encode(text)]
 
     @contextmanager
     def compiled_encoder(self) -> "Iterator[CompiledEncoder | None]":
@@ -356,61 +358,52 @@ class Tokenizer(PlainTokenizer):
         None if the compiled engine does not fit this vocabulary. It is made on the first call and
         reused by later ones, unless the block fails: the encoder may have stopped halfway.
         """
+        encoder = self._take_encoder()
+        yield encoder
+        if encoder is not None:
+            self._idle_encoders.append(encoder)
+
+    def _take_encoder(self) -> "CompiledEncoder | None":
         try:
-            encoder = self._idle_encoders.pop()
+            return self._idle_encoders.pop()
         except IndexError:
             from workbook.tokenization import compiled  # loads LLVM
 
             compiled.load_kernels()
             encoder = compiled.make_encoder(self.id_of, self.merges, self.special_ids)
-        yield encoder
-        self._idle_encoders.append(encoder)  # None too: so it is not tried again for each text
+            if encoder is None:
+                self._read = -math.inf  # so it is not tried again for each text
+            return encoder
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what the tokenizer is built from, but nothing that it remembers."""
         return type(self), (self.vocab, self.merges, self.special_tokens)
 
 
-class _Memory(dict[str, tuple[int, ...]]):
-    """string -> function(string), for at most `most` strings; a full memory is emptied.
+def remembering(encode: Callable[[str], list[int]], most: int) -> Callable[[str], Sequence[int]]:
+    """The same function, which remembers its results for the last `most` strings.
 
-    Strings longer than `LONGEST_REMEMBERED` are not kept: they hardly ever recur, and a few
-    thousand of them could fill the computer's memory.
-
-    >>> memory = _Memory(str.encode, 2)
-    >>> [memory[name] for name in ("a", "b", "a", "c")], list(memory)
-    ([(97,), (98,), (97,), (99,)], ['c'])
-    >>> len(memory["a" * 65]), list(memory)
-    (65, ['c'])
+    But not for strings longer than `LONGEST_REMEMBERED`: they hardly ever recur, and a few thousand
+    of them could fill the computer's memory.
     """
-
-    def __init__(self, function: Callable[[str], list[int]], most: int) -> None:
-        super().__init__()
-        self.function, self.most = function, most
-
-    def __missing__(self, string: str) -> tuple[int, ...]:
-        result = tuple(self.function(string))
-        if len(string) <= LONGEST_REMEMBERED:
-            if len(self) >= self.most:
-                self.clear()
-            self[string] = result
-        return result
+    remembered = lru_cache(most)(lambda word: tuple(encode(word)))
+    return lambda word: (remembered if len(word) <= LONGEST_REMEMBERED else encode)(word)
 
 
-def _ids(memory: _Memory, tokens: Iterable[str]) -> Iterator[int]:
+def _ids(encode: Callable[[str], Sequence[int]], tokens: Iterable[str]) -> Iterator[int]:
     """The ids of all tokens, in one sequence."""
-    return chain.from_iterable(map(memory.__getitem__, tokens))
+    return chain.from_iterable(map(encode, tokens))
 
 
-def integers(parts: Sequence[np.ndarray], stop: int) -> list[int]:
-    """The numbers of some arrays, all below `stop`, as one list of Python's integers."""
-    if stop > sum(map(len, parts)):
-        return np.concatenate(parts).tolist()
-    # To look an integer up takes half the time of making one.
+def integers(ids: np.ndarray, stop: int) -> list[int]:
+    """The numbers of an array, all below `stop`, as a list of Python's integers."""
+    if len(ids) < 4 * stop:
+        return ids.tolist()
+    # To look an integer up takes half the time of making one, in pieces that stay in the cache.
     made = np.array(range(stop), object)
     numbers: list[int] = []
-    for part in parts:
-        numbers += made.take(part).tolist()
+    for start in range(0, len(ids), PIECE):
+        numbers += made.take(ids[start : start + PIECE]).tolist()
     return numbers
 
 
@@ -436,7 +429,7 @@ def look_up_tokens(vocab: Mapping[int, Token], ids: Iterable[int]) -> Iterator[T
 
 def encode_task(tokenizer: bytes, path: Path, cuts: Sequence[int]) -> np.ndarray:
     """Encode a part of a file with a pickled tokenizer: the task of one worker."""
-    return np.concatenate(list(unpickled(tokenizer).encode_spans(path, cuts)))
+    return unpickled(tokenizer).encode_spans(path, cuts)
 
 
 @lru_cache(1)

@@ -9,7 +9,6 @@ import pytest
 from attempts import bpe_right, bpe_wrong
 
 from workbook.classroom.checks import bpe, pretokens
-from workbook.classroom.checks.verdicts import Wrong
 from workbook.classroom.study.verbs import check
 from workbook.tokenization.bpe import train_bpe
 
@@ -146,12 +145,6 @@ def test_a_script_without_a_guard_starts_no_check_in_its_workers(tmp_path):
     )
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True)
     assert done.stdout.split() == [b"wrong"]
-
-
-def test_what_is_no_function_is_told_in_words():
-    for thing in (7, object, {}):
-        with pytest.raises(Wrong, match="not a function"):
-            bpe.train_bpe(thing)
 
 
 def test_the_reference_agrees_with_the_package(tmp_path):

@@ -90,16 +90,16 @@ def test_a_config_object_is_made():
     assert "of which dataclass is `cfg`? Annotate it" in raised.value.rows[-1][1]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "values", "words"),
-    [
-        ("d_model, num_heads, d_ff, max_seq_len, use_rope=False", BLOCK,
-         "your fifth argument is `use_rope`; which one is `theta`?"),
-        ("d_model, num_heads, weights=None", SIZES | {"theta": 5.0},
-         "your third argument is `weights`; which one is `theta`?"),
-        ("x, surprise", {"x": 1}, "`surprise`"),
-    ],
-)  # fmt: skip
+WITHOUT_PLACE = [
+    ("d_model, num_heads, d_ff, max_seq_len, use_rope=False", BLOCK,
+     "your fifth argument is `use_rope`; which one is `theta`?"),
+    ("d_model, num_heads, weights=None", SIZES | {"theta": 5.0},
+     "your third argument is `weights`; which one is `theta`?"),
+    ("x, surprise", {"x": 1}, "`surprise`"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("parameters", "values", "words"), WITHOUT_PLACE)
 def test_what_has_no_place_is_asked_for_and_lands_nowhere_else(parameters, values, words):
     with pytest.raises(Wrong) as raised:
         bind(made(parameters), values)

@@ -16,14 +16,8 @@ import pytest
 import torch
 from attempts.ours import copied
 
-from workbook.classroom.checks import (
-    bpe,
-    checkpointing,
-    decoding,
-    optimizer,
-    tokenizer,
-    transformer,
-)
+from workbook.classroom.checks import bpe, decoding, optimizer, tokenizer, transformer
+from workbook.classroom.checks.checkpointing import CHECKPOINTS
 from workbook.classroom.checks.engine import Exercise, judge
 from workbook.classroom.study.verbs import check
 
@@ -101,9 +95,8 @@ def schedule(edited):
 def clipping(edited):
     def clip_gradients(parameters, max_l2_norm):
         generator, parameters = not isinstance(parameters, list), list(parameters)
-        edited(
-            SimpleNamespace(parameters=lambda: parameters, limit=max_l2_norm, generator=generator)
-        )
+        names = {"parameters": lambda: parameters, "limit": max_l2_norm, "generator": generator}
+        edited(SimpleNamespace(**names))
 
     return clip_gradients
 
@@ -188,7 +181,7 @@ def counts(probabilities):
 
 # What no single call shows goes to the engine as it is: with what the check would have seen.
 ENGINE = {
-    "checkpointing": (checkpointing.CHECKPOINTS, lambda edited, case: edited(case)),
+    "checkpointing": (CHECKPOINTS, lambda edited, case: edited(case)),
     "decoding": (decoding.CHAIN, lambda edited, case: edited(case)),
     "decoding, choices": (decoding.CHOICE, lambda edited, case: counts(edited(case))),
     "adamw": (optimizer.ADAMW, lambda edited, case: edited(case)[:1]),

@@ -12,35 +12,29 @@ import textwrap
 from collections import Counter
 
 import pytest
-from attempts import (
-    bpe_right,
-    decoding,
-    optimizer_adamw,
-    optimizer_schedule_and_clipping,
-    tokenizer_right,
-    transformer_right,
-    transformer_right_functions,
-    transformer_right_heads,
-)
+from attempts import bpe_right, decoding, optimizer_adamw, tokenizer_right, transformer_right
+from attempts import optimizer_schedule_and_clipping as schedule_and_clipping
+from attempts import transformer_right_functions as functions
+from attempts import transformer_right_heads as heads
 
 from workbook.classroom.checks.mutants import mutated
 from workbook.classroom.study.verbs import check
 
 SAMPLE = 3 * int(os.environ.get("STRESS", "1")) ** 2  # mutants of each solution
 SOLUTIONS = {
-    "learning_rate_schedule": optimizer_schedule_and_clipping.handout,
-    "gradient_clipping": optimizer_schedule_and_clipping.clip_without_eps,
-    "softmax": transformer_right_functions.softmax,
-    "scaled_dot_product_attention": transformer_right_functions.attention,
-    "cross_entropy": transformer_right_functions.cross_entropy,
+    "learning_rate_schedule": schedule_and_clipping.handout,
+    "gradient_clipping": schedule_and_clipping.clip_without_eps,
+    "softmax": functions.softmax,
+    "scaled_dot_product_attention": functions.attention,
+    "cross_entropy": functions.cross_entropy,
     "linear": transformer_right.Linear,
     "embedding": transformer_right.Embedding,
     "rmsnorm": transformer_right.RMSNorm,
     "positionwise_feedforward": transformer_right.SwiGLU,
     "rope": transformer_right.RotaryPositionalEmbedding,
-    "multihead_self_attention": transformer_right_heads.MultiHeadSelfAttention,
-    "transformer_block": transformer_right_heads.TransformerBlock,
-    "transformer_lm": transformer_right_heads.TransformerLM,
+    "multihead_self_attention": heads.MultiHeadSelfAttention,
+    "transformer_block": heads.TransformerBlock,
+    "transformer_lm": heads.TransformerLM,
     "adamw": optimizer_adamw.Paper,
     "decoding": decoding.decode,
     "tokenizer": tokenizer_right.Ranked,
@@ -96,9 +90,7 @@ def test_nearly_every_mutant_of_a_right_solution_is_refused_and_most_get_a_cause
     accepted = [each for each in tried if each[2].status == "correct"]
     refused = [each for each in tried if each[2].status not in ("correct", "not attempted")]
     unnamed = [each for each in refused if not each[2].likely]
-    print(
-        f"of {len(tried)} mutants {len(refused)} refused, {len(unnamed)} of these without a cause"
-    )
+    print(f"of {len(tried)} mutants {len(refused)} refused, {len(unnamed)} without a cause")
     print(Counter(problem for problem, _, _ in unnamed))
     for problem, source, report in accepted + unnamed:
         print(f"{problem}, {source}\n{report}")

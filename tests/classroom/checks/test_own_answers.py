@@ -30,10 +30,8 @@ def code_cells(name):
 
 def stored(name, edition):
     """The answers as they are stored, by problem and part."""
-    records = [
-        output.get("data", {}).get(MIME) for cell in code_cells(name) for output in cell.outputs
-    ]
-    said = [each for each in records if each]
+    outputs = [output for cell in code_cells(name) for output in cell.outputs]
+    said = [each for each in (output.get("data", {}).get(MIME) for output in outputs) if each]
     answers = {(each["problem"], each["part"]): plain(each["text"]) for each in said}
     if ("leaderboard", None) in answers:  # it quotes the time that the handout allows
         told, right = (f"{CAPS[each] / 60:g} minutes" for each in (STORED, edition))

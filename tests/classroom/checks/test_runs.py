@@ -22,9 +22,7 @@ ODD = [object(), [object()], {object(): object()}, [[1], [2, 3]], 10**400, -1, (
 PARTS = [(problem.id, part) for problem in OF_RUNS for part in problem.parts or (None,)]
 
 
-def test_no_honest_table_is_refused_in_another_profile_and_an_impossible_one_is(
-    monkeypatch, judged_here
-):
+def test_in_another_profile_too_only_impossible_tables_are_refused(monkeypatch, judged_here):
     monkeypatch.setenv("WORKBOOK_PROFILE", "full")
     monkeypatch.setenv("WORKBOOK_EDITION", "2026")
     assert set(runs.RIGHT) == set(PARTS) == set(runs.WRONG)
@@ -60,16 +58,16 @@ def test_what_the_handout_asks_is_asked_of_tinystories_alone(monkeypatch, judged
     assert "with 1.81 on tinystories" in check(LR, low, "a").message
 
 
-@pytest.mark.parametrize(
-    ("problem", "part", "attempt", "words"),
-    [
-        # A loss that stays high counts where no run diverged.
-        (LR, "b", sweep(HIGH), "10 times below"),
-        (LR, "b", sweep(runs.LOSSES | {2e-2: NAN}), "below one that diverges.\n"),
-        (runs.POST, None, pair("norm", PRE, ("post", 1.42)), "+0.01 nats per token"),
-        (runs.LOG, None, [ROW, ROW | {"loss": math.inf}], "none of which contradicts itself"),
-    ],
-)  # fmt: skip
+PRAISED = [
+    # A loss that stays high counts where no run diverged.
+    (LR, "b", sweep(HIGH), "10 times below"),
+    (LR, "b", sweep(runs.LOSSES | {2e-2: NAN}), "below one that diverges.\n"),
+    (runs.POST, None, pair("norm", PRE, ("post", 1.42)), "+0.01 nats per token"),
+    (runs.LOG, None, [ROW, ROW | {"loss": math.inf}], "none of which contradicts itself"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("problem", "part", "attempt", "words"), PRAISED)
 def test_praise_says_what_the_runs_show(problem, part, attempt, words, judged_here):
     report = check(problem, attempt, part)
     assert report.status == "possible" and words in report.message + "\n", report

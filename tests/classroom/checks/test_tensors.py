@@ -14,23 +14,23 @@ def mixed(keep, axis):
     return RIGHT.clone().copy_(OTHER).index_copy(axis, torch.tensor(keep), RIGHT[..., keep])
 
 
-@pytest.mark.parametrize(
-    ("got", "words"),
-    [
-        (mixed([0, 3], 2), "entry 0, 3 (counted from 0) of 4"),
-        (RIGHT.abs(), "apart from their signs"),
-        (RIGHT[..., [2, 0, 3, 1]], "numbers in each vector, but in another order"),
-        (RIGHT[:, [1, 2, 0]], "in other places"),
-        (RIGHT.bfloat16().float(), "(half precision)"),
-        (RIGHT + 2, "too large by 2"),
-        (RIGHT.mT, "axes are in a different order"),
-        (RIGHT * 1.7, "Each number is 1.7 times"),
-        (RIGHT * 0, "All of it is 0"),
-        (RIGHT.relu(), "as after a ReLU"),
-        (RIGHT / 0 * 0, "NaN"),
-        (RIGHT.bfloat16(), "bfloat16, which is too coarse"),
-    ],
-)
+SYMPTOMS = [
+    (mixed([0, 3], 2), "entry 0, 3 (counted from 0) of 4"),
+    (RIGHT.abs(), "apart from their signs"),
+    (RIGHT[..., [2, 0, 3, 1]], "numbers in each vector, but in another order"),
+    (RIGHT[:, [1, 2, 0]], "in other places"),
+    (RIGHT.bfloat16().float(), "(half precision)"),
+    (RIGHT + 2, "too large by 2"),
+    (RIGHT.mT, "axes are in a different order"),
+    (RIGHT * 1.7, "Each number is 1.7 times"),
+    (RIGHT * 0, "All of it is 0"),
+    (RIGHT.relu(), "as after a ReLU"),
+    (RIGHT / 0 * 0, "NaN"),
+    (RIGHT.bfloat16(), "bfloat16, which is too coarse"),
+]
+
+
+@pytest.mark.parametrize(("got", "words"), SYMPTOMS)
 def test_the_symptom_is_named(got, words):
     assert words in symptom(RIGHT, got)
 

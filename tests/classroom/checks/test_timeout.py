@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 
 import pytest
 
@@ -94,26 +93,6 @@ def test_limits_may_be_nested():
 def test_the_outer_limit_holds_inside_the_inner_one():
     with pytest.raises(TimedOut, match=r"stopped after 0.2 s"):
         limited(0.2, lambda: limited(60, lambda: loops(2)))
-
-
-def test_code_that_throws_every_stop_away_is_handed_over(monkeypatch):
-    class Ended(BaseException):
-        """Where a worker would end its process."""
-
-    def end(error):
-        raise Ended(str(error))
-
-    def swallows():
-        for _ in range(timeout.SWALLOWED):
-            with suppress(BaseException):
-                loops(2)
-        loops(2)
-
-    monkeypatch.setattr(timeout._Limit, "swallowed", None)
-    timeout.on_swallowed(end)
-    with pytest.raises(TimedOut) as caught:
-        limited(0.1, swallows)
-    assert isinstance(caught.value.__cause__, Ended)
 
 
 # A fake clock: [wall time, processor time] of a process; a test moves it.

@@ -76,10 +76,6 @@ def test_lines_of_a_file_are_told_before_cuts_in_a_word(judged_here):
     assert r"encode_iterable(['the\n', '\n']) of a tokenizer" in dict(report.rows)["input"]
 
 
-def test_the_workbooks_own_is_not_from_scratch(judged_here):
-    assert "the workbook's own" in str(check("tokenizer", Tokenizer))
-
-
 def test_the_failing_input_is_the_smallest_one():
     with pytest.raises(Wrong) as verdict:
         tokenizer(tokenizer_wrong.LatestFirst)
@@ -146,12 +142,6 @@ def test_a_mistake_in_a_half_written_class_is_still_found():
 
     with pytest.raises(Wrong, match="encode"):
         tokenizer(Half)
-
-
-def test_what_is_no_class_is_told_in_words():
-    for thing in (7, Right({0: b"a"}, []), Right.encode):
-        with pytest.raises(Wrong, match="not a class"):
-            tokenizer(thing)
 
 
 def test_a_mistake_that_nobody_foresaw_is_told_by_the_ids():

@@ -96,15 +96,15 @@ def without_data(steps, lr):
     raise AssertionError("it must not be called")
 
 
-@pytest.mark.parametrize(
-    ("attempt", "words"),
-    [
-        (decorated, "It asks for `cfg`"),
-        (without_data, "It lacks the settings checkpoint_path, train_path"),
-        (type("Trainer", (), {"train": without_data}), "This is the class `Trainer`"),
-        (3, "This is an int: 3"),
-    ],
-)
+OUTSIDE_THE_CONTRACT = [
+    (decorated, "It asks for `cfg`"),
+    (without_data, "It lacks the settings checkpoint_path, train_path"),
+    (type("Trainer", (), {"train": without_data}), "This is the class `Trainer`"),
+    (3, "This is an int: 3"),
+]
+
+
+@pytest.mark.parametrize(("attempt", "words"), OUTSIDE_THE_CONTRACT)
 def test_what_is_not_in_the_contract_is_told_the_contract(attempt, words, judged_here):
     report = outcome(attempt)
     assert report.status == "not attempted" and words in report.message, report

@@ -122,12 +122,8 @@ def test_a_file_that_was_loaded_by_its_path_needs_no_import(said):
 
 
 @pytest.mark.skipif(not FORKS, reason="a pool that forks")
-def test_a_pool_finds_the_functions_of_the_notebook(said):
+def test_a_pool_finds_the_notebooks_functions_and_one_that_it_keeps_is_made_again(said):
     assert said[3].startswith("✓ softmax: correct\n")
-
-
-@pytest.mark.skipif(not FORKS, reason="a pool that forks")
-def test_a_pool_a_queue_and_a_lock_that_the_notebook_keeps_are_made_again(said):
     assert said[4].count("✓ softmax: correct\n") == 3
 
 

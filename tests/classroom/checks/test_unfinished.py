@@ -168,6 +168,14 @@ def test_an_untouched_stub_is_not_attempted(problem, judged_here):
         assert check(problem.id, stub).status == "not attempted", stub
 
 
+def test_what_is_neither_function_nor_class_is_told_in_words(judged_here):
+    others = {"function": (7, "text", nn.Linear), "class": (7, "text", nn)}
+    for problem in PROBLEMS.values():
+        for thing in others.get(problem.form, ()):
+            report = check(problem.id, thing)
+            assert report.status == "wrong" and f"not a {problem.form}" in report.claim, report
+
+
 def test_a_stub_is_untouched_and_anything_else_is_not():
     class Stub(nn.Module):
         """As the notebooks have it."""

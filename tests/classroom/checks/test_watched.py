@@ -6,20 +6,19 @@ import torch
 from workbook.classroom.checks import watched
 from workbook.classroom.checks.watched import Seen
 
+LINES = [
+    ("step=10 train_loss=3.21 lr=0.01", [3.21], []),
+    ("step 10 | train loss 3.21 | val loss 3.5", [3.21], [3.5]),
+    ('{"step": 10, "train/loss": 3.21, "valid/loss": 3.5e0}', [3.21], [3.5]),
+    ("{'loss': tensor(3.21, grad_fn=<A>), 'validation_loss': np.float64(3.5)}", [3.21], [3.5]),
+    ("Loss: nan, eval_loss: inf", ["nan"], ["inf"]),
+    ("interval_loss: 3 after eval 2", [3.0], []),
+    ("loss_scale=65536 perplexity=24.8 loss fell", [], []),
+    ("a" * 100_000, [], []),
+]
 
-@pytest.mark.parametrize(
-    ("line", "training", "validation"),
-    [
-        ("step=10 train_loss=3.21 lr=0.01", [3.21], []),
-        ("step 10 | train loss 3.21 | val loss 3.5", [3.21], [3.5]),
-        ('{"step": 10, "train/loss": 3.21, "valid/loss": 3.5e0}', [3.21], [3.5]),
-        ("{'loss': tensor(3.21, grad_fn=<A>), 'validation_loss': np.float64(3.5)}", [3.21], [3.5]),
-        ("Loss: nan, eval_loss: inf", ["nan"], ["inf"]),
-        ("interval_loss: 3 after eval 2", [3.0], []),
-        ("loss_scale=65536 perplexity=24.8 loss fell", [], []),
-        ("a" * 100_000, [], []),
-    ],
-)
+
+@pytest.mark.parametrize(("line", "training", "validation"), LINES)
 def test_a_loss_is_what_a_log_calls_so(line, training, validation):
     seen = Seen(log=line)
     assert list(map(str, seen.losses())) == list(map(str, training))

@@ -333,15 +333,15 @@ def asks(x, dim):
     return input("x? ")
 
 
-@pytest.mark.parametrize(
-    ("attempt", "words"),
-    [
-        (exits, "`os._exit` end Python itself"),
-        (crashes_python, "signal 11"),
-        (dives, "RecursionError"),
-        (asks, "a check cannot answer input()"),
-    ],
-)
+ENDING = [
+    (exits, "`os._exit` end Python itself"),
+    (crashes_python, "signal 11"),
+    (dives, "RecursionError"),
+    (asks, "a check cannot answer input()"),
+]
+
+
+@pytest.mark.parametrize(("attempt", "words"), ENDING)
 def test_an_attempt_that_ends_its_process_is_reported(attempt, words):
     report = judge_attempt("softmax", attempt)
     assert report.status == "wrong" and words in str(report)
@@ -414,9 +414,8 @@ def finds_a_neighbour(x, dim):
 
 
 def test_the_working_directory_is_a_folder_of_its_own(tmp_path, monkeypatch):
-    (tmp_path / "neighbour_of_a_learner.py").write_text(
-        "from tests.classroom.checks.test_worker import softmax\n"
-    )
+    source = "from tests.classroom.checks.test_worker import softmax\n"
+    (tmp_path / "neighbour_of_a_learner.py").write_text(source)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend("")
     monkeypatch.delitem(sys.modules, "neighbour_of_a_learner", raising=False)

@@ -66,9 +66,7 @@ def test_another_form_is_told_the_one_that_is_taken(problem, part, attempts, jud
 
 
 @pytest.mark.parametrize(("problem", "part"), PARTS)
-def test_nothing_is_not_attempted_and_what_is_of_no_use_is_told_what_is_taken(
-    problem, part, judged_here
-):
+def test_nothing_is_not_attempted_and_what_is_of_no_use_is_told_so(problem, part, judged_here):
     form = f"Hand in {PROBLEMS[problem].takes[part or '']}."
     for nothing in (None, " \n", [], {}, ()):
         assert check(problem, nothing, part).status == "not attempted"

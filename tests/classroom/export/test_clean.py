@@ -109,17 +109,17 @@ def as_html(text, kind="markdown"):
     return pandoc.render(cleaned(text, kind), "html")[0].strip()
 
 
-@pytest.mark.parametrize(
-    ("text", "page"),
-    [
-        ("&alpha; &lt;b&gt; &amp;", "<p>α &lt;b&gt; &amp;</p>"),
-        ("<unk>, </s>, <s> and <b", "<p>&lt;unk&gt;, &lt;/s&gt;, &lt;s&gt; and &lt;b</p>"),
-        ("2<sup>3</sup><!-- note --><br>*b*", "<p>2&lt;sup&gt;3&lt;/sup&gt;<br />\n<em>b</em></p>"),
-        ("<think>\n*so*\n</think>", "<pre><code>&lt;think&gt;\n*so*\n&lt;/think&gt;</code></pre>"),
-        ("[x](https://x.org) [y](x.org)", '<p><a href="https://x.org">x</a> y</p>'),
-        ("! ![b](a)", "<p>! <em>[A picture: b]</em></p>"),
-    ],
-)  # fmt: skip
+TYPED = [
+    ("&alpha; &lt;b&gt; &amp;", "<p>α &lt;b&gt; &amp;</p>"),
+    ("<unk>, </s>, <s> and <b", "<p>&lt;unk&gt;, &lt;/s&gt;, &lt;s&gt; and &lt;b</p>"),
+    ("2<sup>3</sup><!-- note --><br>*b*", "<p>2&lt;sup&gt;3&lt;/sup&gt;<br />\n<em>b</em></p>"),
+    ("<think>\n*so*\n</think>", "<pre><code>&lt;think&gt;\n*so*\n&lt;/think&gt;</code></pre>"),
+    ("[x](https://x.org) [y](x.org)", '<p><a href="https://x.org">x</a> y</p>'),
+    ("! ![b](a)", "<p>! <em>[A picture: b]</em></p>"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "page"), TYPED)
 def test_html_in_markdown_is_shown_as_typed(text, page):
     assert as_html(text) == page
 
@@ -129,18 +129,18 @@ def formulas(text, cleaner=None):
     return [item["c"][1] for item in pandoc.nodes_in(blocks) if item["t"] == "Math"]
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        (r"Spaces: $ \Delta + x $ and $z $.", [r"\Delta + x", "z"]),
-        ("It is \\$ 5 and $ y\n$, $$ z $$", ["y", "z"]),
-        (r"$a*b$ and *$c_d$*, $\text{if $x_{i_j}$}$", ["a*b", "c_d", r"\text{if $x_{i_j}$}"]),
-        (r"\begin{align}a &= b\end{align}", [r"\begin{align}a &= b\end{align}"]),
-        ("`$ x $`, `$` and [$y$](https://x.org/$a$)", ["y"]),
-        ("```\n$ x $\n```\n\n- a\n\n      $ y $\n\n```\n$ z $", []),
-        ("$ a\n\nb $", []),
-    ],
-)
+FORMULAS = [
+    (r"Spaces: $ \Delta + x $ and $z $.", [r"\Delta + x", "z"]),
+    ("It is \\$ 5 and $ y\n$, $$ z $$", ["y", "z"]),
+    (r"$a*b$ and *$c_d$*, $\text{if $x_{i_j}$}$", ["a*b", "c_d", r"\text{if $x_{i_j}$}"]),
+    (r"\begin{align}a &= b\end{align}", [r"\begin{align}a &= b\end{align}"]),
+    ("`$ x $`, `$` and [$y$](https://x.org/$a$)", ["y"]),
+    ("```\n$ x $\n```\n\n- a\n\n      $ y $\n\n```\n$ z $", []),
+    ("$ a\n\nb $", []),
+]
+
+
+@pytest.mark.parametrize(("text", "found"), FORMULAS)
 def test_a_formula_is_what_jupyterlab_shows_as_one(text, found):
     assert formulas(text) == found
     shown = pandoc.text_of(cleaned(text))

@@ -138,16 +138,16 @@ def test_what_the_check_said_below_an_answer_is_not_exported(tmp_path):
     assert "shows an escape" in text and "JUDGED" not in text
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "has no notebooks; name the folder"),
-        ({"._a.ipynb": "x", ".~a.ipynb": ""}, "has no notebooks; name the folder"),
-        ({"a.ipynb": '{"cells": [{"cell'}, r"a.ipynb cannot be read as a notebook \(Unterminated"),
-        ({"a.ipynb": "[]"}, "no list of cells, as notebooks of format 4 have"),
-        ({"a.ipynb": None}, r"a.ipynb cannot be read as a notebook \(.*irectory.*\); open it"),
-    ],
-)
+NO_FOLDERS = [
+    (None, "has no notebooks; name the folder"),
+    ({"._a.ipynb": "x", ".~a.ipynb": ""}, "has no notebooks; name the folder"),
+    ({"a.ipynb": '{"cells": [{"cell'}, r"a.ipynb cannot be read as a notebook \(Unterminated"),
+    ({"a.ipynb": "[]"}, "no list of cells, as notebooks of format 4 have"),
+    ({"a.ipynb": None}, r"a.ipynb cannot be read as a notebook \(.*irectory.*\); open it"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), NO_FOLDERS)
 def test_what_is_no_folder_of_notebooks_is_told_in_one_line(tmp_path, capsys, content, message):
     folder = tmp_path / "here"
     for name, text in ({} if content is None else {"": None, **content}).items():
@@ -180,20 +180,18 @@ def test_a_notebook_that_cannot_be_read_is_left_aside_and_hidden_files_are_none(
     assert "._01" not in str(error.value) and not (tmp_path / "strict").exists()
 
 
-@pytest.mark.parametrize(
-    "record",
-    [
-        [],
-        {"problem": "\x1b[2J", "status": "correct", "source": "x"},
-        {"problem": "unicode1", "part": {}, "status": ["correct"], "source": {"a": 1}},
-        {"problem": "unicode1", "part": "a", "text": "x", "edition": "1999", "profile": "laptop"},
-        {"problem": "unicode1", "part": None, "text": "x", "edition": "2025", "profile": "laptop"},
-    ],
-)
+NONE_OF_OURS = [
+    [],
+    {"problem": "\x1b[2J", "status": "correct", "source": "x"},
+    {"problem": "unicode1", "part": {}, "status": ["correct"], "source": {"a": 1}},
+    {"problem": "unicode1", "part": "a", "text": "x", "edition": "1999", "profile": "laptop"},
+    {"problem": "unicode1", "part": None, "text": "x", "edition": "2025", "profile": "laptop"},
+]
+
+
+@pytest.mark.parametrize("record", NONE_OF_OURS)
 def test_a_record_that_is_none_of_ours_is_left_out_and_named(tmp_path, record):
-    outputs = [
-        {"output_type": "display_data", "data": {mime: record}} for mime in (MIME, CHECK_MIME)
-    ]
+    outputs = [{"output_type": "display_data", "data": {one: record}} for one in (MIME, CHECK_MIME)]
     saved = read_folder(learner(tmp_path, cell("x", *outputs)))
     assert saved.answers == [] and saved.checks == {}
     assert len(saved.notes) == 1 and "cannot be read" in saved.notes[0]

@@ -168,17 +168,17 @@ def run_gradient_clipping(parameters, max_l2_norm):
     assert function.__code__.co_filename == f"{adopted.folder}/tests/adapters.py"
 
 
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (ModuleNotFoundError(name="hydra.core"), "`hydra` first (hydra-core>=1.3 in your"),
-        (ModuleNotFoundError(name="own.softmax"), "your module is `own.Softmax`: upper and lower"),
-        (ModuleNotFoundError(name="own.sofmax"), ""),
-        (ImportError(name="typing"), "needs a newer Python"),
-        (SyntaxError(), "needs a newer Python"),
-        (NameError(name="math"), ""),
-    ],
-)
+LACKING = [
+    (ModuleNotFoundError(name="hydra.core"), "`hydra` first (hydra-core>=1.3 in your"),
+    (ModuleNotFoundError(name="own.softmax"), "your module is `own.Softmax`: upper and lower"),
+    (ModuleNotFoundError(name="own.sofmax"), ""),
+    (ImportError(name="typing"), "needs a newer Python"),
+    (SyntaxError(), "needs a newer Python"),
+    (NameError(name="math"), ""),
+]
+
+
+@pytest.mark.parametrize(("error", "words"), LACKING)
 def test_what_this_computer_lacks_is_named(tmp_path, error, words):
     needs = 'requires-python = ">=3.99"\ndependencies = ["torch", "hydra-core>=1.3"]\n'
     files = {"pyproject.toml": needs, "own/Softmax.py": "", "own/__init__.py": ""}
@@ -228,27 +228,25 @@ def test_odd_files_hold_up_nothing(small, tmp_path):
     assert adopt.adopt(small, {}, tmp_path / "study").parts == parts
 
 
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ("linear=nn:Lineal", "nn has no Lineal; it has squash, Table"),
-        ("linear=nm:Linear", "No module named 'nm'"),
-        ("linear=Linear", "expected linear = \"module:object\", got 'Linear'"),
-        ("unicode1=a:b", "is not a code problem"),
-        ("checkpointing=a:b", r'\["module:save", "module:load"\]'),
-        ("linear", "expected --set problem=module:name, got 'linear'"),
-        ("lineal=a:B", "did you mean 'linear'"),
-    ],
-)
+WRONG_PLACES = [
+    ("linear=nn:Lineal", "nn has no Lineal; it has squash, Table"),
+    ("linear=nm:Linear", "No module named 'nm'"),
+    ("linear=Linear", "expected linear = \"module:object\", got 'Linear'"),
+    ("unicode1=a:b", "is not a code problem"),
+    ("checkpointing=a:b", r'\["module:save", "module:load"\]'),
+    ("linear", "expected --set problem=module:name, got 'linear'"),
+    ("lineal=a:B", "did you mean 'linear'"),
+]
+
+
+@pytest.mark.parametrize(("option", "words"), WRONG_PLACES)
 def test_a_wrong_place_is_refused(small, tmp_path, option, words):
     with pytest.raises(ValueError, match=words):
         adopt.adopt(small, adopt.read_options([option]), tmp_path)
     assert not (tmp_path / adopt.FILE).exists()
 
 
-def test_a_damaged_file_and_a_folder_that_moved_or_has_no_code_are_told(
-    tmp_path, capsys, monkeypatch
-):
+def test_a_damaged_file_and_a_folder_without_code_are_told(tmp_path, capsys, monkeypatch):
     assert adopt.read_adopted(tmp_path) is None
     for text, error, words in (
         ("folder = ", ValueError, "cannot be used"),
@@ -343,15 +341,15 @@ def test_a_model_is_caught(monkeypatch, changes):
     torch.testing.assert_close(adopted.call(model, ids), other(ids), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"self.blocks = nn.ModuleList(": "self.blocks = list("}, "plain list; use nn.ModuleList"),
-        ({"self.n_ctx, d_m": "self.extra = Proj(3, 3)\n        self.n_ctx, d_m"}, "to `extra.kern"),
-        ({CALLS: f"{CALLS} * 2"}, "returns something other than the result of MyLM.forward"),
-        ({MAKES: "1 / 0"}, "the adapter fails: ZeroDivisionError: division by zero"),
-    ],
-)
+UNTRAINABLE = [
+    ({"self.blocks = nn.ModuleList(": "self.blocks = list("}, "plain list; use nn.ModuleList"),
+    ({"self.n_ctx, d_m": "self.extra = Proj(3, 3)\n        self.n_ctx, d_m"}, "to `extra.kern"),
+    ({CALLS: f"{CALLS} * 2"}, "returns something other than the result of MyLM.forward"),
+    ({MAKES: "1 / 0"}, "the adapter fails: ZeroDivisionError: division by zero"),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), UNTRAINABLE)
 def test_a_model_that_cannot_be_trained_is_refused(monkeypatch, changes, words):
     adopted = source(monkeypatch, changes)
     with pytest.raises(ValueError, match=words):

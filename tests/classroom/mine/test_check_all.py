@@ -126,13 +126,10 @@ def test_the_report_on_the_adapter_is_the_one_where_it_says_more(study, tmp_path
     bpe = outcomes["train_bpe"]
     assert bpe.status == "wrong" and "it: There are too few merges" in bpe.message
     norm = outcomes["rmsnorm"]
-    assert norm.status == "correct" and norm.message.endswith(
-        "Worth knowing: your run_rmsnorm returns other numbers than ours; does it load the weights"
-        " as it should?"
-    )
-    assert outcomes["multihead_self_attention"].message.startswith(
-        "Your adapter gives the right numbers. This is not a class."
-    )
+    worth_knowing = "Worth knowing: your run_rmsnorm returns other numbers than ours; does it load"
+    assert norm.status == "correct" and worth_knowing in norm.message
+    said = "Your adapter gives the right numbers. This is not a class."
+    assert outcomes["multihead_self_attention"].message.startswith(said)
 
 
 RAISES = 'def silu(x):\n    print("7%\\r99%")\n    raise RuntimeError("not today")\n\n\n'
@@ -212,22 +209,6 @@ def test_what_ends_its_process_stops_no_other_check(study, tmp_path, capsys):
     assert Progress(study).of("softmax", None).best == "wrong"
 
 
-LEAVES_A_THREAD = (
-    "import threading, time\nthreading.Thread(target=time.sleep, args=[1e6]).start()\n"
-)
-
-
-def test_a_thread_that_never_ends_holds_up_nothing(study, tmp_path, capsys):
-    root = copied("flat", tmp_path)
-    with (root / "cs336_basics" / "model.py").open("a") as code:
-        code.write(LEAVES_A_THREAD)
-    adopt(root, {name: PARTS["flat"][name] for name in ("linear", "rope")}, study)
-    assert cli.main(["check", "--all"]) == 0
-    assert "2 of 20 code problems found, 2 of them correct" in capsys.readouterr().out
-    assert cli.main(["adopt", str(root)]) == 0
-    assert "cut short" not in capsys.readouterr().out
-
-
 KEPT = """# softmax, kept when its check said correct
 def stable(x, dim):
     powers = (x - x.amax(dim, keepdim=True)).exp()
@@ -242,7 +223,5 @@ def test_what_notebooks_kept_is_checked_where_no_repository_has_it(study, tmp_pa
     assert cli.main(["check", "--all"]) == 0
     assert "✓ softmax " in capsys.readouterr().out
     adopt(copied("flat", tmp_path), {"rope": PARTS["flat"]["rope"]}, study)
-    assert {name: each.where for name, each in checked(study).items()} == {
-        "rope": "cs336_basics.model:RotaryPositionalEmbedding",
-        "softmax": "mine.softmax:softmax",
-    }
+    wheres = {"rope": PARTS["flat"]["rope"], "softmax": "mine.softmax:softmax"}
+    assert {name: each.where for name, each in checked(study).items()} == wheres

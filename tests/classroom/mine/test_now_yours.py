@@ -41,16 +41,10 @@ def before(name, folder):
         text, specials = folder / "text.txt", [END_OF_TEXT]
         text.write_text(TEXT * 3, encoding="utf-8")
         vocab, merges = bpe.train_bpe(text, 280, specials)
-        return {
-            "simple_held_out": text,
-            "specials": specials,
-            "proper": spans.count_pretokens(text, specials),
-            "vocab": vocab,
-            "merges": merges,
-            "simple": Tokenizer(vocab, merges, specials),
-            "ten_simple": [TEXT],
-            "ten_web": [TEXT, "if x:\n    y = 3"],
-        }
+        made = {"simple_held_out": text, "specials": specials, "vocab": vocab, "merges": merges}
+        made |= {"ten_simple": [TEXT], "ten_web": [TEXT, "if x:\n    y = 3"]}
+        made["proper"] = spans.count_pretokens(text, specials)
+        return made | {"simple": Tokenizer(vocab, merges, specials)}
     if name == "03_transformer":
         seen, copier = torch.tensor([ord(each) - ord("a") for each in WORD]), small(26)
         after = inspect.attention_maps(copier, seen)
@@ -97,12 +91,10 @@ def run(name, folder):
 
 
 def test_every_notebook_with_parts_has_its_cell():
-    having = {
-        path.stem: [
-            c.source for c in notebooks.read_notebook(path).cells if "@mine.now_yours(" in c.source
-        ]
-        for path in notebooks.find_worked()
-    }
+    having = {}
+    for path in notebooks.find_worked():
+        sources = [cell.source for cell in cells(path.stem)]
+        having[path.stem] = [source for source in sources if "@mine.now_yours(" in source]
     assert {name for name, found in having.items() if found} == {*CELLS}
     for name, asked in CELLS.items():
         for part, source in zip(asked, having[name], strict=False):
@@ -110,9 +102,7 @@ def test_every_notebook_with_parts_has_its_cell():
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_it_is_quiet_with_nothing_solved_and_outside_of_a_study_folder(
-    name, tmp_path, monkeypatch, capsys
-):
+def test_it_is_quiet_with_nothing_solved_and_elsewhere(name, tmp_path, monkeypatch, capsys):
     run(name, tmp_path)
     Path("mine", f"{BROKEN['05_optimizer'][0]}.py").write_text(BROKEN["05_optimizer"][1])
     monkeypatch.delenv("WORKBOOK_STUDY")

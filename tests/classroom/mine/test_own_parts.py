@@ -65,9 +65,7 @@ def solved(study, **sources):
 class TestFromTheNotebooks:
     """What the study folder has kept."""
 
-    def test_right_parts_make_the_run_of_ours_and_other_code_is_another_run(
-        self, study, monkeypatch, capsys
-    ):
+    def test_right_parts_make_our_run_and_other_code_another(self, study, monkeypatch, capsys):
         solved(study, gradient_clipping=CLIP, cross_entropy=LOSS)
         monkeypatch.setattr(cli.presets, "chosen", lambda options: CONFIG)
         assert cli.main(["train", "laptop", "--mine"]) == 0
@@ -132,9 +130,7 @@ def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports, caps
     assert made.decode(made.encode("ABC<|endoftext|>")) == "ABC<|endoftext|>"
 
 
-NO_GROUPS = (
-    "class AdamW:\n    def __init__(self, params, lr, betas, eps, weight_decay):\n        pass\n"
-)
+NO_GROUPS = "class AdamW:\n    def __init__(self, params, lr, betas, eps, weight_decay): ...\n"
 STUB = "def get_batch(dataset, batch_size, context_length, device):\n    ...\n"
 COUNTS = "    clip.calls = getattr(clip, 'calls', 0) + 1\n    assert clip.calls < 8, 'too often'\n"
 LATE = CLIP.replace("    norm =", f"{COUNTS}    norm =")

@@ -21,10 +21,8 @@ def bundles(monkeypatch):
     shown = []
     InteractiveShell.instance()
     # `plots` first: imported while IPython's own is replaced, it would keep the replacement.
-    monkeypatch.setattr(
-        "workbook.classroom.views.plots.display", lambda bundle, **_: shown.append(bundle)
-    )
-    monkeypatch.setattr("IPython.display.display", lambda bundle, **_: shown.append(bundle))
+    for display in ("workbook.classroom.views.plots.display", "IPython.display.display"):
+        monkeypatch.setattr(display, lambda bundle, **_: shown.append(bundle))
     yield shown
     InteractiveShell.clear_instance()
 
@@ -144,23 +142,23 @@ def test_every_quantity_that_is_required_is_known():
     assert {kind for one in required for kind in one.quantities} == set(QUANTITIES)
 
 
-@pytest.mark.parametrize(
-    ("problem", "part", "text", "figures", "said"),
-    [
-        ("generate", "", f"> {STORY}\n\nFluent.", 0, None),
-        ("generate", "", f"```\n{STORY}\n```\n\nFluent.", 0, None),
-        ("generate", "", "```\nA dog ran.<|endoftext|>\n```", 0, None),
-        ("generate", "", "256 asked for.\n\n> A dog ran to the park.", 0, "about 8 tokens"),
-        ("no_pos_emb", "", "RoPE is better.", 0, "it shows no figure"),
-        ("batch_size_experiment", "", "From 1, over 64, to 1,128.", 1, "it does not mention 128"),
-        ("leaderboard", "", "A loss of 3.1; 5.0 is asked for.", 1, "it hands in no loss"),
-        ("train_bpe_tinystories", "a", "Fast, in 47 MB.", 0, "it gives no time"),
-        ("tokenizer_experiments", "c", "It takes 40.5 days.", 0, "no rate in bytes per second"),
-        ("unicode2", "c", "0xC3 0x28 is none.", 0, None),
-        ("unicode2", "b", '`"naïve".encode()`: the ï is two bytes.', 0, None),
-        ("unicode2", "c", "Two bytes are none.", 0, "it gives no example in bytes"),
-    ],
-)
+ANSWERS = [
+    ("generate", "", f"> {STORY}\n\nFluent.", 0, None),
+    ("generate", "", f"```\n{STORY}\n```\n\nFluent.", 0, None),
+    ("generate", "", "```\nA dog ran.<|endoftext|>\n```", 0, None),
+    ("generate", "", "256 asked for.\n\n> A dog ran to the park.", 0, "about 8 tokens"),
+    ("no_pos_emb", "", "RoPE is better.", 0, "it shows no figure"),
+    ("batch_size_experiment", "", "From 1, over 64, to 1,128.", 1, "it does not mention 128"),
+    ("leaderboard", "", "A loss of 3.1; 5.0 is asked for.", 1, "it hands in no loss"),
+    ("train_bpe_tinystories", "a", "Fast, in 47 MB.", 0, "it gives no time"),
+    ("tokenizer_experiments", "c", "It takes 40.5 days.", 0, "no rate in bytes per second"),
+    ("unicode2", "c", "0xC3 0x28 is none.", 0, None),
+    ("unicode2", "b", '`"naïve".encode()`: the ï is two bytes.', 0, None),
+    ("unicode2", "c", "Two bytes are none.", 0, "it gives no example in bytes"),
+]
+
+
+@pytest.mark.parametrize(("problem", "part", "text", "figures", "said"), ANSWERS)
 def test_what_is_missing_is_named(problem, part, text, figures, said):
     missing = complaints(problem, part, text, figures)
     assert (not missing) if said is None else said in missing[0]

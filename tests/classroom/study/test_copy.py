@@ -336,13 +336,10 @@ ROLES = ["prose", "evidence", "prompt", "try", "check", "reveal", "answer"]
 places = st.tuples(*map(st.sampled_from, (ROLES, ["unicode1", "unicode2"], ["a", "b"])))
 general = st.tuples(st.sampled_from(["prose", "evidence", "setup"]), st.none(), st.none())
 originals = st.lists(st.tuples(general | places, st.sampled_from(SOURCES)), max_size=9)
-KINDS = (
-    *("append", "replace", "delete", "add", "paste", "move", "turn"),
-    *("crlf", "drop-id", "drop-note", "strip"),  # by other programs
-)
-edits = st.lists(
-    st.tuples(st.sampled_from(KINDS), st.integers(0, 99), st.integers(0, 99)), max_size=8
-)
+LEARNERS = ["append", "replace", "delete", "add", "paste", "move", "turn"]
+PROGRAMS = ["crlf", "drop-id", "drop-note", "strip"]  # what other programs do to a notebook
+numbers = st.integers(0, 99)
+edits = st.lists(st.tuples(st.sampled_from(LEARNERS + PROGRAMS), numbers, numbers), max_size=8)
 
 
 def worked(spec):

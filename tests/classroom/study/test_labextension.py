@@ -38,9 +38,7 @@ def prose(n: int) -> list:
 
 SETUP = {"workbook": {"role": "setup"}}
 CELLS = [
-    new_code_cell(
-        'import colorsys\n"check" in globals()', metadata={"workbook": {"role": "setup"}}
-    ),
+    new_code_cell('import colorsys\n"check" in globals()', metadata=SETUP),
     new_code_cell('check("softmx", colorsys)'),
     *prose(1),
     cell("try", "a", 'my_character = "U+0000"'),
@@ -239,6 +237,29 @@ def test_what_is_done_is_passed_over_and_its_explanation_unfolds(page, server):
     is_done(right)
     page.keyboard.press("F8")
     expect(page.get_by_text("Every exercise in this notebook is done.")).to_be_visible()
+
+
+LATE = """const fetchNow = window.fetch;
+window.fetch = async (...asked) => {
+    const answer = await fetchNow(...asked);
+    if (answer.url.includes("/api/contents/")) await new Promise(done => setTimeout(done, 1000));
+    return answer;
+};"""
+
+
+def test_saves_take_turns_on_a_slow_server(page, server):
+    """JupyterLab would ask whether to overwrite what its own save before has written."""
+    page.add_init_script(LATE)
+    desk = open_study(page, server)
+    f8(page, WAY[0])
+    page.keyboard.press("Enter")
+    with page.expect_request(lambda request: request.method == "PUT"):  # after 15 s
+        page.keyboard.insert_text("# typed first ")
+    page.keyboard.insert_text("# typed last ")
+    page.keyboard.press("Control+s")
+    desk.wait_until_stored("# typed last ")
+    expect(page.locator("li.jp-mod-dirty")).to_have_count(0)
+    expect(page.locator(".jp-Dialog")).to_have_count(0)
 
 
 def test_an_explanation_unfolds_when_asked_and_a_cell_is_marked_when_tagged(page, server):

@@ -19,9 +19,8 @@ from workbook.classroom.study.notebooks import REPLACEMENTS, WIDGET_VIEW, normal
 NASTY = ["/home/ada/x.txt", "/tmp/tmpab12cd_9", "C:\\Users\\ada\\", "at 0x7f3a2c1d5e10", "é", "🙂"]
 NASTY += [*" \t\n\r/a0)", "50%|##  | 1/2 [00:01<00:02]", "..", "<b>", "tmp"]
 texts = st.lists(st.sampled_from(NASTY) | st.text(max_size=3), max_size=8).map("".join)
-bundles = st.dictionaries(
-    st.sampled_from(["text/plain", "text/html", "image/png", WIDGET_VIEW]), texts, max_size=4
-)
+mimes = st.sampled_from(["text/plain", "text/html", "image/png", WIDGET_VIEW])
+bundles = st.dictionaries(mimes, texts, max_size=4)
 streams = st.sampled_from(["stdout", "stderr"])
 outputs = st.one_of(
     st.builds(new_output, st.just("stream"), name=streams, text=texts),
@@ -100,15 +99,15 @@ def test_a_very_long_line_takes_no_quadratic_time(line):
 BAR = "\r  0%|          | 0/9 [00:00<?, ?it/s]\r100%|████| 9/9 [00:01<00:00,  8.9it/s]\n"
 
 
-@pytest.mark.parametrize(
-    ("pieces", "stored"),
-    [
-        (["a", ("oh", "stderr"), "b", None, "c\n"], ["ab", "oh", None, "c\n"]),  # None: a picture
-        ([(BAR, "stderr")], []),
-        ([("12.3kB [00:01, 9.1kB/s]", "stderr")], []),
-        (["1 of 3\r2 of 3\r3 of 3\ndone\r\n"], ["3 of 3\ndone\n"]),
-    ],
-)
+STREAMS = [
+    (["a", ("oh", "stderr"), "b", None, "c\n"], ["ab", "oh", None, "c\n"]),  # None: a picture
+    ([(BAR, "stderr")], []),
+    ([("12.3kB [00:01, 9.1kB/s]", "stderr")], []),
+    (["1 of 3\r2 of 3\r3 of 3\ndone\r\n"], ["3 of 3\ndone\n"]),
+]
+
+
+@pytest.mark.parametrize(("pieces", "stored"), STREAMS)
 def test_streams_are_joined_up_to_a_picture_and_show_their_last_state(pieces, stored):
     picture = new_output("display_data", data={"text/plain": "a plot"})
     texts = [piece if isinstance(piece, tuple) else (piece,) for piece in pieces]

@@ -17,12 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from workbook.files import unchanged
-from workbook.tokenization.compiled.kernels import INT, INTS, kernel
+from workbook.tokenization.compiled import scan, table, text
+from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, kernel
 from workbook.tokenization.compiled.machine import store, word
-from workbook.tokenization.compiled.scan import character_kinds, token_end
-from workbook.tokenization.compiled.table import VALUE, PretokenTable, entry
-from workbook.tokenization.compiled.text import Documents, read_documents
-from workbook.tokenization.spans import cut_points, task_cuts
+from workbook.tokenization.spans import cut_points, share
 
 
 @dataclass(frozen=True)
@@ -37,75 +35,79 @@ class Counts:
 def count_file(
     path: Path, special_tokens: Sequence[str] = (), executor: Executor | None = None
 ) -> Counts:
-    """The counts of `spans.count_pretokens`, faster; with an executor, spans in parallel.
+    """The counts of `spans.count_pretokens`, faster: by an executor, or threads of this process.
 
     Raises: ValueError if the file is not UTF-8, or changes meanwhile.
     """
     with unchanged(path):
-        cuts = cut_points(path, special_tokens)
-        if executor is None:
-            return count_spans(path, special_tokens, cuts)
-        table = PretokenTable()
-        for counts in executor.map(partial(count_spans, path, special_tokens), task_cuts(cuts)):
-            add_counts(table, counts)
-        return Counts(*table.contents())
+        task = partial(count_spans, path, special_tokens)
+        parts = share(task, cut_points(path, special_tokens), executor)
+        counts = next(parts)
+        # Large from the start: words in the order of another table would pile up in a small one.
+        total = table.PretokenTable(2 << (2 * len(counts.lengths)).bit_length())
+        for more in parts:
+            if not len(total):
+                add_counts(total, counts)
+            add_counts(total, more)
+    return Counts(*total.contents()) if len(total) else counts
 
 
 def count_spans(path: Path, special_tokens: Sequence[str], cuts: Sequence[int]) -> Counts:
     """The counts of the spans of a file between these cuts."""
-    table = PretokenTable()
-    for documents in read_documents(path, special_tokens, cuts):
-        count_text(table, documents)
-    return Counts(*table.contents())
+    total, special = table.PretokenTable(), text.SpecialTokens(dict.fromkeys(special_tokens, 0))
+    for span in text.read_spans(path, cuts):
+        count_text(total, span, special)
+    return Counts(*total.contents())
 
 
-def count_text(table: PretokenTable, documents: Documents) -> None:
-    """Add the pre-tokens of a text to the table."""
-    kinds = character_kinds().ctypes.data
-    progress = np.array([0, documents.starts[0]])
-    while longest := count_documents(
-        documents.starts, documents.ends, kinds, table.address, progress
-    ):
-        table.grow(longest)
+def count_text(total: table.PretokenTable, span: np.ndarray, special: text.SpecialTokens) -> None:
+    """Add the pre-tokens of a span to the table."""
+    documents = text.documents_of(span, special)
+    kinds, batch = scan.character_kinds(), scan.new_batch()
+    progress = np.array([0, span.ctypes.data])
+    addresses = kinds.ctypes.data, batch.ctypes.data, total.address
+    while longest := count_on(documents, *addresses, progress):
+        total.grow(longest)
 
 
-@kernel(INTS, INTS, INT, INT, INTS)
-def count_documents(starts, ends, kinds, table, progress):
+@kernel(ROWS, INT, INT, INT, INTS)
+def count_on(documents, kinds, batch, facts, progress):
     """Continue from `progress` (document, address); return 0 at the end, else the length of a
-    pre-token for which the table has no room."""
-    document, at = progress[0], progress[1]
-    while True:
-        end = ends[document]
+    pre-token for which the table, whose `facts` are at this address, has no room."""
+    at = progress[1]
+    for document in range(progress[0], len(documents)):
+        end = documents[document, text.END]
         while at < end:
-            stop = token_end(at, end, kinds)
-            slot = entry(table, at, stop - at)
-            if slot == 0:  # a kernel allocates nothing, so Python makes room and calls again
-                progress[0], progress[1] = document, at
-                return stop - at
-            store(slot + VALUE, word(slot + VALUE) + np.uint64(1))
-            at = stop
-        document += 1
-        if document == len(starts):
-            return 0
-        at = starts[document]
+            number = table.next_batch(at, end, kinds, facts, batch)
+            for item in range(batch, batch + scan.ITEM_BYTES * number, scan.ITEM_BYTES):
+                slot, at = table.slot_at_home(item), np.int64(word(item + scan.ITEM_BYTES))
+                if slot == 0:
+                    start = np.int64(word(item))
+                    slot = table.entry(facts, start, at - start)
+                    if slot == 0:  # a kernel allocates nothing: Python makes room and calls again
+                        progress[0], progress[1] = document, start
+                        return at - start
+                store(slot + table.VALUE, word(slot + table.VALUE) + table.ONE)
+        at = documents[document, text.NEXT]
+    return 0
 
 
-def add_counts(table: PretokenTable, counts: Counts) -> None:
+def add_counts(total: table.PretokenTable, counts: Counts) -> None:
     """Add counted pre-tokens to the table."""
     progress = np.array([0, counts.text.ctypes.data])
-    while longest := add_words(counts.lengths, counts.counts, table.address, progress):
-        table.grow(longest)
+    while longest := add_words(counts.lengths, counts.counts, total.address, progress):
+        total.grow(longest)
 
 
 @kernel(INTS, INTS, INT, INTS)
-def add_words(lengths, counts, table, progress):
-    """Continue from `progress` (word, address); return what `count_documents` would."""
+def add_words(lengths, counts, facts, progress):
+    """Continue from `progress` (word, address); return what `count_on` would."""
     at = progress[1]
     for index in range(progress[0], len(lengths)):
-        slot = entry(table, at, lengths[index])
+        slot = table.entry(facts, at, lengths[index])
         if slot == 0:
             progress[0], progress[1] = index, at
             return lengths[index]
-        store(slot + VALUE, word(slot + VALUE) + np.uint64(counts[index]))
+        store(slot + table.VALUE, word(slot + table.VALUE) + np.uint64(counts[index]))
         at += lengths[index]
     return 0

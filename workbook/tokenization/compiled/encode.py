@@ -1,41 +1,38 @@
 """Text to ids: scan, look up each pre-token, and merge only the new ones.
 
-    " the"     -> slot -> 1 id: 262                  the slot's number holds up to three ids
-    " xylitol" -> slot -> place 71 -> 4 ids: ...     or a place in `pieces`, for more
+    " the"     [ key | key | 262 ........................ 1 ]    a slot's ids, and their number
+    " xylitol" [ key | key | 2124 2645 45 349 ........... 4 ]
+    "=" * 20   [ key | key | place of bytes | place of ids 0 ]   or they are in the table's pool
 
 A language uses few words again and again, so 99 in 100 pre-tokens are found, and encoding takes
-little longer than scanning and looking up. Memory is bounded: a full table is emptied, and fills
-again with the words that the text uses from then on.
+little longer than scanning and looking up. Half a slot is copied to the output, however many ids it
+holds: to ask would take longer, and the next pre-token's ids overwrite the excess. Memory is
+bounded: a full table is emptied, and fills again with the words that the text uses from then on.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from workbook.tokenization.compiled.count import Counts, add_counts
-from workbook.tokenization.compiled.kernels import INT, INTS, UNSIGNED_32, compiled, kernel
-from workbook.tokenization.compiled.machine import byte, padded, store, word
-from workbook.tokenization.compiled.scan import character_kinds, token_end
-from workbook.tokenization.compiled.table import PLACE, VALUE, PretokenTable, entry, slot_of_keys
-from workbook.tokenization.compiled.text import (
-    Documents,
-    documents_of,
-    read_documents,
-    special_bytes,
-)
-from workbook.tokenization.spans import spans_of
+from workbook.tokenization.compiled import scan, table, text
+from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, compiled, kernel
+from workbook.tokenization.compiled.machine import array_at, byte, padded, store, word
 
 MOST_SLOTS = 1 << 20  # half a million pre-tokens remembered in 32 MB
 MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
-# A slot's number: how many ids it holds (2 bits), and these, each below 2**20; or 0, and a place.
-NUMBER_BITS, ID_BITS = np.uint64(2), np.uint64(20)
-NUMBER_MASK, ID_MASK = np.uint64(0b11), np.uint64((1 << 20) - 1)
-GONE, NEVER = -1, 1 << 62  # later than every merge
-POSITION_BITS, POSITION_MASK = 32, (1 << 32) - 1  # of a merge that waits in the heap
-# Numbers of scratch space that merging takes per byte of a pre-token: four lists, and a heap. Of n
-# bytes, n - 1 pairs are pushed at first, and then two for each of at most n - 1 merges.
-PER_BYTE = 4 + 3
+# Up to 15 bytes of ids in a slot, where a short pre-token has no place, and the number of them.
+IDS, NUMBER_BITS = table.PLACE, np.uint64(56)
+# A pair in its table: two symbols, and the one that they make, of 21 bits each.
+SYMBOL_BITS, SYMBOL_MASK = np.uint64(21), np.uint64((1 << 21) - 1)
+NEVER = 1 << 30  # later than every merge
+PLACE_BITS, PLACE_MASK = 32, (1 << 32) - 1  # of a symbol, below what it makes with the next one
+FEW_BYTES = 1 << 14  # of a text that is encoded at the least price a call
+# What the kernel is told, in 64-bit numbers: the row of a document and where the last row ends, an
+# address in the document, where its next id is written; and where to find all that it needs.
+ROW, LAST, AT, TO, KINDS, BATCH, TABLE, PAIRS, IDS_OF, SCRATCH, SCRATCH_SIZE, WIDTH = range(12)
+ROW_BYTES = 24
+PER_BYTE = 3 + 2  # numbers of scratch space for a byte that is merged: three lists, and a tree
 
 
 class CompiledEncoder:
@@ -48,57 +45,88 @@ class CompiledEncoder:
 
     def __init__(self, merges: np.ndarray, ids: np.ndarray, special_ids: Mapping[str, int]) -> None:
         self.ids = ids.astype(np.int64)
-        self.special_ids = {token.encode(): token_id for token, token_id in special_ids.items()}
-        self.special_tokens = list(special_ids)
-        self.special = special_bytes(self.special_tokens)
-        symbols = np.arange(256, 256 + len(merges))
-        # A second table: eight bytes are a pair, and their number is the symbol that it makes.
-        self.pairs = PretokenTable()
-        pairs, lengths = padded(merges.astype(np.uint32).tobytes()), np.full(len(merges), 8)
-        add_counts(self.pairs, Counts(pairs, lengths, symbols))
+        most = max([ids.max(), *special_ids.values()])
+        self.dtype = np.dtype(np.uint16 if most < 1 << 16 else np.uint32)
+        self.special = text.SpecialTokens(special_ids)
+        # The table of pairs begins with its capacity, so large that a search mostly ends at once.
+        capacity = 1 << (4 * len(merges)).bit_length()
+        self.pairs = np.zeros(1 + capacity, np.uint64)
+        self.pairs[0] = capacity
+        add_pairs(self.pairs.ctypes.data, merges)
+        self.kinds, self.batch = scan.character_kinds(), scan.new_batch()
+        self.job = np.zeros(WIDTH + 1, np.int64)
+        self.encode_on = encode_on.with_arguments(self.job)
+        # Memory for a short text: its bytes, the row of its one document, its ids.
+        few, row = padded(bytes(FEW_BYTES)), np.array([0, 0, -1])
+        held = few, row, np.empty(FEW_BYTES + 16, self.dtype), self.job
+        at, first, to, _ = (array.ctypes.data for array in held)
+        self.views = [array.data for array in held]
+        self.begin = np.array([first, first + ROW_BYTES, at, to]).data
         self.forget()
 
     def forget(self) -> None:
         """Empty the table."""
-        self.table = PretokenTable()
-        self.pieces = np.empty(1 << 16, np.int64)
-        # How many are used: this one. So no slot's number is 0, which is that of a new slot.
-        self.pieces[0] = 1
+        self.table = table.PretokenTable()
         self.scratch = np.empty(PER_BYTE << 10, np.int64)
+        self.point()
 
-    def encode_file(self, path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
-        """The ids of a file, span by span between the cuts."""
-        for documents in read_documents(path, self.special_tokens, cuts):
-            yield self.encode_documents(documents)
+    def encode_file(self, path: Path, cuts: Sequence[int]) -> np.ndarray:
+        """The ids of a file between the first of the cuts and the last."""
+        return self.encode_spans(text.read_spans(path, cuts), cuts[-1] - cuts[0])
 
-    def encode(self, text: str) -> Iterator[np.ndarray]:
-        """The ids of a text, in parts. Raises: UnicodeEncodeError if it holds a lone surrogate."""
-        for data in spans_of(text, self.special_tokens):
-            yield self.encode_documents(documents_of(data, self.special))
+    def encode(self, string: str) -> np.ndarray:
+        """The ids of a text. Raises: UnicodeEncodeError if it holds a lone surrogate."""
+        data = text.utf8_of(string)
+        return self.encode_spans(text.spans_of(data, self.special.tokens), len(data))
 
-    def encode_documents(self, documents: Documents) -> np.ndarray:
-        """The ids of documents and of the special tokens between them."""
-        special_ids = np.array([*map(self.special_ids.get, documents.specials), -1])
-        kinds = character_kinds().ctypes.data
-        out = np.empty(len(documents.text), np.uint32)
-        progress = np.array([0, documents.starts[0], 0])
-        while longest := encode_on(
-            documents.starts, documents.ends, special_ids, kinds, self.table.address, self.pieces,
-            self.pairs.address, self.ids, self.scratch, out, progress,
-        ):  # fmt: skip
+    def encode_spans(self, spans: Iterable[np.ndarray], most: int) -> np.ndarray:
+        """The ids of spans that have together at most `most` bytes."""
+        # Room for an id per byte, as memory that is never written to costs nothing; and for the
+        # excess behind the last ones.
+        ids = np.empty(most + 16, self.dtype)
+        to = ids.ctypes.data
+        for span in spans:
+            to = self.encode_span(span, to)
+        ids.resize((to - ids.ctypes.data) // ids.itemsize, refcheck=False)
+        return ids
+
+    def encode_span(self, span: np.ndarray, to: int) -> int:
+        """Write the ids of a span to an address; return the address behind them."""
+        documents = text.documents_of(span, self.special)
+        row = documents.ctypes.data
+        self.job[: TO + 1] = row, row + documents.nbytes, span.ctypes.data, to
+        self.run()
+        return int(self.job[TO])
+
+    def encode_few(self, data: bytes) -> list[int]:
+        """The ids of at most `FEW_BYTES` bytes of UTF-8 that hold no special token."""
+        few, row, ids, job = self.views
+        few[: len(data)] = data
+        row[text.END] = self.begin[AT] + len(data)
+        job[: TO + 1] = self.begin
+        self.run()
+        return ids[: (job[TO] - self.begin[TO]) // ids.itemsize].tolist()
+
+    def run(self) -> None:
+        """Call the kernel until it has found enough memory."""
+        while longest := self.encode_on():
             self.make_room(longest)
-        return out[: progress[2]]
 
     def make_room(self, length: int) -> None:
         """Enlarge the memory for a pre-token of this length; at the limit, empty the table."""
         many = self.table.is_full() and len(self.table.slots) >= MOST_SLOTS
-        if many or self.table.pool_used + 8 * self.pieces[0] > MOST_BYTES:
+        if many or self.table.pool_used > MOST_BYTES:
             self.forget()
         self.table.grow(length)
-        if self.pieces[0] + length + 1 > len(self.pieces):
-            self.pieces = np.append(self.pieces, np.empty(len(self.pieces) + length + 1, int))
         if PER_BYTE * length > len(self.scratch):
             self.scratch = np.empty(2 * PER_BYTE * length, np.int64)
+        self.point()
+
+    def point(self) -> None:
+        """Tell the kernel where everything is."""
+        held = self.kinds, self.batch, self.table.facts, self.pairs, self.ids, self.scratch
+        addresses = [array.ctypes.data for array in held]
+        self.job[KINDS:] = *addresses, len(self.scratch), self.dtype.itemsize
 
 
 def make_encoder(
@@ -109,168 +137,165 @@ def make_encoder(
     """The encoder of a vocabulary and merges; None if only the readable tokenizer can do it.
 
     That is so if some byte has no id, two merges make the same token, a merge joins a token that
-    no merge makes, or an id is negative or needs more than 32 bits.
+    no merge makes, an id is negative or needs more than 32 bits, or there are two million tokens.
     """
     tokens = [bytes([value]) for value in range(256)] + [left + right for left, right in merges]
     symbols = {token: symbol for symbol, token in enumerate(tokens)}
-    parts = {part for merge in merges for part in merge}
-    if len(symbols) < len(tokens) or not parts <= symbols.keys() <= ids.keys():
+    if len(symbols) < len(tokens) or len(tokens) > SYMBOL_MASK:
+        return None
+    try:
+        pairs = [symbols[part] for merge in merges for part in merge]
+        symbol_ids = np.array([ids[token] for token in tokens])
+    except KeyError:
         return None
     if min(ids.values()) < 0 or max(ids.values()) >= 1 << 32:
         return None
-    pairs = [(symbols[left], symbols[right]) for left, right in merges]
-    symbol_ids = np.array([ids[token] for token in tokens])
     return CompiledEncoder(np.array(pairs, np.int64).reshape(-1, 2), symbol_ids, special_ids)
 
 
-@kernel(INTS, INTS, INTS, INT, INT, INTS, INT, INTS, INTS, UNSIGNED_32, INTS)
-def encode_on(starts, ends, special_ids, kinds, table, pieces, pairs, ids, scratch, out, progress):
-    """Continue from `progress` (document, address, ids written).
+@kernel(INTS)
+def encode_on(job):
+    """Continue the job, and write down there how far it came.
 
-    Returns 0 at the end, else the length of a pre-token that found too little memory. `out` has
-    room for two more numbers than there are ids.
+    Returns 0 at the end, else the length of a pre-token that found too little memory.
     """
-    document, at, written = progress[0], progress[1], progress[2]
-    lacking = 0
-    while lacking == 0:
-        end = ends[document]
-        while at < end:
-            stop = token_end(at, end, kinds)
-            length = stop - at
-            slot = entry(table, at, length)
-            if slot == 0:  # no room: Python enlarges the table, and calls again from here
-                lacking = length
-                break
-            if word(slot + VALUE) == 0:  # a new pre-token, or one whose merging found no room
-                if pieces[0] + length + 1 > len(pieces) or PER_BYTE * length > len(scratch):
-                    lacking = length
-                    break
-                number = merge(at, length, pairs, scratch)
-                remember(slot, number, ids, pieces, scratch)
-            value = word(slot + VALUE)
-            number = np.int64(value & NUMBER_MASK)
-            if number == 1:  # most often
-                out[written] = value >> NUMBER_BITS
-            elif number > 1:  # all three: asking which of them there are would take longer
-                out[written] = (value >> NUMBER_BITS) & ID_MASK
-                out[written + 1] = (value >> (NUMBER_BITS + ID_BITS)) & ID_MASK
-                out[written + 2] = value >> (NUMBER_BITS + ID_BITS + ID_BITS)
-            else:
-                place = np.int64(value >> NUMBER_BITS)
-                number = pieces[place]
-                for index in range(number):
-                    out[written + index] = pieces[place + 1 + index]
-            written += number
-            at = stop
-        if lacking == 0:  # the document is at its end
-            if special_ids[document] >= 0:
-                out[written] = special_ids[document]
-                written += 1
-            document += 1
-            if document == len(starts):
-                break
-            at = starts[document]
-    progress[0], progress[1], progress[2] = document, at, written
+    row, at, to, facts, width, lacking = job[ROW], job[AT], job[TO], job[TABLE], job[WIDTH], 0
+    scratch = array_at(job[SCRATCH], job[SCRATCH_SIZE])
+    while row < job[LAST] and lacking == 0:
+        document = array_at(row, 3)
+        while at < document[text.END] and lacking == 0:
+            batch = job[BATCH]
+            number = table.next_batch(at, document[text.END], job[KINDS], facts, batch)
+            for item in range(batch, batch + scan.ITEM_BYTES * number, scan.ITEM_BYTES):
+                slot, at = table.slot_at_home(item), np.int64(word(item + scan.ITEM_BYTES))
+                if slot == 0 or word(slot + table.VALUE) >> NUMBER_BITS == 0:  # seldom
+                    start = np.int64(word(item))
+                    slot = 0
+                    if PER_BYTE * (at - start) <= len(scratch):
+                        slot = table.entry(facts, start, at - start)
+                    if slot == 0:  # Python enlarges the memory, and calls again from here
+                        lacking, at = at - start, start
+                        break
+                    if word(slot + table.VALUE) == 0:  # a new one
+                        left = merge(start, at - start, job[PAIRS], scratch)
+                        remember(facts, slot, left, job[IDS_OF], scratch, width)
+                to = write_ids(facts, slot, width, to)
+        if lacking == 0:
+            if document[text.ID] >= 0:
+                store(to, np.uint64(document[text.ID]))
+                to += width
+            at = document[text.NEXT]
+            row += ROW_BYTES
+    job[ROW], job[AT], job[TO] = row, at, to
     return lacking
 
 
 @compiled
-def remember(slot, number, ids, pieces, symbols):
-    """Write the ids of a new pre-token's symbols: to its slot, or to `pieces`."""
-    place, packed, fits = pieces[0], np.uint64(0), number <= 3
+def remember(facts, slot, number, ids, symbols, width):
+    """Write the ids of a new pre-token's symbols to the pool; and if they fit, to its slot."""
+    place = word(facts + table.POOL_USED)
+    to = table.pooled(facts, place)
+    store(to, np.uint64(number))
     for index in range(number):
-        token_id = ids[symbols[index]]
-        pieces[place + 1 + index] = token_id
-        fits = fits and token_id <= np.int64(ID_MASK)
-        packed |= np.uint64(token_id) << np.uint64(20 * min(index, 2))
-    if fits:
-        store(slot + VALUE, packed << NUMBER_BITS | np.uint64(number))
+        # Eight bytes, of which the next id overwrites what is too much.
+        store(to + 8 + width * index, word(ids + 8 * symbols[index]))
+    if width * number < 16 and word(slot + table.SECOND_KEY) < table.LONG:
+        store(slot + IDS, word(to + 8))
+        store(slot + table.VALUE, word(to + 16) | np.uint64(number) << NUMBER_BITS)
     else:
-        pieces[place], pieces[0] = number, place + 1 + number
-        store(slot + VALUE, np.uint64(place) << NUMBER_BITS)
+        store(slot + table.VALUE, place)
+        store(facts + table.POOL_USED, place + np.uint64(8 + width * number))
+
+
+@compiled
+def write_ids(facts, slot, width, to):
+    """Write the ids of a slot to an address; return the address behind them."""
+    value = word(slot + table.VALUE)
+    number = np.int64(value >> NUMBER_BITS)
+    if number > 0:
+        store(to, word(slot + IDS))
+        store(to + 8, value)
+        return to + width * number
+    source = table.pooled(facts, value)
+    number = np.int64(word(source))
+    for step in range(0, width * number, 8):
+        store(to + step, word(source + 8 + step))
+    return to + width * number
 
 
 @compiled
 def merge(at, length, pairs, scratch):
     """Merge the bytes at an address; return how many symbols are left, the first in `scratch`.
 
-    The symbols are a list linked both ways. made[p] is the symbol that the one at p makes with the
-    next; it waits in a heap as one number, (made[p], p), so the earliest learnt is made first, and
-    of equal ones the leftmost. For n bytes that takes n log n steps.
+    The symbols are a list linked both ways. What each makes with the next is one number, (symbol,
+    place), and the smallest of them the next merge: the earliest learnt, and of equal ones the
+    leftmost. A tree finds it: `tree[1]` is the smaller of `tree[2]` and `tree[3]`, and so on to the
+    leaves, `tree[length + place]`. So n bytes take n log n steps.
     """
-    symbols, made = scratch[:length], scratch[length : 2 * length]
-    behind, ahead = scratch[2 * length : 3 * length], scratch[3 * length : 4 * length]
-    heap, size = scratch[4 * length :], 0
+    symbols, behind = scratch[:length], scratch[length : 2 * length]
+    ahead, tree = scratch[2 * length : 3 * length], scratch[3 * length :]
     for place in range(length):
         symbols[place], behind[place], ahead[place] = byte(at + place), place - 1, place + 1
     for place in range(length):
-        size = consider(place, symbols, ahead, made, heap, size, pairs)
-    while size > 0:
-        key = heap[0]
-        size = pop_merge(heap, size)
-        new, place = key >> POSITION_BITS, key & POSITION_MASK
-        if made[place] != new:
-            continue  # one of the two was merged with its other neighbour meanwhile
+        tree[length + place] = merge_at(place, symbols, ahead, pairs)
+    for node in range(length - 1, 0, -1):
+        tree[node] = min(tree[2 * node], tree[2 * node + 1])
+    while tree[1] >> PLACE_BITS < NEVER:
         # The new symbol stands at the place of the left one; the right one leaves the list.
+        place = tree[1] & PLACE_MASK
         gone = ahead[place]
-        symbols[place], symbols[gone], made[gone] = new, GONE, NEVER
-        ahead[place] = ahead[gone]
+        symbols[place], ahead[place] = tree[1] >> PLACE_BITS, ahead[gone]
         if ahead[place] < length:
             behind[ahead[place]] = place
+        set_leaf(tree, length + gone, NEVER << PLACE_BITS)
+        set_leaf(tree, length + place, merge_at(place, symbols, ahead, pairs))
         if place > 0:
-            size = consider(behind[place], symbols, ahead, made, heap, size, pairs)
-        size = consider(place, symbols, ahead, made, heap, size, pairs)
-    number = 0  # close the gaps, so that the symbols that are left stand in a row
-    for place in range(length):
-        if symbols[place] != GONE:
-            symbols[number] = symbols[place]
-            number += 1
+            left = behind[place]
+            set_leaf(tree, length + left, merge_at(left, symbols, ahead, pairs))
+    place, number = 0, 0  # close the gaps, so that the symbols that are left stand in a row
+    while place < length:
+        symbols[number] = symbols[place]
+        place, number = ahead[place], number + 1
     return number
 
 
 @compiled
-def consider(place, symbols, ahead, made, heap, size, pairs):
-    """Push what the symbol at a place makes with the next one, if anything; return the size."""
-    made[place] = NEVER
+def merge_at(place, symbols, ahead, pairs):
+    """What the symbol at a place makes with the next one, and the place, in one number."""
+    made = NEVER
     if ahead[place] < len(symbols):
-        made[place] = symbol_of_pair(pairs, symbols[place], symbols[ahead[place]])
-        if made[place] != NEVER:
-            size = push_merge(heap, size, made[place] << POSITION_BITS | place)
-    return size
+        value = word(place_of_pair(pairs, symbols[place], symbols[ahead[place]]))
+        if value != 0:
+            made = np.int64(value & SYMBOL_MASK)
+    return made << PLACE_BITS | place
 
 
 @compiled
-def symbol_of_pair(pairs, left, right):
-    """The symbol that two symbols make; `NEVER` if they make none."""
-    # Eight bytes are their own key, so there is no text to compare and no address to give.
-    slot = slot_of_keys(pairs, np.uint64(left | right << 32), np.uint64(0), 0, 8)
-    return np.int64(word(slot + VALUE)) if word(slot + PLACE) != 0 else NEVER
+def set_leaf(tree, node, value):
+    """Change a leaf of a tree of minima."""
+    tree[node] = value
+    while node > 1:
+        value = min(value, tree[node ^ 1])
+        node >>= 1
+        tree[node] = value
 
 
 @compiled
-def push_merge(heap, size, key):
-    """Add a key to the heap; return the new size."""
-    at = size
-    while at > 0 and key < heap[(at - 1) >> 1]:
-        heap[at] = heap[(at - 1) >> 1]
-        at = (at - 1) >> 1
-    heap[at] = key
-    return size + 1
-
-
-@compiled
-def pop_merge(heap, size):
-    """Remove the smallest key, which is the first; return the new size."""
-    size -= 1
-    key, at = heap[size], 0
+def place_of_pair(pairs, left, right):
+    """The address of a pair in their table: its own, or the free one where it belongs."""
+    key, last = np.uint64(left) << SYMBOL_BITS | np.uint64(right), word(pairs) - table.ONE
+    index = key * table.MIX_A >> np.uint64(32)
     while True:
-        # The children of a heap's entry n are 2n + 1 and 2n + 2; the smaller one moves up.
-        child = 2 * at + 1
-        if child + 1 < size and heap[child + 1] < heap[child]:
-            child += 1
-        if child >= size or key <= heap[child]:
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = key
-    return size
+        place = pairs + 8 + 8 * np.int64(index & last)
+        if word(place) == 0 or word(place) >> SYMBOL_BITS == key:
+            return place
+        index += table.ONE
+
+
+@kernel(INT, ROWS)
+def add_pairs(pairs, merges):
+    """Enter the pair of each merge, with the symbol that it makes."""
+    for index in range(len(merges)):
+        left, right = merges[index, 0], merges[index, 1]
+        value = (left << 21 | right) << 21 | 256 + index
+        store(place_of_pair(pairs, left, right), np.uint64(value))

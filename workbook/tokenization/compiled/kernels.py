@@ -17,7 +17,7 @@ import platform
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from functools import cache, cached_property
+from functools import cache, cached_property, partial, wraps
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from workbook.tokenization.engine import code_folders, sources_digest
 
 # Types of parameters, as numba spells them: a number, and arrays of one and of two dimensions.
 INT, INTS, ROWS = "int64", "int64[::1]", "int64[:, ::1]"
-INTS_32, UNSIGNED_32, BYTES = "int32[::1]", "uint32[::1]", "uint8[::1]"
+INTS_32, BYTES = "int32[::1]", "uint8[::1]"
 # Without `_nrt=False`, the code would count references to arrays, by calls to numba's runtime.
 OPTIONS: dict[str, Any] = {"_nrt": False, "boundscheck": False, "error_model": "numpy"}
 Function = Callable[..., Any]
@@ -61,20 +61,31 @@ class Compiled:
 
 
 class Intrinsic:
-    """A function that compiled code may call, and that writes its part of the LLVM IR itself.
+    """A function that compiled code may call, and whose LLVM IR is written by `emit`.
 
-    It is numba's `intrinsic`, made when numba asks for it.
+    `emit(builder, *arguments)` returns the result, or nothing. `types` are those of the result and
+    of the arguments, as in "int64(int64, uint64)".
     """
 
-    def __init__(self, define: Function) -> None:
-        self.define = define
+    def __init__(self, emit: Function, types: str) -> None:
+        self.emit, self.types = emit, types
 
     @cached_property
     def _numba_type_(self) -> Any:
         from numba.core.registry import cpu_target
+        from numba.core.sigutils import normalize_signature
         from numba.extending import intrinsic
 
-        made = intrinsic(self.define)
+        arguments, result = normalize_signature(self.types)
+
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return self.emit(builder, *values) or context.get_dummy_value()
+
+        @wraps(self.emit)  # numba counts its parameters; the first is the context, or the builder
+        def define(context: Any, *_: Any) -> Any:
+            return result(*arguments), generate
+
+        made = intrinsic(define)
         cpu_target.typing_context.refresh()  # or it would not know the new one
         return cpu_target.typing_context.resolve_value_type(made)
 
@@ -89,9 +100,14 @@ class Kernel(Compiled):
         KERNELS.append(self)
 
     def __call__(self, *arguments: int | np.ndarray) -> int:
+        return self.with_arguments(*arguments)()
+
+    def with_arguments(self, *arguments: int | np.ndarray) -> Callable[[], int]:
+        """A call that can be made again and again, as long as the arrays are held."""
         result, error = ctypes.c_int64(), ctypes.c_void_p()
-        self._code(ctypes.byref(result), ctypes.byref(error), *self._flat(arguments))
-        return result.value
+        references = ctypes.byref(result), ctypes.byref(error)
+        call = partial(self._code, *references, *self._flat(arguments))
+        return lambda: call() or result.value  # it returns 0: nothing is raised
 
     @cached_property
     def _code(self) -> Callable[..., int]:
@@ -102,15 +118,15 @@ class Kernel(Compiled):
     def _flat(self, arguments: tuple[int | np.ndarray, ...]) -> Iterator[ctypes.c_int64]:
         """The arguments as numba passes them, an array as several numbers."""
         for argument, expected in zip(arguments, self.types, strict=True):
+            numbers: tuple[Any, ...] = (argument,)
             if isinstance(argument, np.ndarray):
-                assert f"{argument.dtype}[{':, ' * (argument.ndim - 1)}::1]" == expected
+                kind, _, shape = expected.partition("[")
+                assert argument.dtype == kind and argument.ndim == shape.count(":") - 1
                 assert argument.flags.c_contiguous
                 owners = 0, 0  # nobody counts references
                 data = argument.size, argument.itemsize, argument.ctypes.data
                 numbers = (*owners, *data, *argument.shape, *argument.strides)
-            else:
-                numbers = (argument,)
-            yield from [ctypes.c_int64(number) for number in numbers]
+            yield from map(ctypes.c_int64, numbers)
 
     def lowered(self) -> llvm.ModuleRef:
         """The LLVM IR of the kernel and of all that it calls, as numba makes it."""
@@ -125,7 +141,7 @@ class Kernel(Compiled):
         return module
 
 
-compiled, intrinsic = Compiled, Intrinsic  # as decorators
+compiled = Compiled  # as a decorator
 KERNELS: list[Kernel] = []
 _engine: llvm.ExecutionEngine | None = None
 _lock = threading.RLock()
@@ -139,6 +155,11 @@ if hasattr(os, "register_at_fork"):  # a fork waits until no other thread loads:
 def kernel(*types: str) -> Callable[[Function], Kernel]:
     """A decorator that makes a kernel of a function with parameters of these types."""
     return lambda function: Kernel(function, types)
+
+
+def intrinsic(types: str) -> Callable[[Function], Intrinsic]:
+    """A decorator that makes an intrinsic of a function that writes LLVM IR."""
+    return lambda emit: Intrinsic(emit, types)
 
 
 def load_kernels() -> llvm.ExecutionEngine:

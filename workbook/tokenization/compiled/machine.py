@@ -1,4 +1,4 @@
-"""Memory access by address, eight bytes at a time, for which numba has no functions.
+"""Memory access by address, 8 or 64 bytes at a time, for which numba has no functions.
 
     text      O n c e   u p o n
     address   7 8 9 ...              byte(8) == ord("n")
@@ -7,7 +7,7 @@
 An array of bytes yields them one at a time, and an array of 64-bit numbers only those that begin at
 every eighth byte. So compiled functions here take addresses instead of arrays. The price is that
 nothing checks an address: every caller must see to it that the array outlives the call, and that
-`PADDING` zeros follow a text, because `word` may read past its end.
+`PADDING` bytes that can be read follow a text, because a load may reach past its end.
 """
 
 from typing import Any
@@ -17,77 +17,106 @@ from llvmlite import ir
 
 from workbook.tokenization.compiled.kernels import compiled, intrinsic
 
-PADDING = 16
+BLOCK = PADDING = 64  # bytes that are compared together: as many as a number has bits
+# Types of LLVM: numbers of 1, 8, 32 and 64 bits, and 64 of them as a vector.
+BIT, BYTE, INDEX, WORD = map(ir.IntType, (1, 8, 32, 64))
+BITS, BYTES, INDICES = (ir.VectorType(kind, BLOCK) for kind in (BIT, BYTE, INDEX))
 
 
-def padded(data: bytes) -> np.ndarray:
+def padded(data: bytes | np.ndarray) -> np.ndarray:
     """The bytes as an array, followed by `PADDING` zeros."""
     text = np.zeros(len(data) + PADDING, np.uint8)
     text[: len(data)] = np.frombuffer(data, np.uint8)
     return text
 
 
-def _load(bits: int, result: str) -> Any:
-    """An intrinsic that reads `bits` bits at an address and widens them to the type `result`."""
-
-    @intrinsic
-    def load(context, address):
-        from numba import types
-
-        def generate(context, builder, signature, arguments):
-            pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
-            value = builder.load(pointer)
-            value.align = 1  # texts begin anywhere
-            return value if bits == 64 else builder.zext(value, ir.IntType(64))
-
-        return getattr(types, result)(types.int64), generate
-
-    return load
+def load(builder: Any, address: Any, kind: Any) -> Any:
+    """LLVM's code that reads a value of a type at an address."""
+    value = builder.load(builder.inttoptr(address, kind.as_pointer()))
+    value.align = 1  # texts begin anywhere
+    return value
 
 
-byte = _load(8, "int64")  # byte(address) -> 0..255
-word = _load(64, "uint64")  # word(address) -> the next eight bytes, the first one lowest
+@intrinsic("int64(int64)")
+def byte(builder, address):
+    """The byte at an address: 0 to 255."""
+    return builder.zext(load(builder, address, BYTE), WORD)
 
 
-@intrinsic
-def store(context, address, value):
+@intrinsic("uint64(int64)")
+def word(builder, address):
+    """The eight bytes at an address as one number, the first one lowest."""
+    return load(builder, address, WORD)
+
+
+@intrinsic("void(int64, uint64)")
+def store(builder, address, value):
     """Write a 64-bit number to the eight bytes at an address."""
-    from numba import types
-
-    def generate(context, builder, signature, arguments):
-        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        builder.store(arguments[1], pointer).align = 1
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.uint64), generate
+    builder.store(value, builder.inttoptr(address, WORD.as_pointer())).align = 1
 
 
-@intrinsic
-def trailing_zeros(context, value):
+@intrinsic("int64[::1](int64, int64)")
+def array_at(builder, address, length):
+    """The 64-bit numbers at an address as one of numba's arrays, without an owner."""
+    pointer, row = BYTE.as_pointer(), ir.ArrayType(WORD, 1)
+    kind = ir.LiteralStructType([pointer, pointer, WORD, WORD, WORD.as_pointer(), row, row])
+    data, array = builder.inttoptr(address, WORD.as_pointer()), ir.Constant(kind, None)
+    parts = {2: length, 3: WORD(8), 4: data, (5, 0): length, (6, 0): WORD(8)}  # sizes, strides
+    for place, value in parts.items():
+        array = builder.insert_value(array, value, place)
+    return array
+
+
+@intrinsic("int64(uint64)")
+def trailing_zeros(builder, value):
     """How many of the lowest bits are 0; 64 if all are."""
-    from numba import types
-
-    def generate(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.uint64), generate
+    return builder.cttz(value, BIT(0))
 
 
-# Unsigned 64-bit constants: numba would turn a mix of signed and unsigned numbers into floats.
-LOW_CASE = np.uint64(0x2020_2020_2020_2020)
-SEVEN_BITS = np.uint64(0x7F7F_7F7F_7F7F_7F7F)
-TOP_BITS = np.uint64(0x8080_8080_8080_8080)
-REACH_A = np.uint64(0x1F1F_1F1F_1F1F_1F1F)  # 0x80 - ord("a"): from "a" on the top bit is set
-PASS_Z = np.uint64(0x0505_0505_0505_0505)  # 0x7f - ord("z"): beyond "z" the top bit is set
+@intrinsic("void(int64)")
+def prefetch(builder, address):
+    """Begin to load what is at an address into the processor's cache, and do not wait for it."""
+    pointer = BYTE.as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [pointer, INDEX, INDEX, INDEX])
+    name = "llvm.prefetch.p0"
+    function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    hints = INDEX(0), INDEX(3), INDEX(1)  # to read it; it is used again soon; it is data
+    builder.call(function, [builder.inttoptr(address, pointer), *hints])
+
+
+def bytes_within(*ranges: str) -> Any:
+    """An intrinsic that compares the 64 bytes at an address with ranges, such as "az".
+
+    Its result has a bit for each byte, the lowest for the first. LLVM makes of it what vectors the
+    processor has: one comparison of 64 bytes, two of 32, or four of 16.
+    """
+
+    @intrinsic("uint64(int64)")
+    def within(builder, address):
+        found = BITS([0] * BLOCK)
+        for low, high in ranges:
+            # Unsigned, so that what is below the range is a large number.
+            above = builder.sub(load(builder, address, BYTES), BYTES([ord(low)] * BLOCK))
+            width = BYTES([ord(high) - ord(low)] * BLOCK)
+            found = builder.or_(found, builder.icmp_unsigned("<=", above, width))
+        return builder.bitcast(found, WORD)
+
+    return within
+
+
+@intrinsic("uint64(int64, int64)")
+def bytes_equal(builder, address, value):
+    """Compare the 64 bytes at an address with one byte, as `bytes_within` does."""
+    one = builder.insert_element(BYTES(None), builder.trunc(value, BYTE), INDEX(0))
+    same = builder.shuffle_vector(one, one, INDICES([0] * BLOCK))
+    found = builder.icmp_unsigned("==", load(builder, address, BYTES), same)
+    return builder.bitcast(found, WORD)
 
 
 @compiled
-def leading_letters(eight):
-    """How many of eight bytes, from the first on, are ASCII letters: all eight at once.
-
-    In each byte, the top bit of (lower case + 0x1f) means "a or more", that of (lower case + 0x05)
-    "more than z", and its own "not ASCII". The first byte that is not a letter ends the run.
-    """
-    lower = (eight | LOW_CASE) & SEVEN_BITS
-    letter = (lower + REACH_A) & ~(lower + PASS_Z) & ~eight & TOP_BITS
-    return trailing_zeros(letter ^ TOP_BITS) >> 3
+def same_bytes(one, other, length):
+    """Whether `length` bytes at two addresses are equal."""
+    step = 0
+    while step < length and byte(one + step) == byte(other + step):
+        step += 1
+    return step == length

@@ -18,28 +18,40 @@ import numpy as np
 
 from workbook.tokenization.compiled.count import Counts
 from workbook.tokenization.compiled.kernels import BYTES, INTS, INTS_32, ROWS, compiled, kernel
+from workbook.tokenization.compiled.machine import prefetch
 
 MOST_CELLS = 2**31 - 2  # the last index, of one more, is the largest 32-bit number
 EDGE, INSIDE = -1, -2  # a cell between words, a cell inside a token
 SYMBOL, COUNT = 0, 1  # columns of `cells`
 LEFT, RIGHT, START, STOP, BOUND = range(5)  # columns of `pairs`: symbols, part of `places`, bound
+# Columns of `symbols`: bytes, the first of them as one number, a cell where they stand; and for the
+# pairs of a new symbol with this one, on its left and on its right: their number, their count.
+LENGTH, HEAD, CELL, NUMBER, WEIGHT = 0, 1, 2, 3, 5
+HEAD_BYTES = 7
+BYTE_PAIRS = 1 << 16
+AHEAD, CELL_BYTES = 24, 16  # how far ahead cells are loaded; each is two numbers
 
 
 def learn_merges(words: Counts, num_merges: int) -> np.ndarray:
-    """The merges as pairs of symbols (n, 2): 0 to 255 are bytes, 256 + k is what merge k made."""
-    cells = lay_out(words)
-    places, pairs, used, free = first_pairs(cells)
-    # Sorted, so already a heap. From here on, the compiled code maintains its size and order.
-    heap = np.zeros(len(pairs), np.int64)
-    heap[:used] = np.lexsort(-pairs[:used, [RIGHT, LEFT, BOUND]].T)
-    merges = np.empty((min(num_merges, len(cells)), 2), np.int64)
-    # The bytes of symbol s are spelling[spelled[s] : spelled[s + 1]].
-    spelling = np.arange(1 << 16).astype(np.uint8)
-    spelled = np.arange(257 + len(merges))
-    scratch = np.zeros((2, 256 + len(merges)), np.int64)
-    progress = np.array([0, used, free, used])
-    while learn(cells, places, pairs, heap, merges, spelling, spelled, *scratch, progress):
-        pairs, heap, spelling = doubled(pairs), doubled(heap), doubled(spelling)
+    """The merges as pairs of symbols (n, 2): 0 to 255 are bytes, 256 + k is what merge k made.
+
+    Raises: ValueError for more bytes than `places` has numbers for.
+    """
+    last = int(words.lengths.sum()) + len(words.lengths)
+    if last > MOST_CELLS:
+        raise ValueError(f"{last:,} bytes of different pre-tokens are too many; use less text")
+    cells, around = np.empty((2, last + 1, 2), np.int64)
+    letters = np.empty(len(cells), np.uint8)  # of each cell, whatever becomes of its symbol
+    # A merge removes a cell and makes at most two pairs, so three places per cell suffice.
+    places, pairs = np.empty(3 * len(cells), np.int32), np.zeros((BYTE_PAIRS, 5), np.int64)
+    number = np.zeros(BYTE_PAIRS, np.int32)
+    used = lay_out(words.text, words.lengths, words.counts, cells, letters, places, pairs, number)
+    merges = np.empty((min(num_merges, last), 2), np.int64)
+    symbols = np.zeros((256 + len(merges), 7), np.int64)
+    symbols[:256, LENGTH], symbols[:256, HEAD] = 1, np.arange(256) << 8 * (HEAD_BYTES - 1)
+    heap, progress = np.empty(len(pairs), np.int64), np.array([0, used, pairs[used - 1, STOP], 0])
+    while learn(cells, letters, places, pairs, heap, merges, symbols, around, progress):
+        pairs, heap = doubled(pairs), doubled(heap)
     return merges[: progress[0]]
 
 
@@ -53,129 +65,138 @@ def spelled_out(merges: np.ndarray) -> list[tuple[bytes, bytes]]:
     return pairs
 
 
-def lay_out(words: Counts) -> np.ndarray:
-    """The cells (n, 2): each a byte and the count of its word, with an edge around every word.
-
-    Raises: ValueError for more cells than `places` has numbers for.
-    """
-    edges = np.append(0, np.cumsum(words.lengths + 1))
-    if edges[-1] > MOST_CELLS:
-        raise ValueError(f"{edges[-1]:,} bytes of different pre-tokens are too many; use less text")
-    within = np.ones(edges[-1] + 1, bool)
-    within[edges] = False
-    cells = np.full((len(within), 2), EDGE, np.int64)
-    cells[within, SYMBOL] = words.text[: words.lengths.sum()]
-    cells[within, COUNT] = np.repeat(words.counts, words.lengths)
-    return cells
-
-
-def first_pairs(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int]:
-    """Places and pairs of bytes, both with room for more, and how many there are of each."""
-    symbols = cells[:, SYMBOL]
-    at = np.flatnonzero((symbols[:-1] >= 0) & (symbols[1:] >= 0)).astype(np.int32)
-    codes = (symbols[at] << 8 | symbols[at + 1]).astype(np.uint16)
-    at = at[np.argsort(codes, kind="stable")]
-    number = np.bincount(codes)
-    distinct = np.flatnonzero(number)
-    # A merge removes a cell and makes at most two pairs, so three places per cell suffice.
-    places = np.empty(3 * len(cells), np.int32)
-    places[: len(at)] = at
-    pairs = np.zeros((1 << 17, 5), np.int64)
-    if len(at):
-        of_bytes = pairs[: len(distinct)]
-        of_bytes[:, LEFT], of_bytes[:, RIGHT] = distinct >> 8, distinct & 0xFF
-        of_bytes[:, STOP] = np.cumsum(number[distinct])
-        of_bytes[:, START] = of_bytes[:, STOP] - number[distinct]
-        of_bytes[:, BOUND] = np.add.reduceat(cells[at, COUNT], of_bytes[:, START])
-    return places, pairs, len(distinct), len(at)
-
-
 def doubled(array: np.ndarray) -> np.ndarray:
     """The array at twice its length, zeros at the end."""
     return np.concatenate([array, np.zeros_like(array)])
 
 
-@kernel(ROWS, INTS_32, ROWS, INTS, ROWS, BYTES, INTS, INTS, INTS, INTS)
-def learn(cells, places, pairs, heap, merges, spelling, spelled, number, weight, progress):
-    """Continue from `progress` (merges, pairs, places, pairs in the heap).
+@kernel(BYTES, INTS, INTS, ROWS, BYTES, INTS_32, ROWS, INTS_32)
+def lay_out(text, lengths, counts, cells, letters, places, pairs, number):
+    """Fill the cells, and write down the pairs of bytes; return how many of these there are.
 
-    Returns whether it stopped for lack of room. `number` and `weight` are scratch space.
+    `number` is zeros, one for each pair that two bytes can make.
+    """
+    at = cell = 0
+    for word in range(len(lengths)):
+        cells[cell, SYMBOL] = EDGE
+        for step in range(lengths[word]):
+            cell += 1
+            cells[cell, SYMBOL], cells[cell, COUNT], letters[cell] = (
+                text[at],
+                counts[word],
+                text[at],
+            )
+            if step > 0:
+                number[text[at - 1] << 8 | text[at]] += 1
+            at += 1
+        cell += 1
+    cells[cell, SYMBOL] = EDGE
+    used = free = 0
+    for code in range(BYTE_PAIRS):
+        if number[code] > 0:
+            pairs[used, LEFT], pairs[used, RIGHT] = code >> 8, code & 0xFF
+            pairs[used, START] = pairs[used, STOP] = free
+            free += number[code]
+            number[code] = used  # from here on: which pair it is
+            used += 1
+    for cell in range(1, len(cells)):
+        left, right = cells[cell - 1, SYMBOL], cells[cell, SYMBOL]
+        if left >= 0 and right >= 0:
+            pair = number[left << 8 | right]
+            places[pairs[pair, STOP]] = cell - 1
+            pairs[pair, STOP] += 1
+            pairs[pair, BOUND] += cells[cell, COUNT]
+    return used
+
+
+@kernel(ROWS, BYTES, INTS_32, ROWS, INTS, ROWS, ROWS, ROWS, INTS)
+def learn(cells, letters, places, pairs, heap, merges, symbols, around, progress):
+    """Continue from `progress` (merges, pairs, the first free place, pairs in the heap).
+
+    Returns whether it stopped for lack of room. `around` is scratch space.
     """
     done, used, free, size = progress[0], progress[1], progress[2], progress[3]
-    short = False
-    while done < len(merges) and size > 0:
+    short, waiting = False, used if done > 0 else 0  # the first pair that is not in the heap
+    while True:
+        for pair in range(waiting, used):
+            size = push_pair(heap, size, pair, pairs, symbols, letters)
+        waiting = used
+        if done == len(merges) or size == 0:
+            break
         best, new = heap[0], 256 + done
-        left, right = pairs[best, LEFT], pairs[best, RIGHT]
-        length = symbol_length(left, spelled) + symbol_length(right, spelled)
-        most = 2 * (new + 1)  # pairs of the new symbol: one with each symbol, itself too, per side
-        if used + most > len(pairs) or spelled[new] + length > len(spelling):
+        if used + 2 * (new + 1) > len(pairs):  # one with each symbol, itself too, on either side
             short = True
             break
         # Merges since the bound was set may have used up some of the pair's places.
         bound = pairs[best, BOUND]
-        recount(cells, places, pairs, best, spelled)
+        recount(cells, places, pairs, best, symbols)
         if 0 < pairs[best, BOUND] < bound:
-            sift_down(heap, size, pairs, spelling, spelled)
+            sift_down(heap, size, pairs, symbols, letters)
             continue  # another pair may be more frequent now
         size -= 1
         heap[0] = heap[size]
-        sift_down(heap, size, pairs, spelling, spelled)
+        sift_down(heap, size, pairs, symbols, letters)
         if pairs[best, BOUND] == 0:
             continue  # all its places are used up, and a pair never comes back
+        left, right = pairs[best, LEFT], pairs[best, RIGHT]
         merges[done, 0], merges[done, 1] = left, right
         done += 1
-        spell(new, left, right, spelling, spelled)
-        apply(cells, places, pairs, best, spelled, new)
-        for side in (-1, 1):
-            before = used
-            used, free = add_neighbours(
-                cells, places, free, pairs, used, best, spelled, new, side, number, weight
-            )
-            for pair in range(before, used):
-                size = push_pair(heap, size, pair, pairs, spelling, spelled)
+        before = symbols[left, LENGTH]
+        symbols[new, LENGTH] = before + symbols[right, LENGTH]
+        symbols[new, HEAD] = symbols[left, HEAD] | symbols[right, HEAD] >> 8 * min(
+            before, HEAD_BYTES
+        )
+        symbols[new, CELL] = places[pairs[best, START]]
+        used = apply(cells, places, pairs, used, best, new, symbols, around)
+        free = add_pairs(places, free, pairs, waiting, used, best, new, symbols, around)
     progress[0], progress[1], progress[2], progress[3] = done, used, free, size
     return short
 
 
 @compiled
-def recount(cells, places, pairs, pair, spelled):
-    """Count a pair at its places, drop those where it is gone, and correct its bound."""
+def recount(cells, places, pairs, pair, symbols):
+    """Count a pair at its places, drop those where it is gone, and correct its bound.
+
+    Most time is spent here, so nothing branches: each place is written where the next one to stay
+    belongs, and counted once or not at all.
+    """
     left, right = pairs[pair, LEFT], pairs[pair, RIGHT]
-    length = symbol_length(left, spelled)
+    length = symbols[left, LENGTH]
     total, stop = 0, pairs[pair, START]
     for index in range(pairs[pair, START], pairs[pair, STOP]):
         cell = places[index]
-        if cells[cell, SYMBOL] == left and cells[cell + length, SYMBOL] == right:
-            total += cells[cell, COUNT]
-            places[stop] = cell
-            stop += 1
+        fetch_ahead(cells, places, index)
+        there = (cells[cell, SYMBOL] == left) & (cells[cell + length, SYMBOL] == right)
+        total += cells[cell, COUNT] * there
+        places[stop] = cell
+        stop += there
     pairs[pair, STOP], pairs[pair, BOUND] = stop, total
 
 
 @compiled
-def spell(new, left, right, spelling, spelled):
-    """Write down the bytes of a new symbol."""
-    at = spelled[new]
-    for symbol in (left, right):
-        for index in range(spelled[symbol], spelled[symbol + 1]):
-            spelling[at] = spelling[index]
-            at += 1
-    spelled[new + 1] = at
+def fetch_ahead(cells, places, index):
+    """Begin to load the cell at a place some steps on, which lies far away in memory.
+
+    It may be another pair's place, or none: then nothing comes of it.
+    """
+    ahead = places[min(index + AHEAD, len(places) - 1)]
+    prefetch(cells.ctypes.data + CELL_BYTES * np.int64(ahead))
 
 
 @compiled
-def apply(cells, places, pairs, pair, spelled, new):
-    """Replace the pair with the new symbol at its places, and keep the places where that was done.
+def apply(cells, places, pairs, used, pair, new, symbols, around):
+    """Replace the pair with the new symbol at its places, and note what stands around each.
 
     In "aaa" both the first two and the last two are a pair: the second pair is gone by the time its
-    turn comes.
+    turn comes. Returns the new number of pairs, for which `add_pairs` will make room. The symbol on
+    the right may still become part of a new one; then the bound is too high, as bounds may be.
     """
     left, right = pairs[pair, LEFT], pairs[pair, RIGHT]
-    length = symbol_length(left, spelled)
-    whole = symbol_length(new, spelled)
-    stop = pairs[pair, START]
-    for index in range(pairs[pair, START], pairs[pair, STOP]):
+    length, whole = symbols[left, LENGTH], symbols[new, LENGTH]
+    start = stop = pairs[pair, START]
+    for index in range(start, pairs[pair, STOP]):
         cell = places[index]
+        fetch_ahead(cells, places, index)
         if cells[cell, SYMBOL] == left and cells[cell + length, SYMBOL] == right:
             # The two cells where both symbols met are inside now, unless they are also its ends:
             # so the ends are written last.
@@ -183,65 +204,56 @@ def apply(cells, places, pairs, pair, spelled, new):
             cells[cell + length, SYMBOL] = INSIDE
             cells[cell, SYMBOL] = new
             cells[cell + whole - 1, SYMBOL] = new
+            for side in (LEFT, RIGHT):
+                other = cells[cell - 1 if side == LEFT else cell + whole, SYMBOL]
+                if other >= 0:
+                    if symbols[other, NUMBER + side] == 0:
+                        pairs[used, side], pairs[used, 1 - side] = other, new
+                        used += 1
+                    symbols[other, NUMBER + side] += 1
+                    symbols[other, WEIGHT + side] += cells[cell, COUNT]
+                around[stop - start, side] = other
             places[stop] = cell
             stop += 1
     pairs[pair, STOP] = stop
+    return used
 
 
 @compiled
-def add_neighbours(cells, places, free, pairs, used, merged, spelled, new, side, number, weight):
-    """Write down the pairs of the new symbol with its neighbours on one side (-1 left, 1 right).
-
-    Returns the new number of pairs, and the first free place. If two new symbols are neighbours,
-    their pair is found from both, and only the left one records it.
-    """
-    first = used
-    reach = symbol_length(new, spelled) if side > 0 else -1
-    own, others = (LEFT, RIGHT) if side > 0 else (RIGHT, LEFT)
-    for place in range(pairs[merged, START], pairs[merged, STOP]):
-        cell = places[place]
-        other = cells[cell + reach, SYMBOL]
-        if other >= 0 and (side > 0 or other != new):
-            if number[other] == 0:
-                pairs[used, own], pairs[used, others] = new, other
-                used += 1
-            number[other] += 1
-            weight[other] += cells[cell, COUNT]
-    # Now that each number is known, every pair gets its own stretch of `places`.
+def add_pairs(places, free, pairs, first, used, merged, new, symbols, around):
+    """Write down the places of the pairs from `first` on; return the first place that is free."""
     for pair in range(first, used):
-        other = pairs[pair, others]
-        pairs[pair, BOUND] = weight[other]
-        pairs[pair, START], pairs[pair, STOP] = free, free + number[other]
-        free += number[other]
-        number[other] = pairs[pair, START]  # from here on: the index of the next place
-    for place in range(pairs[merged, START], pairs[merged, STOP]):
-        cell = places[place]
-        other = cells[cell + reach, SYMBOL]
-        if other >= 0 and (side > 0 or other != new):
-            places[number[other]] = cell if side > 0 else cell - symbol_length(other, spelled)
-            number[other] += 1
-    # Scratch space is left as it was found: zeros, and only where it was used.
+        # Two new symbols side by side are found from the one on the right.
+        side = LEFT if pairs[pair, RIGHT] == new else RIGHT
+        other = pairs[pair, side]
+        pairs[pair, START], pairs[pair, BOUND] = free, symbols[other, WEIGHT + side]
+        free += symbols[other, NUMBER + side]
+        pairs[pair, STOP] = free
+        # From here on, the index of the next place; and in the end what it was, 0.
+        symbols[other, NUMBER + side], symbols[other, WEIGHT + side] = pairs[pair, START], 0
+    start = pairs[merged, START]
+    for index in range(start, pairs[merged, STOP]):
+        for side in (LEFT, RIGHT):
+            other = around[index - start, side]
+            if other >= 0:
+                back = symbols[other, LENGTH] if side == LEFT else 0
+                places[symbols[other, NUMBER + side]] = places[index] - back
+                symbols[other, NUMBER + side] += 1
     for pair in range(first, used):
-        number[pairs[pair, others]] = weight[pairs[pair, others]] = 0
-    return used, free
-
-
-@compiled
-def symbol_length(symbol, spelled):
-    """The number of bytes in a symbol."""
-    return spelled[symbol + 1] - spelled[symbol]
+        symbols[pairs[pair, LEFT], NUMBER + LEFT] = symbols[pairs[pair, RIGHT], NUMBER + RIGHT] = 0
+    return free
 
 
 # --- The heap: pairs by bound; among equals, the greater pair of byte strings first -------------
 
 
 @compiled
-def push_pair(heap, size, pair, pairs, spelling, spelled):
+def push_pair(heap, size, pair, pairs, symbols, letters):
     """Add a pair; return the new size."""
     at = size
     while at > 0:
         parent = (at - 1) >> 1
-        if not precedes(pair, heap[parent], pairs, spelling, spelled):
+        if not precedes(pair, heap[parent], pairs, symbols, letters):
             break
         heap[at] = heap[parent]
         at = parent
@@ -250,14 +262,14 @@ def push_pair(heap, size, pair, pairs, spelling, spelled):
 
 
 @compiled
-def sift_down(heap, size, pairs, spelling, spelled):
+def sift_down(heap, size, pairs, symbols, letters):
     """Move the first pair, whose bound may have fallen, to where it belongs."""
     pair, at = heap[0], 0
     while True:
         child = 2 * at + 1
-        if child + 1 < size and precedes(heap[child + 1], heap[child], pairs, spelling, spelled):
+        if child + 1 < size and precedes(heap[child + 1], heap[child], pairs, symbols, letters):
             child += 1
-        if child >= size or not precedes(heap[child], pair, pairs, spelling, spelled):
+        if child >= size or not precedes(heap[child], pair, pairs, symbols, letters):
             break
         heap[at] = heap[child]
         at = child
@@ -265,25 +277,25 @@ def sift_down(heap, size, pairs, spelling, spelled):
 
 
 @compiled
-def precedes(one, other, pairs, spelling, spelled):
+def precedes(one, other, pairs, symbols, letters):
     """Whether one pair is merged before another: more frequent, or equally frequent and greater."""
     if pairs[one, BOUND] != pairs[other, BOUND]:
         return pairs[one, BOUND] > pairs[other, BOUND]
     for side in (LEFT, RIGHT):
-        order = compare_bytes(pairs[one, side], pairs[other, side], spelling, spelled)
+        order = compare_bytes(pairs[one, side], pairs[other, side], symbols, letters)
         if order != 0:
             return order > 0
     return False
 
 
 @compiled
-def compare_bytes(one, other, spelling, spelled):
+def compare_bytes(one, other, symbols, letters):
     """Above 0 if the first symbol's bytes are greater, below 0 if they are smaller."""
-    if one == other:
-        return 0
-    at, before = spelled[one], spelled[other]
-    for step in range(min(symbol_length(one, spelled), symbol_length(other, spelled))):
-        difference = np.int64(spelling[at + step]) - np.int64(spelling[before + step])
+    if one == other or symbols[one, HEAD] != symbols[other, HEAD]:
+        return symbols[one, HEAD] - symbols[other, HEAD]  # nearly always, they differ here
+    at, before = symbols[one, CELL], symbols[other, CELL]
+    for step in range(HEAD_BYTES, min(symbols[one, LENGTH], symbols[other, LENGTH])):
+        difference = np.int64(letters[at + step]) - np.int64(letters[before + step])
         if difference != 0:
             return difference
-    return symbol_length(one, spelled) - symbol_length(other, spelled)
+    return symbols[one, LENGTH] - symbols[other, LENGTH]

@@ -1,11 +1,22 @@
-"""Where pre-tokens end: GPT-2's pattern as a hand-written scanner over UTF-8 bytes.
+"""Where pre-tokens begin: GPT-2's pattern as bit algebra, on 64 bytes of UTF-8 at a time.
 
-    I t ' s   1 2   o ' c l o c k
-    ^-> ^-> ^---> ^-> ^---------->      token_end(start) gives the next start
+    text              T h e _ o w l ' s _ _ 2 1 !       "_" is a space
+    letters           1 1 1 . 1 1 1 . 1 . . . . .
+    numbers           . . . . . . . . . . . 1 1 .
+    white             . . . 1 . . . . . 1 1 . . .
+    others            . . . . . . . 1 . . . . . 1
 
-A pre-token is a contraction, or a run of characters of one kind with at most one space before it,
-or white space. So a scanner needs one fact about a character, its kind, and two rules: a "'" may
-begin a contraction, and white space leaves its last character to what follows.
+    kind as before    . 1 1 . . 1 1 . . . 1 . 1 .       letters & letters << 1, and so on
+    a space before    . . . . 1 . . . . . . 1 . .       of what is visible: it is part of that
+    neither           1 . . 1 . . . 1 1 1 . . . 1       where a pre-token begins, but for:
+    last white        . . . . . . . . . . 1 . . .       a run's last leaves it, for what is visible
+    contraction       . . . . . . . . 0 . . . . .       's does not begin again after its "'"
+    pre-tokens        1 . . 1 . . . 1 . 1 1 . . 1       The| owl|'s| | 21|!
+
+Each row is one 64-bit number, a "mask"; the text's first byte is its lowest bit, so "<< 1" tells
+each byte about the one before it. One comparison of a vector finds a kind of ASCII characters in
+all 64 bytes. Other characters are looked up one by one, and all their bytes get the kind. A block
+ends with a whole character, and before a "'" whose contraction might reach into the next one.
 """
 
 from functools import cache
@@ -14,10 +25,25 @@ import numpy as np
 import regex
 
 from workbook.tokenization.compiled.kernels import compiled
-from workbook.tokenization.compiled.machine import byte, leading_letters, word
+from workbook.tokenization.compiled.machine import BLOCK, byte, bytes_within, store, trailing_zeros
 
 OTHER, LETTER, NUMBER, WHITE = map(np.int64, range(4))
-LOWEST_BYTE, SPACE, SPACE_TO_LETTER = map(np.uint64, (0xFF, ord(" "), ord("a") - ord(" ")))
+MOST = 128  # pre-tokens that are wanted at a time
+ITEM_BYTES = 32  # each gets an item in a batch, which begins with its address
+ONE, NONE, ALL = map(np.uint64, (1, 0, 2**64 - 1))
+
+letters_at = bytes_within("AZ", "az")
+numbers_at = bytes_within("09")
+white_at = bytes_within("\t\r", "  ")
+spaces_at = bytes_within("  ")
+quotes_at = bytes_within("''")
+not_ascii_at = bytes_within("\x80\xff")
+first_bytes_at = bytes_within("\xc0\xff")  # of characters that are not ASCII
+
+
+def new_batch() -> np.ndarray:
+    """Memory for a batch: the last block that is read may go beyond what is wanted."""
+    return np.zeros((MOST + BLOCK + 1, ITEM_BYTES // 8), np.uint64)
 
 
 @cache
@@ -37,70 +63,103 @@ def character_kinds() -> np.ndarray:
 
 
 @compiled
-def token_end(at, end, kinds):
-    """The address where the pre-token that begins at `at` ends, in a document that ends at `end`.
+def find_pretokens(at, end, kinds, batch):
+    """Write down where pre-tokens begin in a document from `at`, where one does, to `end`.
 
-    `kinds` is the address of `character_kinds()`. The byte after the document is 0, so a run of
-    letters ends there at the latest. This is the fast path for ASCII words; everything else goes to
-    `any_token_end`.
+    `kinds` is the address of `character_kinds()`. Returns how many items there are in the batch;
+    the address where the last one ends follows them.
     """
-    eight = word(at)
-    space = np.int64(eight & LOWEST_BYTE == SPACE)
-    run = leading_letters(eight + np.uint64(space) * SPACE_TO_LETTER)  # a space counts as "a"
-    if run > space:
-        # Letters for sure. If one that is not ASCII follows them, the rules below find the end.
-        stop = at + run
-        while run == 8:
-            run = leading_letters(word(stop))
-            stop += run
-        if byte(stop) < 0x80:
-            return stop
-    return any_token_end(at, end, kinds)
+    to, enough = batch, batch + ITEM_BYTES * MOST
+    letter, number, other, white, space = NONE, NONE, NONE, NONE, NONE  # is the byte before one?
+    while at < end and to <= enough:
+        size = min(end - at, BLOCK)
+        letters, numbers, whites, inside = letters_at(at), numbers_at(at), white_at(at), NONE
+        if not_ascii_at(at) != NONE:
+            size, letters, numbers, whites = with_others(at, size, kinds, letters, numbers, whites)
+            inside = not_ascii_at(at) & ~first_bytes_at(at)
+        others, spaces = ~(letters | numbers | whites), spaces_at(at)
+        white_before = whites << ONE | white
+        same = letters & (letters << ONE | letter) | numbers & (numbers << ONE | number)
+        same |= others & (others << ONE | other) | whites & white_before
+        begins = ~(same | (spaces << ONE | space) & ~whites)
+        # White space before something visible, in the next block too, and there its last character.
+        follows = np.uint64(at + size < end and kind_at(at + size, kinds) != WHITE)
+        visible = ~whites & low_bits(size)
+        last = whites & (visible >> ONE | follows << np.uint64(size - 1))
+        while last & inside != NONE:
+            last = last & ~inside | (last & inside) >> ONE
+        begins |= last & white_before
+        quotes = begins & quotes_at(at) & low_bits(size)
+        while quotes != NONE:
+            place = trailing_zeros(quotes)
+            quotes &= quotes - ONE
+            if place > 0 and size <= place + 3:
+                size = place
+                break
+            length = contraction_length(at + place, end)
+            if length > 0:
+                begins &= ~bit(place + 1)
+                begins |= bit(place + length)
+        begins &= low_bits(size)
+        while begins != NONE:
+            store(to, np.uint64(at + trailing_zeros(begins)))
+            to += ITEM_BYTES
+            begins &= begins - ONE
+        top = np.uint64(size - 1)
+        letter, number, other = letters >> top & ONE, numbers >> top & ONE, others >> top & ONE
+        white, space = whites >> top & ONE, spaces >> top & ONE
+        at += size
+    if at == end:
+        store(to, np.uint64(end))
+        to += ITEM_BYTES
+    return (to - batch) // ITEM_BYTES - 1
 
 
 @compiled
-def any_token_end(at, end, kinds):
-    """`token_end` for every text: the pattern's alternatives, in its order."""
-    if byte(at) == 0x27:  # '
-        length = contraction_length(at)
-        if length > 0:
-            return at + length
-    start = at + (byte(at) == 0x20)  # " ?": the space belongs to what follows, if that is visible
-    if start < end:
-        kind = byte(kinds + decode_character(start)[0])
-        if kind != WHITE:
-            return run_end(start, end, kinds, kind)
-    white_end = run_end(at, end, kinds, WHITE)
-    if white_end == end:  # \s+(?!\S): nothing follows
-        return end
-    last = white_end - 1
-    while byte(last) & 0xC0 == 0x80:  # back to the first byte of the last white character
-        last -= 1
-    return last if last > at else white_end
-
-
-@compiled
-def contraction_length(at):
-    """The length in bytes of 's 'd 'm 't 'll 've 're at this address; 0 if there is none."""
-    first, second = byte(at + 1), byte(at + 2)
-    if first == 0x73 or first == 0x64 or first == 0x6D or first == 0x74:  # s d m t
-        return 2
-    if first == 0x6C and second == 0x6C:  # ll
-        return 3
-    if (first == 0x76 or first == 0x72) and second == 0x65:  # ve re
-        return 3
-    return 0
-
-
-@compiled
-def run_end(at, end, kinds, kind):
-    """The address where the run of characters of this kind ends."""
-    while at < end:
-        code, length = decode_character(at)
-        if byte(kinds + code) != kind:
+def with_others(at, size, kinds, letters, numbers, whites):
+    """The masks with characters that are not ASCII, and the size without one that is cut off."""
+    firsts = first_bytes_at(at)
+    while firsts != NONE:
+        place = trailing_zeros(firsts)
+        firsts &= firsts - ONE
+        code, length = decode_character(at + place)
+        if place + length > size:
+            size = min(size, place)
             break
-        at += length
-    return at
+        kind, mask = byte(kinds + code), low_bits(length) << np.uint64(place)
+        letters |= mask if kind == LETTER else NONE
+        numbers |= mask if kind == NUMBER else NONE
+        whites |= mask if kind == WHITE else NONE
+    return size, letters, numbers, whites
+
+
+@compiled
+def low_bits(number):
+    """A mask of the first 1 to 64 bytes."""
+    return ALL >> np.uint64(64 - number)
+
+
+@compiled
+def bit(place):
+    """A mask of one byte."""
+    return ONE << np.uint64(place)
+
+
+@compiled
+def contraction_length(at, end):
+    """The length in bytes of 's 'd 'm 't 'll 've 're at this address; 0 if there is none."""
+    first, second, length = byte(at + 1), byte(at + 2), 0
+    if first in (0x73, 0x64, 0x6D, 0x74):  # s d m t
+        length = 2
+    elif (first == 0x6C and second == 0x6C) or (first in (0x76, 0x72) and second == 0x65):
+        length = 3  # ll ve re
+    return length if at + length <= end else 0
+
+
+@compiled
+def kind_at(at, kinds):
+    """The kind of the character that begins at this address."""
+    return byte(kinds + decode_character(at)[0])
 
 
 @compiled

@@ -1,30 +1,38 @@
 """A hash table from each pre-token to one number, in memory that its owner holds.
 
-    slot    [ key | key | length and place | value ]      four 64-bit numbers, 0 if free
+    slot    [ key | key | place | value ]      four 64-bit numbers, 0 if free
     pool    the bytes of the pre-tokens that are longer than two keys
+    item    [ start | key | key | home ]       a pre-token of a text, in a batch
 
-A pre-token of up to 16 bytes, as nearly all are, *is* its two keys: two comparisons show whether it
-is there. A longer one has a hash for keys and its bytes in the pool, which are compared
-too, because equal hashes prove nothing. The table copies what it stores, so the text may be freed.
+A pre-token of up to 15 bytes, as nearly all are, *is* its two keys, with its length in the last
+byte: two comparisons show whether it is there. A longer one has a hash for keys and its bytes in
+the pool, which are compared too, because equal hashes prove nothing. The table copies what it
+stores, so the text may be freed.
+
+Memory is slow to answer, but answers many questions at once. So the pre-tokens of a text come in
+batches: first, the home of each, the slot where the search for it begins, is asked for; then each
+is looked up, and most are at home.
 """
 
 import numpy as np
 
 from workbook.tokenization.compiled.kernels import INT, compiled, kernel
-from workbook.tokenization.compiled.machine import PADDING, byte, store, word
+from workbook.tokenization.compiled.machine import PADDING, prefetch, same_bytes, store, word
+from workbook.tokenization.compiled.scan import ITEM_BYTES, find_pretokens
 
 SLOT_BYTES = 32
-KEYS_BYTES = 16
+POOLED = 8  # bytes that the pool has room for, by those of a new pre-token: it, and what it has
+SHORT = 15  # bytes of a pre-token that fits into its keys
 SECOND_KEY, PLACE, VALUE = 8, 16, 24  # where these begin in a slot, in bytes
-PLACE_BITS = np.uint64(40)
-PLACE_MASK = np.uint64((1 << 40) - 1)
-ALL_BITS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+FIRST, SECOND, HOME = 8, 16, 24  # where these begin in an item
+ONE, ALL_BITS = np.uint64(1), np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+LENGTH_BITS, LONG = np.uint64(56), np.uint64(0xFF << 56)  # in the second key
 # Odd numbers whose bits look random: 2**64 over the golden ratio, and a prime of xxHash.
 MIX_A = np.uint64(0x9E37_79B9_7F4A_7C15)
 MIX_B = np.uint64(0xC2B2_AE3D_27D4_EB4F)
 HALF = np.uint64(32)
 # The facts of a table for compiled code: 64-bit numbers at these offsets from one address.
-SLOTS, CAPACITY, USED, POOL, POOL_BYTES, POOL_USED = range(0, 48, 8)
+SLOTS, CAPACITY, SHIFT, USED, POOL, POOL_BYTES, POOL_USED, NOWHERE = range(0, 64, 8)
 
 
 class PretokenTable:
@@ -33,7 +41,8 @@ class PretokenTable:
     def __init__(self, capacity: int = 1 << 14) -> None:
         self.slots = np.zeros((capacity, 4), np.uint64)
         self.pool = np.zeros(1 << 16, np.uint8)
-        self.facts = np.zeros(6, np.int64)
+        self.facts = np.zeros(8 + SLOT_BYTES // 8, np.int64)  # NOWHERE is a slot that stays free
+        self.facts[POOL_USED // 8] = 8  # so 0 is no place
         self.address = self.facts.ctypes.data
         self._point()
 
@@ -55,129 +64,146 @@ class PretokenTable:
             old, self.slots = self.slots, np.zeros((2 * len(self.slots), 4), np.uint64)
             self._point()
             rehash(self.address, old.ctypes.data, len(old))
-        if self.pool_used + longest + PADDING > len(self.pool):
-            pool = np.zeros(2 * len(self.pool) + longest + PADDING, np.uint8)
+        if self.pool_used + POOLED * longest + PADDING > len(self.pool):
+            pool = np.zeros(2 * len(self.pool) + POOLED * longest + PADDING, np.uint8)
             pool[: self.pool_used] = self.pool[: self.pool_used]
             self.pool = pool
         self._point()
 
     def contents(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All pre-tokens, one after the other and padded, their lengths, and their values."""
-        slots = self.slots[self.slots[:, 2] > 0]
-        lengths = (slots[:, 2] >> PLACE_BITS).astype(np.int64)
-        text = np.zeros(lengths.sum() + KEYS_BYTES + PADDING, np.uint8)
+        slots = self.slots[self.slots[:, 1] > 0]
+        lengths = (slots[:, 1] >> LENGTH_BITS).astype(np.int64)
+        lengths = np.where(lengths <= SHORT, lengths, (slots[:, 1] & ~LONG).astype(np.int64))
+        text = np.zeros(lengths.sum() + PADDING, np.uint8)
         write_pretokens(slots.ctypes.data, len(slots), self.address, text.ctypes.data)
         return text, lengths, slots[:, 3].astype(np.int64)
 
     def _point(self) -> None:
         self.facts[SLOTS // 8], self.facts[CAPACITY // 8] = self.slots.ctypes.data, len(self.slots)
+        self.facts[SHIFT // 8] = 65 - len(self.slots).bit_length()
         self.facts[POOL // 8], self.facts[POOL_BYTES // 8] = self.pool.ctypes.data, len(self.pool)
 
 
 @compiled
 def keys_of(at, length):
     """The two keys of the pre-token at this address."""
-    if length <= 8:
-        # Bytes behind the pre-token are masked out: they belong to what follows it in the text.
-        return word(at) & (ALL_BITS >> np.uint64(64 - 8 * length)), np.uint64(0)
-    if length <= KEYS_BYTES:
-        return word(at), word(at + 8) & (ALL_BITS >> np.uint64(128 - 8 * length))
-    first, second = np.uint64(length), word(at + length - 8)
-    # The last eight bytes are the second key; all bytes before them are mixed into the first.
+    if length <= SHORT:
+        return short_keys(at, length)
+    first = np.uint64(length)
     for step in range(0, length - 8, 8):
         first = (first ^ word(at + step)) * MIX_A
         first ^= first >> HALF
-    return first, second
+    return first ^ word(at + length - 8), np.uint64(length) | LONG
 
 
 @compiled
-def home_of(first, second):
-    """A hash of the keys; its lowest bits are the slot where the search for them begins."""
-    mixed = (first ^ (second * MIX_B) ^ (second >> HALF)) * MIX_A
-    return mixed ^ (mixed >> HALF)
+def length_of(second):
+    """The length of a pre-token that has this second key."""
+    return np.int64(second & ~LONG if second >= LONG else second >> LENGTH_BITS)
 
 
 @compiled
-def find_slot(table, at, length):
-    """The address of the slot of a pre-token: its own, or the free one where it belongs."""
-    first, second = keys_of(at, length)
-    return slot_of_keys(table, first, second, at, length)
+def short_keys(at, length):
+    """`keys_of` for 1 to 15 bytes. What follows them in the text is masked out, as numbers, since
+    to guess which branch a word's length takes would fail too often."""
+    first = word(at) & (ALL_BITS >> np.uint64(64 - 8 * min(length, 8)))
+    second = word(at + 8) & ((ONE << np.uint64(8 * max(length - 8, 0))) - ONE)
+    return first, second | np.uint64(length) << LENGTH_BITS
+
+
+@compiled
+def home_of(table, first, second):
+    """The address of the slot where the search for the keys begins."""
+    mixed = (first * MIX_A ^ second * MIX_B) >> word(table + SHIFT)
+    return np.int64(word(table + SLOTS)) + SLOT_BYTES * np.int64(mixed)
+
+
+@compiled
+def next_batch(at, end, kinds, table, batch):
+    """Find the next pre-tokens of a document, and ask for their homes; return how many."""
+    number = find_pretokens(at, end, kinds, batch)
+    for item in range(batch, batch + ITEM_BYTES * number, ITEM_BYTES):
+        at = np.int64(word(item))
+        length = np.int64(word(item + ITEM_BYTES)) - at
+        first, second = short_keys(at, min(length, SHORT))
+        home = home_of(table, first, second)
+        if length > SHORT:  # too long for an answer by its keys: nowhere are such keys
+            second, home = ALL_BITS, table + NOWHERE
+        store(item + FIRST, first)
+        store(item + SECOND, second)
+        store(item + HOME, np.uint64(home))
+        prefetch(home)
+    return number
+
+
+@compiled
+def slot_at_home(item):
+    """The slot of a pre-token that is at home; 0 if it is not, or is long."""
+    slot = np.int64(word(item + HOME))
+    one, other = word(slot) ^ word(item + FIRST), word(slot + SECOND_KEY) ^ word(item + SECOND)
+    return slot if one | other == 0 else 0
 
 
 @compiled
 def slot_of_keys(table, first, second, at, length):
-    """`find_slot` for known keys. `at` is not read if the keys are the whole pre-token."""
-    slots, last = np.int64(word(table + SLOTS)), np.int64(word(table + CAPACITY)) - 1
-    index = np.int64(home_of(first, second)) & last
+    """The address of the slot of a pre-token: its own, or the free one where it belongs.
+
+    `at` is not read if the keys are the whole pre-token.
+    """
+    slots = np.int64(word(table + SLOTS))
+    stop = slots + SLOT_BYTES * np.int64(word(table + CAPACITY))
+    slot = home_of(table, first, second)
     while True:
-        slot = slots + SLOT_BYTES * index
-        place = word(slot + PLACE)
-        if place == 0:
+        if word(slot + SECOND_KEY) == 0:
             return slot
-        if (
-            word(slot) == first
-            and word(slot + SECOND_KEY) == second
-            and np.int64(place >> PLACE_BITS) == length
-            and (length <= KEYS_BYTES or same_bytes(pooled(table, place), at, length))
-        ):
+        same = word(slot) == first and word(slot + SECOND_KEY) == second
+        if same and length > SHORT:
+            same = same_bytes(pooled(table, word(slot + PLACE)), at, length)
+        if same:
             return slot
-        index = (index + 1) & last  # another pre-token's: the next slot, as it was when entered
+        slot += SLOT_BYTES  # another pre-token's: the next slot, as it was when entered
+        if slot == stop:
+            slot = slots
 
 
 @compiled
 def pooled(table, place):
-    """The address in the pool that a slot's place names."""
-    return np.int64(word(table + POOL)) + np.int64(place & PLACE_MASK)
-
-
-@compiled
-def same_bytes(one, other, length):
-    """Whether `length` bytes at two addresses are equal."""
-    step = 0
-    while step < length and byte(one + step) == byte(other + step):
-        step += 1
-    return step == length
+    """The address of a place in the pool."""
+    return np.int64(word(table + POOL)) + np.int64(place)
 
 
 @compiled
 def entry(table, at, length):
-    """The address of the slot of a pre-token, entered if it is new; 0 if there is no room."""
-    slot = find_slot(table, at, length)
-    if word(slot + PLACE) == 0:
-        used, pool_used = np.int64(word(table + USED)), np.int64(word(table + POOL_USED))
-        # At most half full, so that a search soon meets a free slot.
-        if 2 * used >= np.int64(word(table + CAPACITY)) or pool_used + length + PADDING > np.int64(
-            word(table + POOL_BYTES)
-        ):
-            return 0
-        fill_slot(table, slot, at, length)
-    return slot
-
-
-@compiled
-def fill_slot(table, slot, at, length):
-    """Make a free slot the pre-token's own, with the value 0."""
+    """The address of the slot of a pre-token, entered with the value 0 if it is new; 0 if there is
+    no room."""
     first, second = keys_of(at, length)
-    place = word(table + POOL_USED)
-    store(slot, first)
-    store(slot + SECOND_KEY, second)
-    store(slot + PLACE, np.uint64(length) << PLACE_BITS | place)
-    store(table + USED, word(table + USED) + np.uint64(1))
-    if length > KEYS_BYTES:
-        for step in range(0, length, 8):  # may write past the end, into the padding
-            store(pooled(table, place) + step, word(at + step))
-        store(table + POOL_USED, place + np.uint64(length))
+    slot = slot_of_keys(table, first, second, at, length)
+    if word(slot + SECOND_KEY) == 0:
+        used, place = word(table + USED), word(table + POOL_USED)
+        room = np.int64(word(table + POOL_BYTES) - place) - PADDING
+        # At most half full, so that a search soon meets a free slot.
+        if ONE + used > word(table + CAPACITY) >> ONE or POOLED * length > room:
+            return 0
+        store(slot, first)
+        store(slot + SECOND_KEY, second)
+        store(table + USED, used + ONE)
+        if length > SHORT:
+            for step in range(0, length, 8):  # may write past the end, into the padding
+                store(pooled(table, place) + step, word(at + step))
+            store(slot + PLACE, place)
+            store(table + POOL_USED, place + np.uint64(length))
+    return slot
 
 
 @kernel(INT, INT, INT)
 def rehash(table, old, capacity):
     """Copy all entries of the old slots into those of the table, which are zeros."""
     for slot in range(old, old + SLOT_BYTES * capacity, SLOT_BYTES):
-        place = word(slot + PLACE)
-        if place != 0:
-            length = np.int64(place >> PLACE_BITS)
-            first, second = word(slot), word(slot + SECOND_KEY)
-            new = slot_of_keys(table, first, second, pooled(table, place), length)
+        first, second = word(slot), word(slot + SECOND_KEY)
+        if second != 0:
+            at = pooled(table, word(slot + PLACE))  # which is not read if the pre-token is short
+            new = slot_of_keys(table, first, second, at, length_of(second))
             for part in range(0, SLOT_BYTES, 8):
                 store(new + part, word(slot + part))
 
@@ -186,13 +212,12 @@ def rehash(table, old, capacity):
 def write_pretokens(slots, number, table, to):
     """Write the bytes of the pre-tokens of `number` used slots, one after the other."""
     for slot in range(slots, slots + SLOT_BYTES * number, SLOT_BYTES):
-        place = word(slot + PLACE)
-        length = np.int64(place >> PLACE_BITS)
-        if length <= KEYS_BYTES:
+        length = length_of(word(slot + SECOND_KEY))
+        if length <= SHORT:
             store(to, word(slot))  # the next pre-token overwrites the excess
             store(to + 8, word(slot + SECOND_KEY))
         else:
-            source = pooled(table, place)
+            source = pooled(table, word(slot + PLACE))
             for step in range(0, length, 8):
                 store(to + step, word(source + step))
         to += length

@@ -1,73 +1,161 @@
-"""Text in the form that compiled code takes: padded bytes, checked, cut into documents."""
+"""Text in the form that compiled code takes: UTF-8 in memory, cut into documents.
+
+    I t ' s <|endoftext|> t h e _ o w l <|endoftext|> h o o t s
+    |-----|               |-----------|               |-------|      documents
+
+    end   next   id       a row for each: the addresses where it ends and where the next one begins,
+                          and the id of the special token between, or -1
+
+Nothing is copied without need: a string's own bytes are read where Python has them.
+"""
 
 import codecs
-import re
-from collections.abc import Iterator, Sequence
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from workbook.files import changed
-from workbook.tokenization.compiled.machine import padded
+from workbook.tokenization.compiled import machine
+from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, compiled, kernel
+from workbook.tokenization.compiled.machine import PADDING, byte, padded
 from workbook.tokenization.pretokens import longest_first
-from workbook.tokenization.spans import BLOCK, not_utf8
+from workbook.tokenization.spans import cuts_between, not_utf8
+
+END, NEXT, ID = range(3)  # columns of documents
+
+# Python raises what the function does; and no other thread runs, which it needs.
+_utf8 = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.POINTER(ctypes.c_ssize_t))(
+    ("PyUnicode_AsUTF8AndSize", ctypes.pythonapi)
+)
 
 
-class Documents(NamedTuple):
-    """A text, the addresses where its documents start and end, and the special tokens between."""
+class SpecialTokens:
+    """Special tokens for compiled code, the longest first, as bytes one after the other."""
 
-    text: np.ndarray  # uint8, padded at the end, with a 0 after each document
-    starts: np.ndarray  # int64
-    ends: np.ndarray  # int64
-    specials: list[bytes]  # the special token after each document but the last
-
-
-def special_bytes(special_tokens: Sequence[str]) -> re.Pattern[bytes]:
-    """A pattern that finds special tokens in bytes: of those that begin together, the longest."""
-    specials = [re.escape(token.encode()) for token in longest_first(special_tokens)]
-    return re.compile(b"|".join(specials) or b"(?!)")
+    def __init__(self, ids: Mapping[str, int]) -> None:
+        self.tokens = longest_first(ids)
+        self.ids = np.array([ids[token] for token in self.tokens], np.int64)
+        encoded = [token.encode() for token in self.tokens]
+        self.text = padded(b"".join(encoded))
+        self.edges = np.cumsum([0, *map(len, encoded)])
 
 
-def documents_of(data: bytes, special: re.Pattern[bytes]) -> Documents:
-    """The documents between the special tokens of UTF-8 bytes."""
-    text, matches = padded(data), list(special.finditer(data))
-    edges = [0, *(edge for match in matches for edge in match.span()), len(data)]
-    starts, ends = np.array(edges, np.int64).reshape(-1, 2).T
-    text[ends] = 0  # the special token is not read again
-    address = text.ctypes.data
-    return Documents(text, starts + address, ends + address, [match[0] for match in matches])
+def documents_of(text: np.ndarray, special: SpecialTokens) -> np.ndarray:
+    """The documents between the special tokens of UTF-8 bytes, behind which more can be read."""
+    start, most = text.ctypes.data, len(text) // np.diff(special.edges).min(initial=len(text) + 1)
+    rows = np.empty((most + 1, 3), np.int64)
+    number = find_specials(
+        start, start + len(text), special.text.ctypes.data, special.edges, special.ids, rows
+    )
+    return rows[: number + 1]
 
 
-def read_documents(
-    path: Path, special_tokens: Sequence[str], cuts: Sequence[int]
-) -> Iterator[Documents]:
-    """The documents of a file, span by span between the cuts.
+@kernel(INT, INT, INT, INTS, INTS, ROWS)
+def find_specials(at, end, tokens, edges, ids, rows):
+    """Write a row for each document; return how many special tokens there are."""
+    number = 0
+    for block in range(at, end, machine.BLOCK):
+        candidates = np.uint64(0)  # where a first letter is
+        for index in range(len(ids)):
+            candidates |= machine.bytes_equal(block, byte(tokens + edges[index]))
+        while candidates != 0:
+            start = block + machine.trailing_zeros(candidates)
+            candidates &= candidates - np.uint64(1)
+            for index in range(len(ids)):
+                token, stop = tokens + edges[index], start + edges[index + 1] - edges[index]
+                if at <= start and stop <= end and machine.same_bytes(start, token, stop - start):
+                    rows[number, END], rows[number, NEXT], rows[number, ID] = (
+                        start,
+                        stop,
+                        ids[index],
+                    )
+                    number, at = number + 1, stop
+                    break
+    rows[number, END], rows[number, NEXT], rows[number, ID] = end, end, -1
+    return number
+
+
+def utf8_of(text: str) -> np.ndarray:
+    """The UTF-8 bytes of a string, to be used while it is held: Python keeps them with it.
+
+    Raises: UnicodeEncodeError if the text holds a lone surrogate.
+    """
+    size = ctypes.c_ssize_t()
+    address = ctypes.cast(_utf8(text, ctypes.byref(size)), ctypes.POINTER(ctypes.c_uint8))
+    return np.ctypeslib.as_array(address, (size.value,))
+
+
+def spans_of(data: np.ndarray, special_tokens: Sequence[str]) -> Iterator[np.ndarray]:
+    """UTF-8 bytes in memory in parts like those of a file, which stay in the processor's cache."""
+
+    def read(start: int, length: int) -> bytes:
+        return data[start : start + length].tobytes()
+
+    for start, end in pairwise(cuts_between(read, len(data), special_tokens)):
+        if end + PADDING <= len(data):
+            yield data[start:end]
+        else:  # what lies behind the bytes may not be read
+            yield padded(data[start:end])[: end - start]
+
+
+def read_spans(path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
+    """The bytes of a file between the cuts, each span in the memory of the one before.
 
     Raises: ValueError if the file is not UTF-8, or ends before the last cut.
     """
-    special = special_bytes(special_tokens)
+    longest = max(end - start for start, end in pairwise(cuts))
+    memory = np.empty(longest + PADDING, np.uint8)
     with path.open("rb") as file:
+        file.seek(cuts[0])
         for start, end in pairwise(cuts):
-            file.seek(start)
-            data = file.read(end - start)
-            if len(data) < end - start:
+            span = memory[: end - start]
+            if file.readinto(span.data) < len(span):
                 raise changed(path)
-            check_utf8(path, start, data)
-            yield documents_of(data, special)
+            check_utf8(path, start, span)
+            yield span
 
 
-def check_utf8(path: Path, start: int, data: bytes) -> None:
-    """Raise ValueError if the bytes of a file that begin at `start` are not UTF-8.
+def check_utf8(path: Path, start: int, data: np.ndarray) -> None:
+    """Raise ValueError if the bytes of a file that begin at `start` are not UTF-8."""
+    at = first_not_utf8(data.ctypes.data, data.ctypes.data + len(data)) - data.ctypes.data
+    try:
+        codecs.utf_8_decode(data[at : at + 4].data, "strict", True)  # which has the words for it
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, start + at, error) from error
 
-    It works block by block: strings as long as a span would fragment the process's memory.
-    """
-    at, view = 0, memoryview(data)
-    while at < len(data):
-        piece = view[at : at + BLOCK]
-        try:
-            _, used = codecs.utf_8_decode(piece, "strict", at + len(piece) == len(data))
-        except UnicodeDecodeError as error:
-            raise not_utf8(path, start + at, error) from error
-        at += used
+
+@kernel(INT, INT)
+def first_not_utf8(at, end):
+    """The address of the first byte that is not part of a UTF-8 character; `end` if all are."""
+    while at < end:
+        length = machine.BLOCK if not_ascii(at) == 0 else character_length(at, end)
+        if length == 0:
+            break
+        at += length
+    return min(at, end)
+
+
+@compiled
+def character_length(at, end):
+    """The length of a UTF-8 character, or of up to 64 of ASCII, at an address; 0 if it is none."""
+    first, second = byte(at), byte(at + 1)
+    if first < 0x80:
+        return min(machine.trailing_zeros(not_ascii(at)), end - at)
+    if first < 0xC2 or first > 0xF4:
+        return 0
+    # A longer form than needed, a surrogate and a code point that is too high are forbidden.
+    lowest = 0xA0 if first == 0xE0 else 0x90 if first == 0xF0 else 0x80
+    highest = 0x9F if first == 0xED else 0x8F if first == 0xF4 else 0xBF
+    length = 2 + (first >= 0xE0) + (first >= 0xF0)
+    if second < lowest or second > highest or at + length > end:
+        return 0
+    for step in range(2, length):
+        if byte(at + step) & 0xC0 != 0x80:
+            return 0
+    return length
+
+
+not_ascii = machine.bytes_within("\x80\xff")

@@ -123,40 +123,38 @@
       panel.context.ready.then(drawSoon);
     };
 
-    const savers = new WeakMap(); // by panel: what saves its notebook, unless it is saved already
-
-    const keepSaved = ({ content: notebook, context }) => {
-      let isSaving = false;
-      let isDue = false; // again, after the save that is going on
-      let hasChanged = false; // since that began
-
-      const save = () => {
-        isDue = isSaving;
-        if (isSaving || !context.model.dirty || context.canSave === false) return;
-        context.save().catch(() => {}); // JupyterLab itself says what is wrong
-      };
+    /**
+     * Let each save of a notebook wait for the one before, whoever asks: the clock, a key or we.
+     * During a save JupyterLab does not know yet what it has written, and would ask whether to
+     * overwrite a file that has "changed on disk".
+     */
+    const saveInTurn = ({ content: notebook, context }) => {
+      const save = context.save.bind(context);
+      let last = Promise.resolve();
+      let hasChanged = false; // since the last save began
 
       notebook.modelContentChanged.connect(() => {
         hasChanged = true;
       });
-      context.saveState.connect((_, state) => {
-        isSaving = state === "started";
-        if (isSaving) {
-          hasChanged = false;
-        } else if (state === "completed") {
-          // JupyterLab takes what was typed during a save for saved, and would never store it.
-          if (hasChanged) context.model.dirty = true;
-          if (isDue) save();
-        }
-      });
-      return save;
+      const saveNow = async () => {
+        hasChanged = false;
+        await save();
+        // JupyterLab takes what was typed during a save for saved, and would never store it.
+        if (hasChanged) context.model.dirty = true;
+      };
+      context.save = () => {
+        last = last.catch(() => {}).then(saveNow); // whoever asked hears of a failure
+        return last;
+      };
     };
 
     // What counts as answered is then in the file, whatever becomes of the browser.
     actions.executed.connect((_, { notebook, cell }) => {
       const panel = tracker.find(({ content }) => content === notebook);
-      if (panel?.hasClass(STUDY) && isCode(cell) && shown(cell).some(isCounted)) {
-        savers.get(panel)();
+      if (!panel?.hasClass(STUDY) || !isCode(cell) || !shown(cell).some(isCounted)) return;
+      const { context } = panel;
+      if (context.model.dirty && context.canSave !== false) {
+        context.save().catch(() => {}); // JupyterLab itself says what is wrong
       }
     });
 
@@ -187,7 +185,7 @@
     palette?.addItem({ command: COMMAND, category: "Notebook Operations" });
     tracker.currentChanged.connect(() => app.commands.notifyCommandChanged(COMMAND));
     const begin = (panel) => {
-      savers.set(panel, keepSaved(panel));
+      saveInTurn(panel);
       watch(panel);
     };
     tracker.forEach(begin);

@@ -1,5 +1,5 @@
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -22,35 +22,25 @@ def train_bpe(input_path, vocab_size, special_tokens, **kwargs):
     text = Path(input_path).read_bytes().decode("utf-8", errors="replace")
     longest_first = sorted(special_tokens, key=len, reverse=True)
     separators = "|".join(map(re.escape, longest_first)) or "(?!)"  # which never matches
-    counts, pair_counts, words_with = Counter(), Counter(), defaultdict(set)
+    counts = Counter()
     for piece in re.split(separators, text):
         for match in re.finditer(PAT, piece):
             counts[tuple(bytes([b]) for b in match.group().encode("utf-8"))] += 1
-
-    def count_pairs(word, n):
-        for pair in pairwise(word):
-            pair_counts[pair] += n
-            words_with[pair].add(word)
-
-    for word, n in counts.items():
-        count_pairs(word, n)
     vocab = {i: bytes([i]) for i in range(256)}
     vocab |= {256 + i: token.encode("utf-8") for i, token in enumerate(special_tokens)}
     merges = []
-    while len(vocab) < vocab_size and pair_counts:
+    while len(vocab) < vocab_size:
+        pair_counts = Counter()
+        for word, n in counts.items():
+            for pair in pairwise(word):
+                pair_counts[pair] += n
+        if not pair_counts:
+            break
         best = max(pair_counts, key=lambda pair: (pair_counts[pair], pair))
         merges.append(best)
         vocab[len(vocab)] = best[0] + best[1]
-        for word in list(words_with[best]):
-            n = counts.pop(word)
-            for pair in pairwise(word):
-                pair_counts[pair] -= n
-                words_with[pair].discard(word)
-                if pair_counts[pair] == 0:
-                    del pair_counts[pair]
-            new = merge_word(word, best)
-            counts[new] = n
-            count_pairs(new, n)
+        for word in [word for word in counts if best in pairwise(word)]:
+            counts[merge_word(word, best)] = counts.pop(word)
     return vocab, merges
 
 

@@ -102,10 +102,9 @@ def validation_loss(model, data, args):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--train_path", required=True)
-    parser.add_argument("--valid_path", required=True)
-    parser.add_argument("--checkpoint_path", default="checkpoint.pt")
-    parser.add_argument("--resume", default=None)
+    paths = {"train_path": None, "valid_path": None, "checkpoint_path": "checkpoint.pt"}
+    for name, default in (paths | {"resume": None}).items():
+        parser.add_argument(f"--{name}", default=default)
     sizes = {"vocab_size": 10_000, "context_length": 256, "d_model": 512}
     sizes |= {"num_layers": 4, "num_heads": 16, "d_ff": 1344}
     for name, default in (sizes | {"batch_size": 32, "steps": 1000, "eval_every": 100}).items():

@@ -1,5 +1,6 @@
 import os
 from collections import Counter, defaultdict
+from functools import cache
 from itertools import pairwise
 
 import regex as re
@@ -28,31 +29,27 @@ class Trainer:
         self.vocab_size, self.special_tokens = vocab_size, special_tokens
 
     def train(self, input_path: str | os.PathLike):
-        return learn_bpe(input_path, self.vocab_size, self.special_tokens)
-
-
-def learn_bpe(input_path: str | os.PathLike, vocab_size: int, special_tokens: list[str]):
-    with open(input_path, "rb") as handle:
-        text = str(handle.read(), "utf-8", "replace")
-    corpus = Counter()
-    for part in cut(text, special_tokens)[::2]:
-        corpus.update(m.group() for m in RULE.finditer(part))
-    corpus = {tuple(bytes([b]) for b in word.encode()): n for word, n in corpus.items()}
-    tokens = [s.encode() for s in special_tokens] + [bytes([b]) for b in range(256)]
-    merges = []
-    while len(tokens) < vocab_size:
-        seen = defaultdict(int)
-        for word, n in corpus.items():
-            for i in range(len(word) - 1):
-                seen[word[i], word[i + 1]] += n
-        if not seen:
-            break
-        top = max(seen.values())
-        a, b = max(pair for pair in seen if seen[pair] == top)
-        corpus = {join(word, a, b) if a in word else word: n for word, n in corpus.items()}
-        tokens.append(a + b)
-        merges.append((a, b))
-    return dict(enumerate(tokens)), merges
+        with open(input_path, "rb") as handle:
+            text = str(handle.read(), "utf-8", "replace")
+        corpus = Counter()
+        for part in cut(text, self.special_tokens)[::2]:
+            corpus.update(m.group() for m in RULE.finditer(part))
+        corpus = {tuple(bytes([b]) for b in word.encode()): n for word, n in corpus.items()}
+        tokens = [s.encode() for s in self.special_tokens] + [bytes([b]) for b in range(256)]
+        merges = []
+        while len(tokens) < self.vocab_size:
+            seen = defaultdict(int)
+            for word, n in corpus.items():
+                for i in range(len(word) - 1):
+                    seen[word[i], word[i + 1]] += n
+            if not seen:
+                break
+            top = max(seen.values())
+            a, b = max(pair for pair in seen if seen[pair] == top)
+            corpus = {join(word, a, b) if a in word else word: n for word, n in corpus.items()}
+            tokens.append(a + b)
+            merges.append((a, b))
+        return dict(enumerate(tokens)), merges
 
 
 class BPE:
@@ -62,7 +59,6 @@ class BPE:
         self.bytes_of |= enumerate(lacking, max(vocab) + 1)
         self.id_of = {piece: i for i, piece in self.bytes_of.items()}
         self.order = {pair: place for place, pair in enumerate(merges)}
-        self.cache = {}
 
     @classmethod
     def from_files(cls, vocab_filepath, merges_filepath, special_tokens=None):
@@ -82,17 +78,16 @@ class BPE:
                     ids += self.word(match.group())
         return ids
 
+    @cache  # noqa: B019 it lives as long as the tokenizer does
     def word(self, word):
-        if word not in self.cache:
-            symbols = tuple(bytes([b]) for b in word.encode())
-            while len(symbols) > 1:
-                pairs = set(pairwise(symbols))
-                pair = min(pairs, key=lambda pair: self.order.get(pair, len(self.order)))
-                if pair not in self.order:
-                    break
-                symbols = join(symbols, *pair)
-            self.cache[word] = [self.id_of[symbol] for symbol in symbols]
-        return self.cache[word]
+        symbols = tuple(bytes([b]) for b in word.encode())
+        while len(symbols) > 1:
+            pairs = set(pairwise(symbols))
+            pair = min(pairs, key=lambda pair: self.order.get(pair, len(self.order)))
+            if pair not in self.order:
+                break
+            symbols = join(symbols, *pair)
+        return [self.id_of[symbol] for symbol in symbols]
 
     def encode_iterable(self, iterable):
         rest = ""
