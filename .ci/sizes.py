@@ -34,7 +34,7 @@ CAPS = {
     "workbook/classroom/cli": 486,
     "workbook/classroom/jupyter": 16,
     "workbook/classroom/__init__": 0,
-    "tests": 17_400,
+    "tests": 17_420,
 }
 FREE = {
     tokenize.COMMENT,

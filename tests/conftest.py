@@ -28,11 +28,12 @@ def pytest_configure(config):
 
 
 @pytest.fixture
-def judged_here(monkeypatch):
+def judged_here(monkeypatch, tmp_path):
     """Attempts are judged in the process of the tests, where a test may have shortened a limit."""
     from workbook.classroom.checks import worker
 
     monkeypatch.setattr(worker, "is_inside", True)
+    monkeypatch.chdir(tmp_path)  # in a worker, too, it is an empty folder
 
 
 # What starts processes, trains, typesets or waits for a time limit: not for `make check`. In files

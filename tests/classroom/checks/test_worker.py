@@ -193,6 +193,7 @@ def on_the_gpu():
 
 
 def a_copy_on_the_gpu(file):
+    assert torch.cuda.is_available()  # learners' files ask when they are imported
     yield worker.forked(on_the_gpu, printed=Path(file), seconds=60)
 
 

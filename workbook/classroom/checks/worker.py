@@ -171,7 +171,9 @@ def _request(function: str, arguments: tuple, home: Path, printed: Path) -> dict
         "home": str(home),  # the working folder: some open a log when they are imported
         "printed": str(printed),
         "path": [os.path.abspath(p) if os.path.isdir(p or ".") else p for p in sys.path],
-        "environment": dict(os.environ),
+        # So that code may ask for a GPU when it is imported, and use it in a copy of its process:
+        # https://docs.pytorch.org/docs/stable/notes/multiprocessing.html#poison-fork-in-multiprocessing
+        "environment": {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", **os.environ},
         "argv": sys.argv,
         # With "fork", worker processes know the functions of a notebook; with "spawn" they do not.
         "start_method": multiprocessing.get_start_method(allow_none=True),
