@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from workbook import accounting
+from workbook import accounting, callable_module
 from workbook.config import TrainConfig, data_folder
 from workbook.files import locked, say, write_json
 from workbook.optimizer.floats import FORMATS
@@ -58,6 +58,11 @@ class Run:
     config: TrainConfig
     folder: Path
     parts: Parts | None = field(default=None, kw_only=True)  # what it is made of; None: ours
+
+    def __repr__(self) -> str:
+        step = "" if self.status == "new" else f" at step {self.outcome['step']:,}"
+        name, steps = self.config.name, self.config.steps
+        return f"Run({name!r} of {steps:,} steps, {self.status}{step}, in {str(self.folder)!r})"
 
     @cached_property
     def log(self) -> "pd.DataFrame":
@@ -597,3 +602,6 @@ def progress_line(config: TrainConfig, record: Record) -> str:
         if record.get(name) is not None:
             words.append(text.format(record[name]))
     return "  ".join(words)
+
+
+callable_module(__name__, train)
