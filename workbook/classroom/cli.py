@@ -428,13 +428,22 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
     argument("--folder", "of the run; default: one for each config", metavar="FOLDER"),
     flag("--dry-run", "only say what is needed; exit status 1: something is missing"),
     flag("--mine", "use your own parts in place of ours"),
+    argument("--text", "train on your own: files, or folders of .txt", metavar="PATH", nargs="+"),
+    argument("--separator", "of documents in it; default: <|endoftext|>", default="<|endoftext|>"),
 )
 def run_train(options: argparse.Namespace) -> int:
     """Train a model. Settings that you do not give are those of the preset."""
+    from workbook.corpora import corpora
     from workbook.experiments import dry_run
     from workbook.training import train
 
-    config = presets.chosen(options)
+    config = presets.chosen(options)  # an error in it is told before a text is read
+    if options.text:
+        if "corpus" in options:
+            raise ValueError("give either --text or --corpus")
+        options.corpus = corpora.add_text(options.text, options.separator.replace(r"\n", "\n"))
+        vars(options).setdefault("name", options.corpus)
+        config = presets.chosen(options)
     if options.dry_run:
         return dry_run.report_runs([config])
     parts = None
@@ -445,7 +454,12 @@ def run_train(options: argparse.Namespace) -> int:
         config = mine.rehearsed(config, parts)
         if os.environ.get("RANK", "0") == "0":
             print(parts)
-    train.train_and_print(config, options.folder, parts)
+    run = train.train_and_print(config, options.folder, parts)
+    if options.text and os.environ.get("RANK", "0") == "0":
+        print()
+        main(["generate", str(run.folder), "--tokens", "100", "--seed", "0"])
+        print(f"\nMore of it:    workbook generate {run.folder} 'How it begins'")
+        print(f"Train longer:  this command with --folder {run.folder} --steps {2 * config.steps}")
     return 0
 
 
