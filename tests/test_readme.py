@@ -53,7 +53,7 @@ def test_the_code_on_the_page_about_runs_works(tmp_path, monkeypatch):
     (tmp_path / "mine.txt").write_text("A text of one's own, over and over again. " * 99)
     page = (ROOT / "docs/running.md").read_text(encoding="utf-8")
     [code] = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
-    small = {"vocab_size=1024": "vocab_size=280, context_length=8, steps=20", ", 1024,": ", 280,"}
+    small = {"vocab_size=1024": "vocab_size=270, context_length=8, steps=20", ", 1024,": ", 270,"}
     for whole, part in small.items():
         assert code.count(whole) == 1
         code = code.replace(whole, part)
