@@ -28,7 +28,7 @@ CAPS = {
     "workbook/bench": 100,
     "workbook/classroom/views": 1_785,
     "workbook/classroom/checks": 6_400,
-    "workbook/classroom/study": 2_400,
+    "workbook/classroom/study": 2_414,
     "workbook/classroom/mine": 1_700,
     "workbook/classroom/export": 1_000,
     "workbook/classroom/cli": 513,
