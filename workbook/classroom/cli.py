@@ -428,11 +428,11 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
     argument("--folder", "of the run; default: one for each config", metavar="FOLDER"),
     flag("--dry-run", "only say what is needed; exit status 1: something is missing"),
     flag("--mine", "use your own parts in place of ours"),
-    argument("--text", "train on your own: files, or folders of .txt", metavar="PATH", nargs="+"),
-    argument("--separator", "of documents in it; default: <|endoftext|>", default="<|endoftext|>"),
+    argument("--text", "your own: files, or folders of .txt and .md", metavar="PATH", nargs="+"),
+    argument("--separator", "of its documents; default: <|endoftext|>", default="<|endoftext|>"),
 )
 def run_train(options: argparse.Namespace) -> int:
-    """Train a model. Settings that you do not give are those of the preset."""
+    """Train a model. Settings that you do not give are those of the preset, here of laptop."""
     from workbook.corpora import corpora
     from workbook.experiments import dry_run
     from workbook.training import train
