@@ -46,6 +46,7 @@ def test_every_way_to_set_a_checkout_up_installs_the_same():
     assert all(way.endswith('pip install -c constraints.txt -e ".[test]"') for way in ways)
 
 
+@pytest.mark.slow
 def test_the_code_on_the_page_about_runs_works(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
