@@ -117,7 +117,7 @@ $(stamp): pyproject.toml constraints.txt $(installed)
 		"$(PYTHON)" -m venv --clear .venv; }
 	@rm -f $@
 	$(if $(wildcard $(before)),@$(bin)/python -m pip uninstall -qq -y workbook)
-	@$(bin)/python -m pip install -qq --disable-pip-version-check \
+	@$(bin)/python -m pip install --disable-pip-version-check \
 		-c constraints.txt -e ".[test]" \
 		|| { echo "Set-up did not finish; pip says above why (often the network or the disk)." \
 		"Run make again to start afresh." >&2; exit 1; }

@@ -1,5 +1,6 @@
 """One environment, written down once: pip, uv and conda install the same from the same files."""
 
+import json
 import re
 import subprocess
 import sys
@@ -12,11 +13,14 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from workbook.corpora.docstrings import LIBRARIES
+
 ROOT = Path(__file__).parents[1]
 OLDEST = "3.11.0"
 NEWEST = "3.13.0"  # the newest Python that the Makefile asks for by name
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 PINS = {
@@ -44,6 +48,22 @@ def test_every_direct_dependency_is_pinned():
     groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
     asked = {canonicalize_name(Requirement(line).name) for group in groups for line in group}
     assert asked <= set(PINS)
+
+
+def test_uv_takes_the_pinned_versions_of_what_decides_the_results():
+    pins = {
+        canonicalize_name(Requirement(line).name): Requirement(line)
+        for line in PYPROJECT["tool"]["uv"]["constraint-dependencies"]
+    }
+    wanted = [Requirement(line).name for line in PROJECT["dependencies"]]
+    assert pins.keys() == {canonicalize_name(name) for name in (*wanted, *LIBRARIES)}
+    assert pins.items() <= PINS.items()
+
+
+def test_a_container_is_set_up_as_by_make():
+    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text(encoding="utf-8"))
+    assert container["postCreateCommand"].startswith("make .venv/complete && ")
+    assert "stamp := .venv/complete" in MAKEFILE
 
 
 def test_what_is_installed_is_what_is_pinned():

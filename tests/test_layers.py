@@ -1,15 +1,19 @@
 """Two rules: only the classroom imports the classroom, and chapters import earlier chapters."""
 
 import ast
+import inspect
 import json
+import pickle
 import re
 import subprocess
 import sys
 from collections import defaultdict
 from functools import cache
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
+import cloudpickle
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -140,5 +144,18 @@ PUBLIC = {
 
 @pytest.mark.parametrize("package", PUBLIC)
 def test_the_public_names_can_be_imported(package):
-    for name in PUBLIC[package].split():
-        exec(f"from {package} import {name}", {})
+    names = PUBLIC[package].split()
+    assert set(names) <= set(dir(import_module(package)))  # as completion shows them
+    for name in names:
+        found = {}
+        exec(f"from {package} import {name}", found)
+        assert callable(found[name]) or name == "mine"
+
+
+def test_a_module_that_is_called_is_its_function():
+    module = import_module("workbook.training.train")
+    function = vars(module)["train"]
+    assert inspect.signature(module) == inspect.signature(function)
+    with pytest.raises(TypeError, match="takes the data second"):
+        module(None, None)
+    assert pickle.loads(cloudpickle.dumps(lambda: module))() is module

@@ -46,6 +46,23 @@ def test_every_way_to_set_a_checkout_up_installs_the_same():
     assert all(way.endswith('pip install -c constraints.txt -e ".[test]"') for way in ways)
 
 
+@pytest.mark.slow
+def test_the_code_on_the_page_about_runs_works(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr("workbook.training.train.matmul_peak", lambda *_: 1e15)
+    (tmp_path / "mine.txt").write_text("A text of one's own, over and over again. " * 99)
+    page = (ROOT / "docs/running.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    small = {"vocab_size=1024": "vocab_size=270, context_length=8, steps=20", ", 1024,": ", 270,"}
+    for whole, part in small.items():
+        assert code.count(whole) == 1
+        code = code.replace(whole, part)
+    found = {}
+    exec(code, found)
+    assert found["run"].status == "finished" and len(found["ids"]) > 99
+
+
 def test_every_switch_is_one_that_is_read():
     switches = set(re.findall(r"WORKBOOK_[A-Z]+", TEXT))
     source = (ROOT / "workbook" / "config.py").read_text(encoding="utf-8")

@@ -162,6 +162,7 @@ def test_it_is_set_up_once_and_again_where_what_is_installed_changed(ready):
     for name in ("constraints.txt", "pyproject.toml", *copied):
         touch(ready, name)
         assert make(ready, "lint").returncode == 0
+        assert " -q" not in (ready / "log").read_text()  # pip says which package it is at
         assert log(ready) == ["pip", *LINT]
         os.utime(ready / name, (0, 0))
 

@@ -1,7 +1,10 @@
 """The CS336 workbook: a language model from nothing, and answers that prove themselves."""
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
+from inspect import signature
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and type checkers; to run it would load what nobody asked for
@@ -12,23 +15,41 @@ __version__ = "0.2.0"
 __all__ = ["answer", "check", "hint", "look_up", "reveal", "tick"]
 
 
-def lazy(package: str, homes: dict[str, str]) -> Callable[[str], Any]:
-    """A package's `__getattr__`: a public name's module is loaded when the name is asked for.
+def lazy(package: str, homes: dict[str, str]) -> tuple[Callable[..., Any], ...]:
+    """A package's `__getattr__` and `__dir__`: a name's module is loaded when it is asked for.
 
-    `homes` has the module of each name. So `import workbook.tokenization` loads no numba, and
-    `from workbook.tokenization import train_bpe` no more than it needs.
+    `homes` has the module of each public name. So `import workbook.tokenization` loads no numba,
+    `from workbook.tokenization import train_bpe` no more than it needs, and completion shows both
+    names before anything is loaded. A name that is its own home is that module, which can be
+    called (`callable_module`).
     """
 
     def get(name: str) -> Any:
         if name not in homes:
             known = ", ".join(homes)
             raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {known}")
-        return getattr(import_module(f"{package}.{homes[name]}"), name)
+        module = import_module(f"{package}.{homes[name]}")
+        return module if homes[name] == name else getattr(module, name)
 
-    return get
+    return get, lambda: sorted(homes)
 
 
-_verbs = lazy(__name__, dict.fromkeys(__all__, "classroom.study.verbs"))
+def callable_module(name: str, function: Callable[..., Any]) -> None:
+    """Let a module be called as if it were its function of the same name.
+
+    `training.train` has more in it than the function `train`, so it stays a module; but whoever
+    writes `from workbook.training import train` wants to call it.
+    """
+    module: Any = sys.modules[name]
+    methods = {
+        "__call__": lambda self, *args, **kwargs: function(*args, **kwargs),
+        "__reduce__": lambda self: (import_module, (name,)),  # to pickle it
+    }
+    module.__class__ = type("CallableModule", (ModuleType,), methods)
+    module.__signature__ = signature(function)  # as editors and `help` show it
+
+
+_verbs, _ = lazy(__name__, dict.fromkeys(__all__, "classroom.study.verbs"))
 
 
 def __getattr__(name: str) -> Any:
@@ -37,3 +58,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"{__name__}.classroom.mine")
     verb = _verbs(name)  # AttributeError for any other name
     return import_module(f"{__name__}.classroom.study.verbs").kindly(verb)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "mine", "__version__"]

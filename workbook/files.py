@@ -1,5 +1,6 @@
 """Files that are written whole or not at all, folders for one process at a time, notebooks."""
 
+import builtins
 import json
 import os
 import secrets
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from filelock import FileLock, Timeout
+from tqdm import tqdm
 
 LOCK = ".lock"
 PATIENCE = 1  # seconds that a process waits before it says so
@@ -154,6 +156,15 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def progress_bar(*args: Any, **options: Any) -> tqdm:
+    """A bar of tqdm's for somebody who watches, at a terminal or in a notebook; none in a log.
+
+    A notebook's standard error is no terminal, but shows a bar as one does. There a builtin of
+    IPython's is at hand while a cell runs.
+    """
+    return tqdm(*args, disable=False if hasattr(builtins, "get_ipython") else None, **options)
 
 
 def say(words: str) -> None:

@@ -75,6 +75,17 @@ def test_a_verdict_is_written_as_json_too(attempt, tmp_path, capsys):
     assert entry == {"problem": "train_bpe", "found": str(attempt), "status": "wrong"}
 
 
+def test_a_file_alone_is_checked_for_all_that_it_defines(attempt, tmp_path, capsys):
+    attempt.write_text(f"{attempt.read_text()}\ndef helper(): ...\n")
+    assert cli.main(["check", str(attempt), "--json", str(tmp_path / "said.json")]) == 1
+    said = capsys.readouterr().out
+    assert said.index("train_bpe: wrong") < said.index("softmax: correct")  # the handout's order
+    found = json.loads((tmp_path / "said.json").read_text())
+    assert [entry["status"] for entry in found] == ["wrong", "correct"]
+    attempt.write_text(SOFTMAX)
+    assert cli.main(["check", str(attempt)]) == 0
+
+
 @pytest.mark.slow
 def test_a_file_may_be_named_like_a_module(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -165,6 +176,7 @@ IMPOSSIBLE = [
     (["check", "tokenizer", "{file}"], "does not define Tokenizer"),
     (["check", "unicode1", "{file}"], "unicode1 asks for no particular name"),
     (["check", "softmax"], "expected a problem and a file"),
+    (["check", "{folder}/ends.py"], "defines nothing that a problem asks for"),
     (["check", "softmax", "--all"], "leave out the problem, the file and the part"),
     (["check", "--all"], "run `workbook adopt PATH` with the path of your repository"),
     (["check", "train_bpe", "{folder}/notes.txt"], "must end in .py"),

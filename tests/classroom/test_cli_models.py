@@ -1,5 +1,8 @@
 """`workbook generate` and `workbook export-model`, small and whole."""
 
+import re
+import shutil
+
 import pytest
 import torch
 
@@ -10,7 +13,7 @@ from workbook.generation.generate import decode
 from workbook.tokenization import token_files
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training import checkpoints
+from workbook.training import checkpoints, train
 from workbook.transformer.model import TransformerLM
 
 SIZES = {"vocab_size": 270, "context_length": 64, "d_model": 16, "num_layers": 1}
@@ -79,3 +82,48 @@ def test_a_folder_without_a_model_is_named(run, tmp_path, capsys):
     (folder / "checkpoints/step-000000007.pt").unlink()
     assert cli.main(["generate", str(folder)]) == 2
     assert "has no checkpoint yet" in capsys.readouterr().err
+
+
+SMALL = """
+    laptop --vocab-size 270 --context-length 16 --d-model 16 --num-layers 1 --num-heads 2 --d-ff 24
+    --warmup-iters 1 --eval-tokens 32 --batch-size 2
+"""
+
+
+@pytest.fixture
+def text(tmp_path, monkeypatch):
+    """A text of one's own; how fast the machine is stays unmeasured."""
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(train, "matmul_peak", lambda *_: 1e15)
+    path = tmp_path / "mine.txt"
+    path.write_text("The fox ran to the café; the owl sat in the oak. " * 20, encoding="utf-8")
+    return path
+
+
+def test_a_run_on_ones_own_text_goes_on_and_is_read_anywhere(text, tmp_path, monkeypatch, capsys):
+    asked = ["train", *SMALL.split(), "--text", text, "--steps"]
+    folder = tmp_path / "run"
+    said = command(capsys, *asked, 2, "--folder", folder)
+    assert "step 2 of 2" in said and f"workbook generate {folder} 'How it begins'" in said
+    assert f"--folder {folder} --steps 4" in said
+    assert "step 4 of 4" in command(capsys, *asked, 4, "--folder", folder)
+    folder = shutil.move(folder, tmp_path / "moved")
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "none"))
+    assert command(capsys, "generate", folder, "The fox", "--tokens", 3).startswith("The fox")
+    assert not (tmp_path / "none").exists()
+    assert cli.main(["train", *SMALL.split(), "--text", str(text), "--corpus", "owt"]) == 2
+    assert "give either --text or --corpus" in capsys.readouterr().err
+
+
+def test_a_text_that_is_too_short_is_told_the_sizes_that_it_is_enough_for(text, capsys):
+    text.write_text("a b a b c d c d " * 4)
+    small = ["train", *SMALL.split(), "--steps", "1", "--text", str(text)]
+    assert cli.main(small) == 2
+    said = capsys.readouterr().err
+    sizes = re.search(r"give more text, or (.*), which", said)[1].split()
+    assert sizes[0::2] == ["--vocab-size", "--context-length"] and int(sizes[3]) < 16
+    assert "step 1 of 1" in command(capsys, *small, *sizes)
+    for place in (1, 3):  # one more is too many
+        larger = [*sizes]
+        larger[place] = str(int(sizes[place]) + 1)
+        assert cli.main([*small, *larger]) == 2

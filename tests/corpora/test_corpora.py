@@ -1,5 +1,6 @@
 """Corpora are made, kept, made again, downloaded and refused; their files are counted and read."""
 
+import builtins
 import gzip
 import json
 import os
@@ -78,7 +79,7 @@ def test_a_second_call_makes_nothing(folder, tales, prose, capsys):
     assert corpora.path("stories") == folder / "stories" / "train-20MB.txt"
     assert corpora.path("stories", "validation") == folder / "stories" / "validation-2MB.txt"
     assert corpora.path("stories", size=1500) == folder / "stories" / "train-1500B.txt"
-    assert "make train-20MB" in capsys.readouterr().err
+    assert capsys.readouterr().err == ""  # no bar: nobody watches a file
     assert [corpora.path("stories", size=size) for size in (None, 1500)]
     assert [size for _, _, size in tales] == [20_000_000, 2_000_000, 1500]
     for split in (*corpora.SPLITS, *corpora.SPLITS):
@@ -179,6 +180,52 @@ NOT_THERE = [
 def test_what_does_not_exist_is_answered_with_what_does(function, arguments, words):
     with pytest.raises(ValueError, match=words):
         function(*arguments)
+
+
+def test_a_notebook_shows_a_bar(tales, monkeypatch, capsys):
+    monkeypatch.setattr(builtins, "get_ipython", None, raising=False)
+    corpora.path("stories", size=1500)
+    assert "make train-1500B" in capsys.readouterr().err
+
+
+def read(name):
+    return [[*documents(corpora.path(name, split))] for split in corpora.SPLITS]
+
+
+def test_a_text_of_ones_own_becomes_a_corpus(tmp_path, folder):
+    notes = tmp_path / "my notes"
+    for number in range(3):
+        (notes / f"{number}").mkdir(parents=True)
+        (notes / f"{number}" / "note.md").write_text(f"\ufeff{number}é" * 10, "utf-8")
+    poem = tmp_path / "poem.txt"
+    poem.write_text("---".join(f"verse {number}\n" for number in range(20)) + "---\n \n")
+    name = corpora.add_text([notes, poem])
+    train, validation = read(name)
+    assert train[0] == "0é" + "\ufeff0é" * 8 and validation[0] == "\ufeff0é"
+    assert len(train) == 4 and train[3] + validation[3] == poem.read_text().strip()
+    by_verse = corpora.add_text(poem, "---")
+    assert read(by_verse)[1] == ["verse 9", "verse 19"] and len(read(by_verse)[0]) == 18
+    assert by_verse.startswith("poem-") and len({name, by_verse, corpora.add_text(poem)}) == 3
+
+    before = (folder / by_verse / "train.txt").stat()
+    assert corpora.add_text(str(poem), "---") == by_verse
+    assert (folder / by_verse / "train.txt").stat() == before
+    (folder / by_verse / "train.txt").write_text("damaged")
+    with pytest.raises(FileNotFoundError, match="add your text again"):
+        corpora.path(by_verse)
+    assert corpora.add_text(poem, "---") == by_verse and len(read(by_verse)[0]) == 18
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"caf\xe9", "is not UTF-8 text .* save it as"), (b" \n", "holds no text"), (None, "no file")],
+)
+def test_a_text_that_is_none_is_refused(tmp_path, folder, content, words):
+    if content is not None:
+        (tmp_path / "text").write_bytes(content)
+    with pytest.raises((ValueError, FileNotFoundError), match=f"text.*{words}|text is {words}"):
+        corpora.add_text(tmp_path / "text")
+    assert not folder.exists()
 
 
 def test_stories_that_the_disk_has_no_room_for_are_not_begun(folder, tales):

@@ -72,7 +72,7 @@ class TestTokenizer:
         text.write_text("ab é<|endoftext|>\nabab<|endoftext|>\n" * 30, encoding="utf-8")
         vocab = {i: bytes([i]) for i in range(256)} | {256: b"<|endoftext|>", 257: b"ab"}
         ours = Tokenizer(vocab, [(b"a", b"b")], ["<|endoftext|>"])
-        monkeypatch.setattr(data.token_files, "tokenizer_for", lambda name: ("tiny-258", ours))
+        monkeypatch.setattr(data.token_files, "tokenizer_for", lambda *_, **__: ("tiny-258", ours))
         monkeypatch.setattr(data.corpora, "path", lambda *_: text)
         monkeypatch.setattr(data.corpora, "record", lambda *_: {})
         self.config = replace(CONFIG, model=replace(CONFIG.model, vocab_size=258))

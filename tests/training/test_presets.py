@@ -37,6 +37,13 @@ def test_settings_change_model_optimizer_and_run():
     assert parsed(*words.split()) == asked
 
 
+def test_another_corpus_is_taken_whole():
+    usual = presets.laptop()
+    assert presets.preset("laptop", corpus="docstrings").corpus_bytes is None
+    assert presets.preset("laptop", corpus=usual.corpus) == usual
+    assert presets.preset("laptop", corpus="owt", corpus_bytes=9).corpus_bytes == 9
+
+
 def test_a_smallest_learning_rate_holds_as_given():
     for words, rates in (
         (["--max-learning-rate", "3e-4", "--min-learning-rate", "2e-4"], (3e-4, 2e-4)),
@@ -53,6 +60,8 @@ def test_every_field_of_every_config_has_an_option():
     presets.add_options(parser)
     known = {action.dest for action in parser._actions}
     assert all(action.help for action in parser._actions)  # a comment in the source
+    helps = {action.dest: action.help for action in parser._actions}
+    assert helps["batch_size"] == "sequences per step, over all processes (laptop: 8)"
     for config in (ModelConfig, OptimizerConfig, TrainConfig):
         assert {field.name for field in fields(config)} - {"model", "optimizer"} <= known
 

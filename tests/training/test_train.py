@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import tiny_runs
 import torch
@@ -229,6 +231,24 @@ def test_a_loss_that_climbs_and_stays_up_ends_the_run_also_over_a_break(tmp_path
 
     patient = tiny_runs.trained(tmp_path / "patient", **changes, divergence=math.inf)
     assert patient.status == "finished"
+
+
+def test_the_folder_of_another_run_is_refused(whole):
+    with pytest.raises(ValueError, match=r"another config \(steps: 24 there, 23 here\); give"):
+        tiny_runs.trained(whole.folder, steps=23)
+    with pytest.raises(ValueError, match=r"another config \(seed: 336 there, 1 here\); give"):
+        tiny_runs.trained(whole.folder, seed=1, steps=25)
+    assert whole.config.steps == log.load_json(whole.folder / log.CONFIG)["steps"]
+
+
+def test_a_finished_run_goes_on_with_more_steps(whole, tmp_path):
+    shutil.copytree(whole.folder, tmp_path / "run")
+    run = tiny_runs.trained(tmp_path / "run", steps=32)
+    assert (run.status, run.steps, len(run.flags)) == ("finished", 32, 1)
+    assert "made longer at step 24" in run.flags[0]
+    assert repr(run) == f"Run('tiny' of 32 steps, finished at step 32, in '{run.folder}')"
+    pd.testing.assert_frame_equal(run.log.loc[:24], whole.log, check_exact=True)
+    assert tiny_runs.trained(tmp_path / "run", steps=32).log.equals(run.log)  # nothing more
 
 
 def test_a_run_without_its_log_is_flagged_even_if_it_has_finished(tmp_path):

@@ -34,4 +34,4 @@ HOMES = {
     "training_seconds": "training",
 }
 __all__ = list(HOMES)
-__getattr__ = lazy(__name__, HOMES)
+__getattr__, __dir__ = lazy(__name__, HOMES)

@@ -198,7 +198,7 @@ def run_study(options: argparse.Namespace) -> None:
 @command(
     "check",
     "check code that you wrote in a Python file",
-    argument("problem", "such as train_bpe", metavar="PROBLEM", nargs="?"),
+    argument("problem", "such as train_bpe; none: all in FILE.py", metavar="PROBLEM", nargs="?"),
     argument("file", "NAME: if it is not the usual one", metavar="FILE.py[:NAME]", nargs="?"),
     argument("--part", "part of a written problem, such as a"),
     flag("--all", "check all your code: what you adopted, or else solved in the notebooks"),
@@ -206,19 +206,41 @@ def run_study(options: argparse.Namespace) -> None:
 )
 def run_check(options: argparse.Namespace) -> int:
     """Check code in a Python file and count it in your progress; exit status 0: it is correct."""
-    from workbook.classroom.study.progress import nearest
-
     if options.all:
         return check_all_found(options)
     if options.file is None:
+        options.file, names = options.problem, problems_in(options.problem)
+    else:
+        names = [options.problem]
+    outcomes = [check_in_file(name, options.file, options.part) for name in names]
+    if options.json is not None:
+        write_json(options.json, [outcome.as_json() for outcome in outcomes])
+    return 0 if all(outcome.status in ("correct", "possible") for outcome in outcomes) else 1
+
+
+def problems_in(file: str | None) -> list[str]:
+    """The problems whose functions or classes a file defines, in the handout's order."""
+    if not (file and Path(file).is_file()):
         raise ValueError("expected a problem and a file, such as `softmax mine.py`, or --all")
+    text = Path(file).read_text("utf-8", errors="replace")
+    defined = set(re.findall(r"(?m)^(?:def|class) (\w+)", text))
+    asked = {name: problem.names for name, problem in problems.PROBLEMS.items() if problem.names}
+    found = [name for name, names in asked.items() if defined.issuperset(names)]
+    if not found:
+        raise ValueError(f"{file} defines nothing that a problem asks for: name the problem too")
+    return found
+
+
+def check_in_file(problem_id: str, file: str, asked_part: str | None):
+    """Check an attempt in a file, print the verdict, and count it; return the `CheckOutcome`."""
     from workbook.classroom.checks import worker
     from workbook.classroom.mine.check_all import CheckOutcome
     from workbook.classroom.study import verbs
+    from workbook.classroom.study.progress import nearest
 
-    problem = problems.with_id(options.problem)
-    part = problems.part_of(problem, options.part)
-    path, name = attempt_place(options.file, problem)
+    problem = problems.with_id(problem_id)
+    part = problems.part_of(problem, asked_part)
+    path, name = attempt_place(file, problem)
     study = nearest(path)
     if not (study.is_dir() or settings.checkout() or os.environ.get("WORKBOOK_STUDY")):
         study = None  # we make no study folder among other things
@@ -235,12 +257,9 @@ def run_check(options: argparse.Namespace) -> int:
         ticking = f"workbook study --tick {problem.id} {part or ''}".rstrip()
         report = replace(report, then=(f"If it does, run `{ticking}`.",))
     print(str(report).replace("run this cell again", "check again"))
-    if options.json is not None:
-        outcome = CheckOutcome(problem.id, options.file, report.status, report.message)
-        write_json(options.json, [outcome.as_json()])
     if study is None:
         print("Not counted: there is no study folder; `workbook study --make` makes one here.")
-    return 0 if report.status in ("correct", "possible") else 1
+    return CheckOutcome(problem.id, file, report.status, report.message)
 
 
 def check_all_found(options: argparse.Namespace) -> int:
@@ -409,13 +428,22 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
     argument("--folder", "of the run; default: one for each config", metavar="FOLDER"),
     flag("--dry-run", "only say what is needed; exit status 1: something is missing"),
     flag("--mine", "use your own parts in place of ours"),
+    argument("--text", "your own: files, or folders of .txt and .md", metavar="PATH", nargs="+"),
+    argument("--separator", "of its documents; default: <|endoftext|>", default="<|endoftext|>"),
 )
 def run_train(options: argparse.Namespace) -> int:
-    """Train a model. Settings that you do not give are those of the preset."""
+    """Train a model. Settings that you do not give are those of the preset, here of laptop."""
+    from workbook.corpora import corpora
     from workbook.experiments import dry_run
     from workbook.training import train
 
-    config = presets.chosen(options)
+    config = presets.chosen(options)  # an error in it is told before a text is read
+    if options.text:
+        if "corpus" in options:
+            raise ValueError("give either --text or --corpus")
+        options.corpus = corpora.add_text(options.text, options.separator.replace(r"\n", "\n"))
+        vars(options).setdefault("name", options.corpus)
+        config = presets.chosen(options)
     if options.dry_run:
         return dry_run.report_runs([config])
     parts = None
@@ -426,7 +454,12 @@ def run_train(options: argparse.Namespace) -> int:
         config = mine.rehearsed(config, parts)
         if os.environ.get("RANK", "0") == "0":
             print(parts)
-    train.train_and_print(config, options.folder, parts)
+    run = train.train_and_print(config, options.folder, parts)
+    if options.text and os.environ.get("RANK", "0") == "0":
+        print()
+        main(["generate", str(run.folder), "--tokens", "100", "--seed", "0"])
+        print(f"\nMore of it:    workbook generate {run.folder} 'How it begins'")
+        print(f"Train longer:  this command with --folder {run.folder} --steps {2 * config.steps}")
     return 0
 
 

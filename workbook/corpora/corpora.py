@@ -15,13 +15,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from tqdm import tqdm
-
-from workbook import __version__, config
+from workbook import __version__, config, files
 from workbook.corpora import docstrings, download, stories
 from workbook.files import atomic_write, file_sha256, locked, say, unchanged, write_json
 
@@ -31,6 +30,7 @@ SEPARATOR = END_OF_TEXT.encode()
 SEED = 336  # of the stories
 BLOCK = 2**20  # bytes read at a time
 Facts = dict[str, Any]  # of a record
+Source = str | os.PathLike[str]  # of a text
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 
 
@@ -111,7 +111,7 @@ def path(name: str, split: str = "train", size: int | None = None) -> Path:
     Raises FileNotFoundError for a corpus that has to be downloaded, or downloaded again because its
     file was damaged.
     """
-    corpus = _corpus(name)
+    corpus = described(name)
     target, origin = _place(corpus, split, size)
     if is_intact(target, origin):
         return target
@@ -119,6 +119,8 @@ def path(name: str, split: str = "train", size: int | None = None) -> Path:
         _make_stories(target, origin)
     elif corpus.name == "docstrings":
         _make_docstrings(corpus)
+    elif corpus.offline:
+        raise FileNotFoundError(f"{target} was changed or removed; add your text again to go on")
     else:
         stand_in = next(one.name for one in CORPORA.values() if one.stands_in_for == name)
         raise FileNotFoundError(
@@ -130,7 +132,7 @@ def path(name: str, split: str = "train", size: int | None = None) -> Path:
 
 def is_here(name: str, split: str = "train", size: int | None = None) -> bool:
     """Whether the file of a corpus is on this disk already, and intact."""
-    return is_intact(*_place(_corpus(name), split, size))
+    return is_intact(*_place(described(name), split, size))
 
 
 def fetch(name: str, endpoint: str | None = None) -> list[Path]:
@@ -139,7 +141,7 @@ def fetch(name: str, endpoint: str | None = None) -> list[Path]:
     `endpoint` is the Hub's address; by default `HF_ENDPOINT` or the public one. Raises ValueError
     for a corpus that is made here, and download.DownloadError.
     """
-    corpus = _corpus(name)
+    corpus = described(name)
     if corpus.offline:
         raise ValueError(f"{name} is not downloaded but made: use `workbook data make {name}`")
     targets = []
@@ -183,10 +185,19 @@ def parse_size(text: str) -> int:
     return size
 
 
-def _corpus(name: str) -> Corpus:
-    if name not in CORPORA:
-        raise ValueError(f"{name!r} is not a corpus; there are {', '.join(CORPORA)}")
-    return CORPORA[name]
+def described(name: str) -> Corpus:
+    """The description of a corpus, ours or one that `add_text` made. Raises: ValueError."""
+    if name in CORPORA:
+        return CORPORA[name]
+    if (config.data_folder() / "corpora" / name / "train.json").is_file():
+        return _own(name)
+    raise ValueError(
+        f"{name!r} is not a corpus; there are {', '.join(CORPORA)}, and --text takes your own"
+    )
+
+
+def _own(name: str) -> Corpus:
+    return Corpus(name=name, title=name, description="a text of your own", licence="yours")
 
 
 def _place(corpus: Corpus, split: str, size: int | None = None) -> tuple[Path, Facts]:
@@ -206,9 +217,9 @@ def _place(corpus: Corpus, split: str, size: int | None = None) -> tuple[Path, F
         file_name = f"{split}-{size // UNITS[unit.lower()]}{unit}.txt"  # such as 1500kB
     elif size is not None:
         raise ValueError(f"{corpus.name} comes in one size; leave size out, or use stories")
-    elif corpus.offline:
+    elif corpus.generator:
         origin |= {"versions": docstrings.library_versions(), "generator": corpus.generator}
-    else:
+    elif corpus.files:
         origin |= {"repository": corpus.repository, "file": corpus.files[split]}
     return config.data_folder() / "corpora" / corpus.name / file_name, origin
 
@@ -242,6 +253,64 @@ def _make_docstrings(corpus: Corpus) -> None:
         write_record(target, origin | write_documents(target, of_split))
 
 
+# --- A text of the user's own ---------------------------------------------------------------------
+
+
+def add_text(sources: Source | Iterable[Source], separator: str = END_OF_TEXT) -> str:
+    """Make a corpus of your own text; return its name, for the `corpus` of a `TrainConfig`.
+
+    `sources` is a UTF-8 file, a folder (all `.txt` and `.md` files in it) or several of them. Each
+    file is a document, or as many as `separator` divides it into. The name ends in a hash of the
+    text: the same text is the same corpus, and another one never takes its place.
+    Raises: FileNotFoundError; ValueError if the text is empty or not UTF-8.
+    """
+    paths = text_files([sources] if isinstance(sources, str | os.PathLike) else sources)
+    pieces = [piece.strip() for path in paths for piece in _read_text(path).split(separator)]
+    texts = [piece for piece in pieces if piece]
+    if not texts:
+        raise ValueError(f"{paths[0]} holds no text; name files or folders of UTF-8 text")
+    key = sha256(json.dumps(texts).encode()).hexdigest()[:8]
+    corpus = _own(re.sub(r"\W+", "-", paths[0].stem) + f"-{key}")
+    targets = [_place(corpus, split) for split in SPLITS]
+    with locked(targets[0][0].parent):
+        if not all(is_intact(target, origin) for target, origin in targets):
+            for (target, origin), part in zip(targets, split_text(texts), strict=True):
+                write_record(target, origin | write_documents(target, part))
+    return corpus.name
+
+
+def text_files(sources: Iterable[Source]) -> list[Path]:
+    """The files that `add_text` reads, those of a folder in the order of their names."""
+    found = []
+    for source in map(Path, sources):
+        inside = [path for path in sorted(source.rglob("*")) if path.suffix in (".txt", ".md")]
+        if not inside and not source.is_file():
+            raise FileNotFoundError(f"{source} is no file, nor a folder with .txt or .md files")
+        found += inside or [source]
+    return found
+
+
+def split_text(texts: list[str]) -> tuple[list[str], list[str]]:
+    """Documents to train on, and about a tenth of the text for validation.
+
+    Every tenth document, where there are ten; of fewer, the end of each.
+
+    >>> split_text(["To be, or not to be."])
+    (['To be, or not to b'], ['e.'])
+    """
+    if len(texts) >= 10:
+        return [text for i, text in enumerate(texts, 1) if i % 10], texts[9::10]
+    first = [text[: len(text) * 9 // 10] for text in texts]
+    return first, [text[len(text) * 9 // 10 :] for text in texts]
+
+
+def _read_text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8-sig")  # without the mark that Windows puts before a text
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is not UTF-8 text ({error}); save it as UTF-8") from error
+
+
 # --- Files and their records ----------------------------------------------------------------------
 
 
@@ -250,7 +319,7 @@ def write_documents(target: Path, texts: Iterable[str], size: int | None = None)
 
     `size` is the approximate number of bytes, for a progress bar.
     """
-    bar = tqdm(desc=f"make {target.stem}", total=size, unit="B", unit_scale=True)
+    bar = files.progress_bar(desc=f"make {target.stem}", total=size, unit="B", unit_scale=True)
     with atomic_write(target, "wb") as file, bar:
         for text in texts:
             bar.update(file.write(f"{text}\n{END_OF_TEXT}\n".encode()))

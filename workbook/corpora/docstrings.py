@@ -17,9 +17,8 @@ from importlib import util
 from inspect import cleandoc
 from pathlib import Path
 
-from tqdm import tqdm
-
 from workbook import config
+from workbook.files import progress_bar
 
 # Every install has these libraries, because the workbook or one of its libraries depends on them;
 # each has at least 100 kB of docstrings. The versions are those in constraints.txt.
@@ -68,7 +67,7 @@ def harvest(folders: Iterable[Path] | None = None) -> dict[str, str]:
     `folders` are those of the libraries, by default all of `LIBRARIES` that are installed.
     """
     modules = [pair for folder in folders or _folders() for pair in _modules(folder, folder.name)]
-    bar = tqdm(modules, desc="read the libraries")  # parsing is the slow part
+    bar = progress_bar(modules, desc="read the libraries")  # parsing is the slow part
     gc.disable()  # a quarter of the time would go on looking for cycles, and trees have none
     try:
         sections = {name: _sections(name, file.read_bytes()) for name, file in bar}

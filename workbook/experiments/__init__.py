@@ -17,4 +17,4 @@ HOMES = {
     "run_plans": "plans",
 }
 __all__ = list(HOMES)
-__getattr__ = lazy(__name__, HOMES)
+__getattr__, __dir__ = lazy(__name__, HOMES)

@@ -80,12 +80,12 @@ def unigram_loss(train: np.ndarray, held_out: np.ndarray, vocab_size: int) -> fl
     return float(nats[held_out].mean())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RecordedRun(Run):
     """A run that has ended, as the files of the experiment `study` in `folder` tell of it."""
 
     study: str
-    line: Line = field(repr=False, compare=False)  # its line in the file of runs
+    line: Line = field(compare=False)  # its line in the file of runs
 
     @cached_property
     def log(self) -> pd.DataFrame:

@@ -5,8 +5,7 @@ Open `generate` first: `decode` is the textbook's loop, with temperature, top-k 
 gives text. `fast_step` makes the cached step fast, `likelihood` gives the probability of each token
 of a text, and `formats` opens a trained model and writes it for Hugging Face's `transformers`.
 
-The function `generate` shares its name with its module, and the module wins: `from
-workbook.generation import generate` imports the module; the function is `generate.generate`.
+`generate` is a module and can be called like the function in it: `generate(model, prompts, 20)`.
 """
 
 from workbook import lazy
@@ -14,6 +13,7 @@ from workbook import lazy
 # Where each public name lives, loaded when it is asked for: all of them need torch.
 HOMES = {
     "decode": "generate",
+    "generate": "generate",
     "likelihoods": "likelihood",
     "next_tokens": "likelihood",
     "open_model": "formats",
@@ -22,4 +22,4 @@ HOMES = {
     "write_text": "generate",
 }
 __all__ = list(HOMES)
-__getattr__ = lazy(__name__, HOMES)
+__getattr__, __dir__ = lazy(__name__, HOMES)

@@ -91,7 +91,11 @@ def open_model(folder: str | os.PathLike[str]) -> tuple[TransformerLM, Tokenizer
         raise FileNotFoundError(f"the run in {folder} has no checkpoint yet; let it train longer")
     model = TransformerLM.from_config(ModelConfig(**config["model"]))
     checkpoints.restore(state, model)
-    name, tokenizer = token_files.tokenizer_for(config["corpus"])
+    kept = folder / log.TOKENIZER
+    if (kept / token_files.RECORD).is_file():
+        name, tokenizer = str(kept), token_files.load_tokenizer(kept)
+    else:
+        name, tokenizer = token_files.tokenizer_for(config["corpus"])
     now = token_files.fingerprint(tokenizer)
     if state.get("data", {}).get("tokenizer", now) != now:  # `save_checkpoint` stores none
         raise ValueError(

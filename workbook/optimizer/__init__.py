@@ -19,4 +19,4 @@ HOMES = {
     "cosine_schedule": "optimizers",
 }
 __all__ = list(HOMES)
-__getattr__ = lazy(__name__, HOMES)
+__getattr__, __dir__ = lazy(__name__, HOMES)

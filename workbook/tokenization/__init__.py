@@ -19,4 +19,4 @@ HOMES = {
     "train_bpe": "bpe",
 }
 __all__ = list(HOMES)
-__getattr__ = lazy(__name__, HOMES)
+__getattr__, __dir__ = lazy(__name__, HOMES)

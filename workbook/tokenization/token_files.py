@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from tqdm import tqdm
 
-from workbook import config
+from workbook import config, files
 from workbook.corpora import corpora
 from workbook.files import atomic_write, file_sha256, file_state, locked, unchanged, write_json
 from workbook.tokenization import bpe
@@ -120,7 +119,7 @@ def tokenize_file(
         # A run that was killed goes on here: what it finished is not encoded again.
         todo = [shards[number] for number in missing], [parts[number] for number in missing]
         work = partial(encode_shard, pickle.dumps(tokenizer), source, state)
-        with tqdm(desc=target.stem, total=cuts[-1], unit="B", unit_scale=True) as bar:
+        with files.progress_bar(desc=target.stem, total=cuts[-1], unit="B", unit_scale=True) as bar:
             bar.update(cuts[-1] - sum(shard[-1] - shard[0] for shard in todo[0]))
             for done in executor.map(work, *todo) if executor else map(work, *todo):
                 bar.update(done)
@@ -176,11 +175,13 @@ def tokenizer_for(
     name: str,
     vocab: AnyPath | None = None,
     merges: AnyPath | None = None,
+    vocab_size: int = 2_048,
 ) -> tuple[str, Tokenizer]:
     """A name for a corpus' tokenizer, such as "stories-2048", and the tokenizer itself.
 
     From the files `vocab` and `merges` if they are given, else from the data folder; a tokenizer
-    that is not there yet is trained first.
+    that is not there yet is trained first. `vocab_size` is for a text of the user's own: our
+    corpora have one tokenizer each.
     Raises: ValueError if no corpus has that name, or the files in the data folder are damaged.
     """
     if (vocab is None) != (merges is None):
@@ -188,30 +189,33 @@ def tokenizer_for(
     if vocab is not None and merges is not None:
         tokenizer = Tokenizer.from_files(vocab, merges, [corpora.END_OF_TEXT])
         return f"{name}-{tokenizer.vocab_size}", tokenizer
-    if name not in DEFAULTS:
-        raise ValueError(f"{name!r} is not a corpus; there are {', '.join(DEFAULTS)}")
-    folder = config.data_folder() / "tokenizers" / f"{name}-{DEFAULTS[name][1]}"
+    corpora.described(name)  # or a ValueError, which lists them
+    size, vocab_size = DEFAULTS.get(name, (None, vocab_size))
+    folder = config.data_folder() / "tokenizers" / f"{name}-{vocab_size}"
     if not (folder / RECORD).is_file():
         with locked(folder):
             if not (folder / RECORD).is_file():  # another process may have trained it meanwhile
-                _train_tokenizer(name, folder)
-    return folder.name, _load_tokenizer(folder)
+                _train_tokenizer(name, folder, size, vocab_size)
+    return folder.name, load_tokenizer(folder)
 
 
-def _train_tokenizer(name: str, folder: Path) -> None:
-    """Train the default tokenizer of a corpus and write its files, the record last."""
-    size, vocab_size = DEFAULTS[name]
+def _train_tokenizer(name: str, folder: Path, size: int | None, vocab_size: int) -> None:
+    """Train the tokenizer of a corpus, on `size` bytes of it, and write its files."""
     print(f"training a tokenizer with {vocab_size:,} tokens: {folder}", flush=True)
     text, specials = corpora.path(name, "train", size), [corpora.END_OF_TEXT]
     tokenizer = Tokenizer(*bpe.train_bpe(text, vocab_size, specials), specials)
+    save_tokenizer(tokenizer, folder, corpus=name, bytes=text.stat().st_size, vocab_size=vocab_size)
+
+
+def save_tokenizer(tokenizer: Tokenizer, folder: Path, **facts: Any) -> None:
+    """Write a tokenizer to a folder: its two files, and last a record with their hashes."""
     tokenizer.save(folder / VOCAB, folder / MERGES)
-    origin = {"corpus": name, "bytes": text.stat().st_size, "vocab_size": vocab_size}
     hashes = {file: _file_hash(folder / file) for file in (VOCAB, MERGES)}
-    write_json(folder / RECORD, origin | hashes)
+    write_json(folder / RECORD, {**facts, "special_tokens": tokenizer.special_tokens, **hashes})
 
 
-def _load_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer of a corpus. Raises: ValueError if its files are not those of its record."""
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """Read what `save_tokenizer` wrote. Raises: ValueError if a file is not that of the record."""
     record = _read(folder / RECORD)
     for file in (VOCAB, MERGES):
         if record.get(file) != _file_hash(folder / file):
@@ -219,7 +223,8 @@ def _load_tokenizer(folder: Path) -> Tokenizer:
                 f"{folder / file} has changed since the tokenizer was trained; remove {folder}, "
                 f"and the tokenizer will be trained again"
             )
-    return Tokenizer.from_files(folder / VOCAB, folder / MERGES, [corpora.END_OF_TEXT])
+    special_tokens = record.get("special_tokens", [corpora.END_OF_TEXT])
+    return Tokenizer.from_files(folder / VOCAB, folder / MERGES, special_tokens)
 
 
 def _file_hash(path: Path) -> str | None:

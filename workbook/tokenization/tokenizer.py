@@ -162,6 +162,9 @@ class PlainTokenizer(Encoder):
             self.merges.append((left, right))
             self.ranks.setdefault((left, right), rank)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.vocab_size:,} ids, special: {self.special_tokens})"
+
     def encode(self, text: str) -> list[int]:
         ids: list[int] = []
         # The pattern is a group, so `split` returns the special tokens as well.

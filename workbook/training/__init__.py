@@ -7,8 +7,7 @@ batch from `data`, and a run is saved by `checkpoints`, logged by `log` and eval
 which losses are possible. `devices` picks the device and the precision and connects processes;
 `presets` has the runs by name, and their options on the command line.
 
-The function `train` has the name of its module, which wins: `from workbook.training import train`
-is the module, and the function is `train.train`.
+`train` is a module and can be called like the function in it: `train(config, data)`.
 """
 
 from workbook import lazy
@@ -23,7 +22,9 @@ HOMES = {
     "get_batch": "data",
     "load_checkpoint": "checkpoints",
     "prepare": "data",
+    "preset": "presets",
     "save_checkpoint": "checkpoints",
+    "train": "train",
 }
 __all__ = list(HOMES)
-__getattr__ = lazy(__name__, HOMES)
+__getattr__, __dir__ = lazy(__name__, HOMES)

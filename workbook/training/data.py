@@ -75,6 +75,7 @@ def windows(
 
 
 BLOCK = 1 << 22  # tokens read at a time
+UNKNOWN = "nothing is known about this text"  # why a floor is 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +88,7 @@ class TrainData:
     end_id: int | None = None  # the token that separates documents; None: there are none
     entropy: float | None = None  # bits per byte that the text's random choices cost, if known
     floor: float = 0.0  # bits per byte that no honest model gets below
-    floor_reason: str = "nothing is known about this text"
+    floor_reason: str = UNKNOWN
     tokenizer: Tokenizer | None = None
 
     @cached_property
@@ -119,10 +120,12 @@ def prepare(config: TrainConfig, make: Callable[..., Tokenizer] | None = None) -
     `make` builds a learner's tokenizer from our vocabulary and merges: it gives the same ids as
     ours, so the tokens of the corpus are used. A sample shows whether it does.
     Raises: FileNotFoundError for a corpus that has to be downloaded; ValueError if the model's
-    vocabulary is not as large as that of the corpus' tokenizer, or a learner's gives other ids.
+    vocabulary is not as large as that of the corpus' tokenizer, if a learner's gives other ids, or
+    if a text of the user's own is too short for the model.
     """
-    folder, ours = token_files.tokenizer_for(config.corpus)
-    if ours.vocab_size != config.model.vocab_size:
+    is_own = config.corpus not in corpora.CORPORA  # its tokenizer is as large as the model asks
+    folder, ours = token_files.tokenizer_for(config.corpus, vocab_size=config.model.vocab_size)
+    if ours.vocab_size != config.model.vocab_size and not is_own:
         raise ValueError(
             f"the tokenizer of {config.corpus} has {ours.vocab_size:,} tokens and the model"
             f" vocab_size={config.model.vocab_size:,}; give the model"
@@ -142,19 +145,36 @@ def prepare(config: TrainConfig, make: Callable[..., Tokenizer] | None = None) -
                 ' train with ours, put tokenizer = "" under [by_hand] in adopted.toml'
             )
     train, validation = (corpus_tokens(ours, folder, text) for text in texts)
+    if is_own:
+        expect_enough(config, ours.vocab_size, min(len(train), len(validation)) - 1)
     lengths = [len(ours.vocab.get(token_id, b"")) for token_id in range(ours.vocab_size)]
     entropy = corpora.record(texts[1]).get("bits_per_byte")
-    bounds = loss_bounds.bounds(config.corpus, entropy=entropy)
+    bounds = None if is_own else loss_bounds.bounds(config.corpus, entropy=entropy)
     return TrainData(
         train=train,
         validation=validation,
         token_bytes=np.array(lengths),
         end_id=ours.encode(corpora.END_OF_TEXT)[0],
         entropy=entropy,
-        floor=bounds.floor,
-        floor_reason=bounds.reason,
+        floor=bounds.floor if bounds else 0.0,
+        floor_reason=bounds.reason if bounds else UNKNOWN,
         tokenizer=tokenizer,
     )
+
+
+def expect_enough(config: TrainConfig, vocab_size: int, context_length: int) -> None:
+    """Raise ValueError, with sizes that work, if a text is too short for the model of a config.
+
+    Its tokenizer found `vocab_size` tokens, and `context_length` is the longest window that fits
+    into both splits.
+    """
+    model = config.model
+    if vocab_size < model.vocab_size or context_length < model.context_length:
+        raise ValueError(
+            f"the text is too short for vocab_size={model.vocab_size} and"
+            f" context_length={model.context_length}; give more text, or --vocab-size {vocab_size}"
+            f" --context-length {min(context_length, model.context_length)}, which it is enough for"
+        )
 
 
 def corpus_tokens(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 CONFIG, ENVIRONMENT, LINES = "config.json", "environment.json", "log.jsonl"
 OUTCOME = "outcome.json"
+TOKENIZER = "tokenizer"  # a folder: what the run's tokens mean, wherever the run is taken
 SAMPLE = "sample.json"  # beside them in the runs of experiments: a text that the model wrote
 LIBRARIES = ("numpy", "torch")
 
@@ -78,7 +79,8 @@ class RunLog:
 def claim_folder(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> None:
     """Write the config of a run into its folder, or check that it is there already.
 
-    What `config.SAME_RUN` names, such as the `name`, may differ.
+    What `config.SAME_RUN` names, such as the `name`, may differ. With more steps than there, the
+    run becomes longer.
     Raises: ValueError if the folder holds another run, and what differs; or files that no run of
     ours wrote.
     """
@@ -90,10 +92,13 @@ def claim_folder(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> N
         theirs, now = there.pop("parts", {}), here.pop("parts", {})
         if theirs.get("key") != now.get("key"):
             there, here = there | theirs.get("versions", {}), here | now.get("versions", {})
-        if unlike := differences(there, here):
+        is_longer = here.get("steps", 0) > there.get("steps", math.inf)
+        if unlike := differences(there | {"steps": here["steps"]} if is_longer else there, here):
             raise ValueError(
                 f"{folder} holds a run of another config ({'; '.join(unlike)}); give another folder"
             )
+        if is_longer:
+            write_json(folder / CONFIG, asked)
         return
     if taken := [name for name in (ENVIRONMENT, LINES, OUTCOME) if (folder / name).exists()]:
         raise ValueError(

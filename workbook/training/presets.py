@@ -95,11 +95,11 @@ def cpu() -> TrainConfig:
 PRESETS = {make().name: make for make in (laptop, gpu, gpu_offline, full, cpu)}
 
 
-def preset(name: str) -> TrainConfig:
-    """The config of a preset, such as "laptop"."""
+def preset(name: str, **changes: Any) -> TrainConfig:
+    """The config of a preset, such as "laptop", with other settings as in `varied`."""
     if name not in PRESETS:
         raise ValueError(f"{name!r} is not a preset; the presets are {', '.join(PRESETS)}")
-    return PRESETS[name]()
+    return varied(PRESETS[name](), **changes)
 
 
 INNER_CONFIGS = {"model": ModelConfig, "optimizer": OptimizerConfig}  # fields of a TrainConfig
@@ -108,7 +108,8 @@ INNER_CONFIGS = {"model": ModelConfig, "optimizer": OptimizerConfig}  # fields o
 def varied(base: TrainConfig, **changes: Any) -> TrainConfig:
     """The config with other settings, each given by its name, in whichever config it is.
 
-    A largest learning rate without a smallest one scales both: their ratio stays as it is.
+    A largest learning rate without a smallest one scales both: their ratio stays as it is. Another
+    corpus is taken whole unless its bytes are given.
 
     >>> varied(laptop(), norm="post", seed=1).model.norm
     'post'
@@ -122,6 +123,8 @@ def varied(base: TrainConfig, **changes: Any) -> TrainConfig:
         usual = base.optimizer
         share = usual.min_learning_rate / (usual.max_learning_rate or 1)
         changes.setdefault("min_learning_rate", share * changes["max_learning_rate"])
+    if changes.get("corpus", base.corpus) != base.corpus:
+        changes.setdefault("corpus_bytes", None)
     inner = {}
     for name in INNER_CONFIGS:
         part = getattr(base, name)
@@ -137,15 +140,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("preset", metavar="PRESET", help=" | ".join(PRESETS))
     for title, kind in {"run": TrainConfig, **INNER_CONFIGS}.items():
         group = parser.add_argument_group(title)
+        usual = laptop() if kind is TrainConfig else getattr(laptop(), title)
         # In the source, a comment behind each field says what it is.
         comments = dict(re.findall(r"(?m)^    (\w+): .*  # (.*)$", inspect.getsource(kind)))
         for field in fields(kind):
             if field.name not in INNER_CONFIGS:
+                words = f"{comments.get(field.name, '')} (laptop: {getattr(usual, field.name)})"
                 group.add_argument(
                     f"--{field.name.replace('_', '-')}",
                     dest=field.name,
                     default=argparse.SUPPRESS,
-                    help=comments.get(field.name, "").replace("%", "%%"),
+                    help=words.replace("%", "%%"),
                     **option(field),
                 )
 

@@ -27,10 +27,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from workbook import accounting
+from workbook import accounting, callable_module
 from workbook.config import TrainConfig, data_folder
 from workbook.files import locked, say, write_json
 from workbook.optimizer.floats import FORMATS
+from workbook.tokenization import token_files
+from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices, guards, log
 from workbook.training.checkpoints import State
 from workbook.training.data import TrainData
@@ -58,6 +60,11 @@ class Run:
     config: TrainConfig
     folder: Path
     parts: Parts | None = field(default=None, kw_only=True)  # what it is made of; None: ours
+
+    def __repr__(self) -> str:
+        step = "" if self.status == "new" else f" at step {self.outcome['step']:,}"
+        name, steps = self.config.name, self.config.steps
+        return f"Run({name!r} of {steps:,} steps, {self.status}{step}, in {str(self.folder)!r})"
 
     @cached_property
     def log(self) -> "pd.DataFrame":
@@ -174,6 +181,7 @@ def train(
 ) -> Run:
     """Train, or finish what an earlier call began; a finished run is not repeated.
 
+    In the same `folder`, with more steps in its config, a run goes on where it ended.
     `data` is what it trains on, such as `prepare(config)`. `folder` is where the run is kept; None:
     its place in the data folder. Each of `listeners` is called with every record of the log.
     `parts` is what the run is made of; None: ours. `until` is the time, in seconds of
@@ -299,6 +307,8 @@ class Trainer:
             peak_flops_per_second=self.peak,
         )
         write_json(self.folder / log.ENVIRONMENT, environment)
+        if isinstance(self.data.tokenizer, Tokenizer):  # a learner's is opened with their parts
+            token_files.save_tokenizer(self.data.tokenizer, self.folder / log.TOKENIZER)
         # This batch has a generator of its own, or the first step would get another batch.
         context, order = self.config.model.context_length, torch.Generator()
         batch = self.parts.get_batch(self.data.train, 2, context, self.device, order)
@@ -520,6 +530,11 @@ class Trainer:
         self.step, self.tokens = state["iteration"], state["tokens"]
         self.seconds, self.flags = state["seconds"], state["flags"]
         self.watch, self.finished = ClimbWatch(**state["watch"]), state["finished"]
+        if state["config"] != self.config.key:  # the same but for its steps, or it was refused
+            self.finished = False
+            self.flags.append(
+                f"made longer at step {self.step:,}, so its learning rates are those of no one run"
+            )
         if self.log:
             self.log.truncate(state["log"])
             if self.log.position() < state["log"]:
@@ -534,7 +549,7 @@ class Trainer:
 
 def train_and_print(
     config: TrainConfig, folder: str | os.PathLike[str] | None = None, parts: Parts | None = None
-) -> None:
+) -> Run:
     """Train and print how it goes, as the command line does; arguments as in `train`.
 
     Raises: as `train`; ValueError if the memory is not enough.
@@ -563,6 +578,7 @@ def train_and_print(
         print(f"trained: {run.folder}")
         for flag in run.flags:
             print(f"do not trust this curve yet: {flag}")
+    return run
 
 
 def lack_of_memory(config: TrainConfig) -> str:
@@ -597,3 +613,6 @@ def progress_line(config: TrainConfig, record: Record) -> str:
         if record.get(name) is not None:
             words.append(text.format(record[name]))
     return "  ".join(words)
+
+
+callable_module(__name__, train)

@@ -29,4 +29,4 @@ HOMES = {
     "softmax": "nn",
 }
 __all__ = list(HOMES)
-__getattr__ = lazy(__name__, HOMES)
+__getattr__, __dir__ = lazy(__name__, HOMES)

@@ -249,7 +249,9 @@ def test_a_name_that_stands_for_something_else_stays(loaded):
     assert "got 2 objects" in collect((1, 2), ("softmax",))[1]
 
 
-def test_a_module_that_does_not_import_says_why(monkeypatch):
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_module_that_does_not_import_says_why(monkeypatch, is_inside):
+    monkeypatch.setattr(solutions.worker, "is_inside", is_inside)  # a worker's way differs
     missing = "ModuleNotFoundError: No module named 'no_such_thing'"
     assert why_not_alone("import no_such_thing", "x") == missing
     assert why_not_alone("import os\nos._exit(4)", "numpy") == "Python ended with status 4"

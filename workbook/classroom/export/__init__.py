@@ -10,4 +10,4 @@ from workbook import lazy
 
 HOMES = {"export": "write"}
 __all__ = ["export"]
-__getattr__ = lazy(__name__, HOMES)
+__getattr__, __dir__ = lazy(__name__, HOMES)

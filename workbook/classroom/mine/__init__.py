@@ -11,4 +11,4 @@ from workbook import lazy
 NAMES = ("PartError", "expect_some", "now_yours", "open_run", "own", "parts", "rehearsed", "runs")
 HOMES = dict.fromkeys(NAMES, "own_parts")
 __all__ = list(HOMES)
-__getattr__ = lazy(__name__, HOMES)
+__getattr__, __dir__ = lazy(__name__, HOMES)

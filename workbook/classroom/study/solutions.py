@@ -18,12 +18,13 @@ import re
 import subprocess
 import sys
 import tempfile
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib.util import decode_source
+from importlib.util import decode_source, module_from_spec, spec_from_file_location
 from itertools import count
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType, SimpleNamespace
@@ -70,10 +71,38 @@ def stored(study: Path) -> dict[str, tuple[str, str]]:
 
 
 def why_not_alone(source: str, name: str) -> str | None:
-    """Import a module of this source in a clean process; return what it raises, None if nothing.
+    """Import a module of this source in a process of its own; return what it raises, or None.
 
-    The process has an empty folder to work in, and is ended after `IMPORT_SECONDS`.
+    The process is clean but for the libraries that a check needs, which are loaded already: a
+    verdict waits for this, and importing torch alone takes seconds. It has an empty folder to work
+    in, and is ended after `IMPORT_SECONDS`.
     """
+    if worker.is_inside:
+        return _in_new_python(source, name)
+    try:
+        return worker.result(f"{__name__}:imported", source, name, seconds=IMPORT_SECONDS) or None
+    except worker.EndedError as error:
+        if error.status is None:
+            return f"the import takes longer than {IMPORT_SECONDS} s"
+        return f"Python ended with status {error.status}"
+
+
+def imported(source: str, name: str) -> Iterator[str]:
+    """Yield what the import of a module of this source raises, "" if nothing; in a worker."""
+    path = Path(f"{name}.py").resolve()
+    path.write_text(source, encoding="utf-8")
+    spec = spec_from_file_location(name, path)
+    module = sys.modules[name] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        yield traceback.format_exception_only(error)[-1].strip()
+    else:
+        yield ""
+
+
+def _in_new_python(source: str, name: str) -> str | None:
+    """The same for a worker, which has run code of the learner's and has no server of its own."""
     quiet: Any = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace"}
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, f"{name}.py").write_text(source, encoding="utf-8")

@@ -25,4 +25,4 @@ HOMES = {
     "utf8_explorer": "unicode",
 }
 __all__ = list(HOMES)
-__getattr__ = lazy(__name__, HOMES)
+__getattr__, __dir__ = lazy(__name__, HOMES)
