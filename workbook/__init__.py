@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and type checkers; to run it would load what nobody asked for
     from workbook.classroom import mine as mine
+    from workbook.classroom.study.hardening import harden
     from workbook.classroom.study.verbs import answer, check, hint, look_up, reveal, tick
 
 __version__ = "0.2.0"
-__all__ = ["answer", "check", "hint", "look_up", "reveal", "tick"]
+__all__ = ["answer", "check", "harden", "hint", "look_up", "reveal", "tick"]
 
 
 def lazy(package: str, homes: dict[str, str]) -> Callable[[str], Any]:
@@ -28,7 +29,10 @@ def lazy(package: str, homes: dict[str, str]) -> Callable[[str], Any]:
     return get
 
 
-_verbs = lazy(__name__, dict.fromkeys(__all__, "classroom.study.verbs"))
+_verbs = lazy(
+    __name__,
+    {**dict.fromkeys(__all__, "classroom.study.verbs"), "harden": "classroom.study.hardening"},
+)
 
 
 def __getattr__(name: str) -> Any:

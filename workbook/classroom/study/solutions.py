@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib.util import decode_source
+from importlib.util import decode_source, module_from_spec, spec_from_file_location
 from itertools import count
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType, SimpleNamespace
@@ -67,6 +67,21 @@ def stored(study: Path) -> dict[str, tuple[str, str]]:
             if status := status_of(source, path.stem):
                 sources[path.stem] = source, status
     return sources
+
+
+def imported(path: Path, problem: Problem) -> tuple[tuple[str, ...], Any]:
+    """Import a file that was kept for a problem: the names, and the object or the pair of them.
+
+    Raises: what the import raises.
+    """
+    name = f"workbook_study_{problem.id}"
+    spec = spec_from_file_location(name, path)
+    module = sys.modules[name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    # What a file of the study folder defines for its problem is in its `__all__`.
+    names = tuple(getattr(module, "__all__", problem.names))
+    things = tuple(getattr(module, name) for name in names)
+    return names, things if len(things) > 1 else things[0]
 
 
 def why_not_alone(source: str, name: str) -> str | None:
@@ -116,7 +131,7 @@ def keep_code(
         return None, f"What was kept before stays, as this does not work on its own: {trouble}."
     path = folder / FOLDER / f"{problem.id}.py"
     try:
-        _make_way(path, set() if trouble else {before.source, source})
+        make_way(path, set() if trouble else {before.source, source})
         if trouble:
             return (source, trouble), (
                 f"It is not kept as a file, as it does not work on its own: {trouble}. Define all"
@@ -133,7 +148,7 @@ def keep_code(
     return (source, ""), f"{where}: it holds all that it needs, and can be imported on its own."
 
 
-def _make_way(path: Path, known: set[str]) -> None:
+def make_way(path: Path, known: set[str]) -> None:
     """Rename a file that holds something else than is known."""
     if path.exists() and path.read_text("utf-8", errors="replace") not in known:
         names = (path.with_name(f"{path.stem}-{n}.py") for n in count(1))
