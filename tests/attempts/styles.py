@@ -44,7 +44,7 @@ transformer_block: transformer_right_heads PositionsWanted
 transformer_block: transformer_right_heads OtherNames BlockOfNamesAsInAttention
 transformer_lm: flat TransformerBlock TransformerLM; model TransformerLM; stranger
 transformer_lm: transformer_right_heads RopeInForwardModel
-transformer_lm: transformer_right_heads PositionsWanted TransformerBlock TransformerLM
+transformer_lm: styles OfOtherParts
 adamw: optimizer_adamw Plain; optimizer_adamw Paper; optimizer_adamw Paper OneDecay
 adamw: optimizer_adamw Paper StateFromTheStart; optimizer_adamw Plain TwoBetas
 learning_rate_schedule: optimizer_schedule_and_clipping handout; optimizers cosine_schedule
@@ -57,13 +57,13 @@ gradient_clipping: optimizer_schedule_and_clipping clip_with_clamp
 gradient_clipping: optimizer_schedule_and_clipping clip_with_new_tensors
 data_loading: data_loading list_of_windows; data_loading sliding; data_loading plain_python
 data_loading: data_loading cpu_or_cuda_only; data_loading Batches
-checkpointing: training_together save load; checkpointing save_tuple load_tuple
+checkpointing: checkpointing save load; checkpointing save_tuple load_tuple
 checkpointing: checkpointing save_pickled load_pickled; checkpointing save_whole load_whole
 checkpointing: checkpointing store restore
 decoding: decoding decode; decoding with_numpy; decoding decode from_text; decoding Decoder
 decoding: decoding top_p_probs method
 train_bpe: bpe_right word_counts recount; bpe_right merged merge_counted indexed
-train_bpe: bpe_right word_counts merge_counted pool; bpe_right merge_counted with_numpy
+train_bpe: bpe_right merge_counted pool; bpe_right merge_counted with_numpy
 train_bpe: bpe_right word_counts recount own_names
 tokenizer: tokenizer_right Ranked; tokenizer_right Ranked Arrays; tokenizer_right Ranked OtherNames
 tokenizer: tokenizer_right Ranked WholeWords; tok cut join BPE
@@ -72,8 +72,11 @@ TRAIN = [
     (),
     (("np.load", "np.memmap"), ('mmap_mode="r"', "dtype=np.uint16")),
     ((training_together.BATCH + training_together.UPDATE, training_together.ACCUMULATED),),
-    ((training_together.LAST, ""), ("(step + 1) % save_every", "(step + 1) % save_every")),
-    (("range(start, steps)", "range(start, start + steps)"), ("it, steps, ch", "it, steps, ch")),
+    ((training_together.LAST, ""),),
+    (
+        ("range(start, steps)", "range(start, start + steps)"),
+        ("optimizer, steps, checkpoint", "optimizer, start + steps, checkpoint"),
+    ),
 ]
 
 
@@ -104,12 +107,11 @@ def source(problem, place, *names):
     pieces = [inspect.getsource(getattr(home(place), name)) for name in names]
     pieces = [re.sub(r"^@(right|almost|mistake)\(.*\n", "", piece, flags=re.M) for piece in pieces]
     wanted = problems.with_id(problem).names
-    own = ", ".join(names[-len(wanted) :])
     return "\n\n".join(
         [
             f"from attempts.styles import home\nglobals().update(vars(home({place!r})))",
             *pieces,
-            f"{', '.join(wanted)} = {own}\n__all__ = {list(wanted)}\n",
+            f"__all__ = {list(names[-len(wanted) :])}\n",
         ]
     )
 
@@ -211,3 +213,19 @@ def token_by_token(logits, targets):
         shifted = row - row.max()
         losses.append(shifted.exp().sum().log() - shifted[target])
     return torch.stack(losses).mean()
+
+
+class OfOtherParts(nn.Module):
+    def __init__(
+        self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
+    ):
+        super().__init__()
+        parts = home("lm")
+        self.tok_emb = parts.TokenTable(vocab_size, d_model)
+        rope = parts.RotaryEncoding(rope_theta, d_model // num_heads, context_length)
+        layers = [parts.Layer(d_model, num_heads, d_ff, rope) for _ in range(num_layers)]
+        self.blocks, self.final_norm = nn.Sequential(*layers), parts.Norm(d_model)
+        self.unembed = parts.Proj(d_model, vocab_size)
+
+    def forward(self, ids):
+        return self.unembed(self.final_norm(self.blocks(self.tok_emb(ids))))

@@ -69,14 +69,13 @@ def test_what_cannot_be_hardened_is_said(study, capsys):
     assert "no code of yours is kept for rope" in capsys.readouterr().out
     harden("rmsnorm", line=3)
     assert 'no mistake is planted there now; `harden("rmsnorm")`' in capsys.readouterr().out
-    (study / ".workbook").rmdir() if False else None
     assert hardening.notices(study) == []
 
 
 @pytest.mark.slow
 def test_a_strangers_model_shows_the_curves_of_two_runs(study):
     shown = str(harden("stranger"))
-    assert "transformer_lm" not in shown and "TransformerLM(" in shown
+    assert "The losses diverge at step" in shown
     ours, copys = re.findall("loss, .*`(.*)`", shown)
     assert len(ours) == len(copys) == 21
 
