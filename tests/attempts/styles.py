@@ -180,7 +180,9 @@ class Halves(nn.Module):
 
 
 def by_logs(x, dim):
-    return torch.exp(x - torch.logsumexp(x, dim=dim, keepdim=True))
+    largest = x.amax(dim, keepdim=True)
+    log_of_sum = (x - largest).exp().sum(dim, keepdim=True).log() + largest
+    return (x - log_of_sum).exp()
 
 
 def in_steps(x, dim):
