@@ -81,13 +81,13 @@ def test_a_strangers_model_shows_the_curves_of_two_runs(study):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("problem", sorted(styles.kept()))
+@pytest.mark.parametrize("problem", [each.id for each in problems.PROBLEMS.values() if each.form])
 def test_different_mistakes_can_be_planted_into_each_style(problem):
-    details, sources = problems.with_id(problem), styles.kept()[problem]
-    assert len(sources) >= 5
-    for source in sources[:STYLES]:
-        report = hardening._checked(details, source)
-        assert report.status in ("correct", "almost"), f"{report}\n{source}"
-        hunts = list(islice(hardening.mistakes_in(details, source), MISTAKES))
-        assert len({hunt.changed for hunt in hunts}) == MISTAKES, source
-        assert all(hunt.claim for hunt in hunts)
+    details, rich = problems.with_id(problem), 0
+    for source in styles.kept(problem):
+        is_right = hardening._checked(details, source).status == "correct"
+        hunts = islice(hardening.mistakes_in(details, source), MISTAKES) if is_right else ()
+        rich += len({hunt.changed for hunt in hunts}) == MISTAKES
+        if rich == STYLES:
+            return
+    pytest.fail(f"{rich} styles of {STYLES} can have {MISTAKES} mistakes")

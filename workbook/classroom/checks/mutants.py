@@ -149,7 +149,7 @@ def _mixed_up(tree: ast.Module) -> Iterator[tuple[ast.expr, str, ast.expr]]:
             for node in uses:
                 if isinstance(node.ctx, ast.Load) and getattr(node, key) in names:
                     place = names.index(getattr(node, key))
-                    for other in {*names[max(0, place - 1) : place + 2]} - {names[place]}:
+                    for other in (*names[max(0, place - 1) : place], *names[place + 1 : place + 2]):
                         yield node, "another name belongs there", _but(node, **{key: other})
 
 

@@ -93,7 +93,7 @@ def harden(problem: str, line: int | None = None) -> Sight:
     Once your code has passed its check, this writes `broken/PROBLEM.py` into your study folder, and
     shows what goes wrong in it. Name the line, or mend it there and call this again. It is counted,
     but worth no points.
-    Example: harden("rope"), and then harden("rope", line=12)
+    Example: harden("rope") and then harden("rope", line=12)
 
     Arguments:
         problem: a code problem that you solved, or "stranger": a model that somebody else wrote.
@@ -102,6 +102,8 @@ def harden(problem: str, line: int | None = None) -> Sight:
     study = progress.current()
     if study is None:
         raise ValueError("not in a study folder; `workbook lab` creates one")
+    if not isinstance(line, int | None):
+        raise ValueError(f"expected the number of a line, not {type(line).__name__}")
     name = STRANGER if problem == STRANGER else problems.with_id(problem).id
     details = problems.with_id("transformer_lm" if name == STRANGER else name)
     path, hunts = study.folder / FOLDER / f"{name}.py", _read(study)
