@@ -205,13 +205,13 @@ def _checked(details: Problem, source: str) -> Report:
     """What the check says of the code in a source: in a process of its own, like every check."""
     seconds = verbs.seconds_for(details)
     try:
-        fields = worker.result(f"{__name__}:run_check", details.id, source, seconds=seconds)
+        fields = worker.result(f"{__name__}:judge_source", details.id, source, seconds=seconds)
         return Report.from_json(fields)
     except worker.EndedError as error:
         return verbs.ended_early(details.id, None, error)
 
 
-def run_check(problem: str, source: str) -> Iterator[dict]:
+def judge_source(problem: str, source: str) -> Iterator[dict]:
     """Yield what the check says of the code in a source, as values for JSON. For a worker."""
     engine.PATIENCE = 0.0  # nobody is told the likely mistake; this process ends with the check
     details, path = problems.with_id(problem), Path("copy_of_yours.py")
