@@ -1,14 +1,17 @@
 """Mistakes are planted into right code of many styles, seen, found and counted."""
 
+import ast
 import os
 import re
 from itertools import islice
+from random import Random
 
 import pytest
 from attempts import styles, transformer_right
 
 from workbook import check, harden
 from workbook.classroom import cli
+from workbook.classroom.checks.mutants import planted
 from workbook.classroom.study import hardening, problems, progress
 
 STRESS = bool(os.environ.get("STRESS"))
@@ -70,6 +73,30 @@ def test_what_cannot_be_hardened_is_said(study, capsys):
     harden("rmsnorm", line=3)
     assert 'no mistake is planted there now; `harden("rmsnorm")`' in capsys.readouterr().out
     assert hardening.notices(study) == []
+
+
+SOURCE = """def scaled(x, gain, dim=-1):
+    high = x.float()  # keeps the é
+    high = high - gain / 2
+    high *= "a" == 'a'
+    return f"{-x}", (high * gain).sum(dim, keepdim=True)[1:]
+"""
+SLIPS = {  # a piece of the source, and what people write there by mistake
+    ".float()": "", " - gain / 2": "", "high - gain": "high + gain", "gain / 2": "2 / gain",
+    "dim=-1": "dim=1", "[1:]": "[2:]", "(dim, keep": "(gain, keep", ", keepdim=True": "",
+    "    high = high - gain / 2\n": "", "(high * gain).sum": "high.sum", "sum(": "mean(",
+}  # fmt: skip
+
+
+def test_the_slips_of_people_are_planted_and_all_else_stays_as_it_was():
+    mutants = [*planted(SOURCE, Random(0))]
+    sources = {mutant.source for mutant in mutants}
+    assert [old for old, new in SLIPS.items() if SOURCE.replace(old, new) not in sources] == []
+    for mutant in mutants:
+        ast.parse(mutant.source)
+        before, after = SOURCE.splitlines(), mutant.source.splitlines()
+        assert before[: mutant.first - 1] == after[: mutant.first - 1]
+        assert SOURCE.endswith("\n".join(after[mutant.last :]) + "\n")
 
 
 @pytest.mark.slow

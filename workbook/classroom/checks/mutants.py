@@ -178,9 +178,11 @@ def _rewritten(source: str, node: Any, what: str, new: ast.expr | None) -> Plant
             ast.parse(gone)
             return Planted(what, start, start + 1, gone)
         wanted = ast.dump(ast.parse(f"{before}({text}){after}"))
-        for written in (text, f"({text})"):  # in parentheses only where it needs them
+        ways = [f"{before}{text}{after}", f"{before}({text}){after}"]
+        if before.endswith("(") and after.startswith(")"):  # these may not be needed any more
+            ways.insert(0, before[:-1] + text + after[1:])
+        for changed in ways:
             with suppress(SyntaxError):
-                changed = before + written + after
                 if ast.dump(ast.parse(changed)) == wanted:
                     return Planted(what, node.lineno, node.lineno + text.count("\n"), changed)
     return None
