@@ -33,7 +33,7 @@ IMPORT_SECONDS = 10.0  # of processor time, for the statements at the top of the
 # Claims that show a reader nothing to reason from: mistakes that end so are not planted.
 MUTE = re.compile("It (was stopped|did not|ended|cannot be)|The check itself|.*not understood")
 # Others show little; they come where no more values differ.
-LATER = re.compile("It raised|It does not return|The parameters? |The module has|.* still missing")
+LATER = re.compile("It raised|It does not return|The parameters? (`|have)|.*(module|still missing)")
 AT_LINE = re.compile(r"at line (\d+), in ")
 BARS = "▁▂▃▄▅▆▇█"
 # A call of `harden` offers the next one.
