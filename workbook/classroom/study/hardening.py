@@ -38,12 +38,12 @@ AT_LINE = re.compile(r"at line (\d+), in ")
 BARS = "▁▂▃▄▅▆▇█"
 # A call of `harden` offers the next one.
 PROCEDURE = (
-    "Reproduce: in a new cell, import the copy (`from broken import {name}`; after a change,"
-    " `importlib.reload({name})`), run the input above on it, and see the same result.",
+    "Reproduce: in a new cell, import the copy (`from broken import {name} as copy`; after a change"
+    " `importlib.reload(copy)`), run the input above on it, and see the same result.",
     "Shrink: make the input smaller for as long as the result stays wrong, down to two numbers, one"
     " head or one token, which you can work out by hand.",
     "Compare with a twin that is right, part by part: print what each line of the copy makes, and"
-    " the same by hand or from the workbook's own function. The mistake is in front of the first"
+    " the same by hand or from the workbook's own function. The mistake is just before the first"
     " value that differs.",
     "Explain: say in one sentence how that line leads to what you saw. If the sentence explains"
     " only half of it, look further.",
