@@ -26,6 +26,7 @@ from workbook.classroom.study import hardening
 
 FOLDERS = {"flat": "cs336_basics", "renamed": "src/cs336_basics"}
 BPE = bpe_right.recount, bpe_right.indexed, bpe_right.with_numpy, bpe_right.own_names
+BPE = *BPE, bpe_right.opens_a_path
 TOKENIZERS = tokenizer_right.Ranked, tokenizer_right.Arrays, tokenizer_right.WholeWords
 TOKENIZERS = *TOKENIZERS, tokenizer_right.OtherNames
 TRAINING = [
