@@ -112,7 +112,7 @@ def test_a_strangers_model_shows_the_curves_of_two_runs(study):
 def test_different_mistakes_can_be_planted_into_each_style(problem):
     details, rich = problems.with_id(problem), 0
     for source in styles.kept(problem):
-        is_right = hardening._checked(details, source).status == "correct"
+        is_right = hardening._checked(details, source).status in ("correct", "almost")
         hunts = islice(hardening.mistakes_in(details, source), MISTAKES) if is_right else ()
         rich += len({hunt.changed for hunt in hunts}) == MISTAKES
         if rich == STYLES:
