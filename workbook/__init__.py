@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and type checkers; to run it would load what nobody asked for
     from workbook.classroom import mine as mine
+    from workbook.classroom.study.hardening import harden
     from workbook.classroom.study.verbs import answer, check, hint, look_up, reveal, tick
 
 __version__ = "0.2.0"
-__all__ = ["answer", "check", "hint", "look_up", "reveal", "tick"]
+__all__ = ["answer", "check", "harden", "hint", "look_up", "reveal", "tick"]
 
 
 def lazy(package: str, homes: dict[str, str]) -> tuple[Callable[..., Any], ...]:
@@ -49,7 +50,10 @@ def callable_module(name: str, function: Callable[..., Any]) -> None:
     module.__signature__ = signature(function)  # as editors and `help` show it
 
 
-_verbs, _ = lazy(__name__, dict.fromkeys(__all__, "classroom.study.verbs"))
+HOMES = {name: "classroom.study.verbs" for name in __all__} | {
+    "harden": "classroom.study.hardening"
+}
+_verbs, _ = lazy(__name__, HOMES)
 
 
 def __getattr__(name: str) -> Any:

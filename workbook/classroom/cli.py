@@ -171,7 +171,7 @@ def run_lab(options: argparse.Namespace) -> None:
 )
 def run_study(options: argparse.Namespace) -> None:
     load_quickly()
-    from workbook.classroom.study import copy, progress, update, verbs
+    from workbook.classroom.study import copy, hardening, progress, update, verbs
 
     study = progress.nearest()
     os.environ["WORKBOOK_STUDY"] = str(study)
@@ -191,7 +191,7 @@ def run_study(options: argparse.Namespace) -> None:
         print(progress.progress_summary(record))  # what was done just now stays in sight
     else:
         print(progress.progress_table(record))
-    for notice in update.notices(study):
+    for notice in (*hardening.notices(study), *update.notices(study)):
         print(notice)
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from hashlib import sha256
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -84,15 +83,9 @@ def load_part(problem: str, study: Path) -> OwnPart:
         thing, folder = adopt.load_adopted(adopted, problem), adopted.folder
         place = adopted.where(problem)
     else:
-        # What a file of the study folder defines for its problem is in its `__all__`.
-        name, path = f"workbook_study_{problem}", study / solutions.FOLDER / f"{problem}.py"
-        spec = spec_from_file_location(name, path)
-        module = sys.modules[name] = module_from_spec(spec)
-        spec.loader.exec_module(module)
-        names = getattr(module, "__all__", problems.with_id(problem).names)
+        path = study / solutions.FOLDER / f"{problem}.py"
+        names, thing = solutions.imported(path, problems.with_id(problem))
         place = f"{solutions.FOLDER}.{problem}:{', '.join(names)}"
-        things = tuple(getattr(module, name) for name in names)
-        thing = things if len(things) > 1 else things[0]
     return OwnPart(place, thing, _hash_of(thing if isinstance(thing, tuple) else (thing,), folder))
 
 

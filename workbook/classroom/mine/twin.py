@@ -254,9 +254,8 @@ def compare_steps(report: TwinReport, config: TrainConfig, learners: Parts) -> I
         yield
         expected = report.losses[0][step]
         report.losses[1].append(loss)
-        if not abs(loss - expected) <= WHOLE * abs(expected):
+        if report.diverged is None and not abs(loss - expected) <= WHOLE * abs(expected):
             report.diverged = step
-            break
 
 
 def _difference(method: Callable[[], str], whose: str, at: int) -> tuple[str, bool]:

@@ -70,6 +70,21 @@ def stored(study: Path) -> dict[str, tuple[str, str]]:
     return sources
 
 
+def imported(path: Path, problem: Problem) -> tuple[tuple[str, ...], Any]:
+    """Import a file that was kept for a problem: the names, and the object or the pair of them.
+
+    Raises: what the import raises.
+    """
+    name = f"workbook_study_{problem.id}"
+    spec = spec_from_file_location(name, path)
+    module = sys.modules[name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    # What a file of the study folder defines for its problem is in its `__all__`.
+    names = tuple(getattr(module, "__all__", problem.names))
+    things = tuple(getattr(module, name) for name in names)
+    return names, things if len(things) > 1 else things[0]
+
+
 def why_not_alone(source: str, name: str) -> str | None:
     """Import a module of this source in a process of its own; return what it raises, or None.
 
@@ -145,7 +160,7 @@ def keep_code(
         return None, f"What was kept before stays, as this does not work on its own: {trouble}."
     path = folder / FOLDER / f"{problem.id}.py"
     try:
-        _make_way(path, set() if trouble else {before.source, source})
+        make_way(path, set() if trouble else {before.source, source})
         if trouble:
             return (source, trouble), (
                 f"It is not kept as a file, as it does not work on its own: {trouble}. Define all"
@@ -162,7 +177,7 @@ def keep_code(
     return (source, ""), f"{where}: it holds all that it needs, and can be imported on its own."
 
 
-def _make_way(path: Path, known: set[str]) -> None:
+def make_way(path: Path, known: set[str]) -> None:
     """Rename a file that holds something else than is known."""
     if path.exists() and path.read_text("utf-8", errors="replace") not in known:
         names = (path.with_name(f"{path.stem}-{n}.py") for n in count(1))

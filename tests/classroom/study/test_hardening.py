@@ -1,0 +1,120 @@
+"""Mistakes are planted into right code of many styles, seen, found and counted."""
+
+import ast
+import os
+import re
+from itertools import islice
+from random import Random
+
+import pytest
+from attempts import styles, transformer_right
+
+from workbook import check, harden
+from workbook.classroom import cli
+from workbook.classroom.checks.mutants import planted
+from workbook.classroom.study import hardening, problems, progress
+
+STRESS = bool(os.environ.get("STRESS"))
+STYLES, MISTAKES = (5, 8) if STRESS else (1, 1)
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """A study folder in which RMSNorm is solved, and that we are in."""
+    (tmp_path / "study" / ".workbook").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "study")
+    monkeypatch.delenv("WORKBOOK_STUDY", raising=False)
+    assert check("rmsnorm", transformer_right.RMSNorm).status == "correct"
+    return tmp_path / "study"
+
+
+def planted_in(study):
+    return hardening._read(progress.Progress(study))["rmsnorm"]
+
+
+def test_a_mistake_is_planted_seen_named_and_counted(study, capsys):
+    shown = str(harden("rmsnorm"))
+    right = (study / "mine" / "rmsnorm.py").read_text().splitlines()
+    copy = (study / "broken" / "rmsnorm.py").read_text().splitlines()
+    hunt = planted_in(study)
+    assert "a mistake is in the copy" in shown and "expected" in shown and "6. Test" in shown
+    assert "Likely" not in shown and hunt.changed not in shown
+    differ = [n for n, pair in enumerate(zip(right, copy, strict=False), 1) if pair[0] != pair[1]]
+    assert hunt.first in differ or len(right) != len(copy)
+    wrong = str(harden("rmsnorm", line=2))
+    assert "not in line 2" in wrong and "2. Shrink" in wrong and "1. Rep" not in wrong
+    found = str(harden("rmsnorm", line=hunt.first))
+    assert "✓ harden rmsnorm: found" in found and hunt.original in found
+    harden("rmsnorm")
+    assert planted_in(study).changed != hunt.changed
+    assert cli.main(["study"]) == 0
+    printed = capsys.readouterr().out
+    assert "Planted mistakes that you found (`harden`): rmsnorm 1." in printed
+    assert "Solved: 1 of" in printed  # as before: it is worth no points
+
+
+def test_a_copy_that_is_mended_counts_as_found_and_is_never_lost(study):
+    harden("rmsnorm")
+    copy, planted = study / "broken" / "rmsnorm.py", planted_in(study)
+    copy.write_text(planted.source + "\n1 / 0\n")
+    assert "cannot be imported any more: ZeroDivisionError" in str(harden("rmsnorm"))
+    copy.write_text("# my notes\n" + planted.source)
+    assert "not in line 1" in str(harden("rmsnorm", line=1))
+    mended = (study / "mine" / "rmsnorm.py").read_text() + "# mended\n"
+    copy.write_text(mended)
+    assert ": found" in str(harden("rmsnorm"))
+    harden("rmsnorm")
+    assert (study / "broken" / "rmsnorm-1.py").read_text() == mended
+
+
+def test_what_cannot_be_hardened_is_said(study, capsys):
+    harden("rope")
+    assert "no code of yours is kept for rope" in capsys.readouterr().out
+    harden("rmsnorm", line=3)
+    assert 'no mistake is planted there now; `harden("rmsnorm")`' in capsys.readouterr().out
+    assert hardening.notices(study) == []
+
+
+SOURCE = """def scaled(x, gain, dim=-1):
+    high = x.float()  # keeps the é
+    high = high - gain / 2
+    high *= "a" == 'a'
+    return f"{-x}", (high * gain).sum(dim, keepdim=True)[1:]
+"""
+SLIPS = {  # a piece of the source, and what people write there by mistake
+    ".float()": "", " - gain / 2": "", "high - gain": "high + gain", "gain / 2": "2 / gain",
+    "dim=-1": "dim=1", "[1:]": "[2:]", "(dim, keep": "(gain, keep", ", keepdim=True": "",
+    "    high = high - gain / 2\n": "", "(high * gain).sum": "high.sum", "sum(": "mean(",
+}  # fmt: skip
+
+
+def test_the_slips_of_people_are_planted_and_all_else_stays_as_it_was():
+    mutants = [*planted(SOURCE, Random(0))]
+    sources = {mutant.source for mutant in mutants}
+    assert [old for old, new in SLIPS.items() if SOURCE.replace(old, new) not in sources] == []
+    for mutant in mutants:
+        ast.parse(mutant.source)
+        before, after = SOURCE.splitlines(), mutant.source.splitlines()
+        assert before[: mutant.first - 1] == after[: mutant.first - 1]
+        assert SOURCE.endswith("\n".join(after[mutant.last :]) + "\n")
+
+
+@pytest.mark.slow
+def test_a_strangers_model_shows_the_curves_of_two_runs(study):
+    shown = str(harden("stranger"))
+    assert "The losses diverge at step" in shown
+    ours, copys = re.findall("loss, .*`(.*)`", shown)
+    assert len(ours) == len(copys) == 21
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", [each.id for each in problems.PROBLEMS.values() if each.form])
+def test_different_mistakes_can_be_planted_into_each_style(problem):
+    details, rich = problems.with_id(problem), 0
+    for source in styles.kept(problem):
+        is_right = hardening._checked(details, source).status in ("correct", "almost")
+        hunts = islice(hardening.mistakes_in(details, source), MISTAKES) if is_right else ()
+        rich += len({hunt.changed for hunt in hunts}) == MISTAKES
+        if rich == STYLES:
+            return
+    pytest.fail(f"{rich} styles of {STYLES} can have {MISTAKES} mistakes")

@@ -1,0 +1,262 @@
+"""`harden`: find the mistake that was planted into a copy of your own solved code.
+
+The code that a check kept (`solutions`) is changed in one place (`checks.mutants`), and only a
+change that the check calls wrong is taken. The learner sees what a researcher would see: an output
+beside the expected one, and for a part of training the loss curves of the twin test. They name the
+line, or mend the copy; each call offers the next step of a procedure for debugging. The copies are
+in `study/broken/`; what was planted and found is in `.workbook/harden.json`, and worth no points.
+"""
+
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from random import Random
+
+from workbook.classroom.checks import engine, verdicts, worker
+from workbook.classroom.checks.mutants import planted
+from workbook.classroom.checks.timeout import limited
+from workbook.classroom.study import problems, progress, solutions, verbs
+from workbook.classroom.study.problems import Problem
+from workbook.classroom.study.verbs import Report
+from workbook.files import atomic_write, locked, write_json
+
+FOLDER, RECORD = "broken", "harden.json"
+HEADER = "# {}, with one mistake in it: harden says more\n"
+# A small model by somebody else, for the same game in code that is not the learner's own.
+STRANGER, STRANGERS_CODE = "stranger", Path(__file__).with_name("stranger.txt")
+TRAINED = "transformer_lm, cross_entropy, adamw, learning_rate_schedule, gradient_clipping"
+IMPORT_SECONDS = 10.0  # of processor time, for the statements at the top of the learner's file
+# Claims that show a reader nothing to reason from: mistakes that end so are not planted.
+MUTE = re.compile("It (was stopped|did not|ended|cannot be)|The check itself|.*not understood")
+# Others show little; they come where no more values differ.
+LATER = re.compile("It raised|It does not return|The parameters? (`|have)|.*(module|still missing)")
+AT_LINE = re.compile(r"at line (\d+), in ")
+BARS = "▁▂▃▄▅▆▇█"
+# A call of `harden` offers the next one.
+PROCEDURE = (
+    "Reproduce: in a new cell, import the copy (`from broken import {name} as copy`; after a change"
+    " `importlib.reload(copy)`), run the input above on it, and see the same result.",
+    "Shrink: make the input smaller for as long as the result stays wrong, down to two numbers, one"
+    " head or one token, which you can work out by hand.",
+    "Compare with a twin that is right, part by part: print what each line of the copy makes, and"
+    " the same by hand or from the workbook's own function. The mistake is just before the first"
+    " value that differs.",
+    "Explain: say in one sentence how that line leads to what you saw. If the sentence explains"
+    " only half of it, look further.",
+    "Mend: change that line in `broken/{name}.py` and nothing else, or name it:"
+    ' `harden("{name}", line=...)`.',
+    'Test: `harden("{name}")` checks the copy again. Keep the small input as a test of your own.',
+)
+
+
+@dataclass(kw_only=True)
+class Hunt:
+    """One planted mistake, as it is stored, and what was found in the same code before."""
+
+    source: str = ""  # of the copy, as it was planted
+    what: str = ""  # differs
+    first: int = 0  # the lines in which it can be seen
+    last: int = 0
+    claim: str = ""  # of the check
+    rows: list[list[str]] = field(default_factory=list)  # what it shows
+    changed: str = ""  # these lines
+    original: str = ""  # the same lines without the mistake
+    step: int = 0  # of the procedure, that was offered last
+    is_found: bool = False
+    found: list[str] = field(default_factory=list)  # `changed` of all that were found
+
+    def is_at(self, line: int, source: str) -> bool:
+        """Whether it is in this line of the copy, to which lines may have been added since."""
+        if source == self.source:
+            return self.first <= line <= self.last
+        named = source.splitlines()[line - 1 : line] if line > 0 else []
+        return any(text.strip() in self.changed for text in named if text.strip())
+
+
+class Sight(Report):
+    """What `harden` shows: the symptom and the next step, or what the mistake was."""
+
+    @property
+    def heading(self) -> str:
+        """Sign, problem and state, such as "✗ harden rope: a mistake is in the copy"."""
+        state = "found" if self.status == "correct" else "a mistake is in the copy"
+        return f"{progress.SIGNS[self.status]} harden {self.problem}: {state}"
+
+
+def harden(problem: str, line: int | None = None) -> Sight:
+    """Plant one mistake into a copy of your solved code, for you to find; called again, help.
+
+    Once your code has passed its check, this writes `broken/PROBLEM.py` into your study folder, and
+    shows what goes wrong in it. Name the line, or mend it there and call this again. It is counted,
+    but worth no points.
+    Example: harden("rope") and then harden("rope", line=12)
+
+    Arguments:
+        problem: a code problem that you solved, or "stranger": a model that somebody else wrote.
+        line: the number of the line in the copy that you think is wrong.
+    """
+    study = progress.current()
+    if study is None:
+        raise ValueError("not in a study folder; `workbook lab` creates one")
+    if not isinstance(line, int | None):
+        raise ValueError(f"expected the number of a line, not {type(line).__name__}")
+    name = STRANGER if problem == STRANGER else problems.with_id(problem).id
+    details = problems.with_id("transformer_lm" if name == STRANGER else name)
+    path, hunts = study.folder / FOLDER / f"{name}.py", _read(study)
+    hunt = hunts.get(name, Hunt(is_found=True))
+    if hunt.is_found or not path.exists():
+        if line is not None:
+            raise ValueError(f'no mistake is planted there now; `harden("{name}")` plants one')
+        hunt = _plant(study, path, details, hunt.found)
+        claim = (
+            f"One mistake is in `{FOLDER}/{path.name}`, a copy of code that passed. {hunt.claim}"
+        )
+        return _seen(name, claim, hunt.rows, [0] if hunts else range(len(PROCEDURE)))
+    source = path.read_text("utf-8", errors="replace")
+    claim, rows, is_found = hunt.claim, hunt.rows, False
+    if line is not None:
+        claim, rows = f"The mistake is not in line {line}.", []
+        is_found = hunt.is_at(line, source)
+    elif source != hunt.source:
+        report = _checked(details, source)
+        claim, rows = report.claim, report.rows
+        is_found = report.status in ("correct", "almost")
+    hunt.step = min(hunt.step + 1, len(PROCEDURE) - 1)
+    if is_found:
+        hunt.is_found, hunt.found = True, [*hunt.found, hunt.changed]
+    _store(study, name, hunt)
+    return _found(name, hunt) if is_found else _seen(name, claim, rows, [hunt.step])
+
+
+def _plant(study: progress.Progress, path: Path, details: Problem, found: list[str]) -> Hunt:
+    """Write a copy with a mistake in it that was not found before."""
+    source = STRANGERS_CODE.read_text("utf-8") if path.stem == STRANGER else ""
+    source = source or solutions.stored(study.folder).get(details.id, [""])[0]
+    if not source:
+        raise ValueError(f"no code of yours is kept for {details.id}: solve it, and run its check")
+    source = HEADER.format(path.stem) + source.partition("\n")[2]  # in place of its first line
+    hunt = next(mistakes_in(details, source, found), None)
+    if hunt is None:
+        raise ValueError(f"{len(found)} mistakes were found here, and there are no more")
+    hunt.rows += _curves(details, hunt.source)
+    solutions.make_way(path, set())
+    with atomic_write(path) as file:
+        file.write(hunt.source)
+    _store(study, path.stem, hunt)
+    return hunt
+
+
+def _seen(name: str, claim: str, rows: Iterable[Iterable[str]], steps: Iterable[int]) -> Sight:
+    """The symptom, and these steps of the procedure."""
+    then = tuple(f"{step + 1}. {PROCEDURE[step].format(name=name)}" for step in steps)
+    return Sight("wrong", name, None, claim, tuple(map(tuple, rows)), then=then)
+
+
+def _found(name: str, hunt: Hunt) -> Sight:
+    claim = f"You found it, in line {hunt.first}: {hunt.what.removesuffix(' there')}."
+    rows = ("it is", hunt.changed), ("it was", hunt.original)
+    then = f'Say why it led to what you saw. `harden("{name}")` plants another one.'
+    return Sight("correct", name, None, claim, rows, then=(then,))
+
+
+def notices(study: Path) -> list[str]:
+    """A line on how many mistakes were found in each problem's code; none if none was."""
+    found = {name: len(hunt.found) for name, hunt in _read(progress.Progress(study)).items()}
+    names = ", ".join(f"{name} {many}" for name, many in found.items() if many)
+    return [f"Planted mistakes that you found (`harden`): {names}."] if names else []
+
+
+def mistakes_in(details: Problem, source: str, found: Iterable[str] = ()) -> Iterator[Hunt]:
+    """Each mistake that the check of a problem calls wrong and shows something of.
+
+    They come in an order that mixes the kinds, and is the same for the same code. Those that show
+    no value come last, and not at all if an error names their line.
+
+    Arguments:
+        found: the changed lines of mistakes that are not to come again.
+    """
+    seen, later = {*found}, []
+    for mutant in planted(source, Random(len(seen))):
+        lines = slice(mutant.first - 1, mutant.last)
+        changed = "\n".join(mutant.source.splitlines()[lines]).strip()
+        if changed in seen:
+            continue
+        report = _checked(details, mutant.source)
+        got = dict(report.rows).get("got", "")
+        at_it = any(mutant.first <= int(n) <= mutant.last for n in AT_LINE.findall(got))
+        if report.status == "wrong" and not MUTE.match(report.claim) and not at_it:
+            seen.add(changed)
+            original = "\n".join(source.splitlines()[lines]).strip()
+            hunt = Hunt(**mutant._asdict(), changed=changed, original=original, found=[*found])
+            hunt.claim = report.claim
+            hunt.rows = [row for row in report.rows if row[0] != "printed"]
+            if LATER.match(report.claim):
+                later.append(hunt)
+            else:
+                yield hunt
+    yield from later
+
+
+def _checked(details: Problem, source: str) -> Report:
+    """What the check says of the code in a source: in a process of its own, like every check."""
+    seconds = verbs.seconds_for(details)
+    try:
+        fields = worker.result(f"{__name__}:judge_source", details.id, source, seconds=seconds)
+        return Report.from_json(fields)
+    except worker.EndedError as error:
+        return verbs.ended_early(details.id, None, error)
+
+
+def judge_source(problem: str, source: str) -> Iterator[dict]:
+    """Yield what the check says of the code in a source, as values for JSON. For a worker."""
+    engine.PATIENCE = 0.0  # nobody is told the likely mistake; this process ends with the check
+    details, path = problems.with_id(problem), Path("copy_of_yours.py")
+    path.write_text(source, "utf-8")
+    try:
+        _, attempt = limited(IMPORT_SECONDS, lambda: solutions.imported(path, details))
+    except Exception as error:
+        claim = f"It cannot be imported any more: {verdicts.failure(error)}."
+        yield Report("wrong", problem, None, claim).to_json()
+    else:
+        yield verbs.judge_here(problem, attempt, None).to_json()
+
+
+def _curves(details: Problem, source: str) -> Iterator[tuple[str, str]]:
+    """The losses of a short run with our parts and with the copy in the place of one of them."""
+    if details.id not in TRAINED.split(", "):
+        return
+    from workbook.classroom.mine import twin
+
+    with tempfile.TemporaryDirectory() as folder, suppress(ValueError, OSError):
+        path = Path(folder, solutions.FOLDER, f"{details.id}.py")
+        path.parent.mkdir()
+        path.write_text(source, "utf-8")
+        report = twin.twin(study=Path(folder))
+        if report.losses and report.differs:
+            yield "twin", report.message
+        if not report.losses:  # a part fails before there are any
+            return
+        least, most = min(report.losses[0]), max(report.losses[0])
+        for whose, losses in zip(("ours", "the copy's"), report.losses, strict=True):
+            heights = [(min(most, loss) - least) / (most - least) for loss in losses]
+            bars = "".join(BARS[round(7 * max(0, height))] for height in heights)
+            yield f"loss, {whose}", f"`{bars}` from {losses[0]:.3f} to {losses[-1]:.3f}"
+
+
+def _read(study: progress.Progress) -> dict[str, Hunt]:
+    """What was planted, by problem; a file that cannot be read counts as none."""
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        stored = json.loads(study.path.with_name(RECORD).read_text("utf-8"))
+        return {name: Hunt(**hunt) for name, hunt in stored.items()}
+    return {}
+
+
+def _store(study: progress.Progress, name: str, hunt: Hunt) -> None:
+    with locked(study.path.parent):  # other kernels may hunt too
+        hunts = {**_read(study), name: hunt}
+        content = {name: asdict(hunt) for name, hunt in hunts.items()}
+        write_json(study.path.with_name(RECORD), content)
