@@ -16,7 +16,7 @@ from pathlib import Path
 
 SLACK = 150  # lines below its cap at which a room's cap has to be lowered
 CAPS = {
-    "workbook/config, files": 416,
+    "workbook/config, files": 420,
     "workbook/corpora": 989,
     "workbook/tokenization": 2_123,
     "workbook/transformer": 500,
@@ -34,7 +34,7 @@ CAPS = {
     "workbook/classroom/cli": 513,
     "workbook/classroom/jupyter": 16,
     "workbook/classroom/__init__": 0,
-    "tests": 17_420,
+    "tests": 17_820,
 }
 FREE = {
     tokenize.COMMENT,

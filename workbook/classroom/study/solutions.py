@@ -95,14 +95,16 @@ def why_not_alone(source: str, name: str) -> str | None:
     if worker.is_inside:
         return _in_new_python(source, name)
     try:
-        return worker.result(f"{__name__}:imported", source, name, seconds=IMPORT_SECONDS) or None
+        return (
+            worker.result(f"{__name__}:tried_import", source, name, seconds=IMPORT_SECONDS) or None
+        )
     except worker.EndedError as error:
         if error.status is None:
             return f"the import takes longer than {IMPORT_SECONDS} s"
         return f"Python ended with status {error.status}"
 
 
-def imported(source: str, name: str) -> Iterator[str]:
+def tried_import(source: str, name: str) -> Iterator[str]:
     """Yield what the import of a module of this source raises, "" if nothing; in a worker."""
     path = Path(f"{name}.py").resolve()
     path.write_text(source, encoding="utf-8")
