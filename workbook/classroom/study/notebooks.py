@@ -36,7 +36,7 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-ROLES = ("prose", "setup", "prompt", "try", "check", "hint", "reveal", "evidence", "answer")
+ROLES = ("prose", "setup", "prompt", "try", "check", "hint", "help", "reveal", "evidence", "answer")
 ONCE = {"prompt", "try", "check", "hint", "reveal", "answer"}  # once per problem, or per part of it
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 PICTURES = ("image/png", "image/jpeg")
