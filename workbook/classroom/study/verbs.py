@@ -513,8 +513,8 @@ def hint(problem: str, part: str | None = None) -> Panel:
     name = f"{details.id}, part {part}" if part else details.id
     _hints_given[name] += 1
     hints = [f"{i}. {step}" for i, step in enumerate(steps[: _hints_given[name]], 1)]
-    more = ["Run hint again for the next step."] if len(hints) < len(steps) else []
-    return Panel("read", "\n".join([f"Hint for {name}", *hints, *more]))
+    more = "Run hint again for the next step." if len(hints) < len(steps) else "That was the last."
+    return Panel("read", "\n".join([f"Hint for {name}", *hints, more]))
 
 
 def reveal(reference: Any) -> Answered:
