@@ -10,7 +10,8 @@
   const COMMAND = `${NAME}:next-open-exercise`;
   const ANSWER = "application/vnd.workbook.answer+json"; // as in study/answers.py
   const STUDY = "workbook-study"; // of a panel with such cells; the shortcut asks for it, too
-  const EXPLAINS = new Set(["prose", "evidence", "reveal"]); // roles, as in study/notebooks.py
+  // Roles, as in study/notebooks.py. What has the role "help" is never folded.
+  const EXPLAINS = new Set(["prose", "evidence", "reveal"]);
   const style = new URL("style.css", document.currentScript.src).href;
 
   const isYours = ({ model }) => [].concat(model.getMetadata("tags") ?? []).includes("your-turn");
