@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from workbook import bench
-from workbook.bench import measured, profile
+from workbook.bench import measured, timed
 
 HELD = 150_000_000  # bytes
 
@@ -38,10 +38,6 @@ def seen(tmp_path, monkeypatch):
 
     monkeypatch.setattr(bench, "_memory", watched)
     return file
-
-
-def spin():
-    return sum(number * number for number in range(200_000))
 
 
 @pytest.mark.timeout(300)
@@ -82,9 +78,17 @@ def test_nothing_runs_on_when_the_wait_is_interrupted(monkeypatch):
     assert not bench.psutil.pid_exists(started[0])
 
 
-def test_a_profile_names_the_work_slowest_first():
-    table = profile(spin)
-    assert list(table.columns) == ["function", "calls", "seconds", "share"]
-    assert table["seconds"].is_monotonic_decreasing
-    assert table["share"].sum() == pytest.approx(1)
-    assert table.loc[table["calls"].idxmax(), "function"] == "test_bench.<genexpr>"
+def test_the_best_of_several_times_and_the_longest_are_kept():
+    clock = iter([0, 5, 10, 12, 20, 23]).__next__
+    timing = timed(max, 3, 4, rounds=3, clock=clock)
+    assert (timing.result, timing.seconds, timing.best) == (4, [5, 2, 3], 2)
+    assert str(timing) == "2.00 s (best of 3, the longest 5.00 s)"
+
+
+def test_a_busy_machine_is_told_from_a_quiet_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    assert bench.disturbance(lambda: (0.99, 100e9, 2)) is None
+    assert bench.disturbance(lambda: (0.99, 90e9, 2)) is None
+    assert bench.disturbance(lambda: (0.99, 40e9, 1)) is None  # one thread: another peak
+    assert "100 GFLOP/s before" in bench.disturbance(lambda: (0.99, 70e9, 2))
+    assert "only 60% of their cores' time" in bench.disturbance(lambda: (0.60, 100e9, 2))

@@ -114,7 +114,7 @@ def test_text_tokens_and_study_need_no_torch():
 # it and its picture; a reference in the checks has the name of what it stands in for.
 SHARED = {
     *("ablation", "leaderboard", "learning_rate", "look_up", "main_experiment", "sweep", "swiglu"),
-    *("decode", "silu", "softmax", "train", "train_bpe", "laptop", "profile"),
+    *("decode", "silu", "softmax", "train", "train_bpe", "laptop"),
 }
 
 

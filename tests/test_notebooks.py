@@ -10,6 +10,7 @@ from itertools import groupby
 import pytest
 from attempts.pairs import ATTEMPTS
 
+from workbook.bench import recorded
 from workbook.classroom.checks import worker
 from workbook.classroom.study import notebooks
 from workbook.classroom.study.notebooks import ROLES, role
@@ -198,6 +199,42 @@ def bound_by(cell):
     """The names that a cell gives a value at its top level, outside comprehensions."""
     steps = dis.get_instructions(compile(cell.source, cell.id, "exec"))
     return {step.argval for step in steps if step.opname == "STORE_NAME"}
+
+
+@every_notebook
+def test_nothing_after_an_exercise_stands_outside_its_folds(name):
+    """Evidence without a problem is never folded: it may stand only below a heading of its own."""
+    after_try = own_section = False
+    last = {about(cell, "problem"): cell.id for cell in cells_of(name)}
+    for cell in cells_of(name):
+        problem = about(cell, "problem")
+        if problem:
+            after_try = (after_try or role(cell) == "try") and cell.id != last[problem]
+            own_section = False
+        elif cell.source.startswith("## "):
+            own_section = True
+        elif role(cell) == "evidence" and "now_yours" not in cell.source:
+            assert own_section or not after_try, cell.id
+
+
+def test_stored_speeds_agree_with_their_neighbours():
+    """Those of one quiet machine do, within these factors; those of a busy one seldom."""
+
+    def stored(name, pattern):
+        shown = (output.get("text", "") for _, output in outputs(name))
+        return [float(number) for text in shown for number in re.findall(pattern, text)]
+
+    bench = recorded("train")["shapes"]["laptop"]
+    flops = max(bench["tokens_a_second"]["workbook"]) * bench["flops_a_token"]["workbook"]
+    mfu = 100 * flops / bench["peak_flops_a_second"]
+    for one, others, factor in (
+        (stored("04_accounting", r"at n = 512: float32 ([\d.]+)"),
+         stored("04_accounting", r"one thread: peak (\d+) GFLOP/s"), 1.5),
+        (stored("04_accounting", r"at n = 512: float32 ([\d.]+)"),
+         stored("04_accounting", r"float64 ([\d.]+), bfloat16"), 4),
+        ([mfu], stored("06_training", r"MFU .*?(\d+)%"), 2.5),
+    ):  # fmt: skip
+        assert all(1 / factor < here / there < factor for here in one for there in others)
 
 
 @every_notebook

@@ -84,7 +84,6 @@ FOUR = pd.DataFrame(
     {"vocabulary": [256, 2048, 2048], "bytes/token": [1, 4.2, 3.9], "unknown": [0, 0.1, 0]},
     index=["byte", "word", "BPE"],
 )
-PROFILE = pd.DataFrame({"function": ["lock.acquire", "bpe.merge_pair"], "share": [0.7, 0.3]})
 TOKENS = pd.Index([256, 512, 1024], name="tokens")
 GROWING = pd.DataFrame({"a": [1, 2, 3], "b": [1, 1.5, None]}, index=TOKENS)
 
@@ -153,7 +152,6 @@ PLOTS = [
     partial(unicode_plots.bit_layout, {"U+00FC": "ü".encode()}),
     partial(unicode_plots.byte_pairs, KINDS, {"valid, 1", "valid, 2"}),
     partial(bpe.tokenizers, FOUR),
-    partial(bpe.profiles, {"one": PROFILE, "pool": PROFILE}),
     partial(bpe.shared_file, [20, 45, 50, 70, 100], 2),
     partial(transformer_plots.architecture, config.tinystories()),
     partial(transformer_plots.heat_maps, {"a": CAUSAL / 2, "b": CAUSAL * 1}, WORDS),

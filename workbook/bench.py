@@ -1,16 +1,15 @@
 """What a function costs, in time and memory; and what was recorded of our benches.
 
-`measured` runs a function in a process of its own and reports its time and peak memory. The benches
-that time us beside other libraries are in `tests/benchmarks/` of the repository; their records, in
-`data/bench/`, come with the package, and the notebooks quote them.
+`measured` runs a function in a process of its own and reports its time and peak memory; `timed`
+calls it several times. The times in stored notebooks come from these two and from
+`devices.best_seconds`, and nothing is stored while `disturbance` finds the machine busy. The
+benches that time us beside other libraries are in `tests/benchmarks/` of the repository; their
+records, in `data/bench/`, come with the package, and the notebooks quote them.
 """
 
-import cProfile
 import json
 import multiprocessing
 import os
-import pstats
-import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, wait
@@ -18,16 +17,16 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
 from workbook import config
-
-if TYPE_CHECKING:  # a process that is measured must not pay for what it does not use
-    import pandas as pd
+from workbook.files import write_json
 
 SAMPLE_SECONDS = 0.05
+QUIET_SHARE = 0.85  # of their cores' time that threads get on a quiet machine
+QUIET_SPEED = 0.8  # of the FLOP/s that the machine has reached before
 
 
 # --- A process of its own -----------------------------------------------------------------------
@@ -123,38 +122,81 @@ def _memory(pid: int) -> list[int]:
     return sizes
 
 
-# --- Where a function spends its time -----------------------------------------------------------
+# --- Times that are stored -----------------------------------------------------------------------
 
 
-def profile(function: Callable[..., object], *args: Any, **kwargs: Any) -> "pd.DataFrame":
-    """Call `function(*args, **kwargs)` and list the functions it spent its time in, slowest first.
+@dataclass(frozen=True)
+class Timing:
+    """A call that was timed several times over."""
 
-    Columns: function, calls, seconds (its own, without callees), share (of all own seconds). Only
-    this process is profiled: with an executor, the profile shows a parent that waits.
+    result: Any  # of the last call
+    seconds: list[float]  # of each call
+
+    @property
+    def best(self) -> float:
+        """The shortest time: whatever else runs on the machine can only add to it."""
+        return min(self.seconds)
+
+    def __str__(self) -> str:
+        rounds, longest = len(self.seconds), max(self.seconds)
+        return f"{self.best:.2f} s (best of {rounds}, the longest {longest:.2f} s)"
+
+
+def timed(
+    function: Callable[..., Any],
+    *args: Any,
+    rounds: int = 3,
+    clock: Callable[[], float] = time.process_time,
+) -> Timing:
+    """Call `function(*args)` several times and time each call.
+
+    Arguments:
+        clock: processor time, of all threads of this process together, leaves out other programs
+            and child processes; `time.perf_counter` is the clock on the wall.
     """
-    import pandas as pd
-
-    profiler = cProfile.Profile()
-    profiler.runcall(function, *args, **kwargs)
-    statistics: dict[tuple[str, int, str], Any] = vars(pstats.Stats(profiler))["stats"]
-    rows = [(_name(*place), calls, own) for place, (_, calls, own, _, _) in statistics.items()]
-    table = pd.DataFrame(rows, columns=["function", "calls", "seconds"])
-    table = table.groupby("function", as_index=False).sum()
-    table["share"] = table["seconds"] / table["seconds"].sum()
-    return table.sort_values("seconds", ascending=False, ignore_index=True)
+    taken = []
+    for _ in range(rounds):
+        start = clock()
+        result = function(*args)
+        taken.append(clock() - start)
+    return Timing(result, taken)
 
 
-def _name(file: str, line: int, function: str) -> str:
-    """The name of a function in a table: module.function, or type.method if it is written in C.
+def disturbance(measure: Callable[[], tuple[float, float, int]] | None = None) -> str | None:
+    """Say why a time measured now would be wrong; None if the machine is quiet.
 
-    >>> _name("~", 0, "<method 'acquire' of '_thread.lock' objects>")
-    'lock.acquire'
+    Matmuls keep all of torch's threads busy for a second or two. On a busy machine the threads have
+    to share their cores; where a virtual machine hides that, the matmuls are slower than before.
+
+    Arguments:
+        measure: returns the share of their cores' time that the threads got, the FLOP/s, and how
+            many threads there were.
     """
-    if file != "~":
-        return f"{Path(file).stem}.{function}"
-    if method := re.fullmatch(r"<method '(\w+)' of '(?:\w+\.)*(\w+)' objects>", function):
-        return f"{method[2]}.{method[1]}"
-    return function.strip("<>").removeprefix("built-in method ")
+    share, speed, threads = (measure or _busy_threads)()
+    # Kept apart by threads: with fewer of them the peak is lower on the quietest machine.
+    file = config.data_folder() / "timings" / f"matmul_peak_{threads}.json"
+    before = json.loads(file.read_text()) if file.is_file() else 0
+    write_json(file, max(speed, before))
+    if share < QUIET_SHARE:
+        return f"our threads got only {share:.0%} of their cores' time: close other programs"
+    if speed < QUIET_SPEED * before:
+        now, then = (f"{number / 1e9:.0f} GFLOP/s" for number in (speed, before))
+        return f"a matmul reaches {now}, and {then} before; delete {file} if that is no longer true"
+    return None
+
+
+def _busy_threads() -> tuple[float, float, int]:
+    """The share of their cores' time that torch's threads get, a matmul's FLOP/s, the threads."""
+    # Not above: a process that is measured would load torch for it, and show its memory.
+    import torch
+
+    from workbook.training.devices import matmul_peak
+
+    threads = torch.get_num_threads()
+    wall, processor = time.perf_counter(), time.process_time()
+    speed = max(matmul_peak() for _ in range(4))
+    used, passed = time.process_time() - processor, time.perf_counter() - wall
+    return used / passed / threads, speed, threads
 
 
 # --- Short works, and records -------------------------------------------------------------------

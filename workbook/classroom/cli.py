@@ -650,7 +650,7 @@ def run_export(options: argparse.Namespace) -> None:
 
 @command(
     "notebooks",
-    "run the worked notebooks again and store their outputs",
+    "run the worked notebooks again and store their outputs, if the machine is quiet",
     argument("names", "such as 02_bpe; default: all", metavar="NAME", nargs="*"),
     flag("--check", "run nothing; list the notebooks that are not in normal form"),
 )

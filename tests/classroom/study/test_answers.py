@@ -9,7 +9,7 @@ from workbook import config
 from workbook.classroom.study import answers, notebooks
 from workbook.classroom.study.answers import MIME, QUANTITIES, complaints, look_up
 from workbook.classroom.study.problems import PROBLEMS
-from workbook.classroom.study.verbs import answer
+from workbook.classroom.study.verbs import answer, check
 from workbook.corpora import corpora
 
 STORY = " ".join(["Once upon a time there was a little dog who ran to the park."] * 20)
@@ -23,6 +23,7 @@ def bundles(monkeypatch):
     # `plots` first: imported while IPython's own is replaced, it would keep the replacement.
     for display in ("workbook.classroom.views.plots.display", "IPython.display.display"):
         monkeypatch.setattr(display, lambda bundle, **_: shown.append(bundle))
+    monkeypatch.setattr("workbook.classroom.study.verbs._handed_in", {})
     yield shown
     InteractiveShell.clear_instance()
 
@@ -84,6 +85,13 @@ def test_an_empty_answer_says_so(bundles):
     answer("unicode1", "b", "   \n  ")
     assert bundles[0]["text/plain"] == "unicode1 (b): not answered yet."
     assert bundles[0][MIME]["text"] == ""
+
+
+def test_an_empty_answer_takes_the_text_that_check_was_given(bundles, judged_here):
+    check("unicode1", "Nothing is seen.", "b")
+    answer("unicode1", "b", "\n")
+    answer("unicode1", "b", "It is invisible.")
+    assert [one[MIME]["text"] for one in bundles] == ["Nothing is seen.", "It is invisible."]
 
 
 def test_the_edition_spells_the_id(bundles, monkeypatch):

@@ -48,6 +48,7 @@ CELLS = [
     cell("try", "b", "my_difference = ..."),
     cell("check", "b", 'check("unicode1", my_difference, part="b")'),
     cell("evidence", "b", 'print("explained", chr(0))'),
+    new_markdown_cell("### Seen", metadata={"workbook": {"problem": "unicode1", "role": "prose"}}),
     cell("evidence", "b", 'print("and shown", repr(chr(0)))'),
     cell("answer", "b", 'answer("unicode1", "b", """\nThe repr is an escape.\n""")'),
     *prose(3),
@@ -267,11 +268,16 @@ def test_an_explanation_unfolds_when_asked_and_a_cell_is_marked_when_tagged(page
     folded = page.locator(".workbook-folded")
     for source in WAY[:3]:
         f8(page, source)
-    expect(page.locator(".workbook-folded-first")).to_have_count(1)
-    expect(folded).to_have_count(2)
+    sections = page.locator(".workbook-folded-first")
+    expect(sections).to_have_count(2)
+    expect(sections.last).to_have_attribute("data-workbook-title", ": Seen")
+    expect(folded).to_have_count(3)
     expect(explained(page)).to_be_hidden()
     page.screenshot(path=SCREENSHOTS / "folded.png")
-    page.locator(".workbook-folded-first").click()
+    sections.first.click()
+    expect(folded).to_have_count(2)
+    expect(explained(page)).to_be_visible()
+    sections.click()
     expect(folded).to_have_count(0)
     run(page, WAY[2])  # it stays unfolded, though the exercise is open
     expect(page.locator(".workbook-open", has_text=WAY[2])).to_be_visible()

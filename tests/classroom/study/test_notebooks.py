@@ -163,10 +163,10 @@ def test_two_runs_give_the_same_bytes(folder, capsys):
     )
     path.write_text(path.read_text() + "\n")
     assert cli.main(["notebooks", "--check"]) == 1
-    notebooks.run_worked()
+    notebooks.run_worked(disturbance=quiet)
     first = path.read_bytes()
     assert cli.main(["notebooks", "--check", "09_try"]) == 0
-    notebooks.run_worked(["09_try"])
+    notebooks.run_worked(["09_try"], quiet)
     assert path.read_bytes() == first
     assert b".../notebooks" in first and str(folder).encode() not in first
     told = capsys.readouterr().out
@@ -176,8 +176,24 @@ def test_two_runs_give_the_same_bytes(folder, capsys):
     store(path, "1 / 0")  # a run that fails leaves the stored notebook
     failing = path.read_bytes()
     with pytest.raises(Exception, match="ZeroDivisionError"):
-        notebooks.run_worked()
+        notebooks.run_worked(disturbance=quiet)
     assert path.read_bytes() == failing
+
+
+def quiet():
+    return None
+
+
+def test_nothing_is_stored_from_a_busy_machine(folder):
+    path = folder / "09_try.ipynb"
+    store(path, "print(1)")
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="09_try is not stored, its times would be wrong: noisy"):
+        notebooks.run_worked(disturbance=lambda: "noisy")
+    busy_afterwards = iter([None, "noisy"]).__next__
+    with pytest.raises(ValueError, match="noisy"):
+        notebooks.run_worked(disturbance=busy_afterwards)
+    assert path.read_bytes() == before
 
 
 CELL = '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"source": ""}]}'

@@ -10,7 +10,7 @@ import hashlib
 import re
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.warnings import DuplicateCellId, MissingIDFieldWarning
 
-from workbook import config
+from workbook import bench, config
 from workbook.files import atomic_write, notebooks_in, unchanged
 
 # Replaced in every text output, in this order. tests/sanitize.cfg holds the same list for nbval.
@@ -36,7 +36,8 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-ROLES = ("prose", "setup", "prompt", "try", "check", "hint", "reveal", "evidence", "answer")
+# "help" is for those whose attempt failed: it is never folded, so it gives nothing away.
+ROLES = ("prose", "setup", "prompt", "try", "check", "hint", "help", "reveal", "evidence", "answer")
 ONCE = {"prompt", "try", "check", "hint", "reveal", "answer"}  # once per problem, or per part of it
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 PICTURES = ("image/png", "image/jpeg")
@@ -238,14 +239,27 @@ def execute(path: str | Path) -> NotebookNode:
     return normalise(notebook)
 
 
-def run_worked(names: Sequence[str] = ()) -> None:
-    """Run notebooks and store them; print what became of each. Raises: ValueError if installed."""
+def run_worked(
+    names: Sequence[str] = (), disturbance: Callable[[], str | None] = bench.disturbance
+) -> None:
+    """Run notebooks and store them; print what became of each.
+
+    Raises: ValueError if the package is installed, or if the machine is busy before or after a
+        notebook runs, as `disturbance` tells: the times in its outputs would be wrong.
+    """
     if config.checkout() is None:
         raise ValueError("this is an installed package: clone the repository to run its notebooks")
     for path in find_worked(names):
         start = time.perf_counter()
+        _refuse_if(disturbance(), path)
         new = execute(path)
+        _refuse_if(disturbance(), path)
         outcome = "unchanged" if new == read_notebook(path) else "stored"
         if outcome == "stored":
             write_notebook(path, new)
         print(f"{path.stem}: {outcome} ({time.perf_counter() - start:.0f} s)", flush=True)
+
+
+def _refuse_if(disturbed: str | None, path: Path) -> None:
+    if disturbed:
+        raise ValueError(f"{path.stem} is not stored, its times would be wrong: {disturbed}")

@@ -35,6 +35,7 @@ SPARE_SECONDS = 20.0  # for an attempt that throws its stop away, until its proc
 PRINTED = (10, 600)  # lines and characters of the learner's print-out that a report quotes
 
 _hints_given: Counter[str] = Counter()
+_handed_in: dict[tuple[str, str | None], str] = {}  # texts that `check` could only read
 
 Status = Literal["not attempted", "correct", "almost", "possible", "wrong", "read", "ticked"]
 
@@ -139,6 +140,8 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
     """
     report = judge_attempt(problem, attempt, part)
     claim = f"{solutions.not_run(attempt)} {report.claim}".strip()
+    if report.status == "read" and isinstance(attempt, str):
+        _handed_in[report.problem, report.part] = attempt
     return note_outcome(replace(report, claim=claim), attempt)
 
 
@@ -339,7 +342,8 @@ def answer(
     Arguments:
         problem: its id, in the spelling of either edition.
         part: such as "a"; None if the problem has no parts.
-        text: the answer; an empty one counts as none.
+        text: the answer; an empty one counts as none, unless `check` was given a text for this part
+            since the kernel started: then that is the answer.
         figure: a matplotlib figure to show with it.
         corpora: names or files of the corpora that it rests on; by default those of the profile,
             if the problem asks for TinyStories or OpenWebText.
@@ -348,6 +352,8 @@ def answer(
         loss: the validation loss of your run in nats per token, if the problem sets a limit for it.
     """
     details, part = problems.place(problem, part)
+    if isinstance(text, str) and not text.strip():
+        text = _handed_in.get((details.id, part), text)
     record = answers.record_of(details, part, text, corpora, measured_on)
     record["figure"] = figure is not None
     if loss is not None:
@@ -490,8 +496,8 @@ def hint(problem: str, part: str | None = None) -> Panel:
     name = f"{details.id}, part {part}" if part else details.id
     _hints_given[name] += 1
     hints = [f"{i}. {step}" for i, step in enumerate(steps[: _hints_given[name]], 1)]
-    more = ["Run hint again for the next step."] if len(hints) < len(steps) else []
-    return Panel("read", "\n".join([f"Hint for {name}", *hints, *more]))
+    more = "Run hint again for the next step." if len(hints) < len(steps) else "That was the last."
+    return Panel("read", "\n".join([f"Hint for {name}", *hints, more]))
 
 
 def reveal(reference: Any) -> Answered:

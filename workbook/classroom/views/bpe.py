@@ -1,4 +1,4 @@
-"""Notebook 02: tokenizers compared, a file cut for workers, a token's family tree, and times.
+"""Notebook 02: tokenizers compared, and a file cut for workers.
 
 The live views are the merge stepper (training merge by merge) and the tokenizer playground.
 """
@@ -15,12 +15,10 @@ from matplotlib.figure import Figure
 
 from workbook.classroom.views import live, plots
 from workbook.classroom.views.live import LINE, Framed, Live, Shown, plural, visible
-from workbook.classroom.views.plots import BLUE, COLOURS, GREY, INK, ORANGE, PALE, RED, axes, note
+from workbook.classroom.views.plots import BLUE, COLOURS, GREY, INK, PALE, RED, axes, note
 from workbook.tokenization.bpe import Pair
 from workbook.tokenization.tokenizer import Encoder, compression_ratio
 from workbook.tokenization.watch import TrainingStep, apply_merges, training_steps
-
-DAY = 24 * 60 * 60  # seconds
 
 # What the live views show at most.
 MOST_WORDS = MOST_PAIRS = 8  # of the training
@@ -52,31 +50,6 @@ def tokenizers(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax.set(xlabel="vocabulary (tokens, log scale)", ylabel="compression (bytes/token)")
     ax.grid()
     return ax
-
-
-def profiles(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """The functions in which each profile (columns function, share) spends most time, side by side.
-
-    Waiting for a lock or for data is orange: no work is done then.
-    """
-    figure, panels = plt.subplots(1, len(tables), figsize=(8.4, 2.7), sharex=True)
-    for ax, (title, table) in zip(panels, tables.items(), strict=True):
-        rows = table.head(6)
-        colours = [ORANGE if is_waiting(name) else BLUE for name in rows["function"]]
-        bars = ax.barh(rows["function"], rows["share"], color=colours)
-        ax.bar_label(bars, [f"{share:.0%}" for share in rows["share"]], padding=3, fontsize=8)
-        ax.invert_yaxis()
-        ax.tick_params(axis="y", length=0, labelsize=8)
-        ax.xaxis.set_major_formatter("{x:.0%}")
-        ax.margins(x=0.15)
-        ax.set_title(title, fontsize=10, loc="left")
-        ax.set_xlabel("own time (share of the total)")
-    return figure
-
-
-def is_waiting(function: str) -> bool:
-    """Whether a function of a profile only waits: for a lock, a pipe or another process."""
-    return function.endswith((".acquire", ".poll", ".select", ".sleep", ".read", ".wait"))
 
 
 def shared_file(ends: Sequence[int], workers: int, ax: Axes | None = None) -> Axes:

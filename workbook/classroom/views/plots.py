@@ -298,6 +298,12 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
     return table.map(_written)
 
 
+def fold_away(title: str, table: pd.DataFrame) -> None:
+    """Display a table behind a fold with this title; a terminal shows all of it."""
+    html = f"<details><summary>{title}</summary>{table.to_html()}</details>"
+    display({"text/html": html, "text/plain": f"{title}\n{table}"}, raw=True)
+
+
 def _written(value: Any) -> Any:
     """One cell; text stays as it is, and a missing value becomes empty."""
     if isinstance(value, bool | np.bool_):

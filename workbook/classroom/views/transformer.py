@@ -125,23 +125,24 @@ def _ring(ax: Axes, title: str, fontsize: int, radius: float, reach: float) -> N
     ax.set_title(title, fontsize=fontsize)
 
 
-def number_grids(grids: Mapping[str, ArrayLike], owners: Mapping[int, int]) -> Figure:
-    """Matrices of whole numbers side by side, each cell in the colour of its owner.
+def number_grids(grids: Mapping[str, ArrayLike], owners: Mapping[int, int] | None = None) -> Figure:
+    """Matrices side by side, each below its name and shape.
 
-    `owners` says which head a number belongs to, so one sees where numbers end up.
+    `owners` says which head a number belongs to and gives it that head's colour, so one sees where
+    numbers end up. Without it, each matrix has a colour of its own.
     """
-    shapes = [np.shape(grid) for grid in grids.values()]
+    rows, columns = zip(*(np.shape(grid) for grid in grids.values()), strict=True)
+    height = 0.7 + 7.5 * max(rows) / sum(columns)
     figure, panels = plt.subplots(
-        1, len(grids), figsize=(8.4, 0.7 + 0.3 * max(rows for rows, _ in shapes)),
-        width_ratios=[columns for _, columns in shapes], squeeze=False,
-    )  # fmt: skip
-    for ax, (name, grid) in zip(panels[0], grids.items(), strict=True):
+        1, len(grids), figsize=(8.4, height), width_ratios=columns, squeeze=False
+    )
+    for place, (ax, (name, grid)) in enumerate(zip(panels[0], grids.items(), strict=True)):
         for (row, column), number in np.ndenumerate(np.asarray(grid)):
-            plots.cell(ax, column, row, int(number), TINTS[owners[int(number)]], fontsize=9)
-        rows, columns = np.shape(grid)
-        ax.set(xlim=(0, columns), ylim=(rows, 0), aspect="equal")
+            owner = place if owners is None else owners[int(number)]
+            plots.cell(ax, column, row, f"{number:.3g}", TINTS[owner % len(TINTS)], fontsize=9)
+        ax.set(xlim=(0, columns[place]), ylim=(rows[place], 0), aspect="equal")
         ax.set_axis_off()
-        ax.set_title(name, fontsize=9)
+        ax.set_title(f"{name}\n{rows[place]} × {columns[place]}", fontsize=9)
     return figure
 
 

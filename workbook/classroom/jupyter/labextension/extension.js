@@ -11,7 +11,8 @@
   const ANSWER = "application/vnd.workbook.answer+json"; // as in study/answers.py
   const VERDICT = "application/vnd.workbook.check+json"; // as there; of `check` and `tick`
   const STUDY = "workbook-study"; // of a panel with such cells; the shortcut asks for it, too
-  const EXPLAINS = new Set(["prose", "evidence", "reveal"]); // roles, as in study/notebooks.py
+  // Roles, as in study/notebooks.py. What has the role "help" is never folded.
+  const EXPLAINS = new Set(["prose", "evidence", "reveal"]);
   const style = new URL("style.css", document.currentScript.src).href;
 
   const isYours = ({ model }) => [].concat(model.getMetadata("tags") ?? []).includes("your-turn");
@@ -48,30 +49,36 @@
       .filter(({ cell }) => isYours(cell));
   };
 
+  const isHeading = ({ model }) =>
+    model.type === "markdown" && model.sharedModel.getSource().startsWith("#");
+
   /**
-   * List the cells that explain each open exercise: those of its problem below its try cell. Cells
-   * under a heading right above the next try cell introduce that one.
+   * List the cells that explain each open exercise, those of its problem below its try cell, by
+   * sections: each heading begins one. The section right above the next try cell introduces that.
    */
   const spoilers = ({ widgets }, found) => {
     const states = new Map(found.map(({ cell, done }) => [cell, done]));
-    const isHeading = ({ model }) =>
-      model.type === "markdown" && model.sharedModel.getSource().startsWith("#");
     const runs = [];
     let problem = null; // of the open exercise that we are below
     for (const cell of widgets) {
       const { role, problem: of } = about(cell);
       if (role === "try") {
-        const last = problem === of ? runs.at(-1) : [];
-        const heading = last.findLastIndex(isHeading);
-        if (heading >= 0) last.splice(heading);
+        if (problem === of && runs.at(-1).some(isHeading)) runs.pop();
         problem = states.get(cell) === false ? of : null;
         if (problem) runs.push([]);
       } else if (problem && of === problem && EXPLAINS.has(role)) {
+        if (isHeading(cell)) runs.push([]);
         runs.at(-1).push(cell);
+      } else if (problem && role === "answer") {
+        runs.push([]); // what stands above an answer introduces nothing below it
       }
     }
     return runs.filter((run) => run.length > 0);
   };
+
+  /** Say which section a fold holds: the text of its heading, if it has one. */
+  const titleOf = ([first]) =>
+    isHeading(first) ? `: ${first.model.sharedModel.getSource().match(/^#+ *(.*)/)[1]}` : "";
 
   const activate = (actions, app, tracker, palette) => {
     const link = document.createElement("link");
@@ -95,6 +102,7 @@
           const run = folded.get(cell);
           cell.toggleClass("workbook-folded", run !== undefined);
           cell.toggleClass("workbook-folded-first", run?.[0] === cell);
+          if (run?.[0] === cell) cell.node.dataset.workbookTitle = titleOf(run);
         }
         if (panel.hasClass(STUDY) !== found.length > 0) {
           panel.toggleClass(STUDY);
