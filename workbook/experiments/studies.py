@@ -9,7 +9,7 @@ in a `Scale`; the plans are the same.
 import math
 from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
 from typing import Any
@@ -42,6 +42,7 @@ class Scale:
 
     base: TrainConfig  # on the simple corpus
     web: TrainConfig  # the same on the web corpus
+    long: TrainConfig  # the last budget of `longer`, on text enough for it
     rates: tuple[float, ...]  # of the first sweep, from small ones to those that fail
     parts: tuple[int, ...] = (9, 3, 1)  # the budgets: the base's tokens, divided by each
     deeper: int = 3  # times as many layers, on half of the second budget
@@ -81,9 +82,12 @@ def laptop_scale() -> Scale:
         device="cpu",
         precision="bfloat16",
     )
+    # On a GPU, if there is one: two cores take over half an hour for each of these runs.
+    long = varied(at_batch(base, base.batch_size, 1 / 4), corpus_bytes=80_000_000, device="auto")
     return Scale(
         base=base,
         web=varied(base, corpus=LAPTOP.web_corpus, vocab_size=LAPTOP.web_vocab_size),
+        long=long,
         rates=doublings(0.01 / 32, 16),
         memory=4e9,
         cap=60.0,
@@ -102,6 +106,7 @@ def large_scale(name: str, edition: Edition = "2025") -> Scale:
     return Scale(
         base=base,
         web=varied(base, **text, vocab_size=profile.web_vocab_size),
+        long=base,  # it is long enough, and has these runs already
         rates=doublings(0.01 / 128, 16),
         memory=32e9 if name == "cpu" else 80e9,
         cap=10 * 60.0 if name.startswith("gpu") else CAPS[edition],
@@ -214,6 +219,24 @@ def swiglu(scale: Scale) -> Plan:
     return matched | wide
 
 
+def longer(scale: Scale) -> Plan:
+    """One more budget, without a search: each change at the rate that was best for it so far.
+
+    The unchanged model has three seeds. Their spread is all that says how much luck there is in the
+    single run of each change, whose seed is the first of them.
+    """
+    shorter: Results = {}
+    for study in ABLATIONS:
+        shorter |= yield from STUDIES[study].plan(scale)
+    asked = {}
+    for label, seeds in ({"unchanged": 3} | dict.fromkeys(ABLATIONS.values(), 1)).items():
+        tried = f"{label}, {scale.base.tokens:,} tokens, "
+        top = best({name: run for name, run in shorter.items() if name.startswith(tried)})
+        config = at_rate(replace(scale.long, model=top.config.model), rate_of(top))
+        asked |= seeds_of(config, scale.seeds[:seeds], f"longer, {label}, ")
+    return (yield asked)
+
+
 def main_experiment(scale: Scale) -> Plan:
     """The same model and as many tokens of the web corpus: tuned at two budgets, seeds at the last.
 
@@ -274,6 +297,9 @@ def leaderboard(scale: Scale) -> Plan:
     return results | (yield rounds[0] | rounds[1])
 
 
+ABLATIONS = {  # the experiments that compare one change with the unchanged model, and its label
+    "layer_norm": "no norm", "pre_norm": "post-norm", "no_position": "no RoPE", "swiglu": "SiLU",
+}  # fmt: skip
 STUDIES = {
     "learning_rate": Study("Which learning rate, and where does training break?", learning_rate),
     "batch_size": Study("How large a batch, at equal tokens?", batch_size),
@@ -287,6 +313,7 @@ STUDIES = {
         "Does the model need RoPE?", partial(ablation, label="no RoPE", position="none")
     ),
     "swiglu": Study("Is a gate worth a third matrix?", swiglu),
+    "longer": Study("What is left of these effects with four times the tokens?", longer),
     "main_experiment": Study("What does web text change?", main_experiment),
     "leaderboard": Study("How low can the loss get before the time is up?", leaderboard),
 }
