@@ -226,6 +226,14 @@ def test_the_longest_runs_have_four_times_the_tokens_and_each_change_the_rate_it
     assert asked == [("unchanged", 1), ("unchanged", 2), ("unchanged", 3), *alone]
 
 
+def test_each_published_idea_is_the_only_thing_that_differs_from_the_unchanged_model():
+    results, _ = played(studies.ideas(LAPTOP), bowl())
+    for label, changes in studies.IDEAS.items():
+        for seed in (1, 2, 3):
+            usual = results[f"longer, unchanged, seed {seed}"].config
+            assert results[f"{label}, seed {seed}"].config == varied(usual, **changes) != usual
+
+
 def test_pairs_differ_in_nothing_but_the_change_and_the_rate():
     results, _ = played(studies.STUDIES["no_position"].plan(LAPTOP), bowl(moved=2))
     for seed in LAPTOP.seeds:

@@ -36,6 +36,13 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
+# What entries of the course's board did, each by itself.
+IDEAS: dict[str, dict[str, Any]] = {
+    "tied weights": {"tie_embeddings": True},
+    "Muon": {"update": "muon"},
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scale:
     """The sizes of all experiments; each plan takes one of them."""
@@ -228,13 +235,24 @@ def longer(scale: Scale) -> Plan:
     shorter: Results = {}
     for study in ABLATIONS:
         shorter |= yield from STUDIES[study].plan(scale)
-    asked = {}
+    asked: dict[str, TrainConfig] = {}
     for label, seeds in ({"unchanged": 3} | dict.fromkeys(ABLATIONS.values(), 1)).items():
         tried = f"{label}, {scale.base.tokens:,} tokens, "
         top = best({name: run for name, run in shorter.items() if name.startswith(tried)})
         config = at_rate(replace(scale.long, model=top.config.model), rate_of(top))
         asked |= seeds_of(config, scale.seeds[:seeds], f"longer, {label}, ")
     return (yield asked)
+
+
+def ideas(scale: Scale) -> Plan:
+    """What others published, at the longest budget: all at the unchanged model's rate and seeds."""
+    found = yield from longer(scale)
+    usual = {label: run for label, run in found.items() if label.startswith("longer, unchanged, ")}
+    asked: dict[str, TrainConfig] = {}
+    for label, changes in IDEAS.items():
+        for run in usual.values():
+            asked[f"{label}, seed {run.config.seed}"] = varied(run.config, **changes)
+    return usual | (yield asked)
 
 
 def main_experiment(scale: Scale) -> Plan:
@@ -314,6 +332,7 @@ STUDIES = {
     ),
     "swiglu": Study("Is a gate worth a third matrix?", swiglu),
     "longer": Study("What is left of these effects with four times the tokens?", longer),
+    "ideas": Study("Do ideas that won on the course's board help here?", ideas),
     "main_experiment": Study("What does web text change?", main_experiment),
     "leaderboard": Study("How low can the loss get before the time is up?", leaderboard),
 }
