@@ -24,6 +24,7 @@ from workbook.training.train import Run
 
 LAST_RATE = 0.1  # the smallest learning rate of a schedule, relative to its largest
 MOST_RATES = 7  # that are tried for one setting
+PLATEAU = 0.01  # nats per token: losses that differ by less are alike
 
 # What the leaderboard tries, each by itself, at one context: all entries are evaluated alike.
 CHANGES: dict[str, dict[str, Any]] = {
@@ -347,13 +348,17 @@ def sweep(config: TrainConfig, rates: Iterable[float], label: str = "") -> Plan:
 def tuned(config: TrainConfig, start: float, label: str, also: Sequence[float] = ()) -> Plan:
     """Try learning rates around `start` in factors of two, until the best has both neighbours.
 
-    At most `MOST_RATES` are tried, including those in `also`.
+    If all end alike, as models do that learn nothing but frequencies, it goes on downwards. At most
+    `MOST_RATES` are tried, including those in `also`.
     """
     results = yield from sweep(config, sorted({start / 2, start, start * 2, *also}), label)
     while len(results) < MOST_RATES:
         tried = {rate_of(run) for run in results.values()}
         top = rate_of(best(results))
         further = {top / 2, top * 2} - tried  # empty once both neighbours are known to be worse
+        losses = [run.loss for run in results.values()]
+        if not further and max(losses) - min(losses) < PLATEAU:
+            further = {min(tried) / 2}  # no rate is better than another: perhaps all are too high
         if not further:
             break
         results |= yield from sweep(config, sorted(further), label)
