@@ -124,6 +124,7 @@ class Momentum(Rule):
 class AdaGrad(Rule):
     """s ← s + g², then θ ← θ - lr g / (√s + ε): smaller steps where gradients have been large.
 
+    Some write ε inside the root, √(s + ε): a small ε then counts for more, as √ε.
     Source: Duchi, Hazan & Singer 2011, with the diagonal of their matrix G.
     """
 
