@@ -39,6 +39,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 # What entries of the course's board did, each by itself.
 IDEAS: dict[str, dict[str, Any]] = {
+    "as usual": {},
     "tied weights": {"tie_embeddings": True},
     "Muon": {"update": "muon"},
 }
@@ -231,29 +232,38 @@ def longer(scale: Scale) -> Plan:
     """One more budget, without a search: each change at the rate that was best for it so far.
 
     The unchanged model has three seeds. Their spread is all that says how much luck there is in the
-    single run of each change, whose seed is the first of them.
+    single run of each change, whose seed is the first of them. Longer runs often want lower rates,
+    which most changes have already: so the unchanged model runs at half its rate, too.
     """
     shorter: Results = {}
     for study in ABLATIONS:
         shorter |= yield from STUDIES[study].plan(scale)
     asked: dict[str, TrainConfig] = {}
-    for label, seeds in ({"unchanged": 3} | dict.fromkeys(ABLATIONS.values(), 1)).items():
-        tried = f"{label}, {scale.base.tokens:,} tokens, "
-        top = best({name: run for name, run in shorter.items() if name.startswith(tried)})
+    for label in ABLATIONS.values():
+        top = best_at_last(scale, shorter, label)
         config = at_rate(replace(scale.long, model=top.config.model), rate_of(top))
-        asked |= seeds_of(config, scale.seeds[:seeds], f"longer, {label}, ")
+        asked |= seeds_of(config, scale.seeds[:1], f"longer, {label}, ")
+    rate = rate_of(best_at_last(scale, shorter, "unchanged"))
+    for label, each in {"unchanged": rate, "unchanged at half the rate": rate / 2}.items():
+        asked |= seeds_of(at_rate(scale.long, each), scale.seeds[:3], f"longer, {label}, ")
     return (yield asked)
 
 
 def ideas(scale: Scale) -> Plan:
-    """What others published, at the longest budget: all at the unchanged model's rate and seeds."""
-    found = yield from longer(scale)
-    usual = {label: run for label, run in found.items() if label.startswith("longer, unchanged, ")}
+    """What others published, beside the unchanged model: at its rate, with the same three seeds."""
+    found = yield from STUDIES["layer_norm"].plan(scale)
+    rate = rate_of(best_at_last(scale, found, "unchanged"))
+    base = at_rate(varied(scale.base, device=scale.long.device), rate)
     asked: dict[str, TrainConfig] = {}
     for label, changes in IDEAS.items():
-        for run in usual.values():
-            asked[f"{label}, seed {run.config.seed}"] = varied(run.config, **changes)
-    return usual | (yield asked)
+        asked |= seeds_of(varied(base, **changes), scale.seeds[:3], f"{label}, ")
+    return (yield asked)
+
+
+def best_at_last(scale: Scale, results: Results, label: str) -> Run:
+    """The best run of a setting at the last budget that it was tuned for."""
+    tried = f"{label}, {scale.base.tokens:,} tokens, "
+    return best({name: run for name, run in results.items() if name.startswith(tried)})
 
 
 def main_experiment(scale: Scale) -> Plan:
