@@ -253,7 +253,7 @@ def effects(
     budgets = sorted({tokens for by_budget in every for tokens in by_budget})
     left.set_xticks(budgets, [f"{tokens / 1e6:.1f} M" for tokens in budgets])
     left.xaxis.set_minor_formatter(NullFormatter())
-    right.set(xlabel="public runs, unverified:\n41 to 328 M tokens")
+    right.set(xlabel="public runs, unverified:\n164 to 328 M tokens")
     right.tick_params(axis="x", labelrotation=20, labelsize=8)
     right.margins(x=0.2)
     left.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
