@@ -150,6 +150,15 @@ def test_tuning_gives_up_at_some_number_of_rates_going_down_where_all_diverge():
     assert {0.16, 0.01, 0.02, 0.04} <= set(map(rate_of, results.values())), "0.16 is no neighbour"
 
 
+def test_tuning_goes_on_downwards_where_all_rates_end_alike():
+    def loss(config):
+        rate = config.optimizer.max_learning_rate
+        return 6.3 + (rate / 10) ** 2 if rate > 2e-3 else 6.0 + rate
+
+    results, _ = played(tuned(SHORT, 1e-2, "x"), loss)
+    assert rate_of(studies.best(results)) < 2e-3
+
+
 def test_budgets_are_parts_of_the_tokens_with_the_same_share_of_warm_up(scale):
     for part in scale.parts:
         found = scale.budget(part)
