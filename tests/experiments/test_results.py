@@ -187,7 +187,7 @@ def test_what_is_missing_is_said_and_the_rest_goes_on(capsys):
         found = results.Recorded("laptop", "2025")
         assert found.so_far == {} and found["batch_size"] == {}
     said = capsys.readouterr().out
-    assert said.startswith(f"batch_size: {len(found.scale.rates)} runs have no record yet")
+    assert said.startswith(f"batch_size: {len(found.scale.rates)} runs or more have no record yet")
     assert "`workbook experiments run batch_size --scale laptop` makes them" in said
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 
 from workbook.config import Edition, TrainConfig
 from workbook.corpora import corpora
-from workbook.experiments import dry_run, significance
+from workbook.experiments import significance
 from workbook.experiments.plans import Results, Stage
 from workbook.experiments.significance import PairedDifference, Spread
 from workbook.experiments.studies import ABLATIONS, STUDIES, at_rate, best, rate_of, scale_named
@@ -396,9 +396,6 @@ class Recorded:
         """The recorded runs of an experiment; if some are missing, print what makes them."""
         stage = self.stages[study]
         if not stage.over:
-            missing = stage.missing()
-            hours = sum(dry_run.seconds_of(missing)) / 3_600
-            command = f"`workbook experiments run {study} --scale {self.name}`"
-            print(f"{study}: {len(missing)} runs have no record yet; {command} makes them, in")
-            print(f"about {hours:,.1f} hours; they may lead to more.")
+            command = f"`workbook experiments run {study} --scale {self.name}` makes them"
+            print(f"{study}: {len(stage.missing())} runs or more have no record yet; {command}")
         return stage.so_far()
