@@ -176,7 +176,12 @@ PLOTS = [
     partial(experiments.sweep, {"it": {0.1: USUAL, 1.0: LOST}}, {"a level": 1.5}),
     partial(experiments.training_curves, {"0.1": [USUAL], "1": [LOST]}, (0.1, 1.0)),
     partial(experiments.ablation, COMPARED),
-    partial(experiments.effects, {"no norm": COMPARED, "SiLU": {}}, {"no norm": [0.1, 0.8]}),
+    partial(
+        experiments.effects,
+        {"no norm": COMPARED, "SiLU": {}},
+        {"no norm": [0.1, 0.8]},
+        {"SiLU": {9_000: 0.02}},
+    ),
     partial(
         experiments.batches,
         {8: {0.01: run(9, 2.08), 0.02: OTHER}, 32: {0.01: run(9, 2.32, batch_size=32)}},

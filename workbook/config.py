@@ -157,7 +157,7 @@ class OptimizerConfig:
     weight_decay: float = 0.1  # times the learning rate: the share that a step takes off
     decay: Literal["before", "after"] = "before"  # the weights decay before or after the update
     max_l2_norm: float = 1.0  # of all gradients together; inf: no limit
-    update: Literal["fused", "textbook"] = "fused"  # torch's kernel, or `workbook.optimizer`
+    update: Literal["fused", "textbook", "muon"] = "fused"  # torch's AdamW, ours, or our Muon
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "betas", tuple(self.betas))  # a list when it comes from JSON
@@ -169,10 +169,10 @@ class OptimizerConfig:
                 " raise the maximum (on the command line --min-learning-rate and"
                 " --max-learning-rate)"
             )
-        if self.update == "fused" and self.decay == "after":
+        if self.update != "textbook" and self.decay == "after":
             raise ValueError(
-                "update='fused' decays the weights before the update; choose decay='before', or"
-                " update='textbook'"
+                f"update={self.update!r} decays the weights before the update; choose"
+                " decay='before', or update='textbook'"
             )
 
 

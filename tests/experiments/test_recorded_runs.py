@@ -33,7 +33,7 @@ def faults(run):
         "threads and cores": found["threads"] >= 1 and found["cores"] >= 1,
         "versions": {"python", "numpy", "torch", "workbook"} <= found["versions"].keys(),
         "commit": re.fullmatch("[0-9a-f]{40}", found["commit"]),
-        "length": run.diverged or timed or run.tokens == asked.tokens <= 4_000_000,
+        "length": run.diverged or timed or run.tokens == asked.tokens <= 15_000_000,
         "tokens": run.tokens == asked.batch_size * run.steps * asked.model.context_length,
         "time": not timed or run.seconds < asked.max_seconds + 0.5,
         "end": ended and (run.flags == [] or overflowed),

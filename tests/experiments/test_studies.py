@@ -144,6 +144,15 @@ def test_tuning_gives_up_at_some_number_of_rates_going_down_where_all_diverge():
     assert {0.16, 0.01, 0.02, 0.04} <= set(map(rate_of, results.values())), "0.16 is no neighbour"
 
 
+def test_tuning_goes_on_downwards_where_all_rates_end_alike():
+    def loss(config):
+        rate = config.optimizer.max_learning_rate
+        return 6.3 + (rate / 10) ** 2 if rate > 2e-3 else 6.0 + rate
+
+    results, _ = played(tuned(SHORT, 1e-2, "x"), loss)
+    assert rate_of(studies.best(results)) < 2e-3
+
+
 def test_budgets_are_parts_of_the_tokens_with_the_same_share_of_warm_up(scale):
     for part in scale.parts:
         found = scale.budget(part)
@@ -203,6 +212,33 @@ def test_an_ablation_is_tuned_at_every_budget_and_compared_with_fresh_seeds():
             assert {each.seed for each in tried} == {LAPTOP.base.seed}
             assert [each.seed for each in again] == [*LAPTOP.seeds]
             assert {each.optimizer.max_learning_rate for each in again} == {best}
+
+
+def test_the_longest_runs_have_four_times_the_tokens_and_each_change_the_rate_it_had():
+    _, rounds = played(studies.longer(LAPTOP), bowl(best=1e-2, moved=0.25))
+    before = asked_by(rounds[:-1]).values()
+    asked = []
+    for label, config in rounds[-1].items():
+        _, setting, seed = label.split(", ")
+        rate = {"unchanged": 1e-2, "unchanged at half the rate": 5e-3}.get(setting, 2.5e-3)
+        assert config.optimizer.max_learning_rate == pytest.approx(rate)
+        assert config.tokens == 4 * LONG.tokens and seed == f"seed {config.seed}"
+        assert any(old.model == config.model and old.tokens == LONG.tokens for old in before)
+        assert replace(config, model=LAPTOP.long.model, optimizer=LAPTOP.long.optimizer) == (
+            replace(LAPTOP.long, seed=config.seed)
+        )
+        asked.append((setting, config.seed))
+    alone = [(label, 1) for label in ("no norm", "post-norm", "no RoPE", "SiLU")]
+    usual = [(f"unchanged{rate}", n) for rate in ("", " at half the rate") for n in (1, 2, 3)]
+    assert asked == alone + usual
+
+
+def test_each_published_idea_is_the_only_thing_that_differs_from_the_usual_model():
+    results, _ = played(studies.ideas(LAPTOP), bowl())
+    usual = at_rate(varied(LONG, device="auto"), 1e-2)
+    for label, changes in studies.IDEAS.items():
+        for seed in (1, 2, 3):
+            assert results[f"{label}, seed {seed}"].config == varied(usual, **changes, seed=seed)
 
 
 def test_pairs_differ_in_nothing_but_the_change_and_the_rate():

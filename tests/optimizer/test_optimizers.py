@@ -7,6 +7,7 @@ import torch
 from torch.nn import Parameter
 from torch.nn.utils import clip_grad_norm_
 
+from workbook.config import OptimizerConfig
 from workbook.optimizer import optimizers
 from workbook.optimizer.optimizers import clip_gradients, cosine_schedule
 
@@ -144,6 +145,34 @@ def test_what_has_no_gradient_stays_as_it_is(make):
     assert torch.equal(unused, start())
     assert unused not in optimizer.state
     assert torch.equal(used.grad, gradients()[0])  # which is only read
+
+
+def test_muon_takes_torchs_steps_for_hidden_matrices_and_adamws_for_the_rest():
+    shapes = [(9, 4), (4, 4), (4,), (6, 4), (9, 4)]  # an embedding, a block, a gain, ..., a head
+    drawn = [torch.randn(shape, generator=seeded(place)) for place, shape in enumerate(shapes)]
+    choices = {"lr": 0.02, "weight_decay": 0.1}
+    config = OptimizerConfig(max_learning_rate=0.02, betas=(0.9, 0.95), update="muon")
+    ours, theirs = ([Parameter(theta.clone()) for theta in drawn] for _ in range(2))
+    alike = {"momentum": 0.9, "nesterov": False, "adjust_lr_fn": "match_rms_adamw"}
+    hidden = TORCH.Muon([theirs[1], theirs[3]], **choices, **alike)
+    others = TORCH.AdamW([theirs[0], theirs[2], theirs[4]], **choices, betas=(0.9, 0.95))
+    muon = optimizers.from_config(iter(ours), config)
+    for step in range(5):
+        for one, other in zip(ours, theirs, strict=True):
+            one.grad = torch.randn(one.shape, generator=seeded(step))
+            other.grad = one.grad.clone()
+        for optimizer in (muon, hidden, others):
+            optimizer.step()
+    for one, other, before in zip(ours, theirs, drawn, strict=True):
+        # torch multiplies in bfloat16: within a few per cent of the way
+        assert (one - other).norm() < 0.03 * (other - before).norm()
+
+
+def test_an_orthogonal_matrix_keeps_the_directions_and_loses_the_sizes():
+    drawn = torch.randn(6, 4, generator=seeded(0))
+    turned = optimizers.orthogonal(drawn @ torch.diag(torch.logspace(0, -1, 4)))
+    sizes = torch.linalg.svdvals(turned)
+    assert sizes.min() > 0.6 and sizes.max() < 1.3
 
 
 def test_groups_have_settings_of_their_own():

@@ -23,6 +23,7 @@ from workbook.training.devices import matmul_peak
 from workbook.training.train import Run, is_done, lack_of_memory, run_folder
 
 ASSUMED_MFU = 0.3  # the share of the peak if no run on such a device has been recorded
+LAUNCHES = 0.01  # the share of the peak below which a run mostly waits for kernels to be launched
 CHECKPOINT = 3 * 4  # bytes per parameter: itself and AdamW's two moments, in float32
 
 
@@ -118,6 +119,8 @@ def recorded_mfu(device: str, precision: str) -> float:
         if (run.environment["device"], run.precision) == (device, precision)
         and not run.diverged  # perhaps before its first step
     ]
+    # A small model on a GPU tells how fast kernels are launched, and not how fast they compute.
+    shares = [share for share in shares if share > LAUNCHES or device == "cpu"]
     return median(shares) if shares else ASSUMED_MFU
 
 

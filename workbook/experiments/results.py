@@ -16,10 +16,10 @@ import pandas as pd
 
 from workbook.config import Edition, TrainConfig
 from workbook.corpora import corpora
-from workbook.experiments import dry_run, significance
+from workbook.experiments import significance
 from workbook.experiments.plans import Results, Stage
 from workbook.experiments.significance import PairedDifference, Spread
-from workbook.experiments.studies import STUDIES, at_rate, best, rate_of, scale_named
+from workbook.experiments.studies import ABLATIONS, STUDIES, at_rate, best, rate_of, scale_named
 from workbook.training.parts import NAMES
 from workbook.training.train import Run
 
@@ -205,21 +205,6 @@ def comparisons(results: Results, label: str) -> dict[int, Comparison]:
     return {tokens: Comparison(label, before[tokens], after[tokens]) for tokens in shared}
 
 
-def comparison_table(by_budget: Mapping[int, Comparison], usual: str = "unchanged") -> pd.DataFrame:
-    """Two rows per budget: the best rate of both sides, their losses, and what the change costs."""
-    rows = {}
-    for tokens, compared in by_budget.items():
-        for name, side in ((usual, compared.unchanged), (compared.label, compared.changed)):
-            is_changed = side is compared.changed
-            rows[f"{tokens:,}", name] = {
-                "best rate": f"{side.rate:.3g}",
-                "loss there (nats/token)": str(side.spread),
-                f"at the best rate of “{usual}”": ending(compared.at_old_rate) * is_changed,
-                "costs": cost(compared.difference) * is_changed,
-            }
-    return pd.DataFrame(rows).T
-
-
 def cost(difference: PairedDifference) -> str:
     """A difference in words: its mean and the standard error of the mean."""
     if not math.isfinite(difference.nats):
@@ -227,13 +212,8 @@ def cost(difference: PairedDifference) -> str:
     return f"{difference.nats:+.3f} ± {difference.error:.3f}"
 
 
-CHANGES = {  # by its label, the experiment that compares a change with the unchanged model
-    "no norm": "layer_norm",
-    "post-norm": "pre_norm",
-    "no RoPE": "no_position",
-    "SiLU": "swiglu",
-    "SiLU, 4 d_model": "swiglu",
-}
+# By its label, the experiment that compares a change with the unchanged model.
+CHANGES = {label: study for study, label in ABLATIONS.items()} | {"SiLU, 4 d_model": "swiglu"}
 
 
 class Family:
@@ -250,26 +230,37 @@ class Family:
         }
         self.claimed = significance.claimed(self.differences)
 
-    def verdict(self, label: str, tokens: int) -> str:
-        """What may be said of a comparison in words, without claiming what may be luck."""
-        difference = self.differences[label, tokens]
-        if not math.isfinite(difference.nats):
-            return f"{cost(difference)}, so there is no mean to compare"
-        words = f"{cost(difference)} nats/token, p {significance.in_words(difference.chance)}"
-        if self.claimed[label, tokens]:
-            return f"{'worse' if difference.nats > 0 else 'better'} ({words})"
-        # No claim is no proof of equality: say how small a difference could have been seen.
-        least = difference.smallest_claim(len(self.differences))
-        count = sum(gap > 0 for gap in difference.gaps)
-        return (
-            f"no difference that these runs can establish ({words}, higher with {count} of"
-            f" {len(difference.gaps)} seeds; a gap of {least:.3f} could have been claimed)"
-        )
+    def table(self, label: str, usual: str = "unchanged") -> pd.DataFrame:
+        """A change beside the usual model by budget: losses at the best rates, and what it costs.
 
-    def sentences(self, label: str) -> str:
-        """What may be said of a change at each budget, one line of a list each."""
-        verdicts = {tokens: self.verdict(label, tokens) for tokens in self.by_change[label]}
-        return "\n".join(f"- {tokens:,} tokens: {words}" for tokens, words in verdicts.items())
+        Where no cost is claimed, it says which one could have been: that is no proof of equality.
+        """
+        rows = {}
+        for tokens, pair in self.by_change[label].items():
+            gap, is_claimed = pair.difference, self.claimed[label, tokens]
+            least = f"no (from {gap.smallest_claim(len(self.differences)):.3f} on)"
+            rows[f"{tokens:,}"] = {
+                usual: f"{pair.unchanged.spread} at {pair.unchanged.rate:.3g}",
+                label: f"{pair.changed.spread} at {pair.changed.rate:.3g}",
+                f"{label} at the rate of {usual}": ending(pair.at_old_rate),
+                "cost": cost(gap),
+                "p": significance.in_words(gap.chance).removeprefix("= "),
+                "claimed": "yes" if is_claimed else least,
+            }
+        return pd.DataFrame(rows).T.rename_axis("tokens")
+
+    def verdict(self, label: str, tokens: int) -> str:
+        """What a comparison says, in words."""
+        gap, is_claimed = self.differences[label, tokens], self.claimed[label, tokens]
+        odds = f"p {significance.in_words(gap.chance)}, {'' if is_claimed else 'not '}claimed"
+        return f"{label} costs {cost(gap)} nats/token ({odds})"
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """A table of texts as Markdown, for an answer."""
+    rows = [[table.index.name or "", *table], ["---"] * (1 + len(table.columns))]
+    rows += [[name, *row] for name, row in zip(table.index, table.to_numpy(), strict=True)]
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
 
 
 def span(values: Sequence[float]) -> str:
@@ -334,12 +325,8 @@ def final_entry(board: Mapping[str, Mapping[int, Run]]) -> str:
 
 
 def sample_text(run: Run) -> str:
-    """What the model of a run wrote, without end tokens and in short lines.
-
-    Raises: ValueError for a run without one, such as one that diverged.
-    """
-    if run.sample is None:
-        raise ValueError(f"{run.config.name} has no text; give an experiment's finished run")
+    """What the model of a run that finished wrote, without end tokens and in short lines."""
+    assert run.sample is not None, "it diverged"
     text = run.sample["text"].replace(corpora.END_OF_TEXT, "").strip()
     return "\n".join(textwrap.fill(line, WIDTH) for line in text.split("\n"))
 
@@ -409,9 +396,6 @@ class Recorded:
         """The recorded runs of an experiment; if some are missing, print what makes them."""
         stage = self.stages[study]
         if not stage.over:
-            missing = stage.missing()
-            hours = sum(dry_run.seconds_of(missing)) / 3_600
-            command = f"`workbook experiments run {study} --scale {self.name}`"
-            print(f"{study}: {len(missing)} runs have no record yet; {command} makes them, in")
-            print(f"about {hours:,.1f} hours; they may lead to more.")
+            command = f"`workbook experiments run {study} --scale {self.name}` makes them"
+            print(f"{study}: {len(stage.missing())} runs or more have no record yet; {command}")
         return stage.so_far()

@@ -9,7 +9,7 @@ in a `Scale`; the plans are the same.
 import math
 from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
 from typing import Any
@@ -24,6 +24,7 @@ from workbook.training.train import Run
 
 LAST_RATE = 0.1  # the smallest learning rate of a schedule, relative to its largest
 MOST_RATES = 7  # that are tried for one setting
+PLATEAU = 0.01  # nats per token: losses that differ by less are alike
 
 # What the leaderboard tries, each by itself, at one context: all entries are evaluated alike.
 CHANGES: dict[str, dict[str, Any]] = {
@@ -36,12 +37,21 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
+# What entries of the course's board did, each by itself.
+IDEAS: dict[str, dict[str, Any]] = {
+    "as usual": {},
+    "tied weights": {"tie_embeddings": True},
+    "Muon": {"update": "muon"},
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scale:
     """The sizes of all experiments; each plan takes one of them."""
 
     base: TrainConfig  # on the simple corpus
     web: TrainConfig  # the same on the web corpus
+    long: TrainConfig  # the last budget of `longer`, on text enough for it
     rates: tuple[float, ...]  # of the first sweep, from small ones to those that fail
     parts: tuple[int, ...] = (9, 3, 1)  # the budgets: the base's tokens, divided by each
     deeper: int = 3  # times as many layers, on half of the second budget
@@ -81,9 +91,12 @@ def laptop_scale() -> Scale:
         device="cpu",
         precision="bfloat16",
     )
+    # On a GPU, if there is one: two cores take over half an hour for each of these runs.
+    long = varied(at_batch(base, base.batch_size, 1 / 4), corpus_bytes=80_000_000, device="auto")
     return Scale(
         base=base,
         web=varied(base, corpus=LAPTOP.web_corpus, vocab_size=LAPTOP.web_vocab_size),
+        long=long,
         rates=doublings(0.01 / 32, 16),
         memory=4e9,
         cap=60.0,
@@ -102,6 +115,7 @@ def large_scale(name: str, edition: Edition = "2025") -> Scale:
     return Scale(
         base=base,
         web=varied(base, **text, vocab_size=profile.web_vocab_size),
+        long=base,  # it is long enough, and has these runs already
         rates=doublings(0.01 / 128, 16),
         memory=32e9 if name == "cpu" else 80e9,
         cap=10 * 60.0 if name.startswith("gpu") else CAPS[edition],
@@ -214,6 +228,44 @@ def swiglu(scale: Scale) -> Plan:
     return matched | wide
 
 
+def longer(scale: Scale) -> Plan:
+    """One more budget, without a search: each change at the rate that was best for it so far.
+
+    The unchanged model has three seeds. Their spread is all that says how much luck there is in the
+    single run of each change, whose seed is the first of them. Longer runs often want lower rates,
+    which most changes have already: so the unchanged model runs at half its rate, too.
+    """
+    shorter: Results = {}
+    for study in ABLATIONS:
+        shorter |= yield from STUDIES[study].plan(scale)
+    asked: dict[str, TrainConfig] = {}
+    for label in ABLATIONS.values():
+        top = best_at_last(scale, shorter, label)
+        config = at_rate(replace(scale.long, model=top.config.model), rate_of(top))
+        asked |= seeds_of(config, scale.seeds[:1], f"longer, {label}, ")
+    rate = rate_of(best_at_last(scale, shorter, "unchanged"))
+    for label, each in {"unchanged": rate, "unchanged at half the rate": rate / 2}.items():
+        asked |= seeds_of(at_rate(scale.long, each), scale.seeds[:3], f"longer, {label}, ")
+    return (yield asked)
+
+
+def ideas(scale: Scale) -> Plan:
+    """What others published, beside the unchanged model: at its rate, with the same three seeds."""
+    found = yield from STUDIES["layer_norm"].plan(scale)
+    rate = rate_of(best_at_last(scale, found, "unchanged"))
+    base = at_rate(varied(scale.base, device=scale.long.device), rate)
+    asked: dict[str, TrainConfig] = {}
+    for label, changes in IDEAS.items():
+        asked |= seeds_of(varied(base, **changes), scale.seeds[:3], f"{label}, ")
+    return (yield asked)
+
+
+def best_at_last(scale: Scale, results: Results, label: str) -> Run:
+    """The best run of a setting at the last budget that it was tuned for."""
+    tried = f"{label}, {scale.base.tokens:,} tokens, "
+    return best({name: run for name, run in results.items() if name.startswith(tried)})
+
+
 def main_experiment(scale: Scale) -> Plan:
     """The same model and as many tokens of the web corpus: tuned at two budgets, seeds at the last.
 
@@ -274,6 +326,9 @@ def leaderboard(scale: Scale) -> Plan:
     return results | (yield rounds[0] | rounds[1])
 
 
+ABLATIONS = {  # the experiments that compare one change with the unchanged model, and its label
+    "layer_norm": "no norm", "pre_norm": "post-norm", "no_position": "no RoPE", "swiglu": "SiLU",
+}  # fmt: skip
 STUDIES = {
     "learning_rate": Study("Which learning rate, and where does training break?", learning_rate),
     "batch_size": Study("How large a batch, at equal tokens?", batch_size),
@@ -287,6 +342,8 @@ STUDIES = {
         "Does the model need RoPE?", partial(ablation, label="no RoPE", position="none")
     ),
     "swiglu": Study("Is a gate worth a third matrix?", swiglu),
+    "longer": Study("What is left of these effects with four times the tokens?", longer),
+    "ideas": Study("Do ideas that won on the course's board help here?", ideas),
     "main_experiment": Study("What does web text change?", main_experiment),
     "leaderboard": Study("How low can the loss get before the time is up?", leaderboard),
 }
@@ -301,13 +358,17 @@ def sweep(config: TrainConfig, rates: Iterable[float], label: str = "") -> Plan:
 def tuned(config: TrainConfig, start: float, label: str, also: Sequence[float] = ()) -> Plan:
     """Try learning rates around `start` in factors of two, until the best has both neighbours.
 
-    At most `MOST_RATES` are tried, including those in `also`.
+    If all end alike, as models do that learn nothing but frequencies, it goes on downwards. At most
+    `MOST_RATES` are tried, including those in `also`.
     """
     results = yield from sweep(config, sorted({start / 2, start, start * 2, *also}), label)
     while len(results) < MOST_RATES:
         tried = {rate_of(run) for run in results.values()}
         top = rate_of(best(results))
         further = {top / 2, top * 2} - tried  # empty once both neighbours are known to be worse
+        losses = [run.loss for run in results.values()]
+        if not further and max(losses) - min(losses) < PLATEAU:
+            further = {min(tried) / 2}  # no rate is better than another: perhaps all are too high
         if not further:
             break
         results |= yield from sweep(config, sorted(further), label)

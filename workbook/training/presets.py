@@ -31,7 +31,7 @@ def laptop() -> TrainConfig:
         batch_size=8,
         eval_every=100,
         eval_tokens=32_768,
-        checkpoint_every=400,
+        checkpoint_every=100,
     )
 
 

@@ -46,7 +46,7 @@ def test_a_sweep_marks_what_diverged_and_the_levels():
 
 def test_an_ablation_shows_the_last_budget_s_seeds_and_every_budget_s_tuning():
     left, right = drawn(draw.ablation).axes
-    assert labels(left) == ["unchanged", "no norm"]
+    assert labels(left) == ["unchanged at 0.01", "no norm at 0.01"]
     assert set(labels(right)) == {"0.0 M tokens", "no norm", "diverged"}
     tuned = [(line.get_linestyle(), [*line.get_ydata()]) for line in right.lines]
     assert tuned == [("-", [2]), ("--", [2]), ("-", [2]), ("--", [3]), ("--", [])]
@@ -57,7 +57,8 @@ def test_effects_are_means_with_errors_beside_what_is_reported():
     assert [*left.lines[0].get_xdata()] == [400, 4_000]
     assert [*left.lines[0].get_ydata()] == pytest.approx([0.0, 0.85])
     assert [*right.lines[0].get_ydata()] == [0.1, 0.8]
-    assert [label.get_text() for label in right.get_xticklabels()] == ["no norm", "SiLU"]
+    assert [label.get_text() for label in right.get_xticklabels()] == ["no norm"]
+    assert [line.get_ydata().tolist() for line in left.lines if len(line.get_xdata()) == 1]
 
 
 def test_batches_have_their_losses_their_rates_and_the_root():

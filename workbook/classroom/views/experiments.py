@@ -11,6 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, NullFormatter, NullLocator
 
@@ -24,6 +26,7 @@ X_AXES = {"tokens": "tokens", "seconds": "time (seconds)"}
 LOSS, FINAL = "validation loss (nats/token)", "final loss (nats/token)"
 FEW = 5  # groups with colours of their own
 WIDE, HEIGHT = 6.2, 3.0  # inches, of figures with panels side by side
+BAR = ("nats", "error")  # of a difference
 CEILING = 9.7  # nats per token: higher losses are drawn here
 # Of a run that diverged.
 CROSS: dict[str, Any] = {"color": RED, "marker": "x", "s": 45, "linewidths": 2, "zorder": 4}
@@ -64,11 +67,14 @@ def curves(
     return ax
 
 
-def _legend(ax: Axes, groups: Groups, **look) -> None:
-    """A legend in the picture for a few groups, beside it for many."""
-    if len(groups) > FEW:
-        look |= {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
-    ax.legend(fontsize=8, **look)
+def _legend(ax: Axes, groups: Groups, title: str | None = None) -> None:
+    """A legend in the picture for a few groups, a bar of their colours beside it for many."""
+    if len(groups) <= FEW:
+        ax.legend(fontsize=8, title=title)
+        return
+    colours = ScalarMappable(Normalize(-0.5, len(groups) - 0.5), ListedColormap(_colours(groups)))
+    bar = plt.colorbar(colours, ax=ax, label=title)
+    bar.set_ticks(range(len(groups)), labels=list(groups), fontsize=8)
 
 
 def _colours(groups: Collection) -> Sequence:
@@ -121,7 +127,7 @@ def training_curves(
                 ax.scatter(losses.index[-1:], losses.iloc[-1:], **CROSS)
     ax.set(xlabel="steps", ylabel="training loss (nats/token)")
     ax.grid()
-    _legend(ax, groups, title="peak learning rate", title_fontsize=8)
+    _legend(ax, groups, "peak learning rate")
     return ax
 
 
@@ -171,17 +177,22 @@ def sweep(
 def ablation(comparisons: Mapping[int, Comparison], usual: str = "unchanged") -> Figure:
     """Learning curves at the largest budget on the left; at every budget, the tuning on the right.
 
-    On the left the range over seeds is shaded. On the right, the losses by learning rate of the
-    unchanged model (full lines) and the changed one (dashed), a colour per budget; a cross on top
-    is a run that diverged.
+    On the left the range over seeds is shaded, and the third line is the changed model at the best
+    rate of the unchanged one: a rate decides how a curve goes before its end. On the right, the
+    losses by learning rate of the unchanged model (full lines) and the changed one (dashed), a
+    colour per budget; a cross on top is a run that diverged.
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, HEIGHT))
     last = [*comparisons.values()][-1]
-    sides = {usual: last.unchanged.seeds, last.label: last.changed.seeds}
-    curves({name: [*runs.values()] for name, runs in sides.items()}, ax=left)
+    old, own = last.unchanged.rate, last.changed.rate
+    sides = {f"{last.label} at {old:.3g}": [last.at_old_rate]}
+    sides[f"{last.label} at {own:.3g}"] = [*last.changed.seeds.values()]
+    curves({f"{usual} at {old:.3g}": [*last.unchanged.seeds.values()]} | sides, ax=left)
     left.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1))
     rates: set[float] = set()
-    for colour, (tokens, pair) in zip(_colours(comparisons), comparisons.items(), strict=True):
+    heights = np.linspace(0.97, 0.85, len(comparisons))  # of crosses: none lies on another
+    looks = zip(_colours(comparisons), heights, comparisons.items(), strict=True)
+    for colour, height, (tokens, pair) in looks:
         for marker, dashes, side in (("o", "-", pair.unchanged), ("s", "--", pair.changed)):
             ended = {rate: run.loss for rate, run in side.tuned.items() if not run.diverged}
             label = f"{tokens / 1e6:.1f} M tokens" if side is pair.unchanged else None
@@ -189,7 +200,7 @@ def ablation(comparisons: Mapping[int, Comparison], usual: str = "unchanged") ->
                        label=label)  # fmt: skip
             lost = [rate for rate, run in side.tuned.items() if run.diverged]
             on_top = right.get_xaxis_transform()
-            right.scatter(lost, [0.97] * len(lost), transform=on_top, **CROSS | {"color": colour})
+            right.scatter(lost, [height] * len(lost), transform=on_top, **CROSS | {"color": colour})
             rates |= side.tuned.keys()
     right.plot([], [], color=INK, ls="--", marker="s", ms=4, label=last.label)
     changed = [run for pair in comparisons.values() for run in pair.changed.tuned.values()]
@@ -204,41 +215,48 @@ def ablation(comparisons: Mapping[int, Comparison], usual: str = "unchanged") ->
 
 
 def effects(
-    family: Mapping[str, Mapping[int, Comparison]], reported: Mapping[str, Sequence[float]]
+    family: Mapping[str, Mapping[int, Comparison]],
+    reported: Mapping[str, Sequence[float]],
+    single: Mapping[str, Mapping[int, float]],
 ) -> Figure:
     """What each change costs over the budget on the left, and what public runs report on the right.
 
-    Lines are means over seeds with their standard errors. `reported` are losses above those of the
-    unchanged model, of single runs with the course's own model.
+    Lines are means over seeds with their standard errors; `single` are costs in one run each, drawn
+    hollow. `reported` are losses above those of the unchanged model, of single runs with the
+    course's own model. The axis is linear up to 0.1 and logarithmic beyond, so that one large bar
+    does not flatten the rest.
     """
     figure, (left, right) = plt.subplots(
-        1, 2, figsize=(WIDE, 3.4), sharey=True, width_ratios=(3, 2)
+        1, 2, figsize=(WIDE, 3.6), sharey=True, width_ratios=(3, 2)
     )
     looks = zip(COLOURS, MARKERS, family.items(), strict=False)
-    for place, (colour, marker, (name, comparisons)) in enumerate(looks):
-        finite = {
-            tokens: comparison.difference
-            for tokens, comparison in comparisons.items()
-            if np.isfinite(comparison.difference.nats)
-        }
-        left.errorbar(
-            list(finite), [difference.nats for difference in finite.values()],
-            [difference.error for difference in finite.values()],
-            color=colour, marker=marker, ms=5, capsize=3, label=name,
-        )  # fmt: skip
-        costs = reported.get(name, ())
-        right.plot([place] * len(costs), costs, marker, color=colour, mfc="none", ms=6)
+    for colour, marker, (name, comparisons) in looks:
+        gaps = {tokens: one.difference for tokens, one in comparisons.items()}
+        finite = {tokens: gap for tokens, gap in gaps.items() if np.isfinite(gap.nats)}
+        costs, errors = [[getattr(gap, part) for gap in finite.values()] for part in BAR]
+        look: dict[str, Any] = {"color": colour, "marker": marker, "ms": 5}
+        left.errorbar(list(finite), costs, errors, capsize=3, label=name, **look)
+        look |= {"ls": "none", "mfc": "none"}
+        alone = single.get(name, {})
+        left.plot(alone.keys(), alone.values(), **look)
+        public = reported.get(name, ())
+        right.plot([name] * len(public), public, **look)
     for ax in (left, right):
         ax.axhline(0, color=INK, linewidth=1)
         ax.grid(axis="y")
+    left.set_yscale("symlog", linthresh=0.1)
+    ticks = (-0.1, -0.05, 0, 0.05, 0.1, 0.2, 0.5, 1)
+    left.set_yticks(ticks, [f"{tick:+g}" for tick in ticks])
+    left.yaxis.set_minor_locator(NullLocator())
     left.set(xscale="log", xlabel="tokens seen", ylabel="cost (nats/token)")
-    budgets = sorted({tokens for comparisons in family.values() for tokens in comparisons})
+    every = [*family.values(), *single.values()]
+    budgets = sorted({tokens for by_budget in every for tokens in by_budget})
     left.set_xticks(budgets, [f"{tokens / 1e6:.1f} M" for tokens in budgets])
     left.xaxis.set_minor_formatter(NullFormatter())
-    right.set(xlabel="public runs, unverified:\n41 to 328 M tokens")
-    right.set_xticks(range(len(family)), list(family), rotation=20, fontsize=8)
-    right.set_xlim(-0.5, len(family) - 0.5)
-    left.legend(fontsize=8)
+    right.set(xlabel="public runs, unverified:\n164 to 328 M tokens")
+    right.tick_params(axis="x", labelrotation=20, labelsize=8)
+    right.margins(x=0.2)
+    left.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
     return figure
 
 
@@ -281,11 +299,9 @@ def _cut(ax: Axes, losses: pd.Series) -> pd.Series:
     """The losses, none above `CEILING`; if one was, a line says so."""
     if losses.max() > CEILING and not any(line.get_gid() == "ceiling" for line in ax.lines):
         ax.axhline(CEILING, color=GREY, linestyle=":", linewidth=1, zorder=0, gid="ceiling")
-        place = (0.99, CEILING)
-        note(
-            ax, f"cut at {CEILING}", place, (0, -3), xycoords=ax.get_yaxis_transform(), ha="right",
-            va="top", fontsize=8, color=INK,
-        )  # fmt: skip
+        look: dict[str, Any] = {"ha": "right", "va": "top", "fontsize": 8, "color": INK}
+        across = ax.get_yaxis_transform()
+        note(ax, f"cut at {CEILING}", (0.99, CEILING), (0, -3), xycoords=across, **look)
     return losses.clip(upper=CEILING)
 
 
