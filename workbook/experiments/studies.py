@@ -37,14 +37,6 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
-# What entries of the course's board did, each by itself.
-IDEAS: dict[str, dict[str, Any]] = {
-    "as usual": {},
-    "tied weights": {"tie_embeddings": True},
-    "Muon": {"update": "muon"},
-}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Scale:
     """The sizes of all experiments; each plan takes one of them."""
@@ -232,8 +224,7 @@ def longer(scale: Scale) -> Plan:
     """One more budget, without a search: each change at the rate that was best for it so far.
 
     The unchanged model has three seeds. Their spread is all that says how much luck there is in the
-    single run of each change, whose seed is the first of them. Longer runs often want lower rates,
-    which most changes have already: so the unchanged model runs at half its rate, too.
+    single run of each change, whose seed is the first of them.
     """
     shorter: Results = {}
     for study in ABLATIONS:
@@ -244,19 +235,7 @@ def longer(scale: Scale) -> Plan:
         config = at_rate(replace(scale.long, model=top.config.model), rate_of(top))
         asked |= seeds_of(config, scale.seeds[:1], f"longer, {label}, ")
     rate = rate_of(best_at_last(scale, shorter, "unchanged"))
-    for label, each in {"unchanged": rate, "unchanged at half the rate": rate / 2}.items():
-        asked |= seeds_of(at_rate(scale.long, each), scale.seeds[:3], f"longer, {label}, ")
-    return (yield asked)
-
-
-def ideas(scale: Scale) -> Plan:
-    """What others published, beside the unchanged model: at its rate, with the same three seeds."""
-    found = yield from STUDIES["layer_norm"].plan(scale)
-    rate = rate_of(best_at_last(scale, found, "unchanged"))
-    base = at_rate(varied(scale.base, device=scale.long.device), rate)
-    asked: dict[str, TrainConfig] = {}
-    for label, changes in IDEAS.items():
-        asked |= seeds_of(varied(base, **changes), scale.seeds[:3], f"{label}, ")
+    asked |= seeds_of(at_rate(scale.long, rate), scale.seeds[:3], "longer, unchanged, ")
     return (yield asked)
 
 
@@ -343,7 +322,6 @@ STUDIES = {
     ),
     "swiglu": Study("Is a gate worth a third matrix?", swiglu),
     "longer": Study("What is left of these effects with four times the tokens?", longer),
-    "ideas": Study("Do ideas that won on the course's board help here?", ideas),
     "main_experiment": Study("What does web text change?", main_experiment),
     "leaderboard": Study("How low can the loss get before the time is up?", leaderboard),
 }
