@@ -165,7 +165,9 @@ STUBS = {
 )
 def test_an_untouched_stub_is_not_attempted(problem, judged_here):
     for stub in (None, ..., *STUBS.get(problem.id, STUBS[problem.form])):
-        assert check(problem.id, stub).status == "not attempted", stub
+        report = check(problem.id, stub)
+        assert report.status == "not attempted", stub
+        assert report.claim.startswith(f"Nothing to check yet. Write {problem.hand_in}"), report
 
 
 def test_what_is_neither_function_nor_class_is_told_in_words(judged_here):

@@ -242,8 +242,9 @@ def test_what_is_done_is_passed_over_and_its_explanation_unfolds(page, server):
 
 LATE = """const fetchNow = window.fetch;
 window.fetch = async (...asked) => {
+    const isSave = asked[0].method === "PUT";
     const answer = await fetchNow(...asked);
-    if (answer.url.includes("/api/contents/")) await new Promise(done => setTimeout(done, 1000));
+    if (isSave) await new Promise(done => setTimeout(done, 3000));
     return answer;
 };"""
 
@@ -254,8 +255,8 @@ def test_saves_take_turns_on_a_slow_server(page, server):
     desk = open_study(page, server)
     f8(page, WAY[0])
     page.keyboard.press("Enter")
-    with page.expect_request(lambda request: request.method == "PUT"):  # after 15 s
-        page.keyboard.insert_text("# typed first ")
+    with page.expect_request(lambda r: r.method == "PUT" and "/api/contents/" in r.url):
+        page.keyboard.insert_text("# typed first ")  # it is saved after 15 s
     page.keyboard.insert_text("# typed last ")
     page.keyboard.press("Control+s")
     desk.wait_until_stored("# typed last ")

@@ -391,8 +391,10 @@ def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None)
         claim = f"{other} Hand in {_taken(problem, part)}."
         return Report("not attempted", problem.id, part, claim)
     except NotAttempted as nothing:
-        if not problem.form or isinstance(nothing, NotJudged) or verdicts.is_untouched(attempt):
-            claim = str(nothing) or _how_to_begin(problem, part)
+        is_stub = problem.kind == "code" and verdicts.is_untouched(attempt)
+        if problem.kind == "written" or isinstance(nothing, NotJudged) or is_stub:
+            claim = "" if is_stub else str(nothing)
+            claim = claim or _how_to_begin(problem, part)
             return Report("not attempted", problem.id, part, claim)
         wrong = verdicts.unfinished(nothing)
     except Wrong as error:
