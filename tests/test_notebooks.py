@@ -3,6 +3,7 @@
 import ast
 import dis
 import re
+import shlex
 import statistics
 from functools import cache
 from itertools import groupby
@@ -11,6 +12,7 @@ import pytest
 from attempts.pairs import ATTEMPTS
 
 from workbook.bench import recorded
+from workbook.classroom import cli
 from workbook.classroom.checks import worker
 from workbook.classroom.study import notebooks
 from workbook.classroom.study.notebooks import ROLES, role
@@ -279,6 +281,18 @@ def test_no_cell_needs_one_that_make_test_skips(name):
 def test_no_path_of_a_machine_is_typed(name):
     homes = re.compile(r"/(?:home|root|Users|tmp|work|var|private)/|[A-Z]:\\\\?Users")
     assert [cell.id for cell in cells_of(name) if homes.search(cell.source)] == []
+
+
+@every_notebook
+def test_every_command_that_is_told_is_accepted(name):
+    from workbook.training import presets  # loads torch
+
+    told = "\n".join(cell.source for cell in cells_of(name) if cell.cell_type == "markdown")
+    told = told.replace("\\\n", " ").replace("$seed", "1")
+    for words in re.findall(r"\bworkbook ([^`;\n]* --(?!help)[^`;\n]*)", told):
+        options = cli.parser().parse_args(shlex.split(words))
+        if words.startswith("train "):
+            presets.chosen(options)
 
 
 @pytest.mark.slow

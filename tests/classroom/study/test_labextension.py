@@ -17,7 +17,7 @@ from real_lab import settings as lab_settings
 
 from workbook.classroom.study import notebooks
 from workbook.classroom.study.answers import MIME
-from workbook.classroom.study.progress import MARK
+from workbook.classroom.study.progress import MARK, Progress
 
 NAME = "01_unicode.ipynb"
 STUDY, WORKED = f"study/{NAME}", f"notebooks/{NAME}"
@@ -238,6 +238,19 @@ def test_what_is_done_is_passed_over_and_its_explanation_unfolds(page, server):
     is_done(right)
     page.keyboard.press("F8")
     expect(page.get_by_text("Every exercise in this notebook is done.")).to_be_visible()
+
+
+def test_a_click_ticks_off_a_fact_that_a_text_states(page, server):
+    desk = open_study(page, server)
+    for source in WAY[:4]:
+        f8(page, source)
+    run(page, WAY[3])
+    for number in (1, 2, 3):
+        page.locator(".workbook-fact", has_text=f"{number}. ").click()
+        expect(page.locator(".workbook-ticked")).to_have_count(number)
+    expect(page.get_by_text("✓ unicode1 (b): ticked")).to_be_visible()
+    desk.wait_until_stored('"status": "ticked"')
+    assert Progress(desk.path.parent).of("unicode1", "b").best == "ticked"
 
 
 LATE = """const fetchNow = window.fetch;

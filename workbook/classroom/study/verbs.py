@@ -77,7 +77,7 @@ class Report:
     @property
     def _remarks(self) -> list[str]:
         """What stands below the values, a paragraph each."""
-        # No box is drawn: nothing happens to one that is clicked.
+        # No box is drawn: outside of our JupyterLab nothing would happen to one that is clicked.
         facts = (f"✓ {fact}" if fact in self.ticked else fact for fact in self.facts)
         return [
             *([f"Likely: {self.likely}"] if self.likely else []),
@@ -110,8 +110,13 @@ class Report:
             f"<strong>{escape(self.heading)}</strong>",
             f"<div>{_prose(self.claim)}</div>",
             f"<table>{rows}</table>" if rows else "",
-            *(f"<div>{_prose(line)}</div>" for line in self._remarks),
+            *(f"<div{self._box(line)}>{_prose(line)}</div>" for line in self._remarks),
         )
+
+    def _box(self, line: str) -> str:
+        """The class by which our extension of JupyterLab knows a fact, and draws a box there."""
+        fact = self.record and re.match(r"\d+\. (✓?)", line)
+        return f' class="workbook-fact{" workbook-ticked" * len(fact[1])}"' if fact else ""
 
     def _repr_mimebundle_(self, **_) -> dict:
         return {answers.CHECK_MIME: self.record} if self.record else {}

@@ -80,6 +80,23 @@
   const titleOf = ([first]) =>
     isHeading(first) ? `: ${first.model.sharedModel.getSource().match(/^#+ *(.*)/)[1]}` : "";
 
+  /** Tick off the fact that was clicked, below a text; what `tick` says replaces the panel. */
+  const tickOff = ({ content, sessionContext }, target) => {
+    const holds = ({ node }) => node.contains(target);
+    const { model, outputArea } = content.widgets.find(holds);
+    const place = outputArea.widgets.findIndex(holds);
+    const { problem, part } = model.outputs.get(place).data[VERDICT] ?? {};
+    const named = [problem, part].map((name) => (name ? JSON.stringify(name) : "None")).join(", ");
+    const code = `__import__("workbook").tick(${named}, ${parseInt(target.textContent)})`;
+    const request = { code, store_history: false };
+    const asked = problem && sessionContext.session?.kernel?.requestExecute(request);
+    if (!asked) return;
+    asked.onIOPub = ({ header, content: { data, metadata } }) => {
+      if (header.msg_type !== "execute_result") return;
+      model.outputs.set(place, { output_type: "display_data", data, metadata });
+    };
+  };
+
   const activate = (actions, app, tracker, palette) => {
     const link = document.createElement("link");
     document.head.append(Object.assign(link, { rel: "stylesheet", href: style }));
@@ -121,6 +138,7 @@
       };
 
       notebook.node.addEventListener("click", ({ target }) => {
+        if (target.closest(".workbook-fact")) tickOff(panel, target);
         const node = target.closest(".workbook-folded-first");
         if (!node) return;
         asked.add(notebook.widgets.find((cell) => cell.node === node));
