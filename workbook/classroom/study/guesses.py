@@ -35,7 +35,7 @@ class Guess:
         return self.guess / (self.measured or math.nan)
 
 
-def predict(what: str, guess: Any = None, *, measured: Real | None = None) -> Panel | None:
+def predict(what: str, guess: Any = None, *, measured: float | None = None) -> Panel | None:
     """Keep your guess at a number, above 0, before it is measured; `...` or nothing is no guess.
 
     The cell that measures it shows your guess, the measurement, and the ratio. Once you have seen

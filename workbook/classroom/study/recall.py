@@ -86,7 +86,8 @@ def recall(*answers: Any) -> Panel:
     """
     study = progress.current()
     if study is None:
-        raise ValueError("not in a study folder; `workbook lab` creates one")
+        told = "In a study folder this asks three questions about what you solved days ago."
+        return Panel("read", told)
     today = date.today()
     if not answers:
         _asked.clear()  # so that a cell with old answers, run again later, is judged by nothing new
