@@ -63,7 +63,7 @@ def predict(what: str, guess: Any = None, *, measured: float | None = None) -> P
     else:
         new = Guess(before.guess, measured)
         told = (
-            f"{what}: you guessed {new.guess:,.4g}, it is {measured:,.4g}; {new.ratio:.3g} times."
+            f"{what}: you guessed {new.guess:,.4g}, it is {measured:,.4g}; ratio {new.ratio:.3g}."
         )
     with progress.stopping_no_cell():
         study.keep_notes(RECORD, {what: new})
@@ -87,4 +87,5 @@ def calibration() -> None:
     print(f"{len(ratios)} guesses; half of them are within a factor of {factor:.2g}.")
     ax = plots.points(dict([*ratios.items()][-SHOWN:]), "guess / measured")
     ax.axvline(1, color=plots.INK, linestyle="--", linewidth=1, zorder=0)
-    plots.show(ax, "Your last guesses as multiples of what was measured; 1, dashed, is a hit.")
+    span = f"from {min(ratios.values()):.2g} to {max(ratios.values()):.2g}"
+    plots.show(ax, f"Guesses as multiples of what was measured, {span}; 1, dashed, is a hit.")

@@ -48,7 +48,7 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class Question:
+class Variant:
     """A variant of the question on a problem."""
 
     text: str
@@ -101,13 +101,13 @@ def recall(*answers: Any) -> Panel:
     return settle(study, asked, answers, today)
 
 
-def variant(problem: str, number: int) -> Question:
+def variant(problem: str, number: int) -> Variant:
     """The variant of this number: always the same one, and another one for the next number."""
     record = questions()[problem]
     variants = list(product(*record["choose"].values()))
     Random(problem).shuffle(variants)
     chosen = dict(zip(record["choose"], variants[number % len(variants)], strict=True))
-    return Question(record["ask"].format(**chosen), record["value"], chosen, record["why"])
+    return Variant(record["ask"].format(**chosen), record["value"], chosen, record["why"])
 
 
 @cache
