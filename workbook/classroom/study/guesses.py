@@ -53,20 +53,16 @@ def predict(what: str, guess: Any = None, *, measured: float | None = None) -> P
     before = study.notes(RECORD, Guess).get(what)
     if measured is None:
         if before and before.measured:
-            return Panel(
-                "read", f"You have seen the number: your guess of {before.guess:g} stands."
-            )
-        new = Guess(guess)
-        told = f"Noted for {what}: {guess:g}. Now run the cell below."
+            return Panel("read", f"You have seen it: your guess of {before.guess:g} stands.")
+        note, told = Guess(guess), f"Noted for {what}: {guess:g}. Now run the cell below."
     elif before is None:
         return None
     else:
-        new = Guess(before.guess, measured)
-        told = (
-            f"{what}: you guessed {new.guess:,.4g}, it is {measured:,.4g}; ratio {new.ratio:.3g}."
-        )
+        note = Guess(before.guess, float(measured))
+        ratio = f"ratio {note.ratio:.3g}"
+        told = f"{what}: you guessed {note.guess:,.4g}, it is {measured:,.4g}; {ratio}."
     with progress.stopping_no_cell():
-        study.keep_notes(RECORD, {what: new})
+        study.keep_notes(RECORD, {what: note})
     if measured is None:
         return Panel("read", told)
     answers.display_or_print(Panel("read", told))  # in the middle of a cell
@@ -86,6 +82,6 @@ def calibration() -> None:
     factor = median(max(ratio, 1 / ratio) for ratio in ratios.values())
     print(f"{len(ratios)} guesses; half of them are within a factor of {factor:.2g}.")
     ax = plots.points(dict([*ratios.items()][-SHOWN:]), "guess / measured")
-    ax.axvline(1, color=plots.INK, linestyle="--", linewidth=1, zorder=0)
+    ax.axvline(1, color=plots.INK, linestyle="--", linewidth=1)
     span = f"from {min(ratios.values()):.2g} to {max(ratios.values()):.2g}"
     plots.show(ax, f"Guesses as multiples of what was measured, {span}; 1, dashed, is a hit.")

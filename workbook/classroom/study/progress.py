@@ -172,7 +172,7 @@ def _part(entry: dict) -> Part:
     ):
         if not isinstance(getattr(part, known.name), kind):
             raise TypeError
-    RISING.index(part.best)  # ValueError
+    RISING.index(part.best), date.fromisoformat(part.day or "2000-01-01")  # ValueError
     "".join([*part.lacks, *part.ticked])  # TypeError
     return part
 

@@ -10,6 +10,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cache
@@ -168,9 +169,11 @@ def settle(
 
 def notices(study: Path) -> list[str]:
     """A line that says what is due, if anything is."""
-    names = ", ".join(due_now(progress.Progress(study), date.today()))
-    about = f"To recall, if you like: {names} (`workbook recall`, or `recall()` in a notebook)."
-    return [about] if names else []
+    with suppress(OSError):  # a record that a later version wrote: no reason not to start
+        names = ", ".join(due_now(progress.Progress(study), date.today()))
+        about = f"To recall, if you like: {names} (`workbook recall`, or `recall()` in a notebook)."
+        return [about] if names else []
+    return []
 
 
 def _on(item: tuple[str, Topic]) -> str:
