@@ -23,7 +23,7 @@ def study(tmp_path, monkeypatch):
     """A study folder in which RMSNorm is solved, and that we are in."""
     (tmp_path / "study" / ".workbook").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "study")
-    monkeypatch.delenv("WORKBOOK_STUDY", raising=False)
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
     assert check("rmsnorm", transformer_right.RMSNorm).status == "correct"
     return tmp_path / "study"
 

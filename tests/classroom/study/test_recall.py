@@ -21,7 +21,7 @@ def study(tmp_path, monkeypatch):
     """A study folder that we are in; three problems were solved two days ago, one today."""
     (tmp_path / "study" / ".workbook").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "study")
-    monkeypatch.delenv("WORKBOOK_STUDY", raising=False)
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
     study = progress.Progress(tmp_path / "study")
     for problem in ("linear", "softmax", "data_loading", "rope"):
         with study.changing(problem, None) as entry:

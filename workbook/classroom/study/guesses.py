@@ -80,8 +80,8 @@ def calibration() -> None:
     from workbook.classroom.views import plots
 
     factor = median(max(ratio, 1 / ratio) for ratio in ratios.values())
-    print(f"{len(ratios)} guesses; half of them are within a factor of {factor:.2g}.")
+    print(f"{len(ratios)} guesses; half of them are within a factor of {factor:,.3g}.")
     ax = plots.points(dict([*ratios.items()][-SHOWN:]), "guess / measured")
     ax.axvline(1, color=plots.INK, linestyle="--", linewidth=1)
-    span = f"from {min(ratios.values()):.2g} to {max(ratios.values()):.2g}"
+    span = f"from {min(ratios.values()):,.3g} to {max(ratios.values()):,.3g}"
     plots.show(ax, f"Guesses as multiples of what was measured, {span}; 1, dashed, is a hit.")

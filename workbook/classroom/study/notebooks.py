@@ -38,8 +38,10 @@ METADATA = {
 }
 # "help" is for those whose attempt failed: it is never folded, so it gives nothing away. A "guess"
 # is a call of `predict` above the evidence.
-ROLES = ("prose", "setup", "prompt", "try", "check", "hint", "help", "reveal", "evidence", "answer")
-ROLES += ("guess",)
+ROLES = (
+    "prose", "setup", "prompt", "try", "check", "hint", "help", "reveal", "guess", "evidence",
+    "answer",
+)  # fmt: skip
 ONCE = {"prompt", "try", "check", "hint", "reveal", "answer"}  # once per problem, or per part of it
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 PICTURES = ("image/png", "image/jpeg")
