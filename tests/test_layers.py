@@ -129,7 +129,7 @@ def test_a_public_name_is_defined_in_one_room_only():
 
 
 PUBLIC = {
-    "workbook": "answer check harden hint look_up mine reveal tick",
+    "workbook": "answer calibration check harden hint look_up mine predict recall reveal tick",
     "workbook.tokenization": "ByteTokenizer CharacterTokenizer Tokenizer WordTokenizer train_bpe",
     "workbook.transformer": """
         Embedding Linear MultiHeadSelfAttention RMSNorm RotaryPositionalEmbedding SwiGLU

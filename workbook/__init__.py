@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and type checkers; to run it would load what nobody asked for
     from workbook.classroom import mine as mine
+    from workbook.classroom.study.guesses import calibration, predict
     from workbook.classroom.study.hardening import harden
+    from workbook.classroom.study.recall import recall
     from workbook.classroom.study.verbs import answer, check, hint, look_up, reveal, tick
 
 __version__ = "0.2.0"
-__all__ = ["answer", "check", "harden", "hint", "look_up", "reveal", "tick"]
+__all__ = [
+    "answer", "calibration", "check", "harden", "hint", "look_up", "predict", "recall", "reveal",
+    "tick",
+]  # fmt: skip
 
 
 def lazy(package: str, homes: dict[str, str]) -> tuple[Callable[..., Any], ...]:
@@ -50,9 +55,9 @@ def callable_module(name: str, function: Callable[..., Any]) -> None:
     module.__signature__ = signature(function)  # as editors and `help` show it
 
 
-HOMES = {name: "classroom.study.verbs" for name in __all__} | {
-    "harden": "classroom.study.hardening"
-}
+HOMES = dict.fromkeys(__all__, "classroom.study.verbs")
+HOMES |= {"harden": "classroom.study.hardening", "recall": "classroom.study.recall"}
+HOMES |= dict.fromkeys(("predict", "calibration"), "classroom.study.guesses")
 _verbs, _ = lazy(__name__, HOMES)
 
 

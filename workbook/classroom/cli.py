@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from datetime import date
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -171,7 +172,7 @@ def run_lab(options: argparse.Namespace) -> None:
 )
 def run_study(options: argparse.Namespace) -> None:
     load_quickly()
-    from workbook.classroom.study import copy, hardening, progress, update, verbs
+    from workbook.classroom.study import copy, hardening, progress, recall, update, verbs
 
     study = progress.nearest()
     os.environ["WORKBOOK_STUDY"] = str(study)
@@ -191,8 +192,21 @@ def run_study(options: argparse.Namespace) -> None:
         print(progress.progress_summary(record))  # what was done just now stays in sight
     else:
         print(progress.progress_table(record))
-    for notice in (*hardening.notices(study), *update.notices(study)):
+    for notice in (*hardening.notices(study), *recall.notices(study), *update.notices(study)):
         print(notice)
+
+
+@command("recall", "answer three questions about problems that you solved days ago")
+def run_recall(options: argparse.Namespace) -> None:
+    from workbook.classroom.study import progress, recall
+
+    study, today = progress.Progress(progress.nearest()), date.today()
+    due = recall.due_now(study, today)
+    print(recall.ask(study, due, "Enter alone skips one, Ctrl-D all."))
+    with suppress(EOFError):
+        answers = [input(f"{name}: ") or None for name in due]
+        if due:
+            print(recall.settle(study, due, answers, today))
 
 
 @command(

@@ -95,6 +95,7 @@ def test_what_a_check_kept_is_exported(study, tmp_path, capsys):
     assert "1 solved problem in cs336_basics, and 1 of 21 adapters" in said
     assert "not solved yet: run_linear, run_embedding" in said
     names = {"cs336_basics/__init__.py", "cs336_basics/softmax.py", "tests/adapters.py"}
+    names |= {"AGENTS.md", "CLAUDE.md"}
     assert written(to) == names
     assert cli.main(["export", str(study), "--adapters", str(to), "--strict"]) == 2
     assert "leave out --strict" in capsys.readouterr().err

@@ -23,13 +23,13 @@ def study(tmp_path, monkeypatch):
     """A study folder in which RMSNorm is solved, and that we are in."""
     (tmp_path / "study" / ".workbook").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "study")
-    monkeypatch.delenv("WORKBOOK_STUDY", raising=False)
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
     assert check("rmsnorm", transformer_right.RMSNorm).status == "correct"
     return tmp_path / "study"
 
 
 def planted_in(study):
-    return hardening._read(progress.Progress(study))["rmsnorm"]
+    return progress.Progress(study).notes(hardening.RECORD, hardening.Hunt)["rmsnorm"]
 
 
 def test_a_mistake_is_planted_seen_named_and_counted(study, capsys):

@@ -34,6 +34,7 @@ from workbook.classroom.checks.timeout import TimedOut, limited
 from workbook.classroom.mine import course_adapters
 from workbook.classroom.mine.adopt import FUNCTIONS, NotHere
 from workbook.classroom.study import solutions, verbs
+from workbook.classroom.study.copy import TUTOR
 from workbook.classroom.study.problems import PROBLEMS
 from workbook.config import ModelConfig
 from workbook.files import atomic_write
@@ -349,6 +350,7 @@ def export_repository(study: Path, to: Path) -> list[str]:
     files[ADAPTERS] = _module(codes)
     if not (to / PACKAGE / "__init__.py").exists():
         files[f"{PACKAGE}/__init__.py"] = ""
+    files |= {name: text for name, text in TUTOR.items() if not (to / name).exists()}
     saved = _save(to, files)
     number = f"{len(kept)} solved problem{'s' * (len(kept) != 1)}"
     works = f"{len(solved) - len(why_not)} of {len(codes)} adapters"

@@ -22,10 +22,13 @@ from nbformat.v4 import new_code_cell
 from workbook.classroom.study import notebooks, problems
 from workbook.classroom.study.notebooks import normalise, role
 from workbook.classroom.study.progress import MARK, nearest
-from workbook.files import notebooks_in, remove_leftovers
+from workbook.files import atomic_write, notebooks_in, remove_leftovers
 
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 YOUR_TURN = "your-turn"  # their tag
+# For assistants that write code: most read AGENTS.md, and Claude Code what CLAUDE.md names.
+CONTRACT = Path(__file__).with_name("tutor.md").read_text("utf-8")
+TUTOR = {"AGENTS.md": CONTRACT, "CLAUDE.md": "@AGENTS.md\n"}
 
 
 def make_copies(folder: str | Path | None = None) -> list[Path]:
@@ -38,6 +41,7 @@ def make_copies(folder: str | Path | None = None) -> list[Path]:
     (folder / MARK).mkdir(parents=True, exist_ok=True)
     there = copies(folder)
     remove_leftovers(folder)
+    write_tutor(folder)
     added = [path for path in notebooks.find_worked() if path.stem not in there]
     for path in added:
         notebooks.write_notebook(folder / path.name, fresh(path))
@@ -77,6 +81,8 @@ def copy_of(worked: NotebookNode) -> NotebookNode:
         cell = deepcopy(NotebookNode({**original, **cleared}))  # without the outputs: faster
         if role(cell) == "setup" and not has_verbs:
             cell.source, has_verbs = _with_verbs(cell.source), True
+        if role(cell) == "prompt":
+            cell.source = _with_effort(cell)
         if role(cell) == "answer":
             cells += _answer_cells(cell)
         else:
@@ -111,6 +117,21 @@ def _with_verbs(source: str) -> str:
     last = imports[-1].end_lineno if imports else 0
     lines.insert(last, "from workbook import look_up, tick  # see our answers, count yours")
     return "\n".join(lines)
+
+
+def _with_effort(prompt: NotebookNode) -> str:
+    """Say below the heading of a problem how long it takes, by `problems.PER_POINT`."""
+    problem = problems.with_id(prompt.metadata.workbook.problem)
+    heading, _, text = prompt.source.partition("\n")
+    return f"{heading}\n\n*About {problem.minutes} minutes · {problem.difficulty}*\n{text}"
+
+
+def write_tutor(folder: Path) -> None:
+    """Write what an assistant may do here, and may not, unless something is there already."""
+    for name, text in TUTOR.items():
+        if not (folder / name).exists():
+            with atomic_write(folder / name) as file:
+                file.write(text)
 
 
 def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:

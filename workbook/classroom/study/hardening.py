@@ -7,12 +7,11 @@ line, or mend the copy; each call offers the next step of a procedure for debugg
 in `study/broken/`; what was planted and found is in `.workbook/harden.json`, and worth no points.
 """
 
-import json
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -22,7 +21,7 @@ from workbook.classroom.checks.timeout import limited
 from workbook.classroom.study import problems, progress, solutions, verbs
 from workbook.classroom.study.problems import Problem
 from workbook.classroom.study.verbs import Report
-from workbook.files import atomic_write, locked, write_json
+from workbook.files import atomic_write
 
 FOLDER, RECORD = "broken", "harden.json"
 HEADER = "# {}, with one mistake in it: harden says more\n"
@@ -106,7 +105,7 @@ def harden(problem: str, line: int | None = None) -> Sight:
         raise ValueError(f"expected the number of a line, not {type(line).__name__}")
     name = STRANGER if problem == STRANGER else problems.with_id(problem).id
     details = problems.with_id("transformer_lm" if name == STRANGER else name)
-    path, hunts = study.folder / FOLDER / f"{name}.py", _read(study)
+    path, hunts = study.folder / FOLDER / f"{name}.py", study.notes(RECORD, Hunt)
     hunt = hunts.get(name, Hunt(is_found=True))
     if hunt.is_found or not path.exists():
         if line is not None:
@@ -128,7 +127,7 @@ def harden(problem: str, line: int | None = None) -> Sight:
     hunt.step = min(hunt.step + 1, len(PROCEDURE) - 1)
     if is_found:
         hunt.is_found, hunt.found = True, [*hunt.found, hunt.changed]
-    _store(study, name, hunt)
+    study.keep_notes(RECORD, {name: hunt})
     return _found(name, hunt) if is_found else _seen(name, claim, rows, [hunt.step])
 
 
@@ -146,7 +145,7 @@ def _plant(study: progress.Progress, path: Path, details: Problem, found: list[s
     solutions.make_way(path, set())
     with atomic_write(path) as file:
         file.write(hunt.source)
-    _store(study, path.stem, hunt)
+    study.keep_notes(RECORD, {path.stem: hunt})
     return hunt
 
 
@@ -165,8 +164,8 @@ def _found(name: str, hunt: Hunt) -> Sight:
 
 def notices(study: Path) -> list[str]:
     """A line on how many mistakes were found in each problem's code; none if none was."""
-    found = {name: len(hunt.found) for name, hunt in _read(progress.Progress(study)).items()}
-    names = ", ".join(f"{name} {many}" for name, many in found.items() if many)
+    hunts = progress.Progress(study).notes(RECORD, Hunt).items()
+    names = ", ".join(f"{name} {len(hunt.found)}" for name, hunt in hunts if hunt.found)
     return [f"Planted mistakes that you found (`harden`): {names}."] if names else []
 
 
@@ -245,18 +244,3 @@ def _curves(details: Problem, source: str) -> Iterator[tuple[str, str]]:
             heights = [(min(most, loss) - least) / (most - least) for loss in losses]
             bars = "".join(BARS[round(7 * max(0, height))] for height in heights)
             yield f"loss, {whose}", f"`{bars}` from {losses[0]:.3f} to {losses[-1]:.3f}"
-
-
-def _read(study: progress.Progress) -> dict[str, Hunt]:
-    """What was planted, by problem; a file that cannot be read counts as none."""
-    with suppress(OSError, ValueError, TypeError, AttributeError):
-        stored = json.loads(study.path.with_name(RECORD).read_text("utf-8"))
-        return {name: Hunt(**hunt) for name, hunt in stored.items()}
-    return {}
-
-
-def _store(study: progress.Progress, name: str, hunt: Hunt) -> None:
-    with locked(study.path.parent):  # other kernels may hunt too
-        hunts = {**_read(study), name: hunt}
-        content = {name: asdict(hunt) for name, hunt in hunts.items()}
-        write_json(study.path.with_name(RECORD), content)

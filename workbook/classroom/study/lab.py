@@ -12,7 +12,7 @@ import nbformat
 import zmq
 
 from workbook import config
-from workbook.classroom.study import copy, update
+from workbook.classroom.study import copy, recall, update
 from workbook.classroom.study.notebooks import WIDGET_VIEW, normalise
 from workbook.classroom.study.progress import MARK, nearest
 from workbook.files import notebooks_in
@@ -30,7 +30,7 @@ def start_lab(port: int | None = None) -> None:
     """
     folder = nearest()
     copy.make_copies(folder)  # or add to it what an update brought
-    for notice in update.notices(folder):
+    for notice in (*update.notices(folder), *recall.notices(folder)):
         print(notice)
     path, here = os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)
     # Its import would run Node.js for a setting that only a build needs, which takes seconds.

@@ -36,8 +36,12 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-# "help" is for those whose attempt failed: it is never folded, so it gives nothing away.
-ROLES = ("prose", "setup", "prompt", "try", "check", "hint", "help", "reveal", "evidence", "answer")
+# "help" is for those whose attempt failed: it is never folded, so it gives nothing away. A "guess"
+# is a call of `predict` above the evidence.
+ROLES = (
+    "prose", "setup", "prompt", "try", "check", "hint", "help", "reveal", "guess", "evidence",
+    "answer",
+)  # fmt: skip
 ONCE = {"prompt", "try", "check", "hint", "reveal", "answer"}  # once per problem, or per part of it
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 PICTURES = ("image/png", "image/jpeg")

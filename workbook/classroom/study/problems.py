@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from workbook.config import EDITIONS
 
+PER_POINT = {"code": 25, "written": 15}  # minutes
+
 
 @dataclass(frozen=True, kw_only=True)
 class Requirement:
@@ -51,6 +53,16 @@ class Problem:
     def kind(self) -> Literal["code", "written"]:
         """The kind of what is handed in: code, or numbers and words."""
         return "code" if self.form else "written"
+
+    @property
+    def minutes(self) -> int:
+        """A guess at the time that it takes, without waiting for runs: points times `PER_POINT`."""
+        return PER_POINT[self.kind] * max(points or 0 for points in self.points.values())
+
+    @property
+    def difficulty(self) -> str:
+        """One to three dots, by the time that it takes."""
+        return "●" * (1 + (self.minutes >= 30) + (self.minutes >= 100))
 
     @property
     def needs_runs(self) -> bool:

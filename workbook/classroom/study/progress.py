@@ -10,14 +10,16 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
+from datetime import date
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from workbook import config
-from workbook.classroom.study.problems import PROBLEMS, Problem, label
+from workbook.classroom.study.problems import PER_POINT, PROBLEMS, Problem, label
 from workbook.files import locked, write_json
 
 MARK = ".workbook"
@@ -41,6 +43,7 @@ class Part:
     ticked: list[str] = field(default_factory=list)  # of the facts that a text should state
     source: str = ""  # of code that passed, or almost: a module, as `mine` gathered it
     trouble: str | None = None  # why that does not import by itself; "": it does; None: not tried
+    day: str = ""  # on which it was solved, such as "2026-09-30"
 
     @property
     def is_solved(self) -> bool:
@@ -62,6 +65,8 @@ class Part:
         self.best = max(self.best, state, key=RISING.index)
         if self.best == "possible" and self.answered and not self.lacks:
             self.best = "complete"
+        if self.is_solved and not self.day:
+            self.day = date.today().isoformat()
 
     def tick(self, some: list[str], facts: tuple[str, ...], then: str = "ticked") -> None:
         """Tick off some of the facts; when all of them are, `then` is reached."""
@@ -138,6 +143,19 @@ class Progress:
             yield stored["problems"].setdefault(problem, {}).setdefault(part or "", Part())
             self._store(stored)
 
+    def notes(self, name: str, kind: Callable[..., Any]) -> dict[str, Any]:
+        """Read what a file beside this one keeps, an object per name; if it is damaged, nothing."""
+        with suppress(OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
+            stored = json.loads(self.path.with_name(name).read_text("utf-8"))
+            return {key: kind(**entry) for key, entry in stored.items()}
+        return {}
+
+    def keep_notes(self, name: str, new: dict[str, Any]) -> None:
+        """Store some objects in such a file, beside what is there under other names."""
+        with locked(self.path.parent):  # other kernels write to it too
+            stored = self.notes(name, dict) | {key: asdict(note) for key, note in new.items()}
+            write_json(self.path.with_name(name), stored)
+
     def forget(self, problem: str) -> None:
         """Start counting anew for one problem."""
         with locked(self.path.parent):
@@ -149,10 +167,12 @@ class Progress:
 def _part(entry: dict) -> Part:
     """Make the record of a part. Raises: ValueError, TypeError if the entry is not one."""
     part = Part(**{known.name: entry[known.name] for known in fields(Part) if known.name in entry})
-    for known, kind in zip(fields(Part), (str, bool, list, list, str, str | None), strict=True):
+    for known, kind in zip(
+        fields(Part), (str, bool, list, list, str, str | None, str), strict=True
+    ):
         if not isinstance(getattr(part, known.name), kind):
             raise TypeError
-    RISING.index(part.best)  # ValueError
+    RISING.index(part.best), date.fromisoformat(part.day or "2000-01-01")  # ValueError
     "".join([*part.lacks, *part.ticked])  # TypeError
     return part
 
@@ -229,8 +249,24 @@ def progress_table(study: Progress) -> str:
         for problem in group:
             worth = "-" if problem.points[edition] is None else problem.points[edition]
             states = _states(problem, done.get(problem.id, {}))
-            lines.append(f"  {problem.ids[edition]:<29}{worth:>3}  {states}")
-    return "\n".join([*lines, "", progress_summary(study)])
+            effort = f"{problem.minutes:>4} min {problem.difficulty:<3}"
+            lines.append(f"  {problem.ids[edition]:<29}{worth:>3} {effort}  {states}")
+    return "\n".join([*lines, "", progress_summary(study), plan(done)])
+
+
+def plan(done: dict[str, dict[str, Part]]) -> str:
+    """Say how long the rest takes, by a rule of thumb, at an hour or two a day."""
+    parts = [(problem, part) for problem in PROBLEMS.values() for part in parts_of(problem)]
+    left = sum(
+        problem.minutes / len(parts_of(problem))
+        for problem, part in parts
+        if not done.get(problem.id, {}).get(part, Part()).is_solved
+    )
+    return (
+        f"Left: about {left / 60:.0f} hours, that is {left / 60:.0f} days at an hour a day and"
+        f" {left / 120:.0f} at two.\n(Without reading and training runs: {PER_POINT['code']} min"
+        f" per point of code, {PER_POINT['written']} of writing; ●● from 30 on, ●●● from 100.)"
+    )
 
 
 def progress_summary(study: Progress) -> str:

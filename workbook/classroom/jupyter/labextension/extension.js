@@ -12,7 +12,7 @@
   const VERDICT = "application/vnd.workbook.check+json"; // as there; of `check` and `tick`
   const STUDY = "workbook-study"; // of a panel with such cells; the shortcut asks for it, too
   // Roles, as in study/notebooks.py. What has the role "help" is never folded.
-  const EXPLAINS = new Set(["prose", "evidence", "reveal"]);
+  const EXPLAINS = new Set(["prose", "guess", "evidence", "reveal"]);
   const style = new URL("style.css", document.currentScript.src).href;
 
   const isYours = ({ model }) => [].concat(model.getMetadata("tags") ?? []).includes("your-turn");

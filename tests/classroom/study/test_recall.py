@@ -1,0 +1,151 @@
+"""Solved problems are asked about again, guesses are kept, hours are planned."""
+
+import io
+import math
+from datetime import date, timedelta
+
+import pytest
+import torch
+
+from workbook import calibration, predict, recall
+from workbook.classroom import cli
+from workbook.classroom.study import copy, progress
+from workbook.classroom.study import recall as recalling
+from workbook.classroom.study.problems import PROBLEMS
+
+TODAY = date.today()
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """A study folder that we are in; three problems were solved two days ago, one today."""
+    (tmp_path / "study" / ".workbook").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "study")
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
+    study = progress.Progress(tmp_path / "study")
+    for problem in ("linear", "softmax", "data_loading", "rope"):
+        with study.changing(problem, None) as entry:
+            entry.reach("correct")
+            entry.day = entry.day if problem == "rope" else str(TODAY - timedelta(days=2))
+    return study
+
+
+def value_of(problem):
+    return recalling.variant(problem, 0).value
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_every_variant_can_be_answered_in_one_way(problem):
+    record = recalling.questions()[problem]
+    many = math.prod(map(len, record["choose"].values()))
+    variants = [recalling.variant(problem, number) for number in range(many)]
+    assert len({question.text for question in variants}) == many > 3  # no two ask the same
+    for question in variants[:12]:
+        right = question.value
+        assert question.accepts(right) and question.accepts(f" {right} ")
+        assert not question.accepts("no idea") and not question.accepts("")
+        if isinstance(right, tuple):
+            assert question.accepts(list(right)) and question.accepts(torch.Size(right))
+            assert not question.accepts(right[::-1]) or right == right[::-1]
+        elif isinstance(right, str):
+            assert question.accepts(right.encode()) and not question.accepts(right + "x")
+        else:
+            assert math.isfinite(right) and question.accepts(f"{right:,}")
+            counts = isinstance(right, int)
+            assert question.accepts(right if counts else float(f"{right:.3g}"))
+            assert not question.accepts(right + 1 if counts else 1.05 * right)
+    assert len({str(question.value) for question in variants}) > 1 and question.why.endswith(".")
+
+
+RIGHT = {  # worked out by hand, for the first variant
+    "rope": lambda d_k, k, position: position * 10_000 ** (-2 * k / d_k),
+    "transformer_block": lambda d, f: 4 * d * d + 3 * d * f + 2 * d,
+    "layer_norm_ablation": lambda layers, d: (2 * layers + 1) * d,
+    "adamw": lambda lr, decay, w, g: -lr * math.copysign(1, g) - lr * decay * w,
+    "train_bpe_expts_owt": lambda dashes: math.ceil(math.log2(dashes)),
+}
+
+
+@pytest.mark.parametrize("problem", RIGHT)
+def test_our_functions_agree_with_the_formula(problem):
+    for number in range(9):
+        question = recalling.variant(problem, number)
+        assert question.accepts(RIGHT[problem](**question.chosen)), question.text
+
+
+def test_what_was_solved_days_ago_comes_back_at_growing_distances(study):
+    shown = str(recall())
+    assert "rope" not in shown and "1. linear: " in shown and "3. data_loading: " in shown
+    told = str(recall(value_of("linear"), 1.5))
+    assert "linear: ✓" in told and "softmax: ✗ not 1.5, but" in told
+    assert "data_loading: ○ skipped" in told and told.count("\n") == 3
+    assert recalling.topics_of(study)["linear"].due == str(TODAY + timedelta(days=3))
+    assert "Nothing to recall today. Next: rope on" in str(recall())
+    for days in (3, 7, 21, 21):
+        topic = recalling.topics_of(study)["rope"]
+        answers = [recalling.variant("rope", topic.asked).value]
+        recalling.settle(study, {"rope": topic}, answers, TODAY)
+        assert recalling.topics_of(study)["rope"].due == str(TODAY + timedelta(days=days))
+
+
+def test_old_answers_are_not_judged_by_new_questions(study, capsys):
+    recall()
+    recall(None, None, None)
+    recall(1, 2, 3)  # the same cell, run again
+    assert "3 answers, but 0 questions were asked just now" in capsys.readouterr().out
+    assert recalling.topics_of(study)["linear"].asked == 1
+
+
+def test_a_terminal_asks_one_by_one(study, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{value_of('linear')}\n\n6\n"))
+    assert cli.main(["study"]) == 0
+    assert "To recall, if you like: linear, softmax, data_loading" in capsys.readouterr().out
+    assert cli.main(["recall"]) == 0
+    printed = capsys.readouterr().out
+    assert "linear: ✓" in printed and "softmax: ○" in printed and "data_loading: ✗" in printed
+
+
+def test_a_guess_is_kept_and_shown_beside_the_measurement(study, capsys):
+    assert predict("loss at step 0", ...) is None and predict("loss", measured=3.0) is None
+    calibration()
+    assert "Noted for loss at step 0: 5." in str(predict("loss at step 0", 5))
+    predict("loss at step 0", measured=7.5)
+    assert "your guess of 5 stands" in str(predict("loss at step 0", 7.5))
+    predict("merges", 30)
+    predict("merges", measured=10)
+    predict("bytes", "many")
+    calibration()
+    printed = capsys.readouterr().out
+    assert "No guess was" in printed and "you guessed 5, it is 7.5; ratio 0.667" in printed
+    assert "above 0, not 'many'" in printed and "2 guesses; half of them are within a" in printed
+
+
+@pytest.mark.parametrize("damaged", ['{"softmax": {"due": "soon"}}', '{"a": 1}', "[", "[[]]", "1"])
+def test_damaged_notes_stop_nothing(study, damaged):
+    for name in ("recall.json", "guesses.json", "harden.json"):
+        study.path.with_name(name).write_text(damaged)
+    assert "softmax" in str(recall()) and "Again: " in str(recall(1, 2, 3))
+    assert "Noted" in str(predict("loss", 3))
+    assert cli.main(["study"]) == 0
+
+
+def test_worked_notebooks_keep_and_show_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("WORKBOOK_STUDY", raising=False)
+    assert predict("loss", 3) is None
+    predict("loss", measured=3.5)
+    assert "asks three questions" in str(recall()) and not [*tmp_path.iterdir()]
+    assert capsys.readouterr().out == ""
+
+
+def test_the_plan_adds_up(study):
+    left = sum(problem.minutes for problem in PROBLEMS.values()) - 150  # of 6 points of code
+    assert f"about {left / 60:.0f} hours" in progress.plan(study.read())
+    assert "train_bpe 15 375 min ●●● ○ open" in " ".join(progress.progress_table(study).split())
+
+
+def test_a_study_folder_tells_assistants_what_they_may_do(study):
+    (study.folder / "CLAUDE.md").write_text("Mine.")
+    copy.make_copies(study.folder)
+    contract = (study.folder / "AGENTS.md").read_text("utf-8")
+    assert "`workbook twin`" in contract and (study.folder / "CLAUDE.md").read_text() == "Mine."

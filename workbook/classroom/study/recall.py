@@ -1,0 +1,202 @@
+"""`recall`: three questions about problems that you solved days ago, as fresh variants.
+
+The questions are in `recall.toml`, by problem, each with an expression that computes what is right,
+nearly always by the package's own functions. A problem comes back 1, 3, 7 and 21 days
+after it was solved or recalled; a wrong answer starts over, a skipped one comes back the next day.
+When each is due is in `.workbook/recall.json`.
+"""
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from functools import cache
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from workbook.classroom.study import progress
+from workbook.classroom.study.problems import PROBLEMS
+from workbook.classroom.study.verbs import Panel
+
+RECORD, AT_ONCE = "recall.json", 3
+SPACES = (1, 3, 7, 21)  # days
+LONG_AGO = "2000-01-01"  # what an older version of the workbook noted as solved has no day
+MODULES = (  # of ours that the values in recall.toml may use
+    *("accounting", "config", "generation.generate", "optimizer.optimizers", "tokenization.bpe"),
+    *("tokenization.watch", "training.loss_bounds", "transformer.model", "transformer.nn"),
+)
+_asked: dict[str, "Topic"] = {}  # by the last `recall()` of this kernel
+NEAR = 0.02  # how far off a number may be, unless it counts something
+RULE = "(A right answer brings it back after 3, 7, then 21 days.)"
+
+
+@dataclass(frozen=True)
+class Topic:
+    """When a problem is due again, and how often in a row its answer was right."""
+
+    due: str  # such as 2026-09-30
+    stage: int = 0
+    asked: int = 0  # variants so far
+
+    def __post_init__(self) -> None:  # a file may hold anything
+        SPACES[self.stage], date.fromisoformat(self.due), self.asked + 1
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A variant of the question on a problem."""
+
+    text: str
+    expression: str  # of Python, for what is right
+    chosen: dict[str, Any]  # for the names in it
+    why: str  # a sentence
+
+    @property
+    def value(self) -> Any:
+        """What is right: an int exactly, a float nearly, a text or a shape as it is."""
+        return eval(self.expression, names_in_values() | self.chosen)  # a text of our own
+
+    def accepts(self, given: Any) -> bool:
+        """Whether an answer is right: a value, or what somebody typed."""
+        text = given.decode(errors="replace") if isinstance(given, bytes) else str(given)
+        text = text.strip(" `'\"")
+        right = self.value
+        if isinstance(right, str):
+            return text == right
+        if isinstance(right, tuple):
+            return re.findall(r"\d+", text) == [str(size) for size in right]
+        try:
+            number = float(text.replace(",", ""))
+        except ValueError:
+            return False
+        near = 0 if isinstance(right, int) else NEAR
+        return math.isclose(number, right, rel_tol=near, abs_tol=1e-9)
+
+
+def recall(*answers: Any) -> Panel:
+    """Ask three questions about problems that you solved days ago; called with answers, judge them.
+
+    The answers come in the order of the questions. `None` skips one, which costs nothing.
+    Example: recall() and then recall(384, 0.05, None)
+    """
+    study = progress.current()
+    if study is None:
+        told = "In a study folder this asks three questions about what you solved days ago."
+        return Panel("read", told)
+    today = date.today()
+    if not answers:
+        _asked.clear()  # so that a cell with old answers, run again later, is judged by nothing new
+        _asked.update(due_now(study, today))
+        how = "Change the cell to `recall(first, second, third)` and run it; None skips one."
+        return ask(study, _asked, how)
+    asked = dict(_asked)
+    if len(answers) > len(asked):
+        raise ValueError(f"{len(answers)} answers, but {len(asked)} questions were asked just now")
+    _asked.clear()
+    return settle(study, asked, answers, today)
+
+
+def variant(problem: str, number: int) -> Variant:
+    """The variant of this number: always the same one, and another one for the next number."""
+    record = questions()[problem]
+    variants = list(product(*record["choose"].values()))
+    Random(problem).shuffle(variants)
+    chosen = dict(zip(record["choose"], variants[number % len(variants)], strict=True))
+    return Variant(record["ask"].format(**chosen), record["value"], chosen, record["why"])
+
+
+@cache
+def questions() -> dict[str, dict[str, Any]]:
+    """What recall.toml holds, by problem."""
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+
+
+def topics_of(study: progress.Progress) -> dict[str, Topic]:
+    """When each solved problem is due, the earliest first."""
+    stored, done, topics = study.notes(RECORD, Topic), study.read(), {}
+    for problem in PROBLEMS.values():
+        parts = [part for part in done.get(problem.id, {}).values() if part.is_solved]
+        if len(parts) >= len(progress.parts_of(problem)):
+            day = max(part.day for part in parts) or LONG_AGO
+            due = date.fromisoformat(day) + timedelta(days=SPACES[0])
+            topics[problem.id] = stored.get(problem.id, Topic(due.isoformat()))
+    return dict(sorted(topics.items(), key=lambda item: item[1].due))
+
+
+def due_now(study: progress.Progress, today: date) -> dict[str, Topic]:
+    """The first of those that are due."""
+    topics = topics_of(study).items()
+    return dict([item for item in topics if item[1].due <= today.isoformat()][:AT_ONCE])
+
+
+def ask(study: progress.Progress, due: dict[str, Topic], how: str) -> Panel:
+    """Show the questions, and how to answer; or when there will be some."""
+    if not due:
+        coming = ", ".join(list(map(_on, topics_of(study).items()))[:AT_ONCE])
+        when = f"Next: {coming}." if coming else "Solve a problem first."
+        return Panel("read", f"Nothing to recall today. {when}")
+    texts = (f"{name}: {variant(name, topic.asked).text}" for name, topic in due.items())
+    numbered = (f"{number}. {text}" for number, text in enumerate(texts, 1))
+    return Panel("read", "\n".join([f"About problems that you solved. {how}", *numbered]))
+
+
+def settle(
+    study: progress.Progress, due: dict[str, Topic], answers: Sequence, today: date
+) -> Panel:
+    """Judge the answers to these questions, each with a sentence of why."""
+    lines, new = [], {}
+    for (name, topic), given in zip(due.items(), [*answers, *[None] * AT_ONCE], strict=False):
+        question = variant(name, topic.asked)
+        sign, stage, days = f"✗ not {given}, but", 0, SPACES[0]
+        if given in (None, ...):
+            sign, stage = "○ skipped:", topic.stage
+        elif question.accepts(given):
+            stage = min(topic.stage + 1, len(SPACES) - 1)
+            sign, days = "✓", SPACES[stage]
+        value = question.value
+        right = f"{value:,.4g}" if isinstance(value, float) else value
+        lines.append(f"{name}: {sign} {right}. {question.why}")
+        new[name] = Topic((today + timedelta(days=days)).isoformat(), stage, topic.asked + 1)
+    study.keep_notes(RECORD, new)
+    return Panel("read", "\n".join([*lines, f"Again: {', '.join(map(_on, new.items()))}. {RULE}"]))
+
+
+def notices(study: Path) -> list[str]:
+    """A line that says what is due, if anything is."""
+    with suppress(OSError):  # a record that a later version wrote: no reason not to start
+        names = ", ".join(due_now(progress.Progress(study), date.today()))
+        about = f"To recall, if you like: {names} (`workbook recall`, or `recall()` in a notebook)."
+        return [about] if names else []
+    return []
+
+
+def _on(item: tuple[str, Topic]) -> str:
+    return f"{item[0]} on {date.fromisoformat(item[1].due):%d %B}"
+
+
+@cache
+def names_in_values() -> dict[str, Any]:
+    """What an expression of recall.toml may use: torch and modules of ours, and two functions."""
+    modules = {name.rpartition(".")[2]: import_module(f"workbook.{name}") for name in MODULES}
+    torch = import_module("torch")
+
+    def size_of(module: Any) -> int:
+        return sum(parameter.numel() for parameter in module.parameters())
+
+    def stepped(rule: type, start: float, slope: Callable, steps: int, **settings: float) -> float:
+        """Where a weight is after some steps of an optimizer."""
+        w = torch.nn.Parameter(torch.tensor(float(start)))
+        optimizer = rule([w], **settings)
+        for _ in range(steps):
+            w.grad = torch.tensor(float(slope(w.item())))
+            optimizer.step()
+        return w.item()
+
+    helpers = {"math": math, "replace": replace, "size_of": size_of, "stepped": stepped}
+    return modules | helpers | {"torch": torch}
