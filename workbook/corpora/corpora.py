@@ -191,9 +191,8 @@ def described(name: str) -> Corpus:
         return CORPORA[name]
     if (config.data_folder() / "corpora" / name / "train.json").is_file():
         return _own(name)
-    raise ValueError(
-        f"{name!r} is not a corpus; there are {', '.join(CORPORA)}, and --text takes your own"
-    )
+    known = ", ".join(CORPORA)
+    raise ValueError(f"{name!r} is not a corpus; there are {known}, and --text takes your own")
 
 
 def _own(name: str) -> Corpus:
@@ -350,8 +349,7 @@ def record(path: str | os.PathLike[str]) -> Facts:
     file = Path(path).with_suffix(".json")
     if not file.is_file():
         raise FileNotFoundError(
-            f"{path} has no record {file.name} beside it, so it is not a corpus file; use the"
-            " path that corpora.path() returns"
+            f"{path} has no record {file.name} beside it; use the path that corpora.path() returns"
         )
     facts: Facts = json.loads(file.read_text(encoding="utf-8"))
     return facts
@@ -361,20 +359,19 @@ def is_intact(path: Path, origin: Facts) -> bool:
     """Whether the file is what its record says, and the record names this origin.
 
     A file with the modification time in its record is not read. One with another time was edited
-    or copied: its sha256 is computed, once.
+    or copied: its sha256 is computed, once. Without a file or a record that can be read, it is not.
     """
     try:
         facts, state = record(path), path.stat()
         if state.st_size != facts["bytes"] or not origin.items() <= facts.items():
             return False
-        if state.st_mtime_ns == facts.get("modified_ns"):
-            return True
-        if file_sha256(path) != facts["sha256"]:
-            return False
-        with suppress(OSError):  # in a read-only folder, this is done again next time
-            write_record(path, facts)
+        if state.st_mtime_ns != facts.get("modified_ns"):
+            if file_sha256(path) != facts["sha256"]:
+                return False
+            with suppress(OSError):  # in a read-only folder, this is done again next time
+                write_record(path, facts)
         return True
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # no file, or not a record
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return False
 
 

@@ -8,7 +8,6 @@ the number of points.
 
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from workbook import config
 from workbook.classroom.study.problems import PROBLEMS, Problem, label
-from workbook.files import locked, write_json
+from workbook.files import locked, say, write_json
 
 MARK = ".workbook"
 VERSION = 3
@@ -104,6 +103,8 @@ class Progress:
 
     def _stored(self) -> dict:
         try:
+            if self.path.is_fifo():
+                raise ValueError
             stored = json.loads(self.path.read_text(encoding="utf-8"))
             if stored["version"] > VERSION:
                 raise OSError(f"{self.path} is of a later version of the workbook: update this one")
@@ -118,9 +119,7 @@ class Progress:
         except (IsADirectoryError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             aside = self.path.with_name(f"progress-broken-{time.time_ns()}.json")
             os.replace(self.path, aside)
-            _warn(
-                f"{self.path} could not be read. It is kept as {aside.name}, and a new one begins."
-            )
+            say(f"{self.path} could not be read. It is kept as {aside.name}, and a new one begins.")
         return {"name": "", "problems": {}}
 
     def _store(self, stored: dict) -> None:
@@ -198,7 +197,7 @@ def stopping_no_cell() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        _warn(f"Your progress could not be saved ({type(error).__name__}: {error}).")
+        say(f"Your progress could not be saved ({type(error).__name__}: {error}).")
 
 
 def record_answer(problem: str, part: str | None, text: str, lacks: list[str]) -> None:
@@ -286,8 +285,3 @@ def next_step(done: dict[str, dict[str, Part]], edition: str) -> str:
             if problem.kind == "written" and not entry.answered:
                 return f"Next: {place}, {where}: solved, but not yet answered for the write-up."
     return "Everything is solved and answered."
-
-
-def _warn(message: str) -> None:
-    """Print one line beside the learner's output, not in it."""
-    print(message, file=sys.stderr)
