@@ -224,8 +224,7 @@ def problems_in(file: str | None) -> list[str]:
         raise ValueError("expected a problem and a file, such as `softmax mine.py`, or --all")
     text = Path(file).read_text("utf-8", errors="replace")
     defined = set(re.findall(r"(?m)^(?:def|class) (\w+)", text))
-    asked = {name: problem.names for name, problem in problems.PROBLEMS.items() if problem.names}
-    found = [name for name, names in asked.items() if defined.issuperset(names)]
+    found = [p.id for p in problems.PROBLEMS.values() if p.names and defined.issuperset(p.names)]
     if not found:
         raise ValueError(f"{file} defines nothing that a problem asks for: name the problem too")
     return found
@@ -236,7 +235,7 @@ def check_in_file(problem_id: str, file: str, asked_part: str | None):
     from workbook.classroom.checks import worker
     from workbook.classroom.mine.check_all import CheckOutcome
     from workbook.classroom.study import verbs
-    from workbook.classroom.study.progress import nearest
+    from workbook.classroom.study.progress import Progress, nearest
 
     problem = problems.with_id(problem_id)
     part = problems.part_of(problem, asked_part)
@@ -246,6 +245,7 @@ def check_in_file(problem_id: str, file: str, asked_part: str | None):
         study = None  # we make no study folder among other things
     if study:
         os.environ["WORKBOOK_STUDY"] = str(study)
+        Progress(study).read()  # what is wrong with it is said here: a worker is not heard
     seconds = 2 * verbs.seconds_for(problem)  # its import has as much time as its check
     try:
         report = verbs.Report.from_json(

@@ -28,6 +28,7 @@ SIGNS = {"open": "○", "wrong": "✗", "read": "✎", "almost": "≈"}
 SIGNS |= dict.fromkeys(("possible", "ticked", "complete", "correct"), "✓")
 RISING = list(SIGNS)
 SOLVED = ("ticked", "complete", "correct")
+UNSAVED = "Your progress could not be saved ({0.__class__.__name__}: {0})."
 
 
 @dataclass
@@ -98,8 +99,7 @@ class Progress:
     @name.setter
     def name(self, name: str) -> None:
         with locked(self.path.parent):
-            writable = name.encode(errors="replace").decode()
-            self._store({**self._stored(), "name": writable})
+            self._store({**self._stored(), "name": name.encode(errors="replace").decode()})
 
     def _stored(self) -> dict:
         try:
@@ -197,7 +197,7 @@ def stopping_no_cell() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        say(f"Your progress could not be saved ({type(error).__name__}: {error}).")
+        say(UNSAVED.format(error))
 
 
 def record_answer(problem: str, part: str | None, text: str, lacks: list[str]) -> None:
