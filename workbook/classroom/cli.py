@@ -413,10 +413,10 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
     from workbook.tokenization import token_files
 
     size = None if options.size is None else corpora.parse_size(options.size)
+    corpora.is_here(options.name, size=size)  # what cannot be is told before a tokenizer is trained
+    how = options.vocab, options.merges
     with ProcessPoolExecutor(options.workers) as executor:
-        made = token_files.tokenize_corpus(
-            options.name, size, options.vocab, options.merges, executor
-        )
+        made = token_files.tokenize_corpus(options.name, size, *how, executor)
     for path, number in made.items():
         print(f"{path}  {number:,} tokens")
 
@@ -444,8 +444,6 @@ def run_train(options: argparse.Namespace) -> int:
         options.corpus = corpora.add_text(options.text, options.separator.replace(r"\n", "\n"))
         vars(options).setdefault("name", options.corpus)
         config = presets.chosen(options)
-    if options.dry_run:
-        return dry_run.report_runs([config])
     parts = None
     if options.mine:
         from workbook.classroom import mine
@@ -454,6 +452,8 @@ def run_train(options: argparse.Namespace) -> int:
         config = mine.rehearsed(config, parts)
         if os.environ.get("RANK", "0") == "0":
             print(parts)
+    if options.dry_run:
+        return dry_run.report_runs([config])
     run = train.train_and_print(config, options.folder, parts)
     if options.text and os.environ.get("RANK", "0") == "0":
         print()

@@ -191,8 +191,7 @@ def described(name: str) -> Corpus:
         return CORPORA[name]
     if (config.data_folder() / "corpora" / name / "train.json").is_file():
         return _own(name)
-    known = ", ".join(CORPORA)
-    raise ValueError(f"{name!r} is not a corpus; there are {known}, and --text takes your own")
+    raise ValueError(f"{name!r} is not a corpus; there are {', '.join(CORPORA)}, or --text FILE")
 
 
 def _own(name: str) -> Corpus:
@@ -282,7 +281,8 @@ def text_files(sources: Iterable[Source]) -> list[Path]:
     """The files that `add_text` reads, those of a folder in the order of their names."""
     found = []
     for source in map(Path, sources):
-        inside = [path for path in sorted(source.rglob("*")) if path.suffix in (".txt", ".md")]
+        shown = sorted(source.rglob("[!.]*"))  # macOS puts a `._notes.txt` beside `notes.txt`
+        inside = [path for path in shown if path.suffix in (".txt", ".md") and path.is_file()]
         if not inside and not source.is_file():
             raise FileNotFoundError(f"{source} is no file, nor a folder with .txt or .md files")
         found += inside or [source]

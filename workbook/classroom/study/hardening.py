@@ -249,14 +249,15 @@ def _curves(details: Problem, source: str) -> Iterator[tuple[str, str]]:
 
 def _read(study: progress.Progress) -> dict[str, Hunt]:
     """What was planted, by problem; a file that cannot be read counts as none."""
-    with suppress(OSError, ValueError, TypeError, AttributeError):
+    with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
         stored = json.loads(study.path.with_name(RECORD).read_text("utf-8"))
-        return {name: Hunt(**hunt) for name, hunt in stored.items()}
+        hunts = {name: Hunt(**hunt) for name, hunt in stored.items()}
+        "".join(text for hunt in hunts.values() for text in [hunt.source, *hunt.found])  # TypeError
+        return hunts
     return {}
 
 
 def _store(study: progress.Progress, name: str, hunt: Hunt) -> None:
     with locked(study.path.parent):  # other kernels may hunt too
-        hunts = {**_read(study), name: hunt}
-        content = {name: asdict(hunt) for name, hunt in hunts.items()}
+        content = {key: asdict(each) for key, each in {**_read(study), name: hunt}.items()}
         write_json(study.path.with_name(RECORD), content)

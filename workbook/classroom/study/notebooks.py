@@ -218,8 +218,7 @@ def _without_progress(text: str) -> str:
 
 def is_normal(path: str | Path) -> bool:
     """Tell whether a file is in normal form, to the last indent."""
-    normal = nbformat.writes(normalise(read_notebook(path))) + "\n"
-    return Path(path).read_text(encoding="utf-8") == normal
+    return Path(path).read_text("utf-8") == nbformat.writes(normalise(read_notebook(path))) + "\n"
 
 
 def execute(path: str | Path) -> NotebookNode:

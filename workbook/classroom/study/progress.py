@@ -119,7 +119,7 @@ class Progress:
         except (IsADirectoryError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             aside = self.path.with_name(f"progress-broken-{time.time_ns()}.json")
             os.replace(self.path, aside)
-            say(f"{self.path} could not be read. It is kept as {aside.name}, and a new one begins.")
+            say(f"{self.path} cannot be read: it is kept as {aside.name}, and a new one begins.")
         return {"name": "", "problems": {}}
 
     def _store(self, stored: dict) -> None:
