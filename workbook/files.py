@@ -50,7 +50,7 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
         os.replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno and error.filename is None:
+        if isinstance(error, OSError) and error.errno and error.filename in (None, str(temporary)):
             error.filename = str(path)  # a full disk does not say which file it was for
         raise
 
