@@ -55,6 +55,8 @@ def test_a_full_disk_names_the_file(tmp_path):
     named = pytest.raises(OSError, match=r"No space left on device: '.*a\.txt'")
     with named, atomic_write(tmp_path / "a.txt"):
         raise OSError(28, "No space left on device")
+    with named, atomic_write(tmp_path / "a.txt") as file:  # not by its name for the moment
+        raise OSError(28, "No space left on device", file.name)
     with pytest.raises(OSError, match=r"^our own words$"), atomic_write(tmp_path / "a.txt"):
         raise OSError("our own words")
 

@@ -50,7 +50,7 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
         os.replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno and error.filename is None:
+        if isinstance(error, OSError) and error.errno and error.filename in (None, str(temporary)):
             error.filename = str(path)  # a full disk does not say which file it was for
         raise
 
@@ -71,12 +71,12 @@ def write_json(path: Path, content: object) -> None:
 
 
 def notebooks_in(folder: str | os.PathLike[str]) -> list[Path]:
-    """List the notebooks of a folder by name, without hidden files.
+    """List the notebooks of a folder by name, without hidden files and pipes.
 
     macOS leaves a `._01_unicode.ipynb` beside each file on some disks, and a save of Jupyter's that
     is cut short a `.~01_unicode.ipynb`. No file browser shows them.
     """
-    return sorted(path for path in Path(folder).glob("*.ipynb") if not path.name.startswith("."))
+    return sorted(path for path in Path(folder).glob("[!.]*.ipynb") if not path.is_fifo())
 
 
 def make_folder(folder: Path) -> None:

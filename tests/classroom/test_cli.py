@@ -185,6 +185,8 @@ IMPOSSIBLE = [
     (["export", "--edition", "2027"], "no edition '2027'; pick 2025 or 2026"),
     (["study", "--reset", ""], "no problem is called ''"),
     (["data", "get", "stories"], "is not downloaded but made"),
+    (["data", "tokenize", "docstrings", "--size", "1MB"], "comes in one size; leave size out"),
+    (["train", "laptop", "--mine", "--dry-run"], "no code of yours yet"),
     (["notebooks", "99_nothing"], "there is no notebook '99_nothing'; pick from 0"),
 ]
 

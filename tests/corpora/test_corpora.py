@@ -197,6 +197,8 @@ def test_a_text_of_ones_own_becomes_a_corpus(tmp_path, folder):
     for number in range(3):
         (notes / f"{number}").mkdir(parents=True)
         (notes / f"{number}" / "note.md").write_text(f"\ufeff{number}é" * 10, "utf-8")
+    (notes / "._1.txt").write_bytes(b"\xff")  # of macOS
+    (notes / "folder.md").mkdir()
     poem = tmp_path / "poem.txt"
     poem.write_text("---".join(f"verse {number}\n" for number in range(20)) + "---\n \n")
     name = corpora.add_text([notes, poem])

@@ -148,9 +148,20 @@ def test_a_disk_that_fills_up_leaves_nothing_half_unpacked(hub, tmp_path, monkey
     assert left_over(tmp_path) == [".part"]
 
 
-def test_an_archive_that_grows_as_no_text_does_is_stopped_on_its_way(hub, tmp_path):
-    hub.content = gzip.compress(bytes(30_000_000))
-    refused(hub, tmp_path, "unpacks to more than 2.8 times its size", PACKED)
+PACK = gzip.compress(TEXT)
+UNPACKABLE = {  # what the Hub announces truly, but nobody can unpack; and what is said
+    "it grows as no text does": (gzip.compress(bytes(30_000_000)), "it grows to over 2.8 times"),
+    "its end is missing": (PACK[:-1000], "Compressed file ended before the end"),
+    "it is no archive": (b"<html>log in</html>", "Not a gzipped file"),
+    "it is damaged": (PACK[:10] + b"\xff" * 100 + PACK[110:], "invalid block type"),
+}
+
+
+@pytest.mark.parametrize("case", UNPACKABLE)
+def test_an_archive_that_cannot_be_unpacked_is_stopped_on_its_way(hub, tmp_path, case):
+    hub.content, said = UNPACKABLE[case]
+    refused(hub, tmp_path, f"cannot be unpacked: .*{said}.*copy there is damaged, or HF_", PACKED)
+    assert left_over(tmp_path) == [".part"]
 
 
 @pytest.mark.parametrize("kind", ["link", "folder"])

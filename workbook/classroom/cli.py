@@ -238,8 +238,7 @@ def problems_in(file: str | None) -> list[str]:
         raise ValueError("expected a problem and a file, such as `softmax mine.py`, or --all")
     text = Path(file).read_text("utf-8", errors="replace")
     defined = set(re.findall(r"(?m)^(?:def|class) (\w+)", text))
-    asked = {name: problem.names for name, problem in problems.PROBLEMS.items() if problem.names}
-    found = [name for name, names in asked.items() if defined.issuperset(names)]
+    found = [p.id for p in problems.PROBLEMS.values() if p.names and defined.issuperset(p.names)]
     if not found:
         raise ValueError(f"{file} defines nothing that a problem asks for: name the problem too")
     return found
@@ -250,7 +249,7 @@ def check_in_file(problem_id: str, file: str, asked_part: str | None):
     from workbook.classroom.checks import worker
     from workbook.classroom.mine.check_all import CheckOutcome
     from workbook.classroom.study import verbs
-    from workbook.classroom.study.progress import nearest
+    from workbook.classroom.study.progress import Progress, nearest
 
     problem = problems.with_id(problem_id)
     part = problems.part_of(problem, asked_part)
@@ -260,6 +259,7 @@ def check_in_file(problem_id: str, file: str, asked_part: str | None):
         study = None  # we make no study folder among other things
     if study:
         os.environ["WORKBOOK_STUDY"] = str(study)
+        Progress(study).read()  # what is wrong with it is said here: a worker is not heard
     seconds = 2 * verbs.seconds_for(problem)  # its import has as much time as its check
     try:
         report = verbs.Report.from_json(
@@ -427,10 +427,10 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
     from workbook.tokenization import token_files
 
     size = None if options.size is None else corpora.parse_size(options.size)
+    corpora.is_here(options.name, size=size)  # what cannot be is told before a tokenizer is trained
+    how = options.vocab, options.merges
     with ProcessPoolExecutor(options.workers) as executor:
-        made = token_files.tokenize_corpus(
-            options.name, size, options.vocab, options.merges, executor
-        )
+        made = token_files.tokenize_corpus(options.name, size, *how, executor)
     for path, number in made.items():
         print(f"{path}  {number:,} tokens")
 
@@ -458,8 +458,6 @@ def run_train(options: argparse.Namespace) -> int:
         options.corpus = corpora.add_text(options.text, options.separator.replace(r"\n", "\n"))
         vars(options).setdefault("name", options.corpus)
         config = presets.chosen(options)
-    if options.dry_run:
-        return dry_run.report_runs([config])
     parts = None
     if options.mine:
         from workbook.classroom import mine
@@ -468,6 +466,8 @@ def run_train(options: argparse.Namespace) -> int:
         config = mine.rehearsed(config, parts)
         if os.environ.get("RANK", "0") == "0":
             print(parts)
+    if options.dry_run:
+        return dry_run.report_runs([config])
     run = train.train_and_print(config, options.folder, parts)
     if options.text and os.environ.get("RANK", "0") == "0":
         print()

@@ -191,9 +191,7 @@ def described(name: str) -> Corpus:
         return CORPORA[name]
     if (config.data_folder() / "corpora" / name / "train.json").is_file():
         return _own(name)
-    raise ValueError(
-        f"{name!r} is not a corpus; there are {', '.join(CORPORA)}, and --text takes your own"
-    )
+    raise ValueError(f"{name!r} is not a corpus; there are {', '.join(CORPORA)}, or --text FILE")
 
 
 def _own(name: str) -> Corpus:
@@ -283,7 +281,8 @@ def text_files(sources: Iterable[Source]) -> list[Path]:
     """The files that `add_text` reads, those of a folder in the order of their names."""
     found = []
     for source in map(Path, sources):
-        inside = [path for path in sorted(source.rglob("*")) if path.suffix in (".txt", ".md")]
+        shown = sorted(source.rglob("[!.]*"))  # macOS puts a `._notes.txt` beside `notes.txt`
+        inside = [path for path in shown if path.suffix in (".txt", ".md") and path.is_file()]
         if not inside and not source.is_file():
             raise FileNotFoundError(f"{source} is no file, nor a folder with .txt or .md files")
         found += inside or [source]
@@ -350,8 +349,7 @@ def record(path: str | os.PathLike[str]) -> Facts:
     file = Path(path).with_suffix(".json")
     if not file.is_file():
         raise FileNotFoundError(
-            f"{path} has no record {file.name} beside it, so it is not a corpus file; use the"
-            " path that corpora.path() returns"
+            f"{path} has no record {file.name} beside it; use the path that corpora.path() returns"
         )
     facts: Facts = json.loads(file.read_text(encoding="utf-8"))
     return facts
@@ -361,20 +359,19 @@ def is_intact(path: Path, origin: Facts) -> bool:
     """Whether the file is what its record says, and the record names this origin.
 
     A file with the modification time in its record is not read. One with another time was edited
-    or copied: its sha256 is computed, once.
+    or copied: its sha256 is computed, once. Without a file or a record that can be read, it is not.
     """
     try:
         facts, state = record(path), path.stat()
         if state.st_size != facts["bytes"] or not origin.items() <= facts.items():
             return False
-        if state.st_mtime_ns == facts.get("modified_ns"):
-            return True
-        if file_sha256(path) != facts["sha256"]:
-            return False
-        with suppress(OSError):  # in a read-only folder, this is done again next time
-            write_record(path, facts)
+        if state.st_mtime_ns != facts.get("modified_ns"):
+            if file_sha256(path) != facts["sha256"]:
+                return False
+            with suppress(OSError):  # in a read-only folder, this is done again next time
+                write_record(path, facts)
         return True
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # no file, or not a record
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return False
 
 

@@ -13,6 +13,7 @@ function that it calls, `http_get`, can continue where a file ends.
 import gzip
 import re
 import shutil
+import zlib
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -60,19 +61,23 @@ def download_file(
             raise DownloadError(f"{left} is no file of ours; remove it, then call again")
         if left != part:
             left.unlink()
+    part.touch()
     packed = name.endswith(".gz")
     unpacked = round(announced.size * UNPACKED) if packed else 0
-    check_disk(target, announced.size - _size(part) + unpacked)
+    check_disk(target, announced.size - part.stat().st_size + unpacked)
     _download(announced, part)
     say(f"{target.name}: all bytes have arrived; verifying{' and unpacking' * packed} them")
     _verify(announced, part)
     if packed:
-        over = f"more than {UNPACKED} times its size, as no text does; check HF_ENDPOINT"
-        with gzip.open(part) as text, atomic_write(target, "wb") as out:
-            while block := text.read(2**20):
-                out.write(block)
-                if out.tell() > unpacked:  # so it never fills more of the disk than was free
-                    raise DownloadError(f"{announced.url} unpacks to {over}")
+        try:
+            with gzip.open(part) as text, atomic_write(target, "wb") as out:
+                while block := text.read(2**20):
+                    out.write(block)
+                    if out.tell() > unpacked:  # so it never fills more of the disk than was free
+                        raise gzip.BadGzipFile(f"it grows to over {UNPACKED} times its size")
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            why = f"{error}; the copy there is damaged, or HF_ENDPOINT is no Hub"
+            raise DownloadError(f"{announced.url} cannot be unpacked: {why}") from error
         part.unlink()
     else:
         part.replace(target)
@@ -116,14 +121,14 @@ def _download(announced: Announced, part: Path) -> None:
     """
     # The hash is of the plain bytes, so nothing on the way may compress them.
     headers, size = {"Accept-Encoding": "identity"}, announced.size
-    while (have := _size(part)) < size:
+    while (have := part.stat().st_size) < size:
         try:
             with part.open("ab") as file:
                 http_get(announced.url, file, resume_size=have, expected_size=size, headers=headers)
         except (*FAULTS, OSError) as error:
             if getattr(error, "errno", None):  # of this machine, such as a full disk
                 raise
-            if _size(part) <= have:
+            if part.stat().st_size <= have:
                 raise _failure(error, announced.url) from error
 
 
@@ -146,8 +151,3 @@ def _failure(error: Exception, url: str) -> DownloadError:
         " HF_ENDPOINT, and call again later: the download continues where it stopped. The corpora"
         " stories and docstrings need no network"
     )
-
-
-def _size(path: Path) -> int:
-    """The number of bytes in a file, 0 if there is none."""
-    return path.stat().st_size if path.exists() else 0

@@ -97,6 +97,11 @@ def test_what_a_check_kept_is_exported(study, tmp_path, capsys):
     names = {"cs336_basics/__init__.py", "cs336_basics/softmax.py", "tests/adapters.py"}
     names |= {"AGENTS.md", "CLAUDE.md"}
     assert written(to) == names
+    path = study / "mine" / "softmax.py"
+    source = path.read_text()
+    for theirs in ("__all__ = [\n    'softmax',\n]", ""):  # as other programs and people have it
+        path.write_text(source.replace('__all__ = ["softmax"]', theirs))
+        assert "and 1 of 21 adapters" in adapters.export_repository(study, to)[0]
     assert cli.main(["export", str(study), "--adapters", str(to), "--strict"]) == 2
     assert "leave out --strict" in capsys.readouterr().err
 

@@ -314,6 +314,33 @@ def test_a_damaged_notebook_is_named_and_the_others_are_updated(checkout, damage
     assert notebooks.read_notebook(other).cells[-2].source == "newer" and path.read_text() == damage
 
 
+def test_what_stands_in_the_place_of_a_notebook_is_told(checkout):
+    path, folder = checkout / "study" / "02_bpe.ipynb", checkout / "study"
+    cut = path.read_text("utf-8")[:200]
+    path.write_text(f"{cut}\n<<<<<<< HEAD\n")
+    assert f"{path} cannot be read as a notebook (JSONDecodeError: " in update.notices(folder)[0]
+    assert f" line {cut.count(chr(10)) + 2} column 1 (" in update.notices(folder)[0]
+    path.unlink()
+    path.symlink_to("moved.ipynb")
+    said = "cannot be read as a notebook (FileNotFoundError: No such file or directory); move it"
+    assert update.notices(folder)[0].startswith(f"{path}, a link to moved.ipynb, {said}")
+    path.unlink()
+    path.mkdir()
+    assert "notebook (IsADirectoryError: Is a directory); move" in update.notices(folder)[0]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX has named pipes")
+def test_a_pipe_is_no_notebook_and_no_record_and_nobody_waits_for_it(checkout):
+    path, record = checkout / "study" / "02_bpe.ipynb", Progress(checkout / "study").path
+    path.unlink()
+    os.mkfifo(path)
+    os.mkfifo(record)
+    assert update.notices(checkout / "study") == [] and Progress(checkout / "study").read() == {}
+    assert [left.is_fifo() for left in record.parent.glob("progress-broken-*.json")] == [True]
+    with pytest.raises(ValueError, match="there is no notebook '02_bpe'"):
+        update.reset("train_bpe")
+
+
 def test_a_notebook_that_is_saved_meanwhile_is_not_overwritten(checkout, monkeypatch):
     path = checkout / "study" / "02_bpe.ipynb"
     before, start_over = path.read_text(), update._start_over

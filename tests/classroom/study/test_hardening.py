@@ -72,7 +72,9 @@ def test_what_cannot_be_hardened_is_said(study, capsys):
     assert "no code of yours is kept for rope" in capsys.readouterr().out
     harden("rmsnorm", line=3)
     assert 'no mistake is planted there now; `harden("rmsnorm")`' in capsys.readouterr().out
-    assert hardening.notices(study) == []
+    for broken in ("[" * 100_000, '{"rmsnorm": {"found": 3}}', '{"rmsnorm": [1]}'):
+        (study / ".workbook" / "harden.json").write_text(broken)
+        assert hardening.notices(study) == []
 
 
 SOURCE = """def scaled(x, gain, dim=-1):

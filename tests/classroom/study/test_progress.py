@@ -8,6 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from workbook import config
+from workbook.classroom import cli
 from workbook.classroom.study import progress
 from workbook.classroom.study.problems import PROBLEMS
 from workbook.classroom.study.progress import Part, Progress, nearest, points_of, progress_table
@@ -163,12 +164,17 @@ def test_in_a_checkout_no_folder_above_it_is_meant(tmp_path, monkeypatch):
     assert progress.around() is None and nearest() == checkout / "code" / "study"
 
 
-def test_a_record_of_another_version_is_not_lost(study, capsys):
+def test_a_record_of_another_version_is_not_lost(study, capsys, monkeypatch):
+    monkeypatch.setenv("WORKBOOK_STUDY", str(study.folder))  # as the command line does
     study.path.write_text(json.dumps({"version": 99, "problems": {}}))
     with pytest.raises(OSError, match="of a later version of the workbook: update this one"):
         study.read()
-    assert check("unicode1", "U+0000", "a").status == "correct"
-    assert "could not be saved" in capsys.readouterr().err
+    report = check("unicode1", "U+0000", "a")
+    assert report.status == "correct" and "could not be saved (OSError: " in report.message
+    (study.folder / "mine.py").write_text("found = 'U+0000'")
+    file = str(study.folder / "mine.py:found")
+    assert cli.main(["check", "unicode1", file, "--part", "a"]) == 2, "it is not counted in silence"
+    assert "of a later version of the workbook" in capsys.readouterr().err
     before = {"version": 2, "problems": {"unicode1": {"a": {"best": "correct", "last": "wrong"}}}}
     study.path.write_text(json.dumps(before))
     assert study.of("unicode1", "a").best == "correct"
@@ -201,8 +207,10 @@ def test_a_folder_in_the_place_of_the_file_is_moved_aside(study, capsys):
 def test_a_full_disk_is_told_and_stops_nothing(study, capsys, monkeypatch):
     full = Mock(side_effect=OSError(28, "No space left on device"))
     monkeypatch.setattr(progress, "write_json", full)
-    assert check("unicode1", "U+0000", "a").status == "correct"
-    assert "No space left" in capsys.readouterr().err
+    report = check("unicode1", "U+0000", "a")
+    assert report.status == "correct" and "No space left" in report.message
+    progress.record_answer("unicode2", "a", "Because.", [])
+    assert "could not be saved (OSError: [Errno 28] No space left" in capsys.readouterr().err
 
 
 SOLVE = """

@@ -375,8 +375,9 @@ def _split(name: str) -> tuple[str, str]:
 def _code(name: str, problem: str, source: str) -> str:
     """An adapter with the import of the learner's part that it calls."""
     head, body = _split(name)
-    exported = re.findall(r"(?m)^__all__ = \[(.*)\]", source)[-1].replace('"', "").split(", ")
-    pairs = [*zip(PROBLEMS[problem].names, exported, strict=False), ("silu", "silu")]
+    asked, listed = PROBLEMS[problem].names, re.findall(r"(?ms)^__all__ = \[(.*?)\]", source)
+    exported = re.findall(r"[^\W\d]\w*", "".join(listed[-1:])) or asked  # one may have edited it
+    pairs = [*zip(asked, exported, strict=False), ("silu", "silu")]
     own = {called: real for called, real in pairs if re.search(rf"\b{called}\b", body)}
     names = [called if called == real else f"{real} as {called}" for called, real in own.items()]
     return f"{head}    from {PACKAGE}.{problem} import {', '.join(names)}\n\n{body}"

@@ -22,7 +22,7 @@ from nbformat.v4 import new_code_cell
 from workbook.classroom.study import notebooks, problems
 from workbook.classroom.study.notebooks import normalise, role
 from workbook.classroom.study.progress import MARK, nearest
-from workbook.files import atomic_write, notebooks_in, remove_leftovers
+from workbook.files import atomic_write, make_folder, notebooks_in, remove_leftovers
 
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 YOUR_TURN = "your-turn"  # their tag
@@ -38,7 +38,7 @@ def make_copies(folder: str | Path | None = None) -> list[Path]:
     learner's and stays as it is; a line is printed for each addition.
     """
     folder = Path(folder or nearest())
-    (folder / MARK).mkdir(parents=True, exist_ok=True)
+    make_folder(folder / MARK)
     there = copies(folder)
     remove_leftovers(folder)
     write_tutor(folder)

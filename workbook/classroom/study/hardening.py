@@ -68,6 +68,9 @@ class Hunt:
     is_found: bool = False
     found: list[str] = field(default_factory=list)  # `changed` of all that were found
 
+    def __post_init__(self) -> None:  # a file may hold anything
+        "".join([self.source, *self.found])  # TypeError
+
     def is_at(self, line: int, source: str) -> bool:
         """Whether it is in this line of the copy, to which lines may have been added since."""
         if source == self.source:

@@ -7,6 +7,7 @@ gives it the same replacements.
 """
 
 import hashlib
+import os
 import re
 import time
 import warnings
@@ -67,7 +68,7 @@ def find_worked(names: Sequence[str] = ()) -> list[Path]:
 def read_notebook(path: str | Path) -> NotebookNode:
     """Read a notebook as nbformat's version 4; each cell has an id of its own, as since 4.5.
 
-    Raises: OSError if there is no file, ValueError if it is not a notebook.
+    Raises: ValueError if there is no such file, or it is not a notebook.
     """
     try:
         with warnings.catch_warnings():  # nbformat mends what it warns of here
@@ -82,12 +83,12 @@ def read_notebook(path: str | Path) -> NotebookNode:
                 cell.id = str(uuid4()) if name in taken else name
             seen.add(cell.id)
         notebook.nbformat_minor = max(notebook.nbformat_minor, 5)
-    except OSError:
-        raise
     except Exception as error:  # what nbformat raises depends on what is wrong
-        reason = str(error).partition("\n")[0]
+        link = f", a link to {os.readlink(path)}," if os.path.islink(path) else ""
+        cause = error.__cause__ or error  # nbformat quotes the file, its cause names the line
+        reason = getattr(cause, "strerror", None) or str(cause).partition("\n")[0]
         raise ValueError(
-            f"{path} cannot be read as a notebook ({type(error).__name__}: {reason}); "
+            f"{path}{link} cannot be read as a notebook ({type(cause).__name__}: {reason}); "
             "move it away, or restore an older copy"
         ) from error
     return notebook
@@ -221,8 +222,7 @@ def _without_progress(text: str) -> str:
 
 def is_normal(path: str | Path) -> bool:
     """Tell whether a file is in normal form, to the last indent."""
-    normal = nbformat.writes(normalise(read_notebook(path))) + "\n"
-    return Path(path).read_text(encoding="utf-8") == normal
+    return Path(path).read_text("utf-8") == nbformat.writes(normalise(read_notebook(path))) + "\n"
 
 
 def execute(path: str | Path) -> NotebookNode:

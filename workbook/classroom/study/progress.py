@@ -8,7 +8,6 @@ the number of points.
 
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,7 +19,7 @@ from typing import Any
 
 from workbook import config
 from workbook.classroom.study.problems import PER_POINT, PROBLEMS, Problem, label
-from workbook.files import locked, write_json
+from workbook.files import locked, say, write_json
 
 MARK = ".workbook"
 VERSION = 3
@@ -31,6 +30,7 @@ SIGNS = {"open": "○", "wrong": "✗", "read": "✎", "almost": "≈"}
 SIGNS |= dict.fromkeys(("possible", "ticked", "complete", "correct"), "✓")
 RISING = list(SIGNS)
 SOLVED = ("ticked", "complete", "correct")
+UNSAVED = "Your progress could not be saved ({0.__class__.__name__}: {0})."
 
 
 @dataclass
@@ -104,11 +104,12 @@ class Progress:
     @name.setter
     def name(self, name: str) -> None:
         with locked(self.path.parent):
-            writable = name.encode(errors="replace").decode()
-            self._store({**self._stored(), "name": writable})
+            self._store({**self._stored(), "name": name.encode(errors="replace").decode()})
 
     def _stored(self) -> dict:
         try:
+            if self.path.is_fifo():
+                raise ValueError
             stored = json.loads(self.path.read_text(encoding="utf-8"))
             if stored["version"] > VERSION:
                 raise OSError(f"{self.path} is of a later version of the workbook: update this one")
@@ -123,9 +124,7 @@ class Progress:
         except (IsADirectoryError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             aside = self.path.with_name(f"progress-broken-{time.time_ns()}.json")
             os.replace(self.path, aside)
-            _warn(
-                f"{self.path} could not be read. It is kept as {aside.name}, and a new one begins."
-            )
+            say(f"{self.path} cannot be read: it is kept as {aside.name}, and a new one begins.")
         return {"name": "", "problems": {}}
 
     def _store(self, stored: dict) -> None:
@@ -146,7 +145,8 @@ class Progress:
     def notes(self, name: str, kind: Callable[..., Any]) -> dict[str, Any]:
         """Read what a file beside this one keeps, an object per name; if it is damaged, nothing."""
         with suppress(OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
-            stored = json.loads(self.path.with_name(name).read_text("utf-8"))
+            path = self.path.with_name(name)
+            stored = {} if path.is_fifo() else json.loads(path.read_text("utf-8"))
             return {key: kind(**entry) for key, entry in stored.items()}
         return {}
 
@@ -218,7 +218,7 @@ def stopping_no_cell() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        _warn(f"Your progress could not be saved ({type(error).__name__}: {error}).")
+        say(UNSAVED.format(error))
 
 
 def record_answer(problem: str, part: str | None, text: str, lacks: list[str]) -> None:
@@ -322,8 +322,3 @@ def next_step(done: dict[str, dict[str, Part]], edition: str) -> str:
             if problem.kind == "written" and not entry.answered:
                 return f"Next: {place}, {where}: solved, but not yet answered for the write-up."
     return "Everything is solved and answered."
-
-
-def _warn(message: str) -> None:
-    """Print one line beside the learner's output, not in it."""
-    print(message, file=sys.stderr)

@@ -34,7 +34,7 @@ from workbook.classroom.checks import worker
 from workbook.classroom.checks.verdicts import is_learners
 from workbook.classroom.study.problems import PROBLEMS, Problem
 from workbook.classroom.study.progress import MARK, SIGNS, Part
-from workbook.files import atomic_write
+from workbook.files import atomic_write, notebooks_in
 
 FOLDER = "mine"
 KEPT = "# {}, kept when its check said {}"  # the first line; "decoding:" would name an encoding
@@ -191,7 +191,7 @@ def _own_cells(folder: Path, problem: Problem) -> frozenset[str]:
     from workbook.classroom.study import copy, notebooks  # not in each kernel: they load nbformat
 
     worked = [copy.fresh(path) for path in notebooks.find_worked([problem.notebook])]
-    for path in [*folder.glob("*.ipynb"), *(folder / MARK / "backup").glob("*.ipynb")]:
+    for path in [*notebooks_in(folder), *notebooks_in(folder / MARK / "backup")]:
         with suppress(OSError, ValueError):
             worked.append(notebooks.read_notebook(path))
     notes = [cell.metadata.get("workbook", {}) for notebook in worked for cell in notebook.cells]

@@ -70,7 +70,7 @@ def _named(folder: Path, name: str) -> Path:
     """Find the notebook that the learner names, by its name or a path."""
     path = Path(name if name.endswith(".ipynb") else f"{name}.ipynb")
     path = copy.copies(folder).get(path.stem, folder / path) if path.name == str(path) else path
-    if not os.path.lexists(path):
+    if not os.path.lexists(path) or path.is_fifo():
         there = ", ".join(other.stem for other in notebooks_in(path.parent)) or "none"
         missing = f"there is no notebook {path.stem!r} in {path.parent}, which has {there}"
         raise ValueError(f"{missing}; `workbook lab` creates those of ours that are missing")

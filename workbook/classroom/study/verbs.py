@@ -153,8 +153,10 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
 def note_outcome(report: Report, attempt: Any = None) -> Report:
     """Count the outcome in the study folder, if this is one, and keep code that passed."""
     if report.status != "not attempted" and (study := progress.current()) is not None:
-        with progress.stopping_no_cell():
+        try:
             return _noted(report, study, problems.with_id(report.problem), attempt)
+        except Exception as error:  # a full disk is not a wrong attempt
+            return replace(report, then=(progress.UNSAVED.format(error),))
     return report
 
 
