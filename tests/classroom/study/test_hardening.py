@@ -1,6 +1,7 @@
 """Mistakes are planted into right code of many styles, seen, found and counted."""
 
 import ast
+import inspect
 import os
 import re
 from itertools import islice
@@ -8,6 +9,8 @@ from random import Random
 
 import pytest
 from attempts import styles, transformer_right
+from nbclient import execute
+from nbformat.v4 import new_code_cell, new_notebook
 
 from workbook import check, harden
 from workbook.classroom import cli
@@ -73,6 +76,27 @@ def test_what_cannot_be_hardened_is_said(study, capsys):
     harden("rmsnorm", line=3)
     assert 'no mistake is planted there now; `harden("rmsnorm")`' in capsys.readouterr().out
     assert hardening.notices(study) == []
+
+
+@pytest.mark.slow
+def test_it_is_played_in_a_kernel(study):
+    notebook = new_notebook(cells=[new_code_cell(source) for source in (
+        "import shutil, sys, torch\nfrom torch import nn\nfrom workbook import check, harden",
+        inspect.getsource(transformer_right.RMSNorm),
+        'check("rmsnorm", RMSNorm)',
+        'harden("rmsnorm")',
+        "from broken import rmsnorm as copy\ncopy.RMSNorm(4)(torch.tensor([3.0, -4, 5, 6]))",
+        'harden("rmsnorm", line=2)',
+        "_ = shutil.copy('mine/rmsnorm.py', 'broken')",  # it is mended
+        'harden("rmsnorm")',
+        'harden("rmsnorm")',
+        "!{sys.executable} -m workbook study",
+    )])  # fmt: skip
+    execute(notebook, cwd=study)
+    shown = [str(cell.outputs) for cell in notebook.cells]
+    assert "a mistake is in the copy" in shown[3] and "6. Test" in shown[3] and "tensor" in shown[4]
+    assert "not in line 2" in shown[5] and "2. Shrink" in shown[5] and ": found" in shown[7]
+    assert "a mistake is in the copy" in shown[8] and "(`harden`): rmsnorm 1." in shown[9]
 
 
 SOURCE = """def scaled(x, gain, dim=-1):

@@ -106,6 +106,8 @@ def harden(problem: str, line: int | None = None) -> Sight:
         raise ValueError(f"expected the number of a line, not {type(line).__name__}")
     name = STRANGER if problem == STRANGER else problems.with_id(problem).id
     details = problems.with_id("transformer_lm" if name == STRANGER else name)
+    if details.step_of:
+        raise ValueError(f"{name} is a step on the way: solve {details.step_of}, and harden that")
     path, hunts = study.folder / FOLDER / f"{name}.py", _read(study)
     hunt = hunts.get(name, Hunt(is_found=True))
     if hunt.is_found or not path.exists():
