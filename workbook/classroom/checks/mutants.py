@@ -108,7 +108,7 @@ def planted(source: str, chance: Random) -> Iterator[Planted]:
     # Python 3.11 does not know where the parts of an f-string are.
     texts = {part for n in ast.walk(tree) if isinstance(n, ast.JoinedStr) for part in ast.walk(n)}
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.expr) and node not in texts]
-    changes = [(node, *slip) for node in nodes for slip in _slips(node, modules)]
+    changes: list[tuple] = [(node, *slip) for node in nodes for slip in _slips(node, modules)]
     changes += [*_mixed_up(tree), *_steps(tree)]
     many = Counter(what for _, what, _ in changes)
     for node, what, new in sorted(changes, key=lambda change: chance.random() * many[change[1]]):

@@ -18,6 +18,7 @@ from workbook.classroom.checks.engine import Exercise, Program, judge, mistake
 from workbook.classroom.checks.tokenizer import PLAIN, Call
 from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, shown
 from workbook.optimizer.optimizers import Momentum
+from workbook.tokenization import bpe as plain
 
 PRAISE = "It passes every case."
 NOTHING = "It returned None: is a `return` missing?"
@@ -66,7 +67,11 @@ def _step(
     mistakes = [*whole.mistakes, *(mistake(*slip) for slip in slips)]
     here = [m for m in mistakes if all(program.source.count(old) == 1 for old, _ in m.edits)]
     exercise = Exercise(program, tuple(here), cases, run, same, report, whole.errors)
-    return lambda attempt, part=None: judge(exercise, attempt).verdict(PRAISE)
+
+    def check(attempt: Any, part: str | None = None) -> str:
+        return judge(exercise, attempt).verdict(PRAISE)
+
+    return check
 
 
 # On the way to `train_bpe`.
@@ -75,12 +80,12 @@ def _step(
 def _words(text: bpe.Text) -> tuple[tuple[tuple[bytes, ...], int], ...]:
     """The pre-tokens of a text as bytes, with their counts."""
     counts = bpe.pretoken_counts(text)
-    return tuple((tuple(bpe.split_bytes(token)), n) for token, n in counts.items())
+    return tuple((tuple(plain.split_bytes(token)), n) for token, n in counts.items())
 
 
 PLACES = bpe.BPE.program.places  # a machine's changes of other lines may never end
 TEXTS = *bpe.SMALL, *bpe.CORNERS
-SYMBOLS = [tuple(bpe.split_bytes(word)) for word in ("ab", "aaa", "aaaaa", "xabab", "abxab", "b")]
+SYMBOLS = [tuple(plain.split_bytes(word)) for word in ("ab", "aaa", "aaaaa", "xabab", "abxab", "b")]
 TO_MERGE = *product(SYMBOLS, [(b"a", b"b"), (b"a", b"a")]), ((b"ab", b"a", b"ab"), (b"a", b"b"))
 
 count_pretokens = _step(
@@ -94,20 +99,20 @@ count_pretokens = _step(
 )  # fmt: skip
 count_pairs = _step(
     *("count_pairs", bpe.BPE),
-    Program(bpe.count_pairs, call=lambda count, words: count(words)),
+    Program(plain.count_pairs, call=lambda count, words: count(words)),
     tuple(map(_words, bpe.SMALL)),
     lambda words: (dict(words),),
     ("A pair counts as often as its word occurs: add the word's count, not 1.", "+= count", "+= 1"),
 )
 merge_pair = _step(
     *("merge_pair", bpe.BPE),
-    Program(bpe.merge_pair, places=PLACES, call=lambda merge, case: merge([*case[0]], case[1])),
+    Program(plain.merge_pair, places=PLACES, call=lambda merge, case: merge([*case[0]], case[1])),
     TO_MERGE,
     lambda case: case,
 )
 train_naive = _step(
     *("train_naive", bpe.BPE),
-    Program(bpe.split_bytes, bpe.count_pairs, bpe.merge_pair, bpe.train, places=PLACES),
+    Program(plain.split_bytes, plain.count_pairs, plain.merge_pair, bpe.train, places=PLACES),
     TEXTS,
     lambda case: (dict(bpe.pretoken_counts(case)), case.num_merges),
 )
@@ -146,7 +151,7 @@ decode_ids = _step(
 encode_word = _step(
     *("encode_word", tokenizer.ENCODE),
     Program(
-        *(tokenizer.merge_pair, tokenizer.merged),
+        *(plain.merge_pair, tokenizer.merged),
         places=PLACES,
         call=lambda merge, word: merge(word, RANKS, PLAIN.ids()),
     ),

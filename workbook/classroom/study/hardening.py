@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from workbook.classroom.checks import engine, verdicts, worker
 from workbook.classroom.checks.mutants import planted
@@ -62,7 +63,7 @@ class Hunt:
     first: int = 0  # the lines in which it can be seen
     last: int = 0
     claim: str = ""  # of the check
-    rows: list[list[str]] = field(default_factory=list)  # what it shows
+    rows: Any = field(default_factory=list)  # what it shows
     changed: str = ""  # these lines
     original: str = ""  # the same lines without the mistake
     step: int = 0  # of the procedure, that was offered last
@@ -152,7 +153,7 @@ def _plant(study: progress.Progress, path: Path, details: Problem, found: list[s
     return hunt
 
 
-def _seen(name: str, claim: str, rows: Iterable[Iterable[str]], steps: Iterable[int]) -> Sight:
+def _seen(name: str, claim: str, rows: Iterable[Any], steps: Iterable[int]) -> Sight:
     """The symptom, and these steps of the procedure."""
     then = tuple(f"{step + 1}. {PROCEDURE[step].format(name=name)}" for step in steps)
     return Sight("wrong", name, None, claim, tuple(map(tuple, rows)), then=then)
