@@ -6,7 +6,7 @@ A check that takes prose has none: it is tried with our own stored answer.
 import torch
 
 from attempts import accounting as costs
-from attempts import bpe_right, runs, tokenizer_right, training_together, written
+from attempts import bpe_right, runs, steps, tokenizer_right, training_together, written
 from attempts.ours import copied
 from workbook.tokenization import simple
 
@@ -53,6 +53,7 @@ ATTEMPTS = {
     ("gradient_clipping", None): (optimizers.clip_gradients, lambda params, limit: [*params]),
     ("data_loading", None): (data.get_batch, lambda dataset, batch, length, device: dataset),
     **{(problem, None): pair for problem, pair in TRANSFORMER.items()},
+    **{(slip[0], None): (steps.RIGHT[slip[0]], steps.changed(*slip[:3])) for slip in steps.WRONG},
     ("training_together", None): (
         training_together.RIGHT["keyword arguments"],
         training_together.function(("lr=lr)", "lr=0.0)")),

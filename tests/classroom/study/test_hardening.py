@@ -1,6 +1,7 @@
 """Mistakes are planted into right code of many styles, seen, found and counted."""
 
 import ast
+import inspect
 import os
 import re
 from itertools import islice
@@ -8,6 +9,8 @@ from random import Random
 
 import pytest
 from attempts import styles, transformer_right
+from nbclient import execute
+from nbformat.v4 import new_code_cell, new_notebook
 
 from workbook import check, harden
 from workbook.classroom import cli
@@ -77,6 +80,27 @@ def test_what_cannot_be_hardened_is_said(study, capsys):
         assert hardening.notices(study) == []
 
 
+@pytest.mark.slow
+def test_it_is_played_in_a_kernel(study):
+    notebook = new_notebook(cells=[new_code_cell(source) for source in (
+        "import shutil, sys, torch\nfrom torch import nn\nfrom workbook import check, harden",
+        inspect.getsource(transformer_right.RMSNorm),
+        'check("rmsnorm", RMSNorm)',
+        'harden("rmsnorm")',
+        "from broken import rmsnorm as copy\ncopy.RMSNorm(4)(torch.tensor([3.0, -4, 5, 6]))",
+        'harden("rmsnorm", line=2)',
+        "_ = shutil.copy('mine/rmsnorm.py', 'broken')",  # it is mended
+        'harden("rmsnorm")',
+        'harden("rmsnorm")',
+        "!{sys.executable} -m workbook study",
+    )])  # fmt: skip
+    execute(notebook, cwd=study)
+    shown = [str(cell.outputs) for cell in notebook.cells]
+    assert "a mistake is in the copy" in shown[3] and "6. Test" in shown[3] and "tensor" in shown[4]
+    assert "not in line 2" in shown[5] and "2. Shrink" in shown[5] and ": found" in shown[7]
+    assert "a mistake is in the copy" in shown[8] and "(`harden`): rmsnorm 1." in shown[9]
+
+
 SOURCE = """def scaled(x, gain, dim=-1):
     high = x.float()  # keeps the é
     high = high - gain / 2
@@ -84,7 +108,7 @@ SOURCE = """def scaled(x, gain, dim=-1):
     return f"{-x}", (high * gain).sum(dim, keepdim=True)[1:]
 """
 SLIPS = {  # a piece of the source, and what people write there by mistake
-    ".float()": "", " - gain / 2": "", "high - gain": "high + gain", "gain / 2": "2 / gain",
+    ".float()": "", " / 2": "", "high - gain": "high + gain", "gain / 2": "2 / gain",
     "dim=-1": "dim=1", "[1:]": "[2:]", "(dim, keep": "(gain, keep", ", keepdim=True": "",
     "    high = high - gain / 2\n": "", "(high * gain).sum": "high.sum", "sum(": "mean(",
 }  # fmt: skip
@@ -94,6 +118,7 @@ def test_the_slips_of_people_are_planted_and_all_else_stays_as_it_was():
     mutants = [*planted(SOURCE, Random(0))]
     sources = {mutant.source for mutant in mutants}
     assert [old for old, new in SLIPS.items() if SOURCE.replace(old, new) not in sources] == []
+    assert not any("dim=-0" in source or "high = high\n" in source for source in sources)
     for mutant in mutants:
         ast.parse(mutant.source)
         before, after = SOURCE.splitlines(), mutant.source.splitlines()

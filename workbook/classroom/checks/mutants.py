@@ -7,6 +7,7 @@ code: those are made in the source itself, so that all other lines stay as they 
 
 import ast
 import copy
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -29,6 +30,8 @@ OPERATORS = {
     ast.And: ast.Or,
     ast.Or: ast.And,
 }
+# What nobody writes, such as `softmax(x, -0)` or `p -= p`, and what gives itself away.
+ODD = re.compile(r"-0\b(?!\.)|^\s*(\S+) \S?= \1$", re.M)
 SWAPPED = {"sin": "cos", "cos": "sin", "max": "min", "min": "max", "sum": "mean", "mean": "sum"}
 
 
@@ -105,11 +108,12 @@ def planted(source: str, chance: Random) -> Iterator[Planted]:
     # Python 3.11 does not know where the parts of an f-string are.
     texts = {part for n in ast.walk(tree) if isinstance(n, ast.JoinedStr) for part in ast.walk(n)}
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.expr) and node not in texts]
-    changes = [(node, *slip) for node in nodes for slip in _slips(node, modules)]
+    changes: list[tuple] = [(node, *slip) for node in nodes for slip in _slips(node, modules)]
     changes += [*_mixed_up(tree), *_steps(tree)]
     many = Counter(what for _, what, _ in changes)
     for node, what, new in sorted(changes, key=lambda change: chance.random() * many[change[1]]):
-        if mutant := _rewritten(source, node, what, new):
+        mutant = _rewritten(source, node, what, new)
+        if mutant and len(ODD.findall(mutant.source)) <= len(ODD.findall(source)):
             yield mutant
 
 

@@ -187,9 +187,9 @@ def _answer(record: dict, source: str, notebook: str, outputs: list[Output]) -> 
 def _place(record: dict) -> Place | None:
     """Return the place that a record names, None if there is no such problem or part."""
     try:
-        problem = problems.with_id(record.get("problem"))
+        problem = PROBLEMS[problems.with_id(record.get("problem")).id]
         return problem.id, problems.part_of(problem, record.get("part")) or ""
-    except ValueError:
+    except (ValueError, KeyError):  # KeyError: an optional step
         return None
 
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from workbook.classroom.checks import engine, verdicts, worker
 from workbook.classroom.checks.mutants import planted
@@ -61,7 +62,7 @@ class Hunt:
     first: int = 0  # the lines in which it can be seen
     last: int = 0
     claim: str = ""  # of the check
-    rows: list[list[str]] = field(default_factory=list)  # what it shows
+    rows: Any = field(default_factory=list)  # what it shows
     changed: str = ""  # these lines
     original: str = ""  # the same lines without the mistake
     step: int = 0  # of the procedure, that was offered last
@@ -108,6 +109,8 @@ def harden(problem: str, line: int | None = None) -> Sight:
         raise ValueError(f"expected the number of a line, not {type(line).__name__}")
     name = STRANGER if problem == STRANGER else problems.with_id(problem).id
     details = problems.with_id("transformer_lm" if name == STRANGER else name)
+    if details.step_of:
+        raise ValueError(f"{name} is a step on the way: solve {details.step_of}, and harden that")
     path, hunts = study.folder / FOLDER / f"{name}.py", study.notes(RECORD, Hunt)
     hunt = hunts.get(name, Hunt(is_found=True))
     if hunt.is_found or not path.exists():
@@ -152,7 +155,7 @@ def _plant(study: progress.Progress, path: Path, details: Problem, found: list[s
     return hunt
 
 
-def _seen(name: str, claim: str, rows: Iterable[Iterable[str]], steps: Iterable[int]) -> Sight:
+def _seen(name: str, claim: str, rows: Iterable[Any], steps: Iterable[int]) -> Sight:
     """The symptom, and these steps of the procedure."""
     then = tuple(f"{step + 1}. {PROCEDURE[step].format(name=name)}" for step in steps)
     return Sight("wrong", name, None, claim, tuple(map(tuple, rows)), then=then)

@@ -6,7 +6,7 @@ more record.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Literal
@@ -39,7 +39,7 @@ class Problem:
     notebook: str  # such as "02_bpe"
     check: str  # the module in `workbook.classroom.checks` whose function `id` checks an attempt
     parts: tuple[str, ...] = ()  # such as ("a", "b")
-    hints: dict[str, tuple[str, str]]  # by part: a nudge, often a question, and the idea
+    hints: dict[str, tuple[str, ...]]  # by part: a nudge, often a question, and the idea
     form: Literal["function", "class", "pair", "script", ""] = ""  # of code; "": a written problem
     signature: str = ""  # of that code, as in Python
     takes: dict[str, str] = field(default_factory=dict)  # by part: what a written problem takes
@@ -48,6 +48,7 @@ class Problem:
     requires: dict[str, Requirement] = field(default_factory=dict)  # by part
     asks_corpora: tuple[str, ...] = ()  # of "tinystories" and "owt"
     differs: str = ""  # what makes the right answer differ between the editions, if anything
+    step_of: str = ""  # the problem that an optional step leads to; "": it is a problem itself
 
     @property
     def kind(self) -> Literal["code", "written"]:
@@ -104,10 +105,11 @@ class Problem:
 
 
 def with_id(id: str) -> Problem:
-    """Find the problem with this id, in the spelling of either edition."""
+    """Find the problem or the optional step with this id, in the spelling of either edition."""
     if not isinstance(id, str):
         raise ValueError(f"expected a problem's id such as 'train_bpe', not {type(id).__name__}")
-    by_any_id = {name: problem for problem in PROBLEMS.values() for name in problem.ids.values()}
+    both = (PROBLEMS | STEPS).values()
+    by_any_id = {name: problem for problem in both for name in problem.ids.values()}
     if id in by_any_id:
         return by_any_id[id]
     near = get_close_matches(id.lower(), by_any_id, n=1)
@@ -771,3 +773,58 @@ _RECORDS = (
 )
 # fmt: on
 PROBLEMS: dict[str, Problem] = {problem.id: problem for problem in _RECORDS}
+
+
+def _step(of: str, signature: str, hint: str) -> Problem:
+    """Make the record of an optional step on the way to a problem: it is worth no points.
+
+    Its id is the name of its function, or that of its class in small letters.
+    """
+    id, whole = signature.partition("(")[0], PROBLEMS[of]
+    form: Literal["function", "class"] = "class" if id[0].isupper() else "function"
+    record = _problem(
+        *(id.lower(), f"On the way to {of}"),
+        points=0,
+        chapter=whole.chapter,
+        notebook=whole.notebook,
+        check="steps",
+        form=form,
+        signature=signature,
+        hints=(hint,),
+    )
+    return replace(record, step_of=of)
+
+
+# fmt: off
+_STEPS = (
+    _step("train_bpe", "count_pretokens(text, special_tokens)",
+          "Join the escaped special tokens with `|`, the longest first, and split at them. Then "
+          "count what `regex.finditer(pretokens.PATTERN, part)` finds in each part."),
+    _step("train_bpe", "count_pairs(words)",
+          "`itertools.pairwise(word)` gives the pairs of neighbours. How often does each count?"),
+    _step("train_bpe", "merge_pair(symbols, pair)",
+          "Go through the symbols with an index. After a merge, how far does it move?"),
+    _step("train_bpe", "train_naive(counts, num_merges)",
+          "Call the two functions before this one in a loop. `max` needs a `key`: the count, then "
+          "the pair itself. What if no pair is left?"),
+    _step("tokenizer", "decode_ids(ids, vocab)",
+          "Join the bytes of all tokens first. `bytes.decode` takes `errors`."),
+    _step("tokenizer", "encode_word(word, merges)",
+          "Start from single bytes. Of the pairs that the word has now, which was learned first? "
+          "Merge it, and look again."),
+    _step("tokenizer", "split_special(text, special_tokens)",
+          "`regex.split` keeps what a group, `(...)`, matches. Which token must come first in the "
+          "pattern if one begins with another, and what if there are none?"),
+    _step("tokenizer", "stream_pretokens(pieces, special_tokens)",
+          "Keep the end of the text so far, and put the next piece behind it. Which pre-tokens can "
+          "no later piece change? Think of `It'` + `s`, of two spaces, of half a special token."),
+    _step("adamw", "Momentum(params, lr, momentum)",
+          "`self.param_groups` has the parameters and settings, `self.state[p]` is a dict of each "
+          "parameter. Update `p` in place, under `torch.no_grad()`."),
+    _step("training_together", "training_loop(model, optimizer, loss_of, batches)",
+          "Five lines: the loss of a batch, clear, backward, step, note. Which order?"),
+    _step("training_together", "accumulate(model, loss_of, inputs, targets, parts)",
+          "`backward` adds to `p.grad`. The mean over the batch is the mean of the parts' means."),
+)
+# fmt: on
+STEPS: dict[str, Problem] = {step.id: step for step in _STEPS}

@@ -152,7 +152,8 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
 
 def note_outcome(report: Report, attempt: Any = None) -> Report:
     """Count the outcome in the study folder, if this is one, and keep code that passed."""
-    if report.status != "not attempted" and (study := progress.current()) is not None:
+    is_counted = report.status != "not attempted" and report.problem in problems.PROBLEMS
+    if is_counted and (study := progress.current()) is not None:
         try:
             return _noted(report, study, problems.with_id(report.problem), attempt)
         except Exception as error:  # a full disk is not a wrong attempt

@@ -15,7 +15,12 @@
   const EXPLAINS = new Set(["prose", "guess", "evidence", "reveal"]);
   const style = new URL("style.css", document.currentScript.src).href;
 
-  const isYours = ({ model }) => [].concat(model.getMetadata("tags") ?? []).includes("your-turn");
+  const hasTag = ({ model }, tag) => [].concat(model.getMetadata("tags") ?? []).includes(tag);
+
+  const isYours = (cell) => hasTag(cell, "your-turn");
+
+  /** Tell whether a cell may stay empty: a step on the way to a long exercise. */
+  const isOptional = (cell) => hasTag(cell, "optional");
 
   const isCode = ({ model }) => model.type === "code";
 
@@ -186,7 +191,7 @@
 
     const goToNext = async () => {
       const notebook = tracker.currentWidget.content;
-      const open = exercises(notebook).filter(({ done }) => !done);
+      const open = exercises(notebook).filter(({ cell, done }) => !done && !isOptional(cell));
       const next = open.find(({ index }) => index > notebook.activeCellIndex) ?? open[0];
       if (!next) {
         const message = "Every exercise in this notebook is done.";

@@ -1,0 +1,138 @@
+"""The optional steps as learners write them: right, and wrong by an edit."""
+
+import inspect
+from collections import Counter
+from itertools import pairwise
+
+import regex
+import torch
+
+from workbook.tokenization import pretokens
+
+
+def split_special(text, special_tokens):
+    longest_first = sorted(special_tokens, key=len, reverse=True)
+    pattern = "|".join(map(regex.escape, longest_first))
+    return regex.split(f"({pattern})", text) if special_tokens else [text]
+
+
+def count_pretokens(text, special_tokens):
+    counts = Counter()
+    for part in split_special(text, special_tokens):
+        if part not in special_tokens:
+            counts.update(regex.findall(pretokens.PATTERN, part))
+    return counts
+
+
+def count_pairs(words):
+    counts = Counter()
+    for word, count in words.items():
+        for pair in pairwise(word):
+            counts[pair] += count
+    return counts
+
+
+def merge_pair(symbols, pair):
+    merged, at = [], 0
+    while at < len(symbols):
+        fits = tuple(symbols[at : at + 2]) == pair
+        merged.append(b"".join(pair) if fits else symbols[at])
+        at += 2 if fits else 1
+    return tuple(merged)
+
+
+def train_naive(counts, num_merges):
+    words = {tuple(bytes([b]) for b in word.encode()): count for word, count in counts.items()}
+    merges = []
+    while len(merges) < num_merges and (pairs := count_pairs(words)):
+        merges.append(max(pairs, key=lambda pair: (pairs[pair], pair)))
+        words = {merge_pair(word, merges[-1]): count for word, count in words.items()}
+    return merges
+
+
+def decode_ids(ids, vocab):
+    return b"".join(vocab[i] for i in ids).decode(errors="replace")
+
+
+def encode_word(word, merges):
+    symbols = tuple(bytes([byte]) for byte in word)
+    for pair in merges:
+        symbols = merge_pair(symbols, pair)
+    return symbols
+
+
+def stream_pretokens(pieces, special_tokens):
+    yield from pretokens.pretokenize(pieces, special_tokens)
+
+
+class Momentum(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, momentum=0.9):
+        super().__init__(params, {"lr": lr, "momentum": momentum})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                state["b"] = group["momentum"] * state.get("b", 0) + p.grad
+                p -= group["lr"] * state["b"]
+
+
+def training_loop(model, optimizer, loss_of, batches):
+    losses = []
+    for inputs, targets in batches:
+        optimizer.zero_grad()
+        loss = loss_of(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def accumulate(model, loss_of, inputs, targets, parts):
+    total = 0
+    for x, y in zip(inputs.chunk(parts), targets.chunk(parts), strict=True):
+        loss = loss_of(model(x), y) / parts
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+STEPS = (
+    *(split_special, count_pretokens, count_pairs, merge_pair, train_naive, decode_ids),
+    *(encode_word, stream_pretokens, Momentum, training_loop, accumulate),
+)
+RIGHT = {step.__name__.lower(): step for step in STEPS}
+# The problem, what is changed to what, and words of the verdict.
+WRONG = (
+    ("split_special", 'f"({pattern})"', "pattern", "a group, `(...)`"),
+    ("split_special", ", reverse=True", "", "the longest wins"),
+    ("count_pretokens", "if part not in special_tokens", "if True", "like ordinary text"),
+    ("count_pretokens", "split_special(text, special_tokens)", "[text]", "like ordinary text"),
+    ("count_pretokens", "pretokens.PATTERN", 'r"\\S+"', "The white space between words is lost"),
+    ("count_pairs", "+= count", "+= 1", "add the word's count"),
+    ("count_pairs", "pairwise(word)", "{*pairwise(word)}", "was counted once"),
+    ("merge_pair", "2 if fits else 1", "1", "step over both parts"),
+    ("train_naive", "(pairs[pair], pair)", "pairs[pair]", "you took the first seen"),
+    ("decode_ids", 'errors="replace"', 'errors="ignore"', "become U+FFFD"),
+    ("encode_word", "for pair in merges", "for pair in merges[::-1]", "result is wrong"),
+    ("stream_pretokens", "pretokenize(pieces", "pretokenize([*pieces]", "`yield` as you go"),
+    ("momentum", 'group["momentum"] * state.get("b", 0) +', "", "b is forgotten"),
+    ("momentum", "+ p.grad", '+ (1 - group["momentum"]) * p.grad', "g counts in full"),
+    ("training_loop", "        optimizer.zero_grad()\n", "", "gradients are cleared: a step is"),
+    ("training_loop", "        loss.backward()\n", "", "is `backward` or `step` missing"),
+    ("training_loop", "loss.item()", "loss", "A loss is a tensor"),
+    ("training_loop", "    return losses", "        return losses", "Only the first batch"),
+    ("accumulate", "model(x), y) / parts", "model(x), y)", "divide it by the number of parts"),
+    ("accumulate", "loss.back", "model.zero_grad()\n        loss.back", "clear nothing between"),
+    ("accumulate", "return total", "pass", "returned None"),
+)  # fmt: skip
+
+
+def changed(name, old, new):
+    """The right step with this change."""
+    source = inspect.getsource(RIGHT[name])
+    assert source.count(old) == 1, (name, old)
+    names = {**globals()}
+    exec(source.replace(old, new), names)
+    return names[RIGHT[name].__name__]
