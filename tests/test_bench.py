@@ -6,7 +6,6 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
-import torch
 
 from workbook import bench
 from workbook.bench import measured, timed
@@ -97,6 +96,8 @@ def test_a_busy_machine_is_told_from_a_quiet_one(tmp_path, monkeypatch):
 
 
 def test_a_trace_has_each_operation_and_complains_of_nothing(tmp_path, capfd):
+    import torch  # not above: the processes of the other tests would load it too
+
     square = torch.ones(64, 64)
     taken = bench.trace(lambda: (square @ square).exp_(), tmp_path / "trace.json")
     assert list(taken.values()) == sorted(taken.values(), reverse=True)
