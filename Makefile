@@ -3,6 +3,7 @@
 # make test       all tests: lint, unit tests, every notebook
 # make writeup    build/writeup.pdf from the answers that you saved in study/ (NAME="Ada Lovelace";
 #                 EDITION=2026; FOLDER=notebooks: from the worked notebooks)
+# make site       build/site: read-only pages of the worked notebooks, from their stored outputs
 # make notebooks  run the worked notebooks again and store their outputs (NAMES=02_bpe: only that)
 # make bench      tokenizers, training and generation timed beside other libraries (FILE=text.txt:
 #                 tokenizers alone, on your text; RECORD=1: into data/bench/ and README.md)
@@ -17,7 +18,7 @@
 #
 # The first call creates .venv (PYTHON=/path/to/python3.12 picks the Python); later ones reuse it.
 
-.PHONY: lab check test writeup notebooks bench experiments gpu stress trained lint suitable
+.PHONY: lab check test writeup site notebooks bench experiments gpu stress trained lint suitable
 .DEFAULT_GOAL := lab
 
 # The newest suitable Python. Each is run to find out: a name on PATH may be a stub.
@@ -55,6 +56,9 @@ test: $(stamp) lint
 writeup: $(stamp)
 	@$(bin)/python -m workbook export $(if $(FOLDER),"$(FOLDER)") \
 		$(if $(EDITION),--edition "$(EDITION)") $(if $(NAME),--name "$(NAME)")
+
+site: $(stamp)
+	@$(bin)/python docs/site/build.py $(NAMES)
 
 notebooks: $(stamp)
 	@$(bin)/python -m workbook notebooks $(NAMES)

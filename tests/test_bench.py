@@ -1,5 +1,6 @@
 """The cost of a run is measured whole: its children's memory, its errors, where its time goes."""
 
+import json
 import os
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -92,3 +93,14 @@ def test_a_busy_machine_is_told_from_a_quiet_one(tmp_path, monkeypatch):
     assert bench.disturbance(lambda: (0.99, 40e9, 1)) is None  # one thread: another peak
     assert "100 GFLOP/s before" in bench.disturbance(lambda: (0.99, 70e9, 2))
     assert "only 60% of their cores' time" in bench.disturbance(lambda: (0.60, 100e9, 2))
+
+
+def test_a_trace_has_each_operation_and_complains_of_nothing(tmp_path, capfd):
+    import torch  # not above: the processes of the other tests would load it too
+
+    square = torch.ones(64, 64)
+    taken = bench.trace(lambda: (square @ square).exp_(), tmp_path / "trace.json")
+    assert list(taken.values()) == sorted(taken.values(), reverse=True)
+    events = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+    assert {"aten::mm", "aten::exp_"} <= taken.keys() & {event.get("name") for event in events}
+    assert capfd.readouterr().err == ""

@@ -113,6 +113,14 @@ def test_the_figures_of_the_bench_are_those_of_the_records():
     assert readme.with_figures(README) == README
 
 
+def test_the_badges_are_made_from_the_public_address():
+    assert readme.with_badges(README, readme.address()) == README
+    made = readme.with_badges(README, "https://github.com/ada/book")
+    assert "(https://github.com/ada/book/actions/workflows/test.yml/badge.svg)" in made
+    assert "com/github/ada/book/blob/HEAD/notebooks/01_unicode.ipynb)" in made
+    assert readme.with_badges(made, "") == readme.with_badges(README, "")
+
+
 def test_the_oldest_python_is_named():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in README

@@ -1,10 +1,11 @@
 """What a function costs, in time and memory; and what was recorded of our benches.
 
 `measured` runs a function in a process of its own and reports its time and peak memory; `timed`
-calls it several times. The times in stored notebooks come from these two and from
-`devices.best_seconds`, and nothing is stored while `disturbance` finds the machine busy. The
-benches that time us beside other libraries are in `tests/benchmarks/` of the repository; their
-records, in `data/bench/`, come with the package, and the notebooks quote them.
+calls it several times; `trace` records every operation of one call. The times in stored notebooks
+come from the first two and from `devices.best_seconds`, and nothing is stored while `disturbance`
+finds the machine busy. The benches that time us beside other libraries are in `tests/benchmarks/`
+of the repository; their records, in `data/bench/`, come with the package, and the notebooks quote
+them.
 """
 
 import json
@@ -207,6 +208,29 @@ def seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
+
+
+def trace(work: Callable[[], object], path: str | os.PathLike[str]) -> dict[str, float]:
+    """Run `work` once under torch's profiler, and write each operation of it to `path`.
+
+    https://ui.perfetto.dev draws such a file, without uploading it. Returns the milliseconds that
+    each kind of operation took on the CPU, without what it called in turn; the longest come first.
+    """
+    from torch.profiler import profile
+
+    # The library below torch writes lines of its own to the standard error, whatever its log level.
+    errors, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        with profile() as profiler:
+            work()
+    finally:
+        os.dup2(errors, 2)
+        os.close(errors)
+        os.close(nowhere)
+    profiler.export_chrome_trace(os.fspath(path))
+    taken = {event.key: event.self_cpu_time_total / 1_000 for event in profiler.key_averages()}
+    return dict(sorted(taken.items(), key=lambda item: -item[1]))
 
 
 def recorded(name: str) -> dict[str, Any]:

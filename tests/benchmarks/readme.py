@@ -1,14 +1,16 @@
-"""The figures of README.md, from the records in `data/bench/`: `python -m benchmarks readme`.
+"""What is made in README.md: `python -m benchmarks readme`.
 
-They stand between two markers, and nobody types them: a test holds them equal to the records.
+Its figures come from the records in `data/bench/`, and its badges from the public address in
+pyproject.toml: without one there are none. Both stand between two markers, and nobody types them: a
+test holds them equal to their sources.
 """
 
 import json
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
 TASKS = {
     "train": "train BPE, MB/s",
     "array": "text to an array of ids, MB/s",
@@ -20,15 +22,39 @@ TEXTS = {"stories": "stories", "prose": "technical prose"}
 def write() -> str:
     """Put the figures into the README; say so."""
     text = README.read_text(encoding="utf-8")
-    README.write_text(with_figures(text), encoding="utf-8")
-    return f"wrote the figures of data/bench/ into {README}"
+    README.write_text(with_badges(with_figures(text), address()), encoding="utf-8")
+    return f"wrote the figures of data/bench/ and the badges into {README}"
 
 
 def with_figures(text: str) -> str:
     """The text with the figures between the markers."""
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n{block()}\n{END}{after}"
+    return put_between("bench", f"{block()}\n", text)
+
+
+def put_between(name: str, content: str, text: str) -> str:
+    """The text with other content between the two markers of this name."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    before, rest = text.split(begin)
+    return f"{before}{begin}{content}{end}{rest.split(end)[1]}"
+
+
+def address() -> str:
+    """The project's public address, such as https://github.com/ada/workbook; "" if it has none."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["workbook"][
+        "address"
+    ]
+
+
+def with_badges(text: str, address: str) -> str:
+    """The text with its badges: whether the tests pass, and the first notebook in Colab."""
+    tests = f"{address}/actions/workflows/test.yml"
+    colab = address.replace("https://github.com", "https://colab.research.google.com/github")
+    badges = (
+        f"[![tests]({tests}/badge.svg)]({tests})\n"
+        "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
+        f"({colab}/blob/HEAD/notebooks/01_unicode.ipynb)\n"
+    )
+    return put_between("badges", badges if address else "", text)
 
 
 def block() -> str:

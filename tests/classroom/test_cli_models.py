@@ -115,6 +115,12 @@ def test_a_run_on_ones_own_text_goes_on_and_is_read_anywhere(text, tmp_path, mon
     assert "give either --text or --corpus" in capsys.readouterr().err
 
 
+def test_a_vocabulary_without_all_bytes_is_refused_before_anything_is_printed(text, capsys):
+    assert cli.main(["train", "laptop", "--vocab-size", "100", "--text", str(text)]) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and "--vocab-size is at least 257" in told.err
+
+
 def test_a_text_that_is_too_short_is_told_the_sizes_that_it_is_enough_for(text, capsys):
     text.write_text("a b a b c d c d " * 4)
     small = ["train", *SMALL.split(), "--steps", "1", "--text", str(text)]

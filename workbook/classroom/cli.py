@@ -455,6 +455,8 @@ def run_train(options: argparse.Namespace) -> int:
     if options.text:
         if "corpus" in options:
             raise ValueError("give either --text or --corpus")
+        if config.model.vocab_size < 257:
+            raise ValueError("--vocab-size is at least 257: 256 bytes and the end of a document")
         options.corpus = corpora.add_text(options.text, options.separator.replace(r"\n", "\n"))
         vars(options).setdefault("name", options.corpus)
         config = presets.chosen(options)

@@ -119,8 +119,10 @@ def tokenize_file(
         # A run that was killed goes on here: what it finished is not encoded again.
         todo = [shards[number] for number in missing], [parts[number] for number in missing]
         work = partial(encode_shard, pickle.dumps(tokenizer), source, state)
-        with files.progress_bar(desc=target.stem, total=cuts[-1], unit="B", unit_scale=True) as bar:
-            bar.update(cuts[-1] - sum(shard[-1] - shard[0] for shard in todo[0]))
+        before = cuts[-1] - sum(shard[-1] - shard[0] for shard in todo[0])
+        with files.progress_bar(
+            desc=target.stem, initial=before, total=cuts[-1], unit="B", unit_scale=True
+        ) as bar:
             for done in executor.map(work, *todo) if executor else map(work, *todo):
                 bar.update(done)
         tokens = join_tokens(target, parts)

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -561,7 +562,7 @@ def train_and_print(
         if record["step"] == 0:
             begun = log.load_json(place / log.ENVIRONMENT)
             print("matmuls in {precision} on {device}, threads: {threads}".format(**begun))
-        print(progress_line(config, record), flush=True)
+        print(progress_line(config, record) + time_left(config, record), flush=True)
 
     run = Run(config, place, parts=parts)
     if not is_done(run):
@@ -613,6 +614,20 @@ def progress_line(config: TrainConfig, record: Record) -> str:
         if record.get(name) is not None:
             words.append(text.format(record[name]))
     return "  ".join(words)
+
+
+def time_left(config: TrainConfig, record: Record) -> str:
+    """How long the steps after this record take at the pace of those before; "" if none is known.
+
+    >>> from workbook.training import preset
+    >>> time_left(preset("laptop", steps=100), {"step": 25, "seconds": 30.0})
+    '  0:01:30 left'
+    """
+    if not 0 < record["step"] < config.steps:
+        return ""
+    left = record["seconds"] * (config.steps / record["step"] - 1)
+    limit = (config.max_seconds or math.inf) - record["seconds"]
+    return f"  {timedelta(seconds=round(max(min(left, limit), 0)))} left"
 
 
 callable_module(__name__, train)

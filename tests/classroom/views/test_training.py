@@ -96,5 +96,5 @@ def test_a_run_that_cannot_begin_says_so_itself(shown, tmp_path):
 
 
 def test_a_loss_that_is_no_number_breaks_no_curve():
-    shown = curve_html(tiny_runs.tiny(), [{"step": 1, "train_loss": None}])
+    shown = curve_html(tiny_runs.tiny(), [{"step": 1, "seconds": 1.0, "train_loss": None}])
     assert "<svg" in shown

@@ -22,7 +22,7 @@ from workbook.config import TrainConfig
 from workbook.training import log as runlog
 from workbook.training.data import TrainData
 from workbook.training.parts import Parts
-from workbook.training.train import Run, progress_line, run_folder, train
+from workbook.training.train import Run, progress_line, run_folder, time_left, train
 
 X_AXES = {"step": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
 LOSS, BITS = "loss (nats/token)", "validation_bits_per_byte"
@@ -198,7 +198,7 @@ def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
         f'<text x="{LEFT}" y="{HEIGHT - 6}">0 steps</text>'
         f'<text x="{WIDTH}" y="{HEIGHT - 6}" text-anchor="end">{config.steps:,}</text>'
     )
-    latest = progress_line(config, records[-1])
+    latest = progress_line(config, records[-1]) + time_left(config, records[-1])
     return (
         f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="Loss so far: {latest}"'
         ' style="font-size: 12px; fill: currentColor; color: var(--jp-content-font-color1)">'

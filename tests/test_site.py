@@ -1,0 +1,55 @@
+"""`make site`: pages that need no network, whose links lead somewhere, and that fit on a phone."""
+
+import re
+import runpy
+from html import unescape
+from urllib.parse import unquote
+
+import pytest
+from real_lab import ROOT, chromium, require_browser
+
+from workbook.classroom.study import notebooks
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The front page, and the page of a notebook that is full of formulas."""
+    folder = tmp_path_factory.mktemp("build") / "site"
+    build = runpy.run_path(str(ROOT / "docs" / "site" / "build.py"))["build"]
+    build(folder, ["03_transformer"])
+    return folder
+
+
+def test_a_page_shows_what_is_stored_and_needs_nothing_else(site):
+    html = (site / "03_transformer.html").read_text(encoding="utf-8")
+    notebook = notebooks.read_notebook(ROOT / "notebooks" / "03_transformer.ipynb")
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert html.count('<img alt="') == sum("image/png" in o.get("data", {}) for o in outputs) > 9
+    assert html.count("<math") > 80 and "@@" not in html and "$$" not in html
+    needed = re.findall(r'(?:src|srcset)="([^"]+)"|<link[^>]* href="([^"]+)"|@import', html)
+    others = {one or other for one, other in needed if not one.startswith("data:image/")}
+    assert others == {"style.css"} and "url(" not in (site / "style.css").read_text()
+
+
+def test_every_link_leads_to_a_page_and_a_heading(site):
+    known = {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")} | {"index"}
+    for name in ("index.html", "03_transformer.html"):
+        html = (site / name).read_text(encoding="utf-8")
+        headings = set(map(unescape, re.findall(r' id="([^"]+)"', html)))
+        for link in map(unescape, re.findall(r'<a [^>]*href="([^"]+)"', html)):
+            page, _, heading = link.partition("#")
+            if heading and page in ("", name):
+                assert unquote(heading) in map(unquote, headings), link
+            elif not link.startswith("https://"):
+                assert page.removesuffix(".html") in known, link
+
+
+def test_nothing_is_wider_than_a_phone(site):
+    require_browser()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play, play.chromium.launch(executable_path=chromium()) as browser:
+        page = browser.new_page(viewport={"width": 390, "height": 800})
+        for path in site.glob("*.html"):
+            page.goto(path.as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth") == 390, path.name
