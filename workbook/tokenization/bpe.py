@@ -165,10 +165,8 @@ def train_bpe(
     if not isinstance(vocab_size, Integral):
         raise TypeError(f"vocab_size is a whole number of tokens, got {vocab_size!r}")
     if vocab_size < smallest:
-        raise ValueError(
-            f"vocab_size={vocab_size} is too small: 256 bytes and {len(vocab)} special tokens "
-            f"need at least {smallest}"
-        )
+        needed = f"256 bytes and {len(vocab)} special tokens need at least {smallest}"
+        raise ValueError(f"vocab_size={vocab_size} is too small: {needed}")
     path, num_merges = text_file(input_path), vocab_size - smallest
     if engine.loaded or engine.pays_off(path.stat().st_size):
         from workbook.tokenization import compiled  # loads LLVM
@@ -182,10 +180,7 @@ def train_bpe(
 
 
 def train_in_python(
-    input_path: AnyPath,
-    vocab_size: int,
-    special_tokens: Sequence[str],
-    workers: int = 0,
+    input_path: AnyPath, vocab_size: int, special_tokens: Sequence[str], workers: int = 0
 ) -> list[Pair]:
     """The merges of `train_bpe`, without the compiled engine, whatever the size of the file.
 

@@ -18,6 +18,7 @@ import numpy as np
 from workbook.tokenization.compiled import scan, table, text
 from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, compiled, kernel
 from workbook.tokenization.compiled.machine import array_at, byte, padded, store, word
+from workbook.tokenization.tokenizer import PlainTokenizer, token_dtype
 
 MOST_SLOTS = 1 << 20  # half a million pre-tokens remembered in 32 MB
 MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
@@ -39,14 +40,14 @@ class CompiledEncoder:
     """Merges and ids as arrays, and the table of what was encoded before.
 
     Symbols: 0 to 255 are bytes, 256 + k is what merge k makes. `merges` are pairs of symbols
-    (n, 2), `ids` (256 + n) the id of each symbol, `special_ids` those of special tokens. Only
-    one thread may use it at a time.
+    (n, 2), `ids` (256 + n) the id of each symbol, `special_ids` those of special tokens; `dtype`
+    is uint16 or uint32. Only one thread may use it at a time.
     """
 
-    def __init__(self, merges: np.ndarray, ids: np.ndarray, special_ids: Mapping[str, int]) -> None:
-        self.ids = ids.astype(np.int64)
-        most = max([ids.max(), *special_ids.values()])
-        self.dtype = np.dtype(np.uint16 if most < 1 << 16 else np.uint32)
+    def __init__(
+        self, merges: np.ndarray, ids: np.ndarray, special_ids: Mapping[str, int], dtype: np.dtype
+    ) -> None:
+        self.ids, self.dtype = ids, dtype
         self.special = text.SpecialTokens(special_ids)
         # The table of pairs begins with its capacity, so large that a search mostly ends at once.
         capacity = 1 << (4 * len(merges)).bit_length()
@@ -86,17 +87,13 @@ class CompiledEncoder:
         ids = np.empty(most + 16, self.dtype)
         to = ids.ctypes.data
         for span in spans:
-            to = self.encode_span(span, to)
+            documents = text.documents_of(span, self.special)
+            row = documents.ctypes.data
+            self.job[: TO + 1] = row, row + documents.nbytes, span.ctypes.data, to
+            self.run()
+            to = int(self.job[TO])
         ids.resize((to - ids.ctypes.data) // ids.itemsize, refcheck=False)
         return ids
-
-    def encode_span(self, span: np.ndarray, to: int) -> int:
-        """Write the ids of a span to an address; return the address behind them."""
-        documents = text.documents_of(span, self.special)
-        row = documents.ctypes.data
-        self.job[: TO + 1] = row, row + documents.nbytes, span.ctypes.data, to
-        self.run()
-        return int(self.job[TO])
 
     def encode_few(self, data: bytes) -> list[int]:
         """The ids of at most `FEW_BYTES` bytes of UTF-8 that hold no special token."""
@@ -129,28 +126,24 @@ class CompiledEncoder:
         self.job[KINDS:] = *addresses, len(self.scratch), self.dtype.itemsize
 
 
-def make_encoder(
-    ids: Mapping[bytes, int],
-    merges: Sequence[tuple[bytes, bytes]],
-    special_ids: Mapping[str, int],
-) -> CompiledEncoder | None:
-    """The encoder of a vocabulary and merges; None if only the readable tokenizer can do it.
+def make_encoder(tokenizer: PlainTokenizer) -> CompiledEncoder | None:
+    """The encoder with the tokenizer's vocabulary and merges; None if there is none.
 
     That is so if some byte has no id, two merges make the same token, a merge joins a token that
-    no merge makes, an id is negative or needs more than 32 bits, or there are two million tokens.
+    no merge makes, an id needs more than 32 bits, or there are two million tokens.
     """
+    ids, merges, dtype = tokenizer.id_of, tokenizer.merges, token_dtype(tokenizer.vocab_size)
     tokens = [bytes([value]) for value in range(256)] + [left + right for left, right in merges]
     symbols = {token: symbol for symbol, token in enumerate(tokens)}
-    if len(symbols) < len(tokens) or len(tokens) > SYMBOL_MASK:
+    if len(symbols) < len(tokens) or len(tokens) > SYMBOL_MASK or dtype.itemsize > 4:
         return None
     try:
         pairs = [symbols[part] for merge in merges for part in merge]
-        symbol_ids = np.array([ids[token] for token in tokens])
+        symbol_ids = np.array([ids[token] for token in tokens], np.int64)
     except KeyError:
         return None
-    if min(ids.values()) < 0 or max(ids.values()) >= 1 << 32:
-        return None
-    return CompiledEncoder(np.array(pairs, np.int64).reshape(-1, 2), symbol_ids, special_ids)
+    rows = np.array(pairs, np.int64).reshape(-1, 2)
+    return CompiledEncoder(rows, symbol_ids, tokenizer.special_ids, dtype)
 
 
 @kernel(INTS)

@@ -49,15 +49,13 @@ class Compiled:
         self.function = function
 
     @cached_property
-    def _by_numba(self) -> Any:
+    def _numba_type_(self) -> Any:
         from numba import njit
 
         # LLVM inlines these functions only if told to, and a call for each pre-token costs time.
-        return njit(forceinline=True, **OPTIONS)(self.function)
-
-    @property
-    def _numba_type_(self) -> Any:
-        return self._by_numba._numba_type_
+        # What `njit` makes is held here, because its type does not hold it.
+        self.by_numba = njit(forceinline=True, **OPTIONS)(self.function)
+        return self.by_numba._numba_type_
 
 
 class Intrinsic:
