@@ -270,8 +270,13 @@ class Tokenizer(PlainTokenizer):
         task = partial(encode_task, pickle.dumps(self)) if executor else self.encode_spans
         with unchanged(path):
             cuts = cut_points(path, self.special_tokens)
-            first, *others = share(partial(task, path), cuts, executor)
-            return np.concatenate([first, *others]) if others else first
+            parts = share(partial(task, path), cuts, executor)
+            ids = np.require(next(parts), requirements="OW")  # its own memory, which may grow
+            for part in parts:  # each is freed before the next comes: no second copy of them all
+                start = len(ids)
+                ids.resize(start + len(part), refcheck=False)
+                ids[start:] = part
+            return ids
 
     def encode_spans(self, path: Path, cuts: Sequence[int]) -> np.ndarray:
         """The ids of a file between the first of the cuts, which come from `cut_points`, and the
