@@ -213,6 +213,14 @@ def test_the_memory_of_the_encoder_is_bounded(readable, monkeypatch):
     assert encoder.table.pool_used < 1 << 18
 
 
+def test_pairs_of_zeros_are_told_from_free_places():
+    merges = [(b"\0", b"\0"), (b"\0\0", b"a"), (b"\0", b"\x01"), (b"\x01", b"\0")]
+    tokens = [bytes([byte]) for byte in range(256)] + [left + right for left, right in merges]
+    one = Tokenizer(dict(enumerate(tokens)), merges)
+    for text in ("\0", "\0\0", "\0\0\0a", "\0\x01\0\x01\0\0", "a\0b"):
+        assert compiled_ids(one, text) == PlainTokenizer(one.vocab, merges).encode(text)
+
+
 def test_the_table_owns_its_keys(readable):
     """A second text at the address of the first is not taken for it."""
     texts = [f"{letter * 40} {letter}b" for letter in "abc"]

@@ -176,7 +176,8 @@ def train_bpe(
         merges = train_incremental(count_pretokens(path, special_tokens, executor), num_merges)
     # All 256 bytes are tokens, so every text can be encoded, even one of letters never seen.
     tokens = [bytes([byte]) for byte in range(256)] + [left + right for left, right in merges]
-    return vocab | dict(enumerate(tokens, start=len(vocab))), merges
+    vocab.update(enumerate(tokens, start=len(vocab)))
+    return vocab, merges
 
 
 def train_in_python(

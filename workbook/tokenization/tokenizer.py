@@ -271,7 +271,7 @@ class Tokenizer(PlainTokenizer):
         with unchanged(path):
             cuts = cut_points(path, self.special_tokens)
             parts = share(partial(task, path), cuts, executor)
-            ids = np.require(next(parts), requirements="OW")  # its own memory, which may grow
+            ids = np.require(next(parts), requirements=["O", "W"])  # its own memory, which may grow
             for part in parts:  # each is freed before the next comes: no second copy of them all
                 start = len(ids)
                 ids.resize(start + len(part), refcheck=False)

@@ -24,7 +24,8 @@ MOST_SLOTS = 1 << 20  # half a million pre-tokens remembered in 32 MB
 MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
 # Up to 15 bytes of ids in a slot, where a short pre-token has no place, and the number of them.
 IDS, NUMBER_BITS = table.PLACE, np.uint64(56)
-# A pair in its table: two symbols, and the one that they make, of 21 bits each.
+# A pair in its table: the left symbol plus 1, as a free place is 0; the right one; and the one that
+# they make. Each has 21 bits.
 SYMBOL_BITS, SYMBOL_MASK = np.uint64(21), np.uint64((1 << 21) - 1)
 NEVER = 1 << 30  # later than every merge
 PLACE_BITS, PLACE_MASK = 32, (1 << 32) - 1  # of a symbol, below what it makes with the next one
@@ -276,11 +277,13 @@ def set_leaf(tree, node, value):
 @compiled
 def place_of_pair(pairs, left, right):
     """The address of a pair in their table: its own, or the free one where it belongs."""
-    key, last = np.uint64(left) << SYMBOL_BITS | np.uint64(right), word(pairs) - table.ONE
+    key, last = np.uint64(left + 1) << SYMBOL_BITS | np.uint64(right), word(pairs) - table.ONE
     index = key * table.MIX_A >> np.uint64(32)
     while True:
         place = pairs + 8 + 8 * np.int64(index & last)
-        if word(place) == 0 or word(place) >> SYMBOL_BITS == key:
+        pair = word(place) >> SYMBOL_BITS
+        # Free, or the key's: in one question, whose answer the processor can nearly always guess.
+        if min(pair, pair ^ key) == 0:
             return place
         index += table.ONE
 
@@ -290,5 +293,5 @@ def add_pairs(pairs, merges):
     """Enter the pair of each merge, with the symbol that it makes."""
     for index in range(len(merges)):
         left, right = merges[index, 0], merges[index, 1]
-        value = (left << 21 | right) << 21 | 256 + index
+        value = (left + 1 << 21 | right) << 21 | 256 + index
         store(place_of_pair(pairs, left, right), np.uint64(value))

@@ -121,9 +121,9 @@ class Kernel(Compiled):
                 kind, _, shape = expected.partition("[")
                 assert argument.dtype == kind and argument.ndim == shape.count(":") - 1
                 assert argument.flags.c_contiguous
-                owners = 0, 0  # nobody counts references
-                data = argument.size, argument.itemsize, argument.ctypes.data
-                numbers = (*owners, *data, *argument.shape, *argument.strides)
+                # The two zeros would be its owners, but nobody counts references.
+                data = 0, 0, argument.size, argument.itemsize, argument.ctypes.data
+                numbers = (*data, *argument.shape, *argument.strides)
             yield from map(ctypes.c_int64, numbers)
 
     def lowered(self) -> llvm.ModuleRef:
