@@ -245,7 +245,7 @@ class Tokenizer(PlainTokenizer):
         if len(require_text(text)) > SHORT and self._pays_off(len(text)):
             with self.compiled_encoder() as encoder:
                 if encoder is not None:
-                    return encoder.encode(text)
+                    return encoder.encode(text).astype(self._dtype, copy=False)
         return np.array(self.encode(text), self._dtype)
 
     def _pays_off(self, size: int) -> bool:
@@ -284,7 +284,7 @@ class Tokenizer(PlainTokenizer):
         if self._pays_off(cuts[-1] - cuts[0]):
             with self.compiled_encoder() as encoder:
                 if encoder is not None:
-                    return encoder.encode_file(path, cuts)
+                    return encoder.encode_file(path, cuts).astype(self._dtype, copy=False)
         words = pretokens.pretokenize(read_span(path, cuts[0], cuts[-1]), self.special_tokens)
         return np.fromiter(_ids(self._remembered, words), self._dtype)
 
@@ -348,7 +348,7 @@ class Tokenizer(PlainTokenizer):
             from workbook.tokenization import compiled  # loads LLVM
 
             compiled.load_kernels()
-            encoder = compiled.make_encoder(self)
+            encoder = compiled.make_encoder(self.id_of, self.merges, self.special_ids)
             if encoder is None:
                 self._read = -math.inf  # so it is not tried again for each text
             return encoder

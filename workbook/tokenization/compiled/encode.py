@@ -18,7 +18,6 @@ import numpy as np
 from workbook.tokenization.compiled import scan, table, text
 from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, compiled, kernel
 from workbook.tokenization.compiled.machine import array_at, byte, padded, store, word
-from workbook.tokenization.tokenizer import PlainTokenizer, token_dtype
 
 MOST_SLOTS = 1 << 20  # half a million pre-tokens remembered in 32 MB
 MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
@@ -127,13 +126,15 @@ class CompiledEncoder:
         self.job[KINDS:] = *addresses, len(self.scratch), self.dtype.itemsize
 
 
-def make_encoder(tokenizer: PlainTokenizer) -> CompiledEncoder | None:
-    """The encoder with the tokenizer's vocabulary and merges; None if there is none.
+def make_encoder(
+    ids: Mapping[bytes, int], merges: Sequence[tuple[bytes, bytes]], special_ids: Mapping[str, int]
+) -> CompiledEncoder | None:
+    """The encoder of a vocabulary and merges; None if only the readable tokenizer can do it.
 
     That is so if some byte has no id, two merges make the same token, a merge joins a token that
     no merge makes, an id needs more than 32 bits, or there are two million tokens.
     """
-    ids, merges, dtype = tokenizer.id_of, tokenizer.merges, token_dtype(tokenizer.vocab_size)
+    dtype = np.min_scalar_type(max(*ids.values(), 256))
     tokens = [bytes([value]) for value in range(256)] + [left + right for left, right in merges]
     symbols = {token: symbol for symbol, token in enumerate(tokens)}
     if len(symbols) < len(tokens) or len(tokens) > SYMBOL_MASK or dtype.itemsize > 4:
@@ -143,8 +144,7 @@ def make_encoder(tokenizer: PlainTokenizer) -> CompiledEncoder | None:
         symbol_ids = np.array([ids[token] for token in tokens], np.int64)
     except KeyError:
         return None
-    rows = np.array(pairs, np.int64).reshape(-1, 2)
-    return CompiledEncoder(rows, symbol_ids, tokenizer.special_ids, dtype)
+    return CompiledEncoder(np.array(pairs, np.int64).reshape(-1, 2), symbol_ids, special_ids, dtype)
 
 
 @kernel(INTS)
