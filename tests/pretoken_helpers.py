@@ -1,7 +1,9 @@
 """Odd texts, their pre-tokens by the obvious way, and compiled results in Python's own types."""
 
 import os
+import random
 from collections import Counter
+from collections.abc import Iterator
 from itertools import chain, pairwise
 
 import numpy as np
@@ -26,6 +28,20 @@ SPECIALS = st.lists(
 
 # `make stress` tries this many times as many random strings.
 STRESS = int(os.environ.get("STRESS", "1"))
+PIECES = [*"abeths'1I,. \n好é🙂|<\u3000\xa0", "'ll", "'ve", "the", "  ", "\r\n", "o'clock"]
+
+
+def random_strings() -> Iterator[str]:
+    """Odd strings, half of them around the 64th byte, where a block of the engine ends.
+
+    They are a million under `make stress`, and else a few thousand.
+    """
+    draw = random.Random(STRESS)
+    for _ in range(34_000 * STRESS if STRESS > 1 else 5_000):
+        before = draw.choice("a1! \n'é好🙂")
+        length = draw.choice((0, draw.randint(55, 66)))
+        pieces = draw.choices(PIECES, k=draw.randint(1, 12))
+        yield before * (length // len(before.encode())) + "".join(pieces)
 
 
 def counted(string: str, special_tokens=(), capacity: int = 4) -> count.Counts:

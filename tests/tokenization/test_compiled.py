@@ -3,14 +3,22 @@
 import random
 import sys
 from collections import Counter
-from itertools import product
+from itertools import chain, islice, product
 
 import numpy as np
 import pytest
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pretoken_helpers import ODD, STRESS, TEXTS, as_counter, counted, merges_of
+from pretoken_helpers import (
+    ODD,
+    STRESS,
+    TEXTS,
+    as_counter,
+    counted,
+    merges_of,
+    random_strings,
+)
 
 from workbook.tokenization import compiled, engine
 from workbook.tokenization.bpe import train_bpe, train_incremental, train_naive
@@ -20,6 +28,7 @@ from workbook.tokenization.compiled.text import first_not_utf8
 from workbook.tokenization.pretokens import PATTERN, whole_pretokens
 from workbook.tokenization.tokenizer import Tokenizer
 
+WHOLE = regex.compile(PATTERN)
 WORDS = st.lists(st.text(st.sampled_from("abc"), max_size=12) | st.text(max_size=6), max_size=40)
 
 # --- Scanning ------------------------------------------------------------------------------------
@@ -140,6 +149,17 @@ def test_what_follows_a_document_is_never_read():
 def test_merges_equal_naive(words, number):
     counts = counted(" ".join(words))
     assert merges_of(counts, number) == train_naive(as_counter(counts), number)
+
+
+@pytest.mark.stress
+def test_random_strings_give_the_merges_of_the_naive_trainer():
+    """Each is a document of its own."""
+    strings = random_strings()
+    while chunk := list(islice(strings, 1_000)):
+        expected = Counter(chain.from_iterable(map(WHOLE.findall, chunk)))
+        counts = counted("<s>".join(chunk), ["<s>"])
+        assert as_counter(counts) == expected
+        assert merges_of(counts, 12) == train_naive(expected, 12)
 
 
 def test_more_bytes_than_32_bit_places_reach_are_refused():

@@ -175,7 +175,7 @@ def test_no_engine_mixes_two_texts(path, change, monkeypatch, is_compiled):
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("read", [token_files.read_text, corpora.documents])
 def test_streams_do_not_end_as_if_all_were_well(path, change, read, monkeypatch):
-    for module in (token_files, corpora):
+    for module in (spans, corpora):
         monkeypatch.setattr(module, "BLOCK", 1000)
     stream = read(path)
     next(stream)

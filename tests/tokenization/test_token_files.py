@@ -26,7 +26,7 @@ def small_spans(monkeypatch):
 
 
 def test_a_text_comes_back_in_blocks_with_its_line_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(token_files, "BLOCK", 4)
+    monkeypatch.setattr(spans, "BLOCK", 4)
     text = "Eins\r\nzwei\ndreißig 🐉\r"
     (tmp_path / "text.txt").write_bytes(text.encode())
     blocks = list(token_files.read_text(tmp_path / "text.txt"))

@@ -165,10 +165,8 @@ def train_bpe(
     if not isinstance(vocab_size, Integral):
         raise TypeError(f"vocab_size is a whole number of tokens, got {vocab_size!r}")
     if vocab_size < smallest:
-        raise ValueError(
-            f"vocab_size={vocab_size} is too small: 256 bytes and {len(vocab)} special tokens "
-            f"need at least {smallest}"
-        )
+        needed = f"256 bytes and {len(vocab)} special tokens need at least {smallest}"
+        raise ValueError(f"vocab_size={vocab_size} is too small: {needed}")
     path, num_merges = text_file(input_path), vocab_size - smallest
     if engine.loaded or engine.pays_off(path.stat().st_size):
         from workbook.tokenization import compiled  # loads LLVM
@@ -178,14 +176,12 @@ def train_bpe(
         merges = train_incremental(count_pretokens(path, special_tokens, executor), num_merges)
     # All 256 bytes are tokens, so every text can be encoded, even one of letters never seen.
     tokens = [bytes([byte]) for byte in range(256)] + [left + right for left, right in merges]
-    return vocab | dict(enumerate(tokens, start=len(vocab))), merges
+    vocab.update(enumerate(tokens, start=len(vocab)))
+    return vocab, merges
 
 
 def train_in_python(
-    input_path: AnyPath,
-    vocab_size: int,
-    special_tokens: Sequence[str],
-    workers: int = 0,
+    input_path: AnyPath, vocab_size: int, special_tokens: Sequence[str], workers: int = 0
 ) -> list[Pair]:
     """The merges of `train_bpe`, without the compiled engine, whatever the size of the file.
 

@@ -9,10 +9,9 @@ Both are text, so bytes are written in an alphabet of 256 visible characters:
 import json
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 
 from workbook.files import atomic_write
-from workbook.tokenization.spans import AnyPath
+from workbook.tokenization.spans import AnyPath, text_file
 
 
 @lru_cache
@@ -34,21 +33,18 @@ def to_readable(token: bytes) -> str:
 def from_readable(name: str) -> bytes:
     """The bytes of a name in GPT-2's alphabet; ValueError if it holds another character."""
     try:
-        return bytes(_byte_of()[character] for character in name)
+        return bytes(_BYTE_OF[character] for character in name)
     except KeyError as error:
         raise ValueError(f"{name!r}: {error} is not in GPT-2's byte alphabet") from None
 
 
-@lru_cache
-def _byte_of() -> dict[str, int]:
-    return {character: byte for byte, character in byte_alphabet().items()}
+_BYTE_OF = {character: byte for byte, character in byte_alphabet().items()}
 
 
 def write_vocab(path: AnyPath, ids: Mapping[bytes, int]) -> None:
     """Write `vocab.json`, one token per line, in the order of the ids."""
-    tokens = sorted(ids, key=ids.__getitem__)
+    names = {to_readable(token): ids[token] for token in sorted(ids, key=ids.__getitem__)}
     with atomic_write(path) as file:
-        names = {to_readable(token): ids[token] for token in tokens}
         json.dump(names, file, ensure_ascii=False, indent=0)
         file.write("\n")
 
@@ -85,7 +81,7 @@ def read_vocab(path: AnyPath, special_tokens: Collection[str] = ()) -> dict[int,
 
 def _token(name: str, is_special: bool) -> bytes:
     """The bytes of a token in a vocabulary."""
-    if not set(name) <= _byte_of().keys():
+    if not set(name) <= _BYTE_OF.keys():
         return name.encode()
     token = from_readable(name)
     if is_special and len(name) > 1 and "\ufffd" in token.decode("utf-8", errors="replace"):
@@ -119,9 +115,7 @@ def _read(path: AnyPath, kind: str) -> str:
 
     A byte order mark at its beginning, which Windows' editors write, is not part of the text.
     """
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"{path} is not a file; expected GPT-2's {kind}")
     try:
-        return Path(path).read_bytes().decode("utf-8-sig")
+        return text_file(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 ({error}); expected GPT-2's {kind}") from error

@@ -23,12 +23,8 @@ PIECE = 1 << 16  # characters cut at a time
 
 _pattern = regex.compile(PATTERN)
 # The same pattern for ASCII text, where Python's own `re` can express it and takes half the time.
-_ascii_pattern = re.compile(
-    PATTERN.replace(r"[^\s\p{L}\p{N}]", r"[^\sA-Za-z0-9]")
-    .replace(r"\p{L}", "[A-Za-z]")
-    .replace(r"\p{N}", "[0-9]"),
-    re.ASCII,
-)
+ASCII = r"'(?:[sdmt]|ll|ve|re)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+"
+_ascii_pattern = re.compile(ASCII, re.ASCII)
 
 
 def pretokenize(pieces: Iterable[str], special_tokens: Sequence[str] = ()) -> Iterator[str]:

@@ -8,12 +8,12 @@ All tokenizers share the interface of `Encoder`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Self
 
 from workbook.tokenization.pretokens import pretokenize
-from workbook.tokenization.tokenizer import Encoder, look_up_tokens
+from workbook.tokenization.tokenizer import Encoder
 
 
 class CharacterTokenizer(Encoder):
@@ -25,6 +25,10 @@ class CharacterTokenizer(Encoder):
         """The characters with these code points."""
         return "".join(map(chr, ids))
 
+    def tokens(self, text: str) -> list[tuple[int, bytes]]:
+        """Each character: its code point and its bytes."""
+        return [(ord(character), character.encode()) for character in text]
+
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
         return map(ord, chain.from_iterable(pieces))
 
@@ -33,16 +37,10 @@ class ByteTokenizer(Encoder):
     """One token per byte of the UTF-8 text."""
 
     vocab_size = 256
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text of these bytes; bytes that are not UTF-8 become U+FFFD."""
-        return bytes(ids).decode("utf-8", errors="replace")
+    vocab: Mapping[int, bytes] = {byte: bytes([byte]) for byte in range(vocab_size)}
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
         return chain.from_iterable(piece.encode() for piece in pieces)
-
-    def _token(self, token_id: int) -> bytes:
-        return bytes([token_id])
 
 
 class WordTokenizer(Encoder):
@@ -53,6 +51,7 @@ class WordTokenizer(Encoder):
     def __init__(self, words: Iterable[str]) -> None:
         self.words = list(dict.fromkeys([self.UNKNOWN, *words]))
         self.vocab_size = len(self.words)
+        self.vocab = {word_id: word.encode() for word_id, word in enumerate(self.words)}
         self._id_of = {word: word_id for word_id, word in enumerate(self.words)}
 
     @classmethod
@@ -60,12 +59,5 @@ class WordTokenizer(Encoder):
         """The tokenizer of the most frequent words; among equals, those seen first."""
         return cls(word for word, _ in counts.most_common(vocab_size - 1))
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """The words joined; an unknown word is `<unk>`."""
-        return "".join(look_up_tokens(dict(enumerate(self.words)), ids))
-
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
         return (self._id_of.get(word, 0) for word in pretokenize(pieces))
-
-    def _token(self, token_id: int) -> bytes:
-        return self.words[token_id].encode()

@@ -40,9 +40,7 @@ _cut = regex.compile(
 
 
 def count_pretokens(
-    input_path: AnyPath,
-    special_tokens: Sequence[str] = (),
-    executor: Executor | None = None,
+    input_path: AnyPath, special_tokens: Sequence[str] = (), executor: Executor | None = None
 ) -> Counter[str]:
     """How often each pre-token occurs in a UTF-8 file; special tokens are boundaries, not counted.
 

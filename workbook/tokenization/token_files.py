@@ -25,32 +25,26 @@ from workbook import config, files
 from workbook.corpora import corpora
 from workbook.files import atomic_write, file_sha256, file_state, locked, unchanged, write_json
 from workbook.tokenization import bpe
-from workbook.tokenization.spans import AnyPath, cut_points, task_cuts, text_file
+from workbook.tokenization.spans import AnyPath, cut_points, read_span, task_cuts, text_file
 from workbook.tokenization.tokenizer import Tokenizer, unpickled
 
-BLOCK = 1 << 18  # token ids or characters in memory at a time
 VOCAB, MERGES, RECORD = "vocab.json", "merges.txt", "record.json"  # in a tokenizer's folder
 
 # What the default tokenizer of each corpus is trained on: bytes (None: all), and its vocab_size.
-DEFAULTS = {
-    name: (size, vocab_size)
-    for profile in config.PROFILES.values()
-    for name, size, vocab_size in (
-        (profile.simple_corpus, profile.simple_bytes, profile.simple_vocab_size),
-        (profile.web_corpus, None, profile.web_vocab_size),
-    )
-}
+DEFAULTS: dict[str, tuple[int | None, int]] = {}
+for _profile in config.PROFILES.values():
+    DEFAULTS[_profile.simple_corpus] = _profile.simple_bytes, _profile.simple_vocab_size
+    DEFAULTS[_profile.web_corpus] = None, _profile.web_vocab_size
 
 
 def read_text(path: AnyPath) -> Iterator[str]:
     """The text of a UTF-8 file in blocks, its line ends unchanged.
 
-    Raises: ValueError if the file changes meanwhile.
+    Raises: ValueError if the file is not UTF-8, or changes meanwhile.
     """
     path = Path(path)
-    with unchanged(path), path.open(encoding="utf-8", newline="") as file:
-        while block := file.read(BLOCK):
-            yield block
+    with unchanged(path):
+        yield from read_span(path, 0, path.stat().st_size)
 
 
 def join_tokens(path: AnyPath, parts: Sequence[Path]) -> int:
@@ -174,10 +168,7 @@ def _read(record: Path) -> dict[str, Any]:
 
 
 def tokenizer_for(
-    name: str,
-    vocab: AnyPath | None = None,
-    merges: AnyPath | None = None,
-    vocab_size: int = 2_048,
+    name: str, vocab: AnyPath | None = None, merges: AnyPath | None = None, vocab_size: int = 2_048
 ) -> tuple[str, Tokenizer]:
     """A name for a corpus' tokenizer, such as "stories-2048", and the tokenizer itself.
 
@@ -221,10 +212,8 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     record = _read(folder / RECORD)
     for file in (VOCAB, MERGES):
         if record.get(file) != _file_hash(folder / file):
-            raise ValueError(
-                f"{folder / file} has changed since the tokenizer was trained; remove {folder}, "
-                f"and the tokenizer will be trained again"
-            )
+            advice = f"remove {folder}, and the tokenizer will be trained again"
+            raise ValueError(f"{folder / file} has changed since it was trained; {advice}")
     special_tokens = record.get("special_tokens", [corpora.END_OF_TEXT])
     return Tokenizer.from_files(folder / VOCAB, folder / MERGES, special_tokens)
 

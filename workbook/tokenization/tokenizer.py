@@ -28,15 +28,8 @@ import numpy as np
 import regex
 
 from workbook.files import unchanged
-from workbook.tokenization import engine, gpt2_files
+from workbook.tokenization import engine, gpt2_files, pretokens
 from workbook.tokenization.bpe import Pair, merge_pair, split_bytes
-from workbook.tokenization.pretokens import (
-    PATTERN,
-    check_special_tokens,
-    pretokenize,
-    special_pattern,
-    whole_pretokens,
-)
 from workbook.tokenization.spans import AnyPath, cut_points, read_span, share, text_file
 
 if TYPE_CHECKING:
@@ -48,12 +41,11 @@ REMEMBERED_IN_A_STREAM = 1 << 10  # the same within a stream, which should need 
 LONGEST_REMEMBERED = 64  # characters of a pre-token that is worth keeping
 
 _surrogates = re.compile("[\ud800-\udfff]+")
-_pair = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 REPAIR = 'text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")'
 PIECE = 1 << 12  # ids made integers at a time
 
-Token = TypeVar("Token", bytes, str)
 Ids = TypeVar("Ids")
+Specials = Sequence[str] | None  # special tokens, if there are any
 
 
 def naming_surrogates(encode: Callable[[Any, str], Ids]) -> Callable[[Any, str], Ids]:
@@ -67,11 +59,9 @@ def naming_surrogates(encode: Callable[[Any, str], Ids]) -> Callable[[Any, str],
         try:
             return encode(self, text)
         except UnicodeEncodeError:
-            found = next(_surrogates.finditer(text))
-            what = "a pair is one character, and" if _pair.search(found[0]) else "half a character:"
-            does = "joins pairs, and puts U+FFFD in place of halves"
-            reason = f"surrogates not allowed: {what} {REPAIR} {does}"
-            raise UnicodeEncodeError("utf-8", text, *found.span(), reason) from None
+            where = next(_surrogates.finditer(text)).span()
+            reason = f"surrogates not allowed: {REPAIR} joins pairs, and replaces halves by U+FFFD"
+            raise UnicodeEncodeError("utf-8", text, *where, reason) from None
 
     return explained
 
@@ -79,9 +69,10 @@ def naming_surrogates(encode: Callable[[Any, str], Ids]) -> Callable[[Any, str],
 class Encoder:
     """The interface of all tokenizers: text to ids, from a string or from a stream, and back.
 
-    Subclasses implement `_ids`, for text that comes in pieces, and `decode`.
+    Subclasses implement `_ids`, for text that comes in pieces, and have a vocabulary.
     """
 
+    vocab: Mapping[int, bytes]
     vocab_size: int
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
@@ -101,15 +92,16 @@ class Encoder:
         return self._ids(iterable)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of the ids; bytes that are not UTF-8 become U+FFFD."""
-        raise NotImplementedError
+        """The text of the ids; bytes that are not UTF-8 become U+FFFD.
+
+        Raises: ValueError if an id is not in the vocabulary, TypeError if it is not an int.
+        """
+        # A token may be part of a character, so all bytes are joined before they are decoded.
+        return b"".join(look_up_tokens(self.vocab, ids)).decode("utf-8", errors="replace")
 
     def tokens(self, text: str) -> list[tuple[int, bytes]]:
         """Each token of a text: its id and its bytes, which may be only part of a character."""
-        return [(token_id, self._token(token_id)) for token_id in self.encode(text)]
-
-    def _token(self, token_id: int) -> bytes:
-        return self.decode([token_id]).encode()
+        return [(token_id, self.vocab[token_id]) for token_id in self.encode(text)]
 
 
 class PlainTokenizer(Encoder):
@@ -122,19 +114,16 @@ class PlainTokenizer(Encoder):
     """
 
     def __init__(
-        self,
-        vocab: Mapping[int, bytes],
-        merges: Iterable[Pair],
-        special_tokens: Sequence[str] | None = None,
+        self, vocab: Mapping[int, bytes], merges: Iterable[Pair], special_tokens: Specials = None
     ) -> None:
-        self.vocab: dict[int, bytes] = {}
+        self.vocab = {}
         for token_id, token in vocab.items():
             if not (isinstance(token_id, Integral) and isinstance(token, bytes)):
                 raise TypeError(f"vocab maps ids to bytes, got {token_id!r}: {token!r}")
             if token_id < 0:
                 raise ValueError(f"an id is 0 or more, got {token_id} for {token!r}")
             self.vocab[int(token_id)] = token  # numpy's integers would overflow
-        self.special_tokens = check_special_tokens(special_tokens)
+        self.special_tokens = pretokens.check_special_tokens(special_tokens)
         known = set(self.vocab.values())
         for special in self.special_tokens:
             if special.encode() not in known:
@@ -143,10 +132,8 @@ class PlainTokenizer(Encoder):
         self.vocab_size = max(self.vocab, default=-1) + 1
         # Backwards, so that of two ids for the same bytes the lower one stays.
         self.id_of = {self.vocab[token_id]: token_id for token_id in sorted(self.vocab)[::-1]}
-        self.special_ids = {
-            special: self.id_of[special.encode()] for special in self.special_tokens
-        }
-        self._special = special_pattern(self.special_tokens)
+        self.special_ids = {token: self.id_of[token.encode()] for token in self.special_tokens}
+        self._special = pretokens.special_pattern(self.special_tokens)
         self.merges: list[Pair] = []
         self.ranks: dict[Pair, int] = {}  # the lower, the earlier the merge was learnt
         for rank, merge in enumerate(merges):
@@ -173,7 +160,7 @@ class PlainTokenizer(Encoder):
             if part in self.special_ids:
                 ids.append(self.special_ids[part])
                 continue
-            for pretoken in regex.findall(PATTERN, part):
+            for pretoken in regex.findall(pretokens.PATTERN, part):
                 ids += self.merge(pretoken)
         return ids
 
@@ -190,16 +177,8 @@ class PlainTokenizer(Encoder):
             # The earliest learnt, not the first in the text: later merges are made of its result.
             symbols = merge_pair(symbols, min(pairs, key=self.ranks.__getitem__))
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text of the ids; bytes that are not UTF-8 become U+FFFD.
-
-        Raises: ValueError if an id is not in the vocabulary, TypeError if it is not an int.
-        """
-        # A token may be part of a character, so all bytes are joined before they are decoded.
-        return b"".join(look_up_tokens(self.vocab, ids)).decode("utf-8", errors="replace")
-
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
-        for pretoken in pretokenize(pieces, self.special_tokens):
+        for pretoken in pretokens.pretokenize(pieces, self.special_tokens):
             # Encoding cuts a pre-token no further; it may be a special token.
             yield from self.encode(pretoken)
 
@@ -211,15 +190,9 @@ class PlainTokenizer(Encoder):
                 f"the vocabulary lacks the byte {error}; a byte-level vocabulary holds all 256"
             ) from None
 
-    def _token(self, token_id: int) -> bytes:
-        return self.vocab[token_id]
-
     @classmethod
     def from_files(
-        cls,
-        vocab_filepath: AnyPath,
-        merges_filepath: AnyPath,
-        special_tokens: Sequence[str] | None = None,
+        cls, vocab_filepath: AnyPath, merges_filepath: AnyPath, special_tokens: Specials = None
     ) -> Self:
         """A tokenizer from GPT-2's two files: `vocab.json` (token -> id) and `merges.txt`."""
         vocab = gpt2_files.read_vocab(vocab_filepath, special_tokens or ())
@@ -238,10 +211,7 @@ class Tokenizer(PlainTokenizer):
     """
 
     def __init__(
-        self,
-        vocab: Mapping[int, bytes],
-        merges: Iterable[Pair],
-        special_tokens: Sequence[str] | None = None,
+        self, vocab: Mapping[int, bytes], merges: Iterable[Pair], special_tokens: Specials = None
     ) -> None:
         super().__init__(vocab, merges, special_tokens)
         # The textbook's way is still how each word is encoded, but only the first time.
@@ -263,7 +233,7 @@ class Tokenizer(PlainTokenizer):
                     ids = integers(encoder.encode(text), self.vocab_size)
                 self._idle_encoders.append(encoder)
                 return ids
-        return list(_ids(self._remembered, whole_pretokens(text, self._special)))
+        return list(_ids(self._remembered, pretokens.whole_pretokens(text, self._special)))
 
     @naming_surrogates
     def encode_array(self, text: str) -> np.ndarray:
@@ -300,18 +270,23 @@ class Tokenizer(PlainTokenizer):
         task = partial(encode_task, pickle.dumps(self)) if executor else self.encode_spans
         with unchanged(path):
             cuts = cut_points(path, self.special_tokens)
-            first, *others = share(partial(task, path), cuts, executor)
-            return np.concatenate([first, *others]) if others else first
+            parts = share(partial(task, path), cuts, executor)
+            ids = np.require(next(parts), requirements=["O", "W"])  # its own memory, which may grow
+            for part in parts:  # each is freed before the next comes: no second copy of them all
+                start = len(ids)
+                ids.resize(start + len(part), refcheck=False)
+                ids[start:] = part
+            return ids
 
     def encode_spans(self, path: Path, cuts: Sequence[int]) -> np.ndarray:
         """The ids of a file between the first of the cuts, which come from `cut_points`, and the
         last."""
-        if self._pays_off(path.stat().st_size):
+        if self._pays_off(cuts[-1] - cuts[0]):
             with self.compiled_encoder() as encoder:
                 if encoder is not None:
                     return encoder.encode_file(path, cuts).astype(self._dtype, copy=False)
-        pretokens = pretokenize(read_span(path, cuts[0], cuts[-1]), self.special_tokens)
-        return np.fromiter(_ids(self._remembered, pretokens), self._dtype)
+        words = pretokens.pretokenize(read_span(path, cuts[0], cuts[-1]), self.special_tokens)
+        return np.fromiter(_ids(self._remembered, words), self._dtype)
 
     def merge(self, pretoken: str) -> list[int]:
         """The same ids in n log n steps for n bytes, so that no word is too long.
@@ -352,7 +327,7 @@ class Tokenizer(PlainTokenizer):
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
         # A memory of its own, which is small: a stream may be endless.
         memory = remembering(super().encode, REMEMBERED_IN_A_STREAM)
-        return _ids(memory, pretokenize(pieces, self.special_tokens))
+        return _ids(memory, pretokens.pretokenize(pieces, self.special_tokens))
 
     @contextmanager
     def compiled_encoder(self) -> "Iterator[CompiledEncoder | None]":
@@ -417,7 +392,7 @@ def require_text(text: str) -> str:
     return text
 
 
-def look_up_tokens(vocab: Mapping[int, Token], ids: Iterable[int]) -> Iterator[Token]:
+def look_up_tokens(vocab: Mapping[int, bytes], ids: Iterable[int]) -> Iterator[bytes]:
     """The tokens of the ids, with errors that name the id."""
     if not isinstance(ids, Iterable):
         raise TypeError(f"decode takes a list of ids, got {ids!r}; write [{ids!r}]")

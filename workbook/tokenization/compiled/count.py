@@ -42,14 +42,14 @@ def count_file(
     with unchanged(path):
         task = partial(count_spans, path, special_tokens)
         parts = share(task, cut_points(path, special_tokens), executor)
-        counts = next(parts)
-        # Large from the start: words in the order of another table would pile up in a small one.
-        total = table.PretokenTable(2 << (2 * len(counts.lengths)).bit_length())
+        counts, total = next(parts), None
         for more in parts:
-            if not len(total):
+            if total is None:
+                # Large at once: words in the order of another table would pile up in a small one.
+                total = table.PretokenTable(2 << (2 * len(counts.lengths)).bit_length())
                 add_counts(total, counts)
             add_counts(total, more)
-    return Counts(*total.contents()) if len(total) else counts
+    return Counts(*total.contents()) if total else counts
 
 
 def count_spans(path: Path, special_tokens: Sequence[str], cuts: Sequence[int]) -> Counts:

@@ -23,7 +23,8 @@ MOST_SLOTS = 1 << 20  # half a million pre-tokens remembered in 32 MB
 MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
 # Up to 15 bytes of ids in a slot, where a short pre-token has no place, and the number of them.
 IDS, NUMBER_BITS = table.PLACE, np.uint64(56)
-# A pair in its table: two symbols, and the one that they make, of 21 bits each.
+# A pair in its table: the left symbol plus 1, as a free place is 0; the right one; and the one that
+# they make. Each has 21 bits.
 SYMBOL_BITS, SYMBOL_MASK = np.uint64(21), np.uint64((1 << 21) - 1)
 NEVER = 1 << 30  # later than every merge
 PLACE_BITS, PLACE_MASK = 32, (1 << 32) - 1  # of a symbol, below what it makes with the next one
@@ -39,14 +40,14 @@ class CompiledEncoder:
     """Merges and ids as arrays, and the table of what was encoded before.
 
     Symbols: 0 to 255 are bytes, 256 + k is what merge k makes. `merges` are pairs of symbols
-    (n, 2), `ids` (256 + n) the id of each symbol, `special_ids` those of special tokens. Only
-    one thread may use it at a time.
+    (n, 2), `ids` (256 + n) the id of each symbol, `special_ids` those of special tokens; `dtype`
+    is uint16 or uint32. Only one thread may use it at a time.
     """
 
-    def __init__(self, merges: np.ndarray, ids: np.ndarray, special_ids: Mapping[str, int]) -> None:
-        self.ids = ids.astype(np.int64)
-        most = max([ids.max(), *special_ids.values()])
-        self.dtype = np.dtype(np.uint16 if most < 1 << 16 else np.uint32)
+    def __init__(
+        self, merges: np.ndarray, ids: np.ndarray, special_ids: Mapping[str, int], dtype: np.dtype
+    ) -> None:
+        self.ids, self.dtype = ids, dtype
         self.special = text.SpecialTokens(special_ids)
         # The table of pairs begins with its capacity, so large that a search mostly ends at once.
         capacity = 1 << (4 * len(merges)).bit_length()
@@ -86,17 +87,13 @@ class CompiledEncoder:
         ids = np.empty(most + 16, self.dtype)
         to = ids.ctypes.data
         for span in spans:
-            to = self.encode_span(span, to)
+            documents = text.documents_of(span, self.special)
+            row = documents.ctypes.data
+            self.job[: TO + 1] = row, row + documents.nbytes, span.ctypes.data, to
+            self.run()
+            to = int(self.job[TO])
         ids.resize((to - ids.ctypes.data) // ids.itemsize, refcheck=False)
         return ids
-
-    def encode_span(self, span: np.ndarray, to: int) -> int:
-        """Write the ids of a span to an address; return the address behind them."""
-        documents = text.documents_of(span, self.special)
-        row = documents.ctypes.data
-        self.job[: TO + 1] = row, row + documents.nbytes, span.ctypes.data, to
-        self.run()
-        return int(self.job[TO])
 
     def encode_few(self, data: bytes) -> list[int]:
         """The ids of at most `FEW_BYTES` bytes of UTF-8 that hold no special token."""
@@ -130,27 +127,24 @@ class CompiledEncoder:
 
 
 def make_encoder(
-    ids: Mapping[bytes, int],
-    merges: Sequence[tuple[bytes, bytes]],
-    special_ids: Mapping[str, int],
+    ids: Mapping[bytes, int], merges: Sequence[tuple[bytes, bytes]], special_ids: Mapping[str, int]
 ) -> CompiledEncoder | None:
     """The encoder of a vocabulary and merges; None if only the readable tokenizer can do it.
 
     That is so if some byte has no id, two merges make the same token, a merge joins a token that
-    no merge makes, an id is negative or needs more than 32 bits, or there are two million tokens.
+    no merge makes, an id needs more than 32 bits, or there are two million tokens.
     """
+    dtype = np.min_scalar_type(max(*ids.values(), 256))
     tokens = [bytes([value]) for value in range(256)] + [left + right for left, right in merges]
     symbols = {token: symbol for symbol, token in enumerate(tokens)}
-    if len(symbols) < len(tokens) or len(tokens) > SYMBOL_MASK:
+    if len(symbols) < len(tokens) or len(tokens) > SYMBOL_MASK or dtype.itemsize > 4:
         return None
     try:
         pairs = [symbols[part] for merge in merges for part in merge]
-        symbol_ids = np.array([ids[token] for token in tokens])
+        symbol_ids = np.array([ids[token] for token in tokens], np.int64)
     except KeyError:
         return None
-    if min(ids.values()) < 0 or max(ids.values()) >= 1 << 32:
-        return None
-    return CompiledEncoder(np.array(pairs, np.int64).reshape(-1, 2), symbol_ids, special_ids)
+    return CompiledEncoder(np.array(pairs, np.int64).reshape(-1, 2), symbol_ids, special_ids, dtype)
 
 
 @kernel(INTS)
@@ -283,11 +277,13 @@ def set_leaf(tree, node, value):
 @compiled
 def place_of_pair(pairs, left, right):
     """The address of a pair in their table: its own, or the free one where it belongs."""
-    key, last = np.uint64(left) << SYMBOL_BITS | np.uint64(right), word(pairs) - table.ONE
+    key, last = np.uint64(left + 1) << SYMBOL_BITS | np.uint64(right), word(pairs) - table.ONE
     index = key * table.MIX_A >> np.uint64(32)
     while True:
         place = pairs + 8 + 8 * np.int64(index & last)
-        if word(place) == 0 or word(place) >> SYMBOL_BITS == key:
+        pair = word(place) >> SYMBOL_BITS
+        # Free, or the key's: in one question, whose answer the processor can nearly always guess.
+        if min(pair, pair ^ key) == 0:
             return place
         index += table.ONE
 
@@ -297,5 +293,5 @@ def add_pairs(pairs, merges):
     """Enter the pair of each merge, with the symbol that it makes."""
     for index in range(len(merges)):
         left, right = merges[index, 0], merges[index, 1]
-        value = (left << 21 | right) << 21 | 256 + index
+        value = (left + 1 << 21 | right) << 21 | 256 + index
         store(place_of_pair(pairs, left, right), np.uint64(value))

@@ -49,15 +49,13 @@ class Compiled:
         self.function = function
 
     @cached_property
-    def _by_numba(self) -> Any:
+    def _numba_type_(self) -> Any:
         from numba import njit
 
         # LLVM inlines these functions only if told to, and a call for each pre-token costs time.
-        return njit(forceinline=True, **OPTIONS)(self.function)
-
-    @property
-    def _numba_type_(self) -> Any:
-        return self._by_numba._numba_type_
+        # What `njit` makes is held here, because its type does not hold it.
+        self.by_numba = njit(forceinline=True, **OPTIONS)(self.function)
+        return self.by_numba._numba_type_
 
 
 class Intrinsic:
@@ -123,9 +121,9 @@ class Kernel(Compiled):
                 kind, _, shape = expected.partition("[")
                 assert argument.dtype == kind and argument.ndim == shape.count(":") - 1
                 assert argument.flags.c_contiguous
-                owners = 0, 0  # nobody counts references
-                data = argument.size, argument.itemsize, argument.ctypes.data
-                numbers = (*owners, *data, *argument.shape, *argument.strides)
+                # The two zeros would be its owners, but nobody counts references.
+                data = 0, 0, argument.size, argument.itemsize, argument.ctypes.data
+                numbers = (*data, *argument.shape, *argument.strides)
             yield from map(ctypes.c_int64, numbers)
 
     def lowered(self) -> llvm.ModuleRef:

@@ -81,11 +81,8 @@ def lay_out(text, lengths, counts, cells, letters, places, pairs, number):
         cells[cell, SYMBOL] = EDGE
         for step in range(lengths[word]):
             cell += 1
-            cells[cell, SYMBOL], cells[cell, COUNT], letters[cell] = (
-                text[at],
-                counts[word],
-                text[at],
-            )
+            cells[cell, SYMBOL], cells[cell, COUNT] = text[at], counts[word]
+            letters[cell] = text[at]
             if step > 0:
                 number[text[at - 1] << 8 | text[at]] += 1
             at += 1
@@ -141,11 +138,10 @@ def learn(cells, letters, places, pairs, heap, merges, symbols, around, progress
         left, right = pairs[best, LEFT], pairs[best, RIGHT]
         merges[done, 0], merges[done, 1] = left, right
         done += 1
-        before = symbols[left, LENGTH]
-        symbols[new, LENGTH] = before + symbols[right, LENGTH]
-        symbols[new, HEAD] = symbols[left, HEAD] | symbols[right, HEAD] >> 8 * min(
-            before, HEAD_BYTES
-        )
+        length = symbols[left, LENGTH]
+        symbols[new, LENGTH] = length + symbols[right, LENGTH]
+        rest = symbols[right, HEAD] >> 8 * min(length, HEAD_BYTES)
+        symbols[new, HEAD] = symbols[left, HEAD] | rest
         symbols[new, CELL] = places[pairs[best, START]]
         used = apply(cells, places, pairs, used, best, new, symbols, around)
         free = add_pairs(places, free, pairs, waiting, used, best, new, symbols, around)

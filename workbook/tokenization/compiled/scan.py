@@ -83,7 +83,8 @@ def find_pretokens(at, end, kinds, batch):
         same |= others & (others << ONE | other) | whites & white_before
         begins = ~(same | (spaces << ONE | space) & ~whites)
         # White space before something visible, in the next block too, and there its last character.
-        follows = np.uint64(at + size < end and kind_at(at + size, kinds) != WHITE)
+        after, _ = decode_character(at + size)
+        follows = np.uint64(at + size < end and byte(kinds + after) != WHITE)
         visible = ~whites & low_bits(size)
         last = whites & (visible >> ONE | follows << np.uint64(size - 1))
         while last & inside != NONE:
@@ -98,8 +99,8 @@ def find_pretokens(at, end, kinds, batch):
                 break
             length = contraction_length(at + place, end)
             if length > 0:
-                begins &= ~bit(place + 1)
-                begins |= bit(place + length)
+                begins &= ~(ONE << np.uint64(place + 1))
+                begins |= ONE << np.uint64(place + length)
         begins &= low_bits(size)
         while begins != NONE:
             store(to, np.uint64(at + trailing_zeros(begins)))
@@ -140,12 +141,6 @@ def low_bits(number):
 
 
 @compiled
-def bit(place):
-    """A mask of one byte."""
-    return ONE << np.uint64(place)
-
-
-@compiled
 def contraction_length(at, end):
     """The length in bytes of 's 'd 'm 't 'll 've 're at this address; 0 if there is none."""
     first, second, length = byte(at + 1), byte(at + 2), 0
@@ -154,12 +149,6 @@ def contraction_length(at, end):
     elif (first == 0x6C and second == 0x6C) or (first in (0x76, 0x72) and second == 0x65):
         length = 3  # ll ve re
     return length if at + length <= end else 0
-
-
-@compiled
-def kind_at(at, kinds):
-    """The kind of the character that begins at this address."""
-    return byte(kinds + decode_character(at)[0])
 
 
 @compiled

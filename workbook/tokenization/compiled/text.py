@@ -67,11 +67,8 @@ def find_specials(at, end, tokens, edges, ids, rows):
             for index in range(len(ids)):
                 token, stop = tokens + edges[index], start + edges[index + 1] - edges[index]
                 if at <= start and stop <= end and machine.same_bytes(start, token, stop - start):
-                    rows[number, END], rows[number, NEXT], rows[number, ID] = (
-                        start,
-                        stop,
-                        ids[index],
-                    )
+                    rows[number, END], rows[number, NEXT] = start, stop
+                    rows[number, ID] = ids[index]
                     number, at = number + 1, stop
                     break
     rows[number, END], rows[number, NEXT], rows[number, ID] = end, end, -1
