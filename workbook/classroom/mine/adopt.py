@@ -44,7 +44,7 @@ SECONDS = 180.0  # for one part
 IMPORT_SECONDS = 60.0  # for one statement of a module
 LATER_SECONDS = 10.0  # once one of them did not come to an end
 NO_END = (
-    "it does not come to an end; put what a script does under `if __name__ == \"__main__\":`, so"
+    'it does not come to an end; put what a script does under `if __name__ == "__main__":`, so'
     " that an import only defines"
 )
 NEXT = "Next: `workbook check --all`, then `workbook twin`, then `workbook train laptop --mine`."
