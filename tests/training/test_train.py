@@ -10,6 +10,7 @@ import threading
 import time
 from dataclasses import asdict, replace
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -265,10 +266,11 @@ def test_a_lack_of_memory_is_foretold_and_ends_in_a_sentence(tmp_path, monkeypat
     monkeypatch.setattr(trainer, "matmul_peak", lambda *_: 1e15)
     config = tiny_runs.tiny()
 
-    def loss(*_):
-        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
-
-    for free, words in ((10**6, ""), (10**4, "a step needs about 0.0 GB of memory, and 0.0 GB")):
+    # Of torch, and of NumPy, which draws the batch.
+    torchs, numpys = RuntimeError("can't allocate memory"), MemoryError("Unable to allocate 25 GiB")
+    foretold = "a step needs about 0.0 GB of memory, and 0.0 GB"
+    for free, words, error in ((10**6, "", torchs), (10**4, foretold, numpys)):
+        loss = Mock(side_effect=error)
         memory = SimpleNamespace(available=free)
         monkeypatch.setattr(trainer.psutil, "virtual_memory", lambda memory=memory: memory)
         with pytest.raises(ValueError, match="was not enough: choose a smaller batch_size or"):

@@ -571,8 +571,8 @@ def train_and_print(
         try:
             # Several processes may all prepare the data: a lock lets one of them make each file.
             train(config, parts.prepare(config), place, [show], parts)
-        except RuntimeError as error:  # torch has no class of its own for the CPU's memory
-            if "memory" not in str(error):
+        except (MemoryError, RuntimeError) as error:  # of NumPy, and of torch
+            if isinstance(error, RuntimeError) and "memory" not in str(error):
                 raise
             raise ValueError(f"the memory was not enough: {LESS_MEMORY}") from error
     if os.environ.get("RANK", "0") == "0":  # of several processes, the first one prints

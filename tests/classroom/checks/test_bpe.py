@@ -3,9 +3,12 @@
 import multiprocessing
 import subprocess
 import sys
+import unicodedata
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 import pytest
+import regex
 from attempts import bpe_right, bpe_wrong
 
 from workbook.classroom.checks import bpe, pretokens
@@ -98,6 +101,35 @@ def test_a_mistake_that_nobody_foresaw_is_told_by_the_counts(judged_here):
 
     report = check("train_bpe", Odd())
     assert "have the same count, 1" in report.likely and "then a count is not" in report.likely
+
+
+def test_a_wrong_pair_gets_no_cause_that_is_not_its_own():
+    case = bpe.Text("ab abc" * 2, 2)
+    right = bpe.train(case)
+    cases = {"no longer occurs": (b"b", b"c"), "was changed before": (b"A", b"B")}
+    cases["are never neighbours"] = (b"b", b" ")
+    for words, pair in cases.items():
+        likely = bpe.BPE.report(case, right, [right[0], pair]).mistake
+        assert words in likely, (words, likely)
+
+
+@pytest.mark.parametrize("change", [str.lower, partial(unicodedata.normalize, "NFD")])
+def test_text_that_was_changed_is_told(change, judged_here):
+    class Changed(bpe_wrong.Plain):
+        def pretokens(self, text):
+            return super().pretokens(change(text))
+
+    assert "as by `lower()`" in check("train_bpe", Changed()).likely
+
+
+def test_groups_of_a_pattern_are_told(judged_here):
+    class Groups(bpe_wrong.Plain):
+        def pretokens(self, text):
+            parts = self.split(text)
+            return [token for part in parts for token in regex.findall(self.pattern, part)]
+
+    for Groups.pattern in (bpe_wrong.GPT2.replace("(?:", "("), r"( ?\w+)|(\s+)"):
+        assert "`(?:...)`" in check("train_bpe", Groups()).likely
 
 
 def test_an_endless_loop_is_stopped(monkeypatch, judged_here):

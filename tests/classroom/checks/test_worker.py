@@ -83,8 +83,13 @@ def crashes():
 def writes_junk():
     for number in range(3, 64):  # the channel is one of these
         with suppress(OSError):
-            os.write(number, b"junk\n[1\n")
+            os.write(number, b'junk\n[1\n3\n["value"]\n')
     yield 1
+
+
+def exits_unheard():
+    yield 1
+    os._exit(0)
 
 
 def hangs():
@@ -132,6 +137,13 @@ def test_values_and_errors_come_back_in_order_and_what_came_before_a_crash():
 
 def test_junk_in_the_channel_is_passed_over():
     assert result(HERE + "writes_junk", seconds=60) == 1
+
+
+def test_values_before_an_exit_are_not_taken_for_all():
+    values = results(HERE + "exits_unheard", seconds=60)
+    assert next(values) == 1
+    with pytest.raises(EndedError, match="ended with status 0"):
+        next(values)
 
 
 def test_one_that_hangs_or_is_left_is_ended_with_its_children():

@@ -128,6 +128,25 @@ def test_parts_are_found_where_the_adapters_call_them(made):
 
 
 @pytest.mark.usefixtures("clean_imports")
+def test_an_endless_import_costs_its_own_names_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(adopt, "IMPORT_SECONDS", 2.0)
+    monkeypatch.setattr(adopt, "LATER_SECONDS", 1.0)
+    adapters = "from runs_on import a\nimport runs_on\nfrom quick import softmax\n"
+    adapters += "def run_softmax(x, dim):\n    return softmax(x, dim)\n"
+    files = {"tests/adapters.py": adapters, "quick.py": "def softmax(x, dim):\n    return x\n"}
+    folder = repository(tmp_path, files | {"runs_on.py": "while True:\n    pass\n"})
+    softmax, trouble = adopt.find_parts(str(folder), {})
+    assert softmax["where"] == "quick:softmax"
+    assert trouble["trouble"].startswith("`from runs_on import a` in tests.adapters fails: it does")
+
+
+def test_an_import_that_ends_python_is_noted(tmp_path):
+    adapters = "import os\nos._exit(0)\ndef run_softmax(x, dim):\n    return x\n"
+    folder = repository(tmp_path / "basics", {"tests/adapters.py": adapters})
+    assert "cut short: Python ended with status 0" in str(adopt.adopt(folder, {}, tmp_path))
+
+
+@pytest.mark.usefixtures("clean_imports")
 def test_parts_work_though_a_tracker_is_missing_and_a_package_is_named(made):
     assert adopt.load_adopted(made, "linear")(3, 2)(torch.ones(3)).shape == (2,)
     assert type(adopt.load_adopted(made, "tokenizer")({}, [])).__name__ == "Tokenizer"

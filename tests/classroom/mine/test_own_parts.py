@@ -166,6 +166,8 @@ FAILING = [
     (of_run, "gradient_clipping", "import os\ndef clip(p, max_l2_norm):\n    os._exit(0)\n",
      r"your clipping .* SystemExit: os._exit\(0\), at line 3"),
     (of_run, "data_loading", STUB, "your get_batch .* is not written yet"),
+    (of_run, "data_loading", STUB.replace("...", "dataset = 1"),  # no `return`
+     r"returns \[\(\)\] instead of two tensors"),
     (of_model, "transformer_lm",
      MODEL.replace("{forward}", "self.head(self.table(token_ids))[:, -1]"),
      r"returns \(2, 64\) instead of logits"),

@@ -366,9 +366,11 @@ def _beside(case: Text, right: list[Pair], got: list[Pair]) -> Wrong:
     """What to say about wrong merges: where they first go wrong, and why."""
     at = verdicts.difference_at(right, got)
     words = [(split_bytes(token), n) for token, n in pretoken_counts(case).items()]
+    counts = seen = count_pairs(words)
     for pair in right[:at]:
         words = [(merge_pair(word, pair), n) for word, n in words]
-    counts = count_pairs(words)
+        counts = count_pairs(words)
+        seen = seen | counts
     claim = f"Merge {at + 1} is not the expected one"
     if at == len(right):
         claim = "There are too many merges"
@@ -382,6 +384,10 @@ def _beside(case: Text, right: list[Pair], got: list[Pair]) -> Wrong:
             "and subtract it from the counts. A list of the words that contain each pair must be "
             "updated with new pairs, too."
         )
+    elif got[at] in seen and not counts[got[at]]:
+        symptom = f"{got[at]} no longer occurs: its count is stale."
+    elif b"".join(got[at]) not in case.text.encode():
+        symptom = f"{got[at]} is not in the file: its text was changed before it was counted."
     else:
         symptom = _why_not(got[at], right[at], counts)
     claim += f" with {case.what}." if case.what else "."
@@ -392,8 +398,8 @@ def _why_not(pair: Pair, wanted: Pair, counts: Counter[Pair]) -> str:
     """Why this pair is not the one to merge, but `wanted` is."""
     if not counts[pair]:
         return (
-            f"{pair} no longer occurs, and its count is stale; or it never occurred inside one "
-            "pre-token: merges cross neither special tokens nor the cuts of GPT-2's pattern."
+            f"{pair} are never neighbours inside one pre-token: merges cross neither special tokens"
+            " nor the cuts of GPT-2's pattern, and a word is merged from left to right."
         )
     why = f"The count of {pair} is {counts[pair]}, that of {wanted} is {counts[wanted]}. "
     if counts[pair] == counts[wanted]:

@@ -38,6 +38,8 @@ USUAL = {
     r"^\w+Error: 'NoneType'": "This is None: a function without a `return` gives that.",
     r"Error: '(list|dict|str|bytes|int|float)' object has|is not \w+able$|supported (op|be)": "A "
     "value here is of another type than the line expects. If it is a list, loop over its items.",
+    "'tuple' object has no attribute 'encode'": "`findall` gives tuples if a pattern has several "
+    "groups, `(...)`: write `(?:...)`.",
     r"^AttributeError: (module|'Tensor')": "torch and the modules have no such name: look it up.",
     r"^AttributeError: '\w+' object has no attribute": "Nothing gave this attribute a value: is a "
     "line of `__init__` missing, or is the name misspelt?",

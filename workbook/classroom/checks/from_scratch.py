@@ -33,7 +33,7 @@ _FUNCTIONS = (
     "linear bilinear embedding softmax softmin gumbel_softmax log_softmax silu gelu glu sigmoid "
     "rms_norm layer_norm normalize scaled_dot_product_attention flex_attention "
     "multi_head_attention_forward cross_entropy nll_loss clip_grad_norm get_total_norm "
-    "clip_grads_with_norm"
+    "clip_grads_with_norm log_prob"
 )
 FUNCTIONS = set(_FUNCTIONS.split())  # without the underscores that torch puts around some of them
 # In C, and as methods of tensors: but `torch.sigmoid` is allowed.

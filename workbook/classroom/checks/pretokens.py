@@ -5,6 +5,7 @@
 """
 
 import re
+import unicodedata  # noqa: F401 - in an edit below
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -65,6 +66,9 @@ READING = mistakes(UTF8,
      f'"".join(line.strip() for line in {UTF8}.splitlines())'),
     ("White space at the ends of the text or of its lines was stripped: it is text like any other.",
      UTF8 + ".strip()", rf'"\n".join(line.strip() for line in {UTF8}.split("\n"))'),
+    ("The text was changed, as by `lower()` or `unicodedata.normalize`: keep every byte as it is.",
+     UTF8 + ".lower()", UTF8 + ".upper()",
+     *(f"unicodedata.normalize({form!r}, {UTF8})" for form in ("NFC", "NFD", "NFKC"))),
 )  # fmt: skip
 
 
@@ -119,6 +123,8 @@ def _but(old: str, new: str) -> str:
 
 
 CUTTING = mistakes(FOUND,
+    ("The pattern has a group, `(...)`, and of that `findall` returns the group, not the match: "
+     "write `(?:...)`, or take `match.group()` of `finditer`.", _but("(?:", "(")),
     ("There is no pre-tokenisation: merges cross word boundaries. Cut the text with GPT-2's "
      "pattern first.", "[document] if document else []"),
     ("The white space between words is lost: GPT-2's pattern keeps the space at the front of the "

@@ -50,6 +50,7 @@ MOST_CHILDREN = 48  # processes below it: a pool for each core of a large machin
 LOOK_SECONDS = 0.2  # between two looks at the clock and at the children
 POLL_SECONDS = 0.01  # between two looks of a server at its worker
 KEPT_OUTPUT = 20_000  # bytes of what was printed that a report may quote from
+DONE = 86  # exit status of a worker that came to its end: an attempt may end it with 0
 DEEPEST = 20_000  # nested calls: honest recursion needs fewer, and millions of them fill the memory
 START_SECONDS = 120.0  # for a server to import torch
 TAIL = 600  # characters of what was printed last, for the error of a process that ended
@@ -100,8 +101,9 @@ class Server:
     def _read(self) -> None:
         """Put every message of the server into the queue, and at last how it ended itself."""
         for line in self.process.stdout:
-            with suppress(ValueError):  # what an attempt wrote into the channel
-                self.messages.put(json.loads(line))
+            with suppress(ValueError, TypeError):  # what an attempt wrote into the channel
+                kind, value = json.loads(line)
+                self.messages.put((kind, value))
         self.messages.put(("ended", self.process.wait()))
 
     def is_usable(self) -> bool:
@@ -116,7 +118,7 @@ class Server:
     def next_message(self) -> tuple[str, Any] | None:
         """The next message; None if there is none so far."""
         try:
-            return tuple(self.messages.get(timeout=LOOK_SECONDS))
+            return self.messages.get(timeout=LOOK_SECONDS)
         except queue.Empty:
             return None
 
@@ -220,7 +222,7 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
                     yield value
                 else:
                     raise {"ValueError": ValueError}.get(kind, OSError)(value)
-            if status:
+            if status != DONE:
                 raise EndedError(f"Python {_how(status)}; {_tail(printed)}", status)
         finally:
             is_free = status is not None or (worker is not None and server.end_worker(worker))
@@ -234,10 +236,7 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
 
 def result(function: str, *arguments: Any, seconds: float) -> Any:
     """The one value that a generator function of ours yields there. Raises: as `results`."""
-    values = list(results(function, *arguments, seconds=seconds))
-    if not values:
-        raise EndedError(f"Python {_how(0)} before there was a result", 0)
-    return values[-1]
+    return list(results(function, *arguments, seconds=seconds))[-1]
 
 
 def forked(function: Callable, *arguments: Any, printed: Path, seconds: float) -> Any:
@@ -397,7 +396,7 @@ def output() -> str:
 def finish(value: Any) -> None:
     """Send a last value and end this worker at once, whatever it is in the middle of."""
     _send(_answers, "value", value)
-    _leave(0)
+    _leave(DONE)
 
 
 def _leave(status: int) -> NoReturn:
@@ -439,7 +438,7 @@ def _answer(request: dict, answers: BinaryIO, threads: int) -> None:
         if fault := fault_of_ours(error):
             _send(answers, "ValueError", fault.rstrip("."))
         _leave(1)
-    _leave(0)
+    _leave(DONE)
 
 
 def _move_in(request: dict) -> None:

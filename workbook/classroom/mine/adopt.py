@@ -41,7 +41,12 @@ from workbook.files import atomic_write, locked
 FILE = "adopted.toml"
 ADAPTERS = "tests.adapters"
 SECONDS = 180.0  # for one part
-IMPORT_SECONDS = 60.0
+IMPORT_SECONDS = 60.0  # for one statement of a module
+LATER_SECONDS = 10.0  # once one of them did not come to an end
+NO_END = (
+    'it does not come to an end; put what a script does under `if __name__ == "__main__":`, so'
+    " that an import only defines"
+)
 NEXT = "Next: `workbook check --all`, then `workbook twin`, then `workbook train laptop --mine`."
 NOTHING = (
     "there is no code of yours yet: solve a code problem in a notebook of your study folder, or run"
@@ -115,6 +120,7 @@ class Repository:
         self.folder = next(is_whole, path)
         self.adapters_file = self.folder / "tests" / "adapters.py"
         self.troubles: dict[str, str] = {}  # what could not be imported, by the reason
+        self.seconds = IMPORT_SECONDS  # for the next statement
         self.lost: set[str] = set()  # the names that imports which failed should have made
 
     @cached_property
@@ -241,18 +247,16 @@ class Repository:
         flags = __future__.annotations.compiler_flag  # as at the top of the course's adapters
         code = compile(ast.Module([node], []), scope["__file__"], "exec", flags)
         what = f"`{ast.unparse(node).splitlines()[0]}` in {where} fails"
-        self.tried(lambda: self.importing(lambda: exec(code, scope), what))
+        try:
+            limited(self.seconds, lambda: self.importing(lambda: exec(code, scope), what))
+        except TimedOut:  # what imports the same module again has to wait as long
+            self.seconds = LATER_SECONDS
+            self.troubles.setdefault(NO_END, what)
+        except ValueError as error:
+            self.troubles.setdefault(str(error).removeprefix(f"{what}: "), what)
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
             self.lost |= names - scope.keys()
-
-    def tried(self, run: Callable[[], Any]) -> Any:
-        """Return what a function returns that imports; None, and a note, if it fails."""
-        try:
-            return limited(IMPORT_SECONDS, run)
-        except (ValueError, TimedOut) as error:
-            what, _, why = str(error).partition(": ")
-            self.troubles.setdefault(why or "it takes too long", what)
 
     def _lacks(self, error: BaseException) -> str:
         """What this computer lacks, and what to do, if an import fails for that; else ""."""
@@ -358,7 +362,7 @@ class _Search:
     def by_adapters(self) -> Iterator[dict]:
         """Yield what the adapters use that are written."""
         repository, names = self.repository, _written_adapters(self.repository)
-        module = repository.tried(lambda: repository.imported(ADAPTERS)) if names else None
+        module = repository.imported(ADAPTERS) if names else None
         for problem, functions in FUNCTIONS.items() if module else ():
             uses = {name: self.uses(name, module) for name in functions if name in names}
             if problem != "checkpointing":  # one is enough; the second does less

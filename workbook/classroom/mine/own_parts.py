@@ -356,7 +356,8 @@ def _get_batch(part, dataset, batch_size, context_length, device, generator):
     """Their batch, drawn from the global random generators, which a checkpoint keeps too."""
     sizes = {"batch_size": batch_size, "context_length": context_length}
     batch = part({"dataset": dataset, **sizes, "device": str(device)}, optional=["device"])
-    got = [tuple(getattr(tensor, "shape", ())) for tensor in batch]
+    pair = batch if isinstance(batch, tuple | list | Tensor) else [batch]  # such as None
+    got = [tuple(getattr(tensor, "shape", ())) for tensor in pair]
     asked = (batch_size, context_length)
     part.expect(got == [asked, asked], f"returns {got} instead of two tensors of shape {asked}")
     return tuple(tensor.to(device, torch.int64) for tensor in batch)

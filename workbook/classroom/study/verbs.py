@@ -188,7 +188,7 @@ def judge_attempt(problem: str, attempt: Any, part: str | None = None) -> Report
         return Report("not attempted", details.id, part, claim, likely=remedy)
     except worker.EndedError as error:
         return ended_early(details.id, part, error)
-    except ValueError as error:
+    except (ValueError, KeyError, TypeError) as error:  # the last two: something made a report up
         return Report("not attempted", details.id, part, f"Nothing was checked: {error}.")
 
 
