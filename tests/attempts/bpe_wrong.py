@@ -58,7 +58,7 @@ class Plain:
 
 
 def in_bytes(counts):
-    return [([bytes([b]) for b in token.encode()], count) for token, count in counts]
+    return [(tuple(bytes([b]) for b in token.encode()), count) for token, count in counts]
 
 
 class FirstSeen(Plain):

@@ -4,17 +4,12 @@ import random
 
 import numpy as np
 import torch
+from made_repositories import module
 
 from attempts.lists import almost, mistake, right
 from workbook.training.data import get_batch
 
-
-@right("data_loading")
-def list_of_windows(dataset, batch_size, context_length, device):
-    starts = torch.randint(len(dataset) - context_length, (batch_size,))
-    x = [torch.from_numpy(dataset[i : i + context_length].astype(np.int64)) for i in starts]
-    y = [torch.from_numpy(dataset[i + 1 : i + 1 + context_length].astype(np.int64)) for i in starts]
-    return torch.stack(x).to(device), torch.stack(y).to(device)
+list_of_windows = right("data_loading")(module("flat", "cs336_basics/training.py").get_batch)
 
 
 @right("data_loading")
@@ -96,7 +91,7 @@ almost("data_loading", "not from scratch yet")(get_batch)
 
 @mistake("data_loading", "seeded inside")
 def seeded(dataset, batch_size, context_length, device):
-    torch.manual_seed(0)
+    np.random.seed(0)
     return list_of_windows(dataset, batch_size, context_length, device)
 
 

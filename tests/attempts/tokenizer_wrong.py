@@ -161,7 +161,7 @@ class Slow(Quick):
     """Goes through all merges for each word."""
 
     def word(self, data):
-        symbols = [bytes([b]) for b in data]
+        symbols = tuple(bytes([b]) for b in data)
         for pair in self.ranks:
             symbols = merged(symbols, pair)
         return [self.ids[symbol] for symbol in symbols]
