@@ -77,9 +77,8 @@ KINDS = [[kind(bytes([first, second])) for second in range(256)] for first in ra
 
 TOY = {"low": 5, "lower": 2, "widest": 3, "newest": 6}
 MERGES = training.train_naive(TOY, 6)
-TRAINED = Tokenizer(
-    dict(enumerate([*(bytes([byte]) for byte in range(256)), *(a + b for a, b in MERGES)])), MERGES
-)
+TRAINED_TOKENS = [*(bytes([byte]) for byte in range(256)), *(a + b for a, b in MERGES)]
+TRAINED = Tokenizer(dict(enumerate(TRAINED_TOKENS)), MERGES)
 FOUR = pd.DataFrame(
     {"vocabulary": [256, 2048, 2048], "bytes/token": [1, 4.2, 3.9], "unknown": [0, 0.1, 0]},
     index=["byte", "word", "BPE"],
@@ -98,9 +97,8 @@ PREVIOUS = torch.eye(8).roll(-1, 1).tril()  # a map on which each query looks at
 PREVIOUS[0, 0] = 1
 MAPS = {"previous": PREVIOUS, "evenly": torch.ones(8, 8).tril() / torch.arange(1, 9)[:, None]}
 
-SHARES = pd.DataFrame(
-    {"head": [8, 1], "scores": [1, 1], "feed-forward": [1, 48]}, index=["small", "large"]
-)
+SHARES = {"head": [8, 1], "scores": [1, 1], "feed-forward": [1, 48]}
+SHARES = pd.DataFrame(SHARES, index=["small", "large"])
 ALONG = pd.DataFrame(
     {"feed-forward": [70, 60, 10], "scores": [1, 10, 80], "head": [3, 3, 1]},
     index=pd.Index([512, 2048, 2**20], name="context length (tokens)"),

@@ -46,9 +46,8 @@ class Batches:
         self.batch_size, self.generator = batch_size, np.random.default_rng(seed)
 
     def __call__(self):
-        starts = self.generator.integers(
-            len(self.tokens) - self.context_length, size=self.batch_size
-        )
+        room = len(self.tokens) - self.context_length
+        starts = self.generator.integers(room, size=self.batch_size)
         return cut(self.tokens, starts, self.context_length, self.device)
 
 

@@ -163,9 +163,8 @@ def changed(old, new, *more):
 
 
 END = "if next_id == end_id:\n            break\n        ids.append(next_id)"
-right("decoding")(
-    changed(END, "ids.append(next_id)\n        if next_id == end_id:\n            break")
-)
+TO_THE_END = "ids.append(next_id)\n        if next_id == end_id:\n            break"
+right("decoding")(changed(END, TO_THE_END))
 almost("decoding", "not from scratch yet")(generate.decode)
 NEW = "return ids[len(prompt_ids) :]"
 for words, wrong in (

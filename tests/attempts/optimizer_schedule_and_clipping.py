@@ -56,13 +56,6 @@ def of_a_fraction(it, max_lr, min_lr, total, warmup_fraction=0.1):
     return 0.0
 
 
-@almost(SCHEDULE, "check `it > cosine_cycle_iters`")
-def no_room(it, a, b, w, c):
-    if it < w:
-        return it / w * a
-    return b + (a - b) * (1 + math.cos(math.pi * min(1, (it - w) / (c - w)))) / 2
-
-
 @right(CLIP)
 def clip_without_eps(parameters, limit):
     parameters = list(parameters)
@@ -90,9 +83,7 @@ def clip_with_new_tensors(params, max_norm):
         p.grad = p.grad * scale
 
 
-def clip(
-    change=lambda p, factor: p.grad.mul_(factor), eps=1e-6, takes=lambda p: p.grad is not None
-):
+def clip(change=lambda p, times: p.grad.mul_(times), eps=1e-6, takes=lambda p: p.grad is not None):
     """Clipping whose steps can be got wrong one by one."""
 
     def learners(parameters, max_l2_norm):

@@ -48,10 +48,9 @@ def get_batch(dataset, batch_size, context_length, device, generator):
     return torch.from_numpy(rows[:, :-1]), torch.from_numpy(rows[:, 1:])
 
 
-def torchs(params, config):
-    return torch.optim.AdamW(
-        params, config.max_learning_rate, config.betas, config.eps, config.weight_decay
-    )
+def torchs(params, its):
+    settings = its.max_learning_rate, its.betas, its.eps, its.weight_decay
+    return torch.optim.AdamW(params, *settings)
 
 
 RIGHT = {

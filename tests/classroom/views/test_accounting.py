@@ -35,17 +35,6 @@ def test_the_explorer_shows_bits_and_what_became_of_a_number():
     assert "subnormal, its digits run out: off by 0.0066 of its size" in seen(view.html)
 
 
-def test_the_buttons_halve_and_double_the_number():
-    view = views.float_explorer("3")
-    field, halve, double = view.box.children[1].children
-    for button, value in ((halve, "1.5"), (double, "3.0"), (double, "6.0")):
-        button.click()
-        assert field.value == value and f"Python holds {value}" in seen(view.html)
-    field.value = "six"
-    double.click()
-    assert field.value == "six" and "'six' is not a number. Try 0.1" in seen(view.html)
-
-
 @pytest.mark.parametrize("edition", EDITIONS)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_every_switch_that_is_offered_changes_a_number(question, edition):
