@@ -76,14 +76,10 @@ def source(attempts):
     own = [*dict.fromkeys(t for t in own if getattr(t, "__module__", "") == place)]
     if any(getattr(home(place), thing.__name__, None) is not thing for thing in own):
         return ""
-    pieces = [inspect.getsource(thing) for thing in own]
-    return "\n\n".join(
-        [
-            f"from attempts.styles import home\nglobals().update(vars(home({place!r})))",
-            *(re.sub(r"^@right\(.*\n", "", piece, flags=re.M) for piece in pieces),
-            f"__all__ = {[each.__name__ for each in attempts]}\n",
-        ]
-    )
+    first = f"from attempts.styles import home\nglobals().update(vars(home({place!r})))"
+    pieces = [re.sub(r"^@right\(.*\n", "", inspect.getsource(each), flags=re.M) for each in own]
+    last = f"__all__ = {[each.__name__ for each in attempts]}\n"
+    return "\n\n".join([first, *pieces, last])
 
 
 # --- Styles that are nowhere else

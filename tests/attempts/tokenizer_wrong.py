@@ -149,6 +149,41 @@ class EncodeYields(Quick):
         yield from super().encode(text)
 
 
+@mistake("depends on earlier calls")
+class KnowsTheStreamBefore(Quick):
+    kept = ""
+
+    def encode_iterable(self, iterable):
+        yield from self.encode(self.kept + "".join(iterable))
+        self.kept = "the"
+
+
+@mistake("the earliest merge in the list that applies goes first")
+class InTwoParts(Quick):
+    """Nobody foresaw that."""
+
+    def word(self, data):
+        return super().word(data[:5]) + super().word(data[5:])
+
+
+@mistake("no argument for `special_tokens`")
+class TwoArguments(Quick):
+    def __init__(self, vocab, merges):
+        super().__init__(vocab, merges)
+
+
+@mistake("`encode` returned None")
+class NoReturn(Quick):
+    """What calls its `encode` is not blamed."""
+
+    def encode(self, text):
+        super().encode(text)
+
+    def encode_iterable(self, iterable):
+        for piece in iterable:
+            yield from self.encode(piece)
+
+
 class Slow(Quick):
     """Goes through all merges for each word."""
 

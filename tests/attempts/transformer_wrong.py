@@ -153,6 +153,12 @@ class Overflowing(SwiGLU):
         return self.w2(gate * gate.exp() / (1 + gate.exp()) * self.w3(x))
 
 
+@mistake("positionwise_feedforward", "self.w9(x)")
+class Broken(SwiGLU):
+    def forward(self, x):
+        return self.w9(x)
+
+
 @mistake("positionwise_feedforward", "hidden from torch")
 class PlainList(nn.Module):
     def __init__(self, d_model, d_ff):
@@ -316,11 +322,14 @@ class KeptMask(Steps):
         return self.mask
 
 
-PAIR = "more than one value after `return`"
-mistake("scaled_dot_product_attention", PAIR)(lambda *inputs: (attention(*inputs), None))
+for words, wrong in (  # nobody foresaw the second
+    ("more than one value after `return`", lambda *inputs: (attention(*inputs), None)),
+    ("Each number is 1.7 times", lambda Q, K, V, mask=None: 1.7 * attention(Q, K, V, mask)),
+):
+    mistake("scaled_dot_product_attention", words)(wrong)
 
 
-@mistake("multihead_self_attention", PAIR)
+@mistake("multihead_self_attention", "more than one value after `return`")
 class WithShares(Steps):
     def forward(self, x, token_positions=None):
         return super().forward(x, token_positions), None

@@ -17,11 +17,8 @@ def test_a_limit_is_a_line_and_bars_have_their_totals():
 
 def shown_boxes(view):
     """The switches that can be seen, by their words."""
-    return {
-        control.description: control
-        for name, control in view.controls.items()
-        if "=" in name and control.layout.display != "none"
-    }
+    boxes = [control for name, control in view.controls.items() if "=" in name]
+    return {box.description: box for box in boxes if box.layout.display != "none"}
 
 
 def test_the_explorer_shows_bits_and_what_became_of_a_number():
