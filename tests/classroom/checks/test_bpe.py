@@ -75,15 +75,6 @@ def test_a_crash_names_the_line_and_what_the_failing_inputs_share(short):
     assert "any number of them or none" in report.likely
 
 
-def test_a_mistake_that_nobody_foresaw_is_told_by_the_counts(judged_here):
-    class Odd(bpe_wrong.Plain):
-        def best(self, counts):
-            return super().best({pair: counts[pair] - 3 * (b"a" in pair) for pair in counts})
-
-    report = check("train_bpe", Odd())
-    assert "have the same count, 1" in report.likely and "then a count is not" in report.likely
-
-
 def test_an_endless_loop_is_stopped(monkeypatch, judged_here):
     monkeypatch.setattr(bpe, "QUICK", 0.2)
 
