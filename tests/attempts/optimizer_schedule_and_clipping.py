@@ -56,6 +56,13 @@ def of_a_fraction(it, max_lr, min_lr, total, warmup_fraction=0.1):
     return 0.0
 
 
+@almost(SCHEDULE, "check `it > cosine_cycle_iters`")
+def no_room(it, a, b, w, c):
+    if it < w:
+        return it / w * a
+    return b + (a - b) * (1 + math.cos(math.pi * min(1, (it - w) / (c - w)))) / 2
+
+
 @right(CLIP)
 def clip_without_eps(parameters, limit):
     parameters = list(parameters)
