@@ -141,6 +141,7 @@ def _set_alarm(seconds: float | None = None) -> None:
 
 
 def _on_alarm(signum: int, frame: Any) -> None:
+    signal.setitimer(signal.ITIMER_REAL, 0)  # on a busy machine a look outlasts the next alarm
     for limit in list(_Limit.active):  # the outermost first
         if limit.stops or limit.watch.is_over():
             _set_alarm(LOOK_SECONDS)
