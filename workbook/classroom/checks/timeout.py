@@ -55,8 +55,7 @@ def processor_seconds(pid: int | None = None) -> float:
         process = psutil.Process(pid)
         for member in [process, *process.children(recursive=True)]:
             with suppress(psutil.Error):
-                times = member.cpu_times()
-                total += times.user + times.system + times.children_user + times.children_system
+                total += sum(member.cpu_times()[:4])  # user, system, and those of ended children
     return total
 
 
