@@ -232,6 +232,7 @@ class Desk:
         menu(self.page, "File", "Save Notebook")
         self.page.locator(".jp-mod-dirty").first.wait_for(state="detached")
         self.page.wait_for_timeout(300)
+        self.wait_until_stored("\n}")  # a busy server is still writing
         return nbformat.read(self.path, as_version=4)
 
 

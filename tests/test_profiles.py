@@ -11,10 +11,8 @@ from workbook.classroom.study import notebooks
 
 NAMES = [path.stem for path in notebooks.find_worked()]  # in order
 # A notebook is run once in `make test`, in the laptop's profile: here, only in `make stress`.
-pytestmark = [
-    pytest.mark.stress,
-    pytest.mark.skipif("STRESS" not in os.environ, reason="a part of `make stress`"),
-]
+stress_only = pytest.mark.skipif("STRESS" not in os.environ, reason="a part of `make stress`")
+pytestmark = [pytest.mark.stress, stress_only]
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-pytestmark = pytest.mark.skipif(
-    os.name != "posix" or not shutil.which("make"), reason="make on POSIX is what is tested"
-)
+HAS_MAKE = os.name == "posix" and shutil.which("make")
+pytestmark = pytest.mark.skipif(not HAS_MAKE, reason="make on POSIX is what is tested")
 
 # A Python that differs from the running one in what PATCH changes.
 PATCHED = """#!/bin/sh
@@ -155,10 +154,8 @@ def test_it_is_set_up_once_and_again_where_what_is_installed_changed(ready):
     done = make(ready, "lint")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert log(ready) == LINT
-    copied = (
-        "workbook_startup.py overrides.d/a.json labextension/a.css labextension/schemas/a/b.json"
-    )
-    copied = [f"workbook/classroom/jupyter/{name}" for name in copied.split()]
+    files = "workbook_startup.py overrides.d/a.json labextension/a.js labextension/schemas/a/b.json"
+    copied = [f"workbook/classroom/jupyter/{file}" for file in files.split()]
     for name in ("constraints.txt", "pyproject.toml", *copied):
         touch(ready, name)
         assert make(ready, "lint").returncode == 0

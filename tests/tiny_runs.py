@@ -21,9 +21,8 @@ CURVE = ["tokens", "train_loss", "learning_rate", "gradient_norm", "validation_l
 
 def tiny(**changes) -> TrainConfig:
     """A run of 24 steps that logs, evaluates and saves often, in the precision of this machine."""
-    shape = ModelConfig(
-        vocab_size=VOCAB_SIZE, context_length=16, d_model=16, num_layers=2, num_heads=2, d_ff=32
-    )
+    sizes = {"vocab_size": VOCAB_SIZE, "context_length": 16, "d_model": 16, "num_layers": 2}
+    shape = ModelConfig(**sizes, num_heads=2, d_ff=32)
     optimizer = OptimizerConfig(max_learning_rate=1e-2, warmup_iters=4)
     usual = {"name": "tiny", "model": shape, "optimizer": optimizer, "steps": 24, "batch_size": 8}
     usual |= {"log_every": 1, "eval_every": 8, "eval_tokens": 256, "checkpoint_every": 4}

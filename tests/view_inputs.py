@@ -77,13 +77,10 @@ KINDS = [[kind(bytes([first, second])) for second in range(256)] for first in ra
 
 TOY = {"low": 5, "lower": 2, "widest": 3, "newest": 6}
 MERGES = training.train_naive(TOY, 6)
-TRAINED = Tokenizer(
-    dict(enumerate([*(bytes([byte]) for byte in range(256)), *(a + b for a, b in MERGES)])), MERGES
-)
-FOUR = pd.DataFrame(
-    {"vocabulary": [256, 2048, 2048], "bytes/token": [1, 4.2, 3.9], "unknown": [0, 0.1, 0]},
-    index=["byte", "word", "BPE"],
-)
+TRAINED_TOKENS = [*(bytes([byte]) for byte in range(256)), *(a + b for a, b in MERGES)]
+TRAINED = Tokenizer(dict(enumerate(TRAINED_TOKENS)), MERGES)
+FOUR = {"vocabulary": [256, 2048, 2048], "bytes/token": [1, 4.2, 3.9], "unknown": [0, 0.1, 0]}
+FOUR = pd.DataFrame(FOUR, index=["byte", "word", "BPE"])
 TOKENS = pd.Index([256, 512, 1024], name="tokens")
 GROWING = pd.DataFrame({"a": [1, 2, 3], "b": [1, 1.5, None]}, index=TOKENS)
 
@@ -98,13 +95,10 @@ PREVIOUS = torch.eye(8).roll(-1, 1).tril()  # a map on which each query looks at
 PREVIOUS[0, 0] = 1
 MAPS = {"previous": PREVIOUS, "evenly": torch.ones(8, 8).tril() / torch.arange(1, 9)[:, None]}
 
-SHARES = pd.DataFrame(
-    {"head": [8, 1], "scores": [1, 1], "feed-forward": [1, 48]}, index=["small", "large"]
-)
-ALONG = pd.DataFrame(
-    {"feed-forward": [70, 60, 10], "scores": [1, 10, 80], "head": [3, 3, 1]},
-    index=pd.Index([512, 2048, 2**20], name="context length (tokens)"),
-)
+SHARES = {"head": [8, 1], "scores": [1, 1], "feed-forward": [1, 48]}
+SHARES = pd.DataFrame(SHARES, index=["small", "large"])
+ALONG = {"feed-forward": [70, 60, 10], "scores": [1, 10, 80], "head": [3, 3, 1]}
+ALONG = pd.DataFrame(ALONG, index=pd.Index([512, 2048, 2**20], name="context length (tokens)"))
 MEMORY = pd.DataFrame({"parameters": [6.5] * 3, "activations": [0.0, 72.0, 100.0]})
 MEMORY = MEMORY.rename_axis("batch size")
 

@@ -9,10 +9,8 @@ from workbook.config import ModelConfig
 from workbook.transformer import fused
 from workbook.transformer.model import TransformerLM
 
-TINY = ModelConfig(
-    vocab_size=50, context_length=8, d_model=16, num_layers=2, num_heads=2, d_ff=24,
-    kernels="textbook",
-)  # fmt: skip
+SIZES = {"vocab_size": 50, "context_length": 8, "d_model": 16, "num_layers": 2, "num_heads": 2}
+TINY = ModelConfig(**SIZES, d_ff=24, kernels="textbook")
 
 
 @pytest.fixture(params=["cpu", "meta"])

@@ -15,10 +15,8 @@ from workbook.optimizer.optimizers import AdamW
 from workbook.transformer import fused, nn
 from workbook.transformer.model import TransformerLM
 
-TINY = ModelConfig(
-    vocab_size=70, context_length=9, d_model=16, num_layers=3, num_heads=2, d_ff=22,
-    kernels="textbook",
-)  # fmt: skip
+SIZES = {"vocab_size": 70, "context_length": 9, "d_model": 16, "num_layers": 3, "num_heads": 2}
+TINY = ModelConfig(**SIZES, d_ff=22, kernels="textbook")
 ABLATIONS = {
     "base": {},
     "fused": {"kernels": "fused"},
@@ -95,9 +93,8 @@ def test_a_forgotten_term_and_a_wrong_one_are_seen():
 
 # --- Real steps ---------------------------------------------------------------------------------
 
-BASE = ModelConfig(
-    vocab_size=512, context_length=64, d_model=64, num_layers=3, num_heads=4, d_ff=192
-)
+SIZES = {"vocab_size": 512, "context_length": 64, "d_model": 64, "num_layers": 3, "num_heads": 4}
+BASE = ModelConfig(**SIZES, d_ff=192)
 SHAPES = {
     "even": BASE,
     "large vocabulary": replace(BASE, vocab_size=4_000),

@@ -8,55 +8,18 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import regex as re
+from made_repositories import module
 
-GPT2 = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
+from attempts.lists import right
+
+flat = module("flat", "cs336_basics/tokenizer.py")
+GPT2, merged = flat.PAT, flat.merge_word
+recount = flat.train_bpe  # counts all pairs anew for each merge
 
 
 def word_counts(text, special_tokens):
-    counts = Counter()
-    longest_first = sorted(special_tokens, key=len, reverse=True)
-    parts = re.split("|".join(map(re.escape, longest_first)), text) if special_tokens else [text]
-    for part in parts:
-        for match in re.finditer(GPT2, part):
-            counts[match.group()] += 1
-    return counts
-
-
-def recount(input_path, vocab_size, special_tokens):
-    """Counts all pairs anew for each merge."""
-    text = Path(input_path).read_bytes().decode("utf-8")
-    words = {
-        tuple(bytes([b]) for b in word.encode()): count
-        for word, count in word_counts(text, special_tokens).items()
-    }
-    vocab = {i: token.encode() for i, token in enumerate(special_tokens)}
-    vocab.update({len(special_tokens) + i: bytes([i]) for i in range(256)})
-    merges = []
-    while len(vocab) < vocab_size:
-        pairs = defaultdict(int)
-        for word, count in words.items():
-            for i in range(len(word) - 1):
-                pairs[word[i], word[i + 1]] += count
-        if not pairs:
-            break
-        best = max(pairs.items(), key=lambda item: (item[1], item[0]))[0]
-        merges.append(best)
-        vocab[len(vocab)] = best[0] + best[1]
-        words = {merged(word, best): count for word, count in words.items()}
-    return vocab, merges
-
-
-def merged(word, pair):
-    out, i = [], 0
-    while i < len(word):
-        if i + 1 < len(word) and (word[i], word[i + 1]) == pair:
-            out.append(pair[0] + pair[1])
-            i += 2
-        else:
-            out.append(word[i])
-            i += 1
-    return tuple(out)
+    """A function of this file, so that processes find it."""
+    return flat.count_words(text, special_tokens)
 
 
 def indexed(input_path, vocab_size, special_tokens):
@@ -69,7 +32,7 @@ def merge_counted(counts, vocab_size, special_tokens):
     """Keeps counts and an index from pair to words."""
     words, freqs = [], []
     for word, count in counts.items():
-        words.append([bytes([b]) for b in word.encode()])
+        words.append(tuple(bytes([b]) for b in word.encode()))
         freqs.append(count)
     pairs, where = Counter(), defaultdict(set)
     for i, word in enumerate(words):
@@ -84,7 +47,7 @@ def merge_counted(counts, vocab_size, special_tokens):
         for i in list(where[best]):
             for pair in pairwise(words[i]):
                 pairs[pair] -= freqs[i]
-            words[i] = list(merged(words[i], best))
+            words[i] = merged(words[i], best)
             for pair in pairwise(words[i]):
                 pairs[pair] += freqs[i]
                 where[pair].add(i)
@@ -135,4 +98,5 @@ def opens_a_path(input_path, vocab_size, special_tokens):
     return indexed(input_path, vocab_size, special_tokens)
 
 
-RIGHT = (recount, indexed, with_numpy, own_names)
+for solution in (recount, indexed, with_numpy, own_names):
+    right("train_bpe")(solution)

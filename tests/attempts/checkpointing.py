@@ -5,6 +5,7 @@ import pickle
 from pathlib import Path
 
 import torch
+from made_repositories import module
 
 from attempts.lists import almost, mistake, right
 from workbook.training.checkpoints import load_checkpoint, save_checkpoint
@@ -12,16 +13,8 @@ from workbook.training.checkpoints import load_checkpoint, save_checkpoint
 # Right.
 
 
-def save(model, optimizer, iteration, out):
-    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "it": iteration}
-    torch.save(state, out)
-
-
-def load(src, model, optimizer):
-    state = torch.load(src)
-    model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])
-    return state["it"]
+flat = module("flat", "cs336_basics/training.py")
+save, load = flat.save_checkpoint, flat.load_checkpoint
 
 
 def save_tuple(model, optimizer, iteration, out):

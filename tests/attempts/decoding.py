@@ -4,30 +4,12 @@ import inspect
 
 import numpy as np
 import torch
+from made_repositories import module
 
 from attempts.lists import almost, mistake, right
 from workbook.generation import generate
 
-
-@right("decoding")
-@torch.no_grad()
-def decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
-    ids = torch.tensor([prompt_ids])
-    new = []
-    for _ in range(max_new_tokens):
-        logits = model(ids[:, -model.context_length :])[0, -1]
-        probs = torch.softmax(logits / temperature, dim=-1)
-        if top_p < 1.0:
-            sorted_probs, order = probs.sort(descending=True)
-            before = sorted_probs.cumsum(0) - sorted_probs
-            sorted_probs[before >= top_p] = 0.0
-            probs = torch.zeros_like(probs).scatter(0, order, sorted_probs / sorted_probs.sum())
-        token = torch.multinomial(probs, 1).item()
-        if token == end_id:
-            break
-        new.append(token)
-        ids = torch.cat([ids, torch.tensor([[token]])], dim=1)
-    return new
+decode = right("decoding")(module("flat", "cs336_basics/training.py").decode)
 
 
 @right("decoding")
@@ -171,7 +153,7 @@ def appends(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_i
 
 def changed(old, new, *more):
     """`decode` with pieces of its source replaced."""
-    source = inspect.getsource(decode).removeprefix('@right("decoding")\n')
+    source = inspect.getsource(decode)
     for before, after in ((old, new), *more):
         assert source.count(before) == 1, before
         source = source.replace(before, after)
@@ -180,27 +162,22 @@ def changed(old, new, *more):
     return names["decode"]
 
 
-END = "if token == end_id:\n            break\n        new.append(token)"
-for edit in (
-    ("torch.tensor([prompt_ids])", "prompt_ids"),
-    (END, "new.append(token)\n        if token == end_id:\n            break"),
-):
-    right("decoding")(changed(*edit))
+END = "if next_id == end_id:\n            break\n        ids.append(next_id)"
+TO_THE_END = "ids.append(next_id)\n        if next_id == end_id:\n            break"
+right("decoding")(changed(END, TO_THE_END))
 almost("decoding", "not from scratch yet")(generate.decode)
+NEW = "return ids[len(prompt_ids) :]"
 for words, wrong in (
-    ("Only the prompt comes back", changed("return new", "return prompt_ids")),
-    ("goes on after the end token", changed(END, "new.append(token)")),
-    ("an argument has to tell", changed(", end_id=None", "", ("if token == end_id:", "if False:"))),
-    ("stop there", changed("break\n        new", "continue\n        new")),
+    ("Only the prompt comes back", changed(NEW, "return prompt_ids")),
+    ("goes on after the end token", changed(END, "ids.append(next_id)")),
+    ("an argument has to tell", changed(", end_id=None", "", ("if next_id == end_id:", "if 0:"))),
+    ("stop there", changed("break\n        ids", "continue\n        ids")),
     ("It goes on after `max_new_tokens`", changed("range(max_new_tokens)", "iter(int, 1)")),
-    ("the index in the sorted list", changed("torch.zeros_like(probs).scatter(0, order, sorted_",
-                                             "(sorted_")),
+    ("the index in the sorted list", changed("probs[order[before >= top_p]] = 0.0",
+                                             "probs = sorted_probs * (before < top_p)")),
     ("Give the model a batch of one",
-     changed("torch.tensor([prompt_ids])", "torch.tensor(prompt_ids)",
-             ("ids[:, -model", "ids[-model"), ("tensor([[token]])], dim=1", "tensor([token])]"))),
-    ("Give the model a batch of one",
-     changed("torch.tensor([prompt_ids])", "torch.tensor(prompt_ids)", ("[:, -model", "[-model"))),
-    ("Make the ids an int64 tensor", changed("torch.tensor([prompt", "torch.Tensor([prompt")),
-    ("Ids are integers", changed("return new", "return torch.tensor(new) / 1")),
+     changed("tensor([ids[-context_length:]])", "tensor(ids[-context_length:])")),
+    ("Make the ids an int64 tensor", changed("torch.tensor([ids", "torch.Tensor([ids")),
+    ("Ids are integers", changed(NEW, NEW.replace("ids[", "torch.tensor(ids)[") + " / 1")),
 ):  # fmt: skip
     mistake("decoding", words)(wrong)

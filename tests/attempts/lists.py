@@ -1,4 +1,4 @@
-"""Attempts at the problems of chapters 3 to 6, right and wrong, gathered as they are read.
+"""Attempts at the problems of chapters 2 to 6, right and wrong, gathered as they are read.
 
 The modules that use these decorators fill the list when they are imported. Most usual mistakes are
 in the catalogues, and each of those is tried (`test_catalogue`): the wrong attempts are for what no

@@ -179,14 +179,6 @@ for words, wrong in (
     mistake("adamw", words)(wrong)
 
 
-@mistake("adamw", "`return` inside the loop")
-class ReturnsEarly(Plain):
-    def step(self, closure=None):
-        for p in self.param_groups[0]["params"]:
-            if p.grad is not None:
-                return self.update(p, p.grad.data, self.state[p], self.param_groups[0])
-
-
 @mistake("adamw", "The group has no such key")
 class Misspelt(Plain):
     def update(self, p, g, state, group):

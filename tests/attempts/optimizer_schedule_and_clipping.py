@@ -3,6 +3,7 @@
 import math
 
 import torch
+from made_repositories import module
 
 from attempts.lists import almost, mistake, right
 from workbook.optimizer.optimizers import cosine_schedule
@@ -10,16 +11,9 @@ from workbook.optimizer.optimizers import cosine_schedule
 SCHEDULE, CLIP = "learning_rate_schedule", "gradient_clipping"
 
 
-@right(SCHEDULE)
-def handout(it, max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle_iters):
-    if it < warmup_iters:
-        return it / warmup_iters * max_learning_rate
-    elif it <= cosine_cycle_iters:
-        done = (it - warmup_iters) / (cosine_cycle_iters - warmup_iters)
-        wave = 0.5 * (1 + math.cos(done * math.pi))
-        return min_learning_rate + wave * (max_learning_rate - min_learning_rate)
-    else:
-        return min_learning_rate
+flat = module("flat", "cs336_basics/training.py")
+handout = right(SCHEDULE)(flat.get_lr_cosine_schedule)
+clip_handout = right(CLIP)(flat.gradient_clipping)
 
 
 @right(SCHEDULE)
@@ -70,15 +64,6 @@ def no_room(it, a, b, w, c):
 
 
 @right(CLIP)
-def clip_handout(parameters, max_l2_norm, eps=1e-6):
-    grads = [p.grad for p in parameters if p.grad is not None]
-    norm = torch.sqrt(sum((g.data**2).sum() for g in grads))
-    if norm >= max_l2_norm:
-        for g in grads:
-            g.data *= max_l2_norm / (norm + eps)
-
-
-@right(CLIP)
 def clip_without_eps(parameters, limit):
     parameters = list(parameters)
     norm = math.sqrt(sum(float((p.grad**2).sum()) for p in parameters if p.grad is not None))
@@ -105,9 +90,7 @@ def clip_with_new_tensors(params, max_norm):
         p.grad = p.grad * scale
 
 
-def clip(
-    change=lambda p, factor: p.grad.mul_(factor), eps=1e-6, takes=lambda p: p.grad is not None
-):
+def clip(change=lambda p, times: p.grad.mul_(times), eps=1e-6, takes=lambda p: p.grad is not None):
     """Clipping whose steps can be got wrong one by one."""
 
     def learners(parameters, max_l2_norm):

@@ -25,10 +25,6 @@ from attempts.lists import right
 from workbook.classroom.study import hardening
 
 FOLDERS = {"flat": "cs336_basics", "renamed": "src/cs336_basics"}
-BPE = bpe_right.recount, bpe_right.indexed, bpe_right.with_numpy, bpe_right.own_names
-BPE = *BPE, bpe_right.opens_a_path
-TOKENIZERS = tokenizer_right.Ranked, tokenizer_right.Arrays, tokenizer_right.WholeWords
-TOKENIZERS = *TOKENIZERS, tokenizer_right.OtherNames
 TRAINING = [
     (),
     (("np.load", "np.memmap"), ('mmap_mode="r"', "dtype=np.uint16")),
@@ -50,7 +46,7 @@ def kept(problem):
     asked = (problem, "correct")
     attempts = [one for name, one, status, _ in lists.ATTEMPTS if (name, status) == asked]
     attempts += [pairs.ATTEMPTS[problem, None][0]]
-    attempts += {"train_bpe": BPE, "tokenizer": TOKENIZERS}.get(problem, ())
+    attempts += [bpe_right.opens_a_path] * (problem == "train_bpe")
     theirs = PARTS["renamed"].get(problem, "")
     if isinstance(theirs, str) and theirs.startswith(("cs336_basics.lm:", "cs336_basics.tok:")):
         file, name = theirs.removeprefix("cs336_basics.").split(":")
@@ -80,14 +76,10 @@ def source(attempts):
     own = [*dict.fromkeys(t for t in own if getattr(t, "__module__", "") == place)]
     if any(getattr(home(place), thing.__name__, None) is not thing for thing in own):
         return ""
-    pieces = [inspect.getsource(thing) for thing in own]
-    return "\n\n".join(
-        [
-            f"from attempts.styles import home\nglobals().update(vars(home({place!r})))",
-            *(re.sub(r"^@right\(.*\n", "", piece, flags=re.M) for piece in pieces),
-            f"__all__ = {[each.__name__ for each in attempts]}\n",
-        ]
-    )
+    first = f"from attempts.styles import home\nglobals().update(vars(home({place!r})))"
+    pieces = [re.sub(r"^@right\(.*\n", "", inspect.getsource(each), flags=re.M) for each in own]
+    last = f"__all__ = {[each.__name__ for each in attempts]}\n"
+    return "\n\n".join([first, *pieces, last])
 
 
 # --- Styles that are nowhere else

@@ -1,85 +1,17 @@
-"""Right tokenizers, written the way different people write them."""
+"""Right tokenizers, written the way different people write them.
 
-import json
+The first one, from which the others derive, is that of a made-up repository.
+"""
+
 import pickle
-from collections.abc import Iterator
 
 import numpy as np
 import regex as re
+from made_repositories import module
 
-from attempts.bpe_right import GPT2, merged
+from attempts.lists import right
 
-
-def gpt2_bytes():
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    names = {b: chr(b) for b in visible}
-    for b in range(256):
-        names.setdefault(b, chr(256 + len(names) - len(visible)))
-    return {name: b for b, name in names.items()}
-
-
-class Ranked:
-    """Merges the pair of the lowest rank, over and over; keeps back the text after the last gap."""
-
-    def __init__(self, vocab, merges, special_tokens=None):
-        self.vocab = dict(vocab)
-        self.special_tokens = sorted(special_tokens or [], key=len, reverse=True)
-        for token in special_tokens or []:
-            if token.encode() not in self.vocab.values():
-                self.vocab[len(self.vocab)] = token.encode()
-        self.ids = {token: i for i, token in self.vocab.items()}
-        self.ranks = {pair: i for i, pair in enumerate(merges)}
-
-    @classmethod
-    def from_files(cls, vocab_filepath, merges_filepath, special_tokens=None):
-        byte_of = gpt2_bytes()
-
-        def spelt(name):
-            return bytes(byte_of[c] for c in name)
-
-        with open(vocab_filepath, encoding="utf-8") as f:
-            vocab = {i: spelt(name) for name, i in json.load(f).items()}
-        with open(merges_filepath, encoding="utf-8") as f:
-            merges = [tuple(spelt(name) for name in line.rstrip("\n").split(" ")) for line in f]
-        return cls(vocab, merges, special_tokens)
-
-    def parts(self, text):
-        if not self.special_tokens:
-            return [text]
-        return re.split("(" + "|".join(map(re.escape, self.special_tokens)) + ")", text)
-
-    def encode(self, text):
-        ids = []
-        for part in self.parts(text):
-            if part in self.special_tokens:
-                ids.append(self.ids[part.encode()])
-            else:
-                for match in re.finditer(GPT2, part):
-                    ids.extend(self.word(match.group().encode()))
-        return ids
-
-    def word(self, data):
-        symbols = [bytes([b]) for b in data]
-        while len(symbols) > 1:
-            pairs = [(symbols[i], symbols[i + 1]) for i in range(len(symbols) - 1)]
-            best = min(pairs, key=lambda pair: self.ranks.get(pair, float("inf")))
-            if best not in self.ranks:
-                break
-            symbols = merged(symbols, best)
-        return [self.ids[symbol] for symbol in symbols]
-
-    def encode_iterable(self, iterable) -> Iterator[int]:
-        kept = ""
-        for piece in iterable:
-            kept += piece
-            gaps = [match.start() for match in re.finditer(r"(?<=\S)\s", kept)]
-            if gaps:
-                yield from self.encode(kept[: gaps[-1]])
-                kept = kept[gaps[-1] :]
-        yield from self.encode(kept)
-
-    def decode(self, ids):
-        return b"".join(self.vocab[i] for i in ids).decode("utf-8", errors="replace")
+Ranked = module("flat", "cs336_basics/tokenizer.py").Tokenizer
 
 
 class Arrays(Ranked):
@@ -138,4 +70,5 @@ class OtherNames(Ranked):
         return cls(list(made.ranks), made.vocab, specials)
 
 
-RIGHT = (Ranked, Arrays, WholeWords, OtherNames)
+for solution in (Ranked, Arrays, WholeWords, OtherNames):
+    right("tokenizer")(solution)

@@ -2,20 +2,18 @@
 
 They are those that learners write most often, and what no edit of the reference can express:
 crashes, wrong types, state between calls, streams that are not lazy, missing pieces.
-`tests/classroom/checks/test_catalogue.py` has the others. `WRONG` and `ALMOST` hold them with
-words that the check must say; those without are for tests of their own.
+`tests/classroom/checks/test_catalogue.py` has the others. Those without words that the check must
+say are for tests of their own.
 """
 
+from functools import partial
 from itertools import pairwise
 
-import regex as re
-
-from attempts import catalogue
-from attempts.bpe_right import GPT2, merged
+from attempts import lists
+from attempts.bpe_right import merged
 from attempts.tokenizer_right import Ranked
 
-WRONG, mistake = catalogue()
-ALMOST, corner = catalogue()
+mistake, corner = partial(lists.mistake, "tokenizer"), partial(lists.almost, "tokenizer")
 
 
 class Quick(Ranked):
@@ -77,12 +75,6 @@ class NeedsSpecials(Quick):
 class GivesBytes(Quick):
     def decode(self, ids):
         return b"".join(self.vocab[i] for i in ids)
-
-
-@mistake("is there a `return` inside the loop")
-class FirstWord(Quick):
-    def encode(self, text):
-        return next((self.word(t.encode()) for t in re.findall(GPT2, text)), [])
 
 
 @mistake("was cut in two")
@@ -157,11 +149,46 @@ class EncodeYields(Quick):
         yield from super().encode(text)
 
 
+@mistake("depends on earlier calls")
+class KnowsTheStreamBefore(Quick):
+    kept = ""
+
+    def encode_iterable(self, iterable):
+        yield from self.encode(self.kept + "".join(iterable))
+        self.kept = "the"
+
+
+@mistake("the earliest merge in the list that applies goes first")
+class InTwoParts(Quick):
+    """Nobody foresaw that."""
+
+    def word(self, data):
+        return super().word(data[:5]) + super().word(data[5:])
+
+
+@mistake("no argument for `special_tokens`")
+class TwoArguments(Quick):
+    def __init__(self, vocab, merges):
+        super().__init__(vocab, merges)
+
+
+@mistake("`encode` returned None")
+class NoReturn(Quick):
+    """What calls its `encode` is not blamed."""
+
+    def encode(self, text):
+        super().encode(text)
+
+    def encode_iterable(self, iterable):
+        for piece in iterable:
+            yield from self.encode(piece)
+
+
 class Slow(Quick):
     """Goes through all merges for each word."""
 
     def word(self, data):
-        symbols = [bytes([b]) for b in data]
+        symbols = tuple(bytes([b]) for b in data)
         for pair in self.ranks:
             symbols = merged(symbols, pair)
         return [self.ids[symbol] for symbol in symbols]

@@ -4,6 +4,10 @@ They are edits of one text, whose model and optimizer are the workbook's: the sc
 not its parts. A script of its own style is written out.
 """
 
+import inspect
+
+from made_repositories import module
+
 PARTS = """
 import argparse
 import os
@@ -12,17 +16,6 @@ import numpy as np
 import torch
 
 from workbook.transformer.model import TransformerLM
-
-
-def get_batch(data, batch_size, context_length):
-    starts = np.random.randint(0, len(data) - context_length, batch_size)
-    x = np.stack([data[i : i + context_length] for i in starts]).astype(np.int64)
-    y = np.stack([data[i + 1 : i + 1 + context_length] for i in starts]).astype(np.int64)
-    return torch.from_numpy(x), torch.from_numpy(y)
-
-
-def cross_entropy(logits, targets):
-    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
 def build(vocab_size, context_length, d_model, num_layers, num_heads, d_ff):
@@ -40,18 +33,11 @@ def evaluate(model, data, batch_size, context_length, batches=2):
     return sum(losses) / len(losses)
 
 
-def save(model, optimizer, iteration, out):
-    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "it": iteration}
-    torch.save(state, out)
-
-
-def load(src, model, optimizer):
-    state = torch.load(src)
-    model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])
-    return state["it"]
-
 """
+flat = module("flat", "cs336_basics/training.py")
+for part in (flat.cross_entropy, flat.get_batch, flat.save_checkpoint, flat.load_checkpoint):
+    PARTS += inspect.getsource(part)
+PARTS += "save, load = save_checkpoint, load_checkpoint\n"
 TRAIN = """
 def train(
     train_path, valid_path, checkpoint_path, vocab_size, context_length, d_model, num_layers,
@@ -230,7 +216,7 @@ WRONG = [
     ("`vocab_size` is not applied", (FIXED, FIXED.replace("vocab_size", "99"))),
     ("never above 1e-05", ("lr=lr)", "lr=lr * 1e-3)")),
     ("`loss.backward()` is never called", ("        loss.backward()\n", "")),
-    ("one position later", ("data[i + 1 : i + 1 +", "data[i : i +")),
+    ("one position later", ("dataset[s + 1 : s + 1 +", "dataset[s : s +")),
     ("the settings: train_path", ("        optimizer.zero_grad()\n", "        {}['max_lr']\n")),
     ("zero_grad", ("        optimizer.zero_grad()\n", "")),
     ("No validation loss is reported", ("if (step + 1) % eval_every == 0:", "if False:")),
@@ -247,7 +233,7 @@ WRONG = [
     ("begins with a new optimizer: load its state",
      ('    optimizer.load_state_dict(state["optimizer"])\n', "")),
     ("starts over", (LOAD, "20 if resume else 0")),
-    ("nan or infinite", ("return torch.nn", "return float('nan') * torch.nn")),
+    ("nan or infinite", ("return -log_probs", "return float('nan') * log_probs")),
     ("uint16", ('np.load(train_path, mmap_mode="r")', "np.memmap(train_path, np.uint8, 'r')")),
 ]  # fmt: skip
 ALMOST = [

@@ -22,9 +22,8 @@ right("rope")(RotaryPositionalEmbedding)
 
 def drawn(d_out, d_in):
     std = math.sqrt(2 / (d_in + d_out))
-    return nn.Parameter(
-        nn.init.trunc_normal_(torch.empty(d_out, d_in), 0.0, std, -3 * std, 3 * std)
-    )
+    weight = torch.empty(d_out, d_in)
+    return nn.Parameter(nn.init.trunc_normal_(weight, 0.0, std, -3 * std, 3 * std))
 
 
 @right("embedding")

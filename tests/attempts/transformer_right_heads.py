@@ -59,9 +59,8 @@ class Fused(Steps):
         self.qkv_proj = Linear(d_model, 3 * d_model)
 
     def forward(self, x, token_positions=None):
-        self.q_proj, self.k_proj, self.v_proj = (
-            lambda x, i=i: self.qkv_proj(x).chunk(3, -1)[i] for i in range(3)
-        )
+        parts = (lambda x, i=i: self.qkv_proj(x).chunk(3, -1)[i] for i in range(3))
+        self.q_proj, self.k_proj, self.v_proj = parts
         return super().forward(x, token_positions)
 
 
@@ -70,9 +69,7 @@ class FusedHeadByHead(Fused):
     """Each head's queries, keys and values stand together, as in GPT-NeoX."""
 
     def forward(self, x, token_positions=None):
-        fused = rearrange(
-            self.qkv_proj(x), "... (h three d) -> three ... (h d)", three=3, h=self.num_heads
-        )
+        fused = rearrange(self.qkv_proj(x), "... (h n d) -> n ... (h d)", n=3, h=self.num_heads)
         self.q_proj, self.k_proj, self.v_proj = (lambda x, i=i: fused[i] for i in range(3))
         return Steps.forward(self, x, token_positions)
 

@@ -92,10 +92,20 @@ class FromTorch(nn.Linear):
         self.weight = drawn(d_out, d_in)
 
 
-@almost("linear", "ready `linear`")
-class Functional(Linear):
-    def forward(self, x):
-        return nn.functional.linear(x, self.weight)
+def forward(function):
+    """A class of Linear with another `forward`."""
+    return type("Learners", (Linear,), {"forward": function})
+
+
+almost("linear", "ready `linear`")(forward(lambda self, x: nn.functional.linear(x, self.weight)))
+for words, wrong in (
+    ("`x` comes back as it was", lambda self, x: x),
+    ("`weight` comes back as it was", lambda self, x: self.weight),
+    ("cuts off the gradient", lambda self, x: x @ self.weight.detach().T),
+    ("the gradient that reaches `weight` is not",
+     lambda self, x: x @ (self.weight + self.weight.detach()).T / 2),
+):  # fmt: skip
+    mistake("linear", words)(forward(wrong))
 
 
 @mistake("linear", "Wrap the tensor in an `nn.Parameter`")
@@ -120,42 +130,6 @@ class Plain:
         self.weight = torch.randn(d_out, d_in)
 
 
-@mistake("linear", "`x` comes back as it was")
-class Unchanged(Linear):
-    def forward(self, x):
-        return x
-
-
-@mistake("linear", "`weight` comes back as it was")
-class WeightAlone(Linear):
-    def forward(self, x):
-        return self.weight
-
-
-@mistake("linear", "product is `x @ W.T`")
-class WeightFirst(Linear):
-    def forward(self, x):
-        return self.weight @ x
-
-
-@mistake("linear", "multiplies number by number")
-class NumberByNumber(Linear):
-    def forward(self, x):
-        return x * self.weight
-
-
-@mistake("linear", "cuts off the gradient")
-class Detached(Linear):
-    def forward(self, x):
-        return x @ self.weight.detach().T
-
-
-@mistake("linear", "the gradient that reaches `weight` is not")
-class HalfDetached(Linear):
-    def forward(self, x):
-        return x @ (self.weight + self.weight.detach()).T / 2
-
-
 @mistake("embedding", "should be 1, but is √(2 / (d_in + d_out))")
 class SmallTable(Embedding):
     def __init__(self, n, d):
@@ -177,6 +151,12 @@ class Overflowing(SwiGLU):
     def forward(self, x):
         gate = self.w1(x)
         return self.w2(gate * gate.exp() / (1 + gate.exp()) * self.w3(x))
+
+
+@mistake("positionwise_feedforward", "self.w9(x)")
+class Broken(SwiGLU):
+    def forward(self, x):
+        return self.w9(x)
 
 
 @mistake("positionwise_feedforward", "hidden from torch")
@@ -208,9 +188,6 @@ def shares(powers, dim):
 
 for words, wrong in (
     ("`x` comes back as it was", lambda x, dim: x),
-    ("An ε is added", lambda x, dim: x.exp() / (x.exp().sum(dim, keepdim=True) + 0.001)),
-    ("Large numbers are clamped", lambda x, dim: shares(x.clamp(max=80).exp(), dim)),
-    ("only hides that", lambda x, dim: shares(x.exp(), dim).nan_to_num()),
     ("takes different arguments", lambda x, dim: shares(x.exp())),
     ("torch and the modules have no such name", lambda x, dim: shares(x.powers, dim)),
     ("values and their indices", lambda x, dim: shares((x - torch.max(x, dim)).exp(), dim)),
@@ -258,15 +235,11 @@ def hidden_by_index(scores, mask):
 
 attention_with("`~mask` inverts a mask", masked=lambda s, m: s + (1 - m) * -1e9)
 attention_with("take a tensor with a single element", masked=lambda s, m: s if m else s - 1e9)
-attention_with("multiplies number by number", scores=lambda Q, K: Q * K)
 attention_with("a letter of their own", scores=lambda Q, K: torch.einsum("bqd,bqd->bqd", Q, K))
-attention_with("another small number", masked=lambda s, m: s.masked_fill(~m, -1.0))
 attention_with("the number used for -inf", masked=lambda s, m: s.masked_fill(~m, -9.0))
 attention_with("serves the whole batch", masked=hidden_by_index)
 attention_with("The last axis is -1", axis=3)
-attention_with(
-    "two leading dimensions", scores=lambda Q, K: torch.bmm(Q, K.mT) / Q.shape[-1] ** 0.5
-)
+attention_with("two leading dimensions", scores=lambda Q, K: Q.bmm(K.mT) / Q.shape[-1] ** 0.5)
 attention_with("one number of axes only", scores=lambda Q, K: torch.einsum("bhqd,bhkd->bhqk", Q, K))
 ready_attention = nn.functional.scaled_dot_product_attention
 almost("scaled_dot_product_attention", "ready `scaled_dot_product_attention`")(ready_attention)
@@ -293,12 +266,6 @@ def by_categorical(logits, targets):
 def by_row(logits, targets):
     logs = logits - logits.logsumexp(-1, keepdim=True)
     return -logs[torch.arange(len(logits)), targets].mean()
-
-
-@mistake("cross_entropy", "The sign: the loss is")
-def with_another_sign(logits, targets):
-    logs = logits - logits.logsumexp(-1, keepdim=True)
-    return logs.gather(-1, targets[..., None]).mean()
 
 
 # RoPE.
@@ -366,21 +333,17 @@ class KeptMask(Steps):
         return self.mask
 
 
-PAIR = "more than one value after `return`"
-mistake("scaled_dot_product_attention", PAIR)(lambda *inputs: (attention(*inputs), None))
+for words, wrong in (  # nobody foresaw the second
+    ("more than one value after `return`", lambda *inputs: (attention(*inputs), None)),
+    ("Each number is 1.7 times", lambda Q, K, V, mask=None: 1.7 * attention(Q, K, V, mask)),
+):
+    mistake("scaled_dot_product_attention", words)(wrong)
 
 
-@mistake("multihead_self_attention", PAIR)
+@mistake("multihead_self_attention", "more than one value after `return`")
 class WithShares(Steps):
     def forward(self, x, token_positions=None):
         return super().forward(x, token_positions), None
-
-
-@mistake("multihead_self_attention", "need an axis for the heads")
-class PositionsOfTheBatch(Steps):
-    def turn(self, x, positions):
-        made = torch.arange(x.shape[-2]).expand(x[..., 0, :, 0].shape)
-        return super().turn(x, made if positions is None else positions)
 
 
 # Language models.

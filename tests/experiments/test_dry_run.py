@@ -46,9 +46,7 @@ class TestTime:
         products = 6 * (10_000 * 512 + 4 * (4 * 512**2 + 3 * 512 * 1_344)) + 12 * 4 * 256 * 512
         assert seconds_of([config])[0] == pytest.approx(products * tokens / (0.3 * PEAK), rel=1e-12)
 
-    def test_recorded_runs_on_such_a_device_say_how_much_of_the_peak_is_reached(
-        self, tmp_path, monkeypatch
-    ):
+    def test_recorded_runs_on_such_a_device_say_how_much_of_the_peak_is_reached(self, tmp_path):
         config = replace(TINY, precision="float32")
         made_records.kept("one", tmp_path, config, [4.0] * 25)  # two seconds a step, peak 1e9
         assert seconds_of([config])[0] == pytest.approx(48 * 1e9 / PEAK, rel=1e-12)

@@ -45,9 +45,12 @@ def made_runs(place, tmp_path, monkeypatch):
     data = tiny_runs.data(tokenizer=TOKENIZER)
     monkeypatch.setattr(plans, "prepare", lambda config: data)
     made, begin = [], train.Trainer.begin
-    monkeypatch.setattr(
-        train.Trainer, "begin", lambda self, state: (made.append(state), begin(self, state))
-    )
+
+    def noted(self, state):
+        made.append(state)
+        begin(self, state)
+
+    monkeypatch.setattr(train.Trainer, "begin", noted)
     return made
 
 

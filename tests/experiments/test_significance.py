@@ -22,9 +22,8 @@ def test_the_tails_are_the_integral_of_the_density_and_quantiles_their_inverse(f
         assert significance.t_tails(t, freedom) == pytest.approx(1 - inside, abs=1e-6)
         assert significance.t_tails(-t, freedom) == significance.t_tails(t, freedom)
     for chance in (0.1, 0.05, 0.001):
-        assert significance.t_tails(
-            significance.t_quantile(chance, freedom), freedom
-        ) == pytest.approx(chance, rel=1e-6)
+        quantile = significance.t_quantile(chance, freedom)
+        assert significance.t_tails(quantile, freedom) == pytest.approx(chance, rel=1e-6)
 
 
 def test_the_mean_its_error_and_the_seeds_that_both_have():

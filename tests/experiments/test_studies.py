@@ -31,10 +31,8 @@ def played(plan, loss):
     try:
         while True:
             rounds.append(plan.send(results))
-            results = {
-                label: Imagined(config, Path(), loss(config))
-                for label, config in rounds[-1].items()
-            }
+            asked = rounds[-1].items()
+            results = {label: Imagined(config, Path(), loss(config)) for label, config in asked}
     except StopIteration as end:
         return end.value, rounds
 
@@ -138,9 +136,8 @@ def test_tuning_gives_up_at_some_number_of_rates_going_down_where_all_diverge():
         assert len(results) == studies.MOST_RATES
     results, _ = played(studies.tuned(SHORT, 1e-2, "x"), lambda config: math.inf)
     assert min(map(rate_of, results.values())) < 1e-3
-    results, _ = played(
-        studies.tuned(SHORT, 1e-2, "x", also=[0.16]), bowl(best=2e-2, edge=math.inf)
-    )
+    plan = studies.tuned(SHORT, 1e-2, "x", also=[0.16])
+    results, _ = played(plan, bowl(best=2e-2, edge=math.inf))
     assert {0.16, 0.01, 0.02, 0.04} <= set(map(rate_of, results.values())), "0.16 is no neighbour"
 
 
@@ -266,9 +263,8 @@ def test_the_leaderboard_tries_each_change_by_itself_and_keeps_those_that_help()
 
 def test_changes_of_size_are_relative(scale):
     base = scale.base
-    found = {
-        label: studies.with_change(base, **changes) for label, changes in studies.CHANGES.items()
-    }
+    changes = studies.CHANGES.items()
+    found = {label: studies.with_change(base, **change) for label, change in changes}
     assert found["half the batch"].batch_size == base.batch_size // 2
     assert found["twice the batch"].batch_size == base.batch_size * 2
     assert found["half the layers"].model.num_layers == base.model.num_layers // 2

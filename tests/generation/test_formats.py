@@ -74,10 +74,8 @@ def test_a_special_token_that_reads_like_a_byte_is_refused(tmp_path, ours):
 
 # --- Models -------------------------------------------------------------------------------------
 
-BASE = ModelConfig(
-    vocab_size=376, context_length=64, d_model=32, num_layers=2, num_heads=4, d_ff=48,
-    rope_theta=500.0,
-)  # fmt: skip
+SIZES = {"vocab_size": 376, "context_length": 64, "d_model": 32, "num_layers": 2, "num_heads": 4}
+BASE = ModelConfig(**SIZES, d_ff=48, rope_theta=500.0)
 
 
 @pytest.fixture

@@ -64,11 +64,10 @@ def test_the_model_computes_with_what_is_stored():
 @pytest.mark.slow
 def test_master_weights_keep_the_updates_that_bfloat16_loses():
     one = list(batches(1)) * 60  # one batch: its loss falls in every step
-    runs = {
-        weights: mixed.short_run(model(), one, lr=1e-4, weights=weights)
-        for weights in ("float32", "master", "bfloat16")
-    }
-    fallen = {weights: run["loss"].iloc[0] - run["loss"].iloc[-1] for weights, run in runs.items()}
+    runs, fallen = {}, {}
+    for weights in ("float32", "master", "bfloat16"):
+        runs[weights] = mixed.short_run(model(), one, lr=1e-4, weights=weights)
+        fallen[weights] = runs[weights]["loss"].iloc[0] - runs[weights]["loss"].iloc[-1]
     assert fallen["master"] == pytest.approx(fallen["float32"], rel=0.1)
     assert 0 < fallen["bfloat16"] < 0.5 * fallen["float32"]
     assert (runs["float32"]["lost"] == 0).all() and (runs["master"]["lost"] == 0).all()

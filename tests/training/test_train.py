@@ -299,9 +299,8 @@ def test_a_compiled_model_is_compiled_by_choice_and_saved_as_it_is(tmp_path, mon
 
 
 def test_bfloat16_changes_the_curve_by_rounding_only(tmp_path):
-    half, full = (
-        tiny_runs.trained(tmp_path / name, precision=name) for name in ("bfloat16", "float32")
-    )
+    names = "bfloat16", "float32"
+    half, full = (tiny_runs.trained(tmp_path / name, precision=name) for name in names)
     np.testing.assert_allclose(train_losses(half), train_losses(full), rtol=0.02)
     assert {weight.dtype for weight in half.model().parameters()} == {torch.float32}
 

@@ -129,14 +129,11 @@ def test_processes_that_part_do_not_wait_for_each_other():
 def test_under_torchrun_an_error_in_one_ends_all_and_keeps_the_last_checkpoint(tmp_path):
     folder, tests = tmp_path / "broken", Path(__file__).parents[1]
     script = tmp_path / "script.py"
-    script.write_text(
-        "import sys\nfrom training.test_train_in_processes import work\nwork(sys.argv[1], 'error')"
-    )
+    imports = "import sys\nfrom training.test_train_in_processes import work\n"
+    script.write_text(f"{imports}work(sys.argv[1], 'error')")
     words = ["-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", script, folder]
-    paths = {"PYTHONPATH": f"{tests}{os.pathsep}{tests.parent}"}
-    done = subprocess.run(
-        [sys.executable, *words], env=os.environ | paths, capture_output=True, text=True
-    )
+    paths = os.environ | {"PYTHONPATH": f"{tests}{os.pathsep}{tests.parent}"}
+    done = subprocess.run([sys.executable, *words], env=paths, capture_output=True, text=True)
     assert done.returncode != 0
     assert "MemoryError" in done.stderr
     assert checkpoints.newest(folder / CHECKPOINTS)["iteration"] == 4

@@ -56,7 +56,6 @@ def test_the_adapters_do_not_mix_up_their_weights():
     found = course.run_multihead_self_attention(D, H, q, k, v, output, x)
     torch.testing.assert_close(found, heads.transpose(0, 1).flatten(1) @ output.T)
     positions = torch.zeros(T, dtype=torch.long)  # where nothing is turned
-    turned = course.run_multihead_self_attention_with_rope(
-        D, H, T, 1e4, q, k, v, output, x, positions
-    )
+    with_rope = course.run_multihead_self_attention_with_rope
+    turned = with_rope(D, H, T, 1e4, q, k, v, output, x, positions)
     torch.testing.assert_close(turned, found)

@@ -52,9 +52,8 @@ def test_a_layer_is_the_textbooks(name, leading, dtype):
 @pytest.mark.parametrize("leading", LEADING)
 def test_rope_is_the_textbooks(leading, dtype):
     x = torch.randn(*leading, 5, 8, dtype=dtype)
-    textbook, quick = (
-        parts.RotaryPositionalEmbedding(10_000.0, 8, 64, dtype=dtype) for parts in (nn, fused)
-    )
+    both = nn.RotaryPositionalEmbedding, fused.RotaryPositionalEmbedding
+    textbook, quick = (rope(10_000.0, 8, 64, dtype=dtype) for rope in both)
     compare(textbook, quick, x)
     positions = torch.tensor([0, 63, 7, 7, 8])
     compare(lambda x: textbook(x, positions), lambda x: quick(x, positions), x)

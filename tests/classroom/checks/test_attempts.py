@@ -1,16 +1,18 @@
 """Attempts as learners write them: right ones pass, and mistakes are called by their names.
 
-Those at the problems of chapter 2 are with their checks, and so are those that train.
+Those that train are with their check.
 """
 
 import pytest
 from attempts import (  # noqa: F401 - they fill the list
+    bpe_wrong,
     checkpointing,
     data_loading,
     decoding,
     lists,
     optimizer_adamw,
     optimizer_schedule_and_clipping,
+    tokenizer_wrong,
     transformer_wrong,
 )
 
@@ -21,9 +23,13 @@ def named(problem, attempt, status, words):
     return f"{problem}: {words or getattr(attempt, '__name__', status)}"
 
 
+def marks(problem):
+    return [pytest.mark.slow] * (problem in ("train_bpe", "tokenizer"))
+
+
 @pytest.mark.parametrize(
     ("problem", "attempt", "status", "words"),
-    [pytest.param(*case, id=named(*case)) for case in lists.ATTEMPTS],
+    [pytest.param(*case, id=named(*case), marks=marks(case[0])) for case in lists.ATTEMPTS],
 )
 def test_an_attempt_is_judged_and_its_mistake_named(problem, attempt, status, words, judged_here):
     report = check(problem, attempt)

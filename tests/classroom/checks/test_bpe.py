@@ -16,20 +16,10 @@ from workbook.classroom.study.verbs import check
 from workbook.tokenization.bpe import train_bpe
 
 
-def name(value):
-    return getattr(value, "__name__", type(value).__name__) if callable(value) else ""
-
-
 @pytest.fixture
 def short(monkeypatch, judged_here):
     """No long texts, for what is plain and slow."""
     monkeypatch.setattr(bpe, "_long_texts", tuple)
-
-
-@pytest.mark.parametrize("solution", bpe_right.RIGHT, ids=name)
-def test_a_right_solution_is_accepted(solution, judged_here):
-    report = check("train_bpe", solution)
-    assert report.status == "correct", report
 
 
 def test_a_solution_may_start_processes():
@@ -39,7 +29,7 @@ def test_a_solution_may_start_processes():
 def test_what_is_right_but_slow_is_almost_right(monkeypatch, judged_here):
     monkeypatch.setattr(bpe, "LONG", 0.001)
     monkeypatch.setattr(pretokens, "STOPPED", 10**6)
-    report = check("train_bpe", bpe_right.RIGHT[0])
+    report = check("train_bpe", bpe_right.recount)
     assert report.status == "almost" and "Training is right, but slow: " in report.claim
     assert "s of processor time" in report.claim and "Store each distinct" in report.likely
 
@@ -48,12 +38,6 @@ def test_what_is_far_too_slow_is_stopped(monkeypatch, judged_here):
     monkeypatch.setattr(bpe, "LONG", 0.1)
     report = check("train_bpe", bpe_wrong.WholeText())
     assert report.status == "wrong" and "Training is far too slow" in report.claim, report
-
-
-@pytest.mark.parametrize(("wrong", "words"), bpe_wrong.WRONG, ids=name)
-def test_a_mistake_is_called_by_its_name(wrong, words, judged_here):
-    report = check("train_bpe", wrong())
-    assert report.status == "wrong" and words in report.message, report
 
 
 @pytest.mark.parametrize("words", bpe_wrong.RESULTS)
@@ -92,15 +76,6 @@ def test_a_crash_names_the_line_and_what_the_failing_inputs_share(short):
     report = check("train_bpe", needs_special)
     assert report.status == "almost" and "special_tokens[0]" in dict(report.rows)["got"]
     assert "any number of them or none" in report.likely
-
-
-def test_a_mistake_that_nobody_foresaw_is_told_by_the_counts(judged_here):
-    class Odd(bpe_wrong.Plain):
-        def best(self, counts):
-            return super().best({pair: counts[pair] - 3 * (b"a" in pair) for pair in counts})
-
-    report = check("train_bpe", Odd())
-    assert "have the same count, 1" in report.likely and "then a count is not" in report.likely
 
 
 def test_a_wrong_pair_gets_no_cause_that_is_not_its_own():

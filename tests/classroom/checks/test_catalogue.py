@@ -62,10 +62,8 @@ def tokenizer_class(encode, decode):
             ids = {token: token_id for token_id, token in vocab.items()}
             for token in tokens or ():
                 ids.setdefault(token.encode(), len(ids))
-            self.kept = Kept(
-                held=dict(vocab), merges=tuple(merges), known=known, special_tokens=tokens,
-                ids_of_tokens=ids,
-            )  # fmt: skip
+            held = {"held": dict(vocab), "merges": tuple(merges), "known": known}
+            self.kept = Kept(**held, special_tokens=tokens, ids_of_tokens=ids)
 
         def encode(self, text):
             return encode(tokenizer.Call(self.kept, "encode", text))

@@ -8,7 +8,7 @@ from workbook.classroom.study.verbs import check
 
 
 def test_what_asks_for_more_than_the_check_has_is_not_judged(judged_here):
-    by_a_head = attempts.changed("model(ids", "model.head(ids")
+    by_a_head = attempts.changed("model(torch", "model.head(torch")
     for attempt, name in ((attempts.by_other_names, "to_numbers"), (by_a_head, "head")):
         report = check("decoding", attempt)
         assert report.status == "not attempted" and f"has no `{name}`" in report.claim
@@ -16,7 +16,7 @@ def test_what_asks_for_more_than_the_check_has_is_not_judged(judged_here):
 
 def test_what_a_larger_model_would_show_is_told_but_not_refused(judged_here):
     assert "torch.no_grad()" in check("decoding", attempts.with_numpy).message
-    no_window = attempts.changed("ids[:, -model.context_length :]", "ids")
+    no_window = attempts.changed("ids[-context_length:]", "ids")
     assert "give it only the last ones" in check("decoding", no_window).message
     assert "Worth knowing" not in check("decoding", attempts.decode).message
 

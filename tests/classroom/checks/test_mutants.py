@@ -45,10 +45,9 @@ EQUIVALENT = {
     "adamw": ["if False", "loss = None\n        if True", "pass\n"],
     "decoding": [
         *("temperature=2", "temperature=0", "top_p=2", "top_p=0", "top_p <= 1", "top_p < 2"),
-        *("if True", "before > top_p", "[-1, -1]", "(-1", "dim=-0", "* sorted_probs.sum()"),
-        *("sorted_probs.mean()",),
+        *("if True", "before > top_p", "[-1, -1]", "(-1", "dim=-0", "and len(ids)", "- max_new"),
     ],
-    "train_bpe": ["special_tokens):\n    pass"],
+    "train_bpe": ["**kwargs):\n    pass"],
     "linear": ["trunc_normal_(self.weight, std=", "mean=-0"],
     "embedding": ["trunc_normal_(table, std=", "mean=-0"],
     "multihead_self_attention": ["d_model / num_heads", "dtype, device)"],
@@ -56,7 +55,8 @@ EQUIVALENT = {
     "transformer_block": ["dtype, device)"],
     "transformer_lm": ["dtype, device)", "__init__()\n        self.token"],
     "tokenizer": [  # the last two: the course leaves the files' format open
-        *("class Ranked:\n    pass", "or [], reverse=True", "filepath) as f", "cls(merges, vocab"),
+        *("class Tokenizer:\n    pass", "or [], reverse=True", "filepath) as f"),
+        "cls(merges, vocab",
     ],
     "rope": ["torch.cos(angles))", "torch.sin(angles))", "persistent=True"],
 }

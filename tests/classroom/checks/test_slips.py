@@ -2,11 +2,13 @@
 
 import math
 import pickle
+from inspect import getsource
 
 import numpy
 import pytest
 import torch
 from IPython.core.autocall import ZMQExitAutocall
+from made_repositories import module
 
 from workbook.classroom.checks.transfer import pack
 from workbook.classroom.checks.verdicts import Prose, contrast, failure
@@ -61,20 +63,14 @@ def test_what_this_computer_lacks_judges_nothing(name, judged_here):
         assert report.status == "not attempted" and "This computer lacks" in report.claim, report
 
 
-NORM = """class RMSNorm(nn.Module):
-    def __init__(self, d_model, eps=1e-5):
-        super().__init__()
-        self.eps, self.weight = eps, nn.Parameter(torch.ones(d_model))
-    def forward(self, x):
-        return x / (x.square().mean(-1, keepdim=True) + self.eps).sqrt() * self.weight
-"""
+NORM = getsource(module("flat", "cs336_basics/model.py").RMSNorm)
 IN_NORM = [  # what is changed in RMSNorm, and what is said
     ("def __init__", "def _init_", "two underscores on each side; is `_init_` meant?"),
     ("def __init__", "def made", "The class has no `__init__` for them"),
-    ("(self, x)", "(x)", "The first parameter of each method is `self`"),
+    ("(self, x:", "(x:", "The first parameter of each method is `self`"),
     ("super().__init__()", "super().__init__", "Begin `__init__` with `super().__init__()`"),
-    (") * self.weight", ") * weight", "`weight` belongs to the object: write `self.weight`."),
-    ("torch.ones(d_model))", "torch.ones(d_model))\n        return eps", "has no `return`"),
+    ("* self.weight", "* weight", "`weight` belongs to the object: write `self.weight`."),
+    ("dtype=dtype))", "dtype=dtype))\n        return eps", "has no `return`"),
 ]  # fmt: skip
 
 

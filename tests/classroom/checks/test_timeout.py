@@ -125,6 +125,17 @@ def test_looking_at_the_clock_is_no_work(monkeypatch):
         limited(1, lambda: time.sleep(100))
 
 
+def test_a_look_may_outlast_the_next_alarm(monkeypatch):
+    def slow(pid=None, look=timeout.processor_seconds):
+        time.sleep(0.05)
+        return look(pid)
+
+    monkeypatch.setattr(timeout, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(timeout, "processor_seconds", slow)
+    with pytest.raises(TimedOut):
+        limited(0.2, lambda: loops(2))
+
+
 def test_processor_time_counts_of_all_children_together_and_waiting_as_well(clock):
     watch = Stopwatch(5)
     assert not is_over_after(clock, watch, 1, 4.9)

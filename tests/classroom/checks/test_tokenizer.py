@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from attempts import tokenizer_right, tokenizer_wrong
+from attempts import tokenizer_wrong
 from attempts.ours import copied
 
 from workbook.classroom.checks import pretokens
@@ -16,14 +16,11 @@ from workbook.tokenization.tokenizer import Tokenizer
 Right = tokenizer_wrong.Quick
 
 
-def name(value):
-    return getattr(value, "__name__", "")
-
-
 OURS = copied("tokenization.tokenizer").Tokenizer
 
 
 def test_what_is_right_but_slow_is_almost_right(monkeypatch, judged_here):
+    assert check("tokenizer", OURS).status == "correct"
     monkeypatch.setattr(checks, "LONG", 0.001)
     monkeypatch.setattr(pretokens, "STOPPED", 10**6)
     report = check("tokenizer", OURS)
@@ -31,29 +28,11 @@ def test_what_is_right_but_slow_is_almost_right(monkeypatch, judged_here):
     assert "`encode` is right, but slow: " in report.claim
 
 
-@pytest.mark.parametrize("solution", [OURS, *tokenizer_right.RIGHT], ids=name)
-def test_a_right_class_is_accepted(solution, judged_here):
-    report = check("tokenizer", solution)
-    assert report.status == "correct", report
-
-
-@pytest.mark.parametrize("wrong", [tokenizer_wrong.Slow, tokenizer_wrong.Again], ids=name)
+@pytest.mark.parametrize("wrong", [tokenizer_wrong.Slow, tokenizer_wrong.Again])
 def test_what_is_far_too_slow_is_stopped(wrong, monkeypatch, judged_here):
     monkeypatch.setattr(checks, "LONG", 0.2)
     report = check("tokenizer", wrong)
     assert report.status == "wrong" and "is far too slow" in report.claim, report
-
-
-@pytest.mark.parametrize(("wrong", "words"), tokenizer_wrong.WRONG, ids=name)
-def test_a_mistake_is_called_by_its_name(wrong, words, judged_here):
-    report = check("tokenizer", wrong)
-    assert report.status == "wrong" and words in report.message, report
-
-
-@pytest.mark.parametrize(("attempt", "words"), tokenizer_wrong.ALMOST, ids=name)
-def test_what_leaves_a_corner_open_is_almost_right(attempt, words, judged_here):
-    report = check("tokenizer", attempt)
-    assert report.status == "almost" and words in report.message, report
 
 
 def test_what_passes_is_said_before_the_corners(judged_here):
@@ -101,57 +80,12 @@ def test_a_class_that_is_half_written_is_told_what_passes():
     assert "`encode_iterable` is still missing" in words
 
 
-def test_a_stream_that_knows_the_one_before_is_told(judged_here):
-    class Kept(Right):
-        kept = ""
-
-        def encode_iterable(self, iterable):
-            yield from self.encode(self.kept + "".join(iterable))
-            self.kept = "the"
-
-    report = check("tokenizer", Kept)
-    assert report.status == "wrong" and "depends on earlier calls" in report.message, report
-
-
-def test_what_calls_an_encode_without_a_return_is_not_blamed():
-    class NoReturn(Right):
-        def encode(self, text):
-            super().encode(text)
-
-        def encode_iterable(self, iterable):
-            for piece in iterable:
-                yield from self.encode(piece)
-
-    with pytest.raises(NotAttempted, match="`encode` returned None"):
-        tokenizer(NoReturn)
-
-
-def test_a_constructor_that_fails_is_not_blamed_on_the_text():
-    class TwoArguments(Right):
-        def __init__(self, vocab, merges):
-            super().__init__(vocab, merges)
-
-    with pytest.raises(Wrong, match="arguments that the problem names") as verdict:
-        tokenizer(TwoArguments)
-    assert "no argument for `special_tokens`" in dict(verdict.value.rows)["got"]
-
-
 def test_a_mistake_in_a_half_written_class_is_still_found():
     class Half(tokenizer_wrong.OnlyBytes):
         decode = encode_iterable = None
 
     with pytest.raises(Wrong, match="encode"):
         tokenizer(Half)
-
-
-def test_a_mistake_that_nobody_foresaw_is_told_by_the_ids():
-    class Odd(Right):
-        def word(self, data):
-            return super().word(data[:5]) + super().word(data[5:])
-
-    with pytest.raises(Wrong) as verdict:
-        tokenizer(Odd)
-    assert "the earliest merge in the list that applies goes first" in verdict.value.mistake
 
 
 def test_the_small_reference_agrees_with_the_package():

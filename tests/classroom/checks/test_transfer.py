@@ -2,20 +2,14 @@
 
 import subprocess
 import sys
+from inspect import getsource
 
 import pytest
+from made_repositories import module
 
 FORKS = sys.platform not in ("win32", "darwin")  # what a pool does
-SOFTMAX = """
-import torch
-
-def softmax(x, dim):
-    y = torch.exp(x - x.max(dim, keepdim=True).values)
-    return y / y.sum(dim, keepdim=True)
-
-def wrong(x, dim):
-    return x.no_such()
-"""
+softmax = getsource(module("flat", "cs336_basics/model.py").softmax)
+SOFTMAX = f"import torch\n{softmax}\ndef wrong(x, dim):\n    return x.no_such()\n"
 POOLS = """
 import multiprocessing, queue, threading
 from concurrent.futures import ThreadPoolExecutor

@@ -24,11 +24,8 @@ PARTS = [(problem.id, part) for problem in WRITTEN for part in problem.parts or 
 
 def every(kind):
     """The attempts of a kind for all sorts of problems, by problem and part."""
-    return [
-        (*place, some)
-        for each in (written, accounting, runs)
-        for place, some in getattr(each, kind, {}).items()
-    ]
+    tables = [getattr(each, kind, {}) for each in (written, accounting, runs)]
+    return [(*place, some) for table in tables for place, some in table.items()]
 
 
 @pytest.mark.parametrize(("problem", "part", "attempts"), every("RIGHT"))

@@ -1,9 +1,10 @@
 """All code of a learner is checked at once, wherever it is, and whatever it does."""
 
 import json
+from inspect import getsource
 
 import pytest
-from made_repositories import BUGS, NAMES, PARTS, adopt, buggy, copied
+from made_repositories import BUGS, NAMES, PARTS, adopt, buggy, copied, module
 
 from workbook.classroom import cli
 from workbook.classroom.mine import check_all
@@ -209,13 +210,9 @@ def test_what_ends_its_process_stops_no_other_check(study, tmp_path, capsys):
     assert Progress(study).of("softmax", None).best == "wrong"
 
 
-KEPT = """# softmax, kept when its check said correct
-def stable(x, dim):
-    powers = (x - x.amax(dim, keepdim=True)).exp()
-    return powers / powers.sum(dim, keepdim=True)
-
-__all__ = ["stable"]
-"""
+softmax = getsource(module("flat", "cs336_basics/model.py").softmax)
+KEPT = f"# softmax, kept when its check said correct\nimport torch\n{softmax}"
+KEPT += '\n__all__ = ["softmax"]\n'
 
 
 def test_what_notebooks_kept_is_checked_where_no_repository_has_it(study, tmp_path, capsys):

@@ -1,12 +1,13 @@
 """A learner's parts take the places of ours, and are named where they fail."""
 
 from dataclasses import replace
+from inspect import getsource
 
 import numpy as np
 import pytest
 import tiny_runs
 import torch
-from made_repositories import FOLDER, NAMES
+from made_repositories import FOLDER, NAMES, module
 
 from workbook.classroom import cli, mine
 from workbook.classroom.checks.verdicts import OurFault
@@ -20,35 +21,18 @@ from workbook.transformer.model import TransformerLM
 
 pytestmark = pytest.mark.usefixtures("in_study")
 CONFIG = tiny_runs.tiny(steps=12, checkpoint_every=5, log_every=4, precision="float32")
-BYTES = Tokenizer(
-    {i: bytes([65 + i]) for i in range(63)} | {63: b"<|endoftext|>"}, [], ["<|endoftext|>"]
-)
+LETTERS = {i: bytes([65 + i]) for i in range(63)}
+BYTES = Tokenizer(LETTERS | {63: b"<|endoftext|>"}, [], ["<|endoftext|>"])
 
-CLIP = """
-def clip(parameters, max_l2_norm, eps=1e-6):
-    parameters = [p for p in parameters if p.grad is not None]
-    norm = sum(p.grad.square().sum() for p in parameters) ** 0.5
-    if norm > max_l2_norm:
-        for p in parameters:
-            p.grad.mul_(max_l2_norm / (norm + eps))
-
-__all__ = ["clip"]
-"""
-LOSS = """
-import torch
-
-def cross_entropy(logits, targets):
-    logits = logits - logits.amax(-1, keepdim=True)
-    return (logits.logsumexp(-1) - logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)).mean()
-"""
+flat = module("flat", "cs336_basics/training.py")
+CLIP = f"import math\n{getsource(flat.gradient_clipping)}\n__all__ = ['gradient_clipping']\n"
+LOSS = f"import torch\n{getsource(flat.cross_entropy)}"
 MODEL = """
 import torch
 from torch import nn
 
 class TransformerLM(nn.Module):
-    def __init__(
-        self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
-    ):
+    def __init__(self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, theta):
         super().__init__()
         self.table, self.head = nn.Embedding(vocab_size, d_model), nn.Linear(d_model, vocab_size)
 
@@ -77,7 +61,8 @@ class TestFromTheNotebooks:
         both = run.log["train_loss"].dropna(), ours.log["train_loss"].dropna()
         assert np.allclose(*both, atol=1e-3)
         assert run.made_of == {
-            "loss": "mine.cross_entropy:cross_entropy", "clipping": "mine.gradient_clipping:clip"
+            "loss": "mine.cross_entropy:cross_entropy",
+            "clipping": "mine.gradient_clipping:gradient_clipping",
         }  # fmt: skip
         solved(study, gradient_clipping=CLIP + "# changed")
         assert mine.parts().key != parts.key
@@ -97,7 +82,7 @@ class TestFromTheNotebooks:
         weight.grad = torch.tensor([3.0, 4.0])
         mine.own("gradient_clipping")(parameters=[weight], max_l2_norm=1.0)
         assert torch.allclose(weight.grad, torch.tensor([0.6, 0.8]))
-        with pytest.raises(PartError, match=r"TypeError: .*, at line \d+, in clip: `"):
+        with pytest.raises(PartError, match=r"TypeError: .*, at line \d+, in gradient_clipping: `"):
             mine.own("gradient_clipping")(parameters=None, max_l2_norm=1.0)
 
 
@@ -132,7 +117,7 @@ def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports, caps
 
 NO_GROUPS = "class AdamW:\n    def __init__(self, params, lr, betas, eps, weight_decay): ...\n"
 STUB = "def get_batch(dataset, batch_size, context_length, device):\n    ...\n"
-COUNTS = "    clip.calls = getattr(clip, 'calls', 0) + 1\n    assert clip.calls < 8, 'too often'\n"
+COUNTS = "    math.calls = getattr(math, 'calls', 0) + 1\n    assert math.calls < 8, 'too often'\n"
 LATE = CLIP.replace("    norm =", f"{COUNTS}    norm =")
 ENDLESS = "def clip(parameters, max_l2_norm):\n    while True: pass\n"
 IDS = torch.zeros(2, 16, dtype=torch.long)
@@ -174,7 +159,7 @@ FAILING = [
     (of_model, "transformer_lm", MODEL.replace("{forward}", "self.table.missing"),
      "AttributeError"),
     (of_loss, "cross_entropy", LOSS.replace(".mean()", ""),
-     r"returns \(6,\) instead of one number"),
+     r"returns \(6, 1\) instead of one number"),
     (of_optimizer, "adamw", NO_GROUPS, "has no param_groups"),
 ]  # fmt: skip
 
@@ -196,7 +181,7 @@ def test_a_fault_of_ours_is_no_fault_of_the_part(study, monkeypatch):
 
 def test_one_that_crashes_late_stops_the_run_and_keeps_it(study):
     solved(study, gradient_clipping=LATE)
-    where = r"clipping .*: AssertionError: too often, at line 5, in clip"
+    where = r"clipping .*: AssertionError: too often, at line 5, in gradient_clipping"
     with pytest.raises(PartError, match=where):
         of_run(mine.parts())
     (run,) = mine.runs().values()

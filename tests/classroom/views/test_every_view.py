@@ -29,10 +29,8 @@ every_view = pytest.mark.parametrize("name", VIEWS)
 
 
 def test_every_plot_is_tried():
-    files = [
-        import_module(f"workbook.classroom.views.{module.name}")
-        for module in iter_modules(views.__path__)
-    ]
+    names = [f"workbook.classroom.views.{module.name}" for module in iter_modules(views.__path__)]
+    files = map(import_module, names)
     public = {
         function
         for file in files

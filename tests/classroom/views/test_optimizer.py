@@ -48,13 +48,3 @@ def test_the_slider_shows_ten_steps_of_the_closed_form(lr):
         assert times == pytest.approx(factor, abs=6e-4)
         assert squared == pytest.approx(factor**2, abs=6e-4)
         assert loss == pytest.approx(losses[t + 1], rel=6e-3)
-
-
-def test_the_slider_and_the_buttons_move_it():
-    view = views.learning_rate_slider(10)
-    *buttons, slider = view.box.children[1].children
-    assert [button.description for button in buttons] == ["10", "100", "1,000"]
-    buttons[1].click()
-    assert slider.value == 100 and "After 4 steps it is exactly 0." in seen(view.html)
-    slider.value = 50
-    assert "After 1 step it is exactly 0." in seen(view.html)

@@ -55,8 +55,7 @@ def processor_seconds(pid: int | None = None) -> float:
         process = psutil.Process(pid)
         for member in [process, *process.children(recursive=True)]:
             with suppress(psutil.Error):
-                times = member.cpu_times()
-                total += times.user + times.system + times.children_user + times.children_system
+                total += sum(member.cpu_times()[:4])  # user, system, and those of ended children
     return total
 
 
@@ -141,6 +140,7 @@ def _set_alarm(seconds: float | None = None) -> None:
 
 
 def _on_alarm(signum: int, frame: Any) -> None:
+    signal.setitimer(signal.ITIMER_REAL, 0)  # on a busy machine a look outlasts the next alarm
     for limit in list(_Limit.active):  # the outermost first
         if limit.stops or limit.watch.is_over():
             _set_alarm(LOOK_SECONDS)

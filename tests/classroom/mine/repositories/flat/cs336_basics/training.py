@@ -4,8 +4,6 @@ import math
 import numpy as np
 import torch
 
-from cs336_basics.model import TransformerLM, softmax
-
 
 def cross_entropy(logits, targets):
     logits = logits - logits.max(dim=-1, keepdim=True).values
@@ -57,7 +55,7 @@ def gradient_clipping(parameters, max_l2_norm, eps=1e-6):
             g.mul_(max_l2_norm / (norm + eps))
 
 
-def get_batch(dataset, batch_size, context_length, device):
+def get_batch(dataset, batch_size, context_length, device="cpu"):
     starts = np.random.randint(0, len(dataset) - context_length, size=batch_size)
     x = np.stack([dataset[s : s + context_length] for s in starts]).astype(np.int64)
     y = np.stack([dataset[s + 1 : s + 1 + context_length] for s in starts]).astype(np.int64)
@@ -65,15 +63,15 @@ def get_batch(dataset, batch_size, context_length, device):
 
 
 def save_checkpoint(model, optimizer, iteration, out):
-    states = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
-    torch.save(states | {"iteration": iteration}, out)
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "it": iteration}
+    torch.save(state, out)
 
 
 def load_checkpoint(src, model, optimizer):
-    checkpoint = torch.load(src)
-    model.load_state_dict(checkpoint["model"])
-    optimizer.load_state_dict(checkpoint["optimizer"])
-    return checkpoint["iteration"]
+    state = torch.load(src)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    return state["it"]
 
 
 @torch.no_grad()
@@ -82,7 +80,7 @@ def decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id
     context_length = getattr(model, "context_length", None) or len(ids) + max_new_tokens
     for _ in range(max_new_tokens):
         logits = model(torch.tensor([ids[-context_length:]]))[0, -1]
-        probs = softmax(logits / max(temperature, 1e-8), dim=-1)
+        probs = torch.softmax(logits / temperature, dim=-1)
         if top_p < 1.0:
             sorted_probs, order = torch.sort(probs, descending=True)
             before = torch.cumsum(sorted_probs, dim=-1) - sorted_probs
@@ -101,6 +99,8 @@ def validation_loss(model, data, args):
 
 
 def main():
+    from cs336_basics.model import TransformerLM
+
     parser = argparse.ArgumentParser()
     paths = {"train_path": None, "valid_path": None, "checkpoint_path": "checkpoint.pt"}
     for name, default in (paths | {"resume": None}).items():
