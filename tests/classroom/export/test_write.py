@@ -23,7 +23,7 @@ WORKED = config.shipped() / "notebooks"
 
 @pytest.mark.parametrize("edition", config.EDITIONS)
 def test_every_problem_comes_in_the_order_of_the_handout_with_points_and_state(edition):
-    text = web.markdown(compose(status.assess(WORKED, edition)))
+    text = web.as_markdown(compose(status.assess(WORKED, edition)))
     rows = re.findall(r"^\| \d \| \[`(\w+)`\]\(#[\w-]+\) \| [^|]+ \| (\S+) \| (.+) \|$", text, re.M)
     expected = problems.PROBLEMS.values()
     assert [id for id, _, _ in rows] == [problem.ids[edition] for problem in expected]

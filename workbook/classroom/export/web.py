@@ -12,7 +12,7 @@ PICTURES = "figures"  # the folder beside the Markdown
 DEEPER = "--shift-heading-level-by=1"  # below the title of the page
 
 
-def markdown(document: Document) -> str:
+def as_markdown(document: Document) -> str:
     """Write GitHub's Markdown; it refers to its pictures in the folder `figures`."""
     headers = (item["c"] for item in pandoc.nodes_in(document.blocks) if item["t"] == "Header")
     slugs = {name: _slug(text_of(inlines)) for _, (name, *_), inlines in headers}

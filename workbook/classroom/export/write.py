@@ -83,7 +83,7 @@ def _formats(document: Document) -> tuple[dict[str, bytes], list[str]]:
     """Write each file of the document; also say what could not be shown in it."""
     done, notes = pdf.pdf(document)
     formats = {
-        "writeup.md": web.markdown(document).encode(),
+        "writeup.md": web.as_markdown(document).encode(),
         "writeup.html": web.html(document).encode(),
         "writeup.pdf": done,
         **{f"{web.PICTURES}/{name}": data for name, data in document.cleaner.pictures.items()},
