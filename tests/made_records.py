@@ -10,7 +10,7 @@ import tiny_runs
 from workbook.experiments.records import keep_record
 from workbook.training import log
 from workbook.training.presets import varied
-from workbook.training.train import Run
+from workbook.training.trainer import Run
 
 ENVIRONMENT = {"processor": "Abacus", "cores": 2, "threads": 1, "peak_flops_per_second": 1e9}
 ENVIRONMENT |= {"system": "Linux x86_64", "device": "cpu", "precision": "float32"}

@@ -50,7 +50,7 @@ def test_every_way_to_set_a_checkout_up_installs_the_same():
 def test_the_code_on_the_page_about_runs_works(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr("workbook.training.train.matmul_peak", lambda *_: 1e15)
+    monkeypatch.setattr("workbook.training.trainer.matmul_peak", lambda *_: 1e15)
     (tmp_path / "mine.txt").write_text("A text of one's own, over and over again. " * 99)
     page = (ROOT / "docs/running.md").read_text(encoding="utf-8")
     [code] = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)

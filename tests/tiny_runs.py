@@ -9,11 +9,10 @@ import pytest
 import torch
 
 from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
-from workbook.training import presets
-from workbook.training import train as trainer
+from workbook.training import presets, trainer
 from workbook.training.data import TrainData
 from workbook.training.parts import Parts
-from workbook.training.train import Run
+from workbook.training.trainer import Run
 
 VOCAB_SIZE, END = 64, 0
 CURVE = ["tokens", "train_loss", "learning_rate", "gradient_norm", "validation_loss"]
@@ -71,7 +70,7 @@ def forked(target, *arguments) -> multiprocessing.Process:
     """A process, forked from one that has loaded torch: it is at work within milliseconds."""
     context = multiprocessing.get_context("forkserver")
     # DistributedDataParallel would load torch._dynamo in each process: two seconds.
-    context.set_forkserver_preload(["workbook.training.train", "tiny_runs", "torch._dynamo"])
+    context.set_forkserver_preload(["workbook.training.trainer", "tiny_runs", "torch._dynamo"])
     process = context.Process(target=target, args=arguments)
     process.start()
     return process

@@ -1,10 +1,7 @@
 """The CS336 workbook: a language model from nothing, and answers that prove themselves."""
 
-import sys
 from collections.abc import Callable
 from importlib import import_module
-from inspect import signature
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and type checkers; to run it would load what nobody asked for
@@ -26,33 +23,16 @@ def lazy(package: str, homes: dict[str, str]) -> tuple[Callable[..., Any], ...]:
 
     `homes` has the module of each public name. So `import workbook.tokenization` loads no numba,
     `from workbook.tokenization import train_bpe` no more than it needs, and completion shows both
-    names before anything is loaded. A name that is its own home is that module, which can be
-    called (`callable_module`).
+    names before anything is loaded.
     """
 
     def get(name: str) -> Any:
         if name not in homes:
             known = ", ".join(homes)
             raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {known}")
-        module = import_module(f"{package}.{homes[name]}")
-        return module if homes[name] == name else getattr(module, name)
+        return getattr(import_module(f"{package}.{homes[name]}"), name)
 
     return get, lambda: sorted(homes)
-
-
-def callable_module(name: str, function: Callable[..., Any]) -> None:
-    """Let a module be called as if it were its function of the same name.
-
-    `training.train` has more in it than the function `train`, so it stays a module; but whoever
-    writes `from workbook.training import train` wants to call it.
-    """
-    module: Any = sys.modules[name]
-    methods = {
-        "__call__": lambda self, *args, **kwargs: function(*args, **kwargs),
-        "__reduce__": lambda self: (import_module, (name,)),  # to pickle it
-    }
-    module.__class__ = type("CallableModule", (ModuleType,), methods)
-    module.__signature__ = signature(function)  # as editors and `help` show it
 
 
 HOMES = dict.fromkeys(__all__, "classroom.study.verbs")

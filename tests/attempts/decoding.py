@@ -7,7 +7,7 @@ import torch
 from made_repositories import module
 
 from attempts.lists import almost, mistake, right
-from workbook.generation import generate
+from workbook.generation import sampling
 
 decode = right("decoding")(module("flat", "cs336_basics/training.py").decode)
 
@@ -165,7 +165,7 @@ def changed(old, new, *more):
 END = "if next_id == end_id:\n            break\n        ids.append(next_id)"
 TO_THE_END = "ids.append(next_id)\n        if next_id == end_id:\n            break"
 right("decoding")(changed(END, TO_THE_END))
-almost("decoding", "not from scratch yet")(generate.decode)
+almost("decoding", "not from scratch yet")(sampling.decode)
 NEW = "return ids[len(prompt_ids) :]"
 for words, wrong in (
     ("Only the prompt comes back", changed(NEW, "return prompt_ids")),

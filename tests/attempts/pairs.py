@@ -10,7 +10,7 @@ from attempts import bpe_right, runs, steps, tokenizer_right, training_together,
 from attempts.ours import copied
 from workbook.tokenization import simple
 
-generate, optimizers = copied("generation.generate"), copied("optimizer.optimizers")
+sampling, optimizers = copied("generation.sampling"), copied("optimizer.optimizers")
 checkpoints, data = copied("training.checkpoints"), copied("training.data")
 model, nn = copied("transformer.model"), copied("transformer.nn")
 
@@ -63,7 +63,7 @@ ATTEMPTS = {
         (lambda model, optimizer, it, out: it, checkpoints.load_checkpoint),
     ),
     ("decoding", None): (
-        generate.decode,
+        sampling.decode,
         lambda model, ids, many, temperature=1.0, top_p=1.0, end_id=None: [*ids],
     ),
 }

@@ -20,7 +20,7 @@ from benchmarks import measure
 from workbook import bench, config
 from workbook.config import ModelConfig
 from workbook.generation import formats
-from workbook.generation.generate import decode, generate
+from workbook.generation.sampling import decode, generate
 from workbook.transformer.model import TransformerLM
 
 PROMPT = [5, 7, 11, 13]

@@ -39,7 +39,7 @@ from workbook.training import devices, log, presets
 from workbook.training.data import TrainData, get_batch
 from workbook.training.devices import matmul_peak
 from workbook.training.parts import Parts
-from workbook.training.train import Run, Trainer
+from workbook.training.trainer import Run, Trainer
 from workbook.transformer.model import PARTS, TransformerLM
 
 SHAPES = {"laptop": 32, "full": 8}  # sequences in a batch on a CPU, by preset

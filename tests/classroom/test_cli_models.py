@@ -9,11 +9,11 @@ import torch
 from workbook.classroom import cli
 from workbook.config import ModelConfig
 from workbook.files import write_json
-from workbook.generation.generate import decode
+from workbook.generation.sampling import decode
 from workbook.tokenization import token_files
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training import checkpoints, train
+from workbook.training import checkpoints, trainer
 from workbook.transformer.model import TransformerLM
 
 SIZES = {"vocab_size": 270, "context_length": 64, "d_model": 16, "num_layers": 1}
@@ -94,7 +94,7 @@ SMALL = """
 def text(tmp_path, monkeypatch):
     """A text of one's own; how fast the machine is stays unmeasured."""
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(train, "matmul_peak", lambda *_: 1e15)
+    monkeypatch.setattr(trainer, "matmul_peak", lambda *_: 1e15)
     path = tmp_path / "mine.txt"
     path.write_text("The fox ran to the café; the owl sat in the oak. " * 20, encoding="utf-8")
     return path

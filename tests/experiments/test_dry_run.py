@@ -15,7 +15,7 @@ from workbook.experiments.dry_run import checkpoint_bytes, seconds_of
 from workbook.optimizer import optimizers
 from workbook.training import checkpoints, presets
 from workbook.training.presets import varied
-from workbook.training.train import run_folder
+from workbook.training.trainer import run_folder
 from workbook.transformer.model import TransformerLM
 
 PEAK = 1e12  # FLOP/s

@@ -16,7 +16,7 @@ import torch
 from workbook.classroom import cli
 from workbook.experiments import plans, records, results, studies
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training import presets, train
+from workbook.training import presets, trainer
 from workbook.training.presets import varied
 
 WORDS = {number: b" %d" % number for number in range(1, tiny_runs.VOCAB_SIZE)}
@@ -40,17 +40,17 @@ def made_runs(place, tmp_path, monkeypatch):
     text = tmp_path / "text.txt"
     text.write_text("A fox ran to the hill.")
     monkeypatch.setattr(plans.corpora, "path", lambda *_: text)  # that samples are compared with
-    monkeypatch.setattr(train, "matmul_peak", lambda *_: 1e15)
+    monkeypatch.setattr(trainer, "matmul_peak", lambda *_: 1e15)
     monkeypatch.setitem(plans.DRAWN, "max_new_tokens", 8)
     data = tiny_runs.data(tokenizer=TOKENIZER)
     monkeypatch.setattr(plans, "prepare", lambda config: data)
-    made, begin = [], train.Trainer.begin
+    made, begin = [], trainer.Trainer.begin
 
     def noted(self, state):
         made.append(state)
         begin(self, state)
 
-    monkeypatch.setattr(train.Trainer, "begin", noted)
+    monkeypatch.setattr(trainer.Trainer, "begin", noted)
     return made
 
 

@@ -11,7 +11,7 @@ from made_records import ENVIRONMENT, config, kept, record
 
 from workbook.experiments import records
 from workbook.experiments.records import RUNS
-from workbook.training.train import Run
+from workbook.training.trainer import Run
 
 
 @pytest.fixture(autouse=True)

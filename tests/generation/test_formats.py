@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from workbook.config import ModelConfig
-from workbook.generation import formats, generate
+from workbook.generation import formats, sampling
 from workbook.generation.formats import save_tokenizer_json
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.tokenizer import Tokenizer
@@ -113,7 +113,7 @@ def test_transformers_writes_the_same_greedy_text(model, ours, tmp_path):
     asked = llama_tokenizer(prompt, return_tensors="pt")
     assert asked["input_ids"][0].tolist() == ids
     written = llama.generate(**asked, max_new_tokens=40, do_sample=False)[0, len(ids) :]
-    here = "".join(generate.write_text(model, ours, prompt, 40, temperature=0))
+    here = "".join(sampling.write_text(model, ours, prompt, 40, temperature=0))
     assert llama_tokenizer.decode(written, skip_special_tokens=True) == here
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbook.config import ModelConfig
-from workbook.generation import generate
+from workbook.generation import sampling
 from workbook.generation.fast_step import OneStep
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.tokenizer import Tokenizer
@@ -64,20 +64,20 @@ def test_beyond_the_window_the_last_context_length_ids_count(model):
     for _ in range(10):
         ids.append(model(torch.tensor([ids[-window:]]))[0, -1].argmax().item())
     new = ids[len(prompt) :]
-    assert generate.decode(model, prompt, 10, temperature=0) == new
-    assert generate.generate(model, [prompt, [1]], 10, temperature=0)[0] == new
+    assert sampling.decode(model, prompt, 10, temperature=0) == new
+    assert sampling.generate(model, [prompt, [1]], 10, temperature=0)[0] == new
     long = prompt * 3
-    slow = generate.decode(model, long, 3, temperature=0)
-    assert generate.generate(model, [long], 3, temperature=0) == [slow]
+    slow = sampling.decode(model, long, 3, temperature=0)
+    assert sampling.generate(model, [long], 3, temperature=0) == [slow]
 
 
 @pytest.mark.slow
 def test_several_prompts_get_what_each_gets_alone(model):
-    alone = [generate.decode(model, prompt, 20, temperature=0) for prompt in PROMPTS]
-    assert generate.generate(model, PROMPTS, 20, temperature=0) == alone
+    alone = [sampling.decode(model, prompt, 20, temperature=0) for prompt in PROMPTS]
+    assert sampling.generate(model, PROMPTS, 20, temperature=0) == alone
     end = alone[0][5]
     cut = [ids[: ids.index(end)] if end in ids else ids for ids in alone]
-    assert generate.generate(model, PROMPTS, 20, temperature=0, end_id=end) == cut
+    assert sampling.generate(model, PROMPTS, 20, temperature=0, end_id=end) == cut
     assert len(cut[0]) <= 5
 
 
@@ -85,41 +85,41 @@ def test_several_prompts_get_what_each_gets_alone(model):
 def test_the_same_seed_gives_the_same_ids_by_either_way():
     model = model_of(BASE)
     for settings in ({}, {"top_p": 0.8}, {"top_k": 5}, {"temperature": 0.5, "top_p": 0.5}):
-        one, other = (generate.decode(model, [3], 20, generator=seed(), **settings) for _ in "ab")
-        [cached] = generate.generate(model, [[3]], 20, generator=seed(), **settings)
+        one, other = (sampling.decode(model, [3], 20, generator=seed(), **settings) for _ in "ab")
+        [cached] = sampling.generate(model, [[3]], 20, generator=seed(), **settings)
         assert one == other == cached
-        assert one != generate.decode(model, [3], 20, generator=seed(1), **settings)
+        assert one != sampling.decode(model, [3], 20, generator=seed(1), **settings)
 
 
 def test_decode_takes_any_function_and_the_handouts_arguments_by_position():
     def counts_up(ids):
         return torch.nn.functional.one_hot((ids + 1) % 10, 10).float() * 100
 
-    assert generate.decode(counts_up, [3], 4, 1.0, 1.0, None) == [4, 5, 6, 7]
-    assert generate.decode(counts_up, [3], 9, 1.0, 0.9, 8) == [4, 5, 6, 7]
-    assert generate.decode(counts_up, [7, 3], 0) == []
+    assert sampling.decode(counts_up, [3], 4, 1.0, 1.0, None) == [4, 5, 6, 7]
+    assert sampling.decode(counts_up, [3], 9, 1.0, 0.9, 8) == [4, 5, 6, 7]
+    assert sampling.decode(counts_up, [7, 3], 0) == []
 
 
 def test_temperature_divides_the_logits():
     logits = torch.tensor([[1.0, 2.0, 4.0]])
     for temperature in (0.5, 1.0, 3.0):
-        shares, ids = generate.candidates(logits, temperature)
+        shares, ids = sampling.candidates(logits, temperature)
         torch.testing.assert_close(shares, (logits / temperature).softmax(-1))
         assert ids.tolist() == [[0, 1, 2]]
-    assert generate.draw(logits, temperature=0).tolist() == [2]
+    assert sampling.draw(logits, temperature=0).tolist() == [2]
     for small in (1e-30, 1e-300):
-        assert generate.candidates(logits, small)[0].tolist() == [[0, 0, 1]]
+        assert sampling.candidates(logits, small)[0].tolist() == [[0, 0, 1]]
     with pytest.raises(ValueError, match="at temperature 0 nothing is drawn"):
-        generate.candidates(logits, 0)
-    shares, _ = generate.candidates(torch.zeros(1, 1_000, dtype=torch.bfloat16), top_p=0.25)
+        sampling.candidates(logits, 0)
+    shares, _ = sampling.candidates(torch.zeros(1, 1_000, dtype=torch.bfloat16), top_p=0.25)
     assert shares.dtype == torch.float32 and (shares > 0).sum() == 250
 
 
 def test_top_k_keeps_the_likeliest():
-    shares, ids = generate.candidates(torch.tensor([[0.0, 3.0, 1.0, 2.0]]), top_k=2)
+    shares, ids = sampling.candidates(torch.tensor([[0.0, 3.0, 1.0, 2.0]]), top_k=2)
     assert ids.tolist() == [[1, 3]]
     torch.testing.assert_close(shares, torch.tensor([[3.0, 2.0]]).softmax(-1))
-    assert generate.candidates(torch.zeros(1, 4), top_k=9)[0].shape == (1, 4)
+    assert sampling.candidates(torch.zeros(1, 4), top_k=9)[0].shape == (1, 4)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_top_k_keeps_the_likeliest():
 )
 def test_top_p_keeps_the_fewest_that_have_p_together(top_p, kept):
     logits = torch.tensor([[0.125, 0.5, 0.125, 0.25]]).log()
-    shares, ids = generate.candidates(logits, top_p=top_p)
+    shares, ids = sampling.candidates(logits, top_p=top_p)
     assert (shares > 0).sum() == kept
     assert ids[0, 0] == 1 and shares.sum() == pytest.approx(1)
 
@@ -143,7 +143,7 @@ def by_sorting(logits, top_p):
 @pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
 def test_the_quick_top_p_is_exact(top_p, scale):
     logits = torch.randn(3, 3_000, generator=seed()) * scale
-    shares, ids = generate.candidates(logits, top_p=top_p)
+    shares, ids = sampling.candidates(logits, top_p=top_p)
     whole = torch.zeros_like(logits).scatter(-1, ids, shares)
     torch.testing.assert_close(whole, by_sorting(logits, top_p), atol=1e-6, rtol=0)
     assert torch.equal(whole > 0, by_sorting(logits, top_p) > 0)
@@ -151,7 +151,7 @@ def test_the_quick_top_p_is_exact(top_p, scale):
 
 def test_ids_are_drawn_as_often_as_they_are_likely():
     logits = torch.tensor([[0.5, 0.3, 0.0, 0.2]]).log().expand(20_000, 4)
-    counts = Counter(generate.draw(logits, generator=seed()).tolist())
+    counts = Counter(sampling.draw(logits, generator=seed()).tolist())
     assert set(counts) == {0, 1, 3}
     for token_id, share in ((0, 0.5), (1, 0.3), (3, 0.2)):
         assert counts[token_id] / 20_000 == pytest.approx(share, abs=0.015)
@@ -167,7 +167,7 @@ LEAVING_NOTHING = [
 @pytest.mark.parametrize(("settings", "message"), LEAVING_NOTHING)
 def test_settings_that_leave_nothing_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
-        generate.decode(model_of(BASE), [1], 5, **settings)
+        sampling.decode(model_of(BASE), [1], 5, **settings)
 
 
 @pytest.mark.parametrize("temperature", [0, 1.0])
@@ -177,18 +177,18 @@ def test_a_model_that_has_diverged_is_said_so(odd, temperature):
         return torch.tensor([0.0, 1.0, odd]).expand(*ids.shape, 3)
 
     with pytest.raises(ValueError, match="the model's logits are NaN or infinite"):
-        generate.decode(model, [1], 3, temperature)
+        sampling.decode(model, [1], 3, temperature)
 
 
 def test_prompts_that_cannot_be_continued_are_refused():
     model = model_of(BASE)
     for prompts in ([], [[1], []]):
         with pytest.raises(ValueError, match="a prompt needs at least one token"):
-            generate.generate(model, prompts, 5)
+            sampling.generate(model, prompts, 5)
     with pytest.raises(ValueError, match="max_new_tokens=-1 is below 0"):
-        generate.decode(model, [1], -1)
+        sampling.decode(model, [1], -1)
     with pytest.raises(ValueError, match="id 97 is outside the vocabulary"):
-        generate.decode(model, [97], 1)
+        sampling.decode(model, [97], 1)
 
 
 BYTES = Tokenizer({value: bytes([value]) for value in range(256)}, [], ["<|endoftext|>"])
@@ -196,7 +196,7 @@ BYTES = Tokenizer({value: bytes([value]) for value in range(256)}, [], ["<|endof
 
 @given(st.lists(st.integers(0, 255)))
 def test_the_pieces_joined_are_what_decode_gives(ids):
-    assert "".join(generate.decode_stream(BYTES, ids)) == BYTES.decode(ids)
+    assert "".join(sampling.decode_stream(BYTES, ids)) == BYTES.decode(ids)
 
 
 def test_a_piece_comes_before_the_next_id_is_asked_for():
@@ -207,21 +207,21 @@ def test_a_piece_comes_before_the_next_id_is_asked_for():
             asked.append(token_id)
             yield token_id
 
-    pieces = generate.decode_stream(BYTES, ids())
+    pieces = sampling.decode_stream(BYTES, ids())
     assert next(pieces) == "a" and len(asked) == 1
     assert next(pieces) == "ü" and len(asked) == 3
     with pytest.raises(ValueError, match="id 300 is not in the vocabulary of 257 tokens"):
-        list(generate.decode_stream(BYTES, [300]))
+        list(sampling.decode_stream(BYTES, [300]))
 
 
 def test_text_is_written_until_its_end(tmp_path):
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("a fox ran. " * 50, encoding="utf-8")
     tokenizer = Tokenizer(*train_bpe(corpus, 270, ["<|endoftext|>"]), ["<|endoftext|>"])
-    assert generate.end_of_text(tokenizer) == 0
-    assert generate.end_of_text(Tokenizer(tokenizer.vocab, tokenizer.merges)) is None
+    assert sampling.end_of_text(tokenizer) == 0
+    assert sampling.end_of_text(Tokenizer(tokenizer.vocab, tokenizer.merges)) is None
     model = model_of(replace(BASE, vocab_size=tokenizer.vocab_size, context_length=64))
     for prompt in ("a fox", ""):
-        text = "".join(generate.write_text(model, tokenizer, prompt, 30, temperature=0))
+        text = "".join(sampling.write_text(model, tokenizer, prompt, 30, temperature=0))
         start = tokenizer.encode(prompt) or [0]
-        assert text == tokenizer.decode(generate.decode(model, start, 30, temperature=0, end_id=0))
+        assert text == tokenizer.decode(sampling.decode(model, start, 30, temperature=0, end_id=0))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from workbook.generation import generate, likelihood
+from workbook.generation import likelihood, sampling
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.transformer.model import TransformerLM
 
@@ -33,7 +33,7 @@ def test_the_next_tokens_are_those_that_may_be_drawn(model):
     assert list(tokens.values()) == sorted(tokens.values(), reverse=True)
     few = likelihood.next_tokens(model, TOKENIZER, "fox", 0.7, 0.5)
     logits = likelihood.next_logits(model, TOKENIZER.encode("fox"))
-    shares, _ = generate.candidates(logits, 0.7, 0.5)
+    shares, _ = sampling.candidates(logits, 0.7, 0.5)
     assert len(few) == (shares > 0).sum()
     assert sum(few.values()) == pytest.approx(1, abs=1e-5)
     assert len(likelihood.next_tokens(model, TOKENIZER, "fox", top_k=3)) == 3
@@ -42,7 +42,7 @@ def test_the_next_tokens_are_those_that_may_be_drawn(model):
 def test_at_temperature_0_one_token_is_left(model):
     [(token, share)] = likelihood.next_tokens(model, TOKENIZER, "fox", 0).items()
     assert share == 1
-    assert [token[0]] == generate.decode(model, TOKENIZER.encode("fox"), 1, temperature=0)
+    assert [token[0]] == sampling.decode(model, TOKENIZER.encode("fox"), 1, temperature=0)
 
 
 def test_nothing_before_means_a_new_document(model):

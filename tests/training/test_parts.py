@@ -10,7 +10,7 @@ from workbook.optimizer import optimizers
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import data
 from workbook.training.parts import NAMES, Maker, Parts
-from workbook.training.train import run_folder
+from workbook.training.trainer import run_folder
 
 CONFIG = tiny_runs.tiny()
 OURS = Parts.ours(CONFIG)

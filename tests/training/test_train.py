@@ -20,11 +20,10 @@ import torch
 from tiny_runs import assert_same, at_step
 
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training import checkpoints, data, log, textbook
-from workbook.training import train as trainer
+from workbook.training import checkpoints, data, log, textbook, trainer
 from workbook.training.data import get_batch
 from workbook.training.parts import Parts
-from workbook.training.train import CHECKPOINTS, DivergedError, Run, run_folder, train
+from workbook.training.trainer import CHECKPOINTS, DivergedError, Run, run_folder, train
 from workbook.transformer.model import TransformerLM
 
 

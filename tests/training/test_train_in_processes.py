@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from workbook.training import checkpoints, devices, log
 from workbook.training.data import get_batch
-from workbook.training.train import CHECKPOINTS
+from workbook.training.trainer import CHECKPOINTS
 from workbook.transformer.model import TransformerLM
 
 STRESS = int(os.environ.get("STRESS", "0"))

@@ -15,7 +15,7 @@ import torch
 
 from workbook.training import checkpoints
 from workbook.training import log as runlog
-from workbook.training.train import CHECKPOINTS, Run
+from workbook.training.trainer import CHECKPOINTS, Run
 
 STRESS = int(os.environ.get("STRESS", "0"))
 SETTINGS = {"steps": 40, "checkpoint_every": 3, "eval_every": 20}

@@ -449,7 +449,7 @@ def run_train(options: argparse.Namespace) -> int:
     """Train a model. Settings that you do not give are those of the preset, here of laptop."""
     from workbook.corpora import corpora
     from workbook.experiments import dry_run
-    from workbook.training import train
+    from workbook.training import trainer
 
     config = presets.chosen(options)  # an error in it is told before a text is read
     if options.text:
@@ -470,7 +470,7 @@ def run_train(options: argparse.Namespace) -> int:
             print(parts)
     if options.dry_run:
         return dry_run.report_runs([config])
-    run = train.train_and_print(config, options.folder, parts)
+    run = trainer.train_and_print(config, options.folder, parts)
     if options.text and os.environ.get("RANK", "0") == "0":
         print()
         main(["generate", str(run.folder), "--tokens", "100", "--seed", "0"])
@@ -511,7 +511,7 @@ def run_twin(options: argparse.Namespace) -> int:
 def run_generate(options: argparse.Namespace) -> None:
     import torch
 
-    from workbook.generation import formats, generate
+    from workbook.generation import formats, sampling
 
     if formats.is_of_other_parts(options.folder):
         from workbook.classroom import mine
@@ -522,7 +522,7 @@ def run_generate(options: argparse.Namespace) -> None:
     generator = torch.Generator()
     generator.seed() if options.seed is None else generator.manual_seed(options.seed)
     how = (options.tokens, options.temperature, options.top_p, options.top_k, generator)
-    pieces = generate.write_text(model, tokenizer, options.prompt, *how, decoding)
+    pieces = sampling.write_text(model, tokenizer, options.prompt, *how, decoding)
     print(options.prompt, end="", flush=True)  # now that it is known to be text
     for piece in pieces:
         print(piece, end="", flush=True)

@@ -20,7 +20,7 @@ from workbook.experiments import records
 from workbook.experiments.plans import Plan, Stage
 from workbook.training import devices
 from workbook.training.devices import matmul_peak
-from workbook.training.train import Run, is_done, lack_of_memory, run_folder
+from workbook.training.trainer import Run, is_done, lack_of_memory, run_folder
 
 ASSUMED_MFU = 0.3  # the share of the peak if no run on such a device has been recorded
 LAUNCHES = 0.01  # the share of the peak below which a run mostly waits for kernels to be launched

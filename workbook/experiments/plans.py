@@ -34,11 +34,11 @@ from workbook.config import TrainConfig
 from workbook.corpora import corpora, fluency
 from workbook.experiments import records
 from workbook.files import say, write_json
-from workbook.generation.generate import write_text
+from workbook.generation.sampling import write_text
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import devices, log
 from workbook.training.data import prepare
-from workbook.training.train import CHECKPOINTS, DivergedError, Run, run_folder, train
+from workbook.training.trainer import CHECKPOINTS, DivergedError, Run, run_folder, train
 
 Results = dict[str, Run]
 Plan = Generator[dict[str, TrainConfig], Results, Results]

@@ -29,7 +29,7 @@ from workbook.files import atomic_write, file_state, locked
 from workbook.training import log
 from workbook.training.data import TrainData, prepare
 from workbook.training.loss_bounds import nats_per_token, uniform_loss
-from workbook.training.train import Run
+from workbook.training.trainer import Run
 
 BLOCK = 2**24  # tokens counted at a time
 RUNS, LOGS, ENVIRONMENTS = ".runs.jsonl", ".logs.jsonl", "environments.jsonl"

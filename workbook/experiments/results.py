@@ -21,7 +21,7 @@ from workbook.experiments.plans import Results, Stage
 from workbook.experiments.significance import PairedDifference, Spread
 from workbook.experiments.studies import ABLATIONS, STUDIES, at_rate, best, rate_of, scale_named
 from workbook.training.parts import NAMES
-from workbook.training.train import Run
+from workbook.training.trainer import Run
 
 STARTLED = 0.5  # nats per token above the start: batches differ by less
 WIDTH = 88  # characters of a line of a text that a model wrote

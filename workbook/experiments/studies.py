@@ -20,7 +20,7 @@ from workbook.experiments.plans import Plan, Results
 from workbook.training import presets
 from workbook.training.loss_bounds import CAPS, TOO_HIGH
 from workbook.training.presets import varied
-from workbook.training.train import Run
+from workbook.training.trainer import Run
 
 LAST_RATE = 0.1  # the smallest learning rate of a schedule, relative to its largest
 MOST_RATES = 7  # that are tried for one setting

@@ -1,25 +1,23 @@
 """Text from a trained model, and how likely the model finds a text (chapter 6).
 
-Open `generate` first: `decode` is the textbook's loop, with temperature, top-k and top-p in
+Open `sampling` first: `decode` is the textbook's loop, with temperature, top-k and top-p in
 `candidates`; `generate` and `stream` do the same with a cache of keys and values, and `write_text`
 gives text. `fast_step` makes the cached step fast, `likelihood` gives the probability of each token
 of a text, and `formats` opens a trained model and writes it for Hugging Face's `transformers`.
-
-`generate` is a module and can be called like the function in it: `generate(model, prompts, 20)`.
 """
 
 from workbook import lazy
 
 # Where each public name lives, loaded when it is asked for: all of them need torch.
 HOMES = {
-    "decode": "generate",
-    "generate": "generate",
+    "decode": "sampling",
+    "generate": "sampling",
     "likelihoods": "likelihood",
     "next_tokens": "likelihood",
     "open_model": "formats",
     "save_model": "formats",
-    "stream": "generate",
-    "write_text": "generate",
+    "stream": "sampling",
+    "write_text": "sampling",
 }
 __all__ = list(HOMES)
 __getattr__, __dir__ = lazy(__name__, HOMES)

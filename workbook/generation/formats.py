@@ -27,7 +27,7 @@ from torch import Tensor
 from workbook.config import ModelConfig
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.files import atomic_write, write_json
-from workbook.generation.generate import end_of_text
+from workbook.generation.sampling import end_of_text
 from workbook.tokenization import token_files
 from workbook.tokenization.gpt2_files import from_readable, to_readable
 from workbook.tokenization.tokenizer import Tokenizer

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from workbook.corpora.corpora import END_OF_TEXT
-from workbook.generation.generate import candidates, device_of
+from workbook.generation.sampling import candidates, device_of
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.transformer.model import TransformerLM
 

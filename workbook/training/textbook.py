@@ -2,7 +2,7 @@
 
     batch -> loss -> gradients -> clip -> AdamW -> now and then: evaluate, save
 
-It runs in one process, in float32 on the CPU. `train.py` does the same with all that long runs
+It runs in one process, in float32 on the CPU. `trainer.py` does the same with all that long runs
 need: half precision, several processes, a log, resuming to the bit. In float32 its losses are
 this loop's, bit for bit with the textbook kernels and update, and otherwise up to rounding.
 """

@@ -6,7 +6,7 @@ import pytest
 import tiny_runs
 
 from workbook.classroom.mine import adopt
-from workbook.training import data, train
+from workbook.training import data, trainer
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def study(tmp_path, monkeypatch):
 def in_study(study, monkeypatch):
     """We are in that folder, and whatever is trained has tiny data."""
     monkeypatch.chdir(study)
-    monkeypatch.setattr(train, "matmul_peak", lambda *_: 1e15)
+    monkeypatch.setattr(trainer, "matmul_peak", lambda *_: 1e15)
     monkeypatch.setattr(data, "prepare", lambda config, *_: tiny_runs.data())
 
 

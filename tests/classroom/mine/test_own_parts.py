@@ -14,9 +14,9 @@ from workbook.classroom.checks.verdicts import OurFault
 from workbook.classroom.mine import adopt, own_parts
 from workbook.classroom.mine.own_parts import PartError
 from workbook.config import OptimizerConfig
-from workbook.generation.generate import write_text
+from workbook.generation.sampling import write_text
 from workbook.tokenization.tokenizer import Tokenizer
-from workbook.training.train import train
+from workbook.training.trainer import train
 from workbook.transformer.model import TransformerLM
 
 pytestmark = pytest.mark.usefixtures("in_study")

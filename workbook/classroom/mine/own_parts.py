@@ -34,7 +34,7 @@ from workbook.optimizer.optimizers import clip_gradients
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices, log
 from workbook.training.parts import Maker, Parts
-from workbook.training.train import Run
+from workbook.training.trainer import Run
 from workbook.transformer.model import TransformerLM
 
 SECONDS = 120.0  # for one call: what takes longer hangs

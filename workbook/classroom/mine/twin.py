@@ -287,7 +287,7 @@ def _drawn(config: TrainConfig, reference: Parts) -> list[tuple[Tensor, Tensor]]
 
 
 def asked_of_schedule(config: TrainConfig, step: int) -> tuple:
-    """The arguments of a schedule at a step; steps count from 1, as in `training.train`."""
+    """The arguments of a schedule at a step; steps count from 1, as in `training.trainer`."""
     its = config.optimizer
     rates = its.max_learning_rate, its.min_learning_rate
     return (step, *rates, its.warmup_iters, config.cosine_cycle_iters)

@@ -28,7 +28,7 @@ RECORD, AT_ONCE = "recall.json", 3
 SPACES = (1, 3, 7, 21)  # days
 LONG_AGO = "2000-01-01"  # what an older version of the workbook noted as solved has no day
 MODULES = (  # of ours that the values in recall.toml may use
-    *("accounting", "config", "generation.generate", "optimizer.optimizers", "tokenization.bpe"),
+    *("accounting", "config", "generation.sampling", "optimizer.optimizers", "tokenization.bpe"),
     *("tokenization.watch", "training.loss_bounds", "transformer.model", "transformer.nn"),
 )
 _asked: dict[str, "Topic"] = {}  # by the last `recall()` of this kernel

@@ -19,7 +19,7 @@ from matplotlib.ticker import EngFormatter, NullFormatter, NullLocator
 from workbook.classroom.views import plots
 from workbook.classroom.views.plots import BLUE, COLOURS, GREY, INK, RED, axes, note
 from workbook.experiments.results import Comparison
-from workbook.training.train import Run
+from workbook.training.trainer import Run
 
 MARKERS = "osD^vPX*"
 X_AXES = {"tokens": "tokens", "seconds": "time (seconds)"}

@@ -22,7 +22,7 @@ from workbook.config import TrainConfig
 from workbook.training import log as runlog
 from workbook.training.data import TrainData
 from workbook.training.parts import Parts
-from workbook.training.train import Run, progress_line, run_folder, time_left, train
+from workbook.training.trainer import Run, progress_line, run_folder, time_left, train
 
 X_AXES = {"step": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
 LOSS, BITS = "loss (nats/token)", "validation_bits_per_byte"

@@ -15,7 +15,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from workbook import callable_module
 from workbook.corpora.corpora import END_OF_TEXT
 from workbook.generation.fast_step import OneStep
 from workbook.tokenization.tokenizer import Tokenizer
@@ -290,6 +289,3 @@ def device_of(model: Callable[..., Tensor]) -> torch.device:
 def window_of(model: Callable[..., Tensor]) -> int | None:
     """How many tokens the model can see; None if it does not say."""
     return getattr(getattr(model, "config", None), "context_length", None)
-
-
-callable_module(__name__, generate)

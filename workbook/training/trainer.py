@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from workbook import accounting, callable_module
+from workbook import accounting
 from workbook.config import TrainConfig, data_folder
 from workbook.files import locked, say, write_json
 from workbook.optimizer.floats import FORMATS
@@ -628,6 +628,3 @@ def time_left(config: TrainConfig, record: Record) -> str:
     left = record["seconds"] * (config.steps / record["step"] - 1)
     limit = (config.max_seconds or math.inf) - record["seconds"]
     return f"  {timedelta(seconds=round(max(min(left, limit), 0)))} left"
-
-
-callable_module(__name__, train)
