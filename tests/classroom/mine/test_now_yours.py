@@ -63,7 +63,8 @@ def before(name, folder):
         return {"run_config": run_config, "splits": tiny_runs.data()}
     if name == "07_generation":
         return {"model": small(64), "tokenizer": BYTES, "opening": "ABC"}
-    return {"every": [made_records.record(folder, made_records.config(seed=1), [4.0, 3.0, 2.0])]}
+    run = made_records.record(folder, made_records.config(seed=1), [4.0, 3.0, 2.0])
+    return {"swept": {0.01: run}}
 
 
 def small(vocab_size):
