@@ -229,6 +229,19 @@ def test_the_longest_runs_have_four_times_the_tokens_and_each_change_the_rate_it
     assert asked == alone + [("unchanged", seed) for seed in (1, 2, 3)]
 
 
+def test_each_idea_differs_in_nothing_else_from_the_unchanged_model_with_its_seed():
+    results, _ = played(studies.ideas(LAPTOP), bowl(best=1e-2, moved=0.25))
+    for label, changes in studies.IDEAS.items():
+        for tokens in (LAPTOP.budget(part).tokens for part in LAPTOP.parts[:2]):
+            usual = labelled(results, f"unchanged, {tokens:,} tokens, seed")
+            tried = labelled(results, f"{label}, {tokens:,} tokens, seed")
+            rate = usual[0].optimizer.max_learning_rate
+            assert len(tried) == len(LAPTOP.seeds)
+            assert [at_rate(varied(config, **changes), rate) for config in usual] == (
+                [at_rate(config, rate) for config in tried]
+            )
+
+
 def test_pairs_differ_in_nothing_but_the_change_and_the_rate():
     results, _ = played(studies.STUDIES["no_position"].plan(LAPTOP), bowl(moved=2))
     for seed in LAPTOP.seeds:

@@ -19,7 +19,15 @@ from workbook.corpora import corpora
 from workbook.experiments import significance
 from workbook.experiments.plans import Results, Stage
 from workbook.experiments.significance import PairedDifference, Spread
-from workbook.experiments.studies import ABLATIONS, STUDIES, at_rate, best, rate_of, scale_named
+from workbook.experiments.studies import (
+    ABLATIONS,
+    IDEAS,
+    STUDIES,
+    at_rate,
+    best,
+    rate_of,
+    scale_named,
+)
 from workbook.training.parts import NAMES
 from workbook.training.trainer import Run
 
@@ -214,14 +222,16 @@ def cost(difference: PairedDifference) -> str:
 
 # By its label, the experiment that compares a change with the unchanged model.
 CHANGES = {label: study for study, label in ABLATIONS.items()} | {"SiLU, 4 d_model": "swiglu"}
+TRIED = dict.fromkeys(IDEAS, "ideas")  # a family of its own: nothing of the course is claimed by it
 
 
 class Family:
     """All comparisons of chapter 7, with Holm's correction over all that is claimed."""
 
-    def __init__(self, studied: Mapping[str, Results]) -> None:
+    def __init__(self, studied: Mapping[str, Results], changes: Mapping[str, str] = CHANGES):
+        """Take the recorded runs by experiment, and the changes with the experiment of each."""
         self.by_change = {
-            label: comparisons(studied.get(study, {}), label) for label, study in CHANGES.items()
+            label: comparisons(studied.get(study, {}), label) for label, study in changes.items()
         }
         self.differences = {
             (label, tokens): compared.difference
@@ -359,6 +369,9 @@ def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
         if by_budget := family.by_change[label]:
             tokens = max(by_budget)
             words[study] = f"at {tokens:,} tokens {family.verdict(label, tokens)}"
+    tried = Family(studied, TRIED)
+    if outcomes := [tried.verdict(label, max(by)) for label, by in tried.by_change.items() if by]:
+        words["ideas"] = "; ".join(outcomes)
     for study, label in {"learning_rate": "unchanged", "main_experiment": "web"}.items():
         if tuned := settings(studied.get(study, {}), label):
             words[study] = "; ".join(

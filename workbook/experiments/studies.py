@@ -36,6 +36,12 @@ CHANGES: dict[str, dict[str, Any]] = {
     "no weight decay": {"weight_decay": 0.0},
 }
 
+# What others published for the course's board, each by itself: settings as `varied` takes them.
+IDEAS: dict[str, dict[str, Any]] = {
+    "tied weights": {"tie_embeddings": True},
+    "Muon": {"update": "muon"},
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
@@ -239,6 +245,14 @@ def longer(scale: Scale) -> Plan:
     return (yield asked)
 
 
+def ideas(scale: Scale) -> Plan:
+    """Each of `IDEAS` beside the unchanged model at two budgets, as the ablations are compared."""
+    results: Results = {}
+    for label, changes in IDEAS.items():
+        results |= yield from ablation(scale, label, scale.parts[:2], **changes)
+    return results
+
+
 def best_at_last(scale: Scale, results: Results, label: str) -> Run:
     """The best run of a setting at the last budget that it was tuned for."""
     tried = f"{label}, {scale.base.tokens:,} tokens, "
@@ -322,6 +336,7 @@ STUDIES = {
     ),
     "swiglu": Study("Is a gate worth a third matrix?", swiglu),
     "longer": Study("What is left of these effects with four times the tokens?", longer),
+    "ideas": Study("Do ideas from the course's board help here?", ideas),
     "main_experiment": Study("What does web text change?", main_experiment),
     "leaderboard": Study("How low can the loss get before the time is up?", leaderboard),
 }
