@@ -102,8 +102,8 @@ def sweep_in_words(record: dict) -> str:
     ]
     return (
         f"From {sizes[0]} to {sizes[-1]}, tiktoken takes {min(ratios):.2g} to {max(ratios):.2g}"
-        " times as long to make a list. Of trainings of 10,000 tokens, on 10 kB to 100 MB, these are"
-        f" faster than ours: {', '.join(faster) or 'none'}."
+        " times as long to make a list. Of trainings of 10,000 tokens, on 10 kB to 100 MB, these"
+        f" are faster than ours: {', '.join(faster) or 'none'}."
     )
 
 
