@@ -10,6 +10,17 @@ import torch
 from workbook.tokenization import pretokens
 
 
+def encode_utf8(point):
+    if point < 0x80:
+        return bytes([point])
+    rest = [0x80 | point >> by & 0x3F for by in (12, 6, 0)]
+    if point < 0x800:
+        return bytes([0xC0 | point >> 6, *rest[2:]])
+    if point < 0x10000:
+        return bytes([0xE0 | point >> 12, *rest[1:]])
+    return bytes([0xF0 | point >> 18, *rest])
+
+
 def split_special(text, special_tokens):
     longest_first = sorted(special_tokens, key=len, reverse=True)
     pattern = "|".join(map(regex.escape, longest_first))
@@ -100,11 +111,12 @@ def accumulate(model, loss_of, inputs, targets, parts):
 
 STEPS = (
     *(split_special, count_pretokens, count_pairs, merge_pair, train_naive, decode_ids),
-    *(encode_word, stream_pretokens, Momentum, training_loop, accumulate),
+    *(encode_utf8, encode_word, stream_pretokens, Momentum, training_loop, accumulate),
 )
 RIGHT = {step.__name__.lower(): step for step in STEPS}
 # The problem, what is changed to what, and words of the verdict.
 WRONG = (
+    ("encode_utf8", "0x80 | point >>", "point >>", "begins with the bits 10"),
     ("split_special", 'f"({pattern})"', "pattern", "a group, `(...)`"),
     ("split_special", ", reverse=True", "", "the longest wins"),
     ("count_pretokens", "if part not in special_tokens", "if True", "like ordinary text"),

@@ -284,7 +284,7 @@ def test_an_explanation_unfolds_when_asked_and_a_cell_is_marked_when_tagged(page
         f8(page, source)
     sections = page.locator(".workbook-folded-first")
     expect(sections).to_have_count(2)
-    expect(sections.last).to_have_attribute("data-workbook-title", ": Seen")
+    expect(sections.last).to_have_attribute("data-workbook-title", "Seen")
     expect(folded).to_have_count(3)
     expect(explained(page)).to_be_hidden()
     page.screenshot(path=SCREENSHOTS / "folded.png")

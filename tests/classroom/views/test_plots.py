@@ -57,7 +57,7 @@ def test_values_stand_beside_what_shows_them():
     assert texts(plots.grouped_bars(SIZES, "size (bytes)")) == ["63", "71", "126", "128.50"]
     assert texts(drawn(plots.shares)) == ["80%", "", "10%", "", "10%", "96%"]  # of the row
     ax = drawn(plots.points)
-    assert texts(ax) == ["900", "0.02"]
+    assert texts(ax) == ["3,180", "0.02"]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["naive", "compiled"]
 
 

@@ -74,6 +74,31 @@ def _step(
     return check
 
 
+# In the notebook on Unicode.
+
+
+def utf8_bytes(point: int) -> bytes:
+    """The UTF-8 bytes of a code point, from the bits of it that stand in each."""
+    if point < 0x80:
+        return bytes([point])
+    many = 2 + (point >= 0x800) + (point >= 0x10000)
+    bits = [point >> 6 * place & 0x3F for place in reversed(range(many))]
+    lead = 0xFF00 >> many & 0xFF  # as many ones as there are bytes
+    return bytes([lead | bits[0], *(0x80 | rest for rest in bits[1:])])
+
+
+encode_utf8 = _step(
+    *("encode_utf8", tokenizer.DECODE, Program(utf8_bytes)),
+    (0x41, 0xFC, 0x4EBA, 0x1F30D, 0x7F, 0x80, 0x7FF, 0x800, 0xFFFF, 0x10000, 0x10FFFF),
+    lambda point: (point,),
+    ("Each byte after the first begins with the bits 10: add 0b10000000.", "0x80 | rest", "rest"),
+    ("The first byte lacks its template: as many ones as there are bytes, then a 0.",
+     "lead | bits[0]", "bits[0]"),
+    ("The groups of six bits are in the wrong order: the last six are in the last byte.",
+     "reversed(range(many))", "range(many)"),
+    ("One byte has room for 7 bits, up to 0x7F.", "point < 0x80", "point < 0x100"),
+)  # fmt: skip
+
 # On the way to `train_bpe`.
 
 

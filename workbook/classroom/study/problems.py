@@ -797,6 +797,9 @@ def _step(of: str, signature: str, hint: str) -> Problem:
 
 # fmt: off
 _STEPS = (
+    _step("unicode2", "encode_utf8(point)",
+          "`point & 0b111111` are the last six bits, and `point >> 6` is what is left. Which sizes "
+          "need one byte, which two? `0b10_000000 | bits` puts a template in front."),
     _step("train_bpe", "count_pretokens(text, special_tokens)",
           "Join the escaped special tokens with `|`, the longest first, and split at them. Then "
           "count what `regex.finditer(pretokens.PATTERN, part)` finds in each part."),

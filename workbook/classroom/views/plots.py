@@ -215,9 +215,10 @@ def points(values: Mapping[str, float], quantity: str, ax: Axes | None = None) -
     """One row per value, the largest on top: a point on a log axis, with the value beside it."""
     ax = axes(ax, height=0.9 + 0.32 * len(values))
     names = sorted(values, key=values.get, reverse=True)
-    for y, name in enumerate(names):
-        ax.plot(values[name], y, "o", ms=8, color=BLUE)
-        note(ax, f"{values[name]:,.3g}", (values[name], y), (9, 0), va="center", color=INK)
+    for y, value in enumerate(values[name] for name in names):
+        ax.plot(value, y, "o", ms=8, color=BLUE)
+        # Three digits: 3,180 and not 3.18e+03.
+        note(ax, f"{float(f'{value:.3g}'):,g}", (value, y), (9, 0), va="center", color=INK)
     named_rows(ax, names)
     ax.set(xscale="log", xlabel=f"{quantity}, log scale", xmargin=0.2, ymargin=0.1)
     ax.grid(axis="x")

@@ -81,9 +81,11 @@
     return runs.filter((run) => run.length > 0);
   };
 
-  /** Say which section a fold holds: the text of its heading, if it has one. */
-  const titleOf = ([first]) =>
-    isHeading(first) ? `: ${first.model.sharedModel.getSource().match(/^#+ *(.*)/)[1]}` : "";
+  /** Say what a fold holds: the section of its heading, our code, or what explains. */
+  const titleOf = (run) =>
+    isHeading(run[0])
+      ? run[0].model.sharedModel.getSource().match(/^#+ *(.*)/)[1]
+      : run.some((cell) => about(cell).role === "reveal") ? "our code" : "the explanation";
 
   /** Tick off the fact that was clicked, below a text; what `tick` says replaces the panel. */
   const tickOff = ({ content, sessionContext }, target) => {
