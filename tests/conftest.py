@@ -64,10 +64,8 @@ def pytest_ignore_collect(collection_path, config):
 
 # What takes longest begins first, so that no worker is left alone at the end. 07 trains the model
 # that 06 shows too: by the time that 06 begins, nobody has to wait for it.
-FIRST = """
-    07_generation test_wheel 02_bpe test_labextension 08_experiments 06_training test_check_all
-    05_optimizer test_browser 03_transformer 04_accounting
-"""
+FIRST = """07_generation test_wheel 02_bpe test_labextension 08_experiments 06_training
+    test_check_all 05_optimizer test_browser 03_transformer 04_accounting"""
 
 
 def pytest_collection_modifyitems(items):

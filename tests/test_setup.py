@@ -160,8 +160,8 @@ def test_it_is_set_up_once_and_again_where_what_is_installed_changed(ready):
     for name in ("constraints.txt", "pyproject.toml", *copied):
         touch(ready, name)
         assert make(ready, "lint").returncode == 0
-        asked = (ready / "log").read_text().splitlines()
-        assert " -q" not in asked[0]  # pip says which package it is at
+        # pip says which package it is at
+        assert " -q" not in (ready / "log").read_text().splitlines()[0]
         assert log(ready) == [*INSTALL, *LINT]
         os.utime(ready / name, (0, 0))
 
