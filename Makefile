@@ -115,16 +115,19 @@ lint: $(stamp)
 	@$(bin)/python .ci/sizes.py
 
 # No stamp means that a set-up was never begun or never finished: start from an empty folder.
+# Bytecode is written on all cores, and for the workbook too, which pip leaves where it is: some
+# machines forbid every later process to write it. A library may hold files for another Python.
 $(stamp): pyproject.toml constraints.txt $(installed)
 	$(if $(wildcard $@),,$(call stop_unless_suitable,$(answer)))
 	@test -e $@ || { echo "Setting up .venv with $(PYTHON): once, a few minutes, about 2 GB"; \
 		"$(PYTHON)" -m venv --clear .venv; }
 	@rm -f $@
 	$(if $(wildcard $(before)),@$(bin)/python -m pip uninstall -qq -y workbook)
-	@$(bin)/python -m pip install --disable-pip-version-check \
+	@$(bin)/python -m pip install --disable-pip-version-check --no-compile \
 		-c constraints.txt -e ".[test]" \
 		|| { echo "Set-up did not finish; pip says above why (often the network or the disk)." \
 		"Run make again to start afresh." >&2; exit 1; }
+	@$(bin)/python -m compileall -qq -j 0 -x /tests/ .venv/lib workbook || true
 	@$(bin)/python -c "from workbook.tokenization import compiled; compiled.load_kernels()" || true
 	@$(bin)/python -c "import os; open('$@', 'w').write(os.getcwd())"
 

@@ -64,7 +64,8 @@ def pytest_ignore_collect(collection_path, config):
 
 # What takes longest begins first, so that no worker is left alone at the end. 07 trains the model
 # that 06 shows too: by the time that 06 begins, nobody has to wait for it.
-FIRST = ["07_generation", "test_wheel", "02_bpe", "test_browser", "08_experiments", "06_training"]
+FIRST = """07_generation test_wheel 02_bpe test_labextension 08_experiments 06_training
+    test_check_all 05_optimizer test_browser 03_transformer 04_accounting"""
 
 
 def pytest_collection_modifyitems(items):
@@ -76,8 +77,8 @@ def pytest_collection_modifyitems(items):
             # A stop may strike in the callback of a weak reference, which Python tells and forgets.
             ignored = "ignore::pytest.PytestUnraisableExceptionWarning"
             item.add_marker(pytest.mark.filterwarnings(ignored))
-    place = {name: number for number, name in enumerate(FIRST)}
-    items.sort(key=lambda item: place.get(item.path.stem, len(FIRST)))  # a file's keep their order
+    place = {name: number for number, name in enumerate(FIRST.split())}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))  # a file's keep their order
     gc.freeze()  # what is loaded by now stays: the collector need not look at it again and again
 
 

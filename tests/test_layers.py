@@ -107,6 +107,12 @@ def test_text_tokens_and_study_need_no_torch():
     assert "torch" not in loaded_by("\n".join(f"import workbook.{name}" for name in names))
 
 
+@pytest.mark.slow
+def test_a_learners_parts_need_no_nbformat():
+    """Its import takes over a second, and `check --all` has a process for each part."""
+    assert "nbformat" not in loaded_by("import workbook.classroom.mine.own_parts")
+
+
 # A word has one meaning, but for these. A check is named after its problem, and so is the study of
 # it and its picture; a reference in the checks has the name of what it stands in for.
 SHARED = {

@@ -249,7 +249,8 @@ def test_a_click_ticks_off_a_fact_that_a_text_states(page, server):
         page.locator(".workbook-fact", has_text=f"{number}. ").click()
         expect(page.locator(".workbook-ticked")).to_have_count(number)
     expect(page.get_by_text("✓ unicode1 (b): ticked")).to_be_visible()
-    desk.wait_until_stored('"status": "ticked"')
+    desk.save()
+    assert '"status": "ticked"' in desk.path.read_text("utf-8")
     assert Progress(desk.path.parent).of("unicode1", "b").best == "ticked"
 
 
@@ -264,12 +265,14 @@ window.fetch = async (...asked) => {
 
 def test_saves_take_turns_on_a_slow_server(page, server):
     """JupyterLab would ask whether to overwrite what its own save before has written."""
+    page.clock.install()
     page.add_init_script(LATE)
     desk = open_study(page, server)
     f8(page, WAY[0])
     page.keyboard.press("Enter")
     with page.expect_request(lambda r: r.method == "PUT" and "/api/contents/" in r.url):
-        page.keyboard.insert_text("# typed first ")  # it is saved after 15 s
+        page.keyboard.insert_text("# typed first ")
+        page.clock.fast_forward(15_000)  # after which it is saved, here or at the next look
     page.keyboard.insert_text("# typed last ")
     page.keyboard.press("Control+s")
     desk.wait_until_stored("# typed last ")

@@ -34,7 +34,6 @@ from workbook.classroom.checks.timeout import TimedOut, limited
 from workbook.classroom.mine import course_adapters
 from workbook.classroom.mine.adopt import FUNCTIONS, NotHere
 from workbook.classroom.study import solutions, verbs
-from workbook.classroom.study.copy import TUTOR
 from workbook.classroom.study.problems import PROBLEMS
 from workbook.config import ModelConfig
 from workbook.files import atomic_write
@@ -330,6 +329,8 @@ def export_repository(study: Path, to: Path) -> list[str]:
     under another name. Returns what was written, what was not and how to run the course's tests,
     line by line. Raises: ValueError if nothing is kept; OSError.
     """
+    from workbook.classroom.study.copy import TUTOR  # not in each check: it loads nbformat
+
     sources = solutions.stored(study)
     if not sources:
         raise ValueError(
