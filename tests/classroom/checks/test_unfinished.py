@@ -134,6 +134,10 @@ def raises(*arguments):
     raise NotImplementedError
 
 
+def says(*arguments):
+    raise NotImplementedError("write me")
+
+
 def passes(*arguments):
     """Still to write."""
 
@@ -149,7 +153,7 @@ def made_of(base, **methods):
 
 # What learners leave of a cell that they have not written yet, by the form of the problem.
 STUBS = {
-    "function": [raises, passes],
+    "function": [raises, says, passes],
     "pair": [(None, None), (..., ...), (raises, raises), (passes, passes)],
     "class": [made_of(nn.Module, __init__=raises), made_of(nn.Module, __init__=passes), Bare,
               made_of(Bare, forward=raises), made_of(Bare, forward=passes)],
