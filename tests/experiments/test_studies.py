@@ -180,21 +180,6 @@ def test_two_matrices_of_the_matched_width_have_as_many_parameters_as_three(scal
         assert studies.with_change(config, ffn="silu").model == matched
 
 
-def test_an_ablation_is_tuned_at_every_budget_and_compared_with_fresh_seeds():
-    plan = studies.STUDIES["layer_norm"].plan(LAPTOP)
-    results, _ = played(plan, bowl(best=1e-2, moved=0.25))
-    for config in map(LAPTOP.budget, LAPTOP.parts):
-        for label, norm, best in (("unchanged", "pre", 1e-2), ("no norm", "none", 2.5e-3)):
-            tried = labelled(results, f"{label}, {config.tokens:,} tokens, rate")
-            again = labelled(results, f"{label}, {config.tokens:,} tokens, seed")
-            rates = [each.optimizer.max_learning_rate for each in tried]
-            assert {best / 2, best, best * 2, 1e-2} <= set(rates), "the old best one, too"
-            assert {each.model.norm for each in (*tried, *again)} == {norm}
-            assert {each.seed for each in tried} == {LAPTOP.base.seed}
-            assert [each.seed for each in again] == [*LAPTOP.seeds]
-            assert {each.optimizer.max_learning_rate for each in again} == {best}
-
-
 def test_each_idea_differs_in_nothing_else_from_the_unchanged_model_with_its_seed():
     results, _ = played(studies.ideas(LAPTOP), bowl(best=1e-2, moved=0.25))
     for label, changes in studies.IDEAS.items():

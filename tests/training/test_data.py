@@ -43,6 +43,16 @@ def test_of_a_memory_map_only_the_windows_are_read():
     assert get_batch(ids, 4, 8, "cpu")[0].tolist() == [[7] * 8] * 4
 
 
+def test_the_order_of_the_data_goes_on_where_its_generator_stood():
+    ids, order = np.arange(1_000), torch.Generator().manual_seed(3)
+    get_batch(ids, 4, 8, "cpu", order)
+    state = order.get_state()
+    expected = get_batch(ids, 4, 8, "cpu", order)
+    torch.manual_seed(99)  # what others draw makes no difference
+    order.set_state(state)
+    assert all(map(torch.equal, get_batch(ids, 4, 8, "cpu", order), expected))
+
+
 def test_too_few_ids_for_a_window_are_said():
     with pytest.raises(ValueError, match=r"4 ids are too few .* give at least 5 ids"):
         get_batch(np.arange(4), 1, 4, "cpu")
