@@ -56,23 +56,9 @@ def bowl(best=1e-2, edge=1.0, moved=1.0):
     return loss
 
 
-def asked_by(rounds):
-    return {config.key: config for asked in rounds for config in asked.values()}
-
-
 def labelled(results, prefix):
     """The configs whose labels begin so."""
     return [run.config for label, run in results.items() if label.startswith(prefix)]
-
-
-@EVERY_PLAN
-def test_every_plan_begins_with_the_same_short_sweep_and_compares_alike(name):
-    rounds = played(STUDIES[name].plan(LAPTOP), bowl())[1]
-    first = rounds[0].values()
-    assert [config.optimizer.max_learning_rate for config in first] == list(LAPTOP.rates)
-    assert {replace(config, optimizer=SHORT.optimizer) for config in first} == {SHORT}
-    how = {(config.divergence, config.precision) for config in asked_by(rounds).values()}
-    assert how == {(math.inf, "bfloat16")}, "one stops early, or has another precision"
 
 
 @EVERY_PLAN
@@ -178,6 +164,31 @@ def test_two_matrices_of_the_matched_width_have_as_many_parameters_as_three(scal
         matched = replace(config.model, ffn="silu", d_ff=studies.matched_d_ff(config.model.d_ff))
         assert accounting.parameters(matched).total == accounting.parameters(config.model).total
         assert studies.with_change(config, ffn="silu").model == matched
+
+
+def test_an_ablation_is_tuned_at_every_budget_also_at_the_old_rate_and_gets_fresh_seeds():
+    plan = studies.STUDIES["layer_norm"].plan(LAPTOP)
+    results, _ = played(plan, bowl(best=1e-2, moved=0.25))
+    for tokens in (LAPTOP.budget(part).tokens for part in LAPTOP.parts):
+        tried = labelled(results, f"no norm, {tokens:,} tokens, rate")
+        again = labelled(results, f"no norm, {tokens:,} tokens, seed")
+        rates = {each.optimizer.max_learning_rate for each in tried}
+        assert {1.25e-3, 2.5e-3, 5e-3, 1e-2} <= rates, "the old best one, too"
+        assert [each.seed for each in again] == [*LAPTOP.seeds]
+        assert {each.optimizer.max_learning_rate for each in again} == {2.5e-3}
+
+
+def test_the_leaderboard_keeps_what_helps_more_than_seeds_differ():
+    def loss(config):
+        luck = 0.0 if config.seed == LAPTOP.base.seed else 0.03
+        half = 0.1 if config.batch_size < LAPTOP.base.batch_size else 0.0
+        silu = 0.01 if config.model.ffn == "silu" else 0.0  # less than the seeds differ by
+        return bowl()(varied(config, seed=1)) - half - silu + luck
+
+    results, _ = played(studies.leaderboard(LAPTOP), loss)
+    start, final = results["start"].config, labelled(results, "final, seed")
+    half = varied(start, batch_size=start.batch_size // 2)
+    assert {at_rate(replace(each, seed=336), rate_of(results["start"])) for each in final} == {half}
 
 
 def test_each_idea_differs_in_nothing_else_from_the_unchanged_model_with_its_seed():
