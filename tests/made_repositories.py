@@ -115,9 +115,6 @@ flat cs336_basics/training.py cross_entropy loss: the loss is summed
 flat cs336_basics/training.py adamw optimizer: AdamW does not correct the bias
 - lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)
 + lr_t = lr
-flat cs336_basics/training.py learning_rate_schedule schedule: the warm-up is a step ahead
-- return it / warmup_iters * max_learning_rate
-+ return (it + 1) / warmup_iters * max_learning_rate
 flat cs336_basics/training.py data_loading batches: the targets are the inputs
 - dataset[s + 1 : s + 1 + context_length]
 + dataset[s : s + context_length]
@@ -130,9 +127,6 @@ renamed src/cs336_basics/learn.py adamw optimizer: weights decay without the lea
 renamed src/cs336_basics/learn.py gradient_clipping clipping: the clipped gradient is thrown away
 - p.grad.data = p.grad.data * (limit / (length + 1e-6))
 + _clipped = p.grad.data * (limit / (length + 1e-6))
-renamed src/cs336_basics/learn.py cross_entropy loss: it takes the mean of the powers, not their sum
-- shifted.exp().sum(-1).log()
-+ shifted.exp().mean(-1).log()
 renamed src/cs336_basics/lm.py positionwise_feedforward gradients: no gradient reaches the gate
 - swish(self.gate(x))
 + swish(self.gate(x).data)

@@ -57,10 +57,10 @@ def test_an_installed_package_keeps_data_with_the_user(monkeypatch, tmp_path):
 CPUINFO = "processor\t: 0\nmodel name\t: A 9000\nflags\t\t: fpu avx2\nprocessor\t: 1\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "flags"),
-    [(CPUINFO, "A 9000", {"fpu", "avx2"}), ("Features\t: bf16", "", {"bf16"}), (None, "", set())],
-)
+TOLD = [(CPUINFO, "A 9000", {"fpu", "avx2"}), ("Features\t: bf16", "", {"bf16"}), (None, "", set())]
+
+
+@pytest.mark.parametrize(("text", "name", "flags"), TOLD)
 def test_the_machine_is_described_where_linux_tells_and_elsewhere(monkeypatch, text, name, flags):
     def read(*_, **__):
         if text is None:

@@ -34,14 +34,3 @@ def test_a_room_is_held_to_its_cap_from_both_sides():
         [fault] = SIZES["faults"](Counter({"workbook/classroom/checks": not_allowed}), caps)
         assert words in fault
     assert "no cap" in SIZES["faults"](Counter({"workbook/attic": 5}), {})[0]
-
-
-def test_files_are_counted_by_room_but_for_rivals_in_benchmarks(tmp_path):
-    names = "config classroom/cli classroom/checks/bpe ../tests/test_it ../tests/benchmarks/rivals"
-    for name in names.split():
-        path = tmp_path / "workbook" / f"{name}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("x = 1\n")
-    rooms = ("config, files", "classroom/cli", "classroom/checks")
-    wanted = dict.fromkeys(["tests", *(f"workbook/{room}" for room in rooms)], 1)
-    assert SIZES["counted"](tmp_path) == wanted

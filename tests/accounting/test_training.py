@@ -40,16 +40,6 @@ def test_the_answers_of_adamw_accounting(edition, count, a, b, days):
     assert round(seconds / 86_400) == days
 
 
-def test_counting_choices_give_what_is_published():
-    assert accounting.adamw_operations(bias_corrections=2, update=4).total == 15
-    assert accounting.adamw_operations(first_moment=2, second_moment=3).total == 12
-    two = accounting.asked_model("2025")
-    reading = accounting.memory_line(two, maps=1, embedding_output=True)
-    assert round(reading[0] / accounting.GB, 2) == 10.49
-    assert accounting.largest_batch(*reading) == 5
-    assert round(accounting.memory_line(two, residual_copies=1)[0] / accounting.GB, 2) == 16.15
-
-
 def test_utilisation_is_a_share_of_the_peak():
     with pytest.raises(ValueError, match=r"0\.5 means half"):
         accounting.training_seconds(10, 1, 1e12, utilisation=50)

@@ -173,10 +173,8 @@ IMPOSSIBLE = [
     (["check", "--all"], "run `workbook adopt PATH` with the path of your repository"),
     (["check", "train_bpe", "{folder}/notes.txt"], "must end in .py"),
     (["check", "train_bpe", "{folder}/ends.py"], "does not run: SystemExit: 3"),
-    (["data", "make", "stories", "--size", ""], "'' is not a size"),
     (["export", "--edition", "2027"], "no edition '2027'; pick 2025 or 2026"),
     (["study", "--reset", ""], "no problem is called ''"),
-    (["data", "get", "stories"], "is not downloaded but made"),
     (["data", "tokenize", "docstrings", "--size", "1MB"], "comes in one size; leave size out"),
     (["train", "laptop", "--mine", "--dry-run"], "no code of yours yet"),
     (["notebooks", "99_nothing"], "there is no notebook '99_nothing'; pick from 0"),
@@ -198,11 +196,8 @@ SENSELESS = [
     (["lab", "--port", "0"], "--port"),
     (["data", "tokenize", "stories", "--workers", "1001"], "'1001' is not a number from 1 to"),
     (["generate", "run", "--seed", str(2**70)], "is not a number from 0 to"),
-    (["generate", "run", "hi", "--temperature", "-1"], "--temperature: '-1' is not a number"),
     (["generate", "run", "hi", "--temperature", "nan"], "--temperature: 'nan' is not a number"),
     (["generate", "run", "hi", "--top-p", "0"], "--top-p: '0' is not a number from 1e-06 to 1"),
-    (["generate", "run", "hi", "--top-k", "0"], "--top-k: '0' is not a number from 1 to"),
-    (["generate", "run", "hi", "--tokens", "-1"], "--tokens: '-1' is not a number from 0 to"),
 ]
 
 
@@ -271,7 +266,6 @@ def test_study_ticks_off_what_a_text_says(study, capsys):
         (["b", "1", "2"], 0, "2 of 3 ticked off"),
         (["b"], 0, "✓ unicode1 (b): ticked"),
         (["b"], 0, "Solved: 0.3 of"),
-        (["b", "9"], 2, "no fact 9"),
         (["c"], 2, "no text for unicode1 (c) was handed in yet"),
         (["b", "1", "x"], 2, "no fact 'x'; the facts are numbered 1 to 3"),
         (["b", "²"], 2, "no fact '²'"),

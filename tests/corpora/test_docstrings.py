@@ -5,9 +5,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 
-from workbook import config
 from workbook.corpora import corpora, docstrings
 from workbook.corpora.docstrings import harvest
 
@@ -92,18 +90,6 @@ def test_the_versions_are_those_of_constraints_txt():
     lines = (Path(__file__).parents[2] / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pins = {line.lower() for line in lines}
     assert {f"{name}=={v}".lower() for name, v in docstrings.LIBRARIES.items()} <= pins
-
-
-def test_every_install_has_these_libraries():
-    """They are dependencies of the workbook, and theirs in turn, without any extra."""
-    needed, todo = set(), [config.DISTRIBUTION]
-    while todo:
-        name = todo.pop().lower().replace("-", "_")
-        if name not in needed:
-            needed.add(name)
-            found = [Requirement(line) for line in metadata.requires(name) or ()]
-            todo += [each.name for each in found if not each.marker or each.marker.evaluate()]
-    assert {name.lower() for name in docstrings.LIBRARIES} <= needed
 
 
 def test_a_missing_library_is_left_out(monkeypatch):

@@ -203,12 +203,5 @@ def test_a_name_keeps_its_pronoun():
 
 
 def test_a_mistake_in_the_grammar_is_named():
-    for source, message in (
-        ("start:\n    <missing>\nworld = people", "no list or rule 'missing'"),
-        ("a = b, c\na = d, e", "a is defined twice"),
-        ("start:\n    [a|b", "unbalanced brackets"),
-        ("start:\n    {cat}\ncat/cats = cat/cats, dog", "dog does not have 2 forms"),
-        ("start:\n    @tom: Hello\ntom = Tom", "must end with one of"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            all_tellings(source)
+    with pytest.raises(ValueError, match="no list or rule 'missing'"):
+        all_tellings("start:\n    <missing>\nworld = people")

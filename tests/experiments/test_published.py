@@ -3,17 +3,14 @@
 import pytest
 
 from workbook.accounting import explain
-from workbook.experiments.published import all_claims, claimed_losses, claims, token_length
+from workbook.experiments.published import all_claims, claimed_losses, claims
 
 MODEL, ADAMW = "transformer_accounting", "adamwAccounting"
 VERDICTS = {"right", "wrong", "plausible", "doubtful", "implausible", "assumption", "incomplete"}
 
 
 def test_claims_come_by_problem_and_part():
-    table = claims("unicode2", "a")
-    assert list(table.columns) == ["part", "claimed", "verdict", "right", "why"]
-    assert list(table.index) == ["W1", "W1", "W4", "W4", "W4"]
-    assert len(claims("unicode2")) > len(table)
+    assert len(claims("unicode2")) > len(claims("unicode2", "a")) > 3
     with pytest.raises(ValueError, match="no claims about 'unicode3'"):
         claims("unicode3")
 
@@ -86,11 +83,3 @@ def test_a_loss_is_called_implausible_just_where_it_is_below_the_floor():
     implausible = set(table[table["verdict"] == "implausible"]["claimed"])
     below = losses["in bits/byte"] < losses["stated floor"]
     assert set(losses[below]["claimed"]) == implausible and below.sum() >= 6
-
-
-def test_a_loss_is_converted_with_the_tokens_of_its_own_write_up():
-    losses = claimed_losses().set_index("claimed")
-    first = losses.loc["TinyStories best validation loss 0.5034"]
-    assert token_length("W2", "TinyStories") == 4.12 and token_length("W9", "OWT") == 4.5
-    assert first["in bits/byte"] == pytest.approx(0.176, abs=1e-3)
-    assert first["nats/token, if it were bits/byte"] == pytest.approx(1.44, abs=0.01)

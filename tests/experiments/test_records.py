@@ -102,17 +102,6 @@ def test_records_in_a_temporary_folder_do_not_mix_with_the_others(tmp_path):
     assert [run.loss for run in records.all_records()] == [3.0]
 
 
-def test_a_record_from_before_levels_were_kept_still_has_them(tmp_path, place, monkeypatch):
-    kept("seeds", tmp_path, config(), [4.0, 3.0])
-    path = place / "seeds.runs.jsonl"
-    line = json.loads(path.read_text())
-    line["levels"] = None
-    path.write_text(json.dumps(line) + "\n")
-    monkeypatch.setattr(records, "prepare", lambda config: tiny_runs.data())
-    found = records.find_record(config())
-    assert found.levels == records.levels(config(), tiny_runs.data())
-
-
 @pytest.mark.parametrize("entropy", [None, 1.0])
 def test_the_levels_are_of_the_ids_evaluated_on_in_nats_a_token(entropy):
     lengths = np.full(tiny_runs.VOCAB_SIZE, 2)

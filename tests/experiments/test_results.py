@@ -1,4 +1,8 @@
-"""What is read from runs: comparisons, batch sizes, log, board, what models wrote."""
+"""What is read from runs: settings, comparisons, verdicts, what is missing.
+
+What notebook 08 shows of the recorded runs, to the letter, is not asked here again: the log, the
+board, the best rates in words, what models wrote.
+"""
 
 import json
 import math
@@ -6,11 +10,9 @@ import math
 import pytest
 from made_records import config, record
 
-from workbook.experiments import records, results, significance, studies
+from workbook.experiments import records, results, significance
 from workbook.experiments.significance import PairedDifference
-from workbook.training.log import SAMPLE
 from workbook.training.parts import NAMES
-from workbook.training.presets import varied
 
 
 def recorded(tmp_path, loss, diverged=False, **changes):
@@ -100,81 +102,15 @@ def test_an_ending_is_a_loss_or_a_step(runs):
     assert results.ending(runs["no norm, 100 tokens, rate 0.005"]) == "ended at 2.500 nats/token"
 
 
-def test_runs_are_read_by_rate_and_by_batch(tmp_path):
-    board = {}
-    for size, rate in ((2, 0.02), (2, 0.01), (1, 0.01)):
-        asked = studies.at_rate(config(batch_size=size), rate)
-        board[f"batch {size}, rate {rate}"] = record(tmp_path, asked, [4.0, 2.0])
-    by_size = {size: list(runs) for size, runs in results.by_batch(board).items()}
-    assert by_size == {1: [0.01], 2: [0.01, 0.02]}
-    assert [*results.by_rate(board, config(batch_size=2))] == [0.01, 0.02]
-    assert not any(map(results.rose, board.values())) and results.rose(recorded(tmp_path, 4.6))
+def test_an_experiment_of_no_runs_has_no_verdict_yet():
+    assert results.verdicts({"batch_size": {}}) == {"batch_size": "not finished yet"}
 
 
-def test_a_setting_that_only_some_runs_have_is_a_column(tmp_path):
-    capped = recorded(tmp_path, 3.0, max_seconds=60.0)
-    shown = results.runs_table({"free": recorded(tmp_path, 3.0), "capped": capped})
-    assert list(shown)[:2] == ["max_seconds", "status"]
-    assert shown.loc["capped", "max_seconds"] == 60 and math.isnan(shown.loc["free", "max_seconds"])
-
-
-@pytest.fixture
-def studied(tmp_path):
-    usual, other = recorded(tmp_path, 3.0), recorded(tmp_path, 2.5, norm="none", seed=1)
-    rates = {"rate 0.01": usual, "rate 1": recorded(tmp_path, 9.0, True, max_learning_rate=1.0)}
-    return {"rates": rates, "norms": {"unchanged": usual, "no norm, 100 tokens, seed 1": other}}
-
-
-def test_the_log_has_a_line_for_each_setting_with_every_run(studied):
-    line = "one short sweep: learning rates: 0.01 3.000; 1 diverged at step 1"
-    assert results.journal(studied["rates"]) == line
-    lines = "unchanged: 3.000\nno norm, 100 tokens: seeds: 1 2.500"
-    assert results.journal(studied["norms"]) == lines
-    many = {f"no norm, rate {n}": run for n in range(40) for run in studied["rates"].values()}
-    first, *more = results.journal(many).split("\n")
-    assert len(first) <= 100 and len(more) > 2
-    assert all(line.startswith("    ") and len(line) <= 100 for line in more)
-
-
-def test_every_experiment_has_a_verdict(runs, tmp_path):
-    found = results.verdicts({"layer_norm": runs, "learning_rate": runs, "batch_size": {}})
-    assert found["layer_norm"].startswith("at 100 tokens no norm costs +0.493 ± 0.001")
-    assert found["learning_rate"].startswith("100 tokens: best at 0.005, 2.030 ± 0.016 (5 seeds); ")
-    assert found["batch_size"] == "not finished yet"
-    lost = recorded(tmp_path, 7.0, True, max_learning_rate=5e-3, d_ff=48)
-    never = results.Setting({5e-3: lost}, {1: lost, 2: lost})
-    shown = results.best_in_words(results.settings(runs, "no norm") | {"never": never})
-    mean = results.settings(runs, "no norm")[100].spread
-    assert shown == f"100 {mean} at 0.005; never diverged at every learning rate"
-    assert results.runs_table({0.1: lost}).index.tolist() == [0.1]
-
-
-def test_a_run_belongs_to_the_experiment_that_asked_for_it_first(studied):
-    own = results.first_asked(studied)
-    assert [*own["rates"]] == ["rate 0.01", "rate 1"]
-    assert [*own["norms"]] == ["no norm, 100 tokens, seed 1"]
-
-
-def test_entries_have_their_seeds_and_the_final_one_is_last(tmp_path):
-    start = config(max_seconds=60.0)
-    half = varied(start, batch_size=start.batch_size // 2)
-    tuned = studies.at_rate(half, 5e-3)
-    asked = {
-        "start, rate 0.01": start,
-        "start": start,
-        "start, seed 1": varied(start, seed=1),
-        "half the batch": half,
-        "together, rate 0.005": tuned,
-        "start again, seed 2": varied(start, seed=2),
-        "final, seed 2": varied(tuned, seed=2),
-    }
-    board = {label: record(tmp_path, each, [4.0, 3.0]) for label, each in asked.items()}
-    entries = results.entries(board)
-    seeds = [(label, list(runs)) for label, runs in entries.items()]
-    assert seeds[:2] == [("start", [336, 1]), ("half the batch", [336])]
-    assert seeds[2:] == [("start again", [2]), ("final", [2])]
-    assert results.entries({"start": board["start"]}) == {}
-    assert results.final_entry(entries) == "“half the batch” at a learning rate of 0.005"
+def test_a_run_belongs_to_the_experiment_that_asked_for_it_first(tmp_path):
+    usual, other = recorded(tmp_path, 3.0), recorded(tmp_path, 2.5, norm="none")
+    asked = {"rates": {"rate 0.01": usual}, "norms": {"unchanged": usual, "no norm": other}}
+    wanted = {"rates": {"rate 0.01": usual}, "norms": {"no norm": other}}
+    assert results.first_asked(asked) == wanted
 
 
 def test_what_is_missing_is_said_and_the_rest_goes_on(capsys):
@@ -184,18 +120,6 @@ def test_what_is_missing_is_said_and_the_rest_goes_on(capsys):
     said = capsys.readouterr().out
     assert said.startswith(f"batch_size: {len(found.scale.rates)} runs or more have no record yet")
     assert "`workbook experiments run batch_size --scale laptop` makes them" in said
-
-
-STORY = "\nA fox ran to the hill. " + "The fox sang a song. " * 8 + "\n\nHe flombered.<|endoftext|>"
-
-
-def test_lines_of_a_sample_are_short_and_its_own_line_ends_stay(tmp_path):
-    made = recorded(tmp_path, 3.0)
-    (made.folder / SAMPLE).write_text(json.dumps({"text": STORY}))
-    lines = results.sample_text(made).split("\n")
-    assert max(map(len, lines)) <= results.WIDTH
-    assert lines[0].startswith("A fox ran to the hill.")
-    assert lines[-2:] == ["", "He flombered."]
 
 
 def test_runs_are_compared_with_whose_parts_they_were_made_of(tmp_path):

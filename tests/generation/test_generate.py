@@ -122,9 +122,10 @@ def test_top_k_keeps_the_likeliest():
     assert sampling.candidates(torch.zeros(1, 4), top_k=9)[0].shape == (1, 4)
 
 
-@pytest.mark.parametrize(
-    ("top_p", "kept"), [(0.4, 1), (0.5, 1), (0.51, 2), (0.75, 2), (0.8, 3), (0.99, 4)]
-)
+KEPT = [(0.4, 1), (0.5, 1), (0.51, 2), (0.75, 2), (0.8, 3), (0.99, 4)]
+
+
+@pytest.mark.parametrize(("top_p", "kept"), KEPT)
 def test_top_p_keeps_the_fewest_that_have_p_together(top_p, kept):
     logits = torch.tensor([[0.125, 0.5, 0.125, 0.25]]).log()
     shares, ids = sampling.candidates(logits, top_p=top_p)

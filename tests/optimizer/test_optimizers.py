@@ -228,10 +228,10 @@ def test_no_warm_up_and_no_cosine_are_allowed():
     assert [cosine_schedule(it, 1.0, 0.1, 2, 2) for it in range(4)] == [0.0, 0.5, 0.1, 0.1]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [(-1, 1.0, 0.1, 2, 4), (0, 1.0, 0.1, 5, 4), (0, 1.0, 0.1, -1, 4), (0, 0.1, 1.0, 2, 4)],
-)
+NEVER = [(-1, 1.0, 0.1, 2, 4), (0, 1.0, 0.1, 5, 4), (0, 1.0, 0.1, -1, 4), (0, 0.1, 1.0, 2, 4)]
+
+
+@pytest.mark.parametrize("arguments", NEVER)
 def test_a_schedule_that_makes_no_sense_is_refused(arguments):
     with pytest.raises(ValueError, match="expected"):
         cosine_schedule(*arguments)

@@ -1,7 +1,6 @@
 """Kernels are compiled once, kept where they can be, announced, and loaded without numba."""
 
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -164,29 +163,3 @@ def test_a_full_disk_or_none_does_not_stop_the_work(monkeypatch, capsys):
     assert load_and_listen(capsys)
     monkeypatch.setattr(kernels, "code_file", lambda: None)
     assert load_and_listen(capsys)
-
-
-OLDER = r"""
-import random, types, regex
-from workbook.tokenization.compiled import count, kernels, scan, table, text
-from workbook.tokenization.pretokens import PATTERN
-
-kernels.llvm.get_host_cpu_name, older = lambda: "x86-64", types.SimpleNamespace(flatten=str)
-kernels.llvm.get_host_cpu_features = lambda: older
-kernels.KERNELS[:] = [count.count_on, table.rehash, table.write_pretokens, text.find_specials]
-pieces = [*"abs' 1!\n\u3000é", "'ll", "天气", "🙂"]
-string = "".join(random.Random(0).choices(pieces, k=50_000))
-total, special = table.PretokenTable(), text.SpecialTokens({})
-for span in text.spans_of(text.utf8_of(string), []):
-    count.count_text(total, span, special)
-expected = regex.findall(PATTERN, string)
-assert total.contents()[2].sum() == len(expected) and len(total) == len(set(expected))
-"""
-
-
-@pytest.mark.stress
-@pytest.mark.skipif("STRESS" not in os.environ, reason="a part of `make stress`")
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="for an older x86")
-def test_a_processor_with_shorter_vectors_finds_the_same(run):
-    """The same IR, for a processor that has none of the later instructions."""
-    run(OLDER)

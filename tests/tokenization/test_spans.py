@@ -31,12 +31,6 @@ def compiled_count(path, special_tokens, executor=None):
 COUNTERS = [count_pretokens, compiled_count]
 
 
-def test_no_cut_lies_in_a_special_token_that_holds_a_space(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text("<|a b|>" * 100)
-    assert cut_points(path, ["<|a b|>"], span=16) == [0, 700]
-
-
 @pytest.mark.slow
 @given(
     text=MARKED.map(lambda text: text * 40),

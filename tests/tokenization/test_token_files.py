@@ -212,8 +212,3 @@ def test_what_a_killed_training_left_is_not_taken_for_a_tokenizer(folder):
     (folder / "record.json").unlink()
     (folder / "vocab.json").write_text("{}")
     assert fingerprint(token_files.tokenizer_for("stories")[1]) == fingerprint(whole)
-
-
-def test_a_corpus_that_there_is_not_has_no_tokenizer():
-    with pytest.raises(ValueError, match="'nosuch' is not a corpus; there are stories, docstrings"):
-        token_files.tokenizer_for("nosuch")

@@ -23,10 +23,10 @@ def only(monkeypatch):
     return there
 
 
-@pytest.mark.parametrize(
-    ("names", "fastest"),
-    [((), "cpu"), (("mps",), "mps"), (("cuda",), "cuda"), (("cuda", "mps"), "cuda")],
-)
+FASTEST = [((), "cpu"), (("mps",), "mps"), (("cuda",), "cuda"), (("cuda", "mps"), "cuda")]
+
+
+@pytest.mark.parametrize(("names", "fastest"), FASTEST)
 def test_the_fastest_device_is_taken(only, names, fastest):
     only(*names)
     assert devices.pick_device().type == fastest
@@ -39,10 +39,10 @@ def test_a_device_that_is_not_there_is_refused(only):
         devices.pick_device("cuda")
 
 
-@pytest.mark.parametrize(
-    ("flags", "found"),
-    [("avx2 avx512f", torch.float32), ("avx512_bf16", torch.bfloat16), ("bf16", torch.bfloat16)],
-)
+FLAGS = [("avx512f", torch.float32), ("avx512_bf16", torch.bfloat16), ("bf16", torch.bfloat16)]
+
+
+@pytest.mark.parametrize(("flags", "found"), FLAGS)
 def test_a_cpu_computes_in_bfloat16_only_where_it_can(monkeypatch, flags, found):
     monkeypatch.delenv("WORKBOOK_PRECISION", raising=False)
     monkeypatch.setattr(devices.config, "processor_flags", lambda: set(flags.split()))

@@ -60,12 +60,6 @@ def test_targets_shifted_otherwise_are_caught(shift):
     assert flag is None if shift == 1 else "one position later" in flag
 
 
-def test_splits_without_a_common_document_have_no_flag():
-    assert guards.splits_apart(tiny_runs.data()) is None
-    ids = tiny_runs.ids(100)
-    assert guards.splits_apart(tiny_runs.data(train=ids, validation=ids, end_id=None)) is None
-
-
 @pytest.mark.parametrize("block", [7, 50, 1 << 20])
 def test_documents_in_both_splits_are_counted(monkeypatch, block):
     monkeypatch.setattr(train_data, "BLOCK", block)

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import asdict, replace
 from types import SimpleNamespace
@@ -64,10 +63,6 @@ def test_the_model_learns_and_the_log_tells_the_whole_run(whole):
     assert told["model"] == asdict(config.model)
     assert told["optimizer"]["max_learning_rate"] == config.optimizer.max_learning_rate
     assert whole.status == "finished" and whole.flags == []
-
-
-def test_the_same_config_gives_the_same_bits(whole, tmp_path):
-    assert_same(tiny_runs.trained(tmp_path), whole)
 
 
 def test_a_finished_run_is_not_done_again_and_needs_no_lock(whole):
@@ -401,16 +396,6 @@ def test_a_run_goes_on_with_its_data_and_with_no_other(tmp_path, changes, named)
         tiny_runs.trained(tmp_path, on=other)
     assert (tmp_path / "log.jsonl").read_bytes() == before
     assert tiny_runs.trained(tmp_path, on=data).status == "finished"
-
-
-def test_a_folder_is_used_by_one_thread_at_a_time(tmp_path, whole):
-    arguments = (tiny_runs.tiny(), tiny_runs.data(), tmp_path)
-    threads = [threading.Thread(target=train, args=arguments) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert_same(Run(tiny_runs.tiny(), tmp_path), whole)
 
 
 class TestAForcedPrecision:

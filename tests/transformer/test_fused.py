@@ -13,11 +13,6 @@ TOLERANCE = {torch.float64: 1e-13, torch.float32: 3e-6, torch.bfloat16: 0.03, to
 LEADING = [(), (3,), (2, 1, 3)]
 
 
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(0)
-
-
 @pytest.fixture(params=TOLERANCE, ids=lambda dtype: str(dtype).removeprefix("torch."))
 def dtype(request):
     return request.param

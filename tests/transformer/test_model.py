@@ -24,11 +24,6 @@ ABLATIONS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(0)
-
-
 @pytest.fixture(params=ABLATIONS)
 def ablation(request):
     return ABLATIONS[request.param]

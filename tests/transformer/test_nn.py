@@ -11,11 +11,6 @@ from workbook.transformer import fused, nn
 LEADING = [(), (3,), (2, 1, 3)]  # batch dimensions: none, one, several
 
 
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(0)
-
-
 def random(*shape, dtype=torch.float32, scale=1.0):
     return (torch.randn(*shape, dtype=dtype) * scale).requires_grad_()
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from workbook.classroom.checks.calling import bind, call_part, parameters_of
-from workbook.classroom.checks.verdicts import Wrong, expect_function
+from workbook.classroom.checks.verdicts import Wrong
 
 BLOCK = {"d_model": 8, "num_heads": 2, "d_ff": 12, "max_seq_len": 16, "theta": 50.0}
 LM = {"vocab_size": 5, "context_length": 16, "d_model": 8, "num_layers": 3, "num_heads": 2}
@@ -121,48 +121,9 @@ def test_values_that_may_be_left_out_are_given_only_where_there_is_a_place():
         assert kwargs == ({"x": 1, name: 2} if name else {"x": 1})
 
 
-def test_a_class_may_stand_where_a_function_is_asked():
-    class OfDim:
-        def __init__(self, dim):
-            self.dim = dim
-
-        def __call__(self, x):
-            return torch.softmax(x, self.dim)
-
-    class Bare(torch.nn.Module):
-        def forward(self, x, i):
-            return torch.softmax(x, i)
-
-    x = torch.randn(2, 3, generator=torch.Generator().manual_seed(0))
-    for attempt in (OfDim, Bare):
-        assert torch.equal(call_part(attempt, {"x": x, "dim": 0}), torch.softmax(x, 0))
-
-
 def test_extras_are_given_where_a_signature_asks_for_them():
     extras = {"d_k": 4, "tokenizer": "ours"}
     assert bind(made("d_model, num_heads, d_key"), SIZES, extras=extras).kwargs["d_key"] == 4
     both = bind(made("hidden_dim, dim, device"), {"d_model": 8, "d_ff": 12}, extras=extras).kwargs
     assert both == {"hidden_dim": 12, "dim": 8, "device": None}
     assert "tok" not in bind(made("d_model, num_heads, tok=None"), SIZES, extras=extras).kwargs
-
-
-def test_the_method_of_a_class_that_does_the_work_is_called():
-    class Trainer:
-        def __init__(self, vocab_size, special_tokens=None):
-            self.vocab, self.merges = {}, []
-
-        def count_pairs(self, words):
-            raise AssertionError
-
-        def train(self, path, special_tokens):
-            self.vocab = {path: special_tokens}
-
-    class Several:
-        def one(self): ...
-
-        def other(self): ...
-
-    values = {"input_path": "p", "vocab_size": 300, "special_tokens": ["<s>"]}
-    assert call_part(Trainer, values).vocab == {"p": ["<s>"]}
-    with pytest.raises(Wrong, match="not a function"):
-        expect_function(Several, "f(x)")

@@ -1,7 +1,6 @@
 """A process of its own for a learner's code: values come back, and nothing of it stays."""
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -105,10 +104,6 @@ def multiplies():
     yield 1
 
 
-def calls_c():
-    yield sum(range(10**12))
-
-
 def multiplies_matrices():
     yield torch.get_num_threads()
     yield (torch.ones(1000, 1000) @ torch.ones(1000, 1000)).sum().item()
@@ -157,11 +152,6 @@ def test_one_that_hangs_or_is_left_is_ended_with_its_children():
     assert ends(sleepers)  # so that they can be told
     values.close()
     assert ends(lambda: not sleepers())
-
-
-def test_a_call_of_c_that_never_returns_is_ended():
-    with pytest.raises(EndedError, match="stopped after 1 s"):
-        result(HERE + "calls_c", seconds=1)
 
 
 def leaves_a_thread(fails):
@@ -302,26 +292,6 @@ def leaves_an_orphan(x, dim):
 def test_what_an_attempt_leaves_running_ends_with_its_process(attempt):
     assert judge_attempt("softmax", attempt).status == "correct"
     assert ends(lambda: not sleepers())
-
-
-def changes_everything(x, dim):
-    torch.Tensor.sum = torch.exp = None
-    torch.set_default_dtype(torch.float64)
-    torch.set_default_device("meta")
-    torch.set_grad_enabled(False)
-    torch.nn.modules.module.register_module_forward_hook(lambda *_: 0)
-    signal.setitimer(signal.ITIMER_PROF, 0.5)
-    random.seed(0)
-    os.chdir("/")
-    sys.path.clear()
-    return x
-
-
-def test_what_an_attempt_changes_ends_with_its_process():
-    before = os.getcwd(), list(sys.path), random.getstate(), torch.get_default_dtype()
-    judge_attempt("softmax", changes_everything)
-    assert (os.getcwd(), list(sys.path), random.getstate(), torch.get_default_dtype()) == before
-    assert judge_attempt("softmax", softmax).status == "correct"
 
 
 def exits(x, dim):

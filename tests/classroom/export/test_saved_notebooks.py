@@ -140,7 +140,6 @@ def test_what_the_check_said_below_an_answer_is_not_exported(tmp_path):
 
 NO_FOLDERS = [
     (None, "has no notebooks; name the folder"),
-    ({"._a.ipynb": "x", ".~a.ipynb": ""}, "has no notebooks; name the folder"),
     ({"a.ipynb": '{"cells": [{"cell'}, r"a.ipynb cannot be read as a notebook \(Unterminated"),
     ({"a.ipynb": "[]"}, "no list of cells, as notebooks of format 4 have"),
     ({"a.ipynb": None}, r"a.ipynb cannot be read as a notebook \(.*irectory.*\); open it"),

@@ -108,10 +108,3 @@ def test_the_last_answer_counts_and_its_notebook_is_named(tmp_path):
     assert write_up.entries[0].answers["a"].text == "Second."
     (note,) = write_up.notes
     assert "is answered in 01_unicode-Copy1.ipynb and again in 01_unicode.ipynb: the last" in note
-
-
-def test_a_folder_among_the_kept_files_is_left_alone(tmp_path):
-    folder = learner(tmp_path, passed={"softmax": "def softmax(x, dim): ..."})
-    (folder / "mine" / "linear.py").mkdir(parents=True)
-    listings = {e.problem.id: e.listings for e in status.assess(folder, "2025").entries}
-    assert listings["softmax"] and not listings["linear"]

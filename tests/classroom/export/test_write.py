@@ -128,14 +128,6 @@ def test_strict_is_content_with_a_whole_write_up(tmp_path):
     assert "unanswered" not in said[0] and len(said) == 2
 
 
-def test_a_name_that_cannot_be_remembered_is_used_all_the_same(tmp_path):
-    folder = learner(tmp_path / "study", answered("unicode1", "a", "It is NUL."))
-    (folder / ".workbook" / ".lock").mkdir()
-    said = export(folder, name="Ada", to=tmp_path / "build")
-    assert any("the name cannot be remembered in" in line for line in said)
-    assert "**Name** Ada" in (tmp_path / "build" / "writeup.md").read_text(encoding="utf-8")
-
-
 def test_a_place_where_nothing_can_be_written_is_named(tmp_path, capsys):
     learner(tmp_path / "study", answered("unicode1", "a", "It is NUL."))
     (tmp_path / "file").touch()

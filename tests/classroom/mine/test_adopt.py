@@ -249,7 +249,6 @@ def test_odd_files_hold_up_nothing(small, tmp_path):
 
 WRONG_PLACES = [
     ("linear=nn:Lineal", "nn has no Lineal; it has squash, Table"),
-    ("linear=nm:Linear", "No module named 'nm'"),
     ("linear=Linear", "expected linear = \"module:object\", got 'Linear'"),
     ("unicode1=a:b", "is not a code problem"),
     ("checkpointing=a:b", r'\["module:save", "module:load"\]'),

@@ -37,7 +37,8 @@ def test_what_is_right_is_all_correct(name, study, tmp_path, capsys):
     trained = "correct" if name == "flat" else "not found"
     assert len(said) == 20 and said["training_together"]["status"] == trained
     assert said["checkpointing"]["found"] == ", ".join(PARTS[name]["checkpointing"])
-    assert "Worth knowing" not in said["rmsnorm"]["message"]
+    # Their adapters and ours, written apart, return the same for the same weights.
+    assert not any("your run_" in each["message"] for each in said.values())
     assert all(Progress(study).of(problem, None).best == "correct" for problem in PARTS[name])
     assert sorted(root.rglob("*")) == before
     assert not any((study / "mine").iterdir())
@@ -87,20 +88,14 @@ def test_an_adapter_hides_no_bug_of_what_it_calls(study, tmp_path):
 
 
 HELPERS = """
-import torch
-
 def merges_of(words, number):
     return words.items() and []
 
-def attention(x, q, k, v, o, heads):
-    q, k, v = ((x @ w.T).unflatten(-1, (heads, -1)).transpose(1, 2) for w in (q, k, v))
-    n = x.shape[1]
-    scores = q @ k.mT / q.shape[-1] ** 0.5
-    scores = scores.masked_fill(torch.ones(n, n).tril() == 0, float("-inf"))
-    return (scores.softmax(-1) @ v).transpose(1, 2).flatten(-2) @ o.T
+def times(x, weight):
+    return x @ weight.T
 """
 ADAPTERS = """
-from cs336_basics.helpers import attention, merges_of
+from cs336_basics.helpers import merges_of, times
 from cs336_basics.model import RMSNorm
 
 def run_train_bpe(input_path, vocab_size, special_tokens, **kwargs):
@@ -111,8 +106,8 @@ def run_train_bpe(input_path, vocab_size, special_tokens, **kwargs):
 def run_rmsnorm(d_model, eps, weights, in_features):
     return RMSNorm(d_model, eps)(in_features)
 
-def run_multihead_self_attention(d_model, num_heads, in_features, **weights):
-    return attention(in_features, *(weights[f"{name}_proj_weight"] for name in "qkvo"), num_heads)
+def run_linear(d_in, d_out, weights, in_features):
+    return times(in_features, weights)
 """
 
 
@@ -121,7 +116,7 @@ def test_the_report_on_the_adapter_is_the_one_where_it_says_more(study, tmp_path
     (root / "cs336_basics" / "helpers.py").write_text(HELPERS)
     (root / "tests" / "adapters.py").write_text(ADAPTERS)
     parts = {"train_bpe": "cs336_basics.helpers:merges_of", "rmsnorm": PARTS["flat"]["rmsnorm"]}
-    parts |= {"multihead_self_attention": "cs336_basics.helpers:attention"}
+    parts |= {"linear": "cs336_basics.helpers:times"}
     adopt(root, parts, study)
     outcomes = checked(study)
     bpe = outcomes["train_bpe"]
@@ -130,7 +125,7 @@ def test_the_report_on_the_adapter_is_the_one_where_it_says_more(study, tmp_path
     worth_knowing = "Worth knowing: your run_rmsnorm returns other numbers than ours; does it load"
     assert norm.status == "correct" and worth_knowing in norm.message
     said = "Your adapter gives the right numbers. This is not a class."
-    assert outcomes["multihead_self_attention"].message.startswith(said)
+    assert outcomes["linear"].message.startswith(said)
 
 
 RAISES = 'def silu(x):\n    print("7%\\r99%")\n    raise RuntimeError("not today")\n\n\n'

@@ -147,13 +147,6 @@ BROKEN = {
         "instead of logits of shape (2, 16, 64)",
         "mine.transformer_lm",
     ),
-    "07_generation": (
-        "decoding",
-        "def decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):\n"
-        "    return model.write(prompt_ids)\n",
-        "AttributeError",
-        "at line 2, in decode",
-    ),
     "02_bpe": ("train_bpe", "def train_bpe(path, size, specials):\n    return {}[path]\n",
                "KeyError", "at line 2, in train_bpe"),
 }  # fmt: skip

@@ -137,13 +137,3 @@ def test_a_browser_is_opened_only_where_there_is_one_with_a_window(monkeypatch):
     found = [webbrowser.Error, webbrowser.GenericBrowser("w3m"), window]
     monkeypatch.setattr(webbrowser, "get", Mock(side_effect=found))
     assert [lab.has_browser() for _ in found] == [False, False, True]
-
-
-def test_a_live_view_is_stored_as_its_picture():
-    view = {"application/vnd.jupyter.widget-view+json": {}, "image/png": "AAAA", "text/plain": "a"}
-    alone = {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "a slider"}
-    cells = [{"source": "#"}, {"outputs": [{"data": dict(view)}, {"data": dict(alone)}, {}]}]
-    lab.drop_live_views({"type": "notebook", "content": {"cells": cells}}, path="x.ipynb")
-    pictured = {"image/png": "AAAA", "text/plain": "a"}
-    assert cells[1]["outputs"] == [{"data": pictured}, {"data": alone}, {}]
-    lab.drop_live_views({"type": "file", "content": "text"}, path="x.txt")

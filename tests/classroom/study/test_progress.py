@@ -198,13 +198,6 @@ def test_a_broken_file_is_moved_aside_and_told(study, capsys, broken):
     assert aside.name in capsys.readouterr().err
 
 
-def test_a_folder_in_the_place_of_the_file_is_moved_aside(study, capsys):
-    (study.path / "within").mkdir(parents=True)
-    assert study.read() == {} and not study.path.exists()
-    (aside,) = study.path.parent.glob("progress-broken-*.json/within")
-    assert aside.parent.name in capsys.readouterr().err
-
-
 def test_a_full_disk_is_told_and_stops_nothing(study, capsys, monkeypatch):
     full = Mock(side_effect=OSError(28, "No space left on device"))
     monkeypatch.setattr(progress, "write_json", full)

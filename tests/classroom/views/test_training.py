@@ -8,10 +8,10 @@ from workbook.classroom.study.notebooks import WIDGET_VIEW
 from workbook.classroom.views import training
 from workbook.classroom.views.training import LiveCurve, curve_html
 
+AXES = [("step", [1, 2]), ("tokens", [8, 16]), ("seconds", [0.5, 1.0])]
 
-@pytest.mark.parametrize(
-    ("x", "places"), [("step", [1, 2]), ("tokens", [8, 16]), ("seconds", [0.5, 1.0])]
-)
+
+@pytest.mark.parametrize(("x", "places"), AXES)
 def test_a_curve_stands_over_the_axis_asked_for(x, places):
     ax = training.loss_curve(LOG, x, choices=0.7)
     train, validation, level = ax.lines

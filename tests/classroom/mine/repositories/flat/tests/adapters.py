@@ -1,7 +1,8 @@
 # ruff: noqa: F401 some adapters are imported under their names
-import torch
 from cs336_basics import model as m
-from cs336_basics.tokenizer import Tokenizer, train_bpe
+from cs336_basics.model import scaled_dot_product_attention as run_scaled_dot_product_attention
+from cs336_basics.tokenizer import Tokenizer
+from cs336_basics.tokenizer import train_bpe as run_train_bpe
 from cs336_basics.training import AdamW, cross_entropy
 from cs336_basics.training import get_batch as run_get_batch
 from cs336_basics.training import get_lr_cosine_schedule as run_get_lr_cosine_schedule
@@ -26,10 +27,6 @@ def run_swiglu(d_model, d_ff, w1_weight, w2_weight, w3_weight, in_features):
     swiglu = m.SwiGLU(d_model, d_ff)
     swiglu.load_state_dict({"w1.weight": w1_weight, "w2.weight": w2_weight, "w3.weight": w3_weight})
     return swiglu(in_features)
-
-
-def run_scaled_dot_product_attention(Q, K, V, mask=None):
-    return m.scaled_dot_product_attention(Q, K, V, mask)
 
 
 def load_projections(attn, q_proj_weight, k_proj_weight, v_proj_weight, o_proj_weight):
@@ -74,16 +71,16 @@ def run_rmsnorm(d_model, eps, weights, in_features):
     return norm(in_features)
 
 
-def run_silu(in_features: torch.Tensor) -> torch.Tensor:
+def run_silu(in_features):
     return m.silu(in_features)
-
-
-def run_softmax(in_features, dim):
-    return m.softmax(in_features, dim)
 
 
 def run_cross_entropy(inputs, targets):
     return cross_entropy(inputs, targets)
+
+
+def run_softmax(in_features, dim):
+    return m.softmax(in_features, dim)
 
 
 def get_adamw_cls():
@@ -92,7 +89,3 @@ def get_adamw_cls():
 
 def get_tokenizer(vocab, merges, special_tokens=None):
     return Tokenizer(vocab, merges, special_tokens)
-
-
-def run_train_bpe(input_path, vocab_size, special_tokens, **kwargs):
-    return train_bpe(input_path, vocab_size, special_tokens, **kwargs)

@@ -70,17 +70,8 @@ def run_transformer_block(d_model, num_heads, d_ff, max_seq_len, theta, weights,
     return layer(in_features, torch.arange(in_features.shape[-2]))
 
 
-def run_transformer_lm(
-    vocab_size,
-    context_length,
-    d_model,
-    num_layers,
-    num_heads,
-    d_ff,
-    rope_theta,
-    weights,
-    in_indices,
-):
+def run_transformer_lm(d_model, num_heads, context_length, rope_theta, weights, in_indices, **more):
+    vocab_size, num_layers, d_ff = (more[name] for name in ("vocab_size", "num_layers", "d_ff"))
     sizes = vocab_size, context_length, num_layers, d_model, num_heads, d_ff, rope_theta
     model = lm.MyLM(lm.Settings(*sizes))
     model.tok_emb.embeddings.data = weights["token_embeddings.weight"]
