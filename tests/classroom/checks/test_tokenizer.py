@@ -38,7 +38,7 @@ def test_what_is_far_too_slow_is_stopped(wrong, monkeypatch, judged_here):
 def test_what_passes_is_said_before_the_corners(judged_here):
     report = check("tokenizer", tokenizer_wrong.EachPieceAndNotAppended)
     assert "2 corner cases fail. `decode` is right. `encode_iterable` is right " in report.message
-    assert report.message.count("Each piece was encoded by itself") == 1
+    assert report.message.count("Each piece was treated by itself") == 1
 
 
 def test_what_is_wrong_with_encode_and_with_decode_is_told_at_once(judged_here):
