@@ -15,7 +15,7 @@ from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import call_part, meaning, parameters_of
 from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.from_scratch import check_style
-from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, kind_of
+from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, expect, kind_of
 
 ITERATION = 7
 # A piece of an error's text, and what it usually comes from.
@@ -156,9 +156,8 @@ class Pair(NamedTuple):
             path = Path(folder, "run.pt")
             out, before = form.make(path), run.held()
             self.write(run, out, form)
-            if run.held() != before:
-                claim = "Saving changed the model or the optimizer."
-                raise Wrong(claim, given=str(form), mistake="Training goes on: leave both alone.")
+            claim, alone = "Saving changed the model or the optimizer.", "Leave both alone."
+            expect(run.held() == before, claim, alone, given=str(form))
             is_open = isinstance(out, io.BytesIO)
             if is_open:
                 path.write_bytes(b"" if out.closed else out.getvalue())

@@ -127,17 +127,14 @@ CUTTING = mistakes(FOUND,
      "write `(?:...)`, or take `match.group()` of `finditer`.", _but("(?:", "(")),
     ("There is no pre-tokenisation: merges cross word boundaries. Cut the text with GPT-2's "
      "pattern first.", "[document] if document else []"),
-    ("The white space between words is lost: GPT-2's pattern keeps the space at the front of the "
-     "word, as in b' the'.",
+    ("The white space between words is lost: GPT-2's pattern keeps it, as in b' the'.",
      "document.split()", 'document.split(" ")', _by(r'r"\w+|[^\w\s]+"'),
      f"[token.strip() for token in {FOUND} if token.strip()]"),
     ("White space was cut off as a pre-token of its own: in GPT-2's pattern the space belongs to "
      "the word after it, as in b' the'.", _by(r'r"\S+|\s+"'), _by(r'r"\w+|[^\w\s]+|\s+"')),
-    ("Pre-tokens are words with the white space before them: GPT-2's pattern also cuts between "
-     "letters, digits and punctuation.",
+    ("These are whole words: GPT-2's pattern also cuts between letters, digits and punctuation.",
      _by(r'r"\s*\S+|\s+"'), _by(r'r" ?\S+|\s+(?!\S)|\s+"'), 'regex.split(r"(?= )", document)'),
-    (r"The pattern has `\w`, which matches letters, digits and `_` alike, instead of `\p{L}` "
-     r"and `\p{N}`.",
+    (r"`\w` matches letters, digits and `_` alike: the pattern has `\p{L}` and `\p{N}`.",
      _by(r'r" ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"'),
      _by(r'''r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"''')),
     ("This is GPT-4's pre-tokenisation pattern: the problem asks for GPT-2's.", _by("GPT4")),
