@@ -147,13 +147,11 @@ COUNTS = (
     mistake("Training started from characters, not from bytes: é or 猫 is several bytes.",
             SYMBOLS, "[character.encode() for character in token]"),
     *mistakes("in pairwise(symbols):",
-        ("A pair that occurs twice in a word was counted once.",
-         "in dict.fromkeys(pairwise(symbols)):"),
+        ("A pair that occurs twice in a word was counted once.", "in {*pairwise(symbols)}:"),
         ("The last pair of each word was not counted: does a `range` end one too early?",
          "in pairwise(symbols[:-1]):")),
     shared.FIRST_ONLY, shared.SKIPPED,
-    mistake("After a merge the next symbol was looked at again: step over both parts.",
-            "at += 2", "at += 1"),
+    mistake("After a merge, step over both parts: aaa becomes aa a.", "at += 2", "at += 1"),
     mistake("The pair was also merged where it is only the end of one longer token and the "
             "start of the next: compare whole tokens.",  # b"\xff" occurs in no UTF-8
             MERGE, 'b"\\xff\\xff".join(word).replace(b"\\xff\\xff".join(best), b"".join(best))'
@@ -161,11 +159,18 @@ COUNTS = (
     mistake("The same pair is found each time: after a merge, the words still hold its two parts, "
             "or its count is as before. Write the merged words back, and count again.",
             OLD, "pass", NEW, "pass"),
+    mistake("After a merge only the first word is left: keep all words, with the pair or without. "
+            "Does a `break` end the loop?",
+            KEEP, "words = words[:1]\npairs = count_pairs(words)"),
     mistake("Only the first word's pairs are counted: does a `break` or a `return` end the loop?",
             "count_pairs(words),", "count_pairs(words[:1]),",
             KEEP, "pairs = count_pairs(words[:1])"),
+    mistake("The two parts of each merge are swapped.", "append(best)", "append(best[::-1])"),
     mistake("The greatest pair is merged, not the most frequent one: `max` needs a `key`.",
             "best = max(tied)", "best = max(pairs)"),
+    *(mistake("The rarest pair is merged: the most frequent one goes first, by `max`, not `min`.",
+              "max(pairs.values())", "min(pairs.values())", "best = max(tied)", f"best = {choice}")
+      for choice in ("max(tied)", "min(tied)", "_seen(words, tied)[0]")),
     *(mistake(f"The counts are stale: {words}",  # without updates, the merged pair is dropped
               OLD, old, NEW, new, KEEP, f"pairs.pop(best)\n{KEEP}") for words, old, new in STALE),
     *mistakes("case.num_merges",

@@ -159,6 +159,8 @@ CHOICE_MISTAKES = (
     *(mistake(TEMPERATURE + "you divided the probabilities, which changes nothing.",
               TEMPERED, "softmax(logits) / case.temperature", BELOW, code)
       for code in (BELOW, "(before < case.top_p) | (case.top_p == 1)")),
+    mistake("The least likely token is always taken: `argmin`, or the wrong end of a list?",
+            RETURNED, "return np.eye(len(shares))[shares.argmin()]"),
     *instead_of(BELOW, {
         "before < 2": "yours keeps all.",
         "(before + shares[order] < case.top_p + 1e-9) | (before == 0)": "yours leaves out the "

@@ -263,7 +263,7 @@ def tried(exercise: Exercise, attempt: Any, case: Any) -> Outcome:
     try:
         result = exercise.run(attempt, case)
     except Wrong as failure:
-        failure.mistake = failure.mistake or _known(failure.error, exercise.errors)
+        failure.mistake = failure.mistake or usual(failure.error, exercise.errors)
         return Outcome(case, None, False, failure)
     return Outcome(case, result, exercise.same(exercise.expected(case), result))
 
@@ -299,13 +299,8 @@ def _explaining(
     return likely
 
 
-def usual(error: BaseException | None) -> str | None:
-    """Say what an error usually comes from, if its type and text show it."""
-    return _known(error, USUAL)
-
-
-def _known(error: BaseException | None, patterns: Mapping[str, str]) -> str | None:
-    """The words of the first pattern that is in "Type: text" of an error."""
+def usual(error: BaseException | None, patterns: Mapping[str, str] = USUAL) -> str | None:
+    """Say what an error usually comes from: by the first pattern that is in its "Type: text"."""
     text = "" if error is None else f"{type(error).__name__}: {error}"
     return next((words for pattern, words in patterns.items() if re.search(pattern, text)), None)
 

@@ -531,12 +531,11 @@ def check_first_weights(learner: Learner, case: Case, findings: Findings) -> Non
     given, is_model = Prose(f"a new {case.name}"), "num_layers" in case.arguments
     empty = [name for name, weight in own.items() if weight.isnan().any()]
     is_gain = bool(empty) and _is_vector(own[empty[0]])
-    with findings("use" if is_model or is_gain else "corner"):
-        if empty:
-            mistake = "`torch.empty` holds whatever was in memory: "
-            mistake += "a gain is all ones." if is_gain else "draw numbers in the layer itself."
-            raise Wrong(f"Nothing fills `{empty[0]}`.", given=given, mistake=mistake)
     if empty:
+        mistake = "`torch.empty` holds whatever was in memory: "
+        mistake += "a gain is all ones." if is_gain else "draw numbers in the layer itself."
+        with findings("use" if is_model or is_gain else "corner"):
+            raise Wrong(f"Nothing fills `{empty[0]}`.", given=given, mistake=mistake)
         return
     with findings("use"):
         for name, weight in own.items():

@@ -116,6 +116,7 @@ SCHEDULE_MISTAKES = (
         f"lowest, highest = highest, lowest\n{BEGIN}": "Maximum and minimum are swapped.",
         f"end += warmup\n{BEGIN}": "cosine_cycle_iters counts from 0, not from the warm-up's end.",
         f"it += 1\n{BEGIN}": "The whole schedule is one step ahead: it = 0 is the first step.",
+        f"return float(it)\n{BEGIN}": "The step itself is returned: compute its learning rate.",
         "if it <= warmup:": "Check `it < warmup_iters` before dividing: warmup_iters may be 0.",
     }),
     mistake("Where the two are equal there is no cosine: check `it > cosine_cycle_iters` first.",
@@ -217,7 +218,6 @@ CLIPPING_MISTAKES = (
         "sum(g.abs().sum() for g in gradients)": "you added absolute values (l1).",
         f"sum({OWN})": "you added the parameters' norms: add their squares.",
         f"max({OWN})": "you took the largest of the parameters' norms.",
-        f"sum({OWN}) ** 0.5": "you added norms that were not squared.",
         "VALUE * sum(g.numel() for g in gradients) ** 0.5": "you took the norm of the parameters.",
     }, THE_NORM),
     mistake(THE_NORM + "you scaled while you were still adding up. Two loops are needed.",
@@ -228,7 +228,6 @@ CLIPPING_MISTAKES = (
         f"norm = g.norm()\n{WANTED}": THE_NORM + "you took each parameter's own.",
         "if norm:": "Gradients below the limit stay as they are: yours are scaled up to it.",
         "if 0 < norm < case.limit:": "The condition is reversed: scale above the limit.",
-        "if norm**2 > case.limit:": "The square of the norm is compared: take the root.",
         f"norm = torch.sqrt(sum((g**2).sum() for g in gradients))\n{WANTED}": "The norm is "
         "recomputed after some gradients are scaled: compute it once, before the loop.",
     }),
@@ -236,7 +235,6 @@ CLIPPING_MISTAKES = (
         "g.mul_(norm / case.limit)": "The factor is upside down: it is max_l2_norm / norm.",
         "g.mul_(1 / norm)": "The gradients are scaled to norm 1, not to max_l2_norm.",
         "g.mul_(case.limit)": "The factor is not divided by the norm.",
-        "g.mul_(case.limit / norm**2)": "The factor is divided by the square of the norm.",
         **dict.fromkeys((f"g.mul_(case.limit / (norm + {eps}))" for eps in ("1", "0.1", "1e-2")),
                         "ε is too large: 1e-6 is enough to keep the divisor from being 0."),
         "pass": "The gradients are unchanged: nothing that was computed reached them. `grad = grad "
@@ -418,7 +416,6 @@ ADAMW_MISTAKES = (
         "lr / (1 - beta1**t)": "only m is corrected.",
         **dict.fromkeys(("1.0", "math.sqrt(1 - beta2**t) / (1 - beta1**t)"),
                         "α itself is missing in yours."),
-        "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)": "the root belongs over 1 - β2ᵗ.",
         "lr * math.sqrt(1 - beta2**t)": "only v is corrected.",
         "lr * (1 - beta2**t) / (1 - beta1**t)": "the root over 1 - β2ᵗ is missing.",
         "lr * math.sqrt(1 - beta1**t) / (1 - beta2**t)": "in yours β1 and β2 are swapped.",
@@ -540,21 +537,16 @@ class Stepper:
                 # Without `super().__init__` there are none: that is the learner's error.
                 groups = call(getattr, optimizer, "param_groups", given=Prose(case))
                 groups[0]["lr"] = case.rates[i]
-            self.step(optimizer, thetas, gradients, case)
+            for theta, gradient in zip(thetas, gradients, strict=True):
+                theta.grad = None if gradient is None else parameter(gradient).detach()
+            call(optimizer.step, given=Prose(case))
+            for theta, gradient in zip(thetas, gradients, strict=True):
+                after = [] if theta.grad is None else theta.grad.flatten().tolist()
+                # To clear the gradients does little harm.
+                kept = not gradient or not any(after) or same(after, gradient)
+                values = {"given": Prose(case), "got": _row(after)}
+                verdicts.expect(kept, "The step rewrote a gradient.", REWRITTEN, **values)
         return [[value for theta in thetas for value in theta.flatten().tolist()]]
-
-    def step(self, optimizer: Any, thetas: list, gradients: Sequence, case: Moves) -> None:
-        """Take one step with these gradients. Raises: Wrong if they are rewritten."""
-        given = Prose(case)
-        for theta, gradient in zip(thetas, gradients, strict=True):
-            theta.grad = None if gradient is None else parameter(gradient).detach()
-        call(optimizer.step, given=given)
-        for theta, gradient in zip(thetas, gradients, strict=True):
-            after = [] if theta.grad is None else theta.grad.flatten().tolist()
-            # To clear the gradients does little harm.
-            if gradient and any(after) and not same(after, gradient):
-                claim = "The step rewrote a gradient."
-                raise Wrong(claim, given=given, got=_row(after), mistake=REWRITTEN)
 
 
 def parameter(values: Iterable[float]) -> nn.Parameter:

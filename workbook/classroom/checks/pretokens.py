@@ -59,8 +59,7 @@ LINE_ENDS = mistake(
 READING = mistakes(UTF8,
     ("The file was decoded as Latin-1, or byte by byte: it is UTF-8, in which a character may take "
      "several bytes.", 'data.decode("latin-1")'),
-    ("Characters outside ASCII were dropped: decode the file as UTF-8.",
-     'data.decode("ascii", "ignore")'),
+    ("Characters outside ASCII were dropped: decode as UTF-8.", 'data.decode("ascii", "ignore")'),
     ("Newlines were lost, or became spaces: they are text like any other.",
      UTF8 + r'.replace("\n", " ")', f'"".join({UTF8}.splitlines())',
      f'"".join(line.strip() for line in {UTF8}.splitlines())'),

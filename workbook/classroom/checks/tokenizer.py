@@ -194,8 +194,7 @@ WORDS = (
         ("Each token is the longest one in the vocabulary that matches. BPE applies the merges in "
          "the order in which they were learnt, which may give shorter tokens.",
          "return longest_match(data, ids)"),
-        ("No merge was applied: the ids are those of single bytes.",
-         "return [bytes([byte]) for byte in data]"),
+        ("No merge was applied: these are bytes.", "return [bytes([byte]) for byte in data]"),
         ("A word that is not a token as a whole was split into bytes: apply the merges to it.",
          "return [data] if data in ids else [bytes([byte]) for byte in data]"),
         ("Words were split into characters: BPE starts from bytes, and é or 猫 is several of them.",

@@ -327,18 +327,19 @@ SOFTMAX_MISTAKES = (
     NO_SHIFT,
     *either("The maximum is that of the whole tensor, or of another axis: take it along `dim`.",
             MAXIMUM, "x.max()", "x.amax(-1, keepdim=True)", "x.amax(0, keepdim=True)"),
+    mistake("x is divided by its maximum, which changes the shares: subtract it.",
+            SHIFTED, f"(x / {MAXIMUM}){EXP}"),
     mistake(NO_KEEPDIM, MAXIMUM, "x.amax(dim)"),
     mistake(NO_KEEPDIM, TOTAL, "powers.sum(dim)"),
-    *(mistake("An ε is added to the sum, which is never 0: without it the numbers add up to 1.",
-              SHIFTED, powers, TOTAL, f"({TOTAL} + {eps})")
-      for powers in (SHIFTED, f"x{EXP}") for eps in (1, 0.1, 1e-2, 1e-3)),
+    *either("An ε is added to the sum, which is never 0: without it the numbers add up to 1.",
+            TOTAL, *(f"({TOTAL} + {eps})" for eps in (1, 0.1, 1e-2, 1e-3))),
     *either("Large numbers are clamped, which makes them equal: subtract the maximum instead.",
             SHIFTED, f"x.clamp(max=50){EXP}", f"x.clamp(-50, 50){EXP}"),
     *either("The sum is that of the whole tensor, or of another axis: take it along `dim`.",
             TOTAL, "powers.sum()", "powers.sum(-1, keepdim=True)"),
     mistake("The division by the sum is missing.", SHARES, "powers"),
-    mistake("This is the logarithm of softmax: the numbers should add up to 1.",
-            SHARES, f"({SHARES}).log()"),
+    mistake("This is the softmax of a softmax: take it once.", SHARES, f"({SHARES}).softmax(dim)"),
+    mistake("This is the logarithm of softmax: leave the log out.", SHARES, f"({SHARES}).log()"),
     *either("The wrong axis: `dim` is ignored.", "powers = (x",
             *(f"dim = {axis}\npowers = (x" for axis in (-1, 0, 1))),
 )  # fmt: skip
@@ -389,8 +390,7 @@ IN_MASK = (
     mistake("The mask is not used.", FILL, "scores"),
     *either("The mask itself is added to the scores, as 0 and 1: add 0 and -inf.",
             FILL, "scores + mask.double()", "scores - (~mask).double()"),
-    mistake("0 times -inf is NaN: use `masked_fill`.",
-            FILL, "scores + (~mask).double() * -math.inf"),
+    mistake("0 · -inf is NaN: use `masked_fill`.", FILL, "scores + (~mask).double() * -math.inf"),
     *either("The masked scores become 0, or another small number, and its exp counts: make them "
             "-inf, before the softmax.", HIDDEN, "~mask, 0.0", "~mask, -1.0"),
     mistake("The mask comes after the softmax: the weights no longer add up to 1.",
@@ -425,8 +425,7 @@ ATTENTION_MISTAKES = (
     mistake(NUMBER_BY_NUMBER, GATHER, "shares * V"),
     mistake("The axes of K are counted from the front: swap the last two, -2 and -1, however many "
             "come before them.", SCORES, "Q @ K.transpose(1, 2)"),
-    mistake("The softmax takes exp of large scores, which overflows: subtract the maximum first.",
-            *NO_SHIFT.edits[0]),
+    NO_SHIFT,
 )  # fmt: skip
 
 
@@ -494,24 +493,23 @@ LOSS_MISTAKES = (
     mistake("The logarithm is missing.", LOGS, "soft_max(logits, -1)"),
     *either("Only the target's logit counts: log Σ exp of all logits is missing.",
             LOGS, "logits", "logits.log()", SHIFT),
-    mistake("There is a softmax before the loss, which has its own.",
-            LOGS, "soft_max(logits, -1).log_softmax(-1)"),
+    mistake("A softmax comes before the loss's own.", LOGS, "soft_max(logits, -1).log_softmax(-1)"),
     *either("A small number is added before the log, which spoils the loss of an unlikely target: "
             "write x - max - log Σ exp(x - max).", LOGS,
             *(f"(soft_max(logits, -1) + 1e-{power}).log()"
               for power in (5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 30))),
     *either("This is `log2`: the loss takes the natural logarithm, `torch.log`.", LOGS,
             f"({LOGS}) / math.log(2)", f"{SHIFT} - ({SHIFT}).exp().sum(-1, keepdim=True).log2()"),
-    mistake("The sign: the loss is log Σ exp minus the target's logit, never below 0.",
-            MEAN, "chosen.mean()"),
+    mistake("The sign: the loss is log Σ exp minus the target's logit.", MEAN, "chosen.mean()"),
     mistake("The losses are summed, not averaged.", MEAN, "-chosen.sum()"),
     mistake("There is one loss per target: take their mean.", MEAN, "-chosen"),
     *either("Averaged over only one of several dimensions: take the mean over all targets.",
             MEAN, "-chosen.sum() / len(chosen)", "-chosen.sum() / chosen.shape[-1]",
             "-chosen.mean(0)", "-chosen.mean(-1)", "-chosen.sum(-1).mean()"),
+    *either("This is how often the likeliest id is right, or wrong, which has no gradient.", MEAN,
+            *(f"(logits.argmax(-1) {sign} targets).double().mean()" for sign in ("!=", "=="))),
     mistake("This is the perplexity, exp of the loss.", MEAN, "(-chosen.mean()).exp().float()"),
-    mistake("Targets of 0 are left out, as padding: 0 is an id like any other.",
-            MEAN, "-chosen[targets != 0].mean()"),
+    mistake("Targets of 0 are left out: 0 is no padding.", MEAN, "-chosen[targets != 0].mean()"),
     mistake("`[:, targets]` takes every target of each row: use `gather`.",
             f"logs.gather({CHOSEN}", "logs[:, targets]"),
     mistake(ONE_BATCH, CHOSEN, "1, targets.unsqueeze(1)).squeeze(1)"),
@@ -554,8 +552,7 @@ PRODUCT, ROWS = "x @ weight.T", "weight[token_ids]"
 AS_IT_IS = "A weight has one row for each output: the product is `x @ W.T`, not `x @ W` or `W @ x`."
 NO_TRANSPOSE = mistake(AS_IT_IS, PRODUCT, "x @ weight")
 EMBEDDING_MISTAKES = (
-    mistake("Multiplied by √d_model: leave that out.",
-            ROWS, f"{ROWS} * math.sqrt(weight.shape[1])"),
+    mistake("Multiplied by √d_model: leave it out.", ROWS, f"{ROWS} * math.sqrt(weight.shape[1])"),
     mistake("Row 0 is treated as padding: it is a vector like any other.",
             ROWS, f"{ROWS} * (token_ids > 0).unsqueeze(-1)"),
 )  # fmt: skip
@@ -599,14 +596,14 @@ IN_NORM = (
         "(mean_square.sqrt() + eps)": "ε is outside the root: it is √(mean of squares + ε).",
         "mean_square.sqrt()": "ε is missing: a vector of zeros gives 0 / 0.",
         "(mean_square + eps)": "The square root is missing.",
+        "1": "Nothing is divided: each vector is divided by its root mean square.",
     }),
     mistake("This is LayerNorm: the mean is subtracted. RMSNorm leaves the mean where it is.",
             "x = x.double()", "x = x.double() - x.double().mean(-1, keepdim=True)"),
     *either("The standard deviation subtracts the mean: divide by the root of the mean of squares.",
             SQUARES, "x.var(-1, keepdim=True, unbiased=False)", "x.var(-1, keepdim=True)"),
     mistake("The squares are summed, not averaged.", SQUARES, "x.square().sum(-1, keepdim=True)"),
-    *either("The squares are missing.",
-            SQUARES, "x.abs().mean(-1, keepdim=True).square()", "x.mean(-1, keepdim=True)"),
+    mistake("The squares are missing.", SQUARES, "x.abs().mean(-1, keepdim=True).square()"),
     *either("The wrong axis, or the whole tensor: each vector has a root mean square of its own.",
             SQUARES, "x.square().mean()",
             *(f"x.square().mean({axis}, keepdim=True)" for axis in (0, 1, -2))),
@@ -621,8 +618,7 @@ NORM_MISTAKES = (
     mistake("No upcast: in half precision the squares overflow.", "x = x.double()", "x = x"),
     mistake("After computing in float32, convert the result back to the type that x had on "
             "entry: `.to(in_dtype)`.", "normed.to(came_in)", "normed"),
-    mistake("The `eps` that is passed in is not used.",
-            "mean_square = ", "eps = 1e-5\nmean_square = "),
+    mistake("The `eps` passed in is not used.", "mean_square = ", "eps = 1e-5\nmean_square = "),
     *either("The default of `eps` is 1e-5.", "float = 1e-5",
             *(f"float = {eps}" for eps in (1e-3, 1e-4, 1e-6, 1e-7, 1e-8, 1e-12, 2**-23))),
 )  # fmt: skip
@@ -689,7 +685,6 @@ IN_FEED_FORWARD = (
     *either("One matrix is used twice: SiLU(W1 x) is multiplied by W3 x.", GATE_AND_UP,
             *(f"silu(project(x, {w})), project(x, {w})" for w in ("w1", "w3"))),
     *engine.instead_of(GATED, {
-        "project(gate, w2) * up": "The gate comes after W2 instead of before it.",
         "project(gate * silu(up), w2)": "SiLU is applied to W3 x too: only W1 x goes through it.",
         "gate * up": "W2 is missing: it brings the product back to d_model numbers.",
         "project(gate, w2)": "There is no gate: SiLU(W1 x) must be multiplied by W3 x.",
@@ -741,8 +736,6 @@ SIGN = "The sign of the rotation is wrong: it is (x cos - y sin, x sin + y cos) 
 OVERWRITTEN = "One number of each pair is computed from the other's new value: keep both old ones."
 IN_ROPE = (
     mistake(HALVES, *TO_HALVES, *FROM_HALVES),
-    mistake(HALVES, *TO_HALVES, *FROM_HALVES,
-            TURNS, "a, b = angles.repeat_interleave(2, -1).chunk(2, -1)", *PAIRED),
     mistake("The angles are not in the order of the pairs: use `repeat_interleave`, not `cat`.",
             TURNS, "a, b = torch.cat((angles, angles), -1).unflatten(-1, (-1, 2)).unbind(-1)",
             *PAIRED),
@@ -844,10 +837,8 @@ IN_HEADS = (
     mistake(DIAGONAL, TRIANGLE, "dtype=torch.bool).tril(-1)", HIDDEN, "~mask, NEVER"),
     mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu()"),
     mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu(1)", HIDDEN, "~mask, NEVER"),
-    mistake("The mask is off by one: a position sees the one after it.",
-            TRIANGLE, "dtype=torch.bool).tril(1)"),
-    mistake("Scaled by √d_model: divide by √d_head.",
-            SCALE, "math.sqrt(Q.shape[-1] * Q.shape[-3])"),
+    mistake("Off by one: a position sees the one after it.", TRIANGLE, "dtype=torch.bool).tril(1)"),
+    mistake("Scaled by √d_model: take √d_head.", SCALE, "math.sqrt(Q.shape[-1] * Q.shape[-3])"),
     mistake("`num_heads` is used as the width of a head.",
             SPLIT, "x.unflatten(-1, (-1, num_heads)).transpose(-2, -3)"),
     mistake("RoPE is applied to the values too: only queries and keys are rotated.",
@@ -938,8 +929,7 @@ IN_BLOCK = (
             ADD_FFN, "return before + ffn(ln2(x))", ADD_ATTENTION, f"before = x\n{ADD_ATTENTION}"),
     mistake("Attention and the feed-forward layer run in parallel, not one after the other.",
             ADD_ATTENTION, "pass", ADD_FFN, "return x + attn(ln1(x)) + ffn(ln2(x))"),
-    mistake("The residual connection is missing around attention.",
-            ADD_ATTENTION, "x = attn(ln1(x))"),
+    mistake("There is no residual connection around attention.", ADD_ATTENTION, "x = attn(ln1(x))"),
     mistake("The residual connection is missing around the feed-forward layer.",
             ADD_FFN, "return ffn(ln2(x))"),
     mistake("Attention is missing.", ADD_ATTENTION, "pass"),
@@ -952,7 +942,7 @@ IN_MODELS_BLOCK = (
     *but(IN_HEADS, FOR_MODEL, "Heads attend to heads", "it counts heads"),
     *but(IN_ATTENTION, "K is not transposed", "These are the weights"),
     *IN_ROPE,
-    *but(IN_FEED_FORWARD, "after W2"),
+    *IN_FEED_FORWARD,
     *but(IN_NORM, "ε", "squares are missing", "keepdim"),
 )
 PARTS_OF_BLOCK = (*PARTS_OF_HEADS, rms_norm, silu, swiglu, inside, block)
