@@ -23,7 +23,7 @@ from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wr
 from workbook.tokenization.bpe import Pair, count_pairs, merge_pair, split_bytes, train_incremental
 
 SIGNATURE = "train_bpe(input_path, vocab_size, special_tokens) -> (vocab, merges)"
-QUICK, LONG = 5.0, 20.0  # seconds of processor time that a short text and a long one may take
+QUICK = 5.0  # seconds of processor time that a short text may take
 # If a tiny text takes more seconds, as when each call starts processes, fewer texts are run.
 SLOW = 0.25
 
@@ -264,6 +264,11 @@ WORD = " Größenwahn"  # 13 bytes and 11 characters, so that boundaries at 4096
 # What a learner's `train_bpe` returned, or a description of what is wrong with it.
 
 FORM = Prose("(vocab: dict[int, bytes], merges: list[tuple[bytes, bytes]])")
+TWO_THINGS = (
+    "`train_bpe` returns two things, the vocabulary first: a dict from ids to bytes objects, "
+    "special tokens too, and a list of pairs of bytes objects in the order in which they were "
+    "merged: not joined, not their ids, not text, not a dict."
+)
 
 
 def called(case: Text) -> str:
@@ -287,15 +292,8 @@ def _answer(result: Any, given: Prose) -> tuple[dict[int, bytes], list[Pair]]:
         odd = odd_parts(vocab, merges)
         if not odd:  # numpy's integers become Python's, and lists of two become tuples
             return {int(i): token for i, token in vocab.items()}, [tuple(pair) for pair in merges]
-    raise Wrong(
-        "The result is not in the form asked for.",
-        given=given,
-        expected=FORM,
-        got=Prose(f"among other things {shown(odd[0])}"),
-        mistake="`train_bpe` returns two things, the vocabulary first: a dict from ids to bytes "
-        "objects, special tokens too, and a list of pairs of bytes objects in the order in which "
-        "they were merged: not joined, not their ids, not text, not a dict.",
-    )
+    claim, got = "The result is not in the form asked for.", f"among other things {shown(odd[0])}"
+    raise Wrong(claim, given=given, expected=FORM, got=Prose(got), mistake=TWO_THINGS)
 
 
 def odd_parts(vocab: Any, merges: Any) -> list:
@@ -336,13 +334,10 @@ def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Text) -> 
         return
     last, size = max(got, default="none"), wanted.total()
     odd = f"missing: {missing[:4]}, not expected: {extra[:4]}"
-    raise Wrong(
-        "The merges are right, but the vocabulary is not.",
-        given=_described(case),
-        expected=Prose(f"{size} entries, ids up to {size - 1}"),
-        got=Prose(f"{having.total()} entries, ids up to {last}; {odd}"),
-        mistake=likely,
-    )
+    claim = "The merges are right, but the vocabulary is not."
+    expected = Prose(f"{size} entries, ids up to {size - 1}")
+    got = Prose(f"{having.total()} entries, ids up to {last}; {odd}")
+    raise Wrong(claim, given=_described(case), expected=expected, got=got, mistake=likely)
 
 
 # What to say about wrong merges, from the state in which they went wrong.
@@ -516,4 +511,4 @@ def _expect_long_texts(learner: Trainee) -> None:
 
     for case, right, held, likely in _long_texts():
         given, run = Prose(f"{called(case)}; the file holds {held}"), partial(merges, case)
-        shared.expect_right_and_quick("Training", run, right, given, LONG, (likely, THROUGH_ALL))
+        shared.expect_right_and_quick("Training", run, right, given, (likely, THROUGH_ALL))

@@ -4,6 +4,7 @@ import copy
 import io
 import tempfile
 from collections.abc import Callable, Iterable
+from operator import eq
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
@@ -175,19 +176,13 @@ class Pair(NamedTuple):
         call_part(self.save, {**values, "iteration": ITERATION, "out": out}, given=str(form))
 
 
-CHECKPOINTS = Exercise(
-    program=Program(restored),
-    mistakes=MISTAKES,
-    cases=(FileForm("'run.pt'", str),),
-    corners=(
-        FileForm("Path('run.pt')", Path, "a pathlib.Path"),
-        FileForm("io.BytesIO()", lambda path: io.BytesIO(), "an open file"),
-    ),
-    run=Pair.run,
-    same=lambda one, other: one == other,
-    report=_beside,
-    errors=ERRORS,
+FORMS = (FileForm("'run.pt'", str),)
+OTHERS = (
+    FileForm("Path('run.pt')", Path, "a pathlib.Path"),
+    FileForm("io.BytesIO()", lambda path: io.BytesIO(), "an open file"),
 )
+restoring = Program(restored)
+CHECKPOINTS = Exercise(restoring, MISTAKES, FORMS, Pair.run, eq, _beside, ERRORS, corners=OTHERS)
 
 
 def checkpointing(attempt: Any, part: str | None = None) -> str:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from operator import itemgetter
+from operator import eq, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -455,22 +455,11 @@ def _counts_beside(case: Request, shares: np.ndarray, counts: list[int]) -> Wron
 
 
 CHAIN = Exercise(
-    program=Program(written),
-    mistakes=CHAIN_MISTAKES,
-    cases=CHAINS,
-    run=Decoder.written,
-    same=lambda right, new: right == new,
-    report=_chain_beside,
-    errors=ERRORS,
+    Program(written), CHAIN_MISTAKES, CHAINS, Decoder.written, eq, _chain_beside, ERRORS
 )
+drawing = Program(probabilities)
 CHOICE = Exercise(
-    program=Program(probabilities),
-    mistakes=CHOICE_MISTAKES,
-    cases=CHOICES,
-    run=Decoder.drawn,
-    same=plausible,
-    report=_counts_beside,
-    errors=ERRORS,
+    drawing, CHOICE_MISTAKES, CHOICES, Decoder.drawn, plausible, _counts_beside, ERRORS
 )
 CHAIN_WORDS = {mistake.words for mistake in CHAIN_MISTAKES}
 

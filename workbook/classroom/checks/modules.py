@@ -23,7 +23,6 @@ from workbook.classroom.checks.engine import Exercise, usual
 from workbook.classroom.checks.tensors import Case, alike, beside, copied, noise, tensor_of
 from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, call, expect
 
-QUICK = 5.0  # seconds that a call with a few numbers may take
 THETA, LENGTH = ("theta", "rope_theta"), ("max_seq_len", "context_length")
 BESIDE = re.compile("cache|past|target|label|need|return", re.I)
 NO_MODULE = "Only what an `nn.Module` holds is trained, saved and moved with the model. "
@@ -203,7 +202,7 @@ def _asked(function: Any, *names: str) -> list[inspect.Parameter]:
 def _called(function: Any, *args: Any, given: Any = None, **kwargs: Any) -> Any:
     """Call a learner's class or module, without `torch.compile`."""
     with uncompiled():
-        return call(function, *args, seconds=QUICK, given=given, **kwargs)
+        return call(function, *args, given=given, **kwargs)
 
 
 @contextmanager

@@ -17,7 +17,8 @@ from workbook.classroom.checks.verdicts import Prose, Wrong, difference_at, slow
 from workbook.tokenization.pretokens import PATTERN
 
 END = "<|endoftext|>"
-STOPPED = 2.0  # times the seconds of a long text: a right result that comes until then is *almost*
+LONG = 20.0  # seconds of processor time that a long text may take
+STOPPED = 2.0  # times these: a right result that comes until then is *almost*
 
 
 def decode(data: bytes) -> str:
@@ -173,12 +174,7 @@ SKIPPED = mistake(
 
 
 def expect_right_and_quick(
-    name: str,
-    run: Callable[..., Any],
-    right: list,
-    given: Prose,
-    seconds: float,
-    mistakes: tuple[str, str],
+    name: str, run: Callable[..., Any], right: list, given: Prose, mistakes: tuple[str, str]
 ) -> None:
     """Raise `Wrong` unless a call on a long text gives the right list in time.
 
@@ -187,12 +183,11 @@ def expect_right_and_quick(
         run: makes the call, with a limit `seconds` and the words `given` for the report.
         right: the expected result.
         given: the call in words.
-        seconds: of processor time that are plenty; a right result that takes more is *almost*.
         mistakes: the likely one if the result is wrong, and if it takes too long.
     """
     before = processor_seconds()
     try:
-        result = run(seconds=STOPPED * seconds, given=given)
+        result = run(seconds=STOPPED * LONG, given=given)
     except Wrong as failure:
         if failure.timed_out:
             failure.claim = f"{name} is far too slow. {failure.claim}"
@@ -203,8 +198,8 @@ def expect_right_and_quick(
         claim = f"{name} goes wrong at index {at:,} of a long text, though short texts are right."
         expected, got = right[at : at + 4], result[at : at + 4]
         raise Wrong(claim, given=given, expected=expected, got=got, mistake=mistakes[0])
-    if used > seconds:
-        raise slow(f"{name} is right", used, seconds, given, mistakes[1])
+    if used > LONG:
+        raise slow(f"{name} is right", used, LONG, given, mistakes[1])
 
 
 def expect_no_memory(exercise: Exercise, attempt: Any, cases: Sequence[Any], likely: str) -> None:

@@ -32,7 +32,7 @@ from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wr
 from workbook.tokenization.bpe import Pair, merge_pair, split_bytes, train_incremental
 from workbook.tokenization.gpt2_files import byte_alphabet, to_readable
 
-QUICK, LONG = 5.0, 20.0  # seconds of processor time that a short text and a long one may take
+QUICK = 5.0  # seconds of processor time that a short text may take
 REPLACED = "\ufffd"
 
 # What the tokenizers of the cases are made of: their merges are learnt from these texts.
@@ -608,7 +608,7 @@ def expect_quick(learner: Attempt, method: str) -> None:
     case = Call(PLAIN, method, MANY_LINES if method == "encode_iterable" else "".join(MANY_LINES))
     given = Prose(f"{method}(text), where the text is {len(case.text):,} characters in lines")
     right, likely = _ids_of(PLAIN, case.text), (CUT_IN_TWO, SLOW[method])
-    shared.expect_right_and_quick(f"`{method}`", partial(learner, case), right, given, LONG, likely)
+    shared.expect_right_and_quick(f"`{method}`", partial(learner, case), right, given, likely)
 
 
 LAZY = "It reads the whole stream first. Join no pieces, make no list: `yield` as you go."
