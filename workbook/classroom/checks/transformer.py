@@ -1012,7 +1012,7 @@ def _model(ids: list | Tensor, what: str = "", vocab_size=5, d_model=8, layers=2
 
 transformer_lm = of_tensors(
     program=reference(look_up, *PARTS_OF_BLOCK, language_model),
-    mistakes=(*IN_MODEL, *but(IN_MODELS_BLOCK, "0 times -inf")),
+    mistakes=(*IN_MODEL, *but(IN_MODELS_BLOCK, "0 · -inf")),
     cases=(
         _model([[3]], "a single token"),
         _model([[1, 4, 0]]),
