@@ -27,7 +27,7 @@ CAPS = {
     "workbook/experiments": 1_080,
     "workbook/bench": 137,
     "workbook/classroom/views": 1_780,
-    "workbook/classroom/checks": 6_732,
+    "workbook/classroom/checks": 6_559,
     "workbook/classroom/study": 2_920,
     "workbook/classroom/mine": 1_696,
     "workbook/classroom/export": 1_000,

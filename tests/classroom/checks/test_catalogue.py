@@ -153,23 +153,24 @@ def module(base):
     return made
 
 
+heads = module(model.MultiHeadSelfAttention)
 LEARNERS = {
     "train_bpe": (bpe.BPE, trainer),
     "tokenizer": (tokenizer.ENCODE, encoding),
     "tokenizer, decode": (tokenizer.DECODE, decoding_ids),
     "learning_rate_schedule": (optimizer.SCHEDULE, schedule),
     "gradient_clipping": (optimizer.CLIPPING, clipping),
-    "softmax": (transformer.SOFTMAX, softmax),
-    "scaled_dot_product_attention": (transformer.ATTENTION, attention),
-    "cross_entropy": (transformer.LOSS, loss),
-    "linear": (transformer.LINEAR, module(nn.Linear)),
-    "embedding": (transformer.EMBEDDING, module(nn.Embedding)),
-    "rmsnorm": (transformer.NORM, module(nn.RMSNorm)),
-    "positionwise_feedforward": (transformer.FEED_FORWARD, module(nn.SwiGLU)),
-    "rope": (transformer.ROPE, module(nn.RotaryPositionalEmbedding)),
-    "multihead_self_attention": (transformer.MULTIHEAD, module(model.MultiHeadSelfAttention)),
-    "transformer_block": (transformer.BLOCK, module(model.TransformerBlock)),
-    "transformer_lm": (transformer.MODEL, module(model.TransformerLM)),
+    "softmax": (transformer.softmax, softmax),
+    "scaled_dot_product_attention": (transformer.scaled_dot_product_attention, attention),
+    "cross_entropy": (transformer.cross_entropy, loss),
+    "linear": (transformer.linear, module(nn.Linear)),
+    "embedding": (transformer.embedding, module(nn.Embedding)),
+    "rmsnorm": (transformer.rmsnorm, module(nn.RMSNorm)),
+    "positionwise_feedforward": (transformer.positionwise_feedforward, module(nn.SwiGLU)),
+    "rope": (transformer.rope, module(nn.RotaryPositionalEmbedding)),
+    "multihead_self_attention": (transformer.multihead_self_attention, heads),
+    "transformer_block": (transformer.transformer_block, module(model.TransformerBlock)),
+    "transformer_lm": (transformer.transformer_lm, module(model.TransformerLM)),
 }
 
 

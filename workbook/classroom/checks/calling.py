@@ -220,27 +220,22 @@ def callable_part(
     """A learner's function bound to the arguments that a problem names, to be called at will.
 
     If it is a class, an instance is made and the method that does the work is called, as in
-    `Softmax(dim)(x)` or `Trainer(vocab_size).train(path)`. If that returns nothing, the instance is
-    the result. Raises, here and when called: Wrong and NotAttempted, as `verdicts.call` does.
+    `Softmax(dim)(x)` or `Trainer(vocab_size).train(path)`. Raises, here and when called: Wrong and
+    NotAttempted, as `verdicts.call` does.
     """
-    options, instance, work = {"extras": extras, "given": given}, None, "__call__"
+    options = {"extras": extras, "given": given}
     if inspect.isclass(attempt):
         work = work_of(attempt)
         asked = [p.name for p in parameters_of(getattr(attempt, work))]
         its = {name for name in (meaning(field, values) for field in asked) if name}
         args, kwargs, left = bind(attempt, values, partly=True, optional=its, **options)
-        attempt = instance = call(attempt, *args, seconds=seconds, given=given, **kwargs)
+        attempt = call(attempt, *args, seconds=seconds, given=given, **kwargs)
         optional = {*optional, *(values.keys() - left.keys())}
         if work not in CALLED:
             attempt = getattr(attempt, work)
     attempt = getattr(attempt, "forward", attempt)
     args, kwargs, _ = bind(attempt, values, optional=optional, **options)
-
-    def part() -> Any:
-        result = call(attempt, *args, seconds=seconds, given=given, **kwargs)
-        return instance if result is None and work not in CALLED else result
-
-    return part
+    return lambda: call(attempt, *args, seconds=seconds, given=given, **kwargs)
 
 
 def call_part(attempt: Callable, values: Mapping[str, Any], **options: Any) -> Any:

@@ -4,6 +4,7 @@ import copy
 import io
 import tempfile
 from collections.abc import Callable, Iterable
+from operator import eq
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import call_part, meaning, parameters_of
 from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.from_scratch import check_style
-from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, kind_of
+from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, expect, kind_of
 
 ITERATION = 7
 # A piece of an error's text, and what it usually comes from.
@@ -156,9 +157,8 @@ class Pair(NamedTuple):
             path = Path(folder, "run.pt")
             out, before = form.make(path), run.held()
             self.write(run, out, form)
-            if run.held() != before:
-                claim = "Saving changed the model or the optimizer."
-                raise Wrong(claim, given=str(form), mistake="Training goes on: leave both alone.")
+            claim, alone = "Saving changed the model or the optimizer.", "Leave both alone."
+            expect(run.held() == before, claim, alone, given=str(form))
             is_open = isinstance(out, io.BytesIO)
             if is_open:
                 path.write_bytes(b"" if out.closed else out.getvalue())
@@ -176,19 +176,13 @@ class Pair(NamedTuple):
         call_part(self.save, {**values, "iteration": ITERATION, "out": out}, given=str(form))
 
 
-CHECKPOINTS = Exercise(
-    program=Program(restored),
-    mistakes=MISTAKES,
-    cases=(FileForm("'run.pt'", str),),
-    corners=(
-        FileForm("Path('run.pt')", Path, "a pathlib.Path"),
-        FileForm("io.BytesIO()", lambda path: io.BytesIO(), "an open file"),
-    ),
-    run=Pair.run,
-    same=lambda one, other: one == other,
-    report=_beside,
-    errors=ERRORS,
+FORMS = (FileForm("'run.pt'", str),)
+OTHERS = (
+    FileForm("Path('run.pt')", Path, "a pathlib.Path"),
+    FileForm("io.BytesIO()", lambda path: io.BytesIO(), "an open file"),
 )
+restoring = Program(restored)
+CHECKPOINTS = Exercise(restoring, MISTAKES, FORMS, Pair.run, eq, _beside, ERRORS, corners=OTHERS)
 
 
 def checkpointing(attempt: Any, part: str | None = None) -> str:

@@ -49,8 +49,7 @@ FAULTS = {
              end="The last target is made up, or wrapped around: read the token after the window.",
              apart="The targets have starts of their own: take those of the inputs, plus 1."),
     **faults("A window reaches past the end.", f"starts from 0 to {LAST}",
-             late="With n tokens and a context of m the last start is n - m - 1: its last target "
-             "is the last token."),
+             late="With n tokens and a context of m the last start is n - m - 1."),
     **faults("The rows do not begin at random places.", "a new random start for each row and call",
              one_start="One start was drawn for the whole batch: draw one for each row.",
              in_a_row="The rows follow one another: draw a start for each.",

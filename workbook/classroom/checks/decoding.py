@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from operator import itemgetter
+from operator import eq, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import call_part, meaning, parameters_of
 from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.from_scratch import check_style
-from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, kind_of
+from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, expect, kind_of
 from workbook.corpora.corpora import END_OF_TEXT
 
 SIGNATURE = "decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None)"
@@ -94,16 +94,14 @@ CHAIN_MISTAKES = (
         # Where the context is full, one may stop.
         f"range(1) if case.context_length == ENDLESS else {COUNT}": "Only one new token is "
         "written: is a loop missing, or a `return` inside it?",
-        f"{COUNT} if case.end_id not in case.prompt else ()": "An end token in the prompt stops "
-        "it: look at the new token only.",
+        f"{COUNT} if case.end_id not in case.prompt else ()": "An end token in the prompt ends it.",
         "range(case.max_new_tokens + 1)": "It writes one token too many.",
         "range(case.max_new_tokens - 1)": "It writes one token too few.",
         "range(case.max_new_tokens - len(case.prompt))": "The prompt is counted, but "
         "`max_new_tokens` counts only new tokens.",
     }),
     *instead_of(SEEN, {
-        "case.prompt[-case.context_length :]": "The model sees only the prompt each time: append "
-        "each new token to it.",
+        "case.prompt[-case.context_length :]": "The model sees only the prompt: append new tokens.",
         **dict.fromkeys(("ids[-1:]", "ids[-1:] if len(ids) > len(case.prompt) else ids"), LAST_ONE),
         "ids[:1]": "The logits of the first position were taken: take those of the last.",
         "ids[: case.context_length]": "A full context keeps the first tokens: keep the last.",
@@ -163,8 +161,6 @@ CHOICE_MISTAKES = (
       for code in (BELOW, "(before < case.top_p) | (case.top_p == 1)")),
     mistake("The least likely token is always taken: `argmin`, or the wrong end of a list?",
             RETURNED, "return np.eye(len(shares))[shares.argmin()]"),
-    mistake("All tokens are drawn equally often: the logits are not used.",
-            TEMPERED, "softmax(0 * logits)"),
     *instead_of(BELOW, {
         "before < 2": "yours keeps all.",
         "(before + shares[order] < case.top_p + 1e-9) | (before == 0)": "yours leaves out the "
@@ -218,8 +214,7 @@ ERRORS = {
     "sum to 1|sum of prob|<= 0|contains either|non-empty|nan": "Too little is left to draw from: "
     "top-p keeps the likeliest token in any case, and what it keeps is divided by its sum.",
     "used as indices": "Make the ids an int64 tensor of shape (1, T) for the model.",
-    "is out of bounds": "A sum in float32 may end below 1, and then no token reaches a `top_p` of "
-    "1: go no further than the last.",
+    "is out of bounds": "A sum in float32 may end below 1: go no further than the last token.",
     "values to unpack": "The model returns only the logits, (1, T, vocab_size).",
     "CUDA|NVIDIA": "There is no GPU here: put the ids on `next(model.parameters()).device`.",
     "prob_dist must be 1 or 2 dim|too many indices": "Give the model a batch of one, (1, T): the "
@@ -460,22 +455,11 @@ def _counts_beside(case: Request, shares: np.ndarray, counts: list[int]) -> Wron
 
 
 CHAIN = Exercise(
-    program=Program(written),
-    mistakes=CHAIN_MISTAKES,
-    cases=CHAINS,
-    run=Decoder.written,
-    same=lambda right, new: right == new,
-    report=_chain_beside,
-    errors=ERRORS,
+    Program(written), CHAIN_MISTAKES, CHAINS, Decoder.written, eq, _chain_beside, ERRORS
 )
+drawing = Program(probabilities)
 CHOICE = Exercise(
-    program=Program(probabilities),
-    mistakes=CHOICE_MISTAKES,
-    cases=CHOICES,
-    run=Decoder.drawn,
-    same=plausible,
-    report=_counts_beside,
-    errors=ERRORS,
+    drawing, CHOICE_MISTAKES, CHOICES, Decoder.drawn, plausible, _counts_beside, ERRORS
 )
 CHAIN_WORDS = {mistake.words for mistake in CHAIN_MISTAKES}
 
@@ -488,10 +472,9 @@ def decoding(attempt: Any, part: str | None = None) -> str:
     if not findings:
         case = Request(end_id=0)  # a model without a choice would repeat the end token
         with findings("use"):
-            if len(learner.run(undecided(), case)) > DRAWS // 2:
-                skips = "It leaves the end token out, and goes on: stop there."
-                claim = "It does not stop at the end token."
-                raise Wrong(claim, given=Prose(case), mistake=skips)
+            few = len(learner.run(undecided(), case)) <= DRAWS // 2
+            skips = "It leaves the end token out, and goes on: stop there."
+            expect(few, "It does not stop at the end token.", skips, given=Prose(case))
     if not findings:
         run = partial(learner.run, undecided(), Request(max_new_tokens=2, top_p=0.5))
         check_style(findings, run, [attempt], allowed=("softmax", "log_softmax"))
@@ -514,9 +497,7 @@ def _tokens_or_draws(learner: Decoder) -> verdicts.Findings:
 def _expect_usable_again(learner: Decoder) -> None:
     """Raise `Wrong` where a second call would suffer from the first."""
     one, other = (learner.run(undecided(), Request(max_new_tokens=40)) for _ in range(2))
-    if one == other and not learner.takes_seed:
-        seeded = "The generator is seeded inside: let the caller set the seed."
-        raise Wrong("Every call draws the same tokens.", mistake=seeded)
-    if "changed" in learner.notes:
-        again = "A second call would start from a different prompt: copy it first."
-        raise Wrong("The prompt that was passed in is changed.", mistake=again)
+    seeded = "The generator is seeded inside: let the caller set the seed."
+    expect(one != other or learner.takes_seed, "Every call draws the same tokens.", seeded)
+    again = "A second call would start from a different prompt: copy it first."
+    expect("changed" not in learner.notes, "The prompt that was passed in is changed.", again)

@@ -47,10 +47,8 @@ USUAL = {
     "for tensors: use torch's, such as `torch.exp(x)` and `x.amax(dim)`.",
     r"bad escape \\p": r"`re` does not know `\p`: import `regex`, and call `regex.finditer`.",
     r"__init__\(\) should return None": "`__init__` sets attributes, and has no `return`.",
-    r"__init__\(\) takes 1 positional": "The class has no `__init__` for them: write one, `def "
-    "__init__(self, ...)`.",
-    r"takes \d+ positional": "There are more arguments than the `def` has parameters: is `self` "
-    "the first of a method's?",
+    r"__init__\(\) takes 1 positional": "The class has no `__init__` for them: write one.",
+    r"takes \d+ positional": "More arguments than parameters: is `self` the first of a method's?",
     r"'str' object cannot be interpreted as an integer|without an encoding": "A str is made of "
     "characters: `text.encode()` gives its bytes.",
     r"^IndexError: .*index .*out of (range|bounds)": "An index is past the end: print it and the "
@@ -62,8 +60,7 @@ USUAL = {
     "mixes text and bytes, or two arguments are swapped: print the types.",
     r"^UnicodeDecodeError": "These bytes begin or end in the middle of a character: cut the text "
     "elsewhere, and keep tokens as bytes.",
-    r"^TypeError: .*argument": "This function takes different arguments: compare their "
-    "names, number and order.",
+    r"^TypeError: .*argument": "This function takes different arguments: compare names and order.",
     r"(a|Boolean value of) Tensor with|only one element": "`item()`, `if` and the functions "
     "of `math` take a tensor with a single element. Is `is not None` or torch's function meant?",
 }
@@ -102,6 +99,8 @@ def of_one_kind(one: BaseException, other: BaseException) -> bool:
 class Program:
     """A right solution as source that can be edited: functions, of which the last is called.
 
+    A class will do, too.
+
     `places` says what a line is for, by a piece of it: where a mutant of that line does what the
     learner's code does, they are told to look there. By default, it is what the comments behind
     the lines say. `call` says how the last function is called with a case, if it does not take the
@@ -115,9 +114,8 @@ class Program:
         call: Callable[[Callable, Any], Any] | None = None,
     ):
         self.entry, self.call = functions[-1].__name__, call
-        self.globals = {
-            k: v for function in functions for k, v in inspect.unwrap(function).__globals__.items()
-        }
+        modules = [vars(inspect.getmodule(function)) for function in functions]
+        self.globals = {name: value for names in modules for name, value in names.items()}
         self.source = BORDER.join(textwrap.dedent(inspect.getsource(f)) for f in functions)
         self.places = places or dict(re.findall(r"([^\s#].*)  # (.+)", self.source))
 
@@ -265,7 +263,7 @@ def tried(exercise: Exercise, attempt: Any, case: Any) -> Outcome:
     try:
         result = exercise.run(attempt, case)
     except Wrong as failure:
-        failure.mistake = failure.mistake or _known(failure.error, exercise.errors)
+        failure.mistake = failure.mistake or usual(failure.error, exercise.errors)
         return Outcome(case, None, False, failure)
     return Outcome(case, result, exercise.same(exercise.expected(case), result))
 
@@ -301,13 +299,8 @@ def _explaining(
     return likely
 
 
-def usual(error: BaseException | None) -> str | None:
-    """Say what an error usually comes from, if its type and text show it."""
-    return _known(error, USUAL)
-
-
-def _known(error: BaseException | None, patterns: Mapping[str, str]) -> str | None:
-    """The words of the first pattern that is in "Type: text" of an error."""
+def usual(error: BaseException | None, patterns: Mapping[str, str] = USUAL) -> str | None:
+    """Say what an error usually comes from: by the first pattern that is in its "Type: text"."""
     text = "" if error is None else f"{type(error).__name__}: {error}"
     return next((words for pattern, words in patterns.items() if re.search(pattern, text)), None)
 

@@ -21,9 +21,8 @@ from workbook.classroom.checks import verdicts
 from workbook.classroom.checks.calling import bind, is_switch, meaning, parameters_of, switches_rope
 from workbook.classroom.checks.engine import Exercise, usual
 from workbook.classroom.checks.tensors import Case, alike, beside, copied, noise, tensor_of
-from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, call
+from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, call, expect
 
-QUICK = 5.0  # seconds that a call with a few numbers may take
 THETA, LENGTH = ("theta", "rope_theta"), ("max_seq_len", "context_length")
 BESIDE = re.compile("cache|past|target|label|need|return", re.I)
 NO_MODULE = "Only what an `nn.Module` holds is trained, saved and moved with the model. "
@@ -87,8 +86,8 @@ class Learner:
 
     def expect_upright(self) -> None:
         """Raise `Wrong` if a weight is stored transposed."""
-        if any(self.transposed.values()):
-            raise Wrong("The weights are stored transposed.", mistake=TRANSPOSED)
+        upright = not any(self.transposed.values())
+        expect(upright, "The weights are stored transposed.", TRANSPOSED)
 
     def assumed(self) -> str:
         """How the check has read the parameters, where that may be other than they are meant."""
@@ -203,7 +202,7 @@ def _asked(function: Any, *names: str) -> list[inspect.Parameter]:
 def _called(function: Any, *args: Any, given: Any = None, **kwargs: Any) -> Any:
     """Call a learner's class or module, without `torch.compile`."""
     with uncompiled():
-        return call(function, *args, seconds=QUICK, given=given, **kwargs)
+        return call(function, *args, given=given, **kwargs)
 
 
 @contextmanager
@@ -469,8 +468,7 @@ def check_gradients(
     # Inputs are handed in as if they had been computed from the leaves.
     inputs = {**case.inputs, **{name: leaf.clone() for name, leaf in leaves.items()}}
     result = run(replace(case, inputs=inputs))
-    if not result.requires_grad:
-        raise Wrong("No gradient can flow through the result.", given=given, mistake=CUT)
+    expect(result.requires_grad, "No gradient can flow through the result.", CUT, given=given)
     # Weighted differently, because the sum of a row of softmax has no gradient at all.
     factors = noise(*result.shape, seed=99) if result.ndim else torch.tensor(1.0)
     try:
@@ -491,16 +489,14 @@ def check_gradients(
         own = own_parameters(learner.module)
         pairs += [(name, parameter.grad, laid_out[name]) for name, parameter in own.items()]
     for name, grad, expected in pairs:
-        if grad is None:
-            raise Wrong(f"No gradient reaches `{name}`.", given=given, mistake=CUT)
+        expect(grad is not None, f"No gradient reaches `{name}`.", CUT, given=given)
         if not alike(grad, expected, 1e-3):
             claim = f"The result is right, but the gradient that reaches `{name}` is not."
             mistake = PADDING if not grad[:1].any() and expected[:1].any() else CUT
             right, shown = beside(expected, grad)
             raise Wrong(claim, given=given, expected=right, got=shown, mistake=mistake)
-    if any(not inputs[name].eq(leaf).all() for name, leaf in leaves.items()):
-        claim = "The result is right, but the input tensor is changed."
-        raise Wrong(claim, given=given, mistake=IN_PLACE)
+    kept = all(inputs[name].eq(leaf).all() for name, leaf in leaves.items())
+    expect(kept, "The result is right, but the input tensor is changed.", IN_PLACE, given=given)
 
 
 def _leaves(values: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -534,12 +530,11 @@ def check_first_weights(learner: Learner, case: Case, findings: Findings) -> Non
     given, is_model = Prose(f"a new {case.name}"), "num_layers" in case.arguments
     empty = [name for name, weight in own.items() if weight.isnan().any()]
     is_gain = bool(empty) and _is_vector(own[empty[0]])
-    with findings("use" if is_model or is_gain else "corner"):
-        if empty:
-            mistake = "`torch.empty` holds whatever was in memory: "
-            mistake += "a gain is all ones." if is_gain else "draw numbers in the layer itself."
-            raise Wrong(f"Nothing fills `{empty[0]}`.", given=given, mistake=mistake)
     if empty:
+        mistake = "`torch.empty` holds whatever was in memory: "
+        mistake += "a gain is all ones." if is_gain else "draw numbers in the layer itself."
+        with findings("use" if is_model or is_gain else "corner"):
+            raise Wrong(f"Nothing fills `{empty[0]}`.", given=given, mistake=mistake)
         return
     with findings("use"):
         for name, weight in own.items():

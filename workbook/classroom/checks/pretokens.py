@@ -17,7 +17,8 @@ from workbook.classroom.checks.verdicts import Prose, Wrong, difference_at, slow
 from workbook.tokenization.pretokens import PATTERN
 
 END = "<|endoftext|>"
-STOPPED = 2.0  # times the seconds of a long text: a right result that comes until then is *almost*
+LONG = 20.0  # seconds of processor time that a long text may take
+STOPPED = 2.0  # times these: a right result that comes until then is *almost*
 
 
 def decode(data: bytes) -> str:
@@ -59,8 +60,7 @@ LINE_ENDS = mistake(
 READING = mistakes(UTF8,
     ("The file was decoded as Latin-1, or byte by byte: it is UTF-8, in which a character may take "
      "several bytes.", 'data.decode("latin-1")'),
-    ("Characters outside ASCII were dropped: decode the file as UTF-8.",
-     'data.decode("ascii", "ignore")'),
+    ("Characters outside ASCII were dropped: decode as UTF-8.", 'data.decode("ascii", "ignore")'),
     ("Newlines were lost, or became spaces: they are text like any other.",
      UTF8 + r'.replace("\n", " ")', f'"".join({UTF8}.splitlines())',
      f'"".join(line.strip() for line in {UTF8}.splitlines())'),
@@ -127,17 +127,14 @@ CUTTING = mistakes(FOUND,
      "write `(?:...)`, or take `match.group()` of `finditer`.", _but("(?:", "(")),
     ("There is no pre-tokenisation: merges cross word boundaries. Cut the text with GPT-2's "
      "pattern first.", "[document] if document else []"),
-    ("The white space between words is lost: GPT-2's pattern keeps the space at the front of the "
-     "word, as in b' the'.",
+    ("The white space between words is lost: GPT-2's pattern keeps it, as in b' the'.",
      "document.split()", 'document.split(" ")', _by(r'r"\w+|[^\w\s]+"'),
      f"[token.strip() for token in {FOUND} if token.strip()]"),
     ("White space was cut off as a pre-token of its own: in GPT-2's pattern the space belongs to "
      "the word after it, as in b' the'.", _by(r'r"\S+|\s+"'), _by(r'r"\w+|[^\w\s]+|\s+"')),
-    ("Pre-tokens are words with the white space before them: GPT-2's pattern also cuts between "
-     "letters, digits and punctuation.",
+    ("These are whole words: GPT-2's pattern also cuts between letters, digits and punctuation.",
      _by(r'r"\s*\S+|\s+"'), _by(r'r" ?\S+|\s+(?!\S)|\s+"'), 'regex.split(r"(?= )", document)'),
-    (r"The pattern has `\w`, which matches letters, digits and `_` alike, instead of `\p{L}` "
-     r"and `\p{N}`.",
+    (r"`\w` matches letters, digits and `_` alike: the pattern has `\p{L}` and `\p{N}`.",
      _by(r'r" ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"'),
      _by(r'''r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"''')),
     ("This is GPT-4's pre-tokenisation pattern: the problem asks for GPT-2's.", _by("GPT4")),
@@ -177,12 +174,7 @@ SKIPPED = mistake(
 
 
 def expect_right_and_quick(
-    name: str,
-    run: Callable[..., Any],
-    right: list,
-    given: Prose,
-    seconds: float,
-    mistakes: tuple[str, str],
+    name: str, run: Callable[..., Any], right: list, given: Prose, mistakes: tuple[str, str]
 ) -> None:
     """Raise `Wrong` unless a call on a long text gives the right list in time.
 
@@ -191,12 +183,11 @@ def expect_right_and_quick(
         run: makes the call, with a limit `seconds` and the words `given` for the report.
         right: the expected result.
         given: the call in words.
-        seconds: of processor time that are plenty; a right result that takes more is *almost*.
         mistakes: the likely one if the result is wrong, and if it takes too long.
     """
     before = processor_seconds()
     try:
-        result = run(seconds=STOPPED * seconds, given=given)
+        result = run(seconds=STOPPED * LONG, given=given)
     except Wrong as failure:
         if failure.timed_out:
             failure.claim = f"{name} is far too slow. {failure.claim}"
@@ -207,8 +198,8 @@ def expect_right_and_quick(
         claim = f"{name} goes wrong at index {at:,} of a long text, though short texts are right."
         expected, got = right[at : at + 4], result[at : at + 4]
         raise Wrong(claim, given=given, expected=expected, got=got, mistake=mistakes[0])
-    if used > seconds:
-        raise slow(f"{name} is right", used, seconds, given, mistakes[1])
+    if used > LONG:
+        raise slow(f"{name} is right", used, LONG, given, mistakes[1])
 
 
 def expect_no_memory(exercise: Exercise, attempt: Any, cases: Sequence[Any], likely: str) -> None:

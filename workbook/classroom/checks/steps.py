@@ -4,9 +4,9 @@ The steps of chapter 2 are judged by the reference of the whole problem, as far 
 and by those of its mistakes that can be made there. The names here are the ids of the steps.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import islice, product
-from operator import length_hint
+from operator import eq, length_hint
 from typing import Any
 
 import torch
@@ -16,60 +16,57 @@ from workbook.classroom.checks import bpe, optimizer, tokenizer
 from workbook.classroom.checks import pretokens as shared
 from workbook.classroom.checks.engine import Exercise, Program, judge, mistake
 from workbook.classroom.checks.tokenizer import PLAIN, Call
-from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, shown
+from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, expect, shown
 from workbook.optimizer.optimizers import Momentum
 from workbook.tokenization import bpe as plain
 
-PRAISE = "It passes every case."
-NOTHING = "It returned None: is a `return` missing?"
-
 
 def _step(
-    name: str,
-    whole: Exercise,
-    program: Program,
+    words: str,
     cases: tuple,
     arguments: Callable[[Any], tuple],
+    program: Program,
     *slips: tuple[str, ...],
-    same: Callable[[Any, Any], bool] = lambda right, got: right == got,
-    work: Callable | None = None,
+    whole: Exercise | None = None,
+    work: Callable = lambda attempt, *given: attempt(*given),
+    same: Callable[[Any, Any], bool] = eq,
 ) -> Callable[[Any, str | None], str]:
-    """The check of a function of chapter 2.
+    """The check of a step.
 
     Arguments:
-        whole: the exercise of the whole problem.
-        program: the part of its reference that does the step.
+        words: for a call, with {} for its arguments.
         cases: what the reference takes.
         arguments: of the learner's function, new ones at each call, from a case.
-        slips: more mistakes, each as `mistake` takes it.
+        program: the reference, which may be a part of that of the whole problem.
+        slips: mistakes, each as `mistake` takes it.
+        whole: the exercise of the whole problem, of which more mistakes are taken.
+        work: calls what the learner hands in with the arguments, if a plain call will not do.
         same: whether a result is right.
-        work: calls the learner's function with the arguments, if a plain call will not do.
     """
 
     def given(case: Any) -> Prose:
-        return Prose(f"{name}({', '.join(map(shown, arguments(case)))})")
+        return Prose(words.format(", ".join(map(shown, arguments(case)))))
 
     def run(attempt: Callable, case: Any) -> Any:
-        result = call(*filter(None, (work, attempt)), *arguments(case), given=given(case))
+        result = call(work, attempt, *arguments(case), given=given(case))
         if result is None:
-            raise NotAttempted(NOTHING)
-        if isinstance(result, Mapping):
-            return dict(result)
+            raise NotAttempted("It returned None: is a `return` missing?")
         return list(result) if isinstance(result, tuple) else result
 
     def report(case: Any, right: Any, got: Any) -> Wrong:
         wrong = Wrong("The result is wrong.", given=given(case), expected=right, got=got)
-        if right and isinstance(got, list) and {*map(type, (*right, *got))} == {tuple}:
+        if isinstance(case, bpe.Text) and not bpe.odd_parts({}, got):
             beside = bpe._beside(case, right, got)  # merges: where they first go wrong, and why
             wrong.claim, wrong.mistake = beside.claim, beside.mistake
         return wrong
 
-    mistakes = [*whole.mistakes, *(mistake(*slip) for slip in slips)]
-    here = [m for m in mistakes if all(program.source.count(old) == 1 for old, _ in m.edits)]
-    exercise = Exercise(program, tuple(here), cases, run, same, report, whole.errors)
+    known = [*(whole.mistakes if whole else ()), *(mistake(*slip) for slip in slips)]
+    here = [m for m in known if all(program.source.count(old) == 1 for old, _ in m.edits)]
+    errors = whole.errors if whole else {}
+    exercise = Exercise(program, tuple(here), cases, run, same, report, errors)
 
     def check(attempt: Any, part: str | None = None) -> str:
-        return judge(exercise, attempt).verdict(PRAISE)
+        return judge(exercise, attempt).verdict("It passes every case.")
 
     return check
 
@@ -114,150 +111,150 @@ SYMBOLS = [tuple(plain.split_bytes(word)) for word in ("ab", "aaa", "aaaaa", "xa
 TO_MERGE = *product(SYMBOLS, [(b"a", b"b"), (b"a", b"a")]), ((b"ab", b"a", b"ab"), (b"a", b"b"))
 
 count_pretokens = _step(
-    *("count_pretokens", bpe.BPE),
+    *("count_pretokens({})", TEXTS, lambda case: (case.text, list(case.special_tokens))),
     Program(shared.cut_specials, shared.pretokens, bpe._documents, bpe.pretoken_counts),
-    TEXTS,
-    lambda case: (case.text, list(case.special_tokens)),
     ("The special tokens were counted, too: they cut the text, and are left out.",
      "if not special]", "if True]", "pretokens(document) for",
      "[document] if document in case.special_tokens else pretokens(document) for"),
+    whole=bpe.BPE,
 )  # fmt: skip
 count_pairs = _step(
-    *("count_pairs", bpe.BPE),
+    *("count_pairs({})", tuple(map(_words, bpe.SMALL)), lambda words: (dict(words),)),
     Program(plain.count_pairs, call=lambda count, words: count(words)),
-    tuple(map(_words, bpe.SMALL)),
-    lambda words: (dict(words),),
     ("A pair counts as often as its word occurs: add the word's count, not 1.", "+= count", "+= 1"),
+    whole=bpe.BPE,
 )
 merge_pair = _step(
-    *("merge_pair", bpe.BPE),
+    *("merge_pair({})", TO_MERGE, lambda case: case),
     Program(plain.merge_pair, places=PLACES, call=lambda merge, case: merge([*case[0]], case[1])),
-    TO_MERGE,
-    lambda case: case,
+    whole=bpe.BPE,
 )
 train_naive = _step(
-    *("train_naive", bpe.BPE),
+    *("train_naive({})", TEXTS, lambda case: (dict(bpe.pretoken_counts(case)), case.num_merges)),
     Program(plain.split_bytes, plain.count_pairs, plain.merge_pair, bpe.train, places=PLACES),
-    TEXTS,
-    lambda case: (dict(bpe.pretoken_counts(case)), case.num_merges),
+    whole=bpe.BPE,
 )
 
 # On the way to the tokenizer.
 
-LAZY = "It reads the whole stream first. Join no pieces, make no list: `yield` as you go."
 RANKS = {pair: rank for rank, pair in enumerate(PLAIN.merges)}
-LONG, UNREAD = 1_000, "(nothing came out until the stream was read to its end)"
+LONG = 1_000  # pieces of the stream that need not be read before something comes out
 
 
 def pieces_of(case: Call) -> list[str]:
     """The pre-tokens of the joined pieces of a case, special tokens among them."""
-    pieces = case.given
-    texts, found = ["".join(pieces)], []
-    for text in texts:
+    pieces, found = case.given, []
+    for text in ["".join(pieces)]:
         for part, special in shared.cut_specials(text, case.setup.specials):
             found += [part] if special else shared.pretokens(part)
     return found
 
 
+def _full(parts: list) -> list:
+    """The parts that are not empty: a split may leave such parts at its ends, or not."""
+    return [part for part in parts if part]
+
+
 def _streamed(stream: Callable, pieces: list[str], specials: list[str]) -> list[str]:
-    """All that a learner's function yields, and `UNREAD` if it is not lazy."""
+    """All that a learner's function yields. Raises: Wrong if it is not lazy."""
     left = iter(pieces)
     yielded = iter(stream(left, specials))
     first = [*islice(yielded, 1)]
-    is_lazy = len(pieces) < LONG or length_hint(left)
-    return [*first, *yielded, *([] if is_lazy else [UNREAD])]
+    expect(len(pieces) < LONG or length_hint(left), "It is not lazy.", tokenizer.LAZY)
+    return [*first, *yielded]
 
 
 decode_ids = _step(
-    *("decode_ids", tokenizer.DECODE, tokenizer.DECODE.program, tokenizer.ID_LISTS),
+    "decode_ids({})",
+    tokenizer.ID_LISTS,
     lambda case: ([*case.given], {i: case.setup.vocab()[i] for i in case.given}),
+    tokenizer.DECODE.program,
+    whole=tokenizer.DECODE,
     same=tokenizer._same,
 )
 encode_word = _step(
-    *("encode_word", tokenizer.ENCODE),
+    *("encode_word({})", tuple(map(str.encode, shared.pretokens(tokenizer.LEARNT_FROM)))),
+    lambda word: (word, [pair for pair in PLAIN.merges if b"".join(pair) in word]),
     Program(
         *(plain.merge_pair, tokenizer.merged),
         places=PLACES,
         call=lambda merge, word: merge(word, RANKS, PLAIN.ids()),
     ),
-    tuple(word.encode() for word in shared.pretokens(tokenizer.LEARNT_FROM)),
-    lambda word: (word, [pair for pair in PLAIN.merges if b"".join(pair) in word]),
+    whole=tokenizer.ENCODE,
 )
 split_special = _step(
-    *("split_special", tokenizer.ENCODE),
+    *("split_special({})", tokenizer.TEXTS, lambda case: (case.text, [*case.setup.specials])),
     Program(
         shared.cut_specials,
         call=lambda cut, case: [part for part, _ in cut(case.text, case.setup.specials)],
     ),
-    tokenizer.TEXTS,
-    lambda case: (case.text, [*case.setup.specials]),
     (
         "The special tokens are missing: a pattern in a group, `(...)`, keeps what it matches.",
-        'f"({pattern})"',
-        "pattern",
+        *('f"({pattern})"', "pattern"),
     ),
-    same=lambda right, got: (
-        isinstance(got, list) and [*filter(None, got)] == [*filter(None, right)]
-    ),
+    whole=tokenizer.ENCODE,
+    same=lambda right, got: isinstance(got, list) and _full(got) == _full(right),
 )
 stream_pretokens = _step(
-    *("stream_pretokens", tokenizer.STREAM),
-    Program(tokenizer.last_part, shared.pretokens, shared.cut_specials, pieces_of),
+    "stream_pretokens({})",
     (*tokenizer.STREAMS, *tokenizer.ODD_STREAMS, Call(PLAIN, "", tokenizer.ORDINARY * LONG)),
     lambda case: ([*case.given], [*case.setup.specials]),
-    (LAZY, "return found", "return found + [UNREAD] * (len(pieces) >= LONG)"),
+    Program(tokenizer.last_part, shared.pretokens, shared.cut_specials, pieces_of),
+    whole=tokenizer.STREAM,
     work=_streamed,
 )
 
 # In the notebooks on optimizers and on training. The comments say where a learner is told to look.
 
 GRADIENTS = (1.0, 1.0), (-2.0, 0.5), (4.0, -1.0), (1.0, 3.0)  # of two parameters, by step
+B = 'b.mul_(group["momentum"]).add_(g)'
 
 
-def _in_torch(
-    reference: Callable, use: Callable, given: str, numbers: tuple, *slips: tuple[str, ...]
-) -> Callable[[Any, str | None], str]:
-    """The check of a function or class of a later chapter.
-
-    Arguments:
-        use: calls the reference, or an attempt, with what one of the `numbers` stands for.
-        given: that in words.
-        slips: mistakes, each as `mistake` takes it.
-    """
-
-    def run(attempt: Callable, number: int) -> list[float]:
-        values = call(use, attempt, number, given=given.format(number))
-        if any(value is None for value in values):
-            raise NotAttempted(NOTHING)
-        if any(getattr(value, "requires_grad", False) for value in values):
-            why = "It keeps the graph of its step, and all tensors in it: return `loss.item()`."
-            raise Wrong("A loss is a tensor, not a number.", mistake=why)
-        return [*map(float, values)]
-
-    def report(number: int, right: list[float], got: list[float]) -> Wrong:
-        return optimizer._beside("The numbers are wrong.")(given.format(number), right, got)
-
-    mistakes, program = tuple(mistake(*slip) for slip in slips), Program(reference, call=use)
-    exercise = Exercise(program, mistakes, numbers, run, optimizer.same, report)
-
-    def check(attempt: Any, part: str | None = None) -> str:
-        torch.optim.SGD([optimizer.parameter([0.0])])  # loads torch's compiler, which takes seconds
-        return judge(exercise, attempt).verdict(PRAISE)
-
-    return check
+def _numbers(values: Iterable[Any]) -> list[float]:
+    """Numbers of a learner's, as they are shown."""
+    graph = any(getattr(value, "requires_grad", False) for value in values)
+    why = "It keeps the graph of its step, and all tensors in it: return `loss.item()`."
+    expect(not graph, "A loss is a tensor, not a number.", why)
+    return [round(float(value), 6) for value in values]
 
 
-def _rolled(attempt: Any, steps: int) -> list[float]:
-    """Two parameters after some steps of a class, or of one with this `update`."""
-    is_class = isinstance(attempt, type)
-    kind = attempt if is_class else type("Reference", (Momentum,), {"update": attempt})
+def _in_torch(words: str, cases: tuple, reference: Callable, work: Callable, *slips: tuple) -> Any:
+    """The check of a step whose `work` gives numbers; a case is a number that `work` takes."""
+    program = Program(reference, call=work)
+    return _step(
+        *(words, cases, lambda case: (case,), program, *slips), work=work, same=optimizer.same
+    )
+
+
+def _small(many: int) -> tuple[nn.Linear, list[tuple]]:
+    """A linear model, and batches for it."""
+    torch.manual_seed(0)
+    batches = torch.randn(many, 8, 2)
+    return nn.Linear(2, 1, bias=False), [(inputs, inputs[:, :1] + 1) for inputs in batches]
+
+
+def moved(kind: type, steps: int) -> list[float]:
+    """Two parameters after some steps of an optimizer."""
     thetas = [optimizer.parameter([place]) for place in (1.0, -2.0)]
     made = kind(thetas, lr=0.1, momentum=0.8)
     for gradients in GRADIENTS[:steps]:
         for theta, g in zip(thetas, gradients, strict=True):
             theta.grad = torch.tensor([g])
         made.step()
-    return [theta.item() for theta in thetas]
+    return _numbers([theta.detach() for theta in thetas])
+
+
+momentum = _in_torch(
+    "Momentum([p0, p1], lr=0.1, momentum=0.8) from p0 = 1, p1 = -2; steps: {}; the results are "
+    f"p0 and p1; their gradients by step: {GRADIENTS}",
+    *((1, 2, 4), Momentum, moved),
+    ("b is forgotten from step to step: keep it in `self.state[p]`.", B, "b.copy_(g)"),
+    ("g counts in full, b ← μ b + g: the factor 1 - μ belongs to Adam's averages.",
+     "add_(g)", 'add_(g, alpha=1 - group["momentum"])'),
+    ("b never fades: multiply it by μ before you add g.", B, "b.add_(g)"),
+    ("All parameters share one b: each has its own, in `self.state[p]`.",
+     "_remembered(state", "_remembered(self.defaults"),
+)  # fmt: skip
 
 
 def looped(model: nn.Module, steps: Any, loss_of: Callable, batches: Any) -> list[float]:
@@ -272,13 +269,20 @@ def looped(model: nn.Module, steps: Any, loss_of: Callable, batches: Any) -> lis
     return losses
 
 
-def _looped(loop: Callable, many: int) -> list:
+def trained(loop: Callable, many: int) -> list[float] | None:
     """The losses of a run of some batches, and the weights after it."""
-    torch.manual_seed(0)
-    model, batches = nn.Linear(2, 1, bias=False), torch.randn(many, 8, 2)
-    pairs = [(inputs, inputs[:, :1] + 1) for inputs in batches]
-    losses = loop(model, torch.optim.SGD([model.weight], 0.1), nn.functional.mse_loss, pairs)
-    return [None] if losses is None else [*losses, *model.weight[0].tolist()]
+    model, batches = _small(many)
+    losses = loop(model, torch.optim.SGD([model.weight], 0.1), nn.functional.mse_loss, batches)
+    return None if losses is None else _numbers([*losses, *model.weight[0].tolist()])
+
+
+training_loop = _in_torch(
+    "a linear model, SGD(lr=0.1), mse_loss; batches: {}; the results are losses, then weights",
+    *((1, 2, 5), looped, trained),
+    ("The weights stay as they were: is `backward` or `step` missing, or are the gradients cleared "
+     "between the two?", "steps.step()", "pass"),
+    ("Only the first batch is used: does a `return` end the loop?", "in batches", "in batches[:1]"),
+)  # fmt: skip
 
 
 def in_parts(model: nn.Module, loss_of: Callable, inputs: Any, targets: Any, parts: int) -> float:
@@ -291,47 +295,23 @@ def in_parts(model: nn.Module, loss_of: Callable, inputs: Any, targets: Any, par
     return total
 
 
-def _in_parts(accumulate: Callable, parts: int) -> list:
+def accumulated(accumulate: Callable, parts: int) -> list[float] | None:
     """The loss, the gradients that are left, and the size of the largest part."""
-    torch.manual_seed(0)
-    model, inputs, sizes = nn.Linear(2, 1, bias=False), torch.randn(8, 2), [0]
+    (model, [(inputs, targets)]), sizes = _small(1), [0]
     model.register_forward_hook(lambda model, given, output: sizes.append(len(given[0])))
-    loss = accumulate(model, nn.functional.mse_loss, inputs, inputs[:, :1] + 1, parts)
-    left = model.weight.grad
-    return [loss, *(left[0].tolist() if left is not None else (0, 0)), max(sizes)]
+    loss, weight = accumulate(model, nn.functional.mse_loss, inputs, targets, parts), model.weight
+    left = (0, 0) if weight.grad is None else weight.grad[0].tolist()
+    return None if loss is None else _numbers([loss, *left, max(sizes)])
 
 
-OLD = 'b.mul_(group["momentum"]).add_(g)'
-momentum = _in_torch(
-    *(Momentum.update, _rolled),
-    "Momentum([p0, p1], lr=0.1, momentum=0.8) from p0 = 1, p1 = -2; steps: {}; the results are "
-    f"p0 and p1; their gradients by step: {GRADIENTS}",
-    (1, 2, 4),
-    ("b is forgotten from step to step: keep it in `self.state[p]`.", OLD, "b.copy_(g)"),
-    ("g counts in full, b ← μ b + g: the factor 1 - μ belongs to Adam's averages.",
-     "add_(g)", 'add_(g, alpha=1 - group["momentum"])'),
-    ("b never fades: multiply it by μ before you add g.", OLD, "b.add_(g)"),
-    ("All parameters share one b: each has its own, in `self.state[p]`.",
-     "_remembered(state", "_remembered(self.defaults"),
-)  # fmt: skip
-training_loop = _in_torch(
-    *(looped, _looped),
-    "a linear model, SGD(lr=0.1), mse_loss; batches: {}; the results are losses, then weights",
-    (1, 2, 5),
-    ("The weights stay as they were: is `backward` or `step` missing, or are the gradients cleared "
-     "between the two?", "steps.step()", "pass"),
-    ("Only the first batch is used: does a `return` end the loop?", "in batches", "in batches[:1]"),
-)  # fmt: skip
 accumulate = _in_torch(
-    *(in_parts, _in_parts),
     "a linear model, mse_loss and a batch of 8; parts: {}; the results are the loss, the "
     "gradients, and how much of the batch went through the model at once",
-    (1, 2, 4),
+    *((1, 2, 4), in_parts, accumulated),
     ("Each part's loss is a mean: divide it by the number of parts before `backward`, or the "
      "gradients are that many times too large.", " / parts", ""),
     ("Only the last part's gradient is left: clear nothing between the parts.",
      "loss.backward()", "model.zero_grad()\nloss.backward()"),
     ("The whole batch went through the model at once: cut it, as with `chunk`.",
-     "in zip(inputs.chunk(parts), targets.chunk(parts), strict=True)", "in [(inputs, targets)]",
-     " / parts", ""),
+     "total = 0.0", "total, parts = 0.0, 1"),
 )  # fmt: skip

@@ -14,6 +14,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import KW_ONLY, InitVar, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType, FunctionType
@@ -85,40 +86,33 @@ class NotJudged(NotAttempted):
     """It is there, but the check has no way to judge it; the message says why, and what to do."""
 
 
+@dataclass(eq=False, repr=False)
 class Wrong(Exception):  # noqa: N818 - a verdict, not an error
     """One sentence on what fails, the input with expected beside got, and the likely mistake.
 
-    `given` may be a str that shows the call as code; `expected` and `got` are shown as literals
-    unless they are `Prose`.
+    `given` shows the call as code; `expected` and `got` are shown as literals unless they are
+    `Prose`.
     """
 
-    def __init__(
-        self,
-        claim: str,
-        *,
-        given: Any = None,
-        expected: Any = NOT_GIVEN,
-        got: Any = NOT_GIVEN,
-        mistake: str | None = None,
-        timed_out: bool = False,
-        error: BaseException | None = None,
-    ):
-        super().__init__(claim)
-        self.claim = claim
-        self.mistake = mistake
-        self.timed_out = timed_out
-        self.error = error  # that the attempt raised
-        self.weight: Weight = "use"
-        self.case: Any = None  # the one of an exercise that fails
-        self.also: tuple[Wrong, ...] = ()  # the lighter findings
+    claim: str
+    _: KW_ONLY
+    given: InitVar[str | None] = None
+    expected: InitVar[Any] = NOT_GIVEN
+    got: InitVar[Any] = NOT_GIVEN
+    mistake: str | None = None
+    timed_out: bool = False
+    error: BaseException | None = None  # that the attempt raised
+    weight: Weight = "use"
+    case: Any = None  # the one of an exercise that fails
+    also: tuple["Wrong", ...] = ()  # the lighter findings
+
+    def __post_init__(self, given: str | None, expected: Any, got: Any):
+        super().__init__(self.claim)
         # Put into words at once, while the timer runs: a learner's __repr__ may never end.
         if expected is not NOT_GIVEN and got is not NOT_GIVEN:
             expected, got = map(Prose, contrast(expected, got))
-        if given is None:
-            given = NOT_GIVEN
-        elif isinstance(given, str):
-            given = Prose(given)
-        values = {"input": given, "expected": expected, "got": got}
+        asked = NOT_GIVEN if given is None else Prose(given)
+        values = {"input": asked, "expected": expected, "got": got}
         self.rows = [(label, shown(x)) for label, x in values.items() if x is not NOT_GIVEN]
 
 
@@ -445,9 +439,7 @@ def expect_class(attempt: Any, signature: str) -> None:
 def _expect(fits: Any, kind: str, wanted: str, attempt: Any) -> None:
     if attempt is None or attempt is ... or (inspect.isroutine(attempt) and is_untouched(attempt)):
         raise NotAttempted
-    if not fits:
-        claim = f"This is not a {kind}."
-        raise Wrong(claim, expected=Prose(wanted), got=Prose(kind_of(attempt)))
+    expect(fits, f"This is not a {kind}.", expected=Prose(wanted), got=Prose(kind_of(attempt)))
 
 
 def work_of(kind: type) -> str | None:

@@ -278,7 +278,7 @@ class NamedModel:
 
     def __init__(self, attempt: Any, config: ModelConfig):
         """Make no model yet. Raises: Wrong if it is no class."""
-        self.learner = modules.Learner(attempt, transformer.MODEL, transformer.ReadyRope)
+        self.learner = modules.Learner(attempt, transformer.transformer_lm, transformer.ReadyRope)
         arguments = {name: getattr(config, name) for name in SIZES}
         ids = torch.arange(2 * min(5, config.context_length)).reshape(2, -1) % config.vocab_size
         weights = TransformerLM.from_config(config).state_dict()
