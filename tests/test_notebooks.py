@@ -284,6 +284,14 @@ def test_no_path_of_a_machine_is_typed(name):
 
 
 @every_notebook
+def test_every_link_leads_to_a_file(name):
+    """To a folder, JupyterLab answers with an error."""
+    for cell in cells_of(name):
+        for target in re.findall(r"\]\((\.\./[^)#]+)", cell.source):
+            assert (PATHS[name].parent / target).is_file(), (cell.id, target)
+
+
+@every_notebook
 def test_every_command_that_is_told_is_accepted(name):
     from workbook.training import presets  # loads torch
 

@@ -59,13 +59,13 @@ def bounds(
         floor, reason = STATED_FLOORS[corpus], "no model of this size is known to do better"
     else:
         floor = MARGIN * (_bits_of_stories() if entropy is None else entropy)
-        reason = f"{MARGIN:.0%} of what the random choices behind the text cost"
+        reason = f"{MARGIN:.0%} of the entropy of the random choices behind the text"
     return LossBounds(bytes_per_token or BYTES_PER_TOKEN[corpus], floor, reason)
 
 
 @cache
 def _bits_of_stories() -> float:
-    """The bits per byte that the random choices behind some stories cost."""
+    """The entropy of the random choices behind some stories, in bits per byte."""
     bits, size = 0.0, 0
     for text, cost in stories.write_stories(corpora.SEED, "validation", SAMPLE):
         bits += cost

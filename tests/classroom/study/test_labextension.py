@@ -48,6 +48,7 @@ CELLS = [
     cell("try", "b", "my_difference = ..."),
     cell("check", "b", 'check("unicode1", my_difference, part="b")'),
     cell("evidence", "b", 'print("explained", chr(0))'),
+    new_code_cell("", metadata={"workbook": {"problem": "unicode2", "role": "try"}}),
     new_markdown_cell("### Seen", metadata={"workbook": {"problem": "unicode1", "role": "prose"}}),
     cell("evidence", "b", 'print("and shown", repr(chr(0)))'),
     cell("answer", "b", 'answer("unicode1", "b", """\nThe repr is an escape.\n""")'),

@@ -210,7 +210,8 @@ def ablation(comparisons: Mapping[int, Comparison], usual: str = "unchanged") ->
     right.set_xticks(sorted(rates), [f"{rate:.3g}" for rate in sorted(rates)], fontsize=8)
     right.xaxis.set_minor_formatter(NullFormatter())
     right.grid()
-    right.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+    # Long enough that the dashes can be seen beside the marker.
+    right.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, handlelength=3.4)
     return figure
 
 
@@ -299,9 +300,10 @@ def _cut(ax: Axes, losses: pd.Series) -> pd.Series:
     """The losses, none above `CEILING`; if one was, a line says so."""
     if losses.max() > CEILING and not any(line.get_gid() == "ceiling" for line in ax.lines):
         ax.axhline(CEILING, color=GREY, linestyle=":", linewidth=1, zorder=0, gid="ceiling")
-        look: dict[str, Any] = {"ha": "right", "va": "top", "fontsize": 8, "color": INK}
+        # White behind it, because a line may pass there.
+        look: dict[str, Any] = {"ha": "right", "va": "top", "size": 8, "backgroundcolor": "white"}
         across = ax.get_yaxis_transform()
-        note(ax, f"cut at {CEILING}", (0.99, CEILING), (0, -3), xycoords=across, **look)
+        note(ax, f"cut at {CEILING}", (0.99, CEILING), (0, -6), xycoords=across, **look)
     return losses.clip(upper=CEILING)
 
 

@@ -159,7 +159,7 @@ def legend_above(ax: Axes) -> None:
 
 def level(ax: Axes, name: str, height: float, x: float, **look) -> None:
     """A dashed line at a height, with its name above it from `x` on."""
-    ax.axhline(height, color=INK, linestyle="--", linewidth=1, zorder=0)
+    ax.axhline(height, color=INK, linestyle="--", linewidth=1, zorder=1)  # above the grid
     note(ax, name, (x, height), (0, 3), fontsize=8, color=INK, **look)
 
 

@@ -58,23 +58,25 @@
     model.type === "markdown" && model.sharedModel.getSource().startsWith("#");
 
   /**
-   * List the cells that explain each open exercise, those of its problem below its try cell, by
-   * sections: each heading begins one. The section right above the next try cell introduces that.
+   * List the cells that explain each open exercise, those of its problem anywhere below its try
+   * cell, by sections: each heading begins one. The section right above the problem's next try cell
+   * introduces that.
    */
   const spoilers = ({ widgets }, found) => {
     const states = new Map(found.map(({ cell, done }) => [cell, done]));
     const runs = [];
-    let problem = null; // of the open exercise that we are below
+    const open = new Set(); // the problems of the open exercises that we are below
     for (const cell of widgets) {
-      const { role, problem: of } = about(cell);
+      const { role, problem } = about(cell);
       if (role === "try") {
-        if (problem === of && runs.at(-1).some(isHeading)) runs.pop();
-        problem = states.get(cell) === false ? of : null;
-        if (problem) runs.push([]);
-      } else if (problem && of === problem && EXPLAINS.has(role)) {
+        if (open.has(problem) && runs.at(-1).some(isHeading)) runs.pop();
+        open.delete(problem);
+        if (states.get(cell) === false) open.add(problem);
+        runs.push([]);
+      } else if (open.has(problem) && EXPLAINS.has(role)) {
         if (isHeading(cell)) runs.push([]);
         runs.at(-1).push(cell);
-      } else if (problem && role === "answer") {
+      } else if (role === "answer") {
         runs.push([]); // what stands above an answer introduces nothing below it
       }
     }
