@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -175,3 +176,12 @@ def test_where_nobody_listens_nothing_is_said(monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
     files.say("waiting")
     assert capsys.readouterr() == ("", "waiting\n")
+
+
+def test_what_is_said_at_a_terminal_takes_the_place_of_a_progress_bar(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with files.progress_bar(total=2, file=terminal):
+        files.say("waiting")
+    assert re.search(r"0/2 .*\r\x1b\[Kwaiting\n\r", terminal.getvalue())

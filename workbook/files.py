@@ -171,4 +171,6 @@ def say(words: str) -> None:
     """Tell the user on standard error, unless nobody listens there: work goes on all the same."""
     if sys.stderr is not None:
         with suppress(OSError, ValueError):  # a broken pipe; a closed file
-            print(words, file=sys.stderr, flush=True)
+            # At a terminal, over the progress bar that may stand there; the bar comes again below.
+            over = "\r\x1b[K" if sys.stderr.isatty() else ""
+            print(over + words, file=sys.stderr, flush=True)

@@ -1,5 +1,6 @@
 """Plans ask for runs in rounds; what has a record is not made again, and what broke off goes on."""
 
+import io
 import math
 import os
 import time
@@ -12,6 +13,7 @@ from itertools import count
 import pytest
 import tiny_runs
 import torch
+from tqdm import tqdm
 
 from workbook.classroom import cli
 from workbook.experiments import plans, records, results, studies
@@ -90,6 +92,18 @@ def test_a_plan_is_led_from_round_to_round_and_no_run_is_made_twice(made_runs):
     }
     assert records.find_record(replace(first.config, name="x")).loss == first.loss
     assert len(made_runs) == 3, "a run was made twice"
+
+
+def test_a_bar_shows_the_tokens_of_all_runs_that_were_asked_for(made_runs, monkeypatch):
+    shown = io.StringIO()
+    monkeypatch.setattr(plans, "progress_bar", partial(tqdm, file=shown, bar_format="{n}/{total}"))
+    with pytest.raises(KeyboardInterrupt):
+        plans.run_plans({"two": two_rounds()}, until=After(3))
+    with ThreadPoolExecutor(1) as executor:
+        plans.run_plans({"two": two_rounds()}, executor)
+    tokens = tiny_runs.tiny().tokens
+    seen = shown.getvalue().split("\r")
+    assert f"0/{2 * tokens}" in seen, seen
 
 
 def test_a_run_that_diverges_is_a_result(made_runs):
@@ -214,12 +228,12 @@ class TestTheCommand:
             assert cli.main(["experiments", *words]) == 0
             return capsys.readouterr().out
 
-        assert "0 runs, more to come" in said("list")
+        assert "small             0+  What is it for?" in said("list")
         assert "2 more runs are needed" in said("show", "small")
         assert "small: 3 runs in " in said("run")
         said("run", "small", "--workers", "1")
         assert len(made_runs) == 3
-        assert "more to come" not in said("list")
+        assert "small             3   What is it for?" in said("list")
         shown = said("show", "small")
         for word in ("again", "max_learning_rate", "validation_loss", "finished"):
             assert word in shown and "missing" not in shown

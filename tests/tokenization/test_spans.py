@@ -85,6 +85,14 @@ def test_a_file_is_counted_alike_in_one_piece_and_in_many(path, counter):
             assert counter(path, [END], executor) == expected
 
 
+def test_a_bar_moves_by_all_that_is_counted(path, monkeypatch):
+    monkeypatch.setattr(count, "WORTH_A_BAR", 1)
+    with mock.patch.object(count, "progress_bar") as bar:
+        compiled_count(path, [END])
+    moves = bar.return_value.update.call_args_list
+    assert len(moves) > 3 and sum(move.args[0] for move in moves) == len(TEXT)
+
+
 @pytest.mark.parametrize("counter", COUNTERS)
 def test_odd_files_are_counted_and_missing_ones_named(tmp_path, counter):
     path = tmp_path / "text.txt"

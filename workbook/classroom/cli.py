@@ -587,9 +587,10 @@ def run_experiments(options: argparse.Namespace) -> int:
 def list_experiments(options: argparse.Namespace) -> None:
     from workbook.experiments.studies import STUDIES
 
+    print("experiment      runs  (+: more to come)")
     for name, stage in stages_of([], options.scale).items():
-        print(f"{name:16} {len(stage.so_far()):3} runs{'' if stage.over else ', more to come':14}"
-              f" {STUDIES[name].question}")  # fmt: skip
+        runs = f"{len(stage.so_far())}{' ' if stage.over else '+'}"
+        print(f"{name:15} {runs:>4}  {STUDIES[name].question}")
 
 
 @command(

@@ -65,7 +65,7 @@ CORPORA = {
         Corpus(
             name="stories",
             title="Stories",
-            description="simple children's stories from a seeded grammar of our own, in any amount",
+            description="simple children's stories from a seeded grammar, in any amount",
             licence="MIT",
             stands_in_for="tinystories",
             generator="92ff82f13d09cb5d",
@@ -74,7 +74,7 @@ CORPORA = {
         Corpus(
             name="docstrings",
             title="Docstrings",
-            description="what the docstrings of torch, sympy, pandas and other libraries explain",
+            description="the docstrings of torch, sympy, pandas and other libraries",
             licence="each library's: Apache-2.0, BSD, MIT, and Matplotlib's",
             stands_in_for="owt",
             generator="f47bcff161436369",
@@ -166,7 +166,8 @@ def describe_corpora() -> str:
         here = [f"{file.stem} {file.stat().st_size / 1e6:,.1f} MB" for file in intact]
         lines += [
             f"{corpus.name}: {corpus.description}",
-            f"    {made}{part}; licence: {corpus.licence}",
+            f"    {made}{part}",
+            f"    licence: {corpus.licence}",
             f"    on this disk: {', '.join(here) or 'nothing yet'}",
         ]
     return "\n".join(lines)

@@ -23,17 +23,19 @@ from concurrent import futures
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import cycle
 from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
 from typing import Any
 
 import torch
+from tqdm import tqdm
 
 from workbook.config import TrainConfig
 from workbook.corpora import corpora, fluency
 from workbook.experiments import records
-from workbook.files import say, write_json
+from workbook.files import progress_bar, say, write_json
 from workbook.generation.sampling import write_text
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import devices, log
@@ -46,6 +48,7 @@ Plan = Generator[dict[str, TrainConfig], Results, Results]
 # How the text is drawn that each trained model writes.
 DRAWN: dict[str, Any] = {"max_new_tokens": 256, "temperature": 0.8, "top_p": 0.95}
 WORTH_COMPILING = 20_000_000  # tokens: compiling takes as long as a GPU does for a few million
+LOOK_EVERY = 5  # seconds: how far the runs are
 COMPARED = 50_000_000  # characters of the training text, at most, that it is compared with
 
 
@@ -70,6 +73,8 @@ def run_plans(
     """
     stages = {name: Stage(plan) for name, plan in plans.items()}
     underway: dict[TrainConfig, Future[None]] = {}
+    bar = progress_bar(unit=" tokens", unit_scale=True)
+    show = partial(show_progress, bar, stages.values(), {})
     try:
         while any(not stage.over for stage in stages.values()):
             for name, stage in stages.items():
@@ -78,9 +83,12 @@ def run_plans(
                     if may_begin(config, underway):
                         prepare(config)  # made once here, and not by every worker
                         config = as_computed(config, accumulation)
+                        show()
                         underway[config] = submit(executor, name, config, until)
             # As soon as one run ends its plan may ask for the next round.
-            futures.wait(underway.values(), return_when=futures.FIRST_COMPLETED)
+            while underway and not any(future.done() for future in underway.values()):
+                show()
+                futures.wait(underway.values(), LOOK_EVERY, futures.FIRST_COMPLETED)
             for config in [config for config, future in underway.items() if future.done()]:
                 underway.pop(config).result()  # raises what went wrong, the earliest run's first
     except futures.BrokenExecutor as error:
@@ -89,9 +97,30 @@ def run_plans(
             " perhaps with fewer workers"
         ) from error
     finally:
+        bar.close()
         for future in underway.values():
             future.cancel()
     return {name: stage.returned for name, stage in stages.items()}
+
+
+def show_progress(bar: tqdm, stages: Collection["Stage"], asked: dict[str, int]) -> None:
+    """Move the bar of the tokens of all runs that were asked for so far, which it adds to `asked`.
+
+    What a run saw in an earlier session does not count, or the time left would look too short.
+    """
+    missing = [config for stage in stages for config in stage.missing()]
+    left = {config.key: tokens_left(config) for config in missing}
+    asked |= left | asked
+    bar.total = sum(asked.values())
+    bar.n = bar.total - sum(left.values())
+    bar.refresh()
+
+
+def tokens_left(config: TrainConfig) -> int:
+    """The tokens that a run has not seen yet, by what it last saved."""
+    run = Run(config, run_folder(config))
+    steps = 0 if run.status == "new" else run.outcome["step"]
+    return config.tokens - steps * config.batch_size * config.model.context_length
 
 
 def may_begin(config: TrainConfig, underway: Collection[TrainConfig]) -> bool:

@@ -115,7 +115,7 @@ def tokenize_file(
         work = partial(encode_shard, pickle.dumps(tokenizer), source, state)
         before = cuts[-1] - sum(shard[-1] - shard[0] for shard in todo[0])
         with files.progress_bar(
-            desc=target.stem, initial=before, total=cuts[-1], unit="B", unit_scale=True
+            desc=f"encode {target.stem}", initial=before, total=cuts[-1], unit="B", unit_scale=True
         ) as bar:
             for done in executor.map(work, *todo) if executor else map(work, *todo):
                 bar.update(done)

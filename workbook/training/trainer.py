@@ -562,7 +562,7 @@ def train_and_print(
         if record["step"] == 0:
             begun = log.load_json(place / log.ENVIRONMENT)
             print("matmuls in {precision} on {device}, threads: {threads}".format(**begun))
-        print(progress_line(config, record) + time_left(config, record), flush=True)
+        print(*progress_lines(config, record), sep="\n", flush=True)
 
     run = Run(config, place, parts=parts)
     if not is_done(run):
@@ -599,6 +599,22 @@ def lack_of_memory(config: TrainConfig) -> str:
         return ""
     sizes = f"about {needed / 1e9:,.1f} GB of memory, and {free / 1e9:,.1f} GB are free"
     return f"a step needs {sizes}: {LESS_MEMORY}"
+
+
+def progress_lines(config: TrainConfig, record: Record) -> list[str]:
+    """A record of the log as lines for a terminal of 80 columns; an evaluation has its own line.
+
+    >>> from workbook.training import preset
+    >>> record = {"step": 100, "seconds": 12.0, "train_loss": 3.2, "validation_loss": 3.3}
+    >>> record |= {"validation_bits_per_byte": 1.4, "tokens_per_second": 30_514.0, "mfu": 0.35}
+    >>> print(*progress_lines(preset("laptop"), record), sep="\\n")
+    step 100 of 800  loss 3.200  30,514 tokens/s  MFU 35%  0:01:24 left
+    step 100 of 800  validation 3.300  1.400 bits/byte
+    """
+    found = {name: value for name, value in record.items() if name.startswith("validation")}
+    step = {name: value for name, value in record.items() if name not in found}
+    lines = [progress_line(config, step) + time_left(config, step)] if record["step"] else []
+    return [*lines, progress_line(config, found | {"step": record["step"]})] if found else lines
 
 
 def progress_line(config: TrainConfig, record: Record) -> str:

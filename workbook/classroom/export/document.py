@@ -151,7 +151,7 @@ class _Composer:
         return [box("prompt", _led(part, self.cleaner.blocks("markdown", text, entry.problem.id)))]
 
     def answer(self, answer: Answer) -> list[Node]:
-        """Compose the text of an answer, what its cell showed, and what it rests on."""
+        """Compose the text of an answer, what it rests on, and what its cell showed."""
         if answer.place in self.as_typed:
             self.cleaner.notes.append(f"{answer} cannot be typeset, and is shown as it was typed")
             blocks = [node("CodeBlock", [PLAIN, plain_text(answer.text)])]
@@ -159,13 +159,14 @@ class _Composer:
             blocks = self.cleaner.blocks("markdown", answer.text, str(answer))
         if not self.write_up.is_reference:  # there the part comes before what is asked
             blocks = _led(answer.place[1], blocks)
+        blocks += _basis(answer)  # after the figures, it might stand alone on the next page
         for output in answer.outputs[:MOST_SHOWN]:
             blocks += self.output(output, answer)
         if len(answer.outputs) > MOST_SHOWN:
             self.cleaner.notes.append(f"of {answer}, only {MOST_SHOWN} outputs are shown")
         if answer.verdict == "wrong":
             blocks.append(box("state", [para(*prose(f"{SIGNS[WRONG]} Its check found it wrong."))]))
-        return [*blocks, *_basis(answer)]
+        return blocks
 
     def output(self, output: Output, answer: Answer) -> list[Node]:
         """Compose one output of the cell that answers."""

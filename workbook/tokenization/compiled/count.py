@@ -8,7 +8,7 @@ With an executor, each worker counts several spans in a table of its own, and th
 up here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -16,11 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from workbook.files import unchanged
+from workbook.files import progress_bar, unchanged
 from workbook.tokenization.compiled import scan, table, text
 from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, kernel
 from workbook.tokenization.compiled.machine import store, word
 from workbook.tokenization.spans import cut_points, share
+
+WORTH_A_BAR = 1 << 26  # bytes of a file: a second or so
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,13 @@ def count_file(
 
     Raises: ValueError if the file is not UTF-8, or changes meanwhile.
     """
+    size = path.stat().st_size
+    seen = None
+    # Only threads of ours can move a bar: the workers of an executor may be elsewhere.
+    if size >= WORTH_A_BAR and executor is None:
+        seen = progress_bar(desc="count", total=size, unit="B", unit_scale=True).update
     with unchanged(path):
-        task = partial(count_spans, path, special_tokens)
+        task = partial(count_spans, path, special_tokens, seen=seen)
         parts = share(task, cut_points(path, special_tokens), executor)
         counts, total = next(parts), None
         for more in parts:
@@ -52,11 +59,21 @@ def count_file(
     return Counts(*total.contents()) if total else counts
 
 
-def count_spans(path: Path, special_tokens: Sequence[str], cuts: Sequence[int]) -> Counts:
-    """The counts of the spans of a file between these cuts."""
+def count_spans(
+    path: Path,
+    special_tokens: Sequence[str],
+    cuts: Sequence[int],
+    seen: Callable[[int], object] | None = None,
+) -> Counts:
+    """The counts of the spans of a file between these cuts.
+
+    After each span, `seen` is called with its length in bytes.
+    """
     total, special = table.PretokenTable(), text.SpecialTokens(dict.fromkeys(special_tokens, 0))
     for span in text.read_spans(path, cuts):
         count_text(total, span, special)
+        if seen:
+            seen(len(span))
     return Counts(*total.contents())
 
 
