@@ -165,13 +165,11 @@ def no_collection() -> Iterator[None]:
 
     It would look through all objects of the process, again and again.
     """
-    was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was_on:
-            gc.enable()
+        gc.enable()
 
 
 def progress_bar(*args: Any, **options: Any) -> tqdm:

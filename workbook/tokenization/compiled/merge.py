@@ -64,8 +64,7 @@ def spelled_out(merges: np.ndarray) -> list[tuple[bytes, bytes]]:
     tokens, (lefts, rights) = [bytes([value]) for value in range(256)], merges.T.tolist()
     for left, right in zip(lefts, rights, strict=True):
         tokens.append(tokens[left] + tokens[right])
-    spell = tokens.__getitem__
-    return list(zip(map(spell, lefts), map(spell, rights), strict=True))
+    return list(zip(map(tokens.__getitem__, lefts), map(tokens.__getitem__, rights), strict=True))
 
 
 def doubled(array: np.ndarray) -> np.ndarray:

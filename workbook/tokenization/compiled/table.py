@@ -21,7 +21,6 @@ from workbook.tokenization.compiled.machine import PADDING, prefetch, same_bytes
 from workbook.tokenization.compiled.scan import ITEM_BYTES, find_pretokens
 
 SLOT_BYTES = 32
-FIRST_SLOTS = 1 << 14  # of a table for a text of unknown length
 POOLED = 8  # bytes that the pool has room for, by those of a new pre-token: it, and what it has
 SHORT = 15  # bytes of a pre-token that fits into its keys
 SECOND_KEY, PLACE, VALUE = 8, 16, 24  # where these begin in a slot, in bytes
@@ -39,7 +38,7 @@ SLOTS, CAPACITY, SHIFT, USED, POOL, POOL_BYTES, POOL_USED, NOWHERE = range(0, 64
 class PretokenTable:
     """The memory of a table, at most half full, and its growth. Compiled code takes `address`."""
 
-    def __init__(self, capacity: int = FIRST_SLOTS) -> None:
+    def __init__(self, capacity: int = 1 << 14) -> None:
         self.slots = np.zeros((capacity, 4), np.uint64)
         self.pool = np.zeros(1 << 16, np.uint8)
         self.facts = np.zeros(8 + SLOT_BYTES // 8, np.int64)  # NOWHERE is a slot that stays free
