@@ -55,8 +55,7 @@ def count_file(
 def count_spans(path: Path, special_tokens: Sequence[str], cuts: Sequence[int]) -> Counts:
     """The counts of the spans of a file between these cuts."""
     # Small for a small file: memory that is touched for the first time is slow.
-    capacity = 1 << ((cuts[-1] - cuts[0]) // 8).bit_length()
-    total = table.PretokenTable(min(capacity, 1 << 14))
+    total = table.PretokenTable(1 << min(14, ((cuts[-1] - cuts[0]) // 8).bit_length()))
     special = text.SpecialTokens(dict.fromkeys(special_tokens, 0))
     for span in text.read_spans(path, cuts):
         count_text(total, span, special)
