@@ -18,7 +18,7 @@ SLACK = 150  # lines below its cap at which a room's cap has to be lowered
 CAPS = {
     "workbook/config, files": 421,
     "workbook/corpora": 971,
-    "workbook/tokenization": 2_050,
+    "workbook/tokenization": 2_049,
     "workbook/transformer": 500,
     "workbook/optimizer": 449,
     "workbook/accounting": 850,

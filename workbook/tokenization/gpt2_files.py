@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
-from workbook.files import atomic_write, no_collection
+from workbook.files import atomic_write
 from workbook.tokenization.spans import AnyPath, text_file
 
 
@@ -94,7 +94,6 @@ def _token(name: str, is_special: bool) -> bytes:
     return token
 
 
-@no_collection()
 def read_merges(path: AnyPath) -> list[tuple[bytes, bytes]]:
     """The merges of a `merges.txt` in order, with or without its version line.
 
