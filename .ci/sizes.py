@@ -16,11 +16,11 @@ from pathlib import Path
 
 SLACK = 150  # lines below its cap at which a room's cap has to be lowered
 CAPS = {
-    "workbook/config, files": 413,
-    "workbook/corpora": 989,
-    "workbook/tokenization": 2_054,
+    "workbook/config, files": 421,
+    "workbook/corpora": 971,
+    "workbook/tokenization": 2_049,
     "workbook/transformer": 500,
-    "workbook/optimizer": 455,
+    "workbook/optimizer": 449,
     "workbook/accounting": 850,
     "workbook/training": 1_316,
     "workbook/generation": 479,

@@ -1,6 +1,7 @@
 """Files that are written whole or not at all, folders for one process at a time, notebooks."""
 
 import builtins
+import gc
 import json
 import os
 import secrets
@@ -156,6 +157,21 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Let Python not look for cycles of objects while a block makes thousands that have none.
+
+    It would look through all objects of the process, again and again.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def progress_bar(*args: Any, **options: Any) -> tqdm:

@@ -203,5 +203,5 @@ def test_a_name_keeps_its_pronoun():
 
 
 def test_a_mistake_in_the_grammar_is_named():
-    with pytest.raises(ValueError, match="no list or rule 'missing'"):
+    with pytest.raises(AssertionError, match="no list or rule 'missing'"):
         all_tellings("start:\n    <missing>\nworld = people")

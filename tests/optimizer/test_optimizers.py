@@ -181,13 +181,6 @@ def test_groups_have_settings_of_their_own():
     assert moved.all() and not kept.any()
 
 
-def test_sparse_gradients_are_refused():
-    theta = start()
-    theta.grad = gradients()[0].to_sparse()
-    with pytest.raises(ValueError, match="dense"):
-        optimizers.AdamW([theta]).step()
-
-
 def test_a_closure_computes_the_loss_and_its_gradients():
     theta = start()
 

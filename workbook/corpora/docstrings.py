@@ -7,7 +7,6 @@ effects nor a broken installation can get in the way.
 """
 
 import ast
-import gc
 import re
 import warnings
 from collections.abc import Iterable, Iterator
@@ -18,7 +17,7 @@ from inspect import cleandoc
 from pathlib import Path
 
 from workbook import config
-from workbook.files import progress_bar
+from workbook.files import no_collection, progress_bar
 
 # Every install has these libraries, because the workbook or one of its libraries depends on them;
 # each has at least 100 kB of docstrings. The versions are those in constraints.txt.
@@ -68,11 +67,8 @@ def harvest(folders: Iterable[Path] | None = None) -> dict[str, str]:
     """
     modules = [pair for folder in folders or _folders() for pair in _modules(folder, folder.name)]
     bar = progress_bar(modules, desc="read the libraries")  # parsing is the slow part
-    gc.disable()  # a quarter of the time would go on looking for cycles, and trees have none
-    try:
+    with no_collection():  # a quarter of the time would go on it, and trees have no cycles
         sections = {name: _sections(name, file.read_bytes()) for name, file in bar}
-    finally:
-        gc.enable()
     sizes = {name: sum(len(text) for _, text in parts) for name, parts in sections.items()}
     seen: set[str] = set()
     documents = {}

@@ -65,15 +65,9 @@ class Rule(Optimizer):
             loss = closure() if closure is not None else None
         for group in self.param_groups:
             for theta in group["params"]:
-                if theta.grad is None:  # it took no part in this loss
-                    continue
-                if theta.grad.is_sparse or not theta.is_floating_point():
-                    raise ValueError(
-                        f"{type(self).__name__} expects dense, real-valued gradients, got one with"
-                        f" layout {theta.grad.layout} for a parameter of type {theta.dtype}"
-                    )
-                # `state` is a dict that begins empty and is saved with the optimizer.
-                self.update(theta, group, self.state[theta])
+                if theta.grad is not None:  # else it took no part in this loss
+                    # `state` is a dict that begins empty and is saved with the optimizer.
+                    self.update(theta, group, self.state[theta])
         return loss
 
     def update(self, theta: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:

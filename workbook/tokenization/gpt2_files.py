@@ -27,18 +27,22 @@ def byte_alphabet() -> dict[int, str]:
 
 def to_readable(token: bytes) -> str:
     """The bytes in GPT-2's visible alphabet: b" low" is "Ġlow"."""
-    return "".join(map(byte_alphabet().__getitem__, token))
+    return token.decode("latin-1").translate(byte_alphabet())
 
 
 def from_readable(name: str) -> bytes:
     """The bytes of a name in GPT-2's alphabet; ValueError if it holds another character."""
     try:
-        return bytes(_BYTE_OF[character] for character in name)
-    except KeyError as error:
-        raise ValueError(f"{name!r}: {error} is not in GPT-2's byte alphabet") from None
+        return name.translate(_BYTE_OF).encode("latin-1")
+    except UnicodeEncodeError as error:
+        other = name[error.start]
+        raise ValueError(f"{name!r}: {other!r} is not in GPT-2's byte alphabet") from None
 
 
-_BYTE_OF = {character: byte for byte, character in byte_alphabet().items()}
+# By code point, and the other way: a byte as the character of Latin-1 that has its number. What is
+# not in the alphabet becomes a character that Latin-1 lacks.
+_BYTE_OF = dict.fromkeys(range(256), 256)
+_BYTE_OF |= {ord(letter): byte for byte, letter in byte_alphabet().items()}
 
 
 def write_vocab(path: AnyPath, ids: Mapping[bytes, int]) -> None:
@@ -81,9 +85,10 @@ def read_vocab(path: AnyPath, special_tokens: Collection[str] = ()) -> dict[int,
 
 def _token(name: str, is_special: bool) -> bytes:
     """The bytes of a token in a vocabulary."""
-    if not set(name) <= _BYTE_OF.keys():
+    try:
+        token = from_readable(name)
+    except ValueError:
         return name.encode()
-    token = from_readable(name)
     if is_special and len(name) > 1 and "\ufffd" in token.decode("utf-8", errors="replace"):
         return name.encode()
     return token

@@ -158,10 +158,9 @@ def _short_hash(text: str) -> str:
 def _read(record: Path) -> dict[str, Any]:
     """The facts in a record; none if it is missing or broken."""
     try:
-        facts = json.loads(record.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return dict(json.loads(record.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
         return {}
-    return facts if isinstance(facts, dict) else {}
 
 
 # --- The tokenizer of a corpus -------------------------------------------------------------------

@@ -134,19 +134,15 @@ class PlainTokenizer(Encoder):
         self.id_of = {self.vocab[token_id]: token_id for token_id in sorted(self.vocab)[::-1]}
         self.special_ids = {token: self.id_of[token.encode()] for token in self.special_tokens}
         self._special = pretokens.special_pattern(self.special_tokens)
-        self.merges: list[Pair] = []
+        self.merges = [(left, right) for left, right in merges]
         self.ranks: dict[Pair, int] = {}  # the lower, the earlier the merge was learnt
-        for rank, merge in enumerate(merges):
-            if len(merge) != 2 or not all(isinstance(token, bytes) for token in merge):
-                raise ValueError(f"merge {rank} is two tokens, both bytes, got {merge!r}")
-            left, right = merge
+        for rank, (left, right) in enumerate(self.merges):
             for token in (left, right, left + right):
                 if token not in self.id_of:
                     raise ValueError(
                         f"merge {rank}, {left!r} + {right!r}, needs the token {token!r}, which "
                         f"is not in the vocabulary; pass the vocabulary that belongs to the merges"
                     )
-            self.merges.append((left, right))
             self.ranks.setdefault((left, right), rank)
 
     def __repr__(self) -> str:
@@ -227,10 +223,7 @@ class Tokenizer(PlainTokenizer):
             data = text.encode() if short else b""
             encoder = self._take_encoder()  # a `with` would take as long as a short text
             if encoder is not None:
-                if short:
-                    ids = encoder.encode_few(data)
-                else:
-                    ids = integers(encoder.encode(text), self.vocab_size)
+                ids = encoder.encode_few(data) if short else self._integers(encoder.encode(text))
                 self._idle_encoders.append(encoder)
                 return ids
         return list(_ids(self._remembered, pretokens.whole_pretokens(text, self._special)))
@@ -247,6 +240,17 @@ class Tokenizer(PlainTokenizer):
                 if encoder is not None:
                     return encoder.encode(text).astype(self._dtype, copy=False)
         return np.array(self.encode(text), self._dtype)
+
+    def _integers(self, ids: np.ndarray) -> list[int]:
+        """The ids of an array as a list of Python's integers."""
+        if len(ids) < 4 * self.vocab_size:
+            return ids.tolist()
+        # To look an integer up takes half the time of making one, in pieces that stay in the cache.
+        made = np.array(range(self.vocab_size), object)
+        numbers: list[int] = []
+        for start in range(0, len(ids), PIECE):
+            numbers += made.take(ids[start : start + PIECE]).tolist()
+        return numbers
 
     def _pays_off(self, size: int) -> bool:
         """Whether one more text of so many bytes goes through the compiled engine.
@@ -371,18 +375,6 @@ def remembering(encode: Callable[[str], list[int]], most: int) -> Callable[[str]
 def _ids(encode: Callable[[str], Sequence[int]], tokens: Iterable[str]) -> Iterator[int]:
     """The ids of all tokens, in one sequence."""
     return chain.from_iterable(map(encode, tokens))
-
-
-def integers(ids: np.ndarray, stop: int) -> list[int]:
-    """The numbers of an array, all below `stop`, as a list of Python's integers."""
-    if len(ids) < 4 * stop:
-        return ids.tolist()
-    # To look an integer up takes half the time of making one, in pieces that stay in the cache.
-    made = np.array(range(stop), object)
-    numbers: list[int] = []
-    for start in range(0, len(ids), PIECE):
-        numbers += made.take(ids[start : start + PIECE]).tolist()
-    return numbers
 
 
 def require_text(text: str) -> str:

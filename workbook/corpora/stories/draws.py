@@ -34,8 +34,7 @@ class DrawTable(Generic[Option]):
         by_loss = sorted(range(len(weights)), key=lambda n: -(weights[n] * size % total))
         for n in by_loss[: size - sum(counts)]:  # what rounding left over
             counts[n] += 1
-        if sum(counts) != size:
-            raise ValueError(f"weights {weights} are too uneven for a table of {size} places")
+        assert sum(counts) == size, f"{weights} are too uneven for a table of {size} places"
         self.places: list[tuple[float, Option]] = []
         for option, count in zip(options, counts, strict=True):
             self.places += [(self.width - math.log2(count), option)] * count

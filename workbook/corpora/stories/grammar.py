@@ -87,12 +87,9 @@ class Grammar:
     def node(self, name: str) -> Node | str:
         """The node of a list or rule, compiled on the first call."""
         if name not in self._nodes:
-            if name in self.rules:
-                self._nodes[name] = self._compile_rule(name)
-            elif name in self.lists:
-                self._nodes[name] = self._compile_list(name)
-            else:
-                raise ValueError(f"the grammar has no list or rule {name!r}; define it")
+            assert self._known(name), f"the grammar has no list or rule {name!r}; define it"
+            make = self._compile_rule if name in self.rules else self._compile_list
+            self._nodes[name] = make(name)
         return self._nodes[name]
 
     @cached_property
@@ -122,8 +119,7 @@ class Grammar:
                     self.plots.append(name)
 
     def _define(self, where: dict[str, Any], name: str, value: object) -> None:
-        if name in self.rules or name in self.lists:
-            raise ValueError(f"{name} is defined twice in the grammar; rename one")
+        assert not self._known(name), f"{name} is defined twice in the grammar; rename one"
         where[name] = value
 
     @staticmethod
@@ -145,9 +141,7 @@ class Grammar:
             items, weights = weigh_items(items)
             forms = tuple(head.partition(".")[0].split("/"))
             entries = [tuple(item.split("/")) for item in items]
-            for entry in entries:
-                if len(entry) != len(forms):
-                    raise ValueError(f"{head}: {'/'.join(entry)} does not have {len(forms)} forms")
+            assert {*map(len, entries)} == {len(forms)}, f"an item of {head} lacks a form"
             self._words[head] = WordList(forms, entries, weights)
         return WordForm(self._words[head], self._forms(head).index(name))
 
@@ -217,8 +211,7 @@ class Grammar:
         """All the ways to write that somebody says a text, as a choice."""
         first, _, rest = text.partition(" / ")
         mark = first[-1]
-        if mark not in VERBS:
-            raise ValueError(f"speech must end with one of . ! ? before a slash: {text!r}")
+        assert mark in VERBS, f"speech must end with one of . ! ? before a slash: {text!r}"
         verb = f"{VERBS[mark]}.{mood}"
         verb = f"<{verb if self._known(verb) else VERBS[mark]}>"
         manner = f"[| <manner.{mood}>]" if self._known(f"manner.{mood}") else ""
@@ -288,8 +281,7 @@ def cut_at_marks(text: str) -> list[str]:
     ['a_', '[big|[very |]small]', ' ', '{pet}', ' ran.']
     """
     pieces = [match[0] for match in PIECE.finditer(text)]
-    if "".join(pieces) != text:
-        raise ValueError(f"unbalanced brackets in {text!r}")
+    assert "".join(pieces) == text, f"unbalanced brackets in {text!r}"
     return pieces
 
 

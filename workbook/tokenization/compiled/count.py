@@ -22,8 +22,6 @@ from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, kernel
 from workbook.tokenization.compiled.machine import store, word
 from workbook.tokenization.spans import cut_points, share
 
-WORTH_A_BAR = 1 << 26  # bytes of a file: a second or so
-
 
 @dataclass(frozen=True)
 class Counts:
@@ -42,12 +40,10 @@ def count_file(
     Raises: ValueError if the file is not UTF-8, or changes meanwhile.
     """
     size = path.stat().st_size
-    seen = None
-    # Only threads of ours can move a bar: the workers of an executor may be elsewhere.
-    if size >= WORTH_A_BAR and executor is None:
-        seen = progress_bar(desc="count", total=size, unit="B", unit_scale=True).update
-    with unchanged(path):
-        task = partial(count_spans, path, special_tokens, seen=seen)
+    bar = progress_bar(desc="count", total=size, unit="B", unit_scale=True, delay=1)
+    with unchanged(path), bar:
+        # Only threads of ours can move a bar: the workers of an executor may be elsewhere.
+        task = partial(count_spans, path, special_tokens, seen=int if executor else bar.update)
         parts = share(task, cut_points(path, special_tokens), executor)
         counts, total = next(parts), None
         for more in parts:
@@ -63,17 +59,18 @@ def count_spans(
     path: Path,
     special_tokens: Sequence[str],
     cuts: Sequence[int],
-    seen: Callable[[int], object] | None = None,
+    seen: Callable[[int], object] = int,
 ) -> Counts:
     """The counts of the spans of a file between these cuts.
 
     After each span, `seen` is called with its length in bytes.
     """
-    total, special = table.PretokenTable(), text.SpecialTokens(dict.fromkeys(special_tokens, 0))
+    # Small for a small file: memory that is touched for the first time is slow.
+    total = table.PretokenTable(1 << min(14, ((cuts[-1] - cuts[0]) // 8).bit_length()))
+    special = text.SpecialTokens(dict.fromkeys(special_tokens, 0))
     for span in text.read_spans(path, cuts):
         count_text(total, span, special)
-        if seen:
-            seen(len(span))
+        seen(len(span))
     return Counts(*total.contents())
 
 

@@ -232,10 +232,8 @@ def code_file() -> Path | None:
     host = platform.machine(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     compiler = sha256(repr((llvmlite.__version__, host)).encode()).hexdigest()[:12]
     for folder in code_folders():
-        try:
+        with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
         if os.access(folder, os.W_OK):
             return folder / f"kernels-{sources_digest()}-{compiler}.o"
     return None

@@ -16,6 +16,7 @@ its edges, so the same merges happened inside, in the same order, and the last o
 
 import numpy as np
 
+from workbook.files import no_collection
 from workbook.tokenization.compiled.count import Counts
 from workbook.tokenization.compiled.kernels import BYTES, INTS, INTS_32, ROWS, compiled, kernel
 from workbook.tokenization.compiled.machine import prefetch
@@ -43,7 +44,9 @@ def learn_merges(words: Counts, num_merges: int) -> np.ndarray:
     cells, around = np.empty((2, last + 1, 2), np.int64)
     letters = np.empty(len(cells), np.uint8)  # of each cell, whatever becomes of its symbol
     # A merge removes a cell and makes at most two pairs, so three places per cell suffice.
-    places, pairs = np.empty(3 * len(cells), np.int32), np.zeros((BYTE_PAIRS, 5), np.int64)
+    places = np.empty(3 * len(cells), np.int32)
+    # At first all pairs of bytes, at most one for each cell, and what the first merge may add.
+    pairs = np.zeros((min(BYTE_PAIRS, len(cells) + 2 * 257), 5), np.int64)
     number = np.zeros(BYTE_PAIRS, np.int32)
     used = lay_out(words.text, words.lengths, words.counts, cells, letters, places, pairs, number)
     merges = np.empty((min(num_merges, last), 2), np.int64)
@@ -55,14 +58,13 @@ def learn_merges(words: Counts, num_merges: int) -> np.ndarray:
     return merges[: progress[0]]
 
 
+@no_collection()
 def spelled_out(merges: np.ndarray) -> list[tuple[bytes, bytes]]:
     """The merges as pairs of byte strings."""
-    tokens = [bytes([value]) for value in range(256)]
-    pairs = []
-    for left, right in merges.tolist():
-        pairs.append((tokens[left], tokens[right]))
+    tokens, (lefts, rights) = [bytes([value]) for value in range(256)], merges.T.tolist()
+    for left, right in zip(lefts, rights, strict=True):
         tokens.append(tokens[left] + tokens[right])
-    return pairs
+    return list(zip(map(tokens.__getitem__, lefts), map(tokens.__getitem__, rights), strict=True))
 
 
 def doubled(array: np.ndarray) -> np.ndarray:
