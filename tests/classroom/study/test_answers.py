@@ -137,12 +137,10 @@ def test_our_answer_is_looked_up_behind_a_fold_and_says_what_it_rests_on(worked)
     assert 'src="data:image/png;base64,aGk="' in markdown
     other = look_up("unicode1", "b")._repr_markdown_()
     assert "<img" not in other and "*On stories (5.0 MB). Profile laptop. a laptop.*" in other
-    assert str(look_up("unicode1")).count("Our answer") == 2
 
 
 def test_where_there_is_no_answer_it_is_said(worked):
-    assert "has no answer in 01_unicode" in str(look_up("unicode1", "c"))
-    assert "is answered in code" in str(look_up("train_bpe"))
+    assert "has no written answer; `reveal` shows code" in str(look_up("unicode1", "c"))
 
 
 def test_every_quantity_that_is_required_is_known():
@@ -156,7 +154,6 @@ ANSWERS = [
     ("generate", "", "```\nA dog ran.<|endoftext|>\n```", 0, None),
     ("generate", "", "256 asked for.\n\n> A dog ran to the park.", 0, "about 8 tokens"),
     ("no_pos_emb", "", "RoPE is better.", 0, "it shows no figure"),
-    ("batch_size_experiment", "", "From 1, over 64, to 1,128.", 1, "it does not mention 128"),
     ("leaderboard", "", "A loss of 3.1; 5.0 is asked for.", 1, "it hands in no loss"),
     ("train_bpe_tinystories", "a", "Fast, in 47 MB.", 0, "it gives no time"),
     ("tokenizer_experiments", "c", "It takes 40.5 days.", 0, "no rate in bytes per second"),

@@ -218,7 +218,7 @@ def test_what_is_gone_from_the_original_goes_unless_the_learner_worked_on_it(che
     save(checkout, notebook)
     publish(checkout, WORKED[:6])
     assert "cells gone, moved or marked" in update.notices(checkout / "study")[0]
-    update.update(["02_bpe"])
+    update.update()
     after = learners(checkout)
     assert [cell.source for cell in after.cells[-2:]][1] == "solved = True"
     assert len(after.cells) == 8
@@ -259,7 +259,7 @@ def test_a_copied_or_renamed_notebook_still_knows_its_original(checkout, capsys)
     assert study.make_copies(checkout / "mine") == []
     away = path.rename(checkout / "synced.ipynb")
     path.symlink_to(away)
-    update.update(["mine/bpe again.ipynb"])
+    update.update(checkout / "mine")
     assert path.is_symlink() and notebooks.read_notebook(away).cells[-2].source == "newer"
     assert "mine/bpe again.ipynb is up to date now" in capsys.readouterr().out
 
@@ -272,9 +272,8 @@ def test_a_renamed_notebook_is_known_by_its_original_and_the_one_saved_last_coun
         os.utime(older, (0, 0))
     assert study.make_copies() == []
     publish(checkout, revised(train_bpe_try="newer"))
-    update.update(["02_bpe"])
-    assert notebooks.read_notebook(path).cells[10].source == "newer"
     update.reset("train_bpe")
+    assert notebooks.read_notebook(path).cells[10].source == "newer"
     assert len(update.notices(checkout / "study")) == 2, "the copies are as old as before"
 
 
@@ -282,23 +281,11 @@ def test_the_command_line_says_what_is_older_and_updates_it(checkout, capsys):
     publish(checkout, revised(train_bpe_check="newer"))
     for command, said in (
         (["study"], "is older than its original (new or changed cells: 1). `workbook"),
-        (["study", "--update", "02_bpe"], "is up to date now"),
+        (["study", "--update"], "is up to date now"),
         (["study", "--update"], "study/02_bpe.ipynb is up to date.\n"),
     ):
         assert cli.main(command) == 0
         assert said in capsys.readouterr().out
-
-
-def test_what_cannot_be_updated_is_told_in_a_sentence(checkout):
-    notebooks.write_notebook(checkout / "study" / "own.ipynb", new_notebook())
-    for name, folder, said in (
-        ("02_bqe", None, "no notebook '02_bqe' in .*, which has 02_bpe, own; `workbook lab` cr"),
-        ("02_bpe", checkout / "nowhere", "no notebook '02_bpe' in .*, which has none; `workbook"),
-        ("notebooks/02_bpe.ipynb", None, "not a copy of one of the workbook's"),
-        ("own", None, "not a copy of one of the workbook's"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            update.update([name], folder=folder)
 
 
 @pytest.mark.parametrize("damage", ["", "<<<<<<< HEAD\n", "[" * 100_000])

@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cache
 from importlib import import_module
-from itertools import product
+from itertools import groupby, product
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from workbook.classroom.study import progress
-from workbook.classroom.study.problems import PROBLEMS
 from workbook.classroom.study.verbs import Panel
 
 RECORD, AT_ONCE = "recall.json", 3
@@ -119,13 +118,13 @@ def questions() -> dict[str, dict[str, Any]]:
 
 def topics_of(study: progress.Progress) -> dict[str, Topic]:
     """When each solved problem is due, the earliest first."""
-    stored, done, topics = study.notes(RECORD, Topic), study.read(), {}
-    for problem in PROBLEMS.values():
-        parts = [part for part in done.get(problem.id, {}).values() if part.is_solved]
-        if len(parts) >= len(progress.parts_of(problem)):
-            day = max(part.day for part in parts) or LONG_AGO
+    stored, topics = study.notes(RECORD, Topic), {}
+    for problem, parts in groupby(study.parts(), key=lambda place: place[0].id):
+        entries = [entry for *_, entry in parts]
+        if all(entry.is_solved for entry in entries):
+            day = max(entry.day for entry in entries) or LONG_AGO
             due = date.fromisoformat(day) + timedelta(days=SPACES[0])
-            topics[problem.id] = stored.get(problem.id, Topic(due.isoformat()))
+            topics[problem] = stored.get(problem, Topic(due.isoformat()))
     return dict(sorted(topics.items(), key=lambda item: item[1].due))
 
 
