@@ -75,7 +75,8 @@ def test_our_functions_agree_with_the_formula(problem):
 
 def test_what_was_solved_days_ago_comes_back_at_growing_distances(study):
     shown = str(recall())
-    assert "rope" not in shown and "1. linear: " in shown and "3. data_loading: " in shown
+    assert "rope" not in shown and "`recall(first, second, third)`, words" in shown
+    assert "1. linear: " in shown and "3. data_loading: " in shown
     told = str(recall(value_of("linear"), 1.5))
     assert "linear: ✓" in told and "softmax: ✗ not 1.5, but" in told
     assert "data_loading: ○ skipped" in told and told.count("\n") == 3
@@ -116,7 +117,7 @@ def test_a_guess_is_kept_and_shown_beside_the_measurement(study, capsys):
     predict("bytes", "many")
     calibration()
     printed = capsys.readouterr().out
-    assert "No guess was" in printed and "you guessed 5, it is 7.5; ratio 0.667" in printed
+    assert "No guess has been" in printed and "you guessed 5, it is 7.5; ratio 0.667" in printed
     assert "above 0, not 'many'" in printed and "Guesses so far: 2. The median" in printed
 
 

@@ -75,7 +75,7 @@ def calibration() -> None:
     kept = study.notes(RECORD, Guess) if study else {}
     ratios = {what: guess.ratio for what, guess in kept.items() if guess.measured}
     if not ratios:
-        print("No guess was measured yet. `predict` keeps yours, in a study folder.")
+        print("No guess has been measured yet: yours go into the predict cells of your study copy.")
         return
     from workbook.classroom.views import plots
 

@@ -124,7 +124,7 @@ def harden(problem: str, line: int | None = None) -> Sight:
     source = path.read_text("utf-8", errors="replace")
     claim, rows, is_found = hunt.claim, hunt.rows, False
     if line is not None:
-        claim, rows = f"The mistake is not in line {line}.", []
+        claim = f"The mistake is not in line {line}. {claim}"
         is_found = hunt.is_at(line, source)
     elif source != hunt.source:
         report = _checked(details, source)

@@ -92,7 +92,8 @@ def recall(*answers: Any) -> Panel:
     if not answers:
         _asked.clear()  # so that a cell with old answers, run again later, is judged by nothing new
         _asked.update(due_now(study, today))
-        how = "Change the cell to `recall(first, second, third)` and run it; None skips one."
+        places = ", ".join(("first", "second", "third")[: len(_asked)])
+        how = f"Change the cell to `recall({places})`, words in quotes, and run it; None skips one."
         return ask(study, _asked, how)
     asked = dict(_asked)
     if len(answers) > len(asked):
