@@ -346,7 +346,7 @@ def test_a_week(installed):
     # Friday: a newer version of the workbook.
     original = student.packages / "workbook" / "shipped" / "notebooks" / "01_unicode.ipynb"
     newer = notebooks.read_notebook(original)
-    newer.cells[3].source += "\n\nAND THIS IS NEW."
+    newer.cells[4].source += "\n\nAND THIS IS NEW."
     notebooks.write_notebook(original, newer)
     assert "study/01_unicode.ipynb is older than its original" in student.workbook("study")
     said = student.workbook("study", "--update")

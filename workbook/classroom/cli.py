@@ -259,9 +259,8 @@ def check_in_file(problem_id: str, file: str, asked_part: str | None):
         Progress(study).read()  # what is wrong with it is said here: a worker is not heard
     seconds = 2 * verbs.seconds_for(problem)  # its import has as much time as its check
     try:
-        report = verbs.Report.from_json(
-            worker.result(f"{__name__}:judged", problem.id, part, path, name, seconds=seconds)
-        )
+        fields = worker.result(f"{__name__}:judged", problem.id, part, path, name, seconds=seconds)
+        report = verbs.Report.from_json(fields)
     except worker.EndedError as error:
         report = verbs.note_outcome(verbs.ended_early(problem.id, part, error))
     if "`tick(" in str(report.then):  # a notebook's way

@@ -179,5 +179,5 @@ def test_a_level_is_read_from_the_loss_that_was_handed_in_and_not_from_a_quoted_
 
 @pytest.mark.parametrize("loss", ["1.4", True, math.nan, -1, math.inf])
 def test_a_loss_that_is_none_is_refused(loss):
-    with pytest.raises(ValueError, match="in nats per token, a positive number such as"):
+    with pytest.raises(ValueError, match="expected a loss in nats per token, a number such as"):
         answer("leaderboard", None, "Our entry.", loss=loss)

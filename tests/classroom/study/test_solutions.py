@@ -254,9 +254,9 @@ def test_a_module_that_does_not_import_says_why(monkeypatch, is_inside):
     monkeypatch.setattr(solutions.worker, "is_inside", is_inside)  # a worker's way differs
     missing = "ModuleNotFoundError: No module named 'no_such_thing'"
     assert why_not_alone("import no_such_thing", "x") == missing
-    assert why_not_alone("import os\nos._exit(4)", "numpy") == "Python ended with status 4"
+    assert "ended with status 4" in why_not_alone("import os\nos._exit(4)", "numpy")
     monkeypatch.setattr(solutions, "IMPORT_SECONDS", 0.5)
-    assert "longer than 0.5 s" in why_not_alone("while True: pass", "x")
+    assert "stopped after 0.5 s" in why_not_alone("while True: pass", "x")
 
 
 def test_a_file_is_read_as_python_reads_it(tmp_path, monkeypatch):

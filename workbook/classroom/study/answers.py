@@ -58,10 +58,7 @@ def record_of(
 def as_loss(loss: float) -> float:
     """Return a loss as it is recorded. Raises: ValueError if it is none."""
     if isinstance(loss, bool) or not isinstance(loss, Real) or not 0 < loss < math.inf:
-        raise ValueError(
-            "answer expects as `loss` the validation loss of a run in nats per token, a positive"
-            f" number such as 1.44, got {loss!r}"
-        )
+        raise ValueError(f"expected a loss in nats per token, a number such as 1.44, not {loss!r}")
     return float(loss)
 
 

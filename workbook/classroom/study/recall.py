@@ -9,7 +9,7 @@ When each is due is in `.workbook/recall.json`.
 import math
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -27,8 +27,9 @@ RECORD, AT_ONCE = "recall.json", 3
 SPACES = (1, 3, 7, 21)  # days
 LONG_AGO = "2000-01-01"  # what an older version of the workbook noted as solved has no day
 MODULES = (  # of ours that the values in recall.toml may use
-    *("accounting", "config", "generation.sampling", "optimizer.optimizers", "tokenization.bpe"),
-    *("tokenization.watch", "training.loss_bounds", "transformer.model", "transformer.nn"),
+    *("accounting", "config", "generation.sampling", "optimizer.optimizers", "optimizer.toys"),
+    *("tokenization.bpe", "tokenization.watch", "training.loss_bounds"),
+    *("transformer.model", "transformer.nn"),
 )
 _asked: dict[str, "Topic"] = {}  # by the last `recall()` of this kernel
 NEAR = 0.02  # how far off a number may be, unless it counts something
@@ -182,21 +183,12 @@ def _on(item: tuple[str, Topic]) -> str:
 
 @cache
 def names_in_values() -> dict[str, Any]:
-    """What an expression of recall.toml may use: torch and modules of ours, and two functions."""
+    """What an expression of recall.toml may use: torch and modules of ours, and some functions."""
     modules = {name.rpartition(".")[2]: import_module(f"workbook.{name}") for name in MODULES}
     torch = import_module("torch")
 
     def size_of(module: Any) -> int:
         return sum(parameter.numel() for parameter in module.parameters())
 
-    def stepped(rule: type, start: float, slope: Callable, steps: int, **settings: float) -> float:
-        """Where a weight is after some steps of an optimizer."""
-        w = torch.nn.Parameter(torch.tensor(float(start)))
-        optimizer = rule([w], **settings)
-        for _ in range(steps):
-            w.grad = torch.tensor(float(slope(w.item())))
-            optimizer.step()
-        return w.item()
-
-    helpers = {"math": math, "replace": replace, "size_of": size_of, "stepped": stepped}
-    return modules | helpers | {"torch": torch}
+    helpers = {"math": math, "replace": replace, "size_of": size_of, "torch": torch}
+    return modules | helpers

@@ -97,9 +97,7 @@ def why_not_alone(source: str, name: str) -> str:
     try:
         return worker.result(f"{__name__}:tried_import", source, name, seconds=IMPORT_SECONDS)
     except worker.EndedError as error:
-        if error.status is None:
-            return f"the import takes longer than {IMPORT_SECONDS} s"
-        return f"Python ended with status {error.status}"
+        return f"{error}"
 
 
 def tried_import(source: str, name: str) -> Iterator[str]:
@@ -127,7 +125,7 @@ def _in_new_python(source: str, name: str) -> str:
         try:
             ended = subprocess.run(run, cwd=folder, timeout=IMPORT_SECONDS, **quiet)
         except subprocess.TimeoutExpired:
-            return f"the import takes longer than {IMPORT_SECONDS} s"
+            return f"it was stopped after {IMPORT_SECONDS} s"
     if ended.returncode == 0:
         return ""
     lines = ended.stderr.strip().splitlines()
@@ -499,8 +497,8 @@ def parsed(cell: str, is_ours: bool = False, transform: Callable = str) -> list[
     `transform` replaces magics; it raises a SyntaxError of its own where the indentation is odd.
     """
     statements = []
-    with suppress(SyntaxError, ValueError), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python has warned when the cell ran
+    # Python has warned when the cell ran.
+    with suppress(SyntaxError, ValueError), warnings.catch_warnings(action="ignore"):
         cell = transform(cell)
         for node in ast.parse(cell).body:
             test = ast.unparse(node.test) if isinstance(node, ast.If) else ""
