@@ -13,7 +13,7 @@ from html import escape
 from inspect import cleandoc
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from workbook import config
 from workbook.classroom.study import problems, solutions
@@ -22,34 +22,25 @@ from workbook.corpora import corpora
 from workbook.corpora.corpora import CORPORA
 from workbook.tokenization.pretokens import pretokenize
 
+Corpora: TypeAlias = Iterable[str | Path] | None
 BEGINNING = 300  # characters of a long answer, for what shows plain text only
 MIME = "application/vnd.workbook.answer+json"
 CHECK_MIME = "application/vnd.workbook.check+json"  # of what `check` says in a study folder
 
 
 def record_of(
-    problem: Problem,
-    part: str | None,
-    text: str,
-    corpora: Iterable[str | Path] | None,
-    measured_on: str | None,
+    problem: Problem, part: str | None, text: str, corpora: Corpora, measured_on: str | None
 ) -> dict:
     """Make the record of an answer, for the arguments of `verbs.answer`."""
     if not isinstance(text, str):
         raise ValueError(f"answer expects its text as a str, not {type(text).__name__}")
     text = cleandoc(text).strip()
     used = _used(problem, corpora) if text else []
-    record = {
-        "problem": problem.id,
-        "part": part,
-        "text": text,
-        "edition": config.edition(),
-        "profile": config.profile().name,
-        "corpora": used,
-        "stand_in": any(_replaced(problem, corpus["name"]) for corpus in used),
-        # Named only where something was measured: it would make every other answer vary.
-        "device": (measured_on or device()) if used else None,
-    }
+    record = {"problem": problem.id, "part": part, "text": text, "corpora": used}
+    record |= {"edition": config.edition(), "profile": config.profile().name}
+    record["stand_in"] = any(_replaced(problem, corpus["name"]) for corpus in used)
+    # Named only where something was measured: it would make every other answer vary.
+    record["device"] = (measured_on or device()) if used else None
     if used and measured_on is None and config.precision() != "auto":
         record["precision"] = config.precision()
     return record
@@ -137,7 +128,7 @@ def device() -> str:
     return f"{machine['processor']}, {machine['cores']} cores, {str(machine['system']).split()[0]}"
 
 
-def _used(problem: Problem, corpora_named: Iterable[str | Path] | None) -> list[dict]:
+def _used(problem: Problem, corpora_named: Corpora) -> list[dict]:
     """List the corpora that an answer rests on; "bytes" is None unless the exact file is known."""
     if corpora_named is None:
         profile = config.profile()
@@ -206,13 +197,7 @@ TOKENS_PER_PIECE = 1.5  # with more tokens per word or mark, the tokenizer was m
 
 
 def complaints(
-    problem: str,
-    part: str,
-    text: str,
-    figures: int,
-    loss: float | None = None,
-    *,
-    stand_in: bool = False,
+    problem: str, part: str, text: str, figures: int, loss: float | None, stand_in: bool
 ) -> list[str]:
     """List what an answer lacks of what its problem requires, each in a few words.
 

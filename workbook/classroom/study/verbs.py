@@ -372,7 +372,7 @@ def answer(
     if loss is not None:
         record["loss"] = answers.as_loss(loss)
     shown = record["text"], record["figure"], record.get("loss")
-    lacks = answers.complaints(details.id, part or "", *shown, stand_in=record["stand_in"])
+    lacks = answers.complaints(details.id, part or "", *shown, record["stand_in"])
     report = None
     if record["text"] and details.kind == "written" and progress.current() is not None:
         report = judge_attempt(details.id, record["text"], record["part"])
@@ -506,7 +506,8 @@ def hint(problem: str, part: str | None = None) -> Panel:
     Example: hint("train_bpe")
     """
     details, part = problems.place(problem, part)
-    steps, name = details.hints[part or ""], problems.label(details.id, part)
+    steps = details.hints[part or ""]
+    name = f"{details.id}, part {part}" if part else details.id
     _hints_given[name] += 1
     hints = [f"{i}. {step}" for i, step in enumerate(steps[: _hints_given[name]], 1)]
     more = "Run hint again for the next step." if len(hints) < len(steps) else "That was the last."
