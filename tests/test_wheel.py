@@ -300,10 +300,10 @@ def test_a_week(installed):
         said = monday.fill(monday.cell("answer", "unicode1", "b"), FIGURE + text)
         assert "✎ unicode1 (b): read" in said and 'tick("unicode1", "b")' in said
         monday.above(("answer", "unicode1", "c"), 'tick("unicode1", "b")')
-        guess = 'predict("the bytes of hello in UTF-16", 10)'
-        assert "Noted for the bytes of" in monday.fill(monday.cell("guess", "unicode2"), guess)
-        said = monday.above(("try", "unicode2", "b"), guess.replace("10", "measured=12"))
-        assert "you guessed 10, it is 12" in said
+        guess = 'predict("the length of the family", 3)'
+        assert "Noted for the length of" in monday.fill(monday.cell("guess", None), guess)
+        said = monday.show(monday.select(monday.places.index(("guess", None, None)) + 1))
+        assert "you guessed 3, it is 5; ratio 0.6" in said
         monday.save()
 
         # Tuesday: BPE, with helpers in cells of their own.
