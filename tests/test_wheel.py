@@ -300,6 +300,10 @@ def test_a_week(installed):
         said = monday.fill(monday.cell("answer", "unicode1", "b"), FIGURE + text)
         assert "✎ unicode1 (b): read" in said and 'tick("unicode1", "b")' in said
         monday.above(("answer", "unicode1", "c"), 'tick("unicode1", "b")')
+        guess = 'predict("the length of the family", 3)'
+        assert "Noted for the length of" in monday.fill(monday.cell("guess", None), guess)
+        said = monday.show(monday.select(monday.places.index(("guess", None, None)) + 1))
+        assert "you guessed 3, it is 5; ratio 0.6" in said
         monday.save()
 
         # Tuesday: BPE, with helpers in cells of their own.
@@ -309,9 +313,15 @@ def test_a_week(installed):
         assert "✓ train_bpe: correct" in said and "study/mine/train_bpe.py" in said
         tuesday.save()
 
-        # Wednesday: the model; the kernel is restarted between two parts.
+        # Wednesday, some weeks later: the model; the kernel is restarted between two parts.
+        record = study / ".workbook" / "progress.json"
+        earlier = re.sub(r'"day": "20\d\d', '"day": "2020', record.read_text("utf-8"))
+        record.write_text(earlier, "utf-8")
         wednesday = Exercises(context.new_page(), server, "03_transformer")
+        assert "1. train_bpe: " in wednesday.show(wednesday.cell("guess", None))  # recall()
         assert "✓ softmax: correct" in wednesday.solve("softmax", *typed("model.py", "softmax"))
+        said = wednesday.above(("try", "rope", None), 'from workbook import *\nharden("softmax")')
+        assert "a mistake is in the copy" in said and "6. Test: " in said
         menu(wednesday.page, "Kernel", "Restart Kernel…")
         wednesday.page.get_by_role("button", name="Confirm Kernel Restart").click()
         wednesday.wait()
@@ -329,14 +339,14 @@ def test_a_week(installed):
     assert "a ✓ correct, answered · b ✓ ticked, answered · c ○ open" in lines["unicode1"]
     for solved in ("train_bpe", "softmax", "linear", "rmsnorm"):
         assert "✓ correct" in lines[solved]
-    assert "Solved: 18.7 of 107 points" in printed
+    assert "Solved: 18.7 of 107 points" in printed and "hours, that is" in printed
     assert "Answered for the write-up: 2 of 35" in printed
     assert "Next: unicode1 (b)" not in printed and "Next: unicode1 (c), open" in printed
 
     # Friday: a newer version of the workbook.
     original = student.packages / "workbook" / "shipped" / "notebooks" / "01_unicode.ipynb"
     newer = notebooks.read_notebook(original)
-    newer.cells[3].source += "\n\nAND THIS IS NEW."
+    newer.cells[4].source += "\n\nAND THIS IS NEW."
     notebooks.write_notebook(original, newer)
     assert "study/01_unicode.ipynb is older than its original" in student.workbook("study")
     said = student.workbook("study", "--update")

@@ -131,6 +131,7 @@ def between(least: float, most: float, kind: type = int) -> Callable[[str], floa
 
 
 NAME, SPOT = argument("name", metavar="NAME"), "PROBLEM=MODULE:NAME"
+TICKED = "PROBLEM", "PART"
 COUNT, SEED = between(1, 10**9), between(0, 2**63 - 1)
 PORT, TWIN_STEPS = between(1, 65_535), between(1, 200)
 HEAT, SHARE = between(0, 1000, float), between(1e-6, 1, float)  # top-p 0 leaves no token
@@ -162,13 +163,8 @@ def run_lab(options: argparse.Namespace) -> None:
     "show your progress and what comes next",
     flag("--make", "make your notebooks, as `lab` does"),
     argument("--reset", "start this problem over; a backup is kept", metavar="PROBLEM"),
-    argument(
-        "--tick",
-        "tick off what your text says, all of it or the facts with these numbers",
-        nargs="+",
-        metavar=("PROBLEM", "PART"),
-    ),
-    argument("--update", "bring in what is new; default: all", metavar="NOTEBOOK", nargs="*"),
+    argument("--tick", "tick off facts: all, or with these numbers", nargs="+", metavar=TICKED),
+    flag("--update", "bring in what is new in the notebooks, and keep what you wrote"),
 )
 def run_study(options: argparse.Namespace) -> None:
     load_quickly()
@@ -180,15 +176,15 @@ def run_study(options: argparse.Namespace) -> None:
         copy.make_copies(study)
     if options.reset is not None:
         update.reset(options.reset)
-    if options.update is not None:
-        update.update(options.update, study)
+    if options.update:
+        update.update(study)
     if options.tick:
         problem, *rest = options.tick
         part = rest.pop(0) if rest and not rest[0].isdecimal() else None
         facts = (int(word) if word.isdecimal() else word for word in rest)
         print(verbs.tick(problem, part, *facts), end="\n\n")
     record = progress.Progress(study)
-    if options.make or options.reset or options.update is not None or options.tick:
+    if options.make or options.reset or options.update or options.tick:
         print(progress.progress_summary(record))  # what was done just now stays in sight
     else:
         print(progress.progress_table(record))
@@ -221,15 +217,16 @@ def run_recall(options: argparse.Namespace) -> None:
 def run_check(options: argparse.Namespace) -> int:
     """Check code in a Python file and count it in your progress; exit status 0: it is correct."""
     if options.all:
-        return check_all_found(options)
-    if options.file is None:
-        options.file, names = options.problem, problems_in(options.problem)
+        outcomes = check_all_found(options)
+    elif options.file is None:
+        names, file = problems_in(options.problem), options.problem
+        outcomes = [check_in_file(name, file, options.part) for name in names]
     else:
-        names = [options.problem]
-    outcomes = [check_in_file(name, options.file, options.part) for name in names]
+        outcomes = [check_in_file(options.problem, options.file, options.part)]
     if options.json is not None:
         write_json(options.json, [outcome.as_json() for outcome in outcomes])
-    return 0 if all(outcome.status in ("correct", "possible") for outcome in outcomes) else 1
+    good = ("correct", "possible", "not found")
+    return 0 if all(outcome.status in good for outcome in outcomes) else 1
 
 
 def problems_in(file: str | None) -> list[str]:
@@ -262,9 +259,8 @@ def check_in_file(problem_id: str, file: str, asked_part: str | None):
         Progress(study).read()  # what is wrong with it is said here: a worker is not heard
     seconds = 2 * verbs.seconds_for(problem)  # its import has as much time as its check
     try:
-        report = verbs.Report.from_json(
-            worker.result(f"{__name__}:judged", problem.id, part, path, name, seconds=seconds)
-        )
+        fields = worker.result(f"{__name__}:judged", problem.id, part, path, name, seconds=seconds)
+        report = verbs.Report.from_json(fields)
     except worker.EndedError as error:
         report = verbs.note_outcome(verbs.ended_early(problem.id, part, error))
     if "`tick(" in str(report.then):  # a notebook's way
@@ -276,8 +272,11 @@ def check_in_file(problem_id: str, file: str, asked_part: str | None):
     return CheckOutcome(problem.id, file, report.status, report.message)
 
 
-def check_all_found(options: argparse.Namespace) -> int:
-    """Check all the learner's code that can be found; print each problem's line when it is done."""
+def check_all_found(options: argparse.Namespace) -> list:
+    """Check all the learner's code that can be found; print each problem's line when it is done.
+
+    Returns the `CheckOutcome` of every code problem, also of those that were not found.
+    """
     from workbook.classroom.mine import check_all
     from workbook.classroom.study.progress import nearest
 
@@ -288,9 +287,7 @@ def check_all_found(options: argparse.Namespace) -> int:
         print(outcome.row(), flush=True)
         outcomes.append(outcome)
     print("", check_all.summary_of(outcomes), sep="\n")
-    if options.json is not None:
-        write_json(options.json, check_all.as_json(outcomes))
-    return 0 if all(outcome.status == "correct" for outcome in outcomes) else 1
+    return check_all.for_every_problem(outcomes)
 
 
 def judged(problem: str, part: str | None, path: Path, name: str) -> Iterator[dict]:
@@ -549,9 +546,7 @@ def run_export_model(options: argparse.Namespace) -> None:
     argument("names", "see `list`; default: all", metavar="NAME", nargs="*"),
     argument("--workers", "default: one per GPU, or else per core", type=WORKERS, metavar="N"),
     argument("--minutes", "then stop; the same command continues", type=COUNT, metavar="N"),
-    argument(
-        "--accumulation", "batches in N parts: less memory", type=COUNT, default=1, metavar="N"
-    ),
+    argument("--accumulation", "in N parts: less memory", type=COUNT, default=1, metavar="N"),
     flag("--dry-run", "only say what is needed; exit status 1: something is missing"),
     SCALE,
 )
@@ -642,12 +637,7 @@ def stages_of(names: list[str], scale: str | None) -> dict:
     flag("--strict", "write nothing if anything is missing or wrong, and list it"),
     argument("--name", "your name, for the first page; remembered for the next time"),
     argument("--to", "where to write; default: build", metavar="FOLDER", default="build"),
-    argument(
-        "--adapters",
-        "instead: write your solved code as a repository of the course, with its adapters",
-        metavar="FOLDER",
-        type=Path,
-    ),
+    argument("--adapters", "instead: write a course repository", metavar="FOLDER", type=Path),
 )
 def run_export(options: argparse.Namespace) -> None:
     from workbook.classroom.export import export

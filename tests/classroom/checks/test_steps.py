@@ -11,7 +11,7 @@ def test_each_step_leads_to_a_problem_of_its_notebook_and_has_a_hint():
     assert STEPS.keys() == RIGHT.keys() and not STEPS.keys() & PROBLEMS.keys()
     for name, step in STEPS.items():
         assert PROBLEMS[step.step_of].notebook == step.notebook and not any(step.points.values())
-        assert step.hint_steps(None)[0] in str(hint(name))
+        assert step.hints[""][0] in str(hint(name))
 
 
 def test_right_steps_pass_and_stubs_are_told_how_to_begin(judged_here):

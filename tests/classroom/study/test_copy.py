@@ -218,7 +218,7 @@ def test_what_is_gone_from_the_original_goes_unless_the_learner_worked_on_it(che
     save(checkout, notebook)
     publish(checkout, WORKED[:6])
     assert "cells gone, moved or marked" in update.notices(checkout / "study")[0]
-    update.update(["02_bpe"])
+    update.update()
     after = learners(checkout)
     assert [cell.source for cell in after.cells[-2:]][1] == "solved = True"
     assert len(after.cells) == 8
@@ -251,7 +251,7 @@ def test_what_other_programs_drop_loses_nothing_and_doubles_nothing(checkout, no
     assert typed[10] not in [cell.source for cell in learners(checkout).cells]
 
 
-def test_of_renamed_copies_and_links_the_one_saved_last_counts(checkout, capsys):
+def test_of_renamed_copies_and_links_the_one_saved_last_counts(checkout):
     path = (checkout / "study" / "02_bpe.ipynb").rename(checkout / "study" / "my bpe.ipynb")
     for name in ("a copy", "z copy"):
         older = path.with_name(f"{name}.ipynb")
@@ -261,10 +261,8 @@ def test_of_renamed_copies_and_links_the_one_saved_last_counts(checkout, capsys)
     path.symlink_to(away)
     assert study.make_copies() == []
     publish(checkout, revised(train_bpe_try="newer"))
-    update.update(["02_bpe"])
-    assert path.is_symlink() and notebooks.read_notebook(away).cells[10].source == "newer"
-    assert "study/my bpe.ipynb is up to date now" in capsys.readouterr().out
     update.reset("train_bpe")
+    assert path.is_symlink() and notebooks.read_notebook(away).cells[10].source == "newer"
     assert len(update.notices(checkout / "study")) == 2, "the copies are as old as before"
 
 
@@ -272,23 +270,11 @@ def test_the_command_line_says_what_is_older_and_updates_it(checkout, capsys):
     publish(checkout, revised(train_bpe_check="newer"))
     for command, said in (
         (["study"], "is older than its original (new or changed cells: 1). `workbook"),
-        (["study", "--update", "02_bpe"], "is up to date now"),
+        (["study", "--update"], "is up to date now"),
         (["study", "--update"], "study/02_bpe.ipynb is up to date.\n"),
     ):
         assert cli.main(command) == 0
         assert said in capsys.readouterr().out
-
-
-def test_what_cannot_be_updated_is_told_in_a_sentence(checkout):
-    notebooks.write_notebook(checkout / "study" / "own.ipynb", new_notebook())
-    for name, folder, said in (
-        ("02_bqe", None, "no notebook '02_bqe' in .*, which has 02_bpe, own; `workbook lab` cr"),
-        ("02_bpe", checkout / "nowhere", "no notebook '02_bpe' in .*, which has none; `workbook"),
-        ("notebooks/02_bpe.ipynb", None, "not a copy of one of the workbook's"),
-        ("own", None, "not a copy of one of the workbook's"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            update.update([name], folder=folder)
 
 
 @pytest.mark.parametrize("damage", ["", "<<<<<<< HEAD\n", "[" * 100_000])

@@ -8,7 +8,7 @@ from itertools import islice
 from random import Random
 
 import pytest
-from attempts import styles, transformer_right
+from attempts import steps, styles, transformer_right
 from nbclient import execute
 from nbformat.v4 import new_code_cell, new_notebook
 
@@ -45,7 +45,7 @@ def test_a_mistake_is_planted_seen_named_and_counted(study, capsys):
     differ = [n for n, pair in enumerate(zip(right, copy, strict=False), 1) if pair[0] != pair[1]]
     assert hunt.first in differ or len(right) != len(copy)
     wrong = str(harden("rmsnorm", line=2))
-    assert "not in line 2" in wrong and "2. Shrink" in wrong and "1. Rep" not in wrong
+    assert f"not in line 2. {hunt.claim}" in wrong and "2. Shrink" in wrong
     found = str(harden("rmsnorm", line=hunt.first))
     assert "✓ harden rmsnorm: found" in found and hunt.original in found
     harden("rmsnorm")
@@ -80,25 +80,36 @@ def test_what_cannot_be_hardened_is_said(study, capsys):
         assert hardening.notices(study) == []
 
 
+PLAYED = [  # cells, and what each shows
+    ("import shutil, sys, torch\nfrom torch import nn\nfrom workbook import *", ""),
+    (inspect.getsource(transformer_right.RMSNorm), ""),
+    ('check("rmsnorm", RMSNorm)', "✓ rmsnorm: correct"),
+    ('harden("rmsnorm")', "a mistake is in the copy.*6. Test"),
+    ("from broken import rmsnorm as copy\ncopy.RMSNorm(4)(torch.ones(4))", "tensor"),
+    ('harden("rmsnorm", line=2)', "not in line 2.*2. Shrink"),
+    ("shutil.copy('mine/rmsnorm.py', 'broken')", ""),  # it is mended
+    ('harden("rmsnorm")', ": found"),
+    ('harden("rmsnorm")', "a mistake is in the copy"),
+    ("recall()", "1. rmsnorm: "),
+    ("recall(-1)", "rmsnorm: ✗ not -1, but.*Again: rmsnorm on"),
+    ('predict("the loss of a new model", 7.6)', "Noted for the loss of a new model: 7.6"),
+    ('predict("the loss of a new model", measured=9.5)', "you guessed 7.6, it is 9.5; ratio 0.8"),
+    ("calibration()", "Guesses so far: 1. .* a factor of 1.25.*image/png"),
+    ("from collections import Counter\nfrom itertools import pairwise", ""),
+    (inspect.getsource(steps.count_pairs), ""),
+    ('check("count_pairs", count_pairs)', "✓ count_pairs: correct"),
+    ("!{sys.executable} -m workbook study", r"Left: about .*\(`harden`\): rmsnorm 1\."),
+]
+
+
 @pytest.mark.slow
-def test_it_is_played_in_a_kernel(study):
-    notebook = new_notebook(cells=[new_code_cell(source) for source in (
-        "import shutil, sys, torch\nfrom torch import nn\nfrom workbook import check, harden",
-        inspect.getsource(transformer_right.RMSNorm),
-        'check("rmsnorm", RMSNorm)',
-        'harden("rmsnorm")',
-        "from broken import rmsnorm as copy\ncopy.RMSNorm(4)(torch.tensor([3.0, -4, 5, 6]))",
-        'harden("rmsnorm", line=2)',
-        "_ = shutil.copy('mine/rmsnorm.py', 'broken')",  # it is mended
-        'harden("rmsnorm")',
-        'harden("rmsnorm")',
-        "!{sys.executable} -m workbook study",
-    )])  # fmt: skip
-    execute(notebook, cwd=study)
-    shown = [str(cell.outputs) for cell in notebook.cells]
-    assert "a mistake is in the copy" in shown[3] and "6. Test" in shown[3] and "tensor" in shown[4]
-    assert "not in line 2" in shown[5] and "2. Shrink" in shown[5] and ": found" in shown[7]
-    assert "a mistake is in the copy" in shown[8] and "(`harden`): rmsnorm 1." in shown[9]
+def test_all_that_makes_one_learn_is_played_in_a_kernel(study):
+    with progress.Progress(study).changing("rmsnorm", None) as entry:
+        entry.day = "2020-01-01"
+    cells = [new_code_cell(source) for source, _ in PLAYED]
+    execute(new_notebook(cells=cells), cwd=study)
+    for cell, (source, shown) in zip(cells, PLAYED, strict=True):
+        assert re.search(shown, str(cell.outputs), re.DOTALL), source
 
 
 SOURCE = """def scaled(x, gain, dim=-1):

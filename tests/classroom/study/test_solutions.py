@@ -205,7 +205,7 @@ def test_files_are_gathered_into_one(loaded):
         "if __name__ == '__main__':\n    print(json)\n",
     )
     source, told = collect(main.Mine, ("Mine",))
-    assert told == "" and why_not_alone(source, "x") is None
+    assert told == "" and why_not_alone(source, "x") == ""
     assert values(source)["Mine"]().run(5) == 12
     assert "json" not in source and "def _low" not in source
 
@@ -234,7 +234,7 @@ def test_plain_values_of_our_package_are_kept_without_it(loaded):
         "def g(text): return bpe.train_bpe\n",
     )
     source, told = collect(main.f, ("f",))
-    assert told == "" and "workbook" not in source and why_not_alone(source, "x") is None
+    assert told == "" and "workbook" not in source and why_not_alone(source, "x") == ""
     assert values(source)["f"]("a b") == (["a", " b"], values(source)["SAME"])
     assert "from workbook.tokenization import bpe\n" in collect(main.g, ("g",))[0]
 
@@ -254,9 +254,9 @@ def test_a_module_that_does_not_import_says_why(monkeypatch, is_inside):
     monkeypatch.setattr(solutions.worker, "is_inside", is_inside)  # a worker's way differs
     missing = "ModuleNotFoundError: No module named 'no_such_thing'"
     assert why_not_alone("import no_such_thing", "x") == missing
-    assert why_not_alone("import os\nos._exit(4)", "numpy") == "Python ended with status 4"
+    assert "ended with status 4" in why_not_alone("import os\nos._exit(4)", "numpy")
     monkeypatch.setattr(solutions, "IMPORT_SECONDS", 0.5)
-    assert "longer than 0.5 s" in why_not_alone("while True: pass", "x")
+    assert "stopped after 0.5 s" in why_not_alone("while True: pass", "x")
 
 
 def test_a_file_is_read_as_python_reads_it(tmp_path, monkeypatch):
@@ -284,7 +284,7 @@ def test_a_file_that_was_edited_by_hand_is_moved_aside(tmp_path, monkeypatch):
     assert file.read_text() == kept
     monkeypatch.setattr(solutions, "why_not_alone", None)  # the same again is not proved again
     solutions.keep_code(tmp_path, SOFTMAX, square, "correct", Part(source=kept, trouble=""))
-    monkeypatch.setattr(solutions, "why_not_alone", lambda *_: None)
+    monkeypatch.setattr(solutions, "why_not_alone", lambda *_: "")
     solutions.keep_code(tmp_path, SOFTMAX, cube, "correct", Part(source=kept))
     assert [path.name for path in file.parent.iterdir()] == ["softmax.py"]
     file.write_text("# my own notes")

@@ -176,7 +176,7 @@ def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
 def _complaints(answer: Answer) -> list[str]:
     """List how an answer falls short of what is asked."""
     figures = sum(output.kind == "picture" for output in answer.outputs)
-    return complaints(*answer.place, answer.text, figures, answer.loss, stand_in=answer.stand_in)
+    return complaints(*answer.place, answer.text, figures, answer.loss, answer.stand_in)
 
 
 def _own(answers: list[Answer], worked: list[Answer], notes: list[str]) -> list[Answer]:

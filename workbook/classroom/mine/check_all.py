@@ -102,10 +102,10 @@ def _apart(study: Path, names: list[str], seconds: float) -> Iterator[list[str]]
         yield [name, report.status, report.message, _cause(report)]
 
 
-def as_json(outcomes: Collection[CheckOutcome]) -> list[dict[str, str | None]]:
-    """What `CheckOutcome.as_json` says of each code problem, also of those that were not found."""
+def for_every_problem(outcomes: Collection[CheckOutcome]) -> list[CheckOutcome]:
+    """The outcome of each code problem, also of those that were not found."""
     known = {outcome.problem: outcome for outcome in outcomes}
-    return [known.get(name, CheckOutcome(name, "", "not found", "")).as_json() for name in CODE]
+    return [known.get(name, CheckOutcome(name, "", "not found", "")) for name in CODE]
 
 
 def summary_of(outcomes: Collection[CheckOutcome]) -> str:

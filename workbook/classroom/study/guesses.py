@@ -50,15 +50,15 @@ def predict(what: str, guess: Any = None, *, measured: float | None = None) -> P
     study = progress.current()
     if study is None or (guess in (None, ...) and measured is None):
         return None
-    before = study.notes(RECORD, Guess).get(what)
+    note = study.notes(RECORD, Guess).get(what)
     if measured is None:
-        if before and before.measured:
-            return Panel("read", f"You have seen it: your guess of {before.guess:g} stands.")
+        if note and note.measured:
+            return Panel("read", f"You have seen it: your guess of {note.guess:g} stands.")
         note, told = Guess(guess), f"Noted for {what}: {guess:g}. Now run the cell below."
-    elif before is None:
+    elif note is None:
         return None
     else:
-        note = Guess(before.guess, float(measured))
+        note.measured = float(measured)
         ratio = f"ratio {note.ratio:.3g}"
         told = f"{what}: you guessed {note.guess:,.4g}, it is {measured:,.4g}; {ratio}."
     with progress.stopping_no_cell():
@@ -75,12 +75,12 @@ def calibration() -> None:
     kept = study.notes(RECORD, Guess) if study else {}
     ratios = {what: guess.ratio for what, guess in kept.items() if guess.measured}
     if not ratios:
-        print("No guess was measured yet. `predict` keeps yours, in a study folder.")
+        print("No guess has been measured yet: yours go into the predict cells of your study copy.")
         return
     from workbook.classroom.views import plots
 
     factor = median(max(ratio, 1 / ratio) for ratio in ratios.values())
-    print(f"{len(ratios)} guesses; half of them are within a factor of {factor:,.3g}.")
+    print(f"Guesses so far: {len(ratios)}. The median one is off by a factor of {factor:,.3g}.")
     ax = plots.points(dict([*ratios.items()][-SHOWN:]), "guess / measured")
     ax.axvline(1, color=plots.INK, linestyle="--", linewidth=1)
     span = f"from {min(ratios.values()):,.3g} to {max(ratios.values()):,.3g}"

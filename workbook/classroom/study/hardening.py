@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from workbook.classroom.checks import engine, verdicts, worker
+from workbook.classroom.checks import engine, verdicts
 from workbook.classroom.checks.mutants import planted
 from workbook.classroom.checks.timeout import limited
 from workbook.classroom.study import problems, progress, solutions, verbs
@@ -124,7 +124,7 @@ def harden(problem: str, line: int | None = None) -> Sight:
     source = path.read_text("utf-8", errors="replace")
     claim, rows, is_found = hunt.claim, hunt.rows, False
     if line is not None:
-        claim, rows = f"The mistake is not in line {line}.", []
+        claim = f"The mistake is not in line {line}. {claim}"
         is_found = hunt.is_at(line, source)
     elif source != hunt.source:
         report = _checked(details, source)
@@ -208,12 +208,7 @@ def mistakes_in(details: Problem, source: str, found: Iterable[str] = ()) -> Ite
 
 def _checked(details: Problem, source: str) -> Report:
     """What the check says of the code in a source: in a process of its own, like every check."""
-    seconds = verbs.seconds_for(details)
-    try:
-        fields = worker.result(f"{__name__}:judge_source", details.id, source, seconds=seconds)
-        return Report.from_json(fields)
-    except worker.EndedError as error:
-        return verbs.ended_early(details.id, None, error)
+    return verbs.from_worker(f"{__name__}:judge_source", details, None, source)
 
 
 def judge_source(problem: str, source: str) -> Iterator[dict]:

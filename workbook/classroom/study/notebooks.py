@@ -20,7 +20,6 @@ from uuid import uuid4
 
 import nbformat
 from nbformat import NotebookNode
-from nbformat.warnings import DuplicateCellId, MissingIDFieldWarning
 
 from workbook import bench, config
 from workbook.files import atomic_write, notebooks_in, unchanged
@@ -39,11 +38,8 @@ METADATA = {
 }
 # "help" is for those whose attempt failed: it is never folded, so it gives nothing away. A "guess"
 # is a call of `predict` above the evidence.
-ROLES = (
-    "prose", "setup", "prompt", "try", "check", "hint", "help", "reveal", "guess", "evidence",
-    "answer",
-)  # fmt: skip
 ONCE = {"prompt", "try", "check", "hint", "reveal", "answer"}  # once per problem, or per part of it
+ROLES = ONCE | {"prose", "setup", "help", "guess", "evidence"}
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 PICTURES = ("image/png", "image/jpeg")
 PROGRESS = re.compile(r"\d%\|.*\[\d.*\]|\d\S{0,20} \[\d\d:\d\d, .*\]")  # a line written by tqdm
@@ -71,9 +67,7 @@ def read_notebook(path: str | Path) -> NotebookNode:
     Raises: ValueError if there is no such file, or it is not a notebook.
     """
     try:
-        with warnings.catch_warnings():  # nbformat mends what it warns of here
-            warnings.simplefilter("ignore", DuplicateCellId)
-            warnings.simplefilter("ignore", MissingIDFieldWarning)
+        with warnings.catch_warnings(action="ignore"):  # nbformat mends what it warns of here
             notebook = nbformat.read(path, as_version=4)
         for cell in notebook.cells:  # TypeError if one of our notes or of the tags is no text
             "".join([*cell.metadata.get("workbook", {}).values(), *cell.metadata.get("tags", [])])
@@ -227,19 +221,15 @@ def is_normal(path: str | Path) -> bool:
 
 def execute(path: str | Path) -> NotebookNode:
     """Run a notebook in a new kernel, in its own folder; return it in normal form, not stored."""
-    from nbclient import NotebookClient
+    import nbclient
 
     notebook = read_notebook(path)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    NotebookClient(
-        notebook,
-        timeout=CELL_SECONDS,
-        kernel_name="python3",
-        extra_arguments=["--log-level=ERROR"],
-        resources={"metadata": {"path": str(Path(path).resolve().parent)}},
-    ).execute()
+    how = {"timeout": CELL_SECONDS, "kernel_name": "python3"}
+    quiet = ["--log-level=ERROR"]
+    nbclient.execute(notebook, str(Path(path).resolve().parent), extra_arguments=quiet, **how)
     return normalise(notebook)
 
 

@@ -6,7 +6,7 @@ more record.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Literal
@@ -22,7 +22,6 @@ class Requirement:
 
     figure: bool = False
     quantities: tuple[str, ...] = ()  # of the kinds that `answers.QUANTITIES` knows
-    numbers: tuple[str, ...] = ()  # to be mentioned exactly as they are here
     loss_at_most: float | None = None
     tokens_at_least: int | None = None  # of a generated text that does not end by itself
 
@@ -89,16 +88,6 @@ class Problem:
             return f"the script (hand in its path) or the function {self.signature}"
         return f"the {self.form} {self.signature}" if self.form else ""
 
-    def hint_steps(self, part: str | None) -> tuple[str, ...]:
-        """The hints on a part; without one those of all parts, each under its letter."""
-        if part or not self.parts:
-            return self.hints[part or ""]
-        steps = zip(*self.hints.values(), strict=True)
-        return tuple(
-            "\n".join(f"({name}) {hint}" for name, hint in zip(self.parts, step, strict=True))
-            for step in steps
-        )
-
     def checker(self) -> Callable[[Any, str | None], Any]:
         """Load the function that checks an attempt at a part: a matter of seconds with torch."""
         return getattr(import_module(f"workbook.classroom.checks.{self.check}"), self.id)
@@ -144,14 +133,7 @@ def label(problem: str, part: str | None) -> str:
     return f"{problem} ({part})" if part else problem
 
 
-def _problem(
-    id: str,
-    title: str,
-    *,
-    points: int | dict[str, int | None],
-    ids: dict[str, str] | None = None,
-    **rest: Any,
-) -> Problem:
+def _problem(id: str, title: str, *, points: int | dict[str, int | None], **rest: Any) -> Problem:
     """Make a record. `points` and `ids` are dicts only where the editions differ.
 
     Without parts, what the record has by part is given as it is.
@@ -159,10 +141,9 @@ def _problem(
     if not rest.get("parts"):
         by_part = rest.keys() & {"takes", "facts", "hints", "requires"}
         rest |= {key: {"": rest[key]} for key in by_part}
-    if isinstance(points, int):
-        points = dict.fromkeys(EDITIONS, points)
-    ids = ids or dict.fromkeys(EDITIONS, id)
-    return Problem(id=id, title=title, points=points, ids=ids, **rest)
+    rest["points"] = points if isinstance(points, dict) else dict.fromkeys(EDITIONS, points)
+    rest.setdefault("ids", dict.fromkeys(EDITIONS, id))
+    return Problem(id=id, title=title, **rest)
 
 
 def _runs(run: str, remark: str = "") -> str:
@@ -211,9 +192,7 @@ _RECORDS = (
                  "...}, or a sentence",
             "b": 'bytes on which the function fails, written like b"hello", or a sentence',
             "c": "two bytes, such as bytes([0x68, 0x69]), or a sentence"},
-        requires={
-            "b": Requirement(quantities=("example in bytes",)),
-            "c": Requirement(quantities=("example in bytes",))},
+        requires=dict.fromkeys("bc", Requirement(quantities=("example in bytes",))),
         facts={
             "a": ("it compares the sizes of several texts, English and others",
                   "English is shorter in UTF-8; in UTF-16 and UTF-32 it is full of zero bytes",
@@ -254,8 +233,7 @@ _RECORDS = (
             "a": 'a dict such as {"seconds": 62, "gigabytes": 1.9, "longest": b" hello"}, or with '
                  "only some of these keys, or a sentence",
             "b": "a sentence: the slowest step, and how you know"},
-        requires={
-            "a": Requirement(quantities=("time", "memory"))},
+        requires={"a": Requirement(quantities=("time", "memory"))},
         facts={
             "a": ("time and peak memory, child processes included, with units",
                   "the longest token, its leading space included, and its length in bytes",
@@ -315,8 +293,7 @@ _RECORDS = (
             "b": "bytes per token, such as 2.5, or a sentence",
             "c": "a pair of bytes per second and hours, such as (2.5e6, 12), or a sentence",
             "d": "the largest number in uint16, such as 1000, or a sentence"},
-        requires={
-            "c": Requirement(quantities=("rate in bytes per second", "time"))},
+        requires={"c": Requirement(quantities=("rate in bytes per second", "time"))},
         facts={
             "a": ("bytes per token, not tokens per byte",
                   "each tokenizer is measured on its own corpus",
@@ -437,8 +414,7 @@ _RECORDS = (
                  '12, "head": 34}, "medium": {...}, "large": {...}}, or a sentence',
             "e": '{"flops": 5.1e13, "growth": 12, "scores": 40}, with the share of the scores in '
                  "percent, the FLOPs alone, or a sentence"},
-        requires={
-            "a": Requirement(quantities=("memory",))},
+        requires={"a": Requirement(quantities=("memory",))},
         facts={
             "a": ("the number of parameters",
                   "the bytes that they take in float32, and whether in GB or GiB"),
@@ -509,9 +485,7 @@ _RECORDS = (
                "β1ᵗ), in a variable of its own, because the decay uses α itself, times λ, and no "
                "gradient. Skip p if `p.grad` is None.")),
     _problem("adamwAccounting", "What training costs",
-        ids={
-            "2025": "adamwAccounting",
-            "2026": "adamw_accounting"},
+        ids={"2025": "adamwAccounting", "2026": "adamw_accounting"},
         points=2, chapter=4, notebook="04_accounting", check="accounting",
         parts=("a", "b", "c", "d"), differs="the feed-forward layer, the GPU and the unit of time",
         takes={
@@ -521,8 +495,7 @@ _RECORDS = (
                  "or a sentence",
             "c": "FLOPs per parameter, such as 7, or a sentence",
             "d": 'days (edition 2025) or hours (2026), such as 12 or "12 days", or a sentence'},
-        requires={
-            "d": Requirement(quantities=("time",))},
+        requires={"d": Requirement(quantities=("time",))},
         facts={
             "a": ("parameters, gradients and optimizer state: P, P and 2·P numbers, 4 bytes each",
                   "the activations tensor by tensor: norms, attention with its T × T maps, "
@@ -643,9 +616,7 @@ _RECORDS = (
             "b": ("a curve of a run that diverges",
                   "between which two learning rates the edge lies, a factor of two or so apart",
                   "how far below the edge the best learning rate is")},
-        requires={
-            "a": Requirement(figure=True, loss_at_most=2.0),
-            "b": Requirement(figure=True)},
+        requires={"a": Requirement(figure=True, loss_at_most=2.0), "b": Requirement(figure=True)},
         hints={
             "a": ("Sweep over orders of magnitude first: is 2e-3 as far from 1e-3 as 1.001 is from "
                   "1? How do you know that the best one is not beyond the last that you tried?",
@@ -664,7 +635,7 @@ _RECORDS = (
                "all of them compared at the same number of tokens, not of steps",
                "the learning rate was tuned again for each, or the answer says where not",
                "what a larger batch gains in time, and what it costs in loss"),
-        requires=Requirement(figure=True, numbers=("64", "128")),
+        requires=Requirement(figure=True),
         hints=("Two runs of 1,000 steps, one with batches of 1 and one of 128: which has read "
                "more? What must stay the same, so that only the batch size differs?",
                "Keep the number of tokens (steps × batch) the same, and shorten the warm-up with "
@@ -780,19 +751,11 @@ def _step(of: str, signature: str, hint: str) -> Problem:
 
     Its id is the name of its function, or that of its class in small letters.
     """
-    id, whole = signature.partition("(")[0], PROBLEMS[of]
-    form: Literal["function", "class"] = "class" if id[0].isupper() else "function"
-    record = _problem(
-        *(id.lower(), f"On the way to {of}"),
-        points=0,
-        chapter=whole.chapter,
-        notebook=whole.notebook,
-        check="steps",
-        form=form,
-        signature=signature,
-        hints=(hint,),
-    )
-    return replace(record, step_of=of)
+    name, whole = signature.partition("(")[0], PROBLEMS[of]
+    form = "class" if name[0].isupper() else "function"
+    rest = {"chapter": whole.chapter, "notebook": whole.notebook, "check": "steps", "step_of": of}
+    rest |= {"form": form, "signature": signature, "hints": (hint,)}
+    return _problem(name.lower(), f"On the way to {of}", points=0, **rest)
 
 
 # fmt: off

@@ -9,7 +9,7 @@ the number of points.
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import date
@@ -44,6 +44,10 @@ class Part:
     source: str = ""  # of code that passed, or almost: a module, as `mine` gathered it
     trouble: str | None = None  # why that does not import by itself; "": it does; None: not tried
     day: str = ""  # on which it was solved, such as "2026-09-30"
+
+    def __post_init__(self) -> None:  # ValueError, TypeError: a file may hold anything
+        RISING.index(self.best), date.fromisoformat(self.day or "2000-01-01"), self.answered + 1
+        "".join([self.source, self.trouble or "", *(self.lacks + self.ticked)])
 
     @property
     def is_solved(self) -> bool:
@@ -95,6 +99,15 @@ class Progress:
     def of(self, problem: str, part: str | None) -> Part:
         """Read the record of one part."""
         return self.read().get(problem, {}).get(part or "", Part())
+
+    def parts(self) -> list[tuple[Problem, str, Part]]:
+        """Read the record of every part of all problems, in the handout's order."""
+        done = self.read()
+        return [
+            (problem, part, done.get(problem.id, {}).get(part, Part()))
+            for problem in PROBLEMS.values()
+            for part in problem.hints  # which all parts have
+        ]
 
     @property
     def name(self) -> str:
@@ -165,16 +178,8 @@ class Progress:
 
 
 def _part(entry: dict) -> Part:
-    """Make the record of a part. Raises: ValueError, TypeError if the entry is not one."""
-    part = Part(**{known.name: entry[known.name] for known in fields(Part) if known.name in entry})
-    for known, kind in zip(
-        fields(Part), (str, bool, list, list, str, str | None, str), strict=True
-    ):
-        if not isinstance(getattr(part, known.name), kind):
-            raise TypeError
-    RISING.index(part.best), date.fromisoformat(part.day or "2000-01-01")  # ValueError
-    "".join([*part.lacks, *part.ticked])  # TypeError
-    return part
+    """Make the record of a part, without what other versions of the workbook note."""
+    return Part(**{known.name: entry[known.name] for known in fields(Part) if known.name in entry})
 
 
 def current(start: str | os.PathLike | None = None) -> Progress | None:
@@ -236,89 +241,73 @@ def record_answer(problem: str, part: str | None, text: str, lacks: list[str]) -
 
 def progress_table(study: Progress) -> str:
     """Make the table of a study folder: each problem's points and parts, and what comes next."""
-    done = study.read()
-    edition = config.edition()
+    parts, edition = study.parts(), config.edition()
     is_made = "" if study.folder.is_dir() else " (not made yet: `workbook study --make`)"
     lines = [f"{study.folder}{is_made}, edition {edition}"]
-    for chapter, members in groupby(PROBLEMS.values(), key=lambda problem: problem.chapter):
-        group = list(members)
-        most = sum(problem.points[edition] or 0 for problem in group)
-        earned = sum(points_of(problem, done.get(problem.id, {}), edition) for problem in group)
-        names = ", ".join(sorted({problem.notebook for problem in group}))
-        lines += ["", f"Chapter {chapter}: {round(earned, 1):g} of {most} points  ({names})"]
-        for problem in group:
+    for chapter, group in groupby(parts, key=lambda place: place[0].chapter):
+        members = list(group)
+        names = ", ".join(sorted({problem.notebook for problem, *_ in members}))
+        lines += ["", f"Chapter {chapter}: {points_in(members)}  ({names})"]
+        for problem, own in groupby(members, key=lambda place: place[0]):
             worth = "-" if problem.points[edition] is None else problem.points[edition]
-            states = _states(problem, done.get(problem.id, {}))
             effort = f"{problem.minutes:>4} min {problem.difficulty:<3}"
-            lines.append(f"  {problem.ids[edition]:<29}{worth:>3} {effort}  {states}")
-    return "\n".join([*lines, "", progress_summary(study), plan(done)])
+            lines.append(f"  {problem.ids[edition]:<29}{worth:>3} {effort}  {_states(own)}")
+    return "\n".join([*lines, "", progress_summary(study), plan(parts)])
 
 
-def plan(done: dict[str, dict[str, Part]]) -> str:
+def plan(parts: list[tuple[Problem, str, Part]]) -> str:
     """Say how long the rest takes, by a rule of thumb, at an hour or two a day."""
-    parts = [(problem, part) for problem in PROBLEMS.values() for part in parts_of(problem)]
-    left = sum(
-        problem.minutes / len(parts_of(problem))
-        for problem, part in parts
-        if not done.get(problem.id, {}).get(part, Part()).is_solved
-    )
+    rest = [problem for problem, _, entry in parts if not entry.is_solved]
+    left = sum(problem.minutes / len(problem.hints) for problem in rest) / 60
     return (
-        f"Left: about {left / 60:.0f} hours, that is {left / 60:.0f} days at an hour a day and"
-        f" {left / 120:.0f} at two.\n(Without reading and training runs: {PER_POINT['code']} min"
+        f"Left: about {left:.0f} hours, that is {left:.0f} days at an hour a day and"
+        f" {left / 2:.0f} at two.\n(Without reading and training runs: {PER_POINT['code']} min"
         f" per point of code, {PER_POINT['written']} of writing; ●● from 30 on, ●●● from 100.)"
     )
 
 
 def progress_summary(study: Progress) -> str:
     """Say in two lines how much is solved and answered, and what comes next."""
-    done, edition = study.read(), config.edition()
-    everything = [(problem, done.get(problem.id, {})) for problem in PROBLEMS.values()]
-    most = sum(problem.points[edition] or 0 for problem, _ in everything)
-    earned = sum(points_of(problem, parts, edition) for problem, parts in everything)
-    to_answer = [(p, part) for p, _ in everything for part in parts_of(p) if p.kind == "written"]
-    answered = sum(done.get(p.id, {}).get(part, Part()).answered for p, part in to_answer)
+    parts = study.parts()
+    answered = [entry.answered for problem, _, entry in parts if problem.kind == "written"]
     return (
-        f"Solved: {round(earned, 1):g} of {most} points. "
-        f"Answered for the write-up: {answered} of {len(to_answer)} written parts.\n"
-        f"{next_step(done, edition)}"
+        f"Solved: {points_in(parts)}. "
+        f"Answered for the write-up: {sum(answered)} of {len(answered)} written parts.\n"
+        f"{next_step(parts)}"
     )
 
 
-def parts_of(problem: Problem) -> tuple[str, ...]:
-    """List the parts of a problem; "" stands for one without any."""
-    return problem.parts or ("",)
+def points_in(parts: list[tuple[Problem, str, Part]]) -> str:
+    """The points of the parts that are solved, such as "2.7 of 4 points"."""
+    edition, earned, most = config.edition(), 0.0, 0.0
+    for problem, _, entry in parts:
+        worth = (problem.points[edition] or 0) / len(problem.hints)  # all parts weigh alike
+        most += worth
+        earned += worth * entry.is_solved
+    return f"{round(earned, 1):g} of {most:.0f} points"
 
 
-def points_of(problem: Problem, parts: dict[str, Part], edition: str) -> float:
-    """Count the points of the parts that are solved; the parts of a problem weigh alike."""
-    solved = sum(parts.get(part, Part()).is_solved for part in parts_of(problem))
-    return (problem.points[edition] or 0) * solved / len(parts_of(problem))
-
-
-def _states(problem: Problem, parts: dict[str, Part]) -> str:
+def _states(parts: Iterable[tuple[Problem, str, Part]]) -> str:
     """Write the state of each part, those that are alike together: "a, b ✓ correct · c ○ open"."""
     shown = []
-    states = [(part, parts.get(part, Part()).in_words) for part in parts_of(problem)]
-    for state, group in groupby(states, key=lambda pair: pair[1]):
-        names = ", ".join(part for part, _ in group if part)
+    for state, group in groupby(parts, key=lambda place: place[2].in_words):
+        names = ", ".join(part for _, part, _ in group if part)
         shown.append(f"{names} {state}".strip())
     return " · ".join(shown)
 
 
-def next_step(done: dict[str, dict[str, Part]], edition: str) -> str:
+def next_step(parts: list[tuple[Problem, str, Part]]) -> str:
     """Name the first part, in the handout's order, that is not solved or not answered."""
-    for problem in PROBLEMS.values():
-        for part in parts_of(problem):
-            entry = done.get(problem.id, {}).get(part, Part())
-            place = label(problem.ids[edition], part)
-            where = f"in {problem.notebook}.ipynb"
-            if entry.best == "read":
-                ticking = f'tick("{problem.id}"' + (f', "{part}")' if part else ")")
-                return f"Next: {place}, {where}: compare your text with its list, then {ticking}."
-            if entry.best == "possible":
-                return f"Next: {place}, {where}, possible. {entry.no_points_yet}"
-            if not entry.is_solved:
-                return f"Next: {place}, {entry.best}, {where}."
-            if problem.kind == "written" and not entry.answered:
-                return f"Next: {place}, {where}: solved, but not yet answered for the write-up."
+    for problem, part, entry in parts:
+        place = label(problem.ids[config.edition()], part)
+        where = f"in {problem.notebook}.ipynb"
+        if entry.best == "read":
+            ticking = f'tick("{problem.id}"' + (f', "{part}")' if part else ")")
+            return f"Next: {place}, {where}: compare your text with its list, then {ticking}."
+        if entry.best == "possible":
+            return f"Next: {place}, {where}, possible. {entry.no_points_yet}"
+        if not entry.is_solved:
+            return f"Next: {place}, {entry.best}, {where}."
+        if problem.kind == "written" and not entry.answered:
+            return f"Next: {place}, {where}: solved, but not yet answered for the write-up."
     return "Everything is solved and answered."

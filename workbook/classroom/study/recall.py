@@ -9,27 +9,27 @@ When each is due is in `.workbook/recall.json`.
 import math
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cache
 from importlib import import_module
-from itertools import product
+from itertools import groupby, product
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from workbook.classroom.study import progress
-from workbook.classroom.study.problems import PROBLEMS
 from workbook.classroom.study.verbs import Panel
 
 RECORD, AT_ONCE = "recall.json", 3
 SPACES = (1, 3, 7, 21)  # days
 LONG_AGO = "2000-01-01"  # what an older version of the workbook noted as solved has no day
 MODULES = (  # of ours that the values in recall.toml may use
-    *("accounting", "config", "generation.sampling", "optimizer.optimizers", "tokenization.bpe"),
-    *("tokenization.watch", "training.loss_bounds", "transformer.model", "transformer.nn"),
+    *("accounting", "config", "generation.sampling", "optimizer.optimizers", "optimizer.toys"),
+    *("tokenization.bpe", "tokenization.watch", "training.loss_bounds"),
+    *("transformer.model", "transformer.nn"),
 )
 _asked: dict[str, "Topic"] = {}  # by the last `recall()` of this kernel
 NEAR = 0.02  # how far off a number may be, unless it counts something
@@ -93,7 +93,8 @@ def recall(*answers: Any) -> Panel:
     if not answers:
         _asked.clear()  # so that a cell with old answers, run again later, is judged by nothing new
         _asked.update(due_now(study, today))
-        how = "Change the cell to `recall(first, second, third)` and run it; None skips one."
+        places = ", ".join(("first", "second", "third")[: len(_asked)])
+        how = f"Change the cell to `recall({places})`, words in quotes, and run it; None skips one."
         return ask(study, _asked, how)
     asked = dict(_asked)
     if len(answers) > len(asked):
@@ -119,13 +120,13 @@ def questions() -> dict[str, dict[str, Any]]:
 
 def topics_of(study: progress.Progress) -> dict[str, Topic]:
     """When each solved problem is due, the earliest first."""
-    stored, done, topics = study.notes(RECORD, Topic), study.read(), {}
-    for problem in PROBLEMS.values():
-        parts = [part for part in done.get(problem.id, {}).values() if part.is_solved]
-        if len(parts) >= len(progress.parts_of(problem)):
-            day = max(part.day for part in parts) or LONG_AGO
+    stored, topics = study.notes(RECORD, Topic), {}
+    for problem, parts in groupby(study.parts(), key=lambda place: place[0].id):
+        entries = [entry for *_, entry in parts]
+        if all(entry.is_solved for entry in entries):
+            day = max(entry.day for entry in entries) or LONG_AGO
             due = date.fromisoformat(day) + timedelta(days=SPACES[0])
-            topics[problem.id] = stored.get(problem.id, Topic(due.isoformat()))
+            topics[problem] = stored.get(problem, Topic(due.isoformat()))
     return dict(sorted(topics.items(), key=lambda item: item[1].due))
 
 
@@ -182,21 +183,12 @@ def _on(item: tuple[str, Topic]) -> str:
 
 @cache
 def names_in_values() -> dict[str, Any]:
-    """What an expression of recall.toml may use: torch and modules of ours, and two functions."""
+    """What an expression of recall.toml may use: torch and modules of ours, and some functions."""
     modules = {name.rpartition(".")[2]: import_module(f"workbook.{name}") for name in MODULES}
     torch = import_module("torch")
 
     def size_of(module: Any) -> int:
         return sum(parameter.numel() for parameter in module.parameters())
 
-    def stepped(rule: type, start: float, slope: Callable, steps: int, **settings: float) -> float:
-        """Where a weight is after some steps of an optimizer."""
-        w = torch.nn.Parameter(torch.tensor(float(start)))
-        optimizer = rule([w], **settings)
-        for _ in range(steps):
-            w.grad = torch.tensor(float(slope(w.item())))
-            optimizer.step()
-        return w.item()
-
-    helpers = {"math": math, "replace": replace, "size_of": size_of, "stepped": stepped}
-    return modules | helpers | {"torch": torch}
+    helpers = {"math": math, "replace": replace, "size_of": size_of, "torch": torch}
+    return modules | helpers

@@ -85,8 +85,8 @@ def imported(path: Path, problem: Problem) -> tuple[tuple[str, ...], Any]:
     return names, things if len(things) > 1 else things[0]
 
 
-def why_not_alone(source: str, name: str) -> str | None:
-    """Import a module of this source in a process of its own; return what it raises, or None.
+def why_not_alone(source: str, name: str) -> str:
+    """Import a module of this source in a process of its own; return what it raises, or "".
 
     The process is clean but for the libraries that a check needs, which are loaded already: a
     verdict waits for this, and importing torch alone takes seconds. It has an empty folder to work
@@ -95,13 +95,9 @@ def why_not_alone(source: str, name: str) -> str | None:
     if worker.is_inside:
         return _in_new_python(source, name)
     try:
-        return (
-            worker.result(f"{__name__}:tried_import", source, name, seconds=IMPORT_SECONDS) or None
-        )
+        return worker.result(f"{__name__}:tried_import", source, name, seconds=IMPORT_SECONDS)
     except worker.EndedError as error:
-        if error.status is None:
-            return f"the import takes longer than {IMPORT_SECONDS} s"
-        return f"Python ended with status {error.status}"
+        return f"{error}"
 
 
 def tried_import(source: str, name: str) -> Iterator[str]:
@@ -118,7 +114,7 @@ def tried_import(source: str, name: str) -> Iterator[str]:
         yield ""
 
 
-def _in_new_python(source: str, name: str) -> str | None:
+def _in_new_python(source: str, name: str) -> str:
     """The same for a worker, which has run code of the learner's and has no server of its own."""
     quiet: Any = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace"}
     with tempfile.TemporaryDirectory() as folder:
@@ -129,9 +125,9 @@ def _in_new_python(source: str, name: str) -> str | None:
         try:
             ended = subprocess.run(run, cwd=folder, timeout=IMPORT_SECONDS, **quiet)
         except subprocess.TimeoutExpired:
-            return f"the import takes longer than {IMPORT_SECONDS} s"
+            return f"it was stopped after {IMPORT_SECONDS} s"
     if ended.returncode == 0:
-        return None
+        return ""
     lines = ended.stderr.strip().splitlines()
     return lines[-1] if lines else f"Python ended with status {ended.returncode}"
 
@@ -157,7 +153,7 @@ def keep_code(
         return None, f"It is not kept: {trouble}."
     source = f"{KEPT.format(problem.id, status)}\n{source}"
     if not trouble and (source, "") != (before.source, before.trouble):
-        trouble = why_not_alone(source, problem.id) or ""
+        trouble = why_not_alone(source, problem.id)
     if trouble and before.trouble == "" and status_of(before.source, problem.id) == status:
         return None, f"What was kept before stays, as this does not work on its own: {trouble}."
     path = folder / FOLDER / f"{problem.id}.py"
@@ -501,8 +497,8 @@ def parsed(cell: str, is_ours: bool = False, transform: Callable = str) -> list[
     `transform` replaces magics; it raises a SyntaxError of its own where the indentation is odd.
     """
     statements = []
-    with suppress(SyntaxError, ValueError), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python has warned when the cell ran
+    # Python has warned when the cell ran.
+    with suppress(SyntaxError, ValueError), warnings.catch_warnings(action="ignore"):
         cell = transform(cell)
         for node in ast.parse(cell).body:
             test = ast.unparse(node.test) if isinstance(node, ast.If) else ""

@@ -9,7 +9,7 @@ stubs; any other cell that both sides changed is followed by ours. A backup is m
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from uuid import uuid4
@@ -45,18 +45,13 @@ def notices(folder: str | Path) -> list[str]:
     return lines
 
 
-def update(names: Sequence[str] = (), folder: str | Path | None = None) -> None:
-    """Bring notebooks of a study folder up to date; print what became of each.
+def update(folder: str | Path | None = None) -> None:
+    """Bring the notebooks of a study folder up to date, by default of the nearest one.
 
-    Arguments:
-        names: such as "02_bpe", or paths; default: all that are older than their originals.
-        folder: the study folder; default: the nearest one.
-
-    Raises: ValueError at the end if any is missing, cannot be read, or is not the workbook's.
+    What became of each is printed. Raises: ValueError at the end if any cannot be read.
     """
-    folder = Path(folder or nearest())
-    chosen, wrong = [_named(folder, name) for name in names], []
-    for path in dict.fromkeys(chosen or notebooks_in(folder)):
+    wrong = []
+    for path in notebooks_in(folder or nearest()):
         try:
             news = _news(path)
             print(_update(path, news) if news else f"{path.parent.name}/{path.name} is up to date.")
@@ -64,19 +59,6 @@ def update(names: Sequence[str] = (), folder: str | Path | None = None) -> None:
             wrong.append(str(error))
     if wrong:
         raise ValueError("\n".join(wrong))
-
-
-def _named(folder: Path, name: str) -> Path:
-    """Find the notebook that the learner names, by its name or a path."""
-    path = Path(name if name.endswith(".ipynb") else f"{name}.ipynb")
-    path = copy.copies(folder).get(path.stem, folder / path) if path.name == str(path) else path
-    if not os.path.lexists(path) or path.is_fifo():
-        there = ", ".join(other.stem for other in notebooks_in(path.parent)) or "none"
-        missing = f"there is no notebook {path.stem!r} in {path.parent}, which has {there}"
-        raise ValueError(f"{missing}; `workbook lab` creates those of ours that are missing")
-    if _original(path, notebooks.read_notebook(path)) is None:
-        raise ValueError(f"{path} is not a copy of one of the workbook's notebooks")
-    return path
 
 
 def _original(path: Path, study: NotebookNode) -> NotebookNode | None:
@@ -216,10 +198,12 @@ def reset(problem: str) -> None:
 
     The rest of the notebook is brought up to date, and the kept code is moved away.
     """
-    details = problems.with_id(problem)
+    details, folder = problems.with_id(problem), nearest()
     original = copy.fresh(notebooks.find_worked([details.notebook])[0])
-    folder = nearest()
-    path, progress = _named(folder, details.notebook), Progress(folder)
+    path, progress = copy.copies(folder).get(details.notebook), Progress(folder)
+    if path is None:
+        missing = f"there is no notebook {details.notebook!r} in {folder}"
+        raise ValueError(f"{missing}; `workbook lab` creates those of ours that are missing")
     progress.read()  # OSError if it is of a later version: then nothing has changed yet
     backup, _ = _rewrite(path, details.id, lambda study: _start_over(study, original, details.id))
     kept = folder / KEPT / f"{details.id}.py"

@@ -178,18 +178,23 @@ def judge_attempt(problem: str, attempt: Any, part: str | None = None) -> Report
         return judge_here(details.id, attempt, part)
     if details.form == "script" and isinstance(attempt, str | Path):
         attempt = _in_full(str(attempt))
-    seconds = seconds_for(details)
     try:
-        fields = worker.result(f"{__name__}:run_judge", details.id, attempt, part, seconds=seconds)
-        return Report.from_json(fields)
+        return from_worker(f"{__name__}:run_judge", details, part, attempt, part)
     except PackError as error:
         claim = f"Nothing was checked: {error}, and a check runs in a process of its own."
         remedy = "Make such an object inside the function, or hand in a file: `workbook check`."
         return Report("not attempted", details.id, part, claim, likely=remedy)
-    except worker.EndedError as error:
-        return ended_early(details.id, part, error)
     except (ValueError, KeyError, TypeError) as error:  # the last two: something made a report up
         return Report("not attempted", details.id, part, f"Nothing was checked: {error}.")
+
+
+def from_worker(task: str, problem: Problem, part: str | None, *arguments: Any) -> Report:
+    """What a task reports from a process of its own, or that it did not come to an end."""
+    seconds = seconds_for(problem)
+    try:
+        return Report.from_json(worker.result(task, problem.id, *arguments, seconds=seconds))
+    except worker.EndedError as error:
+        return ended_early(problem.id, part, error)
 
 
 def seconds_for(problem: Problem) -> float:
@@ -367,7 +372,7 @@ def answer(
     if loss is not None:
         record["loss"] = answers.as_loss(loss)
     shown = record["text"], record["figure"], record.get("loss")
-    lacks = answers.complaints(details.id, part or "", *shown, stand_in=record["stand_in"])
+    lacks = answers.complaints(details.id, part or "", *shown, record["stand_in"])
     report = None
     if record["text"] and details.kind == "written" and progress.current() is not None:
         report = judge_attempt(details.id, record["text"], record["part"])
@@ -496,13 +501,12 @@ def _taken(problem: Problem, part: str | None) -> str:
 
 
 def hint(problem: str, part: str | None = None) -> Panel:
-    """Give a nudge on a problem or on one part; called again, the nudge and the idea.
+    """Give a nudge on a problem, or on one of its parts; called again, the nudge and the idea.
 
     Example: hint("train_bpe")
     """
-    details = problems.with_id(problem)
-    part = problems.part_of(details, part)
-    steps = details.hint_steps(part)
+    details, part = problems.place(problem, part)
+    steps = details.hints[part or ""]
     name = f"{details.id}, part {part}" if part else details.id
     _hints_given[name] += 1
     hints = [f"{i}. {step}" for i, step in enumerate(steps[: _hints_given[name]], 1)]
@@ -511,19 +515,16 @@ def hint(problem: str, part: str | None = None) -> Panel:
 
 
 def reveal(reference: Any) -> Answered:
-    """Show the source of a function, class, method or module, folded away in a notebook.
+    """Show the source of a function, class or method, folded away in a notebook.
 
     Example: reveal(bpe.train_bpe)
     """
-    target = reference if hasattr(reference, "__name__") else type(reference)
-    name = getattr(target, "__qualname__", None) or target.__name__
     try:
-        source = inspect.cleandoc("\n" + inspect.getsource(target))
-    except (OSError, TypeError):
+        source = inspect.cleandoc("\n" + inspect.getsource(reference))
+        name = f"{reference.__module__}.{reference.__qualname__}"
+    except (OSError, TypeError, AttributeError):  # the last one: of a module
         kind = verdicts.kind_of(reference)
         raise ValueError(f"got {kind}, whose source cannot be found") from None
-    module = getattr(target, "__module__", None)
-    name = f"{module}.{name}" if module else name
     whose = "The reference" if name.startswith("workbook.") else "Your own code"
     title = f"{whose}: <code>{escape(name)}</code>"
     return Answered(f"# {name}\n{source}", folded(title, f"~~~~python\n{source}\n~~~~"))
