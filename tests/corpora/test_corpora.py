@@ -242,7 +242,7 @@ def test_the_overview_shows_what_lies_on_the_disk(tales):
     corpora.path("stories").with_suffix(".json").unlink()
     lines = corpora.describe_corpora().splitlines()
     assert lines[0].startswith("stories: ")
-    assert "train-20MB" not in lines[2] and "validation-2MB" in lines[2]
+    assert "train-20MB" not in lines[3] and "validation-2MB" in lines[3]
 
 
 LIBRARY = {  # something of all that docstrings tells apart

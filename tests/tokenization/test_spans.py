@@ -85,8 +85,7 @@ def test_a_file_is_counted_alike_in_one_piece_and_in_many(path, counter):
             assert counter(path, [END], executor) == expected
 
 
-def test_a_bar_moves_by_all_that_is_counted(path, monkeypatch):
-    monkeypatch.setattr(count, "WORTH_A_BAR", 1)
+def test_a_bar_moves_by_all_that_is_counted(path):
     with mock.patch.object(count, "progress_bar") as bar:
         compiled_count(path, [END])
     moves = bar.return_value.update.call_args_list

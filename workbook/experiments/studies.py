@@ -71,7 +71,7 @@ def doublings(first: float, count: int) -> tuple[float, ...]:
 
 
 def laptop_scale() -> Scale:
-    """Almost three hundred runs of 0.4 to 3.5 million tokens: some five hours on two cores.
+    """Over three hundred runs of 0.4 to 3.5 million tokens: some six hours on two cores.
 
     On the CPU in bfloat16: all records are in one precision, whatever the machine prefers.
     """

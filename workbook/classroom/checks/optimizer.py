@@ -93,6 +93,7 @@ SCHEDULE_MISTAKES = (
     *instead_of("math.pi * done", {
         "done": "π is missing.",
         "2 * math.pi * done": "2π is a whole turn.",
+        "math.pi / 2 * done": "π/2 is only half the way.",
     }, "The cosine's angle goes from 0 to π: "),
     *instead_of("(1 + math.cos(math.pi * done)) / 2", {
         "1 + math.cos(math.pi * done)": "the 1/2 is missing.",
@@ -106,6 +107,7 @@ SCHEDULE_MISTAKES = (
         "share * (highest - lowest)": "min is not added.",
         "lowest + share * highest": "yours has the factor max instead of max - min.",
         "share * highest": "yours falls to 0, not to min.",
+        "lowest + share * (lowest - highest)": "max and min are swapped in the difference.",
     }, "The learning rate is min + 1/2 (1 + cos(...)) (max - min): "),
     *instead_of(OVER, {
         "if it > end == warmup:": ": yours follows the cosine, which rises again.",
@@ -116,6 +118,7 @@ SCHEDULE_MISTAKES = (
         f"lowest, highest = highest, lowest\n{BEGIN}": "Maximum and minimum are swapped.",
         f"end += warmup\n{BEGIN}": "cosine_cycle_iters counts from 0, not from the warm-up's end.",
         f"it += 1\n{BEGIN}": "The whole schedule is one step ahead: it = 0 is the first step.",
+        f"it = max(0, it - 1)\n{BEGIN}": "The whole schedule is a step late: it = 0 is the first.",
         f"return float(it)\n{BEGIN}": "The step itself is returned: compute its learning rate.",
         "if it <= warmup:": "Check `it < warmup_iters` before dividing: warmup_iters may be 0.",
     }),
@@ -218,6 +221,8 @@ CLIPPING_MISTAKES = (
         "sum(g.abs().sum() for g in gradients)": "you added absolute values (l1).",
         f"sum({OWN})": "you added the parameters' norms: add their squares.",
         f"max({OWN})": "you took the largest of the parameters' norms.",
+        f"sum({OWN}) ** 0.5": "you added norms that were not squared.",
+        "gradients[-1].norm()": "you took the last gradient's norm.",
         "VALUE * sum(g.numel() for g in gradients) ** 0.5": "you took the norm of the parameters.",
     }, THE_NORM),
     mistake(THE_NORM + "you scaled while you were still adding up. Two loops are needed.",
@@ -228,6 +233,7 @@ CLIPPING_MISTAKES = (
         f"norm = g.norm()\n{WANTED}": THE_NORM + "you took each parameter's own.",
         "if norm:": "Gradients below the limit stay as they are: yours are scaled up to it.",
         "if 0 < norm < case.limit:": "The condition is reversed: scale above the limit.",
+        "if norm**2 > case.limit:": "The square of the norm is compared: take the root.",
         f"norm = torch.sqrt(sum((g**2).sum() for g in gradients))\n{WANTED}": "The norm is "
         "recomputed after some gradients are scaled: compute it once, before the loop.",
     }),
@@ -416,6 +422,8 @@ ADAMW_MISTAKES = (
         "lr / (1 - beta1**t)": "only m is corrected.",
         **dict.fromkeys(("1.0", "math.sqrt(1 - beta2**t) / (1 - beta1**t)"),
                         "α itself is missing in yours."),
+        "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)": "the root belongs over 1 - β2ᵗ.",
+        "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)": "it is a power, β1ᵗ, not a product.",
         "lr * math.sqrt(1 - beta2**t)": "only v is corrected.",
         "lr * (1 - beta2**t) / (1 - beta1**t)": "the root over 1 - β2ᵗ is missing.",
         "lr * math.sqrt(1 - beta1**t) / (1 - beta2**t)": "in yours β1 and β2 are swapped.",
@@ -456,6 +464,7 @@ ADAMW_MISTAKES = (
         "v.mul_(beta2).addcmul_(g, g)": "In v, the square lacks the factor 1 - β2.",
         "v.mul_(1 - beta2).addcmul_(g, g, value=beta2)": "In v, β2 and 1 - β2 are swapped.",
         "v.mul_(beta2).add_(g, alpha=1 - beta2)": "v averages g² and not g: square it.",
+        "v.mul_(beta2).addcmul_(m, m, value=1 - beta2)": "v averages g², not m²: square g itself.",
         "v.mul_(beta1).addcmul_(g, g, value=1 - beta1)": "v is averaged with β1: use β2.",
     }),
     *instead_of('v.sqrt() + group["eps"]', {

@@ -267,6 +267,9 @@ DECODING = (
         *(f'errors="{how}"' for how in ("ignore", "strict", "backslashreplace")))),
     mistake("The bytes were decoded as Latin-1, or one by one with `chr`: they are UTF-8.",
             '"utf-8"', '"latin-1"'),
+    mistake("The special tokens are missing from the text: they are decoded like the others.",
+            "(tokens)", "(t for t in tokens if t.decode(errors='replace') not in left_out)",
+            "tokens = [", "left_out = case.setup.specials\ntokens = ["),
 )  # fmt: skip
 
 

@@ -234,6 +234,6 @@ def code_file() -> Path | None:
     for folder in code_folders():
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
+        if folder.is_dir() and os.access(folder, os.W_OK):
             return folder / f"kernels-{sources_digest()}-{compiler}.o"
     return None
