@@ -370,8 +370,8 @@ def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
             tokens = max(by_budget)
             words[study] = f"at {tokens:,} tokens {family.verdict(label, tokens)}"
     tried = Family(studied, TRIED)
-    if outcomes := [tried.verdict(label, max(by)) for label, by in tried.by_change.items() if by]:
-        words["ideas"] = "; ".join(outcomes)
+    if said := [tried.verdict(label, max(by)) for label, by in tried.by_change.items() if by]:
+        words["ideas"] = "; ".join(said)
     for study, label in {"learning_rate": "unchanged", "main_experiment": "web"}.items():
         if tuned := settings(studied.get(study, {}), label):
             words[study] = "; ".join(

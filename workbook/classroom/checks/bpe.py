@@ -336,8 +336,8 @@ def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Text) -> 
     odd = f"missing: {missing[:4]}, not expected: {extra[:4]}"
     claim = "The merges are right, but the vocabulary is not."
     expected = Prose(f"{size} entries, ids up to {size - 1}")
-    got = Prose(f"{having.total()} entries, ids up to {last}; {odd}")
-    raise Wrong(claim, given=_described(case), expected=expected, got=got, mistake=likely)
+    counted = Prose(f"{having.total()} entries, ids up to {last}; {odd}")
+    raise Wrong(claim, given=_described(case), expected=expected, got=counted, mistake=likely)
 
 
 # What to say about wrong merges, from the state in which they went wrong.

@@ -85,9 +85,10 @@ def utf8_bytes(point: int) -> bytes:
 
 
 encode_utf8 = _step(
-    *("encode_utf8", tokenizer.DECODE, Program(utf8_bytes)),
+    "encode_utf8({})",
     (0x41, 0xFC, 0x4EBA, 0x1F30D, 0x7F, 0x80, 0x7FF, 0x800, 0xFFFF, 0x10000, 0x10FFFF),
     lambda point: (point,),
+    Program(utf8_bytes),
     ("Each byte after the first begins with the bits 10: add 0b10000000.", "0x80 | rest", "rest"),
     ("The first byte lacks its template: as many ones as there are bytes, then a 0.",
      "lead | bits[0]", "bits[0]"),
@@ -220,10 +221,8 @@ def _numbers(values: Iterable[Any]) -> list[float]:
 
 def _in_torch(words: str, cases: tuple, reference: Callable, work: Callable, *slips: tuple) -> Any:
     """The check of a step whose `work` gives numbers; a case is a number that `work` takes."""
-    program = Program(reference, call=work)
-    return _step(
-        *(words, cases, lambda case: (case,), program, *slips), work=work, same=optimizer.same
-    )
+    program, same = Program(reference, call=work), optimizer.same
+    return _step(words, cases, lambda case: (case,), program, *slips, work=work, same=same)
 
 
 def _small(many: int) -> tuple[nn.Linear, list[tuple]]:

@@ -36,7 +36,7 @@ def record_of(
         raise ValueError(f"answer expects its text as a str, not {type(text).__name__}")
     text = cleandoc(text).strip()
     used = _used(problem, corpora) if text else []
-    record = {"problem": problem.id, "part": part, "text": text, "corpora": used}
+    record: dict[str, Any] = {"problem": problem.id, "part": part, "text": text, "corpora": used}
     record |= {"edition": config.edition(), "profile": config.profile().name}
     record["stand_in"] = any(_replaced(problem, corpus["name"]) for corpus in used)
     # Named only where something was measured: it would make every other answer vary.

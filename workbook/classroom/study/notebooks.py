@@ -227,9 +227,10 @@ def execute(path: str | Path) -> NotebookNode:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    how = {"timeout": CELL_SECONDS, "kernel_name": "python3"}
-    quiet = ["--log-level=ERROR"]
-    nbclient.execute(notebook, str(Path(path).resolve().parent), extra_arguments=quiet, **how)
+    folder, quiet = str(Path(path).resolve().parent), ["--log-level=ERROR"]
+    nbclient.execute(
+        notebook, folder, timeout=CELL_SECONDS, kernel_name="python3", extra_arguments=quiet
+    )
     return normalise(notebook)
 
 
