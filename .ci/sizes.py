@@ -28,7 +28,7 @@ CAPS = {
     "workbook/bench": 137,
     "workbook/classroom/views": 1_780,
     "workbook/classroom/checks": 6_601,
-    "workbook/classroom/study": 2_814,
+    "workbook/classroom/study": 2_815,
     "workbook/classroom/mine": 1_696,
     "workbook/classroom/export": 999,
     "workbook/classroom/cli": 514,
