@@ -127,6 +127,7 @@ LONG, UNREAD = 1_000, "(nothing came out until the stream was read to its end)"
 def pieces_of(case: Call) -> list[str]:
     """The pre-tokens of the joined pieces of a case, special tokens among them."""
     pieces = case.given
+    # A list of one text: the mistakes of `encode_iterable` are edits of this expression.
     texts, found = ["".join(pieces)], []
     for text in texts:
         for part, special in shared.cut_specials(text, case.setup.specials):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from workbook import config
-from workbook.classroom.study.problems import PER_POINT, PROBLEMS, Problem, label
+from workbook.classroom.study.problems import LONG, LONGER, PER_POINT, PROBLEMS, Problem, label
 from workbook.files import locked, say, write_json
 
 MARK = ".workbook"
@@ -167,9 +167,8 @@ class Progress:
 def _part(entry: dict) -> Part:
     """Make the record of a part. Raises: ValueError, TypeError if the entry is not one."""
     part = Part(**{known.name: entry[known.name] for known in fields(Part) if known.name in entry})
-    for known, kind in zip(
-        fields(Part), (str, bool, list, list, str, str | None, str), strict=True
-    ):
+    kinds = str, bool, list, list, str, str | None, str
+    for known, kind in zip(fields(Part), kinds, strict=True):
         if not isinstance(getattr(part, known.name), kind):
             raise TypeError
     RISING.index(part.best), date.fromisoformat(part.day or "2000-01-01")  # ValueError
@@ -256,16 +255,15 @@ def progress_table(study: Progress) -> str:
 
 def plan(done: dict[str, dict[str, Part]]) -> str:
     """Say how long the rest takes, by a rule of thumb, at an hour or two a day."""
-    parts = [(problem, part) for problem in PROBLEMS.values() for part in parts_of(problem)]
-    left = sum(
-        problem.minutes / len(parts_of(problem))
-        for problem, part in parts
-        if not done.get(problem.id, {}).get(part, Part()).is_solved
-    )
+    left = 0.0  # hours
+    for problem in PROBLEMS.values():
+        record = done.get(problem.id, {})
+        is_left = [not record.get(part, Part()).is_solved for part in parts_of(problem)]
+        left += problem.minutes / 60 * sum(is_left) / len(is_left)
     return (
-        f"Left: about {left / 60:.0f} hours, that is {left / 60:.0f} days at an hour a day and"
-        f" {left / 120:.0f} at two.\n(Without reading and training runs: {PER_POINT['code']} min"
-        f" per point of code, {PER_POINT['written']} of writing; ●● from 30 on, ●●● from 100.)"
+        f"Left: about {left:.0f} hours, that is {left:.0f} days at an hour a day and {left / 2:.0f}"
+        f" at two.\n(Without reading and training runs: {PER_POINT['code']} min per point of code,"
+        f" {PER_POINT['written']} of writing; ●● from {LONG} on, ●●● from {LONGER}.)"
     )
 
 
