@@ -227,6 +227,8 @@ def test_a_text_that_is_none_is_refused(tmp_path, folder, content, words):
         (tmp_path / "text").write_bytes(content)
     with pytest.raises((ValueError, FileNotFoundError), match=f"text.*{words}|text is {words}"):
         corpora.add_text(tmp_path / "text")
+    with pytest.raises(ValueError, match="holds no text"):
+        corpora.add_text([])
     assert not folder.exists()
 
 

@@ -267,7 +267,7 @@ def add_text(sources: Source | Iterable[Source], separator: str = END_OF_TEXT) -
     pieces = [piece.strip() for path in paths for piece in _read_text(path).split(separator)]
     texts = [piece for piece in pieces if piece]
     if not texts:
-        raise ValueError(f"{paths[0]} holds no text; name files or folders of UTF-8 text")
+        raise ValueError(f"{[*map(str, paths)]} holds no text; name files or folders of UTF-8 text")
     key = sha256(json.dumps(texts).encode()).hexdigest()[:8]
     corpus = _own(re.sub(r"\W+", "-", paths[0].stem) + f"-{key}")
     targets = [_place(corpus, split) for split in SPLITS]

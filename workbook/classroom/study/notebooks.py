@@ -244,17 +244,15 @@ def run_worked(
     """
     if config.checkout() is None:
         raise ValueError("this is an installed package: clone the repository to run its notebooks")
+    disturbed = disturbance()
     for path in find_worked(names):
         start = time.perf_counter()
-        _refuse_if(disturbance(), path)
-        new = execute(path)
-        _refuse_if(disturbance(), path)
+        if not disturbed:
+            new = execute(path)
+            disturbed = disturbance()  # after this one is before the next one
+        if disturbed:
+            raise ValueError(f"{path.stem} is not stored, its times would be wrong: {disturbed}")
         outcome = "unchanged" if new == read_notebook(path) else "stored"
         if outcome == "stored":
             write_notebook(path, new)
         print(f"{path.stem}: {outcome} ({time.perf_counter() - start:.0f} s)", flush=True)
-
-
-def _refuse_if(disturbed: str | None, path: Path) -> None:
-    if disturbed:
-        raise ValueError(f"{path.stem} is not stored, its times would be wrong: {disturbed}")

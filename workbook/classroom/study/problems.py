@@ -14,6 +14,7 @@ from typing import Any, Literal
 from workbook.config import EDITIONS
 
 PER_POINT = {"code": 25, "written": 15}  # minutes
+LONG, LONGER = 30, 100  # minutes, from which on a problem has two dots, and three
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +63,7 @@ class Problem:
     @property
     def difficulty(self) -> str:
         """One to three dots, by the time that it takes."""
-        return "●" * (1 + (self.minutes >= 30) + (self.minutes >= 100))
+        return "●" * (1 + (self.minutes >= LONG) + (self.minutes >= LONGER))
 
     @property
     def needs_runs(self) -> bool:

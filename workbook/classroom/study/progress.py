@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from workbook import config
-from workbook.classroom.study.problems import PER_POINT, PROBLEMS, Problem, label
+from workbook.classroom.study.problems import LONG, LONGER, PER_POINT, PROBLEMS, Problem, label
 from workbook.files import locked, say, write_json
 
 MARK = ".workbook"
@@ -260,9 +260,9 @@ def plan(parts: list[tuple[Problem, str, Part]]) -> str:
     rest = [problem for problem, _, entry in parts if not entry.is_solved]
     left = sum(problem.minutes / len(problem.hints) for problem in rest) / 60
     return (
-        f"Left: about {left:.0f} hours, that is {left:.0f} days at an hour a day and"
-        f" {left / 2:.0f} at two.\n(Without reading and training runs: {PER_POINT['code']} min"
-        f" per point of code, {PER_POINT['written']} of writing; ●● from 30 on, ●●● from 100.)"
+        f"Left: about {left:.0f} hours, that is {left:.0f} days at an hour a day and {left / 2:.0f}"
+        f" at two.\n(Without reading and training runs: {PER_POINT['code']} min per point of code,"
+        f" {PER_POINT['written']} of writing; ●● from {LONG} on, ●●● from {LONGER}.)"
     )
 
 
