@@ -150,6 +150,14 @@ class ListOfHeads(nn.Module):
 
 
 @right("multihead_self_attention")
+class HeadsThatNeedPositions(ListOfHeads):
+    """Without positions, `table[None]` is all of a table of angles, whatever the length of x."""
+
+    def forward(self, x, token_positions=None):
+        return self.proj(torch.cat([head(x, token_positions) for head in self.heads], -1))
+
+
+@right("multihead_self_attention")
 class FixedMask(Steps):
     """A mask as long as the context, which is saved; views of three axes, as in tutorials."""
 

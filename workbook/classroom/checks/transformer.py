@@ -280,12 +280,13 @@ def check_second_calls(part: Task, learner: Learner) -> None:
 def check_own_positions(part: Task, learner: Learner) -> None:
     """Raise `Wrong` if `forward` is called without positions, and those it makes do not fit.
 
-    Without them, some do not rotate at all, and some refuse: only sizes that clash are a mistake.
+    Without them, some do not rotate at all, some refuse, and some turn by all their angles,
+    which are as many as the positions here: only sizes that clash even so are a mistake.
     """
-    case = next(c for c in part.cases if "theta" in c.arguments and len(c.inputs["x"]) > 2)
+    case = next(case for case in part.cases if "theta" in case.arguments)
     learner.hands_in_positions = False  # from here on
     try:
-        learner(replace(case, inputs={"x": case.inputs["x"]}))
+        learner(replace(case, inputs={"x": noise(3, LONGEST, 8, seed=6)}))
     except Wrong as wrong:
         if engine.SIZES.search(str(wrong.error)):
             wrong.mistake = FOR_EACH_HEAD
