@@ -404,3 +404,11 @@ def test_the_working_directory_is_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "neighbour_of_a_learner", raising=False)
     assert judge_attempt("softmax", finds_a_neighbour).status == "correct"
     assert not (tmp_path / "left.txt").exists()
+
+
+def test_a_server_that_cannot_start_is_no_fault_of_an_attempt(monkeypatch):
+    monkeypatch.setattr(worker, "_idle", [])
+    fails = "import sys\nsys.stdin.buffer.read(1)  # the request\nsys.exit(1)"  # as a broken import
+    monkeypatch.setattr(worker, "CODE", fails)
+    with pytest.raises(ValueError, match="could not start: Python ended with status 1"):
+        worker.result("math:sqrt", 4, seconds=1)

@@ -222,6 +222,8 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
                     yield value
                 else:
                     raise {"ValueError": ValueError}.get(kind, OSError)(value)
+            if worker is None:  # nothing of the learner's was run
+                raise ValueError(f"the process that checks could not start: Python {_how(status)}")
             if status != DONE:
                 raise EndedError(f"Python {_how(status)}; {_tail(printed)}", status)
         finally:
