@@ -45,7 +45,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import measure, ties
+from benchmarks import measure, readme, ties
 from workbook import config
 from workbook.bench import measured, own_process
 from workbook.corpora import corpora
@@ -630,20 +630,19 @@ def run_sweep(size: int, rounds: int, folder: Path) -> str:
                     job = whole._replace(text=text, vocab_size=10_000)
                     runs = [run_rival(key, job, None).warm for _ in range(rounds)]
                     train.setdefault(f"{bytes_:,} bytes", {})[key] = 1e3 * median(runs)
-    ratios = {row: times["tiktoken"] / times["workbook"] for row, times in encode.items()}
     ours = [times["workbook"] for times in encode.values()]
-    worst, steps = min(ratios, key=ratios.get), [after / before for before, after in pairwise(ours)]
-    slower = [f"{key} at {row}" for row, times in train.items() for key in times
-              if times[key] < times["train workbook"]]  # fmt: skip
+    steps = [after / before for before, after in pairwise(ours)]
     record = {"text": path.name, "bytes": size, "encode": encode, "train": train,
               "machine": measure.machine(LIBRARIES)}  # fmt: skip
+    ratios, faster = readme.ratios_to_tiktoken(record), readme.faster_trainers(record)
+    worst = min(ratios, key=ratios.get)
     shown = (
         f"{measure.place(record, 'one core')}\n\n"
         f"Encoding to a list, microseconds a text:\n{measure.as_text(encode)}\n"
         f"The worst ratio to tiktoken: {ratios[worst]:.2f}x as fast, at {worst};"
         f" twice the text takes at most {max(steps):.1f} times as long.\n\n"
         f"Training, milliseconds:\n{measure.as_text(train)}\n"
-        f"Faster than ours: {', '.join(slower) or 'none'}."
+        f"Faster than ours: {', '.join(faster) or 'none'}."
     )
     return measure.keep(folder / "sweep.json", record, shown)
 

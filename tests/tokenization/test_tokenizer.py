@@ -283,8 +283,8 @@ def test_a_vocabulary_that_does_not_fit_its_merges_is_refused(trained):
         ({0: "a"}, [], TypeError, "vocab maps ids to bytes, got"),
         ({"a": 0}, [], TypeError, "vocab maps ids to bytes, got"),
         (vocab, [(b"q", b"z")], ValueError, "needs the token b'qz'"),
-        (vocab, [merges[0], (b"a", b"b", b"c")], ValueError, "too many values to unpack"),
-        (vocab, [("t", "h")], ValueError, "merge 0, 't' .* needs the token 't'"),
+        (vocab, [merges[0], (b"a", b"b", b"c")], ValueError, "merge 1 is two tokens, both bytes"),
+        (vocab, [("t", "h")], ValueError, "merge 0 is two tokens, both bytes, got .'t', 'h'"),
         (vocab | {-5: b"far"}, merges, ValueError, "an id is 0 or more, got -5 for b'far'"),
     ):
         with pytest.raises(error, match=words):

@@ -108,6 +108,8 @@ def show_progress(bar: tqdm, stages: Collection["Stage"], asked: dict[str, int])
 
     What a run saw in an earlier session does not count, or the time left would look too short.
     """
+    if bar.disable:  # nobody watches: do not read what every run has saved
+        return
     missing = [config for stage in stages for config in stage.missing()]
     left = {config.key: tokens_left(config) for config in missing}
     asked |= left | asked

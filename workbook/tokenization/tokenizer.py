@@ -134,15 +134,19 @@ class PlainTokenizer(Encoder):
         self.id_of = {self.vocab[token_id]: token_id for token_id in sorted(self.vocab)[::-1]}
         self.special_ids = {token: self.id_of[token.encode()] for token in self.special_tokens}
         self._special = pretokens.special_pattern(self.special_tokens)
-        self.merges = [(left, right) for left, right in merges]
+        self.merges: list[Pair] = []
         self.ranks: dict[Pair, int] = {}  # the lower, the earlier the merge was learnt
-        for rank, (left, right) in enumerate(self.merges):
+        for rank, merge in enumerate(merges):
+            if len(merge) != 2 or not all(isinstance(token, bytes) for token in merge):
+                raise ValueError(f"merge {rank} is two tokens, both bytes, got {merge!r}")
+            left, right = merge
             for token in (left, right, left + right):
                 if token not in self.id_of:
                     raise ValueError(
                         f"merge {rank}, {left!r} + {right!r}, needs the token {token!r}, which "
                         f"is not in the vocabulary; pass the vocabulary that belongs to the merges"
                     )
+            self.merges.append((left, right))
             self.ranks.setdefault((left, right), rank)
 
     def __repr__(self) -> str:

@@ -112,7 +112,9 @@ SYMBOLS = [tuple(plain.split_bytes(word)) for word in ("ab", "aaa", "aaaaa", "xa
 TO_MERGE = *product(SYMBOLS, [(b"a", b"b"), (b"a", b"a")]), ((b"ab", b"a", b"ab"), (b"a", b"b"))
 
 count_pretokens = _step(
-    *("count_pretokens({})", TEXTS, lambda case: (case.text, list(case.special_tokens))),
+    "count_pretokens({})",
+    TEXTS,
+    lambda case: (case.text, list(case.special_tokens)),
     Program(shared.cut_specials, shared.pretokens, bpe._documents, bpe.pretoken_counts),
     ("The special tokens were counted, too: they cut the text, and are left out.",
      "if not special]", "if True]", "pretokens(document) for",
@@ -120,18 +122,24 @@ count_pretokens = _step(
     whole=bpe.BPE,
 )  # fmt: skip
 count_pairs = _step(
-    *("count_pairs({})", tuple(map(_words, bpe.SMALL)), lambda words: (dict(words),)),
+    "count_pairs({})",
+    tuple(map(_words, bpe.SMALL)),
+    lambda words: (dict(words),),
     Program(plain.count_pairs, call=lambda count, words: count(words)),
     ("A pair counts as often as its word occurs: add the word's count, not 1.", "+= count", "+= 1"),
     whole=bpe.BPE,
 )
 merge_pair = _step(
-    *("merge_pair({})", TO_MERGE, lambda case: case),
+    "merge_pair({})",
+    TO_MERGE,
+    lambda case: case,
     Program(plain.merge_pair, places=PLACES, call=lambda merge, case: merge([*case[0]], case[1])),
     whole=bpe.BPE,
 )
 train_naive = _step(
-    *("train_naive({})", TEXTS, lambda case: (dict(bpe.pretoken_counts(case)), case.num_merges)),
+    "train_naive({})",
+    TEXTS,
+    lambda case: (dict(bpe.pretoken_counts(case)), case.num_merges),
     Program(plain.split_bytes, plain.count_pairs, plain.merge_pair, bpe.train, places=PLACES),
     whole=bpe.BPE,
 )
@@ -145,6 +153,7 @@ LONG = 1_000  # pieces of the stream that need not be read before something come
 def pieces_of(case: Call) -> list[str]:
     """The pre-tokens of the joined pieces of a case, special tokens among them."""
     pieces, found = case.given, []
+    # A list of one text: the mistakes of `encode_iterable` are edits of this expression.
     for text in ["".join(pieces)]:
         for part, special in shared.cut_specials(text, case.setup.specials):
             found += [part] if special else shared.pretokens(part)
@@ -174,7 +183,8 @@ decode_ids = _step(
     same=tokenizer._same,
 )
 encode_word = _step(
-    *("encode_word({})", tuple(map(str.encode, shared.pretokens(tokenizer.LEARNT_FROM)))),
+    "encode_word({})",
+    tuple(map(str.encode, shared.pretokens(tokenizer.LEARNT_FROM))),
     lambda word: (word, [pair for pair in PLAIN.merges if b"".join(pair) in word]),
     Program(
         *(plain.merge_pair, tokenizer.merged),
@@ -184,14 +194,17 @@ encode_word = _step(
     whole=tokenizer.ENCODE,
 )
 split_special = _step(
-    *("split_special({})", tokenizer.TEXTS, lambda case: (case.text, [*case.setup.specials])),
+    "split_special({})",
+    tokenizer.TEXTS,
+    lambda case: (case.text, [*case.setup.specials]),
     Program(
         shared.cut_specials,
         call=lambda cut, case: [part for part, _ in cut(case.text, case.setup.specials)],
     ),
     (
         "The special tokens are missing: a pattern in a group, `(...)`, keeps what it matches.",
-        *('f"({pattern})"', "pattern"),
+        'f"({pattern})"',
+        "pattern",
     ),
     whole=tokenizer.ENCODE,
     same=lambda right, got: isinstance(got, list) and _full(got) == _full(right),
