@@ -18,7 +18,7 @@ SLACK = 150  # lines below its cap at which a room's cap has to be lowered
 CAPS = {
     "workbook/config, files": 424,
     "workbook/corpora": 972,
-    "workbook/tokenization": 2_061,
+    "workbook/tokenization": 2_090,
     "workbook/transformer": 500,
     "workbook/optimizer": 449,
     "workbook/accounting": 850,
@@ -34,7 +34,7 @@ CAPS = {
     "workbook/classroom/cli": 514,
     "workbook/classroom/jupyter": 16,
     "workbook/classroom/__init__": 0,
-    "tests": 17_558,
+    "tests": 17_563,
 }
 FREE = {
     tokenize.COMMENT,

@@ -5,6 +5,7 @@ that is restricted to one core if the system allows it. Slow ones get only a par
 
     cold     the first call in a process, with all that the library loads and makes for it
     warm     the same without that; no tokenizer has seen a word of the text before
+    seen     the same text once more, for those that encode: they may remember its words
     array    from a string in memory to an array of tokens         list     to a list of integers
 
 Times are processor seconds, of all threads: a busy neighbour changes them little. The result of the
@@ -59,7 +60,7 @@ from workbook.tokenization.tokenizer import Tokenizer
 PART = 10_000_000  # bytes that the slow ones get of a larger text
 PROOF = 300_000  # bytes on which those that train are replayed
 SLOW = ("train python", "list python", "list tokenizers")
-COLD = ", cold"
+COLD, SEEN = ", cold", ", seen"
 ONE_CORE = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
 PEERS = ("gigatoken", "fastokens", "gigabpe", "tiktoken", "tokenizers", "rustbpe")
 LIBRARIES = ("numba", "numpy", "regex", *PEERS)
@@ -103,6 +104,7 @@ class Outcome(NamedTuple):
 
     warm: float  # processor seconds
     cold: float | None  # the same; None if there is nothing to load
+    seen: float | None  # the same; None if it does not encode
     difference: str  # from our result; empty if it is the same
 
 
@@ -132,6 +134,8 @@ def compare(path: Path, vocab_size: int, rounds: int) -> dict:
             speeds[key] = [megabytes / run.warm for run in runs]
             if runs[0].cold:
                 speeds[key + COLD] = [megabytes / run.cold for run in runs]
+            if runs[0].seen:
+                speeds[key + SEEN] = [megabytes / run.seen for run in runs]
         differences = {
             key: runs[0].difference for key, runs in outcomes.items() if runs[0].difference
         }
@@ -217,19 +221,24 @@ def run_rival(key: str, job: Job, ours: Path | None) -> Outcome:
 
 
 def time_rival(key: str, job: Job, ours: Path | None) -> Outcome:
-    """In that process: the first call, whose result is compared with ours, and a second one."""
+    """In that process: the first call, whose result is compared with ours, and later ones."""
+
+    def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+        start = time.process_time()
+        result = work()
+        return time.process_time() - start, result
+
     rival = RIVALS[key](job)
-    start = time.process_time()
-    result = rival.work(rival.load())
-    cold = time.process_time() - start
+    cold, result = timed(lambda: rival.work(rival.load()))
     difference = ""
     if ours is not None:
         difference = measure.first_difference(rival.read(result), pickle.loads(ours.read_bytes()))
     del result
     loaded = rival.load()
-    start = time.process_time()
-    rival.work(loaded)
-    return Outcome(time.process_time() - start, None if rival.load is nothing else cold, difference)
+    warm, _ = timed(lambda: rival.work(loaded))
+    encodes = key.split()[0] in ("file", "array", "list") and rival.load is not nothing
+    seen = timed(lambda: rival.work(loaded))[0] if encodes else None
+    return Outcome(warm, None if rival.load is nothing else cold, seen, difference)
 
 
 def hold_to_one_core() -> None:
@@ -246,15 +255,15 @@ def table(record: dict) -> str:
     """The figures of a record as text."""
     speeds = record["megabytes_a_second"]
     sizes = {
-        key: record["part_bytes" if key.removesuffix(COLD) in SLOW else "bytes"] / 1e6
-        for key in speeds
+        key: record["part_bytes" if key.split(",")[0] in SLOW else "bytes"] / 1e6 for key in speeds
     }
 
     def baseline(key: str) -> str:
         """Ours at the same work, for those whose results are equal to ours."""
-        if key.removesuffix(COLD) not in record["equal"]:
+        work, comma, which = key.partition(",")
+        if work not in record["equal"]:
             return "none"
-        return f"{key.split()[0]} workbook{COLD if key.endswith(COLD) else ''}"
+        return f"{work.split()[0]} workbook{comma}{which}"
 
     columns = {key: {"MB": f"{size:,.0f}"} for key, size in sizes.items()}
     shown = measure.table(speeds, "MB/s", baseline, columns)

@@ -95,6 +95,13 @@ def test_ids_equal_tiktoken_on_the_same_ranks(plain, readable, peer, text):
         assert readable.decode(ids) == string
 
 
+def test_words_of_every_length_have_tiktokens_ids(readable, peer):
+    """Few bytes are merged in another way than many."""
+    letters = "".join(filter(str.isalpha, CORPUS))
+    words = [letters[at : at + size] for size in range(1, 50) for at in range(0, 2_000, 37)]
+    assert compiled_ids(readable, " ".join(words)) == peer.encode(" ".join(words))
+
+
 @pytest.mark.stress
 def test_random_strings_have_tiktokens_ids(readable, peer):
     """Each is a document of its own."""

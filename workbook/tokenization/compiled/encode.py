@@ -28,6 +28,7 @@ IDS, NUMBER_BITS = table.PLACE, np.uint64(56)
 SYMBOL_BITS, SYMBOL_MASK = np.uint64(21), np.uint64((1 << 21) - 1)
 NEVER = 1 << 30  # later than every merge
 PLACE_BITS, PLACE_MASK = 32, (1 << 32) - 1  # of a symbol, below what it makes with the next one
+FEW_SYMBOLS = 24  # of a pre-token whose merges are found one by one
 FEW_BYTES = 1 << 14  # of a text that is encoded at the least price a call
 # What the kernel is told, in 64-bit numbers: the row of a document and where the last row ends, an
 # address in the document, where its next id is written; and where to find all that it needs.
@@ -171,7 +172,10 @@ def encode_on(job):
                         lacking, at = at - start, start
                         break
                     if word(slot + table.VALUE) == 0:  # a new one
-                        left = merge(start, at - start, job[PAIRS], scratch)
+                        if at - start <= FEW_SYMBOLS:
+                            left = merge_few(start, at - start, job[PAIRS], job[SCRATCH])
+                        else:
+                            left = merge(start, at - start, job[PAIRS], scratch)
                         remember(facts, slot, left, job[IDS_OF], scratch, width)
                 to = write_ids(facts, slot, width, to)
         if lacking == 0:
@@ -215,6 +219,41 @@ def write_ids(facts, slot, width, to):
     for step in range(0, width * number, 8):
         store(to + step, word(source + 8 + step))
     return to + width * number
+
+
+@compiled
+def merge_few(at, length, pairs, symbols):
+    """`merge` for a few bytes: to look at all of them is faster than a list and a tree.
+
+    The first number at `symbols` is the first symbol; what each makes with the one before it has
+    its place in a second row.
+    """
+    made = symbols + 8 * FEW_SYMBOLS
+    store(symbols, np.uint64(byte(at)))
+    for place in range(1, length):
+        store(symbols + 8 * place, np.uint64(byte(at + place)))
+        store(made + 8 * place, made_by_both(symbols + 8 * place, pairs))
+    while True:
+        best, right = np.uint64(NEVER), 0
+        for place in range(1, length):
+            if word(made + 8 * place) < best:
+                best, right = word(made + 8 * place), place
+        if right == 0:
+            return length
+        length -= 1
+        store(symbols + 8 * (right - 1), best)
+        for place in range(right, length):  # those behind the right one move up
+            store(symbols + 8 * place, word(symbols + 8 * (place + 1)))
+            store(made + 8 * place, word(made + 8 * (place + 1)))
+        for place in range(max(right - 1, 1), min(right + 1, length)):
+            store(made + 8 * place, made_by_both(symbols + 8 * place, pairs))
+
+
+@compiled
+def made_by_both(at, pairs):
+    """What the symbol at an address and the one before it make."""
+    value = word(place_of_pair(pairs, np.int64(word(at - 8)), np.int64(word(at))))
+    return value & SYMBOL_MASK if value != 0 else np.uint64(NEVER)
 
 
 @compiled
