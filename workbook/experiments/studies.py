@@ -229,19 +229,23 @@ def swiglu(scale: Scale) -> Plan:
 def longer(scale: Scale) -> Plan:
     """One more budget, without a search: each change at the rate that was best for it so far.
 
-    The unchanged model has three seeds. Their spread is all that says how much luck there is in the
-    single run of each change, whose seed is the first of them.
+    The unchanged model has three seeds, at its own best rate and at those of the changes: so that a
+    better change can be told from a better rate, and both from luck. Each change has a single run,
+    whose seed is the first of them.
     """
     shorter: Results = {}
     for study in ABLATIONS:
         shorter |= yield from STUDIES[study].plan(scale)
     asked: dict[str, TrainConfig] = {}
+    rates = {rate_of(best_at_last(scale, shorter, "unchanged"))}
     for label in ABLATIONS.values():
         top = best_at_last(scale, shorter, label)
         config = at_rate(replace(scale.long, model=top.config.model), rate_of(top))
         asked |= seeds_of(config, scale.seeds[:1], f"longer, {label}, ")
-    rate = rate_of(best_at_last(scale, shorter, "unchanged"))
-    asked |= seeds_of(at_rate(scale.long, rate), scale.seeds[:3], "longer, unchanged, ")
+        rates.add(rate_of(top))
+    for rate in rates:
+        config = at_rate(scale.long, rate)
+        asked |= seeds_of(config, scale.seeds[:3], f"longer, unchanged at {rate:.3g}, ")
     return (yield asked)
 
 
