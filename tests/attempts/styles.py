@@ -73,13 +73,27 @@ def source(attempts):
     own = [base for each in attempts for base in reversed(getattr(each, "__mro__", (each,)))]
     used = [name for thing in own for name in getattr(thing, "__code__", source.__code__).co_names]
     own = [getattr(home(place), name, None) for name in used] + own  # a function's helpers
-    own = [*dict.fromkeys(t for t in own if getattr(t, "__module__", "") == place)]
-    if any(getattr(home(place), thing.__name__, None) is not thing for thing in own):
+    own = [*dict.fromkeys(thing for thing in own if is_an_attempt(thing, place))]
+    names = {id(thing): name for name, thing in vars(home(place)).items()}
+    if any(id(thing) not in names for thing in own):
         return ""
-    first = f"from attempts.styles import home\nglobals().update(vars(home({place!r})))"
+    lines = ["from attempts.styles import home"]
+    for name in dict.fromkeys(thing.__module__ for thing in reversed(own)):
+        lines.append(f"globals().update(vars(home({name!r})))")
     pieces = [re.sub(r"^@right\(.*\n", "", inspect.getsource(each), flags=re.M) for each in own]
+    pieces = [
+        piece
+        + f"\n\n{names[id(thing)]} = {thing.__name__}\n" * (names[id(thing)] != thing.__name__)
+        for piece, thing in zip(pieces, own, strict=True)
+    ]
     last = f"__all__ = {[each.__name__ for each in attempts]}\n"
-    return "\n\n".join([first, *pieces, last])
+    return "\n\n".join(["\n".join(lines), *pieces, last])
+
+
+def is_an_attempt(thing, place):
+    """Whether something is of this module, or a base class from a made-up repository."""
+    theirs = isinstance(thing, type) and thing.__module__.startswith("made_")
+    return theirs or getattr(thing, "__module__", "") == place
 
 
 # --- Styles that are nowhere else
