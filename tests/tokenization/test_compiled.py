@@ -51,6 +51,11 @@ def test_pretokens_equal_those_of_regex_on_every_character():
     assert as_counter(counted(string)) == Counter(regex.findall(PATTERN, string))
 
 
+def test_the_planes_that_are_not_asked_for_have_no_letters():
+    text = "".join(map(chr, range(scan.LETTERS_END, sys.maxunicode + 1)))
+    assert regex.search(r"[\p{L}\p{N}\s]", text) is None
+
+
 @pytest.mark.parametrize("filler", ["a", " ", "1", "!", "é", "\u3000"])
 def test_what_lies_across_the_end_of_a_block_is_found(filler):
     """64 bytes are looked at together: contractions, white space and characters that begin in one

@@ -73,6 +73,9 @@ def test_a_copy_that_is_mended_counts_as_found_and_is_never_lost(study):
 def test_what_cannot_be_hardened_is_said(study, capsys):
     harden("rope")
     assert "no code of yours is kept for rope" in capsys.readouterr().out
+    for written in ("unicode1", "encode_utf8"):
+        harden(written)
+        assert f"{written} has no code to harden" in capsys.readouterr().out
     harden("rmsnorm", line=3)
     assert 'no mistake is planted there now; `harden("rmsnorm")`' in capsys.readouterr().out
     for broken in ("[" * 100_000, '{"rmsnorm": {"found": 3}}', '{"rmsnorm": [1]}'):

@@ -109,8 +109,11 @@ def harden(problem: str, line: int | None = None) -> Sight:
         raise ValueError(f"expected the number of a line, not {type(line).__name__}")
     name = STRANGER if problem == STRANGER else problems.with_id(problem).id
     details = problems.with_id("transformer_lm" if name == STRANGER else name)
+    whole = problems.with_id(details.step_of) if details.step_of else details
+    if not whole.form:
+        raise ValueError(f"{name} has no code to harden: name a code problem, such as rope")
     if details.step_of:
-        raise ValueError(f"{name} is a step on the way: solve {details.step_of}, and harden that")
+        raise ValueError(f"{name} is a step on the way: solve {whole.id}, and harden that")
     path, hunts = study.folder / FOLDER / f"{name}.py", study.notes(RECORD, Hunt)
     hunt = hunts.get(name, Hunt(is_found=True))
     if hunt.is_found or not path.exists():

@@ -262,7 +262,7 @@ def plan(parts: list[tuple[Problem, str, Part]]) -> str:
     return (
         f"Left: about {left:.0f} hours, that is {left:.0f} days at an hour a day and {left / 2:.0f}"
         f" at two.\n(Without reading and training runs: {PER_POINT['code']} min per point of code,"
-        f" {PER_POINT['written']} of writing; ●● from {LONG} on, ●●● from {LONGER}.)"
+        f" {PER_POINT['written']} of writing;\n●● from {LONG} min on, ●●● from {LONGER}.)"
     )
 
 

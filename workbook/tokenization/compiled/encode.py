@@ -161,23 +161,35 @@ def encode_on(job):
         while at < document[text.END] and lacking == 0:
             batch = job[BATCH]
             number = table.next_batch(at, document[text.END], job[KINDS], facts, batch)
-            for item in range(batch, batch + scan.ITEM_BYTES * number, scan.ITEM_BYTES):
-                slot, at = table.slot_at_home(item), np.int64(word(item + scan.ITEM_BYTES))
-                if slot == 0 or word(slot + table.VALUE) >> NUMBER_BITS == 0:  # seldom
+            item, stop = batch, batch + scan.ITEM_BYTES * number
+            while item < stop:
+                # Nearly all are at home, with their ids: a loop that needs few variables.
+                slot = table.slot_at_home(item)
+                while slot != 0 and word(slot + table.VALUE) >> NUMBER_BITS != 0:
+                    to = write_few(slot, width, to)
+                    item += scan.ITEM_BYTES
+                    if item == stop:
+                        break
+                    slot = table.slot_at_home(item)
+                if item < stop:
                     start = np.int64(word(item))
+                    item += scan.ITEM_BYTES
+                    length = np.int64(word(item)) - start
                     slot = 0
-                    if PER_BYTE * (at - start) <= len(scratch):
-                        slot = table.entry(facts, start, at - start)
+                    if PER_BYTE * length <= len(scratch):
+                        slot = table.entry(facts, start, length)
                     if slot == 0:  # Python enlarges the memory, and calls again from here
-                        lacking, at = at - start, start
+                        lacking, at = length, start
                         break
                     if word(slot + table.VALUE) == 0:  # a new one
-                        if at - start <= FEW_SYMBOLS:
-                            left = merge_few(start, at - start, job[PAIRS], job[SCRATCH])
+                        if length <= FEW_SYMBOLS:
+                            left = merge_few(start, length, job[PAIRS], job[SCRATCH])
                         else:
-                            left = merge(start, at - start, job[PAIRS], scratch)
+                            left = merge(start, length, job[PAIRS], scratch)
                         remember(facts, slot, left, job[IDS_OF], scratch, width)
-                to = write_ids(facts, slot, width, to)
+                    to = write_ids(facts, slot, width, to)
+            if lacking == 0:
+                at = np.int64(word(stop))
         if lacking == 0:
             if document[text.ID] >= 0:
                 store(to, np.uint64(document[text.ID]))
@@ -206,14 +218,20 @@ def remember(facts, slot, number, ids, symbols, width):
 
 
 @compiled
+def write_few(slot, width, to):
+    """Write the ids that are in a slot to an address; return the address behind them."""
+    value = word(slot + table.VALUE)
+    store(to, word(slot + IDS))
+    store(to + 8, value)
+    return to + width * np.int64(value >> NUMBER_BITS)
+
+
+@compiled
 def write_ids(facts, slot, width, to):
     """Write the ids of a slot to an address; return the address behind them."""
     value = word(slot + table.VALUE)
-    number = np.int64(value >> NUMBER_BITS)
-    if number > 0:
-        store(to, word(slot + IDS))
-        store(to + 8, value)
-        return to + width * number
+    if value >> NUMBER_BITS > 0:
+        return write_few(slot, width, to)
     source = table.pooled(facts, value)
     number = np.int64(word(source))
     for step in range(0, width * number, 8):

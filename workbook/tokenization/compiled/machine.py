@@ -73,6 +73,12 @@ def trailing_zeros(builder, value):
     return builder.cttz(value, BIT(0))
 
 
+@intrinsic("int64(uint64)")
+def ones(builder, value):
+    """How many bits are 1."""
+    return builder.ctpop(value)
+
+
 @intrinsic("void(int64)")
 def prefetch(builder, address):
     """Begin to load what is at an address into the processor's cache, and do not wait for it."""

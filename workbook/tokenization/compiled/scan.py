@@ -25,11 +25,19 @@ import numpy as np
 import regex
 
 from workbook.tokenization.compiled.kernels import compiled
-from workbook.tokenization.compiled.machine import BLOCK, byte, bytes_within, store, trailing_zeros
+from workbook.tokenization.compiled.machine import (
+    BLOCK,
+    byte,
+    bytes_within,
+    ones,
+    store,
+    trailing_zeros,
+)
 
 OTHER, LETTER, NUMBER, WHITE = map(np.int64, range(4))
 MOST = 128  # pre-tokens that are wanted at a time
 ITEM_BYTES = 32  # each gets an item in a batch, which begins with its address
+LETTERS_END = 0x40000  # no character from here on is a letter, a number or white space
 ONE, NONE, ALL = map(np.uint64, (1, 0, 2**64 - 1))
 
 letters_at = bytes_within("AZ", "az")
@@ -43,7 +51,7 @@ first_bytes_at = bytes_within("\xc0\xff")  # of characters that are not ASCII
 
 def new_batch() -> np.ndarray:
     """Memory for a batch: the last block that is read may go beyond what is wanted."""
-    return np.zeros((MOST + BLOCK + 1, ITEM_BYTES // 8), np.uint64)
+    return np.zeros((MOST + BLOCK + 9, ITEM_BYTES // 8), np.uint64)
 
 
 @cache
@@ -53,7 +61,8 @@ def character_kinds() -> np.ndarray:
     Not from `unicodedata`: its Unicode version is the interpreter's, which differs in thousands of
     characters.
     """
-    codes = np.delete(np.arange(0x110000, dtype="<u4"), np.s_[0xD800:0xE000])  # no surrogates
+    # Without surrogates, and without the planes that have no letters: to ask for them takes time.
+    codes = np.delete(np.arange(LETTERS_END, dtype="<u4"), np.s_[0xD800:0xE000])
     everything = codes.tobytes().decode("utf-32-le")
     kinds = np.full(0x110000, OTHER, np.uint8)
     for kind, pattern in ((LETTER, r"\p{L}+"), (NUMBER, r"\p{N}+"), (WHITE, r"\s+")):
@@ -70,7 +79,7 @@ def find_pretokens(at, end, kinds, batch):
     the address where the last one ends follows them.
     """
     to, enough = batch, batch + ITEM_BYTES * MOST
-    letter, number, other, white, space = NONE, NONE, NONE, NONE, NONE  # is the byte before one?
+    letter, numeral, other, white, space = NONE, NONE, NONE, NONE, NONE  # is the byte before one?
     while at < end and to <= enough:
         size = min(end - at, BLOCK)
         letters, numbers, whites, inside = letters_at(at), numbers_at(at), white_at(at), NONE
@@ -79,7 +88,7 @@ def find_pretokens(at, end, kinds, batch):
             inside = not_ascii_at(at) & ~first_bytes_at(at)
         others, spaces = ~(letters | numbers | whites), spaces_at(at)
         white_before = whites << ONE | white
-        same = letters & (letters << ONE | letter) | numbers & (numbers << ONE | number)
+        same = letters & (letters << ONE | letter) | numbers & (numbers << ONE | numeral)
         same |= others & (others << ONE | other) | whites & white_before
         begins = ~(same | (spaces << ONE | space) & ~whites)
         # White space before something visible, in the next block too, and there its last character.
@@ -102,12 +111,14 @@ def find_pretokens(at, end, kinds, batch):
                 begins &= ~(ONE << np.uint64(place + 1))
                 begins |= ONE << np.uint64(place + length)
         begins &= low_bits(size)
-        while begins != NONE:
-            store(to, np.uint64(at + trailing_zeros(begins)))
-            to += ITEM_BYTES
-            begins &= begins - ONE
+        number = ones(begins)
+        for first in range(to, to + ITEM_BYTES * number, ITEM_BYTES * 8):
+            for item in range(first, first + ITEM_BYTES * 8, ITEM_BYTES):
+                store(item, np.uint64(at + trailing_zeros(begins)))
+                begins &= begins - ONE
+        to += ITEM_BYTES * number
         top = np.uint64(size - 1)
-        letter, number, other = letters >> top & ONE, numbers >> top & ONE, others >> top & ONE
+        letter, numeral, other = letters >> top & ONE, numbers >> top & ONE, others >> top & ONE
         white, space = whites >> top & ONE, spaces >> top & ONE
         at += size
     if at == end:
