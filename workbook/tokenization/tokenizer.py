@@ -42,6 +42,7 @@ LONGEST_REMEMBERED = 64  # characters of a pre-token that is worth keeping
 
 _surrogates = re.compile("[\ud800-\udfff]+")
 REPAIR = 'text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")'
+PIECE = 1 << 12  # ids made integers at a time
 
 Ids = TypeVar("Ids")
 Specials = Sequence[str] | None  # special tokens, if there are any
@@ -226,7 +227,7 @@ class Tokenizer(PlainTokenizer):
             data = text.encode() if short else b""
             encoder = self._take_encoder()  # a `with` would take as long as a short text
             if encoder is not None:
-                ids = encoder.encode_few(data) if short else encoder.encode(text).tolist()
+                ids = encoder.encode_few(data) if short else self._integers(encoder.encode(text))
                 self._idle_encoders.append(encoder)
                 return ids
         return list(_ids(self._remembered, pretokens.whole_pretokens(text, self._special)))
@@ -235,7 +236,7 @@ class Tokenizer(PlainTokenizer):
     def encode_array(self, text: str) -> np.ndarray:
         """The ids of a text, as uint16, or as uint32 if the vocabulary has more than 65,536.
 
-        Long text takes about half the time of `encode`, and the array a twentieth of the memory of
+        Long text takes about half the time of `encode`, and the array a quarter of the memory of
         the list. It raises the same errors.
         """
         if len(require_text(text)) > SHORT and self._pays_off(len(text)):
@@ -243,6 +244,17 @@ class Tokenizer(PlainTokenizer):
                 if encoder is not None:
                     return encoder.encode(text).astype(self._dtype, copy=False)
         return np.array(self.encode(text), self._dtype)
+
+    def _integers(self, ids: np.ndarray) -> list[int]:
+        """The ids of an array as a list of Python's integers."""
+        if len(ids) < 4 * self.vocab_size:
+            return ids.tolist()
+        # To look an integer up takes half the time of making one, in pieces that stay in the cache.
+        made = np.array(range(self.vocab_size), object)
+        numbers: list[int] = []
+        for start in range(0, len(ids), PIECE):
+            numbers += made.take(ids[start : start + PIECE]).tolist()
+        return numbers
 
     def _pays_off(self, size: int) -> bool:
         """Whether one more text of so many bytes goes through the compiled engine.
