@@ -15,7 +15,7 @@ TASKS = {  # the work, and which of its calls
     ("train", ""): "train BPE, MB/s",
     ("file", ""): "a file to ids, MB/s",
     ("array", ""): "text to an array of ids, MB/s",
-    ("array", ", seen"): "the same text again, MB/s",
+    ("array", ", seen"): "the same text to an array again, MB/s",
     ("list", ""): "text to a list of ids, MB/s",
 }
 TEXTS = {"stories": "stories", "prose": "technical prose"}
