@@ -40,8 +40,8 @@ SETUP = {"workbook": {"role": "setup"}}
 CELLS = [
     new_code_cell('import colorsys\n"check" in globals()', metadata=SETUP),
     new_code_cell('check("softmx", colorsys)'),
-    new_markdown_cell("[to what was seen](#Seen)"),
     *prose(1),
+    new_markdown_cell("[to what was seen](#Seen)"),
     cell("try", "a", 'my_character = "U+0000"'),
     cell("check", "a", 'check("unicode1", my_character, part="a")'),
     cell("answer", "a", 'answer("unicode1", "a", "U+0001")'),
@@ -319,7 +319,9 @@ def test_an_explanation_unfolds_when_asked_and_a_cell_is_marked_when_tagged(page
 
 def test_a_link_to_a_folded_heading_unfolds_it_and_leads_there(page, server):
     open_study(page, server)
+    expect(page.locator(".workbook-folded-first")).to_have_count(2)
     page.get_by_role("link", name="to what was seen").click()
+    expect(page.locator(".workbook-folded-first")).to_have_count(1)
     expect(page.get_by_role("heading", name="Seen")).to_be_in_viewport()
 
 
