@@ -41,7 +41,6 @@ CELLS = [
     new_code_cell('import colorsys\n"check" in globals()', metadata=SETUP),
     new_code_cell('check("softmx", colorsys)'),
     *prose(1),
-    new_markdown_cell("[to what was seen](#Seen)"),
     cell("try", "a", 'my_character = "U+0000"'),
     cell("check", "a", 'check("unicode1", my_character, part="a")'),
     cell("answer", "a", 'answer("unicode1", "a", "U+0001")'),
@@ -315,14 +314,6 @@ def test_an_explanation_unfolds_when_asked_and_a_cell_is_marked_when_tagged(page
     page.locator(".workbook-open .jp-InputPrompt").first.click()
     check = page.locator(".jp-CodeCell", has_text='check("unicode1", my_character')
     expect(check).to_have_class(re.compile("workbook-open"))
-
-
-def test_a_link_to_a_folded_heading_unfolds_it_and_leads_there(page, server):
-    open_study(page, server)
-    expect(page.locator(".workbook-folded-first")).to_have_count(2)
-    page.get_by_role("link", name="to what was seen").click()
-    expect(page.locator(".workbook-folded-first")).to_have_count(1)
-    expect(page.get_by_role("heading", name="Seen")).to_be_in_viewport()
 
 
 # How a cell is told to be the learner's: the bar beside its source, the word below its number.

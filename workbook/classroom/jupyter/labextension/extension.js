@@ -146,17 +146,6 @@
         }, 50);
       };
 
-      // Before JupyterLab follows a link to a heading that is folded away.
-      const unfoldHeading = ({ target }) => {
-        const place = decodeURIComponent(target.closest("a")?.hash ?? "").slice(1);
-        const isMeant = (cell) => isHeading(cell) && titleOf([cell]).replaceAll(" ", "-") === place;
-        const heading = place && notebook.widgets.find(isMeant);
-        if (!heading) return;
-        asked.add(heading);
-        draw();
-      };
-
-      notebook.node.addEventListener("click", unfoldHeading, true);
       notebook.node.addEventListener("click", ({ target }) => {
         if (target.closest(".workbook-fact")) tickOff(panel, target);
         const node = target.closest(".workbook-folded-first");
