@@ -18,7 +18,7 @@ SLACK = 150  # lines below its cap at which a room's cap has to be lowered
 CAPS = {
     "workbook/config, files": 424,
     "workbook/corpora": 972,
-    "workbook/tokenization": 2_117,
+    "workbook/tokenization": 2_118,
     "workbook/transformer": 500,
     "workbook/optimizer": 449,
     "workbook/accounting": 850,

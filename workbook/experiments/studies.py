@@ -113,7 +113,7 @@ def large_scale(name: str, edition: Edition = "2025") -> Scale:
     return Scale(
         base=base,
         web=varied(base, **text, vocab_size=profile.web_vocab_size),
-        long=base,  # it is long enough, and has these runs already
+        long=base,  # it is long enough, and has most of these runs already
         rates=doublings(0.01 / 128, 16),
         memory=32e9 if name == "cpu" else 80e9,
         cap=10 * 60.0 if name.startswith("gpu") else CAPS[edition],

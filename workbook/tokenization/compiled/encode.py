@@ -250,7 +250,7 @@ def merge_few(at, length, pairs, symbols):
     store(symbols, np.uint64(byte(at)))
     for place in range(1, length):
         store(symbols + 8 * place, np.uint64(byte(at + place)))
-        store(made + 8 * place, made_by_both(symbols + 8 * place, pairs))
+        store(made + 8 * place, np.uint64(made_by_both(symbols + 8 * place, pairs)))
     while True:
         best, right = np.uint64(NEVER), 0
         for place in range(1, length):
@@ -264,14 +264,13 @@ def merge_few(at, length, pairs, symbols):
             store(symbols + 8 * place, word(symbols + 8 * (place + 1)))
             store(made + 8 * place, word(made + 8 * (place + 1)))
         for place in range(max(right - 1, 1), min(right + 1, length)):
-            store(made + 8 * place, made_by_both(symbols + 8 * place, pairs))
+            store(made + 8 * place, np.uint64(made_by_both(symbols + 8 * place, pairs)))
 
 
 @compiled
 def made_by_both(at, pairs):
     """What the symbol at an address and the one before it make."""
-    value = word(place_of_pair(pairs, np.int64(word(at - 8)), np.int64(word(at))))
-    return value & SYMBOL_MASK if value != 0 else np.uint64(NEVER)
+    return made_by(pairs, np.int64(word(at - 8)), np.int64(word(at)))
 
 
 @compiled
@@ -315,9 +314,7 @@ def merge_at(place, symbols, ahead, pairs):
     """What the symbol at a place makes with the next one, and the place, in one number."""
     made = NEVER
     if ahead[place] < len(symbols):
-        value = word(place_of_pair(pairs, symbols[place], symbols[ahead[place]]))
-        if value != 0:
-            made = np.int64(value & SYMBOL_MASK)
+        made = made_by(pairs, symbols[place], symbols[ahead[place]])
     return made << PLACE_BITS | place
 
 
@@ -329,6 +326,13 @@ def set_leaf(tree, node, value):
         value = min(value, tree[node ^ 1])
         node >>= 1
         tree[node] = value
+
+
+@compiled
+def made_by(pairs, left, right):
+    """The symbol that a pair makes; `NEVER` if no merge joins it."""
+    value = word(place_of_pair(pairs, left, right))
+    return np.int64(value & SYMBOL_MASK) if value != 0 else NEVER
 
 
 @compiled

@@ -51,7 +51,7 @@ first_bytes_at = bytes_within("\xc0\xff")  # of characters that are not ASCII
 
 def new_batch() -> np.ndarray:
     """Memory for a batch: the last block that is read may go beyond what is wanted."""
-    return np.zeros((MOST + BLOCK + 9, ITEM_BYTES // 8), np.uint64)
+    return np.zeros((MOST + BLOCK + 1, ITEM_BYTES // 8), np.uint64)
 
 
 @cache
@@ -111,6 +111,7 @@ def find_pretokens(at, end, kinds, batch):
                 begins &= ~(ONE << np.uint64(place + 1))
                 begins |= ONE << np.uint64(place + length)
         begins &= low_bits(size)
+        # Eight at a time, as their number is hard to guess: what is too much is overwritten.
         number = ones(begins)
         for first in range(to, to + ITEM_BYTES * number, ITEM_BYTES * 8):
             for item in range(first, first + ITEM_BYTES * 8, ITEM_BYTES):
