@@ -3,7 +3,10 @@
 import gc
 import os
 import signal
+import stat
 from collections import Counter
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,6 +28,28 @@ def pytest_configure(config):
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     # A shell starts what runs in its background with Ctrl-C ignored, which children inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(config, "workerinput") and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=partial(_close, _pipes()))
+
+
+def _pipes() -> list[int]:
+    """The pipes of this process, beside standard input and output.
+
+    In a process of xdist they lead to the one that it reports to, which learns of its death when
+    nobody holds them any more. A copy of it would hold them too, and may live on.
+    """
+    found = []
+    for number in range(3, 64):
+        with suppress(OSError):
+            if stat.S_ISFIFO(os.fstat(number).st_mode):
+                found.append(number)
+    return found
+
+
+def _close(numbers: list[int]) -> None:
+    for number in numbers:
+        with suppress(OSError):
+            os.close(number)
 
 
 @pytest.fixture

@@ -1,0 +1,73 @@
+"""The runs of `make check` and `make test` end, whatever becomes of a test's process."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).parents[1]
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="the test kills a copy of itself"),
+    pytest.mark.slow,
+]
+PATIENCE = 30  # seconds; it takes five, and without the option that is tested it never ends
+
+DIES = """
+import os, signal, time
+from pathlib import Path
+
+def test_before():
+    pass
+
+def test_that_dies():
+    copy = os.fork()
+    if copy == 0:
+        time.sleep(600)
+        os._exit(0)
+    Path("copy").write_text(str(copy))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def test_after():
+    pass
+"""
+
+
+def options(target: str) -> list[str]:
+    """What `make` hands to pytest for this target, but for what it collects."""
+    outside = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
+    told = subprocess.check_output(["make", "-n", target], cwd=ROOT, env=outside, text=True)
+    command = next(line for line in told.replace("\\\n", " ").splitlines() if "-m pytest" in line)
+    words = shlex.split(command.partition("-m pytest")[2])
+    return [word for word in words if word not in ("workbook", "tests", "notebooks")]
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="it is make's runs that are tested")
+@pytest.mark.parametrize("target", ["check", "test"])
+def test_a_process_that_dies_ends_the_run_with_the_name_of_its_test(tmp_path, target):
+    (tmp_path / "test_dying.py").write_text(DIES)
+    for name in ("one", "two", "three"):
+        (tmp_path / f"test_{name}.py").write_text("def test_passes():\n    pass\n")
+    command = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "-p", "conftest"]
+    command += [*options(target), "-p", "no:cacheprovider", tmp_path]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+    # Not `run`: it would wait for the copy that holds the output open.
+    printed = tmp_path / "printed"
+    with printed.open("w") as output:
+        run = subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
+        try:
+            status = run.wait(PATIENCE)
+        finally:
+            run.kill()
+            copy = psutil.Process(int((tmp_path / "copy").read_text()))
+            copy.kill()
+    assert status == 1, printed.read_text()
+    assert "crashed while running" in printed.read_text()
+    assert "test_dying.py::test_that_dies" in printed.read_text()
+    assert "1 failed" in printed.read_text()  # it was not run a second time
