@@ -14,7 +14,7 @@
 #                 of the checks, runs killed at random, torchrun, torch.compile, all notebooks in a
 #                 large profile (STRESS=100: even more often); then the notebooks and all that
 #                 trains, in float32 and in bfloat16, on one thread and on four: over an hour
-# make lint       ruff and mypy; lines of code beside their caps
+# make lint       ruff and mypy; tokens of code beside their caps
 #
 # The first call creates .venv (PYTHON=/path/to/python3.12 picks the Python); later ones reuse it.
 

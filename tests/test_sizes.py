@@ -1,8 +1,10 @@
-"""The count of lines of code, and what holds each room to its cap."""
+"""The count of tokens, and what holds each room to its cap."""
 
 import runpy
 from collections import Counter
 from pathlib import Path
+
+import pytest
 
 SIZES = runpy.run_path(str(Path(__file__).parents[1] / ".ci" / "sizes.py"))
 
@@ -20,17 +22,41 @@ def double(x):
 '''
 
 
-def test_comments_docstrings_and_blank_lines_are_free():
-    assert SIZES["lines_of_code"](SOURCE) == 6
+def test_comments_docstrings_and_layout_are_free():
+    sizes = SIZES["measure"](SOURCE)
+    # TEXT = "..." | def double ( x ) : | return ( 2 * x )
+    assert (sizes["tokens"], sizes["lines"]) == (3 + 6 + 6, 6)
 
 
-def test_a_room_is_held_to_its_cap_from_both_sides():
-    caps = {"workbook/classroom/checks": 1_000}
-    for allowed, not_allowed, words in (
-        (1_000, 1_001, "1 above its cap"),
-        (851, 850, "lower its cap of 1,000"),
-    ):
-        assert SIZES["faults"](Counter({"workbook/classroom/checks": allowed}), caps) == []
-        [fault] = SIZES["faults"](Counter({"workbook/classroom/checks": not_allowed}), caps)
-        assert words in fault
-    assert "no cap" in SIZES["faults"](Counter({"workbook/attic": 5}), {})[0]
+def test_a_joined_line_has_the_tokens_of_two_and_more():
+    joined = SIZES["measure"]("first, second = one(), other()\n")
+    apart = SIZES["measure"]("first = one()\nsecond = other()\n")
+    assert (joined["joined"], apart["joined"]) == (1, 0)
+    assert joined["tokens"] >= apart["tokens"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["a, b = b, a", "a, b = b, a + b", "a, b = 0, 1", "a, b = pair", "a, *b = x, y, z", "a = x, y"],
+)
+def test_what_cannot_be_written_apart_is_not_called_joined(source):
+    assert SIZES["measure"](source)["joined"] == 0
+
+
+def test_exemptions_from_the_formatter_are_counted_in_comments_alone():
+    source = "# fmt: off\nx = {\n}  # fmt: skip\ntext = '# fmt: skip'\n"
+    assert SIZES["measure"](source)["exempt"] == 2
+
+
+def found(**sizes: int) -> list[str]:
+    return SIZES["faults"]({"workbook/optimizer": Counter(sizes)})
+
+
+def test_whatever_is_above_its_cap_is_told():
+    cap = SIZES["CAPS"]["workbook/optimizer"]
+    assert found(tokens=cap, exempt=SIZES["EXEMPT_CAP"], joined=SIZES["JOINED_CAP"]) == []
+    assert "1 above its cap" in found(tokens=cap + 1)[0]
+    assert "exempt from the formatter" in found(exempt=SIZES["EXEMPT_CAP"] + 1)[0]
+    assert "are joined" in found(joined=SIZES["JOINED_CAP"] + 1)[0]
+    assert "the package has" in found(tokens=SIZES["PACKAGE_CAP"] + 1)[1]
+    assert "no cap" in SIZES["faults"]({"workbook/attic": Counter(tokens=5)})[0]
