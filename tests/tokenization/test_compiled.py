@@ -1,6 +1,7 @@
 """Compiled code finds pre-tokens like `regex`, counts like `Counter`, merges like `train_naive`."""
 
 import random
+import subprocess
 import sys
 from collections import Counter
 from itertools import chain, islice, product
@@ -97,6 +98,50 @@ def test_tables_add_up(strings):
         count.add_counts(total, counted(string))
     expected = Counter(pretoken for s in strings for pretoken in regex.findall(PATTERN, s))
     assert as_counter(count.Counts(*total.contents())) == expected
+
+
+FEW_BYTES = """
+import sys
+from pathlib import Path
+from workbook.tokenization import compiled
+from workbook.tokenization.bpe import train_bpe, train_naive
+
+compiled.load_kernels()
+path = Path(sys.argv[1])
+for size in range(10):
+    word = "abababcab"[:size]
+    path.write_text(word)
+    assert train_bpe(path, 300, [])[1] == train_naive({word: 1}, 44)
+"""
+
+
+def test_a_file_of_a_few_bytes_does_not_end_python(tmp_path):
+    """In a process of its own, because there it once did."""
+    command = [sys.executable, "-c", FEW_BYTES, str(tmp_path / "text.txt")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("capacity", [-2, 0, 1, 3, 6, 1_000])
+def test_a_table_has_a_power_of_two_of_slots(capacity):
+    with pytest.raises(ValueError, match=f"power of two, got {capacity}"):
+        table.PretokenTable(capacity)
+
+
+@pytest.mark.parametrize("capacity", [2, 4, 8, 512, 1 << 14])
+def test_a_table_that_takes_no_more_says_that_it_is_full_and_grows(capacity):
+    """Else to make room and to try again would never end."""
+    words = [f"{number:05}".encode() for number in range(9_000)]
+    text, lengths, ones = padded(b"".join(words)), np.full(9_000, 5), np.ones(9_000, np.int64)
+    entries, progress = table.PretokenTable(capacity), np.array([0, text.ctypes.data])
+    while longest := count.add_words(lengths, ones, entries.address, progress):
+        assert entries.is_full()
+        assert progress[0] == len(entries) == len(entries.slots) // 2
+        entries.grow(longest)
+        assert not entries.is_full()
+    assert as_counter(count.Counts(*entries.contents())) == dict.fromkeys(
+        map(bytes.decode, words), 1
+    )
 
 
 def test_long_pretokens_are_told_apart_by_their_bytes():

@@ -52,7 +52,7 @@ def count_file(
                 total = table.PretokenTable(2 << (2 * len(counts.lengths)).bit_length())
                 add_counts(total, counts)
             add_counts(total, more)
-    return Counts(*total.contents()) if total else counts
+    return counts if total is None else Counts(*total.contents())
 
 
 def count_spans(
@@ -65,8 +65,10 @@ def count_spans(
 
     After each span, `seen` is called with its length in bytes.
     """
-    # Small for a small file: memory that is touched for the first time is slow.
-    total = table.PretokenTable(1 << min(14, ((cuts[-1] - cuts[0]) // 8).bit_length()))
+    # Small for a small file: memory that is touched for the first time is slow. The last part of a
+    # file may be a single byte, however large the file.
+    size = cuts[-1] - cuts[0]
+    total = table.PretokenTable(2 << min(13, (size // 16).bit_length()))
     special = text.SpecialTokens(dict.fromkeys(special_tokens, 0))
     for span in text.read_spans(path, cuts):
         count_text(total, span, special)
