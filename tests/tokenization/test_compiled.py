@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from pretoken_helpers import ODD, STRESS, TEXTS, as_counter, counted, merges_of, random_strings
 
 from workbook.tokenization import compiled, engine
-from workbook.tokenization.bpe import train_bpe, train_incremental, train_naive
+from workbook.tokenization.bpe import (
+    count_pairs,
+    merge_pair,
+    train_bpe,
+    train_incremental,
+    train_naive,
+)
 from workbook.tokenization.compiled import count, merge, scan, table
 from workbook.tokenization.compiled.machine import padded
 from workbook.tokenization.compiled.text import first_not_utf8
@@ -225,6 +231,25 @@ def test_memory_that_runs_short_is_enlarged(monkeypatch):
     merges = merges_of(counts, 12_000)
     assert enlarged
     assert merges == train_incremental(as_counter(counts), 12_000)
+
+
+def test_all_pairs_of_bytes_leave_no_room_for_the_first_merge():
+    """The array of pairs is enlarged, and then no pair may enter the heap a second time."""
+    draw = random.Random(0)
+    words = [bytes(pair) for pair in product(range(256), repeat=2)]
+    words += [bytes(draw.choices(b"abcdefgh", k=6)) for _ in range(400)]
+    numbers = [draw.randint(1, 5) for _ in words]
+    lengths = np.array([len(word) for word in words])
+    counts = count.Counts(padded(b"".join(words)), lengths, np.array(numbers))
+    symbols = [[bytes([byte]) for byte in word] for word in words]
+    expected = []
+    for _ in range(3):
+        pairs = count_pairs(list(zip(symbols, numbers, strict=True)))
+        best = max(pairs, key=lambda pair: (pairs[pair], pair))
+        expected.append(best)
+        symbols = [merge_pair(word, best) for word in symbols]
+    assert merges_of(counts, 3) == expected
+    assert len(set(merges_of(counts, 400))) == 400
 
 
 def test_counts_need_64_bits():
