@@ -19,17 +19,25 @@ import numpy as np
 from workbook.files import progress_bar, unchanged
 from workbook.tokenization.compiled import scan, table, text
 from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, kernel
-from workbook.tokenization.compiled.machine import store, word
+from workbook.tokenization.compiled.machine import store, text_address, word
 from workbook.tokenization.spans import cut_points, share
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Different pre-tokens, one after the other, and how often each occurs."""
+    """Different pre-tokens, one after the other, and how often each occurs.
+
+    Raises: ValueError unless each has a length and a count, and the text is as long, and padded.
+    """
 
     text: np.ndarray  # uint8, padded
     lengths: np.ndarray  # int64
     counts: np.ndarray  # int64
+
+    def __post_init__(self) -> None:
+        if len(self.lengths) != len(self.counts) or self.lengths.min(initial=1) < 1:
+            raise ValueError("each pre-token has a length of at least one byte, and a count")
+        text_address(self.text[: self.lengths.sum()])
 
 
 def count_file(
