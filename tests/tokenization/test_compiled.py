@@ -1,7 +1,9 @@
 """Compiled code finds pre-tokens like `regex`, counts like `Counter`, merges like `train_naive`."""
 
 import random
+import subprocess
 import sys
+import weakref
 from collections import Counter
 from itertools import chain, islice, product
 
@@ -13,10 +15,23 @@ from hypothesis import strategies as st
 from pretoken_helpers import ODD, STRESS, TEXTS, as_counter, counted, merges_of, random_strings
 
 from workbook.tokenization import compiled, engine
-from workbook.tokenization.bpe import train_bpe, train_incremental, train_naive
+from workbook.tokenization.bpe import (
+    count_pairs,
+    merge_pair,
+    train_bpe,
+    train_incremental,
+    train_naive,
+)
 from workbook.tokenization.compiled import count, merge, scan, table
-from workbook.tokenization.compiled.machine import padded
-from workbook.tokenization.compiled.text import first_not_utf8
+from workbook.tokenization.compiled.encode import FEW_BYTES, MOST_SYMBOLS, CompiledEncoder
+from workbook.tokenization.compiled.machine import PADDING, padded
+from workbook.tokenization.compiled.text import (
+    SpecialTokens,
+    documents_of,
+    first_not_utf8,
+    read_spans,
+    utf8_of,
+)
 from workbook.tokenization.pretokens import PATTERN, whole_pretokens
 from workbook.tokenization.tokenizer import Tokenizer
 
@@ -99,6 +114,50 @@ def test_tables_add_up(strings):
     assert as_counter(count.Counts(*total.contents())) == expected
 
 
+TRAIN_ON_FEW_BYTES = """
+import sys
+from pathlib import Path
+from workbook.tokenization import compiled
+from workbook.tokenization.bpe import train_bpe, train_naive
+
+compiled.load_kernels()
+path = Path(sys.argv[1])
+for size in range(10):
+    word = "abababcab"[:size]
+    path.write_text(word)
+    assert train_bpe(path, 300, [])[1] == train_naive({word: 1}, 44)
+"""
+
+
+def test_a_file_of_a_few_bytes_does_not_end_python(tmp_path):
+    """In a process of its own, because there it once did."""
+    command = [sys.executable, "-c", TRAIN_ON_FEW_BYTES, str(tmp_path / "text.txt")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("capacity", [-2, 0, 1, 3, 6, 1_000])
+def test_a_table_has_a_power_of_two_of_slots(capacity):
+    with pytest.raises(ValueError, match=f"power of two, got {capacity}"):
+        table.PretokenTable(capacity)
+
+
+@pytest.mark.parametrize("capacity", [2, 4, 8, 512, 1 << 14])
+def test_a_table_that_takes_no_more_says_that_it_is_full_and_grows(capacity):
+    """Else to make room and to try again would never end."""
+    words = [f"{number:05}".encode() for number in range(9_000)]
+    text, lengths, ones = padded(b"".join(words)), np.full(9_000, 5), np.ones(9_000, np.int64)
+    entries, progress = table.PretokenTable(capacity), np.array([0, text.ctypes.data])
+    while longest := count.add_words(lengths, ones, entries.address, progress):
+        assert entries.is_full()
+        assert progress[0] == len(entries) == len(entries.slots) // 2
+        entries.grow(longest)
+        assert not entries.is_full()
+    assert as_counter(count.Counts(*entries.contents())) == dict.fromkeys(
+        map(bytes.decode, words), 1
+    )
+
+
 def test_long_pretokens_are_told_apart_by_their_bytes():
     words = [f"{'x' * length}{end}" for length in range(1, 60) for end in ("", "y", "z")]
     text = " ".join(words * 2)
@@ -159,11 +218,13 @@ def test_random_strings_give_the_merges_of_the_naive_trainer():
         assert merges_of(counts, 12) == train_naive(expected, 12)
 
 
-def test_more_bytes_than_32_bit_places_reach_are_refused():
-    words = count.Counts(np.zeros(0, np.uint8), np.full(2, 2**30), np.ones(2, np.int64))
-    with pytest.raises(
-        ValueError, match="2,147,483,650 bytes of different pre-tokens are too many"
-    ):
+def test_more_bytes_than_32_bit_places_reach_are_refused(monkeypatch):
+    assert np.iinfo(np.int32).max == merge.MOST_CELLS + 1
+    words = counted("ab " * 500 + "cd")  # "ab", " ab" and " cd": 8 bytes, and an edge for each
+    monkeypatch.setattr(merge, "MOST_CELLS", 11)
+    assert merges_of(words, 1) == [(b"a", b"b")]
+    monkeypatch.setattr(merge, "MOST_CELLS", 10)
+    with pytest.raises(ValueError, match="11 bytes of different pre-tokens are too many"):
         merge.learn_merges(words, 1)
 
 
@@ -180,6 +241,25 @@ def test_memory_that_runs_short_is_enlarged(monkeypatch):
     merges = merges_of(counts, 12_000)
     assert enlarged
     assert merges == train_incremental(as_counter(counts), 12_000)
+
+
+def test_all_pairs_of_bytes_leave_no_room_for_the_first_merge():
+    """The array of pairs is enlarged, and then no pair may enter the heap a second time."""
+    draw = random.Random(0)
+    words = [bytes(pair) for pair in product(range(256), repeat=2)]
+    words += [bytes(draw.choices(b"abcdefgh", k=6)) for _ in range(400)]
+    numbers = [draw.randint(1, 5) for _ in words]
+    lengths = np.array([len(word) for word in words])
+    counts = count.Counts(padded(b"".join(words)), lengths, np.array(numbers))
+    symbols = [[bytes([byte]) for byte in word] for word in words]
+    expected = []
+    for _ in range(3):
+        pairs = count_pairs(list(zip(symbols, numbers, strict=True)))
+        best = max(pairs, key=lambda pair: (pairs[pair], pair))
+        expected.append(best)
+        symbols = [merge_pair(word, best) for word in symbols]
+    assert merges_of(counts, 3) == expected
+    assert len(set(merges_of(counts, 400))) == 400
 
 
 def test_counts_need_64_bits():
@@ -215,3 +295,110 @@ def test_short_texts_are_worth_an_encoder_together(monkeypatch):
         assert one.encode(text) == list(text.encode())
         encoders.append(len(one._idle_encoders))
     assert encoders == [0, 0, 1, 1]
+
+
+# --- What compiled code assumes ------------------------------------------------------------------
+
+
+def test_a_text_that_nothing_follows_is_refused():
+    """Compiled code reads past its end, where there may be no memory."""
+    data, none = np.full(200, ord("a"), np.uint8), SpecialTokens({})
+    assert len(documents_of(data[: 200 - PADDING], none)) == 1
+    for unpadded, behind in ((data, 0), (data[: 201 - PADDING], PADDING - 1), (data[190:], 0)):
+        with pytest.raises(ValueError, match=f"64 bytes are read behind a text, .* has {behind}"):
+            documents_of(unpadded, none)
+    for odd in (data.view(np.int8), data[::2], data.reshape(2, 100)):
+        with pytest.raises(ValueError, match="a text is bytes in a row"):
+            documents_of(odd, none)
+
+
+def test_the_bytes_of_a_string_hold_it():
+    class Text(str):
+        """A string to which there are weak references."""
+
+    string = Text("naïve owls " * 40)
+    held = weakref.ref(string)
+    part = utf8_of(string)[100:200]
+    expected = string.encode()[100:200]
+    del string
+    assert held() is not None and part.tobytes() == expected
+    del part
+    assert held() is None
+    assert utf8_of("").tolist() == []
+
+
+def test_counts_that_do_not_fit_each_other_are_refused():
+    text, ones = padded(b"abc"), np.ones(2, np.int64)
+    assert as_counter(count.Counts(text, np.array([1, 2]), ones)) == {"a": 1, "bc": 1}
+    for lengths, words in (
+        (np.array([3]), "a length of at least one byte, and a count"),
+        (np.array([3, 0]), "a length of at least one byte, and a count"),
+        (np.array([2, 2]), "64 bytes are read behind a text, and this one has 63"),
+        (np.array([40, 40]), "64 bytes are read behind a text, and this one has 0"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            count.Counts(text, lengths, ones)
+
+
+@pytest.mark.parametrize("cuts", [[], [0], [0, 9, 5]])
+def test_parts_of_a_file_lie_between_ascending_cuts(tmp_path, cuts):
+    path = tmp_path / "text.txt"
+    path.write_text("an owl flew by")
+    with pytest.raises(ValueError, match="between ascending cuts, got"):
+        list(read_spans(path, cuts))
+
+
+NO_MERGES = np.empty((0, 2), np.int64)
+BYTES = np.arange(256)
+
+
+def encoder_of(merges=NO_MERGES, ids=BYTES, specials=None, dtype=np.uint16):
+    return CompiledEncoder(merges, ids, specials or {}, np.dtype(dtype))
+
+
+def test_an_encoder_takes_only_what_fits_together():
+    """A symbol, an id or a text beyond what there is room for would be written elsewhere."""
+    pair = np.array([[97, 98]])
+    ids = np.arange(257)
+    assert encoder_of(pair, ids, {"<s>": 65_535}).encode("ab<s>a").tolist() == [256, 65_535, 97]
+    assert encoder_of(pair, ids[::-1]).encode("aba").tolist() == [0, 256 - 97]
+    many = np.zeros((MOST_SYMBOLS, 2), np.int64)
+    for arguments, words in (
+        ((pair, ids[:256]), "256 bytes and 1 merges need an id each, got 256"),
+        ((many, np.zeros(256 + len(many), np.int64)), "room for 2,097,151 symbols"),
+        ((np.array([[97, 257]]), ids), "pairs of the symbols 0 to 256"),
+        ((np.array([[-1, 97]]), ids), "pairs of the symbols 0 to 256"),
+        ((pair, ids, {}, np.uint64), "ids are uint16 or uint32, got uint64"),
+        ((pair, ids + 65_280), "ids from 65280 to 65536 are no uint16"),
+        ((pair, ids - 1), "ids from -1 to 255 are no uint16"),
+        ((pair, ids, {"<s>": -1}), "ids from -1 to 256 are no uint16"),
+        ((pair, ids, {"<s>": 65_536}), "ids from 0 to 65536 are no uint16"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            encoder_of(*arguments)
+    with pytest.raises(TypeError, match=r"add_pairs takes int64\[:, ::1\], got an array of int32"):
+        encoder_of(pair.astype(np.int32), ids)
+
+
+def test_an_encoder_refuses_more_text_than_it_has_room_for():
+    one = encoder_of()
+    assert one.encode_few(b"a" * FEW_BYTES) == [97] * FEW_BYTES
+    with pytest.raises(ValueError, match="room for 16,384 bytes, got 16,385"):
+        one.encode_few(b"a" * (FEW_BYTES + 1))
+    spans = [padded(b"owl ")[:4]] * 3
+    assert one.encode_spans(spans, 12).tolist() == list(b"owl owl owl ")
+    with pytest.raises(ValueError, match="spans are 1 bytes longer than the room for their ids"):
+        one.encode_spans(spans, 11)
+
+
+def test_what_is_left_of_a_longer_text_does_not_matter():
+    """The memory of short texts is used again, and what lies behind one is the one before."""
+    one = encoder_of()
+    for string in ("é天'll x ", "天'l", "天'", "é ", "é", " ", ""):
+        assert one.encode_few(string.encode()) == list(string.encode())
+
+
+def test_a_tokenizer_without_a_vocabulary_says_so(monkeypatch):
+    monkeypatch.setattr(engine, "pays_off", lambda size: True)
+    with pytest.raises(ValueError, match="the vocabulary lacks the byte b'a'"):
+        Tokenizer({}, []).encode("a")

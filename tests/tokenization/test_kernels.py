@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,7 +19,8 @@ import sys
 from workbook.tokenization.compiled import kernels, table
 
 kernels.KERNELS[:] = [table.rehash]  # one is compiled in a second, all of them take ten
-table.PretokenTable(capacity=0).grow(0)
+one = table.PretokenTable()
+table.rehash(one.address, one.slots.ctypes.data, len(one.slots))
 print(kernels.code_file(), "numba" in sys.modules)
 """
 
@@ -86,7 +88,8 @@ compiling.wait()
 child = os.fork()
 if child == 0:
     signal.alarm(300)
-    table.PretokenTable(capacity=0).grow(0)
+    one = table.PretokenTable()
+    table.rehash(one.address, one.slots.ctypes.data, len(one.slots))
     os._exit(0)
 print(os.waitpid(child, 0)[1])
 """
@@ -146,11 +149,39 @@ def test_each_kind_of_processor_has_code_of_its_own(monkeypatch):
     assert there.parent == here.parent and there != here
 
 
-def test_an_array_of_another_type_is_refused():
+def test_an_argument_of_another_type_is_refused():
+    """Machine code would read other memory than the argument's."""
     right = np.zeros(2, np.int64)
-    for wrong in (right.astype(np.int32), right[::-1], right.reshape(1, 2)):
-        with pytest.raises(AssertionError):
-            count.add_words(wrong, right, table.PretokenTable().address, right)
+    row, reversed_ = right.reshape(1, 2), right[::-1]
+    address = table.PretokenTable().address
+    for wrong in (right.astype(np.int32), right.astype(">i8"), reversed_, row, address, None):
+        with pytest.raises(TypeError, match=r"count\.add_words takes int64\[::1\], got an? "):
+            count.add_words(wrong, right, address, right)
+    with pytest.raises(
+        TypeError, match=r"takes int64, got an array of int64 with the shape \(2,\)"
+    ):
+        count.add_words(right, right, right, right)
+
+
+def test_a_kernel_that_is_defined_too_late_is_refused(monkeypatch):
+    """Its machine code is nowhere, and a call would end Python."""
+    monkeypatch.setattr(kernels, "KERNELS", list(kernels.KERNELS))
+    kernels.load_kernels()
+    late = kernels.kernel(kernels.INT)(abs)
+    with pytest.raises(
+        RuntimeError, match=r"builtins\.abs was defined after the kernels were loaded"
+    ):
+        late(1)
+
+
+def test_a_call_that_can_be_made_again_holds_its_arrays():
+    array = np.zeros(2, np.int64)
+    held = weakref.ref(array)
+    again = count.add_words.with_arguments(array, array, table.PretokenTable().address, array)
+    del array
+    assert held() is not None
+    del again
+    assert held() is None
 
 
 def test_a_full_disk_or_none_does_not_stop_the_work(monkeypatch, capsys):

@@ -19,17 +19,25 @@ import numpy as np
 from workbook.files import progress_bar, unchanged
 from workbook.tokenization.compiled import scan, table, text
 from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, kernel
-from workbook.tokenization.compiled.machine import store, word
+from workbook.tokenization.compiled.machine import store, text_address, word
 from workbook.tokenization.spans import cut_points, share
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Different pre-tokens, one after the other, and how often each occurs."""
+    """Different pre-tokens, one after the other, and how often each occurs.
+
+    Raises: ValueError unless each has a length and a count, and the text is as long, and padded.
+    """
 
     text: np.ndarray  # uint8, padded
     lengths: np.ndarray  # int64
     counts: np.ndarray  # int64
+
+    def __post_init__(self) -> None:
+        if len(self.lengths) != len(self.counts) or self.lengths.min(initial=1) < 1:
+            raise ValueError("each pre-token has a length of at least one byte, and a count")
+        text_address(self.text[: self.lengths.sum()])
 
 
 def count_file(
@@ -52,7 +60,7 @@ def count_file(
                 total = table.PretokenTable(2 << (2 * len(counts.lengths)).bit_length())
                 add_counts(total, counts)
             add_counts(total, more)
-    return Counts(*total.contents()) if total else counts
+    return counts if total is None else Counts(*total.contents())
 
 
 def count_spans(
@@ -65,8 +73,10 @@ def count_spans(
 
     After each span, `seen` is called with its length in bytes.
     """
-    # Small for a small file: memory that is touched for the first time is slow.
-    total = table.PretokenTable(1 << min(14, ((cuts[-1] - cuts[0]) // 8).bit_length()))
+    # Small for a small file: memory that is touched for the first time is slow. The last part of a
+    # file may be a single byte, however large the file.
+    size = cuts[-1] - cuts[0]
+    total = table.PretokenTable(2 << min(13, (size // 16).bit_length()))
     special = text.SpecialTokens(dict.fromkeys(special_tokens, 0))
     for span in text.read_spans(path, cuts):
         count_text(total, span, special)

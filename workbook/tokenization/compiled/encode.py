@@ -25,7 +25,8 @@ MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
 IDS, NUMBER_BITS = table.PLACE, np.uint64(56)
 # A pair in its table: the left symbol plus 1, as a free place is 0; the right one; and the one that
 # they make. Each has 21 bits.
-SYMBOL_BITS, SYMBOL_MASK = np.uint64(21), np.uint64((1 << 21) - 1)
+MOST_SYMBOLS = (1 << 21) - 1
+SYMBOL_BITS, SYMBOL_MASK = np.uint64(21), np.uint64(MOST_SYMBOLS)
 NEVER = 1 << 30  # later than every merge
 PLACE_BITS, PLACE_MASK = 32, (1 << 32) - 1  # of a symbol, below what it makes with the next one
 FEW_SYMBOLS = 24  # of a pre-token whose merges are found one by one
@@ -43,13 +44,16 @@ class CompiledEncoder:
     Symbols: 0 to 255 are bytes, 256 + k is what merge k makes. `merges` are pairs of symbols
     (n, 2), `ids` (256 + n) the id of each symbol, `special_ids` those of special tokens; `dtype`
     is uint16 or uint32. Only one thread may use it at a time.
+    Raises: ValueError if these do not fit each other.
     """
 
     def __init__(
         self, merges: np.ndarray, ids: np.ndarray, special_ids: Mapping[str, int], dtype: np.dtype
     ) -> None:
-        self.ids, self.dtype = ids, dtype
+        self.ids = np.ascontiguousarray(ids, np.int64)
+        self.dtype = dtype
         self.special = text.SpecialTokens(special_ids)
+        self.check(merges)
         # The table of pairs begins with its capacity, so large that a search mostly ends at once.
         capacity = 1 << (4 * len(merges)).bit_length()
         self.pairs = np.zeros(1 + capacity, np.uint64)
@@ -65,6 +69,21 @@ class CompiledEncoder:
         self.views = [array.data for array in held]
         self.begin = np.array([first, first + ROW_BYTES, at, to]).data
         self.forget()
+
+    def check(self, merges: np.ndarray) -> None:
+        """Raise ValueError if there are numbers that compiled code would read elsewhere."""
+        symbols = len(self.ids)
+        if symbols != 256 + len(merges):
+            raise ValueError(f"256 bytes and {len(merges)} merges need an id each, got {symbols}")
+        if symbols > MOST_SYMBOLS:
+            raise ValueError(f"a pair has room for {MOST_SYMBOLS:,} symbols, got {symbols:,}")
+        if merges.min(initial=0) < 0 or merges.max(initial=0) >= symbols:
+            raise ValueError(f"merges are pairs of the symbols 0 to {symbols - 1}")
+        if self.dtype not in (np.uint16, np.uint32):
+            raise ValueError(f"ids are uint16 or uint32, got {self.dtype}")
+        every = np.concatenate([self.ids, self.special.ids])
+        if every.min() < 0 or every.max() > np.iinfo(self.dtype).max:
+            raise ValueError(f"ids from {every.min()} to {every.max()} are no {self.dtype}")
 
     def forget(self) -> None:
         """Empty the table."""
@@ -82,12 +101,15 @@ class CompiledEncoder:
         return self.encode_spans(text.spans_of(data, self.special.tokens), len(data))
 
     def encode_spans(self, spans: Iterable[np.ndarray], most: int) -> np.ndarray:
-        """The ids of spans that have together at most `most` bytes."""
+        """The ids of spans that have together at most `most` bytes. Raises: ValueError for more."""
         # Room for an id per byte, as memory that is never written to costs nothing; and for the
         # excess behind the last ones.
         ids = np.empty(most + 16, self.dtype)
         to = ids.ctypes.data
         for span in spans:
+            most -= len(span)
+            if most < 0:
+                raise ValueError(f"the spans are {-most} bytes longer than the room for their ids")
             documents = text.documents_of(span, self.special)
             row = documents.ctypes.data
             self.job[: TO + 1] = row, row + documents.nbytes, span.ctypes.data, to
@@ -97,7 +119,12 @@ class CompiledEncoder:
         return ids
 
     def encode_few(self, data: bytes) -> list[int]:
-        """The ids of at most `FEW_BYTES` bytes of UTF-8 that hold no special token."""
+        """The ids of at most `FEW_BYTES` bytes of UTF-8 that hold no special token.
+
+        Raises: ValueError for more bytes.
+        """
+        if len(data) > FEW_BYTES:
+            raise ValueError(f"there is room for {FEW_BYTES:,} bytes, got {len(data):,}")
         few, row, ids, job = self.views
         few[: len(data)] = data
         row[text.END] = self.begin[AT] + len(data)
@@ -135,10 +162,10 @@ def make_encoder(
     That is so if some byte has no id, two merges make the same token, a merge joins a token that
     no merge makes, an id needs more than 32 bits, or there are two million tokens.
     """
-    dtype = np.min_scalar_type(max(*ids.values(), 256))
+    dtype = np.min_scalar_type(max([256, *ids.values()]))
     tokens = [bytes([value]) for value in range(256)] + [left + right for left, right in merges]
     symbols = {token: symbol for symbol, token in enumerate(tokens)}
-    if len(symbols) < len(tokens) or len(tokens) > SYMBOL_MASK or dtype.itemsize > 4:
+    if len(symbols) < len(tokens) or len(tokens) > MOST_SYMBOLS or dtype.itemsize > 4:
         return None
     try:
         pairs = [symbols[part] for merge in merges for part in merge]

@@ -101,26 +101,34 @@ class Kernel(Compiled):
         return self.with_arguments(*arguments)()
 
     def with_arguments(self, *arguments: int | np.ndarray) -> Callable[[], int]:
-        """A call that can be made again and again, as long as the arrays are held."""
+        """A call that can be made again and again. It holds the arrays.
+
+        Raises: TypeError for arguments of other types than the kernel's.
+        """
         result, error = ctypes.c_int64(), ctypes.c_void_p()
         references = ctypes.byref(result), ctypes.byref(error)
         call = partial(self._code, *references, *self._flat(arguments))
-        return lambda: call() or result.value  # it returns 0: nothing is raised
+
+        def again(held: tuple[int | np.ndarray, ...] = arguments) -> int:
+            return call() or result.value  # it returns 0: nothing is raised
+
+        return again
 
     @cached_property
     def _code(self) -> Callable[..., int]:
         """The machine code as a function. ctypes lets other threads run while it does."""
         address = load_kernels().get_function_address(self.name)
+        if address == 0:  # to call it would end Python
+            raise RuntimeError(f"{self.name} was defined after the kernels were loaded")
         return ctypes.CFUNCTYPE(ctypes.c_int32)(address)
 
     def _flat(self, arguments: tuple[int | np.ndarray, ...]) -> Iterator[ctypes.c_int64]:
         """The arguments as numba passes them, an array as several numbers."""
         for argument, expected in zip(arguments, self.types, strict=True):
+            if not fits(argument, expected):
+                raise TypeError(f"{self.name} takes {expected}, got {described(argument)}")
             numbers: tuple[Any, ...] = (argument,)
             if isinstance(argument, np.ndarray):
-                kind, _, shape = expected.partition("[")
-                assert argument.dtype == kind and argument.ndim == shape.count(":") - 1
-                assert argument.flags.c_contiguous
                 # The two zeros would be its owners, but nobody counts references.
                 data = 0, 0, argument.size, argument.itemsize, argument.ctypes.data
                 numbers = (*data, *argument.shape, *argument.strides)
@@ -137,6 +145,24 @@ class Kernel(Compiled):
         module = llvm.parse_assembly(made.library.get_llvm_str())
         module.get_function(made.fndesc.llvm_func_name).name = self.name
         return module
+
+
+def fits(argument: int | np.ndarray, expected: str) -> bool:
+    """Whether an argument is of a type of parameters, which machine code takes for granted."""
+    if not isinstance(argument, np.ndarray):
+        return expected == INT
+    kind, _, axes = expected.partition("[")
+    if argument.dtype != kind or argument.ndim != axes.count(":") - 1:  # "::1" is the last axis
+        return False
+    return argument.flags.c_contiguous
+
+
+def described(argument: object) -> str:
+    """The type of an argument in words."""
+    if not isinstance(argument, np.ndarray):
+        return f"a {type(argument).__name__}"
+    gaps = "" if argument.flags.c_contiguous else ", with gaps between its elements"
+    return f"an array of {argument.dtype} with the shape {argument.shape}{gaps}"
 
 
 compiled = Compiled  # as a decorator

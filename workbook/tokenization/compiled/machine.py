@@ -7,7 +7,8 @@
 An array of bytes yields them one at a time, and an array of 64-bit numbers only those that begin at
 every eighth byte. So compiled functions here take addresses instead of arrays. The price is that
 nothing checks an address: every caller must see to it that the array outlives the call, and that
-`PADDING` bytes that can be read follow a text, because a load may reach past its end.
+`PADDING` bytes that can be read follow a text, because a load may reach past its end. It takes the
+address of a text from `text_address`, which asks for them.
 """
 
 from typing import Any
@@ -28,6 +29,22 @@ def padded(data: bytes | np.ndarray) -> np.ndarray:
     text = np.zeros(len(data) + PADDING, np.uint8)
     text[: len(data)] = np.frombuffer(data, np.uint8)
     return text
+
+
+def text_address(text: np.ndarray) -> int:
+    """The address of a text, which is the beginning or the middle of a longer array of bytes.
+
+    Raises: ValueError unless `PADDING` bytes of that array follow it.
+    """
+    if text.dtype != np.uint8 or text.ndim != 1 or not text.flags.c_contiguous:
+        raise ValueError(f"a text is bytes in a row, got {text.dtype} with strides {text.strides}")
+    at, behind = text.ctypes.data, 0
+    whole = text.base  # the array that holds the memory, if the text is a part of one
+    if isinstance(whole, np.ndarray):
+        behind = whole.ctypes.data + whole.nbytes - (at + text.nbytes)
+    if behind < PADDING:
+        raise ValueError(f"{PADDING} bytes are read behind a text, and this one has {behind}")
+    return at
 
 
 def load(builder: Any, address: Any, kind: Any) -> Any:

@@ -115,7 +115,9 @@ def learn(cells, letters, places, pairs, heap, merges, symbols, around, progress
     Returns whether it stopped for lack of room. `around` is scratch space.
     """
     done, used, free, size = progress[0], progress[1], progress[2], progress[3]
-    short, waiting = False, used if done > 0 else 0  # the first pair that is not in the heap
+    short = False
+    # The first pair that is not in the heap: at the very beginning, the heap is empty.
+    waiting = used if size > 0 else 0
     while True:
         for pair in range(waiting, used):
             size = push_pair(heap, size, pair, pairs, symbols, letters)

@@ -32,16 +32,24 @@ MIX_A = np.uint64(0x9E37_79B9_7F4A_7C15)
 MIX_B = np.uint64(0xC2B2_AE3D_27D4_EB4F)
 HALF = np.uint64(32)
 # The facts of a table for compiled code: 64-bit numbers at these offsets from one address.
-SLOTS, CAPACITY, SHIFT, USED, POOL, POOL_BYTES, POOL_USED, NOWHERE = range(0, 64, 8)
+SLOTS, CAPACITY, SHIFT, LIMIT, USED, POOL, POOL_BYTES, POOL_USED, NOWHERE = range(0, 72, 8)
 
 
 class PretokenTable:
-    """The memory of a table, at most half full, and its growth. Compiled code takes `address`."""
+    """The memory of a table, at most half full, and its growth. Compiled code takes `address`.
+
+    Raises: ValueError unless `capacity`, the number of slots, is a power of two from 2 on.
+    """
 
     def __init__(self, capacity: int = 1 << 14) -> None:
+        # A hash is shifted until only the bits that number a slot are left. For one slot these are
+        # none: a shift by all 64 bits, whose result is undefined.
+        if capacity < 2 or capacity & (capacity - 1):
+            raise ValueError(f"a table has 2 slots, 4, 8 or another power of two, got {capacity}")
         self.slots = np.zeros((capacity, 4), np.uint64)
         self.pool = np.zeros(1 << 16, np.uint8)
-        self.facts = np.zeros(8 + SLOT_BYTES // 8, np.int64)  # NOWHERE is a slot that stays free
+        # NOWHERE is a slot that stays free.
+        self.facts = np.zeros((NOWHERE + SLOT_BYTES) // 8, np.int64)
         self.facts[POOL_USED // 8] = 8  # so 0 is no place
         self.address = self.facts.ctypes.data
         self._point()
@@ -56,7 +64,7 @@ class PretokenTable:
 
     def is_full(self) -> bool:
         """Whether the next entry needs more slots."""
-        return 2 * len(self) >= len(self.slots)
+        return len(self) >= int(self.facts[LIMIT // 8])
 
     def grow(self, longest: int) -> None:
         """Make room: twice the slots if half are used, and `longest` more bytes in the pool."""
@@ -80,9 +88,13 @@ class PretokenTable:
         return text, lengths, slots[:, 3].astype(np.int64)
 
     def _point(self) -> None:
-        self.facts[SLOTS // 8], self.facts[CAPACITY // 8] = self.slots.ctypes.data, len(self.slots)
-        self.facts[SHIFT // 8] = 65 - len(self.slots).bit_length()
-        self.facts[POOL // 8], self.facts[POOL_BYTES // 8] = self.pool.ctypes.data, len(self.pool)
+        capacity = len(self.slots)
+        self.facts[SLOTS // 8] = self.slots.ctypes.data
+        self.facts[CAPACITY // 8] = capacity
+        self.facts[SHIFT // 8] = 65 - capacity.bit_length()
+        self.facts[LIMIT // 8] = capacity // 2  # half full, so that a search soon meets a free slot
+        self.facts[POOL // 8] = self.pool.ctypes.data
+        self.facts[POOL_BYTES // 8] = len(self.pool)
 
 
 @compiled
@@ -182,8 +194,7 @@ def entry(table, at, length):
     if word(slot + SECOND_KEY) == 0:
         used, place = word(table + USED), word(table + POOL_USED)
         room = np.int64(word(table + POOL_BYTES) - place) - PADDING
-        # At most half full, so that a search soon meets a free slot.
-        if ONE + used > word(table + CAPACITY) >> ONE or POOLED * length > room:
+        if used >= word(table + LIMIT) or POOLED * length > room:
             return 0
         store(slot, first)
         store(slot + SECOND_KEY, second)

@@ -14,6 +14,7 @@ import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,8 +45,9 @@ class SpecialTokens:
 
 
 def documents_of(text: np.ndarray, special: SpecialTokens) -> np.ndarray:
-    """The documents between the special tokens of UTF-8 bytes, behind which more can be read."""
-    start, most = text.ctypes.data, len(text) // np.diff(special.edges).min(initial=len(text) + 1)
+    """The documents between the special tokens of UTF-8 bytes, which are padded."""
+    start = machine.text_address(text)
+    most = len(text) // np.diff(special.edges).min(initial=len(text) + 1)
     rows = np.empty((most + 1, 3), np.int64)
     number = find_specials(
         start, start + len(text), special.text.ctypes.data, special.edges, special.ids, rows
@@ -76,13 +78,15 @@ def find_specials(at, end, tokens, edges, ids, rows):
 
 
 def utf8_of(text: str) -> np.ndarray:
-    """The UTF-8 bytes of a string, to be used while it is held: Python keeps them with it.
+    """The UTF-8 bytes of a string, where Python keeps them: with the string, which they hold.
 
     Raises: UnicodeEncodeError if the text holds a lone surrogate.
     """
     size = ctypes.c_ssize_t()
-    address = ctypes.cast(_utf8(text, ctypes.byref(size)), ctypes.POINTER(ctypes.c_uint8))
-    return np.ctypeslib.as_array(address, (size.value,))
+    address = _utf8(text, ctypes.byref(size))
+    memory: Any = (ctypes.c_uint8 * size.value).from_address(address)
+    memory.string = text  # so that it lives as long as the array
+    return np.frombuffer(memory, np.uint8)
 
 
 def spans_of(data: np.ndarray, special_tokens: Sequence[str]) -> Iterator[np.ndarray]:
@@ -103,7 +107,10 @@ def read_spans(path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
 
     Raises: ValueError if the file is not UTF-8, or ends before the last cut.
     """
-    longest = max(end - start for start, end in pairwise(cuts))
+    lengths = [end - start for start, end in pairwise(cuts)]
+    if min(lengths, default=-1) < 0:
+        raise ValueError(f"a part of a file lies between ascending cuts, got {list(cuts)}")
+    longest = max(lengths)
     memory = np.empty(longest + PADDING, np.uint8)
     with path.open("rb") as file:
         file.seek(cuts[0])
@@ -117,7 +124,8 @@ def read_spans(path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
 
 def check_utf8(path: Path, start: int, data: np.ndarray) -> None:
     """Raise ValueError if the bytes of a file that begin at `start` are not UTF-8."""
-    at = first_not_utf8(data.ctypes.data, data.ctypes.data + len(data)) - data.ctypes.data
+    begin = machine.text_address(data)
+    at = first_not_utf8(begin, begin + len(data)) - begin
     try:
         codecs.utf_8_decode(data[at : at + 4].data, "strict", True)  # which has the words for it
     except UnicodeDecodeError as error:
