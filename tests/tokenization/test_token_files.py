@@ -44,6 +44,23 @@ def test_a_file_that_is_missing_or_cut_short_is_a_clear_error(tmp_path):
             read_tokens(tmp_path / "ids.npy")
 
 
+def test_a_damaged_header_is_a_clear_error_whatever_numpy_makes_of_it(tmp_path):
+    path, refused = tmp_path / "ids.npy", 0
+    np.save(path, np.arange(500, dtype=np.uint16))
+    data = path.read_bytes()
+    for place in range(128):
+        for bit in (1, 8):
+            damaged = bytearray(data)
+            damaged[place] ^= bit
+            path.write_bytes(damaged)
+            try:
+                read_tokens(path)
+            except ValueError as error:
+                assert "is not a complete token file" in str(error)
+                refused += 1
+    assert refused > 200
+
+
 # --- A text to a token file ----------------------------------------------------------------------
 
 
@@ -203,6 +220,19 @@ def test_a_damaged_tokenizer_is_refused_by_name(folder, file):
         token_files.tokenizer_for("stories")
     (folder / file).unlink()
     with refused:
+        token_files.tokenizer_for("stories")
+
+
+def test_a_damaged_record_of_a_tokenizer_is_refused(folder):
+    token_files.tokenizer_for("stories")
+    path = folder / "record.json"
+    facts = json.loads(path.read_text())
+    for special_tokens in (3, None, END, [[END]]):
+        path.write_text(json.dumps(facts | {"special_tokens": special_tokens}))
+        with pytest.raises(ValueError, match=r"record\.json has changed .* trained again"):
+            token_files.tokenizer_for("stories")
+    path.write_text("[" * 100_000)
+    with pytest.raises(ValueError, match=r"has changed .* trained again"):
         token_files.tokenizer_for("stories")
 
 

@@ -3,7 +3,9 @@
 import os
 import pickle
 import random
+import zipfile
 from io import BytesIO
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -155,8 +157,42 @@ def test_an_older_checkpoint_stands_in_for_a_damaged_one_which_is_named(tmp_path
     assert newest(tmp_path)["iteration"] == 1
     assert f"an older checkpoint: {last} is not a complete" in capsys.readouterr().err
     saved(tmp_path)[1].write_bytes(b"x")
-    with pytest.raises(ValueError, match="to begin anew, remove"):
+    with pytest.raises(ValueError, match=r"no checkpoint in .* can be read.* to begin anew"):
         newest(tmp_path)
+
+
+def test_whichever_bit_is_flipped_a_checkpoint_is_read_right_or_the_older_one_is(tmp_path):
+    for iteration in (1, 2):
+        state = {"iteration": iteration, "weight": torch.full((3,), float(iteration))}
+        last = checkpoints.keep_last(state, tmp_path, 3)
+    data = last.read_bytes()
+    with zipfile.ZipFile(last) as archive:
+        index = range(archive.start_dir, len(data))
+    drawn = random.Random(0)
+    # Among the attributes of an entry, bit 4 says that it is a folder.
+    flips = [(place, 1 << bit) for place in index for bit in (4, drawn.randrange(8))]
+    flips += [(drawn.randrange(index.start), 1 << drawn.randrange(8)) for _ in range(300)]
+    older = 0
+    for place, bit in flips:
+        damaged = bytearray(data)
+        damaged[place] ^= bit
+        last.write_bytes(damaged)
+        read = newest(tmp_path)
+        assert read["weight"].tolist() == 3 * [read["iteration"]], (place, bit)
+        older += read["iteration"] == 1
+    assert older > len(flips) / 2  # the others are dates, padding and the like
+
+
+def test_a_lack_of_memory_is_no_damage(tmp_path, monkeypatch):
+    checkpoints.keep_last({"iteration": 1}, tmp_path, 3)
+    torchs = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 B")
+    for owner, name in ((zipfile.ZipFile, "testzip"), (torch, "load")):
+        for error in (MemoryError(), KeyboardInterrupt()) + (torchs,) * (owner is torch):
+            with monkeypatch.context() as patched:
+                patched.setattr(owner, name, Mock(side_effect=error))
+                with pytest.raises(type(error)):
+                    newest(tmp_path)
+    assert newest(tmp_path)["iteration"] == 1
 
 
 def test_all_random_numbers_go_on_where_they_stood(tmp_path):

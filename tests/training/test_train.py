@@ -240,10 +240,20 @@ def test_a_finished_run_goes_on_with_more_steps(whole, tmp_path):
     shutil.copytree(whole.folder, tmp_path / "run")
     run = tiny_runs.trained(tmp_path / "run", steps=32)
     assert (run.status, run.steps, len(run.flags)) == ("finished", 32, 1)
-    assert "made longer at step 24" in run.flags[0]
+    assert "went on from step 24 with a changed config, such as more steps" in run.flags[0]
     assert repr(run) == f"Run('tiny' of 32 steps, finished at step 32, in '{run.folder}')"
     pd.testing.assert_frame_equal(run.log.loc[:24], whole.log, check_exact=True)
     assert tiny_runs.trained(tmp_path / "run", steps=32).log.equals(run.log)  # nothing more
+
+
+@pytest.mark.parametrize("steps", [23, 24])
+def test_a_checkpoint_at_or_past_the_last_step_ends_the_run_at_once(whole, tmp_path, steps):
+    shutil.copytree(whole.folder / CHECKPOINTS, tmp_path / CHECKPOINTS)  # without its config
+    for _ in range(2):
+        run = tiny_runs.trained(tmp_path, at_step(25, lambda: 1 / 0), steps=steps, divergence=2.0)
+        assert (run.status, run.outcome["step"]) == ("finished", 24)
+        assert run.flags[0].startswith("no step was taken: its checkpoint, of another config, is")
+    assert run.log.empty and saved_step(tmp_path) == 24
 
 
 def test_a_run_without_its_log_is_flagged_even_if_it_has_finished(tmp_path):

@@ -72,7 +72,9 @@ def read_tokens(path: AnyPath) -> np.ndarray:
         raise FileNotFoundError(f"{path} is not a file; encode the corpus first, as 02_bpe does")
     try:
         return np.load(path, mmap_mode="r")
-    except (ValueError, EOFError) as error:
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # of NumPy, which has Python's parser read the header
         raise ValueError(
             f"{path} is not a complete token file ({error}); remove it, and encode the corpus again"
         ) from error
@@ -159,7 +161,7 @@ def _read(record: Path) -> dict[str, Any]:
     """The facts in a record; none if it is missing or broken."""
     try:
         return dict(json.loads(record.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return {}
 
 
@@ -209,11 +211,14 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path, **facts: Any) -> None:
 def load_tokenizer(folder: Path) -> Tokenizer:
     """Read what `save_tokenizer` wrote. Raises: ValueError if a file is not that of the record."""
     record = _read(folder / RECORD)
-    for file in (VOCAB, MERGES):
-        if record.get(file) != _file_hash(folder / file):
+    special_tokens = record.get("special_tokens", [corpora.END_OF_TEXT])
+    has_changed = {file: record.get(file) != _file_hash(folder / file) for file in (VOCAB, MERGES)}
+    is_list = isinstance(special_tokens, list)
+    has_changed[RECORD] = not is_list or not all(isinstance(text, str) for text in special_tokens)
+    for file, changed in has_changed.items():
+        if changed:
             advice = f"remove {folder}, and the tokenizer will be trained again"
             raise ValueError(f"{folder / file} has changed since it was trained; {advice}")
-    special_tokens = record.get("special_tokens", [corpora.END_OF_TEXT])
     return Tokenizer.from_files(folder / VOCAB, folder / MERGES, special_tokens)
 
 

@@ -24,6 +24,7 @@ from torch import nn, optim
 from workbook.files import atomic_write
 
 KIND = "workbook checkpoint 1"
+DOS_FOLDER = 0x10  # among the attributes of a zip archive's entry
 PathOrFile = str | os.PathLike[str] | IO[bytes]
 State = dict[str, Any]  # numbers, strings, tensors, and lists and dicts of them
 
@@ -74,12 +75,14 @@ def read_state(src: PathOrFile) -> State:
     else:  # it may hold something else before its position: torch reads a file from its start
         name, content = "the file object (was seek(0) forgotten?)", src.read()
     file = BytesIO(content)
-    # A checkpoint is a zip archive, whose index comes last: a file cut short has none.
+    # Damage can make zipfile and torch raise almost anything, so whatever they raise means the
+    # same; except for a lack of memory, of which the file is innocent.
     try:
-        with zipfile.ZipFile(file) as archive:
-            damaged = archive.testzip()  # torch does not compare the check sums
-    except zipfile.BadZipFile:
-        damaged = "its end"
+        damaged = _damaged_entry(file)
+    except MemoryError:
+        raise
+    except Exception:
+        damaged = "its end"  # where the index is
     if damaged:
         raise ValueError(
             f"{name} is not a complete checkpoint ({damaged} is missing or damaged);"
@@ -89,15 +92,32 @@ def read_state(src: PathOrFile) -> State:
     try:
         # `weights_only` builds tensors and plain containers, and runs no code from the file.
         state = torch.load(file, map_location="cpu", weights_only=True)
-    except (RuntimeError, pickle.UnpicklingError, KeyError, EOFError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise ValueError(
-            f"{name} holds more than numbers, strings and tensors, or was not written by torch;"
-            f" nothing in it was run ({reason})"
-        ) from error
+    except Exception as error:
+        if isinstance(error, MemoryError) or "DefaultCPUAllocator" in str(error):
+            raise  # the second is torch's RuntimeError if the memory is not enough
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        if isinstance(error, pickle.UnpicklingError):
+            what = "holds more than numbers, strings and tensors, or was not written by torch"
+            raise ValueError(f"{name} {what}; nothing in it was run ({reason})") from error
+        what = "is damaged, or was not written by torch"
+        raise ValueError(f"{name} {what} ({reason}); load an older one") from error
     if not isinstance(state, dict) or state.get("kind") != KIND:
         raise ValueError(f"{name} is not a workbook checkpoint; save_checkpoint writes one")
     return state
+
+
+def _damaged_entry(file: IO[bytes]) -> str | None:
+    """The first entry of a checkpoint's zip archive that is not as torch wrote it, or None.
+
+    Raises: whatever zipfile does; of a file that is cut short, whose index came last.
+    """
+    with zipfile.ZipFile(file) as archive:
+        for entry in archive.infolist():
+            # torch stores tensors uncompressed. Of an entry that is marked as a folder it reads
+            # nothing, and returns whatever was in memory as the tensor's values.
+            if entry.compress_type != zipfile.ZIP_STORED or entry.external_attr & DOS_FOLDER:
+                return entry.filename
+        return archive.testzip()  # torch does not compare the checksums
 
 
 def restore(state: State, model: nn.Module, optimizer: optim.Optimizer | None = None) -> None:
@@ -179,13 +199,15 @@ def newest(folder: str | os.PathLike[str]) -> State | None:
     A file that has to be skipped is named on standard error: it may mean a damaged disk.
     Raises: ValueError if there are files, but none of them can be used.
     """
-    reason = ""
-    for file in saved(folder):
+    files = saved(folder)
+    for file in files:
         try:
             return read_state(file)
         except (OSError, ValueError) as error:
-            reason = str(error)
-            print(f"looking for an older checkpoint: {reason}", file=sys.stderr, flush=True)
-    if reason:
-        raise ValueError(f"{reason}; to begin anew, remove {folder}")
+            print(f"looking for an older checkpoint: {error}", file=sys.stderr, flush=True)
+    if files:
+        raise ValueError(
+            f"no checkpoint in {folder} can be read: put back a copy of one, or, to begin anew,"
+            " remove that folder"
+        )
     return None

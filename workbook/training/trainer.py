@@ -326,7 +326,7 @@ class Trainer:
         while not self.finished:
             loss, norm = self.update()
             # The rest of the loop decides what happens between two steps.
-            self.finished = self.time_is_up() or self.step == config.steps
+            self.finished = self.time_is_up() or self.step >= config.steps
             stops = devices.any_process(asked_to_stop())  # a signal may reach one process alone
             evaluates = self.is_due(config.eval_every)
             logs = evaluates or self.is_due(config.log_every)
@@ -530,11 +530,20 @@ class Trainer:
         self.order.set_state(state["order"])
         self.step, self.tokens = state["iteration"], state["tokens"]
         self.seconds, self.flags = state["seconds"], state["flags"]
-        self.watch, self.finished = ClimbWatch(**state["watch"]), state["finished"]
-        if state["config"] != self.config.key:  # the same but for its steps, or it was refused
-            self.finished = False
+        self.watch = ClimbWatch(**state["watch"])
+        # The config differs if the run was made longer; or in any way if the folder had only
+        # checkpoints and no config to compare with, perhaps those of a run with more steps.
+        is_same = state["config"] == self.config.key
+        is_over = self.step >= self.config.steps
+        self.finished = is_over or (is_same and state["finished"])
+        if not is_same and is_over:
             self.flags.append(
-                f"made longer at step {self.step:,}, so its learning rates are those of no one run"
+                f"no step was taken: its checkpoint, of another config, is of step {self.step:,}"
+            )
+        elif not is_same:
+            self.flags.append(
+                f"it went on from step {self.step:,} with a changed config, such as more steps, so"
+                " its learning rates are those of no one run"
             )
         if self.log:
             self.log.truncate(state["log"])
