@@ -92,7 +92,8 @@ ODD_BYTES = b"A\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xc1\xc2\xdf\xe0\xe1\xed\xef\xf0\
 @given(st.lists(st.sampled_from(ODD_BYTES), max_size=8).map(bytes) | TEXTS.map(str.encode))
 def test_bytes_are_utf8_as_far_as_python_says(data):
     for before in (b"", b"a" * 61, "é".encode() * 40):
-        text, expected = before + data, len(before + data)
+        text = before + data
+        expected = len(before + data)
         try:
             text.decode()
         except UnicodeDecodeError as error:
@@ -146,8 +147,11 @@ def test_a_table_has_a_power_of_two_of_slots(capacity):
 def test_a_table_that_takes_no_more_says_that_it_is_full_and_grows(capacity):
     """Else to make room and to try again would never end."""
     words = [f"{number:05}".encode() for number in range(9_000)]
-    text, lengths, ones = padded(b"".join(words)), np.full(9_000, 5), np.ones(9_000, np.int64)
-    entries, progress = table.PretokenTable(capacity), np.array([0, text.ctypes.data])
+    text = padded(b"".join(words))
+    lengths = np.full(9_000, 5)
+    ones = np.ones(9_000, np.int64)
+    entries = table.PretokenTable(capacity)
+    progress = np.array([0, text.ctypes.data])
     while longest := count.add_words(lengths, ones, entries.address, progress):
         assert entries.is_full()
         assert progress[0] == len(entries) == len(entries.slots) // 2
@@ -274,7 +278,8 @@ def test_more_merges_than_there_are_pairs_may_be_asked_for():
 
 def test_large_texts_go_through_the_engine_if_it_is_ready(tmp_path, monkeypatch):
     """An encoder of None, as this one returns, leaves the text to Python."""
-    text, calls = tmp_path / "text.txt", []
+    text = tmp_path / "text.txt"
+    calls = []
     text.write_bytes(b"an owl " * 16_000)
     monkeypatch.setattr(compiled, "train_on_file", lambda *_: calls.append("train_on_file") or [])
     monkeypatch.setattr(compiled, "make_encoder", lambda *_: calls.append("make_encoder"))
@@ -302,7 +307,8 @@ def test_short_texts_are_worth_an_encoder_together(monkeypatch):
 
 def test_a_text_that_nothing_follows_is_refused():
     """Compiled code reads past its end, where there may be no memory."""
-    data, none = np.full(200, ord("a"), np.uint8), SpecialTokens({})
+    data = np.full(200, ord("a"), np.uint8)
+    none = SpecialTokens({})
     assert len(documents_of(data[: 200 - PADDING], none)) == 1
     for unpadded, behind in ((data, 0), (data[: 201 - PADDING], PADDING - 1), (data[190:], 0)):
         with pytest.raises(ValueError, match=f"64 bytes are read behind a text, .* has {behind}"):
@@ -328,7 +334,8 @@ def test_the_bytes_of_a_string_hold_it():
 
 
 def test_counts_that_do_not_fit_each_other_are_refused():
-    text, ones = padded(b"abc"), np.ones(2, np.int64)
+    text = padded(b"abc")
+    ones = np.ones(2, np.int64)
     assert as_counter(count.Counts(text, np.array([1, 2]), ones)) == {"a": 1, "bc": 1}
     for lengths, words in (
         (np.array([3]), "a length of at least one byte, and a count"),

@@ -28,7 +28,8 @@ print(kernels.code_file(), "numba" in sys.modules)
 @pytest.fixture
 def run(tmp_path):
     """Runs code in a checkout that was never compiled in, by a user without a home."""
-    package, ignored = Path(workbook.__file__).parent, shutil.ignore_patterns("__pycache__")
+    package = Path(workbook.__file__).parent
+    ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(package, tmp_path / "workbook", ignore=ignored)
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "pyproject.toml").touch()
@@ -36,7 +37,8 @@ def run(tmp_path):
 
     def run(code: str) -> subprocess.CompletedProcess:
         environment = {"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path / "home")}
-        command, options = [sys.executable, "-B", "-c", code], {"env": environment, "text": True}
+        command = [sys.executable, "-B", "-c", code]
+        options = {"env": environment, "text": True}
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, **options)
         assert done.returncode == 0, done.stderr
         return done
@@ -57,7 +59,8 @@ print(*map(pays_off, sizes), "llvmlite" in sys.modules)
 def test_code_is_compiled_once_loaded_without_numba_and_lowers_the_threshold(run, tmp_path):
     """LLVM is not loaded to know that."""
     assert run(THRESHOLD).stdout == "False False False True False\n"
-    first, second = run(USE_ONE), run(USE_ONE)
+    first = run(USE_ONE)
+    second = run(USE_ONE)
     file, by_numba = first.stdout.split()
     sources = tmp_path / "workbook" / "tokenization" / "compiled"
     assert Path(file).parent == sources / "__pycache__"
@@ -152,7 +155,8 @@ def test_each_kind_of_processor_has_code_of_its_own(monkeypatch):
 def test_an_argument_of_another_type_is_refused():
     """Machine code would read other memory than the argument's."""
     right = np.zeros(2, np.int64)
-    row, reversed_ = right.reshape(1, 2), right[::-1]
+    row = right.reshape(1, 2)
+    reversed_ = right[::-1]
     address = table.PretokenTable().address
     for wrong in (right.astype(np.int32), right.astype(">i8"), reversed_, row, address, None):
         with pytest.raises(TypeError, match=r"count\.add_words takes int64\[::1\], got an? "):

@@ -45,7 +45,8 @@ def test_a_file_that_is_missing_or_cut_short_is_a_clear_error(tmp_path):
 
 
 def test_a_damaged_header_is_a_clear_error_whatever_numpy_makes_of_it(tmp_path):
-    path, refused = tmp_path / "ids.npy", 0
+    path = tmp_path / "ids.npy"
+    refused = 0
     np.save(path, np.arange(500, dtype=np.uint16))
     data = path.read_bytes()
     for place in range(128):
@@ -124,7 +125,8 @@ def test_what_is_made_is_not_made_again(tmp_path, source, tokenizer, monkeypatch
 
 
 def test_an_empty_text_has_a_token_file_too_and_one_that_is_no_utf8_has_none(tmp_path, tokenizer):
-    text, target = tmp_path / "text.txt", tmp_path / "ids.npy"
+    text = tmp_path / "text.txt"
+    target = tmp_path / "ids.npy"
     text.touch()
     assert tokenize_file(tokenizer, text, target) == len(read_tokens(target)) == 0
     target.unlink()
@@ -135,7 +137,8 @@ def test_an_empty_text_has_a_token_file_too_and_one_that_is_no_utf8_has_none(tmp
 
 
 def test_an_interrupted_run_is_carried_on(tmp_path, source, tokenizer, expected, monkeypatch):
-    made, encode_shard = [], token_files.encode_shard
+    made = []
+    encode_shard = token_files.encode_shard
 
     def interrupted_once(*arguments):
         made.append(arguments[-1].name)
@@ -173,7 +176,8 @@ def text_of(folder, split, size):
 
 
 def test_equal_tokenizers_have_one_fingerprint(tokenizer):
-    vocab, merges = tokenizer.vocab, tokenizer.merges
+    vocab = tokenizer.vocab
+    merges = tokenizer.merges
     vocab_of_numpy = {np.int64(key): vocab[key] for key in sorted(vocab)[::-1]}
     same = Tokenizer(vocab_of_numpy, [list(merge) for merge in merges], [END])
     assert fingerprint(same) == fingerprint(tokenizer)

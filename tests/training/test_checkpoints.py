@@ -44,7 +44,8 @@ def same(one, other):
 @pytest.mark.parametrize("kind", ["path", "string", "file"])
 def test_model_and_optimizer_go_on_as_if_nothing_had_happened(tmp_path, kind):
     model, optimizer = pair()
-    path, before = tmp_path / "a.pt", b"what is in the file before the place where it stands\n"
+    path = tmp_path / "a.pt"
+    before = b"what is in the file before the place where it stands\n"
     file = BytesIO(before)
     file.seek(len(before))
     place = {"path": path, "string": str(path), "file": file}[kind]
@@ -65,7 +66,8 @@ def test_a_compiled_model_and_the_plain_one_have_the_same_checkpoint():
 
     model, optimizer = pair()
     for at_first, later in ((compiled, lambda model: model), (lambda model: model, compiled)):
-        file, (resumed, other) = BytesIO(), pair(seed=1)
+        file = BytesIO()
+        (resumed, other) = pair(seed=1)
         save_checkpoint(at_first(model), optimizer, 2, file)
         file.seek(0)
         assert load_checkpoint(file, later(resumed), other) == 2

@@ -77,7 +77,8 @@ def test_a_finished_run_is_not_done_again_and_needs_no_lock(whole):
 
 def test_the_trained_model_is_the_one_that_was_evaluated(whole):
     ids = torch.from_numpy(tiny_runs.data().validation[:257].astype(np.int64))
-    inputs, targets = ids[:-1].view(16, 16), ids[1:].view(16, 16)
+    inputs = ids[:-1].view(16, 16)
+    targets = ids[1:].view(16, 16)
     model = whole.model()
     loss = torch.nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
     assert loss.item() == pytest.approx(whole.log["validation_loss"].iloc[-1], rel=rounding(whole))
@@ -93,7 +94,8 @@ def test_the_callers_random_numbers_are_not_touched(tmp_path):
 
 
 def test_listeners_hear_every_record_and_the_disk_says_how_far_a_killed_run_came(tmp_path):
-    heard, told = [], []
+    heard = []
+    told = []
 
     def listen(record):
         heard.append(record)
@@ -186,7 +188,8 @@ def test_a_checkpoint_that_cannot_be_written_stops_the_run_and_loses_nothing(who
 
 
 def test_a_loss_that_is_no_number_stops_the_run_before_it_is_saved(whole, tmp_path):
-    factors, loss = iter([1.0] * 11 + [math.nan]), Parts.ours(tiny_runs.tiny()).loss
+    factors = iter([1.0] * 11 + [math.nan])
+    loss = Parts.ours(tiny_runs.tiny()).loss
 
     def spoilt(*arguments):
         return loss(*arguments) * next(factors)
@@ -271,7 +274,8 @@ def test_a_lack_of_memory_is_foretold_and_ends_in_a_sentence(tmp_path, monkeypat
     config = tiny_runs.tiny()
 
     # Of torch, and of NumPy, which draws the batch.
-    torchs, numpys = RuntimeError("can't allocate memory"), MemoryError("Unable to allocate 25 GiB")
+    torchs = RuntimeError("can't allocate memory")
+    numpys = MemoryError("Unable to allocate 25 GiB")
     foretold = "a step needs about 0.0 GB of memory, and 0.0 GB"
     for free, words, error in ((10**6, "", torchs), (10**4, foretold, numpys)):
         loss = Mock(side_effect=error)
@@ -365,7 +369,8 @@ class TestATimeLimit:
         assert (run.log.index[-1], run.log["seconds"].iloc[-1]) == (39, 51)
 
     def test_ends_a_run_in_time_evaluated_saved_and_at_the_lowest_rate(self, tmp_path):
-        run, schedule = self.limited(40.0, tmp_path), tiny_runs.tiny().optimizer
+        run = self.limited(40.0, tmp_path)
+        schedule = tiny_runs.tiny().optimizer
         assert run.status == "finished"
         assert run.log.index[-1] == run.log["seconds"].iloc[-1] == 40
         assert run.log["validation_loss"].iloc[-1] < math.log(tiny_runs.VOCAB_SIZE)
@@ -399,7 +404,8 @@ OTHER_DATA = [
 @pytest.mark.parametrize(("changes", "named"), OTHER_DATA)
 def test_a_run_goes_on_with_its_data_and_with_no_other(tmp_path, changes, named):
     usual = {"tokenizer": byte_tokenizer()}
-    data, other = tiny_runs.data(**usual), tiny_runs.data(**usual | changes)
+    data = tiny_runs.data(**usual)
+    other = tiny_runs.data(**usual | changes)
     broken_off(tmp_path, 10, on=data)
     before = (tmp_path / "log.jsonl").read_bytes()
     with pytest.raises(ValueError, match=f"other data: .*{named}.* give another folder"):
@@ -424,7 +430,8 @@ class TestAForcedPrecision:
         assert checkpoints.newest(moved.folder / CHECKPOINTS)["precision"] == forced
 
     def test_has_a_place_of_its_own(self, tmp_path, monkeypatch):
-        config, chosen = tiny_runs.tiny(), tiny_runs.tiny(precision="float32")
+        config = tiny_runs.tiny()
+        chosen = tiny_runs.tiny(precision="float32")
         monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
         monkeypatch.delenv("WORKBOOK_PRECISION", raising=False)
         places = {run_folder(config), run_folder(replace(config))}
