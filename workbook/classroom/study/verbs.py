@@ -385,11 +385,13 @@ def answer(
 
 def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None) -> Report:
     """Report what the checker says, run under a time limit that the attempt cannot outlast."""
+    from workbook.classroom.checks.modules import uncompiled  # it loads torch
 
     def judge() -> str | Facts | None:
         _expect_its_kind(problem, attempt)
         _make_repeatable()
-        return checker(_plain(attempt), part)
+        with uncompiled():
+            return checker(_plain(attempt), part)
 
     try:
         praise = limited(problem.seconds or TOTAL_SECONDS, judge)
