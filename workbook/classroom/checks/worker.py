@@ -50,6 +50,8 @@ MOST_CHILDREN = 48  # processes below it: a pool for each core of a large machin
 LOOK_SECONDS = 0.2  # between two looks at the clock and at the children
 POLL_SECONDS = 0.01  # between two looks of a server at its worker
 KEPT_OUTPUT = 20_000  # bytes of what was printed that a report may quote from
+# What a function of ours may raise for whoever asks.
+ERRORS = {"PackError": transfer.PackError, "ValueError": ValueError, "OSError": OSError}
 DONE = 86  # exit status of a worker that came to its end: an attempt may end it with 0
 DEEPEST = 20_000  # nested calls: honest recursion needs fewer, and millions of them fill the memory
 START_SECONDS = 120.0  # for a server to import torch
@@ -195,8 +197,9 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
 
     When this generator is closed, the process and all that it started are ended.
     Requests of several threads go to servers of their own.
-    Raises: EndedError; `transfer.PackError` for arguments that cannot be sent; ValueError and
-    OSError of the function itself, also a ValueError that says so if the workbook failed there.
+    Raises: EndedError; `transfer.PackError` for arguments that cannot be sent, or loaded there;
+    ValueError and OSError of the function itself, also a ValueError that says so if the workbook
+    failed there.
     """
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         home, printed = Path(folder, "home"), Path(folder, "printed")
@@ -221,7 +224,7 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
                 elif kind == "value":
                     yield value
                 else:
-                    raise {"ValueError": ValueError}.get(kind, OSError)(value)
+                    raise ERRORS[kind](value)
             if worker is None:  # nothing of the learner's was run
                 raise ValueError(f"the process that checks could not start: Python {_how(status)}")
             if status != DONE:
@@ -424,17 +427,14 @@ def _answer(request: dict, answers: BinaryIO, threads: int) -> None:
     pid = os.getpid()
     try:
         module, _, name = request["function"].partition(":")
-        try:
-            arguments = transfer.unpack(request["arguments"])
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise ValueError(f"your code cannot be loaded in another process ({reason})") from error
+        arguments = transfer.unpack(request["arguments"])
         for value in getattr(importlib.import_module(module), name)(*arguments):
             if os.getpid() != pid:  # a copy that the attempt forked
                 os._exit(0)
             _send(answers, "value", value)
-    except (ValueError, OSError) as error:
-        _send(answers, "ValueError" if isinstance(error, ValueError) else "OSError", str(error))
+    except tuple(ERRORS.values()) as error:
+        kind = next(name for name, kind in ERRORS.items() if isinstance(error, kind))
+        _send(answers, kind, str(error))
     except (Exception, Stopped) as error:
         os.write(2, traceback.format_exc().encode())  # its end is quoted
         if fault := fault_of_ours(error):

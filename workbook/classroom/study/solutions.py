@@ -476,7 +476,8 @@ def not_run(attempt: Any) -> str:
     What was handed in is then what an earlier cell wrote.
     """
     things, ipython = attempt if isinstance(attempt, tuple | list) else (attempt,), shell()
-    typed = [e for e in things if isinstance(e, type | FunctionType) and e.__module__ == "__main__"]
+    typed = [e for e in things if inspect.isclass(e) or inspect.isroutine(e)]
+    typed = [e for e in typed if getattr(e, "__module__", None) == "__main__"]
     if ipython is None or not typed:
         return ""
     sources = [_source(function) for each in typed for function in _functions(each)] or [""]
