@@ -16,6 +16,7 @@ import typing
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property, lru_cache, partial, partialmethod, singledispatchmethod
 from importlib import import_module
 from importlib.machinery import PathFinder
@@ -25,7 +26,7 @@ from typing import Any, NewType, ParamSpec
 
 import cloudpickle
 
-from workbook.classroom.checks.verdicts import CACHED, is_learners, kind_of
+from workbook.classroom.checks.verdicts import CACHED, failure, is_learners, kind_of
 
 # How deep lists may be nested inside one another. Python 3.11 counts their levels as if they were
 # calls, of which it allows a thousand; later versions have a limit of their own, some 10,000.
@@ -155,7 +156,10 @@ def _dumps(value: Any) -> bytes:
 
 def _pickled(value: Any) -> bytes:
     with io.BytesIO() as file:
-        _Pickler(file).dump(value)
+        try:
+            _Pickler(file).dump(value)
+        except (SystemExit, KeyboardInterrupt) as error:  # the user's own comes to the main thread
+            raise pickle.PicklingError(failure(error)) from error
         return file.getvalue()
 
 
@@ -167,7 +171,10 @@ def pack(arguments: tuple) -> dict[str, Any]:
     try:
         pickled = _dumps(arguments)
     except Exception as error:
-        raise PackError(f"{_culprit(arguments)} ({type(error).__name__}: {error})") from error
+        culprit = "your code cannot be copied"
+        with suppress(Exception, SystemExit):  # an object may raise wherever it is looked at
+            culprit = _culprit(arguments)
+        raise PackError(f"{culprit} ({failure(error)})") from error
     finally:
         for module in hidden:
             cloudpickle.unregister_pickle_by_value(module)
@@ -180,8 +187,8 @@ def unpack(packed: dict[str, Any]) -> tuple:
     linecache.cache.update(packed["cells"])
     try:
         arguments = pickle.loads(packed["pickled"])
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
+    except BaseException as error:
+        reason = failure(error)
         raise PackError(f"your code cannot be loaded in another process ({reason})") from error
     main = vars(sys.modules["__main__"])
     # The workers of a pool look a notebook's functions up by their names in `__main__`.

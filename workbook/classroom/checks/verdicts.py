@@ -373,7 +373,7 @@ def is_untouched(attempt: Any) -> bool:
         attempt = methods_of(attempt)
     if isinstance(attempt, tuple | list | dict):
         return all(map(is_untouched, attempt.values() if isinstance(attempt, dict) else attempt))
-    function = inspect.unwrap(attempt) if callable(attempt) else attempt
+    function = unwrapped(attempt)
     function = getattr(function, "__func__", function)  # of a method
     if type(function) is not FunctionType:
         return function is None or function is ...
@@ -385,6 +385,13 @@ def is_untouched(attempt: Any) -> bool:
         or (step.opname in CONSTANTS and (step.argval in (None, ...) or raises))
         for step in steps
     ) and not (raises and _goes_on(function))
+
+
+def unwrapped(value: Any) -> Any:
+    """The innermost function that a function wraps, by `functools.wraps`; or the value itself."""
+    with suppress(ValueError):  # a function that wraps itself
+        return inspect.unwrap(value) if callable(value) else value
+    return value
 
 
 def _goes_on(function: FunctionType) -> bool:
