@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import is_dataclass
 from inspect import Parameter
+from itertools import takewhile
 from typing import Any, NamedTuple, get_args
 
 from workbook.classroom.checks.verdicts import CALLED, Prose, Wrong, call, work_of
@@ -182,7 +183,26 @@ def bind(
         switches = [parameter.name for parameter in parameters if switches_rope(parameter)]
         bound |= {name: rope != bool(OFF.match(name)) for name in switches}
     by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
+    if _hands_on_places(function):
+        leading = takewhile(lambda parameter: parameter.name in bound, parameters)
+        by_place = [p.name for p in leading if p.kind is not p.KEYWORD_ONLY]
     return Binding(tuple(bound.pop(name) for name in by_place), bound, left)
+
+
+def _hands_on_places(function: Callable) -> bool:
+    """Whether it is wrapped in a function that takes `*args`, and maybe nothing by name."""
+    with suppress(ValueError):  # it wraps itself
+        outer = inspect.unwrap(function, stop=_takes_places)
+        return _takes_places(outer) and not inspect.isclass(function)
+    return False
+
+
+def _takes_places(function: Callable) -> bool:
+    """Whether a function itself, and not what it wraps, takes any number of arguments by place."""
+    with suppress(ValueError, TypeError):  # a builtin, such as the wrapper of a cache
+        own = inspect.signature(function, follow_wrapped=False).parameters.values()
+        return any(parameter.kind is parameter.VAR_POSITIONAL for parameter in own)
+    return False
 
 
 def _config(kind: type, values: Mapping, extras: Mapping, given: Any, rope: bool | None) -> Any:

@@ -145,7 +145,7 @@ class Learner:
         options: dict[str, Any] = {"extras": extras, "given": given, "rope": theta is not None}
         args, kwargs, _ = bind(self.attempt, values, optional=optional, **options)
         try:
-            module = _called(self.attempt, *args, **{**kwargs, **further})
+            module = call(self.attempt, *args, given=None, **{**kwargs, **further})
         except Wrong as failure:
             is_early = "before Module.__init__" in str(failure.error)
             likely = failure.mistake or usual(failure.error) or IN_INIT
@@ -181,7 +181,7 @@ class Learner:
         args, kwargs, _ = bind(
             module.forward, values, optional=optional, extras=extras, given=given
         )
-        result = _called(module, *args, given=given, **kwargs)
+        result = call(module, *args, given=given, **kwargs)
         # Beside the output there may be what `forward` has an argument for, such as a cache.
         asked = [p for p in parameters_of(module.forward) if BESIDE.search(p.name)]
         if asked and isinstance(result, tuple):
@@ -199,12 +199,6 @@ def _asked(function: Any, *names: str) -> list[inspect.Parameter]:
     return [p for p in parameters_of(function) if meaning(p.name, names) and not is_switch(p)]
 
 
-def _called(function: Any, *args: Any, given: Any = None, **kwargs: Any) -> Any:
-    """Call a learner's class or module, without `torch.compile`."""
-    with uncompiled():
-        return call(function, *args, given=given, **kwargs)
-
-
 @contextmanager
 def uncompiled() -> Iterator[None]:
     """Make `torch.compile` do nothing: it takes many times as long as any case of a check.
@@ -212,7 +206,7 @@ def uncompiled() -> Iterator[None]:
     Its code is replaced, because an attempt may have it under another name; stopping it midway
     would leave torch's compiler half imported.
     """
-    code, COMPILE.__code__ = COMPILE.__code__, _as_it_is.__code__
+    code, COMPILE.__code__ = COMPILE.__code__, as_it_is.__code__
     loaded = "torch._dynamo" in sys.modules  # otherwise nothing is compiled yet
     try:
         with torch.compiler.set_stance("force_eager") if loaded else nullcontext():
@@ -224,8 +218,10 @@ def uncompiled() -> Iterator[None]:
 COMPILE = torch.compile
 
 
-def _as_it_is(model: Callable | None = None, **options: Any) -> Callable:
-    return model or (lambda model: model)
+def as_it_is(model: Callable | None = None, **options: Any) -> Callable:
+    """Stand in for `torch.compile`, which is a decorator, too."""
+    # A compiled module has no truth value: it asks for the length of the one inside.
+    return (lambda model: model) if model is None else model
 
 
 # Weights by name. The course's names always work; others are understood if they mean the same:

@@ -4,15 +4,16 @@ A run is judged by its steps, its log and its checkpoint; `watched` runs it. `CO
 script or a function must offer.
 """
 
+import inspect
 import math
 import re
 import shlex
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ class LearnerScript:
         self.attempt, self.folder, self.extra, names = attempt, folder, [], []
         if isinstance(attempt, str | Path):
             self.attempt, *self.extra = _command(str(attempt))
-        elif isinstance(attempt, FunctionType):
+        elif callable(attempt) and not inspect.isclass(attempt):
             names = _parameters(attempt)
         else:
             raise NotJudged(f"This is {verdicts.kind_of(attempt)}. {CONTRACT}")
@@ -143,7 +144,7 @@ class LearnerScript:
         return sorted(path for path in self.folder.rglob("*") if path.suffix in watched.LOGS)
 
 
-def _parameters(function: FunctionType) -> list[str]:
+def _parameters(function: Callable) -> list[str]:
     """The settings among a function's parameters. Raises: NotJudged where it needs any other."""
     names: list[str] = []
     for parameter in signature_of(function) or []:

@@ -12,49 +12,154 @@ import os
 import pickle
 import sys
 import threading
-from collections.abc import Iterator
+import typing
+import weakref
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from functools import partial
+from contextlib import suppress
+from functools import cached_property, lru_cache, partial, partialmethod, singledispatchmethod
+from importlib import import_module
 from importlib.machinery import PathFinder
 from multiprocessing.pool import Pool
 from types import FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NewType, ParamSpec
 
 import cloudpickle
 
-from workbook.classroom.checks.verdicts import is_learners, kind_of
+from workbook.classroom.checks.verdicts import CACHED, failure, is_learners, kind_of
 
+# How deep lists may be nested inside one another. Python 3.11 counts their levels as if they were
+# calls, of which it allows a thousand; later versions have a limit of their own, some 10,000.
+DEEPEST = 20_000
+STACK_BYTES = 64 * 2**20  # of the thread that copies: it needs up to a kilobyte for each level
+_digging = threading.Lock()  # both are settings of the whole process
+
+
+def _lru_cache_again(cached: Any) -> tuple:
+    """Make a cache again for the function that it wraps: it starts empty."""
+    attributes = {name: v for name, v in vars(cached).items() if name != "cache_parameters"}
+    return _cached, (cached.__wrapped__, cached.cache_parameters()), attributes
+
+
+def _cached(function: Callable, parameters: dict[str, Any]) -> Callable:
+    return lru_cache(**parameters)(function)
+
+
+def _weak_reference_again(reference: weakref.ref) -> tuple:
+    target = reference()
+    return (weakref.ref, (target,)) if target is not None else (_dead_reference, ())
+
+
+def _dead_reference() -> weakref.ref:
+    return weakref.ref(set())
+
+
+# What pickle would look up by its name. In a notebook there is nothing to import that has it.
+BY_NAME: dict[type, Callable[[Any], tuple]] = {
+    CACHED: _lru_cache_again,
+    NewType: lambda made: (NewType, (made.__name__, made.__supertype__)),
+    ParamSpec: lambda made: (ParamSpec, (made.__name__,)),
+    typing.TypeVarTuple: lambda made: (typing.TypeVarTuple, (made.__name__,)),
+}
+if hasattr(typing, "TypeAliasType"):  # from Python 3.12 on
+    BY_NAME[typing.TypeAliasType] = lambda made: (type(made), (made.__name__, made.__value__))
 # What a notebook makes once and its functions share. It cannot be copied, but made again.
-MADE_AGAIN = {
+MADE_AGAIN: dict[type, Callable[[Any], tuple]] = {
     ThreadPoolExecutor: lambda pool: (ThreadPoolExecutor, (pool._max_workers,)),
     ProcessPoolExecutor: lambda pool: (ProcessPoolExecutor, (pool._max_workers,)),
     Pool: lambda pool: (Pool, (pool._processes,)),
     type(threading.Lock()): lambda lock: (threading.Lock, ()),
     type(threading.RLock()): lambda lock: (threading.RLock, ()),
+    weakref.ref: _weak_reference_again,
+    # Filled after they are made: what they hold may refer to them.
+    weakref.WeakKeyDictionary: lambda weak: (type(weak), (), None, None, iter(weak.items())),
+    weakref.WeakValueDictionary: lambda weak: (type(weak), (), None, None, iter(weak.items())),
 }
+DYNAMO = "torch._dynamo.eval_frame"  # the module of the functions that `torch.compile` returns
+# Whatever wraps a function, and the attributes that may hold it.
+WRAPPERS: tuple[type, ...] = (
+    CACHED,
+    MethodType,
+    classmethod,
+    staticmethod,
+    property,
+    cached_property,
+)
+WRAPPERS += (partial, partialmethod, singledispatchmethod)
+WRAPPED_AS = ("__func__", "func", "fget", "__wrapped__")
 QUITTERS = ("ExitAutocall", "ZMQExitAutocall")  # a kernel's `exit`, which would end the kernel
 
 
 class PackError(Exception):
-    """An object that cannot be copied into another process; the message names it."""
+    """An object that cannot be copied into another process; the message names it, or says why."""
 
 
 class _Pickler(cloudpickle.Pickler):
-    """Copies what cloudpickle does, and makes pools, locks and the standard output again."""
+    """Copies what cloudpickle does, and takes along what wraps a function, or is made only once."""
 
     def reducer_override(self, value: Any) -> Any:
         for name in ("stdout", "stderr"):
             if value is getattr(sys, name):
                 return getattr, (sys, name)
-        if type(value).__name__ in QUITTERS:
+        kind = type(value)
+        if kind.__name__ in QUITTERS:
             return getattr, (sys, "exit")
-        again = MADE_AGAIN.get(type(value))
-        return again(value) if again else super().reducer_override(value)
+        if kind in MADE_AGAIN:
+            return MADE_AGAIN[kind](value)
+        if kind in BY_NAME and not _goes_by_name(value):
+            return BY_NAME[kind](value)
+        # A module of a class of its own, such as one that imports its parts at their first use.
+        if issubclass(kind, ModuleType) and kind is not ModuleType:
+            return import_module, (value.__name__,)
+        compiled_from = _compiled_from(value)
+        if compiled_from is not None and not _goes_by_name(value):
+            return _itself, (compiled_from,)
+        return super().reducer_override(value)
+
+
+def _goes_by_name(value: Any) -> bool:
+    """Whether an import in another process finds this very object under its name."""
+    module = getattr(value, "__module__", None)
+    by_value = {"__main__", *cloudpickle.cloudpickle.list_registry_pickle_by_value()}
+    found = None if module in by_value else sys.modules.get(module)
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", "")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found is value
+
+
+def _compiled_from(value: Any) -> Any:
+    """The function that torch has compiled to this one, or None: a check compiles nothing."""
+    if type(value).__name__ == "ScriptFunction":
+        return getattr(value, "_torchdynamo_inline", None)
+    # A function that wraps a compiled one, by `functools.wraps`, has taken over its attributes.
+    is_torchs = isinstance(value, FunctionType) and value.__globals__.get("__name__") == DYNAMO
+    return getattr(value, "_torchdynamo_orig_callable", None) if is_torchs else None
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _dumps(value: Any) -> bytes:
+    """Pickle a value, however deep it is nested, in a thread that has the stack for it."""
+    with _digging:
+        limit, size = sys.getrecursionlimit(), threading.stack_size(STACK_BYTES)
+        try:
+            sys.setrecursionlimit(DEEPEST)
+            with ThreadPoolExecutor(1) as thread:
+                return thread.submit(_pickled, value).result()
+        finally:
+            sys.setrecursionlimit(limit)
+            threading.stack_size(size)
+
+
+def _pickled(value: Any) -> bytes:
     with io.BytesIO() as file:
-        _Pickler(file).dump(value)
+        try:
+            _Pickler(file).dump(value)
+        except (SystemExit, KeyboardInterrupt) as error:  # the user's own comes to the main thread
+            raise pickle.PicklingError(failure(error)) from error
         return file.getvalue()
 
 
@@ -66,7 +171,10 @@ def pack(arguments: tuple) -> dict[str, Any]:
     try:
         pickled = _dumps(arguments)
     except Exception as error:
-        raise PackError(f"{_culprit(arguments)} ({type(error).__name__}: {error})") from error
+        culprit = "your code cannot be copied"
+        with suppress(Exception, SystemExit):  # an object may raise wherever it is looked at
+            culprit = _culprit(arguments)
+        raise PackError(f"{culprit} ({failure(error)})") from error
     finally:
         for module in hidden:
             cloudpickle.unregister_pickle_by_value(module)
@@ -75,9 +183,13 @@ def pack(arguments: tuple) -> dict[str, Any]:
 
 
 def unpack(packed: dict[str, Any]) -> tuple:
-    """The arguments of `pack`, in another process. Raises: whatever an import there raises."""
+    """The arguments of `pack`, in another process. Raises: PackError."""
     linecache.cache.update(packed["cells"])
-    arguments = pickle.loads(packed["pickled"])
+    try:
+        arguments = pickle.loads(packed["pickled"])
+    except BaseException as error:
+        reason = failure(error)
+        raise PackError(f"your code cannot be loaded in another process ({reason})") from error
     main = vars(sys.modules["__main__"])
     # The workers of a pool look a notebook's functions up by their names in `__main__`.
     for function in functions_of(arguments):
@@ -110,20 +222,33 @@ def _is_cell(entry: Any) -> bool:
 
 
 def functions_of(value: Any) -> Iterator[FunctionType]:
-    """The Python functions that an attempt consists of, its class's methods included."""
+    """The Python functions that an attempt consists of: methods, and what is wrapped, included."""
     if isinstance(value, list | tuple):
         for item in value:
             yield from functions_of(item)
     elif isinstance(value, partial):
         yield from functions_of(value.func)
-    elif isinstance(value, MethodType):
-        yield from functions_of(value.__func__)
-    elif isinstance(value, FunctionType):
-        yield value
+    elif isinstance(value, (FunctionType, *WRAPPERS)):
+        yield from _layers(value)
     else:
         kind = value if inspect.isclass(value) else type(value)
         members = [member for base in kind.__mro__ for member in vars(base).values()]
-        yield from (member for member in members if isinstance(member, FunctionType))
+        for member in members:
+            yield from _layers(member)
+
+
+def _layers(value: Any) -> Iterator[FunctionType]:
+    """The functions that wrap one another, from the outside to the inside."""
+    seen: set[int] = set()  # by `update_wrapper(f, f)`, a function wraps itself
+    while value is not None and id(value) not in seen:
+        seen.add(id(value))
+        if isinstance(value, FunctionType):
+            yield value
+            value = getattr(value, "__wrapped__", None)
+        elif isinstance(value, WRAPPERS):
+            value = next(getattr(value, name) for name in WRAPPED_AS if hasattr(value, name))
+        else:
+            return
 
 
 def _culprit(arguments: tuple) -> str:

@@ -296,7 +296,8 @@ def check_own_positions(part: Task, learner: Learner) -> None:
 def is_plain(attempt: Any) -> bool:
     """Whether it is a function, or a class whose objects are called but are no torch modules."""
     is_class = inspect.isclass(attempt) and not issubclass(attempt, nn.Module)
-    return inspect.isfunction(attempt) or (is_class and work_of(attempt) in CALLED)
+    is_function = isinstance(attempt, partial) or inspect.isroutine(attempt)
+    return is_function or (is_class and work_of(attempt) in CALLED)
 
 
 def call_function(attempt: Any, case: Case) -> Tensor:

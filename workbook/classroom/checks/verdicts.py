@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass
 from difflib import get_close_matches
+from functools import lru_cache, partialmethod, singledispatchmethod
 from pathlib import Path
 from types import FrameType, FunctionType
 from typing import Any, Literal, get_args
@@ -39,7 +40,9 @@ POOLS = ("multiprocessing", "concurrent/futures", "joblib")  # in the paths of t
 # Methods that do the work when an instance is called, and others that do the work of a class.
 CALLED = ("forward", "__call__")
 USUAL_WORK = (*CALLED, "train", "generate", "decode", "sample", "get_lr", "get_batch", "clip")
-METHODS = (FunctionType, staticmethod, classmethod)  # the types of methods
+CACHED = type(lru_cache(len))  # of a function with a cache
+# The types of methods.
+METHODS = (FunctionType, staticmethod, classmethod, CACHED, partialmethod, singledispatchmethod)
 NO_LEARNERS = ("builtins", "torch.", "abc", "typing", "collections")
 # In a NotImplementedError from torch, for an operation that a dtype or a device lacks.
 TORCHS = re.compile("not implemented for '|aten::")
@@ -370,7 +373,7 @@ def is_untouched(attempt: Any) -> bool:
         attempt = methods_of(attempt)
     if isinstance(attempt, tuple | list | dict):
         return all(map(is_untouched, attempt.values() if isinstance(attempt, dict) else attempt))
-    function = inspect.unwrap(attempt) if callable(attempt) else attempt
+    function = unwrapped(attempt)
     function = getattr(function, "__func__", function)  # of a method
     if type(function) is not FunctionType:
         return function is None or function is ...
@@ -382,6 +385,13 @@ def is_untouched(attempt: Any) -> bool:
         or (step.opname in CONSTANTS and (step.argval in (None, ...) or raises))
         for step in steps
     ) and not (raises and _goes_on(function))
+
+
+def unwrapped(value: Any) -> Any:
+    """The innermost function that a function wraps, by `functools.wraps`; or the value itself."""
+    with suppress(ValueError):  # a function that wraps itself
+        return inspect.unwrap(value) if callable(value) else value
+    return value
 
 
 def _goes_on(function: FunctionType) -> bool:

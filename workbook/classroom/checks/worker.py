@@ -11,6 +11,10 @@ started at once, so that it is warm by the time it is needed.
     results(...)        ->       reads the request, forks ->  calls the function
                         <-----------------------------------  started, value, value, done
                         <-       "ended", exit status
+
+An attempt may write to any open file by its number, and so into the channel. Each message bears the
+key of its request, and what has another one is passed over. Only "done" says that a worker came to
+its end: with which status it ends is up to the attempt.
 """
 
 import atexit
@@ -25,6 +29,7 @@ import os
 import pickle
 import pkgutil
 import queue
+import secrets
 import select
 import signal
 import subprocess
@@ -42,7 +47,7 @@ import psutil
 
 from workbook import config
 from workbook.classroom.checks import transfer
-from workbook.classroom.checks.timeout import Stopped, Stopwatch, on_swallowed
+from workbook.classroom.checks.timeout import Stopwatch, on_swallowed
 from workbook.classroom.checks.verdicts import fault_of_ours
 
 CAN_FORK = hasattr(os, "fork")
@@ -50,7 +55,11 @@ MOST_CHILDREN = 48  # processes below it: a pool for each core of a large machin
 LOOK_SECONDS = 0.2  # between two looks at the clock and at the children
 POLL_SECONDS = 0.01  # between two looks of a server at its worker
 KEPT_OUTPUT = 20_000  # bytes of what was printed that a report may quote from
-DONE = 86  # exit status of a worker that came to its end: an attempt may end it with 0
+# What a function of ours may raise for whoever asks.
+ERRORS = {"PackError": transfer.PackError, "ValueError": ValueError, "OSError": OSError}
+CHANNEL = (
+    240  # the channel's number: code that closes all files counts up to 100, few systems to 255
+)
 DEEPEST = 20_000  # nested calls: honest recursion needs fewer, and millions of them fill the memory
 START_SECONDS = 120.0  # for a server to import torch
 TAIL = 600  # characters of what was printed last, for the error of a process that ended
@@ -78,6 +87,34 @@ class EndedError(OSError):
         self.status = status
 
 
+class _Channel:
+    """What a server, a worker or a copy of one sends its messages through."""
+
+    def __init__(self, file: BinaryIO, key: str = ""):
+        self.file = file
+        self.key = key
+
+    def send(self, kind: str, value: Any) -> None:
+        """Send a message; end this process if that is not possible any more."""
+        # In one call: a line is then whole or not there. What an attempt wrote is no part of it.
+        line = b"\n" + json.dumps([self.key, kind, value]).encode() + b"\n"
+        try:
+            self.file.write(line)
+        except OSError:
+            with suppress(OSError):
+                os.write(2, b"The file that leads to the check was closed.\n")
+            _leave(1)
+
+
+def _message(line: bytes, key: str) -> tuple[str, Any] | None:
+    """The kind and the value of a message; None if it is no message, or has another key."""
+    with suppress(ValueError, TypeError, RecursionError):
+        found, kind, value = json.loads(line)
+        if found == key:
+            return kind, value
+    return None
+
+
 # In the process that asks.
 
 
@@ -94,6 +131,7 @@ class Server:
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C comes to us alone, and we end it
         )
+        self.key = ""  # of the request that it is at
         self.messages: queue.SimpleQueue = queue.SimpleQueue()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -101,9 +139,8 @@ class Server:
     def _read(self) -> None:
         """Put every message of the server into the queue, and at last how it ended itself."""
         for line in self.process.stdout:
-            with suppress(ValueError, TypeError):  # what an attempt wrote into the channel
-                kind, value = json.loads(line)
-                self.messages.put((kind, value))
+            if message := _message(line, self.key):
+                self.messages.put(message)
         self.messages.put(("ended", self.process.wait()))
 
     def is_usable(self) -> bool:
@@ -111,9 +148,11 @@ class Server:
         return self.owner == os.getpid() and self.process.poll() is None
 
     def ask(self, request: dict) -> None:
-        """Send a request. Raises: OSError if the server is gone."""
-        pickle.dump(request, self.process.stdin)
-        self.process.stdin.flush()
+        """Send a request; if the server is gone, its last message says so."""
+        self.key = secrets.token_hex()
+        with suppress(OSError):
+            pickle.dump({**request, "key": self.key}, self.process.stdin)
+            self.process.stdin.flush()
 
     def next_message(self) -> tuple[str, Any] | None:
         """The next message; None if there is none so far."""
@@ -195,19 +234,24 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
 
     When this generator is closed, the process and all that it started are ended.
     Requests of several threads go to servers of their own.
-    Raises: EndedError; `transfer.PackError` for arguments that cannot be sent; ValueError and
-    OSError of the function itself, also a ValueError that says so if the workbook failed there.
+    Raises: EndedError; `transfer.PackError` for arguments that cannot be sent, or loaded there;
+    ValueError and OSError of the function itself, also a ValueError that says so if the workbook
+    failed there.
     """
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         home, printed = Path(folder, "home"), Path(folder, "printed")
         home.mkdir()
         printed.touch()
         request = _request(function, arguments, home, printed)
-        server, worker, status, watch = _take(), None, None, None
+        server = _take()
+        worker = status = watch = None
+        is_done = False
         try:
             server.ask(request)
             while status is None:
                 message = server.next_message()
+                if message is None and is_done:
+                    break
                 if message is None:  # measured only where nothing comes at once
                     pid = worker or server.process.pid
                     watch = watch or Stopwatch(seconds if worker else START_SECONDS, pid)
@@ -220,14 +264,17 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
                     status = value
                 elif kind == "value":
                     yield value
+                elif kind == "done":
+                    is_done = True
                 else:
-                    raise {"ValueError": ValueError}.get(kind, OSError)(value)
+                    raise ERRORS[kind](value)
             if worker is None:  # nothing of the learner's was run
                 raise ValueError(f"the process that checks could not start: Python {_how(status)}")
-            if status != DONE:
+            if not is_done:
                 raise EndedError(f"Python {_how(status)}; {_tail(printed)}", status)
         finally:
-            is_free = status is not None or (worker is not None and server.end_worker(worker))
+            # One that says it ended what it has not begun is not to be trusted.
+            is_free = worker is not None and (status is not None or server.end_worker(worker))
             if is_free and server.is_usable() and not _idle:
                 _idle.append(server)
             else:  # it is dead, or still at this request, or one is enough
@@ -238,7 +285,10 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
 
 def result(function: str, *arguments: Any, seconds: float) -> Any:
     """The one value that a generator function of ours yields there. Raises: as `results`."""
-    return list(results(function, *arguments, seconds=seconds))[-1]
+    values = list(results(function, *arguments, seconds=seconds))
+    if not values:
+        raise EndedError("Python ended without an answer")
+    return values[-1]
 
 
 def forked(function: Callable, *arguments: Any, printed: Path, seconds: float) -> Any:
@@ -256,27 +306,41 @@ def forked(function: Callable, *arguments: Any, printed: Path, seconds: float) -
         name = f"{function.__module__}:{function.__name__}"
         return result(name, *arguments, seconds=seconds)
     reading, writing = os.pipe()
+    key = secrets.token_hex()
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
         pid = os.fork()  # from 3.12 on it warns of threads: a worker has none, but a test may
     if pid == 0:
         os.setsid()  # a group of its own, which can be ended as a whole
         on_swallowed(lambda _: None)  # a verdict is the worker's to send
-        value = list(function(*arguments))[-1]  # if it raises, `limited` or `_answer` ends the copy
-        os.write(writing, json.dumps(value).encode() + b"\n")
+        channel = _Channel(os.fdopen(writing, "wb", buffering=0), key)
+        try:
+            *_, value = function(*arguments)
+            channel.send("value", value)
+        except BaseException:
+            os.write(2, traceback.format_exc().encode())  # its end is quoted
+            _leave(1)
         _leave(0)
     os.close(writing)
     watch = Stopwatch(seconds, pid)
     try:
-        with os.fdopen(reading) as answers:
-            while not select.select([answers], [], [], LOOK_SECONDS)[0]:
-                _expect_in_bounds(pid, watch, printed)
-            line = answers.readline()
+        with os.fdopen(reading, "rb", buffering=0) as answers:
+            message = None
+            received = b""
+            while message is None:
+                if not select.select([answers], [], [], LOOK_SECONDS)[0]:
+                    _expect_in_bounds(pid, watch, printed)
+                elif part := answers.read(2**16):
+                    received += part
+                    *lines, _ = received.split(b"\n")
+                    message = next(filter(None, (_message(line, key) for line in lines)), None)
+                else:  # it has ended
+                    break
     finally:
         end(pid)
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    if not line:
+    if message is None:
         raise EndedError(f"Python {_how(status)}; {_tail(printed)}", status)
-    return json.loads(line)
+    return message[1]
 
 
 def _expect_in_bounds(pid: int, watch: Stopwatch, printed: Path) -> None:
@@ -323,17 +387,20 @@ def end(pid: int) -> None:
 
 def serve() -> None:
     """Answer requests until the channel closes, each in a process of its own."""
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
+    requests = os.fdopen(os.dup(0), "rb")
+    os.dup2(1, CHANNEL, inheritable=False)
+    channel = _Channel(os.fdopen(CHANNEL, "wb", buffering=0))
     with open(os.devnull, "r+b") as nowhere:
         for number in (0, 1, 2):
             os.dup2(nowhere.fileno(), number)
     threads = _load()
     while (request := _read_request(requests)) is not None:
+        channel.key = request["key"]
         if not CAN_FORK:
-            _answer(request, answers, threads)
+            _answer(request, channel, threads)
         if (worker := os.fork()) == 0:
             os.close(requests.fileno())
-            _answer(request, answers, threads)
+            _answer(request, channel, threads)
         while (status := os.waitpid(worker, os.WNOHANG)) == (0, 0):
             # Nothing is asked meanwhile: if there is something to read, whoever asks has ended.
             if select.select([requests], [], [], POLL_SECONDS)[0]:
@@ -341,7 +408,7 @@ def serve() -> None:
                 return
         with suppress(OSError):  # what it left behind in its group
             os.killpg(worker, signal.SIGKILL)
-        _send(answers, "ended", os.waitstatus_to_exitcode(status[1]))
+        channel.send("ended", os.waitstatus_to_exitcode(status[1]))
 
 
 def _load() -> int:
@@ -375,16 +442,11 @@ def _read_request(requests: BinaryIO) -> dict | None:
     return None
 
 
-def _send(answers: BinaryIO, kind: str, value: Any) -> None:
-    # In one call: a line is then whole or not there.
-    answers.write(json.dumps([kind, value]).encode() + b"\n")
-
-
 # In the worker.
 
 
 _printed: Path | None = None  # the file that holds what was printed in this worker
-_answers: BinaryIO | None = None
+_channel: _Channel | None = None
 
 
 def output() -> str:
@@ -397,8 +459,9 @@ def output() -> str:
 
 def finish(value: Any) -> None:
     """Send a last value and end this worker at once, whatever it is in the middle of."""
-    _send(_answers, "value", value)
-    _leave(DONE)
+    _channel.send("value", value)
+    _channel.send("done", None)
+    _leave(0)
 
 
 def _leave(status: int) -> NoReturn:
@@ -409,7 +472,7 @@ def _leave(status: int) -> NoReturn:
     os._exit(status)
 
 
-def _answer(request: dict, answers: BinaryIO, threads: int) -> None:
+def _answer(request: dict, channel: _Channel, threads: int) -> None:
     """Call the function of a request, send each value that it yields, and end the process.
 
     torch may use as many threads there as it is told.
@@ -418,29 +481,27 @@ def _answer(request: dict, answers: BinaryIO, threads: int) -> None:
 
     torch.set_num_threads(threads)
     _move_in(request)
-    global _answers, is_inside
-    _answers, is_inside = answers, True
-    _send(answers, "started", os.getpid())
+    global _channel, is_inside
+    _channel, is_inside = channel, True
+    channel.send("started", os.getpid())
     pid = os.getpid()
     try:
         module, _, name = request["function"].partition(":")
-        try:
-            arguments = transfer.unpack(request["arguments"])
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise ValueError(f"your code cannot be loaded in another process ({reason})") from error
+        arguments = transfer.unpack(request["arguments"])
         for value in getattr(importlib.import_module(module), name)(*arguments):
             if os.getpid() != pid:  # a copy that the attempt forked
                 os._exit(0)
-            _send(answers, "value", value)
-    except (ValueError, OSError) as error:
-        _send(answers, "ValueError" if isinstance(error, ValueError) else "OSError", str(error))
-    except (Exception, Stopped) as error:
+            channel.send("value", value)
+        channel.send("done", None)
+    except tuple(ERRORS.values()) as error:
+        kind = next(name for name, kind in ERRORS.items() if isinstance(error, kind))
+        channel.send(kind, str(error))
+    except BaseException as error:
         os.write(2, traceback.format_exc().encode())  # its end is quoted
         if fault := fault_of_ours(error):
-            _send(answers, "ValueError", fault.rstrip("."))
+            channel.send("ValueError", fault.rstrip("."))
         _leave(1)
-    _leave(DONE)
+    _leave(0)
 
 
 def _move_in(request: dict) -> None:

@@ -31,7 +31,7 @@ from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 from workbook.classroom.checks import worker
-from workbook.classroom.checks.verdicts import is_learners
+from workbook.classroom.checks.verdicts import is_learners, unwrapped
 from workbook.classroom.study.problems import PROBLEMS, Problem
 from workbook.classroom.study.progress import MARK, SIGNS, Part
 from workbook.files import atomic_write, notebooks_in
@@ -476,7 +476,8 @@ def not_run(attempt: Any) -> str:
     What was handed in is then what an earlier cell wrote.
     """
     things, ipython = attempt if isinstance(attempt, tuple | list) else (attempt,), shell()
-    typed = [e for e in things if isinstance(e, type | FunctionType) and e.__module__ == "__main__"]
+    typed = [e for e in things if inspect.isclass(e) or inspect.isroutine(e)]
+    typed = [e for e in typed if getattr(e, "__module__", None) == "__main__"]
     if ipython is None or not typed:
         return ""
     sources = [_source(function) for each in typed for function in _functions(each)] or [""]
@@ -575,7 +576,7 @@ def _functions(value: Any) -> Iterator[FunctionType]:
     """List the function that a value is or wraps, or those that its class wrote."""
     for member in vars(value).values() if isinstance(value, type) else [value]:
         member = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
-        member = inspect.unwrap(member) if callable(member) else member
+        member = unwrapped(member)
         if isinstance(member, FunctionType) and member.__module__ == value.__module__:
             yield member
 

@@ -144,7 +144,10 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
     Example: check("train_bpe", train_bpe)
     """
     report = judge_attempt(problem, attempt, part)
-    claim = f"{solutions.not_run(attempt)} {report.claim}".strip()
+    not_run = ""
+    with suppress(Exception, SystemExit):  # an object may raise wherever it is looked at
+        not_run = solutions.not_run(attempt)
+    claim = f"{not_run} {report.claim}".strip()
     if report.status == "read" and isinstance(attempt, str):
         _handed_in[report.problem, report.part] = attempt
     return note_outcome(replace(report, claim=claim), attempt)
@@ -176,16 +179,17 @@ def judge_attempt(problem: str, attempt: Any, part: str | None = None) -> Report
         return Report("not attempted", details.id, part, "This process is a worker of a pool.")
     if worker.is_inside:
         return judge_here(details.id, attempt, part)
-    if details.form == "script" and isinstance(attempt, str | Path):
-        attempt = _in_full(str(attempt))
     try:
+        if details.form == "script" and isinstance(attempt, str | Path):
+            attempt = _in_full(str(attempt))
         return from_worker(f"{__name__}:run_judge", details, part, attempt, part)
     except PackError as error:
         claim = f"Nothing was checked: {error}, and a check runs in a process of its own."
         remedy = "Make such an object inside the function, or hand in a file: `workbook check`."
         return Report("not attempted", details.id, part, claim, likely=remedy)
-    except (ValueError, KeyError, TypeError) as error:  # the last two: something made a report up
-        return Report("not attempted", details.id, part, f"Nothing was checked: {error}.")
+    except (Exception, SystemExit) as error:  # an object may raise wherever it is looked at
+        reason = str(error) if type(error) in (ValueError, OSError) else verdicts.failure(error)
+        return Report("not attempted", details.id, part, f"Nothing was checked: {reason}.")
 
 
 def from_worker(task: str, problem: Problem, part: str | None, *arguments: Any) -> Report:
@@ -385,11 +389,13 @@ def answer(
 
 def _judged(problem: Problem, checker: Callable, attempt: Any, part: str | None) -> Report:
     """Report what the checker says, run under a time limit that the attempt cannot outlast."""
+    from workbook.classroom.checks.modules import uncompiled  # it loads torch
 
     def judge() -> str | Facts | None:
         _expect_its_kind(problem, attempt)
         _make_repeatable()
-        return checker(_plain(attempt), part)
+        with uncompiled():
+            return checker(_plain(attempt), part)
 
     try:
         praise = limited(problem.seconds or TOTAL_SECONDS, judge)
