@@ -32,7 +32,7 @@ def study(tmp_path, monkeypatch):
 
 
 def planted_in(study):
-    return progress.Progress(study).notes(hardening.RECORD, hardening.Hunt)["rmsnorm"]
+    return progress.Progress(study).notes(hardening.Hunt)["rmsnorm"]
 
 
 def test_a_mistake_is_planted_seen_named_and_counted(study, capsys):

@@ -1,15 +1,20 @@
 """Solved problems are asked about again, guesses are kept, hours are planned."""
 
 import io
+import json
 import math
 from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 import torch
 
 from workbook import calibration, predict, recall
 from workbook.classroom import cli
-from workbook.classroom.study import copy, progress
+from workbook.classroom.study import copy, progress, records
 from workbook.classroom.study import recall as recalling
 from workbook.classroom.study.problems import PROBLEMS
 
@@ -118,16 +123,79 @@ def test_a_guess_is_kept_and_shown_beside_the_measurement(study, capsys):
     calibration()
     printed = capsys.readouterr().out
     assert "No guess has been" in printed and "you guessed 5, it is 7.5; ratio 0.667" in printed
-    assert "above 0, not 'many'" in printed and "Guesses so far: 2. The median" in printed
+    assert "above 0, from 1e-100 to 1e100, got a str: 'many'" in printed
+    assert "Guesses so far: 2. The median" in printed
 
 
-@pytest.mark.parametrize("damaged", ['{"softmax": {"due": "soon"}}', '{"a": 1}', "[", "[[]]", "1"])
-def test_damaged_notes_stop_nothing(study, damaged):
-    for name in ("recall.json", "guesses.json", "harden.json"):
-        study.path.with_name(name).write_text(damaged)
-    assert "softmax" in str(recall()) and "Again: " in str(recall(1, 2, 3))
-    assert "Noted" in str(predict("loss", 3))
-    assert cli.main(["study"]) == 0
+GUESSES = [5, Fraction(10, 2), Decimal("5.0"), np.int64(5), np.float32(5), np.array([5])]
+GUESSES += [torch.tensor(5.0), torch.tensor([5]), torch.tensor(5, dtype=torch.bfloat16)]
+
+
+def test_a_guess_may_be_a_number_of_any_kind(study, capsys):
+    for number, guess in enumerate(GUESSES):
+        assert str(predict(f"guess {number}", guess)) == (
+            f"✎ Noted for guess {number}: 5. Now run the cell below."
+        )
+        predict(f"guess {number}", measured=GUESSES[-1 - number])
+    kept = json.loads(study.path.with_name("guesses.json").read_text("utf-8"))
+    assert list(kept.values()) == [{"guess": 5.0, "measured": 5.0}] * len(GUESSES)
+    assert capsys.readouterr().out.count("you guessed 5, it is 5; ratio 1.") == len(GUESSES)
+
+
+NO_GUESSES = [  # and what is said of each
+    ("5", "a str: '5'; write it without quotes"),
+    (True, "a bool: True"),
+    (np.True_, "a bool"),
+    (0, "an int: 0"),
+    (-3.5, "a float: -3.5"),
+    (math.nan, "a float: nan"),
+    (np.float32("inf"), "a float32"),
+    (10**400, "an int: 1000"),
+    (10**5000, "an int"),
+    (Decimal("sNaN"), "a Decimal"),
+    (Fraction(1, 10**400), "a Fraction"),
+    (1 + 2j, "a complex: (1+2j)"),
+    (np.array([1, 2]), "a ndarray"),
+    (torch.zeros(0), "a Tensor"),
+    (torch.ones(1, device="meta"), "a Tensor"),
+    ([5], "a list: [5]"),
+    (print, "the builtin_function_or_method `print`"),
+]
+
+
+def test_what_is_no_guess_is_said_and_not_noted(study, capsys):
+    for guess, said in NO_GUESSES:
+        assert predict("loss", guess) is None
+        printed = capsys.readouterr().out
+        assert f"expected a number above 0, from 1e-100 to 1e100, got {said}" in printed
+    assert predict(3, 5) is None
+    assert "expected what is measured, in a few words, got an int: 3" in capsys.readouterr().out
+    assert not study.path.with_name("guesses.json").exists()
+
+
+def test_what_cannot_be_compared_with_a_guess_takes_no_guess_away(study, capsys):
+    predict("merges", 30)
+    predict("merges", measured=10)
+    predict("loss", 5)
+    for measured in (math.nan, math.inf, -2.0, np.float64("nan"), 1e300, None, "many"):
+        predict("loss", measured=measured)
+        predict("merges", measured=measured)
+    printed = capsys.readouterr().out
+    assert printed.count("with which no guess can be compared. Your guess is kept.") == 12
+    predict("loss", measured=0)
+    assert "you guessed 5, it is 0; there is no ratio to 0." in capsys.readouterr().out
+    assert "your guess of 5 stands" in str(predict("loss", 7))
+    calibration()
+    assert "Guesses so far: 1." in capsys.readouterr().out
+
+
+def test_nothing_is_said_to_be_noted_that_could_not_be_stored(study, monkeypatch):
+    recall()
+    full = Mock(side_effect=OSError(28, "No space left on device"))
+    monkeypatch.setattr(records, "write_json", full)
+    assert "○ Not noted: 5. Your progress could not be saved (OSError: " in str(predict("loss", 5))
+    told = str(recall(value_of("linear")))
+    assert "linear: ✓" in told and "could not be saved (OSError" in told and "Again" not in told
 
 
 def test_worked_notebooks_keep_and_show_nothing(tmp_path, monkeypatch, capsys):

@@ -6,33 +6,50 @@ nothing is shown or stored. The guesses are in `.workbook/guesses.json`.
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Real
 from statistics import median
-from typing import Any
+from typing import Any, ClassVar
 
+from workbook.classroom.checks import verdicts
 from workbook.classroom.study import answers, progress
+from workbook.classroom.study.records import RecordEntry
 from workbook.classroom.study.verbs import Panel
 
-RECORD = "guesses.json"
 SHOWN = 12  # the last ones, in the picture
+# Of a guess: so the ratio of any two is a finite number above 0.
+LEAST = 1e-100
+MOST = 1e100
+EXPECTED = "a number above 0, from 1e-100 to 1e100"
 
 
 @dataclass
-class Guess:
+class Guess(RecordEntry):
     """What somebody expected, and what it turned out to be."""
 
+    file: ClassVar[str] = "guesses.json"
+
     guess: float
-    measured: float | None = None
+    measured: float | None = None  # 0 too, which no guess can be compared with
 
     def __post_init__(self) -> None:
-        for number in (self.guess, self.measured or 1):
-            if not (isinstance(number, Real) and 0 < number < math.inf):
-                raise ValueError(f"expected a number above 0, not {number!r}")
+        self.guess = float(self.guess)
+        if not LEAST <= self.guess <= MOST:
+            raise ValueError(f"expected {EXPECTED}")
+        if self.measured is not None:
+            self.measured = float(self.measured)
+            if not self.can_be_measured(self.measured):
+                raise ValueError(f"expected {EXPECTED}, or 0")
+
+    @staticmethod
+    def can_be_measured(number: float) -> bool:
+        """Whether a measurement can stand beside a guess."""
+        return number == 0 or LEAST <= number <= MOST
 
     @property
-    def ratio(self) -> float:
-        """The guess as a multiple of what was measured."""
-        return self.guess / (self.measured or math.nan)
+    def ratio(self) -> float | None:
+        """The guess as a multiple of what was measured, if it was, and is not 0."""
+        return self.guess / self.measured if self.measured else None
 
 
 def predict(what: str, guess: Any = None, *, measured: float | None = None) -> Panel | None:
@@ -48,32 +65,75 @@ def predict(what: str, guess: Any = None, *, measured: float | None = None) -> P
         measured: what came out; the notebook passes it.
     """
     study = progress.current()
-    if study is None or (guess in (None, ...) and measured is None):
+    if study is None:
         return None
-    note = study.notes(RECORD, Guess).get(what)
-    if measured is None:
-        if note and note.measured:
-            return Panel("read", f"You have seen it: your guess of {note.guess:g} stands.")
-        note, told = Guess(guess), f"Noted for {what}: {guess:g}. Now run the cell below."
-    elif note is None:
+    if not isinstance(what, str):
+        raise ValueError(f"expected what is measured, in a few words, got {verdicts.kind_of(what)}")
+    if measured is not None:
+        _compare(study, what, measured)
         return None
+    if guess is None or guess is ...:
+        return None
+    return _keep(study, what, guess)
+
+
+def _keep(study: progress.Progress, what: str, guess: Any) -> Panel:
+    """Store a guess, unless what it is about was seen already."""
+    number = _number(guess)
+    if number is None or not LEAST <= number <= MOST:
+        remedy = "; write it without quotes" if isinstance(guess, str) else ""
+        raise ValueError(f"expected {EXPECTED}, got {verdicts.kind_of(guess)}{remedy}")
+    before = study.notes(Guess).get(what)
+    if before and before.measured is not None:
+        return Panel("read", f"You have seen it: your guess of {before.guess:g} stands.")
+    try:
+        study.keep_notes(Guess, {what: Guess(number)})
+    except Exception as error:  # a full disk stops no cell
+        return Panel("not attempted", f"Not noted: {number:g}. {progress.UNSAVED.format(error)}")
+    return Panel("read", f"Noted for {what}: {number:g}. Now run the cell below.")
+
+
+def _compare(study: progress.Progress, what: str, measured: Any) -> None:
+    """Show a guess, if there is one, beside what was measured, and store that."""
+    note = study.notes(Guess).get(what)
+    if note is None:
+        return
+    number = _number(measured)
+    told = f"{what}: you guessed {note.guess:,.4g}"
+    if number is None or not Guess.can_be_measured(number):
+        told += f"; {verdicts.kind_of(measured)} came out, with which no guess can be compared."
+        told += " Your guess is kept."
     else:
-        note.measured = float(measured)
-        ratio = f"ratio {note.ratio:.3g}"
-        told = f"{what}: you guessed {note.guess:,.4g}, it is {measured:,.4g}; {ratio}."
-    with progress.stopping_no_cell():
-        study.keep_notes(RECORD, {what: note})
-    if measured is None:
-        return Panel("read", told)
+        note = Guess(note.guess, number)
+        ratio = f"ratio {note.ratio:.3g}" if note.ratio else "there is no ratio to 0"
+        told += f", it is {number:,.4g}; {ratio}."
+        with progress.stopping_no_cell():
+            study.keep_notes(Guess, {what: note})
     answers.display_or_print(Panel("read", told))  # in the middle of a cell
-    return None
+
+
+def _number(value: Any) -> float | None:
+    """The plain number that a value stands for: also one of NumPy's or torch's, or a fraction."""
+    if hasattr(value, "item"):
+        try:
+            value = value.item()
+        except (TypeError, ValueError, RuntimeError):  # it holds several numbers, or none
+            return None
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+    except ValueError:  # of Decimal's two kinds of NaN, one cannot be converted
+        return math.nan
 
 
 def calibration() -> None:
     """Show how near your guesses were: a sentence, and a picture of the last ones."""
     study = progress.current()
-    kept = study.notes(RECORD, Guess) if study else {}
-    ratios = {what: guess.ratio for what, guess in kept.items() if guess.measured}
+    kept = study.notes(Guess) if study else {}
+    ratios = {what: guess.ratio for what, guess in kept.items() if guess.ratio is not None}
     if not ratios:
         print("No guess has been measured yet: yours go into the predict cells of your study copy.")
         return

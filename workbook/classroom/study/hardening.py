@@ -14,17 +14,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from workbook.classroom.checks import engine, verdicts
 from workbook.classroom.checks.mutants import planted
 from workbook.classroom.checks.timeout import limited
 from workbook.classroom.study import problems, progress, solutions, verbs
 from workbook.classroom.study.problems import Problem
+from workbook.classroom.study.records import RecordEntry
 from workbook.classroom.study.verbs import Report
 from workbook.files import atomic_write
 
-FOLDER, RECORD = "broken", "harden.json"
+FOLDER = "broken"
 HEADER = "# {}, with one mistake in it: harden says more\n"
 # A small model by somebody else, for the same game in code that is not the learner's own.
 STRANGER, STRANGERS_CODE = "stranger", Path(__file__).with_name("stranger.txt")
@@ -54,23 +55,28 @@ PROCEDURE = (
 
 
 @dataclass(kw_only=True)
-class Hunt:
+class Hunt(RecordEntry):
     """One planted mistake, as it is stored, and what was found in the same code before."""
+
+    file: ClassVar[str] = "harden.json"
 
     source: str = ""  # of the copy, as it was planted
     what: str = ""  # differs
     first: int = 0  # the lines in which it can be seen
     last: int = 0
     claim: str = ""  # of the check
-    rows: Any = field(default_factory=list)  # what it shows
+    rows: list[list[str]] = field(default_factory=list)  # what it shows: label and text
     changed: str = ""  # these lines
     original: str = ""  # the same lines without the mistake
     step: int = 0  # of the procedure, that was offered last
     is_found: bool = False
     found: list[str] = field(default_factory=list)  # `changed` of all that were found
 
-    def __post_init__(self) -> None:  # a file may hold anything
-        "".join([self.source, *self.found])  # TypeError
+    def __post_init__(self) -> None:
+        if self.step not in range(len(PROCEDURE)):
+            raise ValueError(f"the procedure has no step {self.step}")
+        if any(len(row) != 2 for row in self.rows):
+            raise ValueError("expected a label and a text in each row")
 
     def is_at(self, line: int, source: str) -> bool:
         """Whether it is in this line of the copy, to which lines may have been added since."""
@@ -114,7 +120,7 @@ def harden(problem: str, line: int | None = None) -> Sight:
         raise ValueError(f"{name} has no code to harden: name a code problem, such as rope")
     if details.step_of:
         raise ValueError(f"{name} is a step on the way: solve {whole.id}, and harden that")
-    path, hunts = study.folder / FOLDER / f"{name}.py", study.notes(RECORD, Hunt)
+    path, hunts = study.folder / FOLDER / f"{name}.py", study.notes(Hunt)
     hunt = hunts.get(name, Hunt(is_found=True))
     if hunt.is_found or not path.exists():
         if line is not None:
@@ -131,12 +137,13 @@ def harden(problem: str, line: int | None = None) -> Sight:
         is_found = hunt.is_at(line, source)
     elif source != hunt.source:
         report = _checked(details, source)
-        claim, rows = report.claim, report.rows
+        claim = report.claim
+        rows = [list(row) for row in report.rows]
         is_found = report.status in ("correct", "almost")
     hunt.step = min(hunt.step + 1, len(PROCEDURE) - 1)
     if is_found:
         hunt.is_found, hunt.found = True, [*hunt.found, hunt.changed]
-    study.keep_notes(RECORD, {name: hunt})
+    study.keep_notes(Hunt, {name: hunt})
     return _found(name, hunt) if is_found else _seen(name, claim, rows, [hunt.step])
 
 
@@ -150,11 +157,11 @@ def _plant(study: progress.Progress, path: Path, details: Problem, found: list[s
     hunt = next(mistakes_in(details, source, found), None)
     if hunt is None:
         raise ValueError(f"{len(found)} mistakes were found here, and there are no more")
-    hunt.rows += _curves(details, hunt.source)
+    hunt.rows += map(list, _curves(details, hunt.source))
     solutions.make_way(path, set())
     with atomic_write(path) as file:
         file.write(hunt.source)
-    study.keep_notes(RECORD, {path.stem: hunt})
+    study.keep_notes(Hunt, {path.stem: hunt})
     return hunt
 
 
@@ -173,9 +180,11 @@ def _found(name: str, hunt: Hunt) -> Sight:
 
 def notices(study: Path) -> list[str]:
     """A line on how many mistakes were found in each problem's code; none if none was."""
-    hunts = progress.Progress(study).notes(RECORD, Hunt).items()
-    names = ", ".join(f"{name} {len(hunt.found)}" for name, hunt in hunts if hunt.found)
-    return [f"Planted mistakes that you found (`harden`): {names}."] if names else []
+    with suppress(OSError):  # a record that a later version wrote: the rest is shown all the same
+        hunts = progress.Progress(study).notes(Hunt).items()
+        names = ", ".join(f"{name} {len(hunt.found)}" for name, hunt in hunts if hunt.found)
+        return [f"Planted mistakes that you found (`harden`): {names}."] if names else []
+    return []
 
 
 def mistakes_in(details: Problem, source: str, found: Iterable[str] = ()) -> Iterator[Hunt]:
@@ -201,7 +210,7 @@ def mistakes_in(details: Problem, source: str, found: Iterable[str] = ()) -> Ite
             original = "\n".join(source.splitlines()[lines]).strip()
             hunt = Hunt(**mutant._asdict(), changed=changed, original=original, found=[*found])
             hunt.claim = report.claim
-            hunt.rows = [row for row in report.rows if row[0] != "printed"]
+            hunt.rows = [list(row) for row in report.rows if row[0] != "printed"]
             if LATER.match(report.claim):
                 later.append(hunt)
             else:

@@ -3,26 +3,25 @@
 It is written only by notebooks and commands that run inside a study folder, one that holds the
 folder `.workbook`, or for the folder that `WORKBOOK_STUDY` names. The worked notebooks lie
 elsewhere and leave no trace. Each part keeps the best that it has reached: more work never lowers
-the number of points.
+the number of points. `records` says how this file and the others beside it are stored.
 """
 
-import json
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from workbook import config
+from workbook.classroom.study import records
 from workbook.classroom.study.problems import LONG, LONGER, PER_POINT, PROBLEMS, Problem, label
-from workbook.files import locked, say, write_json
+from workbook.classroom.study.records import VERSION, Kind, RecordEntry, as_dict, entries, is_text
+from workbook.files import say
 
 MARK = ".workbook"
-VERSION = 3
 # What a part has reached, from less to more, with its sign. For a text that no check can judge,
 # the facts to look for are shown ("read"), and its writer ticks them off. What comes from training
 # runs is only "possible", until an answer with all that the problem requires makes it "complete".
@@ -34,9 +33,12 @@ UNSAVED = "Your progress could not be saved ({0.__class__.__name__}: {0})."
 
 
 @dataclass
-class Part:
+class Part(RecordEntry):
     """How far one part of a problem has come; a problem without parts has the one part ""."""
 
+    file: ClassVar[str] = "progress.json"
+    head: ClassVar[dict[str, Any]] = {"version": VERSION}
+    gone: ClassVar[tuple[str, ...]] = ("last",)  # what the last check had said, until version 2
     best: str = "open"  # the most that it has reached
     answered: bool = False  # by `answer`, for the write-up
     lacks: list[str] = field(default_factory=list)  # what its problem requires of that answer
@@ -45,9 +47,22 @@ class Part:
     trouble: str | None = None  # why that does not import by itself; "": it does; None: not tried
     day: str = ""  # on which it was solved, such as "2026-09-30"
 
-    def __post_init__(self) -> None:  # ValueError, TypeError: a file may hold anything
-        RISING.index(self.best), date.fromisoformat(self.day or "2000-01-01"), self.answered + 1
-        "".join([self.source, self.trouble or "", *(self.lacks + self.ticked)])
+    def __post_init__(self) -> None:
+        RISING.index(self.best)  # ValueError
+        if self.day and date.fromisoformat(self.day) == date.max:
+            raise ValueError("expected a day after which there are others")
+
+    @classmethod
+    def content(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        """The parts that can be understood, by problem, beside the name on the write-up."""
+        stored = as_dict(stored)
+        name = stored.get("name", "")
+        problems = {}
+        for problem, stored_parts in as_dict(stored.get("problems")).items():
+            parts = entries(cls, stored_parts)
+            if parts and is_text(problem):
+                problems[problem] = parts
+        return {"name": name if is_text(name) else "", "problems": problems}
 
     @property
     def is_solved(self) -> bool:
@@ -93,8 +108,8 @@ class Progress:
         self.path = self.folder / MARK / "progress.json"
 
     def read(self) -> dict[str, dict[str, Part]]:
-        """Read the record of each problem by part; move a file aside that cannot be read."""
-        return {problem: dict(parts) for problem, parts in self._stored()["problems"].items()}
+        """Read the record of each problem by part; what cannot be read is kept aside."""
+        return records.read(self.path.parent, Part)["problems"]
 
     def of(self, problem: str, part: str | None) -> Part:
         """Read the record of one part."""
@@ -112,74 +127,32 @@ class Progress:
     @property
     def name(self) -> str:
         """Whose write-up it is, as `workbook export --name` was told last."""
-        return self._stored()["name"]
+        return records.read(self.path.parent, Part)["name"]
 
     @name.setter
     def name(self, name: str) -> None:
-        with locked(self.path.parent):
-            self._store({**self._stored(), "name": name.encode(errors="replace").decode()})
-
-    def _stored(self) -> dict:
-        try:
-            if self.path.is_fifo():
-                raise ValueError
-            stored = json.loads(self.path.read_text(encoding="utf-8"))
-            if stored["version"] > VERSION:
-                raise OSError(f"{self.path} is of a later version of the workbook: update this one")
-            problems = {
-                problem: {part: _part(entry) for part, entry in parts.items()}
-                for problem, parts in stored["problems"].items()
-            }
-            json.dumps(stored, ensure_ascii=False).encode()  # ValueError: it could not be written
-            return {"name": stored.get("name", "") + "", "problems": problems}
-        except FileNotFoundError:
-            pass
-        except (IsADirectoryError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            aside = self.path.with_name(f"progress-broken-{time.time_ns()}.json")
-            os.replace(self.path, aside)
-            say(f"{self.path} cannot be read: it is kept as {aside.name}, and a new one begins.")
-        return {"name": "", "problems": {}}
-
-    def _store(self, stored: dict) -> None:
-        problems = {
-            problem: {part: asdict(entry) for part, entry in parts.items()}
-            for problem, parts in stored["problems"].items()
-        }
-        write_json(self.path, {"version": VERSION, "name": stored["name"], "problems": problems})
+        with records.changing(self.path.parent, Part) as stored:
+            stored["name"] = name.encode(errors="replace").decode()
 
     @contextmanager
     def changing(self, problem: str, part: str | None) -> Iterator[Part]:
         """Give the record of one part, to be changed in place; store it when the block ends."""
-        with locked(self.path.parent):  # other kernels write to it too
-            stored = self._stored()
+        with records.changing(self.path.parent, Part) as stored:
             yield stored["problems"].setdefault(problem, {}).setdefault(part or "", Part())
-            self._store(stored)
-
-    def notes(self, name: str, kind: Callable[..., Any]) -> dict[str, Any]:
-        """Read what a file beside this one keeps, an object per name; if it is damaged, nothing."""
-        with suppress(OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
-            path = self.path.with_name(name)
-            stored = {} if path.is_fifo() else json.loads(path.read_text("utf-8"))
-            return {key: kind(**entry) for key, entry in stored.items()}
-        return {}
-
-    def keep_notes(self, name: str, new: dict[str, Any]) -> None:
-        """Store some objects in such a file, beside what is there under other names."""
-        with locked(self.path.parent):  # other kernels write to it too
-            stored = self.notes(name, dict) | {key: asdict(note) for key, note in new.items()}
-            write_json(self.path.with_name(name), stored)
 
     def forget(self, problem: str) -> None:
         """Start counting anew for one problem."""
-        with locked(self.path.parent):
-            stored = self._stored()
+        with records.changing(self.path.parent, Part) as stored:
             stored["problems"].pop(problem, None)
-            self._store(stored)
 
+    def notes(self, kind: type[Kind]) -> dict[str, Kind]:
+        """Read another record of this folder: entries of a kind by name."""
+        return records.read(self.path.parent, kind)
 
-def _part(entry: dict) -> Part:
-    """Make the record of a part, without what other versions of the workbook note."""
-    return Part(**{known.name: entry[known.name] for known in fields(Part) if known.name in entry})
+    def keep_notes(self, kind: type[Kind], new: dict[str, Kind]) -> None:
+        """Store some entries of a kind, beside what is there under other names."""
+        with records.changing(self.path.parent, kind) as stored:
+            stored.update(new)
 
 
 def current(start: str | os.PathLike | None = None) -> Progress | None:

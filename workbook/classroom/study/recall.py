@@ -18,12 +18,13 @@ from importlib import import_module
 from itertools import groupby, product
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from workbook.classroom.study import progress
+from workbook.classroom.study.records import RecordEntry
 from workbook.classroom.study.verbs import Panel
 
-RECORD, AT_ONCE = "recall.json", 3
+AT_ONCE = 3
 SPACES = (1, 3, 7, 21)  # days
 LONG_AGO = "2000-01-01"  # what an older version of the workbook noted as solved has no day
 MODULES = (  # of ours that the values in recall.toml may use
@@ -36,16 +37,22 @@ NEAR = 0.02  # how far off a number may be, unless it counts something
 RULE = "(A right answer brings it back after 3, 7, then 21 days.)"
 
 
-@dataclass(frozen=True)
-class Topic:
+@dataclass
+class Topic(RecordEntry):
     """When a problem is due again, and how often in a row its answer was right."""
+
+    file: ClassVar[str] = "recall.json"
 
     due: str  # such as 2026-09-30
     stage: int = 0
     asked: int = 0  # variants so far
 
-    def __post_init__(self) -> None:  # a file may hold anything
-        SPACES[self.stage], date.fromisoformat(self.due), self.asked + 1
+    def __post_init__(self) -> None:
+        # Days are compared as texts, so no other way of writing one will do, such as "20260930".
+        if date.fromisoformat(self.due).isoformat() != self.due:
+            raise ValueError(f"expected a day such as 2026-09-30, not {self.due}")
+        if self.stage not in range(len(SPACES)) or self.asked < 0:
+            raise ValueError(f"no problem is at stage {self.stage}, asked {self.asked} times")
 
 
 @dataclass(frozen=True)
@@ -120,7 +127,7 @@ def questions() -> dict[str, dict[str, Any]]:
 
 def topics_of(study: progress.Progress) -> dict[str, Topic]:
     """When each solved problem is due, the earliest first."""
-    stored, topics = study.notes(RECORD, Topic), {}
+    stored, topics = study.notes(Topic), {}
     for problem, parts in groupby(study.parts(), key=lambda place: place[0].id):
         entries = [entry for *_, entry in parts]
         if all(entry.is_solved for entry in entries):
@@ -164,8 +171,12 @@ def settle(
         right = f"{value:,.4g}" if isinstance(value, float) else value
         lines.append(f"{name}: {sign} {right}. {question.why}")
         new[name] = Topic((today + timedelta(days=days)).isoformat(), stage, topic.asked + 1)
-    study.keep_notes(RECORD, new)
-    return Panel("read", "\n".join([*lines, f"Again: {', '.join(map(_on, new.items()))}. {RULE}"]))
+    try:
+        study.keep_notes(Topic, new)
+        lines.append(f"Again: {', '.join(map(_on, new.items()))}. {RULE}")
+    except Exception as error:  # a full disk: the verdicts are shown all the same
+        lines.append(progress.UNSAVED.format(error))
+    return Panel("read", "\n".join(lines))
 
 
 def notices(study: Path) -> list[str]:

@@ -538,7 +538,10 @@ def reveal(reference: Any) -> Answered:
 
 @cache
 def kindly(verb: Callable) -> Callable:
-    """A verb as notebooks get it: a wrong call is answered in words, without a traceback."""
+    """A verb as notebooks get it: a wrong call is answered in words, without a traceback.
+
+    So is what the computer refuses.
+    """
 
     @wraps(verb)
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -550,6 +553,8 @@ def kindly(verb: Callable) -> Callable:
             example = verb.__doc__.partition("Example: ")[2].partition("\n")[0]
             words = f"Nothing was done: {error}\nWrite it like this: `{example}`"
             answers.display_or_print(Panel("not attempted", words))
+        except OSError as error:  # a full disk, a record of a later version of the workbook
+            answers.display_or_print(Panel("not attempted", f"It could not be finished: {error}"))
 
     return called
 
