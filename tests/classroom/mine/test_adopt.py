@@ -150,7 +150,7 @@ def test_an_import_that_ends_python_is_noted(tmp_path):
 def test_parts_work_though_a_tracker_is_missing_and_a_package_is_named(made):
     assert adopt.load_adopted(made, "linear")(3, 2)(torch.ones(3)).shape == (2,)
     assert type(adopt.load_adopted(made, "tokenizer")({}, [])).__name__ == "Tokenizer"
-    with pytest.raises(adopt.NotHere) as raised:
+    with pytest.raises(ValueError) as raised:
         adopt.load_adopted(made, "training_together")
     why = str(raised.value)
     assert why.startswith("cs336_basics.training cannot be imported: ModuleNotFoundError: No mod")
@@ -179,12 +179,52 @@ def run_gradient_clipping(parameters, max_l2_norm):
 """,
     }
     adopted = adopt.adopt(repository(tmp_path / "repo", files), {}, tmp_path / "study")
-    assert adopted.parts == {"softmax": "own.parts:squash", "cross_entropy": "own.parts:loss"}
+    assert adopted.parts == {
+        "softmax": "own.parts:squash",
+        "cross_entropy": "own.parts:loss",
+        "gradient_clipping": "own.ends:clip",
+    }
+    assert adopted.how["gradient_clipping"] == (
+        "run_gradient_clipping uses it, but its import fails"
+    )
+    with pytest.raises(ValueError, match="SystemExit: 3"):
+        adopt.load_adopted(adopted, "gradient_clipping")
     assert "`from own.ends import clip` in tests.adapters fails: SystemExit: 3" in str(adopted)
     assert "'no_such_package', at line 5" in str(adopted)
     monkeypatch.setitem(sys.modules, "tests", ModuleType("tests"))  # an installed one
     function = adopt.adapters(adopted, "softmax")["run_softmax"]
     assert function.__code__.co_filename == f"{adopted.folder}/tests/adapters.py"
+
+
+STARS = {
+    "own/__init__.py": "from .whole import softmax\nfrom .partly import loss\n",
+    "own/whole.py": "def softmax(x, dim):\n    return x.softmax(dim)\n",
+    "own/partly.py": "import no_such_package\ndef loss(x, y):\n    return x\n",
+    "own/stars.py": "from no_such_package import einsum\ndef clip(p, norm):\n    return p\n",
+    "tests/adapters.py": """
+import own
+from own.stars import *
+
+def run_softmax(in_features, dim):
+    return own.softmax(in_features, dim)
+def run_cross_entropy(inputs, targets):
+    return own.loss(inputs, targets)
+def run_gradient_clipping(parameters, max_l2_norm):
+    return clip(parameters, max_l2_norm)
+""",
+}
+
+
+@pytest.mark.usefixtures("clean_imports")
+def test_names_that_a_failed_import_should_have_made_are_lost_and_no_mistake(tmp_path):
+    """By `import *`, and as attributes of a package of which one import fails."""
+    adopted = adopt.adopt(repository(tmp_path / "repo", STARS), {}, tmp_path / "study")
+    assert adopted.parts["softmax"] == "own.whole:softmax"
+    for problem in ("cross_entropy", "gradient_clipping"):
+        where = adopted.parts.get(problem, "")
+        assert not where.startswith("tests.adapters"), where
+        with pytest.raises(ValueError, match="install the package that has `no_such_package`"):
+            adopt.load_adopted(adopted, problem)
 
 
 LACKING = [

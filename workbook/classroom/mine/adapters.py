@@ -31,8 +31,9 @@ from workbook.classroom.checks.calling import SIZES
 from workbook.classroom.checks.modules import own_parameters, uncompiled
 from workbook.classroom.checks.tensors import alike
 from workbook.classroom.checks.timeout import TimedOut, limited
+from workbook.classroom.checks.verdicts import NotJudged
 from workbook.classroom.mine import course_adapters
-from workbook.classroom.mine.adopt import FUNCTIONS, NotHere
+from workbook.classroom.mine.adopt import FUNCTIONS
 from workbook.classroom.study import solutions, verbs
 from workbook.classroom.study.problems import PROBLEMS
 from workbook.config import ModelConfig
@@ -94,7 +95,7 @@ def example(name: str, spread: float = 0.0, **sizes: Any) -> dict[str, Any]:
 def differs(adapter: Callable, name: str) -> str | None:
     """Say how an adapter of tensors differs from the reference in one example; "": not at all.
 
-    None if it is not one of tensors.
+    None if it is not one of tensors, or needs what cannot be imported.
     """
     if name not in OF_TENSORS:
         return None
@@ -105,6 +106,8 @@ def differs(adapter: Callable, name: str) -> str | None:
         try:
             with uncompiled():
                 got = limited(SECONDS, lambda: adapter(**example(name, spread=0.2)))
+        except NotJudged:
+            return None
         except Exception as error:
             return f"raises {type(error).__name__}: {error}"
     if not isinstance(got, Tensor):
@@ -129,7 +132,7 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
     Args:
         part: the learner's class, if that is known.
 
-    Raises: Unusable if there is none, or the adapter fails.
+    Raises: Unusable if there is none, or the adapter fails; NotJudged if it needs what is lost.
     """
     if inspect.isclass(part) and not issubclass(part, nn.Module):
         raise Unusable(f"{part.__name__} is no nn.Module, so torch finds no parameters in it")
@@ -158,6 +161,8 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
         stack.callback(hooks._global_forward_hooks_with_kwargs.pop, called.id, None)
         try:
             result = limited(SECONDS, lambda: adapter(**arguments))
+        except NotJudged:
+            raise
         except Exception as error:
             raise Unusable(f"the adapter fails: {type(error).__name__}: {error}") from error
     module = max(made.values(), key=size, default=None)
@@ -217,13 +222,13 @@ def _class(kind: type, make: Callable, signature: inspect.Signature) -> type:
 
 
 def report_on(name: str, load: Callable[[], Any]) -> verbs.Report:
-    """The report on what `load` returns; what needs a missing package counts as not attempted."""
+    """The report on what `load` returns; what cannot be imported or made is not attempted."""
     try:
         return verbs.judge_attempt(name, limited(SECONDS / 2, load))
     except TimedOut as error:
-        return verbs.Report("wrong", name, None, f"Its import was {error}.")
+        return verbs.Report("not attempted", name, None, f"{UNKNOWN}: its import was {error}.")
     except Exception as error:
-        status: verbs.Status = "not attempted" if isinstance(error, NotHere) else "wrong"
+        status: verbs.Status = "wrong" if isinstance(error, Unusable) else "not attempted"
         return verbs.Report(status, name, None, f"{UNKNOWN}: {error}.")
 
 
@@ -246,7 +251,8 @@ class AdoptedModel:
     def make(self) -> nn.Module:
         """Make a new model. Raises: Unusable, and what the model itself raises."""
         run = self._run(transformer.TransformerLM.from_config(self.config).state_dict())
-        self.args, self.kwargs = run.args or (self.ids,), run.kwargs
+        self.args = (self.ids,) if run.args is None else run.args
+        self.kwargs = run.kwargs
         with torch.no_grad():
             logits = self.call(run.module, self.ids.to(next(run.module.parameters()).device))
         if isinstance(run.result, Tensor) and alike(logits, run.result.detach(), TOLERANCE):

@@ -11,6 +11,7 @@ needs may be missing. Nothing is ever written into it.
 import __future__
 
 import ast
+import builtins
 import importlib
 import inspect
 import json
@@ -24,15 +25,16 @@ from contextlib import ExitStack, chdir, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 from unittest.mock import MagicMock
 
 from workbook.classroom.checks import worker
 from workbook.classroom.checks.calling import meaning, plain
 from workbook.classroom.checks.timeout import TimedOut, limited
+from workbook.classroom.checks.verdicts import NotJudged
 from workbook.classroom.study import problems, solutions
 from workbook.classroom.study.problems import PROBLEMS
 from workbook.classroom.study.progress import MARK
@@ -89,6 +91,7 @@ _PARTS = {
 }
 FUNCTIONS = {problem: functions for problem, (_, *functions) in _PARTS.items()}
 NAMES = {problem: pattern for problem, (pattern, *_) in _PARTS.items()}
+_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 DECODES = re.compile("decode|generat|sample|complet")
 GENERATES = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
 TRAINS = re.compile("main|(do|start|run)?(pre)?train(ing)?(lm|model|loop|llm|together|run)?")
@@ -102,8 +105,38 @@ Where = str | list[str]
 # A repository, and imports from it.
 
 
-class NotHere(ValueError):  # noqa: N818 - says what is wrong
-    """A part needs what this computer lacks, such as a package, so nothing is known of the part."""
+class Loss(NamedTuple):
+    """A name that a statement should have made, and has not, because it failed."""
+
+    why: str  # the statement failed: the first reason, and what to do
+    path: str = ""  # where the object is, such as "package.module.name", as far as that is known
+
+
+class LostNameError(NotJudged, NameError):
+    """Code of the repository reads a name that is lost, so nothing is known of that code."""
+
+
+class LostAttributeError(NotJudged, AttributeError):
+    """The same for an attribute of a module."""
+
+
+class _Builtins(dict):
+    """The `__builtins__` of a module of the repository, where Python looks for a name at last.
+
+    A name that is in none of its places is lost, or else it is the learner's mistake.
+    """
+
+    def __init__(self, expect_not_lost: Callable[[str], None]):
+        # Python reads these two without asking `__missing__`.
+        hooks = ("__import__", "__build_class__")
+        super().__init__({name: getattr(builtins, name) for name in hooks})
+        self.expect_not_lost = expect_not_lost
+
+    def __missing__(self, name: str) -> Any:
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        self.expect_not_lost(name)
+        raise KeyError(name)  # which Python turns into a NameError
 
 
 class Repository:
@@ -121,7 +154,9 @@ class Repository:
         self.adapters_file = self.folder / "tests" / "adapters.py"
         self.troubles: dict[str, str] = {}  # what could not be imported, by the reason
         self.seconds = IMPORT_SECONDS  # for the next statement
-        self.lost: set[str] = set()  # the names that imports which failed should have made
+        # What statements that failed should have made, by module and name. "*" stands for all
+        # other names, after an `import *` from a module of unknown content.
+        self.lost: dict[str, dict[str, Loss]] = {}
 
     @cached_property
     def trees(self) -> dict[Path, ast.Module]:
@@ -158,6 +193,11 @@ class Repository:
         root = next(root for root in self.roots[1::-1] if file.is_relative_to(root))
         parts = file.relative_to(root).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    @cached_property
+    def modules(self) -> dict[str, Path]:
+        """The files by the names of their modules."""
+        return {self.name_of(file): file for file in self.trees}
 
     def holds(self, module: Any) -> bool:
         """Whether a module, or the one of this name, is of this repository."""
@@ -207,7 +247,7 @@ class Repository:
         Args:
             what: the beginning of an error's message.
 
-        Raises: ValueError that says why it fails; NotHere if this computer lacks something.
+        Raises: ValueError that says why it fails.
         """
         with ExitStack() as stack:
             while True:
@@ -221,8 +261,7 @@ class Repository:
                     elif package := self._broken_package(error):
                         self._in_pieces(*package)
                     else:
-                        kind = NotHere if self._lacks(error) else ValueError
-                        raise kind(f"{what}: {self.why(error)}") from error
+                        raise ValueError(f"{what}: {self.why(error)}") from error
 
     def _broken_package(self, error: BaseException) -> tuple[str, Path] | None:
         """The name and the file of the package whose `__init__` raised an error."""
@@ -235,28 +274,128 @@ class Repository:
     def _in_pieces(self, name: str, file: Path) -> ModuleType:
         """Run a module statement by statement: one that fails is noted, and the rest works."""
         module = sys.modules[name] = ModuleType(name)
-        module.__file__, module.__package__ = str(file), name.rpartition(".")[0]
+        parent, _, last = name.rpartition(".")
+        module.__file__, module.__package__ = str(file), parent
         if file.name == "__init__.py":
             module.__package__, module.__path__ = name, [str(file.parent)]
+        # As an import does, and for those below it that an earlier try has imported.
+        if parent in sys.modules:
+            setattr(sys.modules[parent], last, module)
+        for other, below in list(sys.modules.items()):
+            if other.rpartition(".")[0] == name:
+                setattr(module, other.rpartition(".")[2], below)
+        self._tell_losses(module)
         for node in ast.parse(file.read_bytes(), str(file)).body:
             self.run_statement(node, vars(module), name)
         return module
 
     def run_statement(self, node: ast.stmt, scope: dict, where: str) -> None:
-        """Run a statement of a module; note it if it fails."""
+        """Run a statement of a module; if it fails, note that, and the names that it has not made.
+
+        Such a name is not there afterwards, even if a statement before had made it.
+        """
         flags = __future__.annotations.compiler_flag  # as at the top of the course's adapters
         code = compile(ast.Module([node], []), scope["__file__"], "exec", flags)
         what = f"`{ast.unparse(node).splitlines()[0]}` in {where} fails"
+        before = scope.copy()
+        why = ""
         try:
             limited(self.seconds, lambda: self.importing(lambda: exec(code, scope), what))
         except TimedOut:  # what imports the same module again has to wait as long
             self.seconds = LATER_SECONDS
-            self.troubles.setdefault(NO_END, what)
+            why = NO_END
         except ValueError as error:
-            self.troubles.setdefault(str(error).removeprefix(f"{what}: "), what)
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
-            self.lost |= names - scope.keys()
+            why = str(error).removeprefix(f"{what}: ")
+        if why:
+            self.troubles.setdefault(why, what)
+        if isinstance(node, ast.ImportFrom):
+            self._after_import_from(node, scope, where, why)
+        elif why:
+            for name, origin in _made_by(node).items():
+                made = scope.get(name)
+                # A module is the same one, whichever statement imports it.
+                if made is before.get(name) and not isinstance(made, ModuleType):
+                    path = _absolute(origin or f"{where}.{name}", scope)
+                    self._lose(scope, where, name, Loss(why, path))
+            for part in ast.walk(node):
+                if isinstance(part, ast.Import):
+                    for alias in part.names:
+                        self._lose_module(alias.name, why)
+
+    def _after_import_from(self, node: ast.ImportFrom, scope: dict, where: str, why: str) -> None:
+        """Note what `from module import names` has not made; `why` it failed, "" if it did not.
+
+        `import *` from a module that has lost names succeeds without them.
+        """
+        origin = _absolute("." * node.level + (node.module or ""), scope)
+        module, lost = sys.modules.get(origin), self.lost.get(origin, {})
+        made = {alias.asname or alias.name: alias.name for alias in node.names}
+        if "*" in made:
+            made = {name: name for name in (*self._exported(origin), *lost)}
+        for name, original in made.items():
+            if module is not None and hasattr(module, original):
+                scope[name] = getattr(module, original)  # where only another name was missing
+            elif original in lost:
+                self._lose(scope, where, name, lost[original])
+            elif why:
+                self._lose(scope, where, name, Loss(why, f"{origin}.{original}"))
+        if why:
+            for name in (origin, *(f"{origin}.{alias.name}" for alias in node.names)):
+                self._lose_module(name, why)
+
+    def _exported(self, module: str) -> set[str]:
+        """The names that `import *` takes from a module, by its source.
+
+        "*" is among them if some are not known: it is no module of the repository, or has an
+        `import *` itself.
+        """
+        if module not in self.modules:
+            return {"*"}
+        made = (name for node in self.trees[self.modules[module]].body for name in _made_by(node))
+        return {name for name in made if not name.startswith("_")}
+
+    def _lose(self, scope: dict, where: str, name: str, loss: Loss) -> None:
+        """Note that a name of a module is lost; of several reasons, the first is the true one."""
+        scope.pop(name, None)
+        self.lost.setdefault(where, {}).setdefault(name, loss)
+
+    def _lose_module(self, name: str, why: str) -> None:
+        """Note in its package that a module, or one on the way to it, could not be imported."""
+        parts = name.split(".")
+        for length in range(1, len(parts)):
+            package, path = ".".join(parts[:length]), ".".join(parts[: length + 1])
+            module = sys.modules.get(package)
+            if module is None or path not in self.modules:
+                return
+            if path not in sys.modules and not hasattr(module, parts[length]):
+                self._tell_losses(module)
+                self._lose(vars(module), package, parts[length], Loss(why, path))
+                return
+
+    def loss_of(self, module: str, name: str) -> Loss | None:
+        """The loss of a name of a module, which must not be there; None if it is not lost."""
+        lost = self.lost.get(module, {})
+        if name in lost:
+            return lost[name]
+        if "*" in lost and not name.startswith("_"):
+            return Loss(lost["*"].why, f"{lost['*'].path.removesuffix('*')}{name}")
+        return None
+
+    def _tell_losses(self, module: ModuleType) -> None:
+        """Make code that reads a lost name of a module say so, in place of a misleading error."""
+
+        def expect_not_lost(name: str) -> None:
+            if loss := self.loss_of(module.__name__, name):
+                raise LostNameError(f"`{name}` of {module.__name__} is missing: {loss.why}")
+
+        def lost_attribute(name: str) -> NoReturn:
+            if loss := self.loss_of(module.__name__, name):
+                raise LostAttributeError(f"{module.__name__}.{name} is missing: {loss.why}")
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+        vars(module).setdefault("__getattr__", lost_attribute)
+        # A module that was imported whole keeps its own: it has lost nothing but modules below it.
+        vars(module).setdefault("__builtins__", _Builtins(expect_not_lost))
 
     def _lacks(self, error: BaseException) -> str:
         """What this computer lacks, and what to do, if an import fails for that; else ""."""
@@ -271,7 +410,7 @@ class Repository:
             return NEWER
         if not isinstance(error, ModuleNotFoundError):
             return ""
-        for module in map(self.name_of, self.trees):
+        for module in self.modules:
             if module.lower() == name.lower() and module != name:
                 return f"; your module is `{module}`: upper and lower case matter"
         if _is_installed(top) or any((root / top).exists() for root in self.roots):
@@ -282,7 +421,13 @@ class Repository:
         return f"; install the package that has `{top}` first{its_name}"
 
     def why(self, error: BaseException) -> str:
-        """Say in words why an import fails, and what to do."""
+        """Say in words why an import fails, and what to do: the first reason of several."""
+        if isinstance(error, LostNameError | LostAttributeError):
+            return str(error).partition(" is missing: ")[2]
+        missing = re.match("cannot import name '(.*?)' from", str(error))
+        loss = self.loss_of(str(getattr(error, "name", None)), missing[1]) if missing else None
+        if isinstance(error, ImportError) and loss:
+            return loss.why
         lines = traceback.extract_tb(error.__traceback__)
         own = [line for line in lines if Path(line.filename).is_relative_to(self.folder)]
         place = [f", at line {line.lineno} of {line.filename}" for line in own[-1:]]
@@ -312,6 +457,8 @@ class Repository:
         value: Any = self.imported(module)
         for name in path.split("."):
             if not hasattr(value, name):
+                if isinstance(value, ModuleType) and (loss := self.loss_of(module, name)):
+                    raise ValueError(f"{where} cannot be imported: {loss.why}")
                 named = ((n, getattr(v, "__module__", None)) for n, v in vars(value).items())
                 has = [n for n, home in named if isinstance(home, str) and self.holds(home)]
                 raise ValueError(f"{module} has no {path}; it has {', '.join(has) or 'nothing'}")
@@ -355,7 +502,7 @@ class _Search:
     def __init__(self, repository: Repository):
         self.repository = repository
         self.found: set[str] = set()  # problems
-        self.taken: dict[int, str] = {}  # the problem that has an object, by its id
+        self.taken: dict[Any, str] = {}  # the problem that has an object, by its id or its place
         tree = repository.trees.get(repository.adapters_file, ast.Module([], []))
         self.adapters = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
 
@@ -366,7 +513,7 @@ class _Search:
         for problem, functions in FUNCTIONS.items() if module else ():
             uses = {name: self.uses(name, module) for name in functions if name in names}
             if problem != "checkpointing":  # one is enough; the second does less
-                uses = dict(sorted(uses.items(), key=lambda item: not item[1])[:1])
+                uses = dict(sorted(uses.items(), key=lambda item: not item[1].keys() - {""})[:1])
             parts = [self.part(problem, *used) for used in uses.items()]
             if None not in parts and len(parts) == 1 + (problem == "checkpointing"):
                 self.found.add(problem)
@@ -379,7 +526,8 @@ class _Search:
         """The objects of the repository that an adapter names, also through its helpers, in order.
 
         The names come from its source, and their values from its module; it does not run. They
-        come by the places where they are defined; "" stands for one that could not be imported.
+        come by the places where they are defined, those that are lost as a `Loss`; "" stands for
+        one of an unknown place.
         """
         uses: dict[str, Any] = {}
         todo, scope = [name], dict(vars(module))
@@ -388,18 +536,41 @@ class _Search:
             for part in ast.walk(node):
                 if isinstance(part, ast.Import | ast.ImportFrom):
                     self.repository.run_statement(part, scope, ADAPTERS)
+            its_own = _local_names(node)
             for first, *rest in filter(None, map(_path, ast.walk(node))):
-                value = scope.get(first)
-                while isinstance(value, ModuleType) and rest:
-                    value = getattr(value, rest.pop(0), None)
                 is_adapter = any(first in functions for functions in FUNCTIONS.values())
                 if first in self.adapters:
                     todo += [] if is_adapter or first in todo else [first]
-                elif first not in scope and first in self.repository.lost:
-                    uses[""] = None
-                else:
-                    uses |= self.home(value, rest)
+                elif first not in its_own:
+                    uses |= self.used(scope, first, rest)
         return uses
+
+    def used(self, scope: dict, first: str, rest: list[str]) -> dict[str, Any]:
+        """What `first.rest` is in a scope of the adapters, by its place; {} if it is not theirs."""
+        if first not in scope:
+            is_builtin = hasattr(builtins, first)
+            loss = None if is_builtin else self.repository.loss_of(ADAPTERS, first)
+            return self.lost(loss, rest)
+        value = scope[first]
+        for place, name in enumerate(rest):
+            if not isinstance(value, ModuleType):
+                return self.home(value, rest[place:])
+            if not hasattr(value, name):
+                loss = self.repository.loss_of(value.__name__, name)
+                return self.lost(loss, rest[place + 1 :])
+            value = getattr(value, name)
+        return self.home(value, [])
+
+    def lost(self, loss: Loss | None, rest: list[str]) -> dict[str, Any]:
+        """A lost object by the place where it would be, or by "" if none is known."""
+        if loss is None:
+            return {}
+        parts = [*loss.path.split("."), *rest]
+        for length in range(len(parts) - 1, 0, -1):
+            module = ".".join(parts[:length])
+            if module in self.repository.modules:
+                return {f"{module}:{parts[length]}": loss}
+        return {"": loss}
 
     def home(self, value: Any, rest: list[str]) -> dict[str, Any]:
         """An object of the repository, or its static method, by where it is; else {}."""
@@ -416,20 +587,26 @@ class _Search:
         others = NAMES.keys() - self.found - {problem}
         form = PROBLEMS[problem].form if problem in PROBLEMS else "function"
         for place, (where, value) in enumerate(uses.items()):
+            is_lost = isinstance(value, Loss)
             own = plain(re.split("[:.]", where)[-1])
             is_named = bool(re.search(NAMES[problem], own))
             is_others = any(re.search(NAMES[other], own) for other in others)
             # A helper in a body of its own; SiLU may be a method of the class for SwiGLU.
             is_helper = not is_named and (problem == "silu" or is_others)
-            if where and not is_helper and self.taken.get(id(value), problem) == problem:
-                unfit = inspect.isclass(value) != (form == "class")
-                ranked.append((not is_named, is_others, unfit, -place, where))
-        if ranked:
+            owner = self.taken.get(where if is_lost else id(value), problem)
+            if where and not is_helper and owner == problem:
+                unfit = not is_lost and inspect.isclass(value) != (form == "class")
+                # What is there is a helper of the part if its name says nothing, and the part lost.
+                is_beside = not is_named and not is_lost
+                ranked.append((not is_named, is_beside, is_others, unfit, -place, where))
+        if ranked and not ("" in uses and min(ranked)[1]):
             where = min(ranked)[-1]
-            self.taken[id(uses[where])] = problem
-            return where, f"{name} uses it"
+            is_lost = isinstance(uses[where], Loss)
+            self.taken[where if is_lost else id(uses[where])] = problem
+            return where, f"{name} uses it{', but its import fails' * is_lost}"
         # `get_adamw_cls` is not an optimizer itself: it takes no arguments.
-        is_part = "" not in uses and problem not in ("silu", "adamw")
+        is_whole = not any(isinstance(value, Loss) for value in uses.values())
+        is_part = is_whole and problem not in ("silu", "adamw")
         return (f"{ADAPTERS}:{name}", "its body is in tests/adapters.py") if is_part else None
 
     def by_names(self) -> Iterator[dict]:
@@ -493,6 +670,46 @@ def _path(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         return [node.id, *parts]
     return []
+
+
+def _made_by(node: ast.AST) -> dict[str, str]:
+    """The names that a statement of a module makes there.
+
+    By each, where its object is from, as the statement says it: "" from this module itself, or such
+    as "package.module.name" and ".module.name".
+    """
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name: ""}
+    if isinstance(node, ast.Name):
+        return {node.id: ""} if isinstance(node.ctx, ast.Store) else {}
+    if isinstance(node, ast.Import):
+        tops = [alias.name.partition(".")[0] for alias in node.names if not alias.asname]
+        named = {alias.asname: alias.name for alias in node.names if alias.asname}
+        return dict(zip(tops, tops, strict=True)) | named
+    if isinstance(node, ast.ImportFrom):
+        origin = "." * node.level + (f"{node.module}." if node.module else "")
+        return {alias.asname or alias.name: f"{origin}{alias.name}" for alias in node.names}
+    made: dict[str, str] = {}
+    if not isinstance(node, _SCOPES):
+        for child in ast.iter_child_nodes(node):
+            made |= _made_by(child)
+    return made
+
+
+def _absolute(name: str, scope: dict) -> str:
+    """The name of a module, or of an object in one, that may be relative to that of a scope."""
+    return resolve_name(name, scope["__package__"]) if name.startswith(".") else name
+
+
+def _local_names(node: ast.AST) -> set[str]:
+    """The names that a function makes itself, other than by imports."""
+    names = {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
+            names.add(part.id)
+        elif isinstance(part, ast.FunctionDef | ast.ClassDef) and part is not node:
+            names.add(part.name)
+    return names
 
 
 def _does(node: ast.stmt) -> bool:

@@ -196,6 +196,8 @@ class LearnerPart:
                 return function()
         except PartError:
             raise
+        except verdicts.NotJudged as error:
+            raise self.error(f"cannot be run: {str(error).rstrip('.')}") from error
         except NotAttempted as error:
             raise self.error(f"is not written yet{where(error.__cause__)}") from error
         except Exception as error:
