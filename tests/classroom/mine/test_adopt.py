@@ -371,6 +371,7 @@ def source(monkeypatch, changes: dict[str, str]) -> AdoptedModel:
             "self.kernel.mT": "self.kernel",
             "kernel.data = ": "kernel.data.T[:] = ",
         },
+        {CALLS: "return model(idx=in_indices)"},
         {BEGINS: "self, config, weights):", MAKES: "lm.MyLM(lm.Settings(*sizes), weights)"},
         {MAKES: f"torch.compile({MAKES})", "ones(d_model, ": "ones(1, d_model, "},
         {
@@ -378,7 +379,7 @@ def source(monkeypatch, changes: dict[str, str]) -> AdoptedModel:
             CALLS: "return model.forward(in_indices)['logits']",
         },
     ],
-    ids=["plain", "call", "heads", "transposed", "weights", "compiled", "dict"],
+    ids=["plain", "call", "heads", "transposed", "keywords", "weights", "compiled", "dict"],
 )
 def test_a_model_is_caught(monkeypatch, changes):
     adopted = source(monkeypatch, changes)

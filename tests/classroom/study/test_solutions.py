@@ -8,6 +8,7 @@ import sys
 from functools import cache
 
 import pytest
+import torch
 
 from workbook.classroom.study import copy, notebooks, problems, solutions
 from workbook.classroom.study.progress import Part
@@ -100,10 +101,6 @@ TOLD = {
     "star imports": (
         ["from math import *", "def attempt(x):\n    return floor(x)"],
         ("attempt", "no statement of your cells or files makes `floor`"),
-    ),
-    "a version that was never reached": (
-        ["def attempt():\n    return 2\n1/0\ndef attempt():\n    return 3"],
-        ("attempt", "`attempt` is another version than your cells or file define last"),
     ),
     "a base that is another class by now": (
         ["class Base:\n    n = 1", "class attempt(Base):\n    pass", "class Base:\n    n = 2"],
@@ -292,6 +289,78 @@ def test_a_file_that_was_edited_by_hand_is_moved_aside(tmp_path, monkeypatch):
     assert solutions.status_of(file.read_text(), "softmax") == "almost"
     assert solutions.status_of(file.read_text(), "rope") is None
     assert (file.parent / "softmax-1.py").read_text() == "# my own notes"
+
+
+WRONG = """
+import torch
+
+class Way:
+    def of(self, x, dim):
+        return x
+
+def softmax(x, dim):
+    return x
+"""
+RIGHT = """
+def softmax(x, dim):
+    y = torch.exp(x - x.amax(dim, keepdim=True))
+    return y / y.sum(dim, keepdim=True)
+"""
+OTHER_WAYS = {
+    "exec": f"exec({RIGHT!r})",
+    "globals": f"""
+made = {{"torch": torch}}
+exec({RIGHT!r}, made)
+globals()["softmax"] = made["softmax"]
+""",
+    "setattr": f"""
+import sys
+made = {{"torch": torch}}
+exec({RIGHT!r}, made)
+setattr(sys.modules[__name__], "softmax", made["softmax"])
+""",
+    "a method put into its class": """
+def right(self, x, dim):
+    return torch.softmax(x, dim)
+setattr(Way, "of", right)
+globals()["softmax"] = Way().of
+""",
+    "a code object": f"""
+made = {{}}
+exec({RIGHT!r}, made)
+softmax.__code__ = made["softmax"].__code__
+""",
+}
+
+
+@pytest.mark.parametrize("way", OTHER_WAYS)
+def test_what_is_kept_is_what_was_judged(tmp_path, monkeypatch, way):
+    """Not the older wrong version, which is all that the text of the file shows."""
+    (tmp_path / "judged_anew.py").write_text(WRONG + OTHER_WAYS[way])
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "judged_anew", raising=False)
+    attempt = __import__("judged_anew").softmax
+    kept, said = solutions.keep_code(tmp_path, SOFTMAX, attempt, "correct", Part())
+    file = tmp_path / "mine" / "softmax.py"
+    if kept is None or kept[1]:
+        assert not file.exists() and "not kept" in said
+        return
+    _, again = solutions.imported(file, SOFTMAX)
+    x = torch.tensor([[1.0, 2.0, 3.0]])
+    torch.testing.assert_close(again(x, -1), x.softmax(-1))
+
+
+def test_another_version_replaces_no_file(tmp_path, monkeypatch):
+    (tmp_path / "judged_once_more.py").write_text(f"{WRONG}\nexec({RIGHT!r})")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    attempt = __import__("judged_once_more").softmax
+    file = tmp_path / "mine" / "softmax.py"
+    file.parent.mkdir()
+    file.write_text("# what was kept before")
+    kept, said = solutions.keep_code(tmp_path, SOFTMAX, attempt, "correct", Part())
+    assert kept is None and "Define the right one in a cell" in said
+    assert file.read_text() == "# what was kept before"
+    assert [path.name for path in file.parent.iterdir()] == ["softmax.py"]
 
 
 def test_what_does_not_import_by_itself_is_told_and_no_file(tmp_path, monkeypatch):

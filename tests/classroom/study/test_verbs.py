@@ -223,11 +223,20 @@ BROKEN = ["def squared(n:\n    n", "def squared(n):\n    n\n  n", "import no\nde
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_newer_cell_that_stopped_at_an_error_is_told(broken, monkeypatch, judged_here):
     cells, shell = ["", "def squared(n):\n    return n * n", broken], TransformerManager()
-    shell.history_manager = SimpleNamespace(input_hist_raw=cells)
+    shell.history_manager = SimpleNamespace(input_hist_raw=cells, exceptions={2: {}})
     monkeypatch.setattr(solutions, "shell", lambda: shell)
     monkeypatch.setattr(squared, "__module__", "__main__")
     assert "This is about the version before cell [2]" in check("train_bpe", squared).claim
     cells.append("%%time\ndef squared(n):\n    return n * n")
+    assert check("train_bpe", squared).claim == "Both squares are right."
+
+
+def test_where_no_cell_stopped_nothing_is_said_of_one(monkeypatch, judged_here):
+    cells = ["", "def squared(n):\n    return n + n", "squared = make(squared)"]
+    shell = TransformerManager()
+    shell.history_manager = SimpleNamespace(input_hist_raw=cells, exceptions={})
+    monkeypatch.setattr(solutions, "shell", lambda: shell)
+    monkeypatch.setattr(squared, "__module__", "__main__")
     assert check("train_bpe", squared).claim == "Both squares are right."
 
 

@@ -5,29 +5,41 @@ them, starting from the name of the attempt: each statement at the top level of 
 the learner's files, that binds or changes a needed name is needed, and so are the names that it
 reads. Of several definitions the last one counts. Imports come first, the rest in the order in
 which it ran. What the rule does not find is told, and no file is written: `collect` sees what is
-missing or stale, and `why_not_alone` imports the result in a clean process.
+missing, and `why_not_alone` imports the result in a clean process.
+
+What is kept is what was judged. The rule reads text, and an object need not be what the text says:
+`exec`, `globals()` and `setattr` leave none. So the objects of the new module are compared with
+those that were judged, and where they are not seen to be the same code, the module is judged too.
 """
 
 import ast
 import builtins
+import copyreg
 import dis
 import inspect
 import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.util import decode_source, module_from_spec, spec_from_file_location
 from itertools import count
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType, SimpleNamespace
+from types import (
+    CellType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any
 
 from workbook.classroom.checks import worker
@@ -39,6 +51,16 @@ from workbook.files import atomic_write, notebooks_in
 FOLDER = "mine"
 KEPT = "# {}, kept when its check said {}"  # the first line; "decoding:" would name an encoding
 NOT_RUN = "This is about the version before cell [{}], which rewrites it but stopped at an error."
+REMEDY = (
+    "Define all that it needs in cells or a file of your own, run them from top to bottom, and"
+    " check again."
+)
+OUTDATED = (
+    "It is not kept: what your cells and files define last is another version than the one that was"
+    ' checked, and its own check says "{}". Define the right one in a cell, with `def` or `class`,'
+    " or import it from a file of your own, and check again."
+)
+OTHER = "it is another version than the one that was checked"
 IMPORT_SECONDS = 60  # on a busy machine torch alone takes ten
 OURS = __name__.partition(".")[0]
 # A kernel adds to Python's own names some that only a notebook has.
@@ -85,23 +107,26 @@ def imported(path: Path, problem: Problem) -> tuple[tuple[str, ...], Any]:
     return names, things if len(things) > 1 else things[0]
 
 
-def why_not_alone(source: str, name: str) -> str:
+def why_not_alone(source: str, name: str, judged: tuple = ()) -> str:
     """Import a module of this source in a process of its own; return what it raises, or "".
 
     The process is clean but for the libraries that a check needs, which are loaded already: a
     verdict waits for this, and importing torch alone takes seconds. It has an empty folder to work
     in, and is ended after `IMPORT_SECONDS`.
+
+    Arguments:
+        judged: the objects that a check has judged. Where what the module hands out is not seen to
+            be the same code, `OTHER` is returned.
     """
-    if worker.is_inside:
-        return _in_new_python(source, name)
+    task = f"{__name__}:tried_import"
     try:
-        return worker.result(f"{__name__}:tried_import", source, name, seconds=IMPORT_SECONDS)
+        return worker.result(task, source, name, judged, seconds=IMPORT_SECONDS)
     except worker.EndedError as error:
         return f"{error}"
 
 
-def tried_import(source: str, name: str) -> Iterator[str]:
-    """Yield what the import of a module of this source raises, "" if nothing; in a worker."""
+def tried_import(source: str, name: str, judged: tuple) -> Iterator[str]:
+    """Yield what `why_not_alone` returns; in a worker."""
     path = Path(f"{name}.py").resolve()
     path.write_text(source, encoding="utf-8")
     spec = spec_from_file_location(name, path)
@@ -110,26 +135,9 @@ def tried_import(source: str, name: str) -> Iterator[str]:
         spec.loader.exec_module(module)
     except BaseException as error:
         yield traceback.format_exception_only(error)[-1].strip()
-    else:
-        yield ""
-
-
-def _in_new_python(source: str, name: str) -> str:
-    """The same for a worker, which has run code of the learner's and has no server of its own."""
-    quiet: Any = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace"}
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, f"{name}.py").write_text(source, encoding="utf-8")
-        # First in the path: a library may have the name of a problem.
-        code = f"import sys; sys.path.insert(0, {folder!r}); import {name}"
-        run = [sys.executable, "-c", code]
-        try:
-            ended = subprocess.run(run, cwd=folder, timeout=IMPORT_SECONDS, **quiet)
-        except subprocess.TimeoutExpired:
-            return f"it was stopped after {IMPORT_SECONDS} s"
-    if ended.returncode == 0:
-        return ""
-    lines = ended.stderr.strip().splitlines()
-    return lines[-1] if lines else f"Python ended with status {ended.returncode}"
+        return
+    handed_out = tuple(getattr(module, each) for each in getattr(module, "__all__", ()))
+    yield "" if not judged or is_same_code(judged, handed_out) else OTHER
 
 
 def keep_code(
@@ -145,15 +153,23 @@ def keep_code(
     Returns a pair: the source and why it cannot be imported on its own ("": it can), or None if
     nothing of it can be kept, or if what was kept before works and this does not; and a sentence
     for the learner. A source that does not work on its own is for the write-up: no file is written.
+    A source that is not what was judged is kept if it gets the same verdict, or else not at all.
     """
+    from workbook.classroom.study import verbs  # which imports this module
+
     names = problem.names or (getattr(attempt, "__name__", problem.id),)
     not_own = _own_cells(folder, problem) if shell() is not None else frozenset()
     source, trouble = collect(attempt, names, not_own)
     if not source:
-        return None, f"It is not kept: {trouble}."
+        return None, f"It is not kept: {trouble}. {REMEDY}"
     source = f"{KEPT.format(problem.id, status)}\n{source}"
     if not trouble and (source, "") != (before.source, before.trouble):
-        trouble = why_not_alone(source, problem.id)
+        trouble = why_not_alone(source, problem.id, tuple(_in_order(attempt, names)))
+    if trouble == OTHER:
+        again = verbs.judge_source(problem, source)
+        if again.status != status:
+            return None, OUTDATED.format(again.status)
+        trouble = ""
     if trouble and before.trouble == "" and status_of(before.source, problem.id) == status:
         return None, f"What was kept before stays, as this does not work on its own: {trouble}."
     path = folder / FOLDER / f"{problem.id}.py"
@@ -161,9 +177,7 @@ def keep_code(
         make_way(path, set() if trouble else {before.source, source})
         if trouble:
             return (source, trouble), (
-                f"It is not kept as a file, as it does not work on its own: {trouble}. Define all"
-                " that it needs in cells or a file of your own, run them from top to bottom, and"
-                " check again."
+                f"It is not kept as a file, as it does not work on its own: {trouble}. {REMEDY}"
             )
         with atomic_write(path) as file:
             file.write(source)
@@ -205,12 +219,9 @@ def collect(attempt: Any, names: tuple[str, ...], not_own: frozenset[str] = froz
 
     Returns the source ("" if there is none), and what is missing from it ("" if nothing is known).
     """
-    attempts = list(attempt.values()) if isinstance(attempt, dict) else attempt
-    attempts = list(attempts) if isinstance(attempts, list | tuple) else [attempts]
+    attempts = _in_order(attempt, names)
     if len(attempts) != len(names):
         return "", f"expected {' and '.join(names)}, got {len(attempts)} objects"
-    if len(names) == 2:  # in the order of the names, as the check takes them
-        attempts.sort(key=lambda function: "load" in getattr(function, "__name__", ""))
     gathered, held = _Gathered(not_own), {}
     for name, thing in zip(names, attempts, strict=True):
         home = _home(thing)
@@ -227,6 +238,15 @@ def collect(attempt: Any, names: tuple[str, ...], not_own: frozenset[str] = froz
     return gathered.module(held)
 
 
+def _in_order(attempt: Any, names: tuple[str, ...]) -> list[Any]:
+    """List the objects of an attempt in the order of the names, as the check takes them."""
+    attempts = list(attempt.values()) if isinstance(attempt, dict) else attempt
+    attempts = list(attempts) if isinstance(attempts, list | tuple) else [attempts]
+    if len(names) == 2:
+        attempts.sort(key=lambda function: "load" in getattr(function, "__name__", ""))
+    return attempts
+
+
 @dataclass(frozen=True)
 class Statement:
     """One statement of a cell, or of the top level of a file."""
@@ -240,6 +260,7 @@ class Statement:
     sets: set[str]  # names whose items or attributes it sets
     calls: set[str]  # names whose methods it calls without using the result
     sets_later: set[str]  # names that its functions set, by `global`
+    codes: list[CodeType]  # of the functions and classes inside it
 
     @property
     def is_import(self) -> bool:
@@ -386,9 +407,6 @@ class _Gathered:
         top = [*{future} & texts, *sorted(self.imports, key=lambda line: (line[0] == "f", line))]
         names = ", ".join(f'"{name}"' for name in handed_out)
         source = "\n\n".join(["\n".join(top), *blocks, f"__all__ = [{names}]\n"]).lstrip()
-        for space in self.spaces.values():
-            for name in space.needed:
-                self._compare(space.names.get(name), source)
         return source, next(iter(self.troubles), "")
 
     def _stand_in(self, name: str, line: str, value: Any, nodes: list[ast.AST]) -> Iterator[str]:
@@ -413,16 +431,6 @@ class _Gathered:
             yield f"{name} = {line}"
         else:
             self.imports.add(line)
-
-    def _compare(self, value: Any, source: str) -> None:
-        """See that the code that a name stands for now is in the new module."""
-        for part in value.__mro__ if isinstance(value, type) else [value]:
-            for function in filter(lambda f: _is_file_own(f.__globals__), _functions(part)):
-                if _source(function) not in source and function.__name__ != "<lambda>":
-                    self.troubles.append(
-                        f"`{function.__qualname__}` is another version than your cells or file"
-                        " define last, or was put into its class later"
-                    )
 
 
 def _statements(names: dict[str, Any], not_own: frozenset[str]) -> Iterator[Statement]:
@@ -471,24 +479,44 @@ def make_ready() -> None:
 
 
 def not_run(attempt: Any) -> str:
-    """Say so where the last cell that writes an attempt stopped at an error before it had done so.
+    """Say so where the newest cell that writes an attempt stopped at an error before it did.
 
     What was handed in is then what an earlier cell wrote.
     """
-    things, ipython = attempt if isinstance(attempt, tuple | list) else (attempt,), shell()
-    typed = [e for e in things if inspect.isclass(e) or inspect.isroutine(e)]
-    typed = [e for e in typed if getattr(e, "__module__", None) == "__main__"]
-    if ipython is None or not typed:
+    ipython = shell()
+    if ipython is None:
         return ""
-    sources = [_source(function) for each in typed for function in _functions(each)] or [""]
-    names = "|".join(each.__name__ for each in typed)
-    writes = re.compile(rf"^(async )?(def|class) ({names})\b", re.M)
-    for number, cell in reversed([*enumerate(ipython.history_manager.input_hist_raw)]):
-        if writes.search(cell):
-            written = parsed(MAGIC.sub("", cell), transform=ipython.transform_cell)
-            is_it = any(source in statement.text for statement in written for source in sources)
-            return "" if is_it else NOT_RUN.format(number)
+    for thing in attempt if isinstance(attempt, tuple | list) else (attempt,):
+        is_named = inspect.isclass(thing) or inspect.isroutine(thing)
+        if is_named and getattr(thing, "__module__", None) == "__main__":
+            number = _stopped_after(thing, ipython)
+            if number is not None:
+                return NOT_RUN.format(number)
     return ""
+
+
+def _stopped_after(thing: Any, ipython: Any) -> int | None:
+    """Find the newest cell that writes a name, if it stopped at an error and `thing` is older."""
+    codes = [f.__code__ for f in _functions(thing) if f.__code__.co_filename != "<string>"]
+    if not codes:  # nothing shows which cell wrote it
+        return None
+    stopped = getattr(ipython.history_manager, "exceptions", {})  # by the number of the cell
+    definition = re.compile(rf"^(async )?(def|class) {re.escape(thing.__name__)}\b", re.M)
+    newest = None
+    for number, raw in reversed([*enumerate(ipython.history_manager.input_hist_raw)]):
+        cell = MAGIC.sub("", raw)
+        statements = parsed(cell, transform=ipython.transform_cell)
+        written = [code for statement in statements for code in statement.codes]
+        if all(any(is_same_code(code, other) for other in written) for code in codes):
+            return newest
+        if newest is None and statements:
+            if any(thing.__name__ in statement.binds for statement in statements):
+                if number not in stopped:
+                    return None
+                newest = number
+        elif newest is None and definition.search(cell):  # it is no Python, and has not run
+            newest = number
+    return None
 
 
 @lru_cache(maxsize=1000)
@@ -505,8 +533,10 @@ def parsed(cell: str, is_ours: bool = False, transform: Callable = str) -> list[
             test = ast.unparse(node.test) if isinstance(node, ast.If) else ""
             if test != "__name__ == '__main__'":
                 text = _text(cell, node)
-                names, changes = _names(node, text), _changes(node)
-                statements.append(Statement(node, text, is_ours, *names, *changes))
+                flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+                code, *inside = _with_inner(compile(text, "<statement>", "exec", flags, True))
+                names, changes = _names(node, code, inside), _changes(node)
+                statements.append(Statement(node, text, is_ours, *names, *changes, inside))
     return statements
 
 
@@ -524,17 +554,23 @@ def _text(cell: str, node: ast.stmt) -> str:
     return "\n".join(lines[first - 1 : node.end_lineno])
 
 
-def _names(node: ast.stmt, text: str) -> tuple[set[str], set[str], set[str]]:
+def _names(
+    node: ast.stmt, code: CodeType, inside: list[CodeType]
+) -> tuple[set[str], set[str], set[str]]:
     """List the names that a statement binds, reads when it runs, and reads in code inside it."""
-    code = compile(text, "<statement>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)
-    inside = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    for inner in inside:  # which grows
-        inside += [constant for constant in inner.co_consts if isinstance(constant, CodeType)]
     binds = {e.argval for e in dis.get_instructions(code) if e.opname == "STORE_NAME"}
     # A function does not evaluate the annotations of its local names, but its reader does.
     notes = [e.annotation for e in ast.walk(node) if isinstance(e, ast.AnnAssign)]
     noted = {e.id for note in notes for e in ast.walk(note) if isinstance(e, ast.Name)}
     return binds, _reads(code), noted.union(*map(_reads, inside))
+
+
+def _with_inner(code: CodeType) -> list[CodeType]:
+    """List code, and the code of the functions and classes inside it."""
+    codes = [code]
+    for outer in codes:  # which grows
+        codes += [constant for constant in outer.co_consts if isinstance(constant, CodeType)]
+    return codes
 
 
 def _reads(code: CodeType) -> set[str]:
@@ -581,13 +617,6 @@ def _functions(value: Any) -> Iterator[FunctionType]:
             yield member
 
 
-def _source(function: FunctionType) -> str:
-    """Return the text of a function; "" if it has none: generated, or below `%%time`."""
-    with suppress(OSError, TypeError):
-        return re.sub(r"(\n\s*(#.*)?)+\Z", "", inspect.getsource(function)).strip()
-    return ""
-
-
 def _home(attempt: Any) -> dict[str, Any] | None:
     """Find the names around an attempt: of the kernel, or of the file that it was written in."""
     names = next((function.__globals__ for function in _functions(attempt)), None)
@@ -605,7 +634,7 @@ def _is_file_own(names: dict[str, Any]) -> bool:
     """Whether the names are those of the learner's notebook, or of a file of theirs."""
     places = [names.get("__file__"), *names.get("__path__", [])]
     path = next(filter(None, places), None)
-    return is_learners(os.path.realpath(path)) if path else names["__name__"] == "__main__"
+    return is_learners(os.path.realpath(path)) if path else names.get("__name__") == "__main__"
 
 
 def _module(node: ast.ImportFrom, names: dict[str, Any]) -> ModuleType | None:
@@ -615,3 +644,111 @@ def _module(node: ast.ImportFrom, names: dict[str, Any]) -> ModuleType | None:
         above = (names.get("__package__") or "").split(".")
         name = ".".join([*above[: len(above) - node.level + 1], *filter(None, [name])])
     return sys.modules.get(name)
+
+
+def is_same_code(one: Any, other: Any) -> bool:
+    """Whether two objects are seen to be the same code, with the same values around it.
+
+    False means no more than that this is not seen.
+    """
+    with suppress(Exception):  # what cannot be looked into is not seen
+        return _Comparison().agrees(one, other)
+    return False
+
+
+# What an object of these types is made of.
+MADE_OF: dict[type, tuple[str, ...]] = {
+    CodeType: (
+        *("co_code", "co_consts", "co_names", "co_varnames", "co_freevars", "co_cellvars"),
+        *("co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_exceptiontable"),
+    ),
+    FunctionType: ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__dict__"),
+    MethodType: ("__func__", "__self__"),
+    classmethod: ("__func__",),
+    staticmethod: ("__func__",),
+    property: ("fget", "fset", "fdel"),
+    type(cache(len)): ("__wrapped__",),
+    CellType: ("cell_contents",),
+    MemberDescriptorType: ("__name__",),
+    GetSetDescriptorType: ("__name__",),
+}
+PLAIN = (int, float, complex, bool, str, bytes, type(None), type(...))
+# Attributes of classes that say where a class stands, or that only readers of its text need.
+NOT_COMPARED = {"__module__", "__doc__", "__dict__", "__weakref__", "__slotnames__", "_abc_impl"}
+NOT_COMPARED |= {"__annotations__", "__orig_bases__", "__parameters__", "__type_params__"}
+NOT_COMPARED |= {"__firstlineno__", "__static_attributes__"}  # from 3.13 on
+OUT_OF_SIGHT = {"globals", "vars", "locals", "eval", "exec", "__import__", "__main__"}
+KIND_OF_FUNCTION = 0xFFFF  # the flags of code without those of `from __future__ import`
+
+
+class _Comparison:
+    """Walks two objects side by side, and whatever they are made of."""
+
+    def __init__(self):
+        # By id, the two objects that were met there. They stay alive, so that no id is used twice.
+        self.met: dict[int, tuple[Any, Any]] = {}
+
+    def agrees(self, one: Any, other: Any) -> bool:
+        if one is other:
+            return True
+        if type(one) in PLAIN:
+            return type(one) is type(other) and repr(one) == repr(other)
+        if id(one) in self.met or id(other) in self.met:
+            first, second = self.met.get(id(one), (None, None))
+            return first is one and second is other
+        self.met[id(one)] = self.met[id(other)] = one, other
+        if isinstance(one, type) and isinstance(other, type):
+            return self._classes_agree(one, other)
+        if type(one) is type(other):
+            if type(one) in MADE_OF:
+                return self._parts_agree(one, other)
+            if type(one) in (tuple, list):
+                return len(one) == len(other) and all(map(self.agrees, one, other))
+            if type(one) in (set, frozenset):
+                return self.agrees(sorted(one, key=repr), sorted(other, key=repr))
+            if type(one) is dict:
+                return self.agrees([*one.items()], [*other.items()])
+        return self.agrees(_as_copied(one), _as_copied(other))
+
+    def _classes_agree(self, one: type, other: type) -> bool:
+        ours = {name: value for name, value in vars(one).items() if name not in NOT_COMPARED}
+        theirs = {name: value for name, value in vars(other).items() if name not in NOT_COMPARED}
+        return (
+            self.agrees(type(one), type(other))
+            and self.agrees(one.__bases__, other.__bases__)
+            and ours.keys() == theirs.keys()
+            and all(self.agrees(value, theirs[name]) for name, value in ours.items())
+        )
+
+    def _parts_agree(self, one: Any, other: Any) -> bool:
+        if isinstance(one, CodeType) and (one.co_flags ^ other.co_flags) & KIND_OF_FUNCTION:
+            return False
+        for part in MADE_OF[type(one)]:
+            if not self.agrees(getattr(one, part), getattr(other, part)):
+                return False
+        if not isinstance(one, FunctionType) or one.__globals__ is other.__globals__:
+            return True
+        reads = {
+            instruction.argval
+            for code in _with_inner(one.__code__)
+            for instruction in dis.get_instructions(code)
+            if instruction.opname in {"IMPORT_NAME", *READS}
+        }
+        return reads.isdisjoint(OUT_OF_SIGHT) and all(
+            self.agrees(_global(one, name), _global(other, name)) for name in reads
+        )
+
+
+def _global(function: FunctionType, name: str) -> Any:
+    """Return what a name outside of a function stands for; `...` if it stands for nothing."""
+    built_in = getattr(function, "__builtins__", {})
+    return function.__globals__.get(name, built_in.get(name, ...))
+
+
+def _as_copied(value: Any) -> list[Any]:
+    """List what pickle makes a copy of an object from. Raises: TypeError if that is nothing."""
+    reduce = copyreg.dispatch_table.get(type(value))
+    parts = reduce(value) if reduce else value.__reduce_ex__(4)
+    if isinstance(parts, str):
+        raise TypeError(f"{parts} is found by its name")
+    return [list(part) if isinstance(part, Iterator) else part for part in parts]

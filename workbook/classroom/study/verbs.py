@@ -201,6 +201,11 @@ def from_worker(task: str, problem: Problem, part: str | None, *arguments: Any) 
         return ended_early(problem.id, part, error)
 
 
+def judge_source(problem: Problem, source: str) -> Report:
+    """Report on a module that was gathered for a problem, as `check` does on an attempt."""
+    return from_worker(f"{__name__}:run_judge_source", problem, None, source)
+
+
 def seconds_for(problem: Problem) -> float:
     """The time after which the process of a check is ended, if the check does not end by itself."""
     return (problem.seconds or TOTAL_SECONDS) + SPARE_SECONDS
@@ -225,6 +230,14 @@ def ended_early(problem: str, part: str | None, error: worker.EndedError) -> Rep
 def run_judge(problem: str, attempt: Any, part: str | None) -> Iterator[dict]:
     """Yield the report on an attempt, for the process that asked."""
     yield judge_here(problem, attempt, part).to_json()
+
+
+def run_judge_source(problem: str, source: str) -> Iterator[dict]:
+    """Yield the report on what a module of this source hands out."""
+    path = Path("..", f"{problem}.py").resolve()  # beside the empty folder that it is judged in
+    path.write_text(source, encoding="utf-8")
+    _, attempt = solutions.imported(path, problems.with_id(problem))
+    yield judge_here(problem, attempt, None).to_json()
 
 
 def judge_here(problem: str, attempt: Any, part: str | None) -> Report:
