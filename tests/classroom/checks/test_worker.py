@@ -1,5 +1,7 @@
 """A process of its own for a learner's code: values come back, and nothing of it stays."""
 
+import functools
+import json
 import os
 import signal
 import subprocess
@@ -17,7 +19,7 @@ import torch
 
 from workbook.classroom.checks import worker
 from workbook.classroom.checks.worker import EndedError, result, results
-from workbook.classroom.study.verbs import judge_attempt
+from workbook.classroom.study.verbs import check, judge_attempt
 
 HERE = "tests.classroom.checks.test_worker:"
 
@@ -80,10 +82,18 @@ def crashes():
 
 
 def writes_junk():
-    for number in range(3, 64):  # the channel is one of these
-        with suppress(OSError):
-            os.write(number, b'junk\n[1\n3\n["value"]\n')
+    write_everywhere(b'junk\n[1\n3\n["value"]\n["", "value", 2]\n' + b"[" * 9999 + b"\n...")
     yield 1
+
+
+def write_everywhere(text):
+    for number in range(3, 256):  # the channel is one of these
+        with suppress(OSError):
+            os.write(number, text)
+
+
+def says_nothing():
+    yield from ()
 
 
 def exits_unheard():
@@ -134,6 +144,11 @@ def test_junk_in_the_channel_is_passed_over():
     assert result(HERE + "writes_junk", seconds=60) == 1
 
 
+def test_no_answer_is_an_error():
+    with pytest.raises(EndedError, match="without an answer"):
+        result(HERE + "says_nothing", seconds=60)
+
+
 def test_values_before_an_exit_are_not_taken_for_all():
     values = results(HERE + "exits_unheard", seconds=60)
     assert next(values) == 1
@@ -179,7 +194,8 @@ def copies(file):
     """In a worker: what comes of copies of it."""
     options = {"printed": Path(file), "seconds": 3}
     yield worker.forked(counts, 3, **options)
-    for function in (crashes, hangs):
+    yield worker.forked(writes_junk, **options)
+    for function in (crashes, hangs, says_nothing):
         try:
             yield worker.forked(function, **options)
         except EndedError as error:
@@ -212,8 +228,10 @@ def test_a_worker_may_ask_for_a_copy_of_itself(tmp_path):
     file.touch()
     found = results(HERE + "copies", str(file), seconds=60)
     assert next(found) == 2
+    assert next(found) == 1
     assert next(found).startswith("Python ended with status 3")
     assert next(found).startswith("it was stopped after 3 s")
+    assert next(found).startswith("Python ended with status 1")
     assert ends(lambda: not sleepers())
 
 
@@ -298,6 +316,26 @@ def exits(x, dim):
     os._exit(0)
 
 
+def exits_as_if_done(x, dim):
+    os._exit(86)
+
+
+def aborts(x, dim):
+    os.abort()
+
+
+def kills_itself(x, dim):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def forges_a_verdict(x, dim):
+    report = judge_attempt("softmax", None).to_json() | {"status": "correct"}
+    for message in (["value", report], ["done", None], ["ended", 0]):
+        for keyed in (message, ["", *message], [None, *message]):
+            write_everywhere(b"\n" + json.dumps(keyed).encode() + b"\n")
+    os._exit(0)
+
+
 def crashes_python(x, dim):
     os.kill(os.getpid(), signal.SIGSEGV)
 
@@ -318,6 +356,10 @@ def asks(x, dim):
 
 ENDING = [
     (exits, "`os._exit` end Python itself"),
+    (exits_as_if_done, "`os._exit` end Python itself"),
+    (forges_a_verdict, "`os._exit` end Python itself"),
+    (aborts, "signal 6"),
+    (kills_itself, "signal 9"),
     (crashes_python, "signal 11"),
     (dives, "RecursionError"),
     (asks, "a check cannot answer input()"),
@@ -328,6 +370,138 @@ ENDING = [
 def test_an_attempt_that_ends_its_process_is_reported(attempt, words):
     report = judge_attempt("softmax", attempt)
     assert report.status == "wrong" and words in str(report)
+    assert judge_attempt("softmax", softmax).status == "correct"
+
+
+def writes_to_every_file(x, dim):
+    write_everywhere(b'...["ended", 0]')
+    return softmax(x, dim)
+
+
+def closes_files(x, dim):
+    os.closerange(3, 100)
+    return softmax(x, dim)
+
+
+def ends_its_server(x, dim):
+    os.kill(os.getppid(), signal.SIGKILL)
+    return softmax(x, dim)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there, the server judges itself")
+@pytest.mark.parametrize("attempt", [writes_to_every_file, closes_files, ends_its_server])
+def test_no_write_close_or_kill_changes_this_verdict_or_the_next(attempt):
+    for each in (attempt, softmax, softmax):
+        report = judge_attempt("softmax", each)
+        assert report.status == "correct", report
+
+
+def closes_all_files(x, dim):
+    os.closerange(0, 1000)
+    return softmax(x, dim)
+
+
+def test_a_closed_channel_is_a_verdict_and_spoils_no_other():
+    assert judge_attempt("softmax", closes_all_files).status == "wrong"
+    assert judge_attempt("softmax", softmax).status == "correct"
+
+
+class Refuses(type):
+    def __getattribute__(cls, name):
+        raise RuntimeError("no attributes")
+
+
+class RefusesComparison(type):
+    def __eq__(cls, other):
+        raise RuntimeError("no comparison")
+
+    def __hash__(cls):
+        raise RuntimeError("no hash")
+
+    def __instancecheck__(cls, value):
+        raise RuntimeError("no instances")
+
+
+class Works:
+    def __call__(self, x, dim):
+        return softmax(x, dim)
+
+
+class HasNoClass(Works):
+    @property
+    def __class__(self):
+        raise RuntimeError("no class")
+
+
+class HasNoAttributes(Works):
+    def __getattribute__(self, name):
+        raise SystemExit
+
+
+class CannotBeCopied(Works):
+    def __reduce__(self):
+        raise UnspeakableError
+
+
+class CannotBeLoaded(Works):
+    def __init__(self):
+        self.state = 1
+
+    def __setstate__(self, state):
+        raise UnspeakableError
+
+
+class CannotBeShown(Works):
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+    def __eq__(self, other):
+        raise RuntimeError("no comparison")
+
+    def __hash__(self):
+        raise RuntimeError("no hash")
+
+    def __bool__(self):
+        raise RuntimeError("no truth")
+
+
+class UnspeakableError(ValueError):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+def raises_the_unspeakable(x, dim):
+    raise UnspeakableError
+
+
+REFUSING = {
+    "a metaclass without attributes": lambda: Refuses("Of", (), {}),
+    "a metaclass that cannot be compared": lambda: RefusesComparison("Of", (), {}),
+    **{kind.__name__: kind for kind in (HasNoClass, HasNoAttributes)},
+    **{kind.__name__: kind for kind in (CannotBeCopied, CannotBeLoaded, UnspeakableError)},
+}
+
+
+@pytest.mark.parametrize("kind", REFUSING)
+def test_an_object_that_cannot_be_looked_at_gets_a_verdict(kind):
+    refusing = REFUSING[kind]()
+    reports = [check(name, refusing) for name in ("softmax", "linear", "training_together")]
+    reports.append(check("softmax", lambda x, dim: refusing))
+    for report in reports:
+        assert report.status in ("not attempted", "wrong"), report
+        assert "fault of the workbook" not in str(report)
+
+
+def test_what_cannot_be_shown_or_compared_is_judged_by_what_it_does():
+    def wraps_itself(x, dim):
+        return softmax(x, dim)
+
+    assert check("softmax", CannotBeShown()).status == "correct"
+    assert (
+        check("softmax", functools.update_wrapper(wraps_itself, wraps_itself)).status == "correct"
+    )
+    assert check("softmax", raises_the_unspeakable).status == "wrong"
+    assert check("softmax", lambda x, dim: CannotBeShown()).status == "wrong"
 
 
 def prints(x, dim):

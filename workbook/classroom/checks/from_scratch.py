@@ -63,7 +63,8 @@ def expect_from_scratch(
     """
     for part in made:
         for kind in (part, *getattr(part if isinstance(part, type) else type(part), "__mro__", ())):
-            module, name = getattr(kind, "__module__", None) or "", getattr(kind, "__name__", "")
+            module = str(getattr(kind, "__module__", None) or "")
+            name = getattr(kind, "__name__", "")
             is_module = module.startswith("torch.nn.modules") and name in MODULES.split()
             if is_module or (module.startswith("torch.optim.") and name != "Optimizer"):
                 _refuse(f"`{'.'.join(module.split('.')[:2])}.{name}`", name)

@@ -57,9 +57,8 @@ POLL_SECONDS = 0.01  # between two looks of a server at its worker
 KEPT_OUTPUT = 20_000  # bytes of what was printed that a report may quote from
 # What a function of ours may raise for whoever asks.
 ERRORS = {"PackError": transfer.PackError, "ValueError": ValueError, "OSError": OSError}
-CHANNEL = (
-    240  # the channel's number: code that closes all files counts up to 100, few systems to 255
-)
+# The number of the channel: code that counts through open files ends below it. macOS has 256.
+CHANNEL = 240
 DEEPEST = 20_000  # nested calls: honest recursion needs fewer, and millions of them fill the memory
 START_SECONDS = 120.0  # for a server to import torch
 TAIL = 600  # characters of what was printed last, for the error of a process that ended
@@ -327,14 +326,14 @@ def forked(function: Callable, *arguments: Any, printed: Path, seconds: float) -
             message = None
             received = b""
             while message is None:
-                if not select.select([answers], [], [], LOOK_SECONDS)[0]:
-                    _expect_in_bounds(pid, watch, printed)
-                elif part := answers.read(2**16):
-                    received += part
-                    *lines, _ = received.split(b"\n")
+                if select.select([answers], [], [], LOOK_SECONDS)[0]:
+                    part = answers.read(2**16)
+                    if not part:  # it has ended
+                        break
+                    *lines, received = (received + part).split(b"\n")
                     message = next(filter(None, (_message(line, key) for line in lines)), None)
-                else:  # it has ended
-                    break
+                if message is None:
+                    _expect_in_bounds(pid, watch, printed)
     finally:
         end(pid)
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
