@@ -18,7 +18,14 @@ from typing import Any, ClassVar
 from workbook import config
 from workbook.classroom.study import records
 from workbook.classroom.study.problems import LONG, LONGER, PER_POINT, PROBLEMS, Problem, label
-from workbook.classroom.study.records import VERSION, Kind, RecordEntry, as_dict, entries, is_text
+from workbook.classroom.study.records import (
+    VERSION,
+    Kind,
+    RecordEntry,
+    as_dict,
+    is_text,
+    read_entries,
+)
 from workbook.files import say
 
 MARK = ".workbook"
@@ -59,7 +66,7 @@ class Part(RecordEntry):
         name = stored.get("name", "")
         problems = {}
         for problem, stored_parts in as_dict(stored.get("problems")).items():
-            parts = entries(cls, stored_parts)
+            parts = read_entries(cls, stored_parts)
             if parts and is_text(problem):
                 problems[problem] = parts
         return {"name": name if is_text(name) else "", "problems": problems}

@@ -33,7 +33,7 @@ class RecordEntry:
     @classmethod
     def content(cls, stored: dict[str, Any]) -> dict[str, Any]:
         """What can be understood of such a file, without its version: here, entries by name."""
-        return entries(cls, stored)
+        return read_entries(cls, stored)
 
 
 Kind = TypeVar("Kind", bound=RecordEntry)
@@ -69,7 +69,7 @@ def changing(folder: Path, kind: type[Kind]) -> Iterator[dict[str, Any]]:
         _write(path, kind, content)
 
 
-def entries(kind: type[Kind], stored: Any) -> dict[str, Kind]:
+def read_entries(kind: type[Kind], stored: Any) -> dict[str, Kind]:
     """Those of the stored entries that can be understood, by name."""
     understood = {}
     for name, entry in as_dict(stored).items():

@@ -141,7 +141,12 @@ def tried_import(source: str, name: str, judged: tuple) -> Iterator[str]:
 
 
 def keep_code(
-    folder: Path, problem: Problem, attempt: Any, status: str, before: Part
+    folder: Path,
+    problem: Problem,
+    attempt: Any,
+    status: str,
+    before: Part,
+    judge: Callable[[Problem, str], str],
 ) -> tuple[tuple | None, str]:
     """Keep an attempt that passed as `mine/PROBLEM.py` in a study folder.
 
@@ -149,14 +154,13 @@ def keep_code(
         status: what the check said of it.
         before: the record of what was kept last; a file that says something else was edited by
             hand, and is not overwritten but moved aside.
+        judge: returns what the check says of a module of this source.
 
     Returns a pair: the source and why it cannot be imported on its own ("": it can), or None if
     nothing of it can be kept, or if what was kept before works and this does not; and a sentence
     for the learner. A source that does not work on its own is for the write-up: no file is written.
     A source that is not what was judged is kept if it gets the same verdict, or else not at all.
     """
-    from workbook.classroom.study import verbs  # which imports this module
-
     names = problem.names or (getattr(attempt, "__name__", problem.id),)
     not_own = _own_cells(folder, problem) if shell() is not None else frozenset()
     source, trouble = collect(attempt, names, not_own)
@@ -166,9 +170,9 @@ def keep_code(
     if not trouble and (source, "") != (before.source, before.trouble):
         trouble = why_not_alone(source, problem.id, tuple(_in_order(attempt, names)))
     if trouble == OTHER:
-        again = verbs.judge_source(problem, source)
-        if again.status != status:
-            return None, OUTDATED.format(again.status)
+        again = judge(problem, source)
+        if again != status:
+            return None, OUTDATED.format(again)
         trouble = ""
     if trouble and before.trouble == "" and status_of(before.source, problem.id) == status:
         return None, f"What was kept before stays, as this does not work on its own: {trouble}."

@@ -201,9 +201,9 @@ def from_worker(task: str, problem: Problem, part: str | None, *arguments: Any) 
         return ended_early(problem.id, part, error)
 
 
-def judge_source(problem: Problem, source: str) -> Report:
-    """Report on a module that was gathered for a problem, as `check` does on an attempt."""
-    return from_worker(f"{__name__}:run_judge_source", problem, None, source)
+def judge_source(problem: Problem, source: str) -> Status:
+    """What `check` says of the module that was gathered for a problem."""
+    return from_worker(f"{__name__}:run_judge_source", problem, None, source).status
 
 
 def seconds_for(problem: Problem) -> float:
@@ -289,7 +289,9 @@ def _noted(report: Report, study: progress.Progress, problem: Problem, attempt: 
     has_file = isinstance(attempt, str | Path | ModuleType)  # or a text, in the notebook itself
     if report.status in kept_for and problem.form and not has_file:
         try:
-            kept, words = solutions.keep_code(study.folder, problem, attempt, report.status, before)
+            kept, words = solutions.keep_code(
+                study.folder, problem, attempt, report.status, before, judge_source
+            )
         except Exception as error:  # counted all the same
             words = f"Its code could not be kept: {verdicts.failure(error)}."
         then = (words,)

@@ -126,7 +126,7 @@ class Kernel(Compiled):
         """The arguments as numba passes them, an array as several numbers."""
         for argument, expected in zip(arguments, self.types, strict=True):
             if not fits(argument, expected):
-                raise TypeError(f"{self.name} takes {expected}, got {described(argument)}")
+                raise TypeError(f"{self.name} takes {expected}, got {argument_in_words(argument)}")
             numbers: tuple[Any, ...] = (argument,)
             if isinstance(argument, np.ndarray):
                 # The two zeros would be its owners, but nobody counts references.
@@ -157,7 +157,7 @@ def fits(argument: int | np.ndarray, expected: str) -> bool:
     return argument.flags.c_contiguous
 
 
-def described(argument: object) -> str:
+def argument_in_words(argument: object) -> str:
     """The type of an argument in words."""
     if not isinstance(argument, np.ndarray):
         return f"a {type(argument).__name__}"
