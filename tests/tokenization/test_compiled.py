@@ -376,10 +376,10 @@ def test_an_encoder_takes_only_what_fits_together():
         ((np.array([[97, 257]]), ids), "pairs of the symbols 0 to 256"),
         ((np.array([[-1, 97]]), ids), "pairs of the symbols 0 to 256"),
         ((pair, ids, {}, np.uint64), "ids are uint16 or uint32, got uint64"),
-        ((pair, ids + 65_280), "ids from 65280 to 65536 are no uint16"),
-        ((pair, ids - 1), "ids from -1 to 255 are no uint16"),
-        ((pair, ids, {"<s>": -1}), "ids from -1 to 256 are no uint16"),
-        ((pair, ids, {"<s>": 65_536}), "ids from 0 to 65536 are no uint16"),
+        ((pair, ids + 65_280), "ids from 65280 to 65536 do not fit into uint16"),
+        ((pair, ids - 1), "ids from -1 to 255 do not fit into uint16"),
+        ((pair, ids, {"<s>": -1}), "ids from -1 to 256 do not fit into uint16"),
+        ((pair, ids, {"<s>": 65_536}), "ids from 0 to 65536 do not fit into uint16"),
     ):
         with pytest.raises(ValueError, match=words):
             encoder_of(*arguments)

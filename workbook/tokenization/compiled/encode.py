@@ -71,7 +71,7 @@ class CompiledEncoder:
         self.forget()
 
     def check(self, merges: np.ndarray) -> None:
-        """Raise ValueError if there are numbers that compiled code would read elsewhere."""
+        """Raise ValueError for numbers that would send compiled code to other memory."""
         symbols = len(self.ids)
         if symbols != 256 + len(merges):
             raise ValueError(f"256 bytes and {len(merges)} merges need an id each, got {symbols}")
@@ -83,7 +83,9 @@ class CompiledEncoder:
             raise ValueError(f"ids are uint16 or uint32, got {self.dtype}")
         every = np.concatenate([self.ids, self.special.ids])
         if every.min() < 0 or every.max() > np.iinfo(self.dtype).max:
-            raise ValueError(f"ids from {every.min()} to {every.max()} are no {self.dtype}")
+            raise ValueError(
+                f"ids from {every.min()} to {every.max()} do not fit into {self.dtype}"
+            )
 
     def forget(self) -> None:
         """Empty the table."""
