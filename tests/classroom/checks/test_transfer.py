@@ -5,6 +5,7 @@ import importlib
 import inspect
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from inspect import getsource
 
 import pytest
@@ -21,6 +22,7 @@ from beartype import beartype
 from jaxtyping import jaxtyped
 from made_repositories import module
 
+from workbook.classroom.checks import transfer
 from workbook.classroom.study.verbs import judge_attempt
 
 FORKS = sys.platform not in ("win32", "darwin")  # what a pool does
@@ -252,6 +254,15 @@ def test_a_pool_finds_the_notebooks_functions_and_one_that_it_keeps_is_made_agai
 
 def test_workers_that_cannot_import_the_notebooks_functions_are_told_where_these_belong(said):
     assert "cannot find a function of your notebook" in said[-1] and "`.py` file" in said[-1]
+
+
+def test_threads_that_copy_at_the_same_time_do_not_disturb_one_another():
+    theirs = module("flat", "cs336_basics/model.py")  # loaded by its path: no import would find it
+    limit = sys.getrecursionlimit()
+    with ThreadPoolExecutor(4) as pool:
+        packed = list(pool.map(lambda _: transfer.pack((theirs.softmax,)), range(40)))
+    assert all(len(each["pickled"]) == len(packed[0]["pickled"]) for each in packed)
+    assert sys.getrecursionlimit() == limit
 
 
 def handing_on(function):

@@ -32,7 +32,7 @@ from workbook.classroom.checks.verdicts import CACHED, failure, is_learners, kin
 # calls, of which it allows a thousand; later versions have a limit of their own, some 10,000.
 DEEPEST = 20_000
 STACK_BYTES = 64 * 2**20  # of the thread that copies: it needs up to a kilobyte for each level
-_digging = threading.Lock()  # both are settings of the whole process
+_packing = threading.Lock()  # these limits, and what cloudpickle is told, hold in all threads
 
 
 def _lru_cache_again(cached: Any) -> tuple:
@@ -143,15 +143,14 @@ def _itself(value: Any) -> Any:
 
 def _dumps(value: Any) -> bytes:
     """Pickle a value, however deep it is nested, in a thread that has the stack for it."""
-    with _digging:
-        limit, size = sys.getrecursionlimit(), threading.stack_size(STACK_BYTES)
-        try:
-            sys.setrecursionlimit(DEEPEST)
-            with ThreadPoolExecutor(1) as thread:
-                return thread.submit(_pickled, value).result()
-        finally:
-            sys.setrecursionlimit(limit)
-            threading.stack_size(size)
+    limit, size = sys.getrecursionlimit(), threading.stack_size(STACK_BYTES)
+    try:
+        sys.setrecursionlimit(DEEPEST)
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(_pickled, value).result()
+    finally:
+        sys.setrecursionlimit(limit)
+        threading.stack_size(size)
 
 
 def _pickled(value: Any) -> bytes:
@@ -165,20 +164,21 @@ def _pickled(value: Any) -> bytes:
 
 def pack(arguments: tuple) -> dict[str, Any]:
     """The arguments as a dict of plain values and bytes, for `unpack`. Raises: PackError."""
-    hidden = list(_not_importable())
-    for module in hidden:
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        pickled = _dumps(arguments)
-    except Exception as error:
-        culprit = "your code cannot be copied"
-        with suppress(Exception, SystemExit):  # an object may raise wherever it is looked at
-            culprit = _culprit(arguments)
-        raise PackError(f"{culprit} ({failure(error)})") from error
-    finally:
+    with _packing:
+        hidden = list(_not_importable())
         for module in hidden:
-            cloudpickle.unregister_pickle_by_value(module)
-    cells = {name: entry for name, entry in linecache.cache.items() if _is_cell(entry)}
+            cloudpickle.register_pickle_by_value(module)
+        try:
+            pickled = _dumps(arguments)
+        except Exception as error:
+            culprit = "your code cannot be copied"
+            with suppress(Exception, SystemExit):  # an object may raise wherever it is looked at
+                culprit = _culprit(arguments)
+            raise PackError(f"{culprit} ({failure(error)})") from error
+        finally:
+            for module in hidden:
+                cloudpickle.unregister_pickle_by_value(module)
+    cells = {name: entry for name, entry in [*linecache.cache.items()] if _is_cell(entry)}
     return {"pickled": pickled, "cells": cells}
 
 

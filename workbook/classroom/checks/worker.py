@@ -188,11 +188,12 @@ def start() -> None:
 
 def _take() -> Server:
     """A server that nobody else uses."""
-    while _idle:
-        server = _idle.pop()
-        if server.is_usable():
-            return server
-        server.close()
+    with suppress(IndexError):  # there is none, or another thread was faster
+        while True:
+            server = _idle.pop()
+            if server.is_usable():
+                return server
+            server.close()
     return Server()
 
 
