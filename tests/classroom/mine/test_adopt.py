@@ -227,6 +227,16 @@ def test_names_that_a_failed_import_should_have_made_are_lost_and_no_mistake(tmp
             adopt.load_adopted(adopted, problem)
 
 
+@pytest.mark.usefixtures("clean_imports")
+@pytest.mark.parametrize("file", ["_fast.pyi", "_fast.cpp", "_fast.rs"])
+def test_a_module_of_which_only_the_source_is_there_has_to_be_built(tmp_path, file):
+    adapters = "from own._fast import softmax\n"
+    adapters += "def run_softmax(x, dim):\n    return softmax(x, dim)\n"
+    files = {"own/__init__.py": "", f"own/{file}": "", "tests/adapters.py": adapters}
+    adopted = adopt.adopt(repository(tmp_path / "repo", files), {}, tmp_path / "study")
+    assert f"it is compiled code, of which only own/{file} is here: build it first" in str(adopted)
+
+
 LACKING = [
     (ModuleNotFoundError(name="hydra.core"), "`hydra` first (hydra-core>=1.3 in your"),
     (ModuleNotFoundError(name="own.softmax"), "your module is `own.Softmax`: upper and lower"),

@@ -97,6 +97,7 @@ GENERATES = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_t
 TRAINS = re.compile("main|(do|start|run)?(pre)?train(ing)?(lm|model|loop|llm|together|run)?")
 TORCH = re.compile(rb"(?m)^\s*(import|from) torch")
 ASIDE = re.compile("/(scripts?|experiments?|old|backup|examples?)/")  # rather not the part itself
+COMPILED = (".pyi", ".pyx", ".c", ".cc", ".cpp", ".cu", ".rs")  # what a compiler makes modules of
 # As if the course's package were installed, in version 0.0: its `__init__.py` asks for its version.
 INSTALLED = Path(__file__).with_name("installed")
 Where = str | list[str]
@@ -112,11 +113,19 @@ class Loss(NamedTuple):
     path: str = ""  # where the object is, such as "package.module.name", as far as that is known
 
 
-class LostNameError(NotJudged, NameError):
+class LostError(NotJudged):
     """Code of the repository reads a name that is lost, so nothing is known of that code."""
 
+    def __init__(self, name: str, loss: Loss):
+        super().__init__(f"`{name}` is missing, because a line that makes it fails: {loss.why}.")
+        self.loss = loss
 
-class LostAttributeError(NotJudged, AttributeError):
+
+class LostNameError(LostError, NameError):
+    """As Python's own error, for code that catches that."""
+
+
+class LostAttributeError(LostError, AttributeError):
     """The same for an attribute of a module."""
 
 
@@ -334,7 +343,8 @@ class Repository:
             made = {name: name for name in (*self._exported(origin), *lost)}
         for name, original in made.items():
             if module is not None and hasattr(module, original):
-                scope[name] = getattr(module, original)  # where only another name was missing
+                if why:  # only another name was missing
+                    scope[name] = getattr(module, original)
             elif original in lost:
                 self._lose(scope, where, name, lost[original])
             elif why:
@@ -351,8 +361,12 @@ class Repository:
         """
         if module not in self.modules:
             return {"*"}
-        made = (name for node in self.trees[self.modules[module]].body for name in _made_by(node))
-        return {name for name in made if not name.startswith("_")}
+        body = self.trees[self.modules[module]].body
+        for node in body:
+            if isinstance(node, ast.Assign) and "__all__" in _made_by(node):
+                with suppress(ValueError, TypeError):  # it is computed
+                    return set(ast.literal_eval(node.value))
+        return {name for node in body for name in _made_by(node) if not name.startswith("_")}
 
     def _lose(self, scope: dict, where: str, name: str, loss: Loss) -> None:
         """Note that a name of a module is lost; of several reasons, the first is the true one."""
@@ -386,11 +400,11 @@ class Repository:
 
         def expect_not_lost(name: str) -> None:
             if loss := self.loss_of(module.__name__, name):
-                raise LostNameError(f"`{name}` of {module.__name__} is missing: {loss.why}")
+                raise LostNameError(name, loss)
 
         def lost_attribute(name: str) -> NoReturn:
             if loss := self.loss_of(module.__name__, name):
-                raise LostAttributeError(f"{module.__name__}.{name} is missing: {loss.why}")
+                raise LostAttributeError(f"{module.__name__}.{name}", loss)
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
         vars(module).setdefault("__getattr__", lost_attribute)
@@ -404,6 +418,8 @@ class Repository:
         if isinstance(error, SyntaxError):
             needs = re.search(r"requires-python\D*3\.(\d+)", text)
             return NEWER if needs and int(needs[1]) > sys.version_info.minor else ""
+        if sources := self._compiled_sources(*_not_imported(error)):
+            return f"; it is compiled code, of which only {sources[0]} is here: build it first"
         name = str(error.name) if isinstance(error, ImportError) else ""
         top = name.partition(".")[0]
         if top in sys.stdlib_module_names:
@@ -420,13 +436,18 @@ class Repository:
         its_name = f" ({asked[0]} in your pyproject.toml)" if asked else ""
         return f"; install the package that has `{top}` first{its_name}"
 
+    def _compiled_sources(self, package: str, name: str) -> list[str]:
+        """The files of a module of the repository that Python itself cannot run, such as C++."""
+        above = sys.modules.get(package)
+        places = getattr(above, "__path__", []) if package else map(str, self.roots)
+        files = (Path(place, f"{name}{ending}") for place in places for ending in COMPILED)
+        inside = (file for file in files if name and file.is_relative_to(self.folder))
+        return [file.relative_to(self.folder).as_posix() for file in inside if file.is_file()]
+
     def why(self, error: BaseException) -> str:
         """Say in words why an import fails, and what to do: the first reason of several."""
-        if isinstance(error, LostNameError | LostAttributeError):
-            return str(error).partition(" is missing: ")[2]
-        missing = re.match("cannot import name '(.*?)' from", str(error))
-        loss = self.loss_of(str(getattr(error, "name", None)), missing[1]) if missing else None
-        if isinstance(error, ImportError) and loss:
+        loss = error.loss if isinstance(error, LostError) else self.loss_of(*_not_imported(error))
+        if loss is not None:
             return loss.why
         lines = traceback.extract_tb(error.__traceback__)
         own = [line for line in lines if Path(line.filename).is_relative_to(self.folder)]
@@ -568,7 +589,8 @@ class _Search:
         parts = [*loss.path.split("."), *rest]
         for length in range(len(parts) - 1, 0, -1):
             module = ".".join(parts[:length])
-            if module in self.repository.modules:
+            is_module = ".".join(parts[: length + 1]) in self.repository.modules
+            if module in self.repository.modules and not is_module:
                 return {f"{module}:{parts[length]}": loss}
         return {"": loss}
 
@@ -694,6 +716,19 @@ def _made_by(node: ast.AST) -> dict[str, str]:
         for child in ast.iter_child_nodes(node):
             made |= _made_by(child)
     return made
+
+
+def _not_imported(error: BaseException) -> tuple[str, str]:
+    """The module, and the name in it, that an error says cannot be imported; "" for both if none.
+
+    The name may be that of a module, in the package or, without one, at the top.
+    """
+    name = str(error.name) if isinstance(error, ImportError) else ""
+    if isinstance(error, ModuleNotFoundError):
+        package, _, missing = name.rpartition(".")
+        return package, missing
+    found = re.match("cannot import name '(.*?)' from", str(error))
+    return (name, found[1]) if name and found else ("", "")
 
 
 def _absolute(name: str, scope: dict) -> str:
