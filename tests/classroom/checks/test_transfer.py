@@ -120,7 +120,7 @@ class Module(torch.nn.Module):
 layer = torch.compile(Module())
 # From 3.12 on, no setting lets the pickler written in C go deeper.
 deep = []
-for _ in range(5_000 if sys.version_info < (3, 12) else 1_000):
+for _ in range(5_000 if sys.version_info < (3, 12) else 300):
     deep = [deep]
 reference = weakref.ref(doubled)
 doubled(1)

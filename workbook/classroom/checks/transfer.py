@@ -29,7 +29,7 @@ import cloudpickle
 from workbook.classroom.checks.verdicts import CACHED, failure, is_learners, kind_of
 
 # How deep lists may be nested inside one another. Python 3.11 counts their levels as if they were
-# calls, of which it allows a thousand; later versions have a limit of their own, some 10,000.
+# calls, of which it allows a thousand; later versions have a limit that no setting moves.
 DEEPEST = 20_000
 STACK_BYTES = 64 * 2**20  # of the thread that copies: it needs up to a kilobyte for each level
 _packing = threading.Lock()  # these limits, and what cloudpickle is told, hold in all threads
