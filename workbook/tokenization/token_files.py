@@ -212,13 +212,13 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     """Read what `save_tokenizer` wrote. Raises: ValueError if a file is not that of the record."""
     record = _read(folder / RECORD)
     special_tokens = record.get("special_tokens", [corpora.END_OF_TEXT])
-    has_changed = {file: record.get(file) != _file_hash(folder / file) for file in (VOCAB, MERGES)}
+    changed = [file for file in (VOCAB, MERGES) if record.get(file) != _file_hash(folder / file)]
     is_list = isinstance(special_tokens, list)
-    has_changed[RECORD] = not is_list or not all(isinstance(text, str) for text in special_tokens)
-    for file, changed in has_changed.items():
-        if changed:
-            advice = f"remove {folder}, and the tokenizer will be trained again"
-            raise ValueError(f"{folder / file} has changed since it was trained; {advice}")
+    if not is_list or not all(isinstance(text, str) for text in special_tokens):
+        changed.append(RECORD)
+    if changed:
+        advice = f"remove {folder}, and the tokenizer will be trained again"
+        raise ValueError(f"{folder / changed[0]} has changed since it was trained; {advice}")
     return Tokenizer.from_files(folder / VOCAB, folder / MERGES, special_tokens)
 
 

@@ -304,7 +304,8 @@ def wrapped(wrapper, attempt):
 @pytest.mark.filterwarnings("ignore:.*script_method. is deprecated")  # torch's own, by its compiler
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_a_right_attempt_stays_right_in_a_wrapper(name):
-    seen, refused = set(), []
+    seen = set()
+    refused = []
     for problem, attempt, status, _ in lists.ATTEMPTS:
         can_be = problem in (CACHED if "cache" in name else TRIED)
         # `self` would be missing: a partial is no method.

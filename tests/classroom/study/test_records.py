@@ -23,9 +23,8 @@ from workbook.classroom.study.recall import Topic
 
 for module in iter_modules(study_room.__path__):
     import_module(f"{study_room.__name__}.{module.name}")
-KINDS = (
-    records.RecordEntry.__subclasses__()
-)  # the list of all records; a new one needs an entry below
+# The list of all records; a new one needs an entry below.
+KINDS = records.RecordEntry.__subclasses__()
 
 ENTRIES = {  # two of each kind, with every field, under the names "one" and "two"
     Part: [

@@ -30,7 +30,7 @@ from workbook.classroom.checks.verdicts import CACHED, failure, is_learners, kin
 
 # How deep lists may be nested inside one another. Python 3.11 counts their levels as if they were
 # calls, of which it allows a thousand; later versions have a limit that no setting moves.
-DEEPEST = 20_000
+MOST_LEVELS = 20_000
 STACK_BYTES = 64 * 2**20  # of the thread that copies: it needs up to a kilobyte for each level
 _packing = threading.Lock()  # these limits, and what cloudpickle is told, hold in all threads
 
@@ -84,8 +84,10 @@ WRAPPERS: tuple[type, ...] = (
     staticmethod,
     property,
     cached_property,
+    partial,
+    partialmethod,
+    singledispatchmethod,
 )
-WRAPPERS += (partial, partialmethod, singledispatchmethod)
 WRAPPED_AS = ("__func__", "func", "fget", "__wrapped__")
 QUITTERS = ("ExitAutocall", "ZMQExitAutocall")  # a kernel's `exit`, which would end the kernel
 
@@ -143,9 +145,10 @@ def _itself(value: Any) -> Any:
 
 def _dumps(value: Any) -> bytes:
     """Pickle a value, however deep it is nested, in a thread that has the stack for it."""
-    limit, size = sys.getrecursionlimit(), threading.stack_size(STACK_BYTES)
+    limit = sys.getrecursionlimit()
+    size = threading.stack_size(STACK_BYTES)
     try:
-        sys.setrecursionlimit(DEEPEST)
+        sys.setrecursionlimit(MOST_LEVELS)
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(_pickled, value).result()
     finally:

@@ -482,7 +482,8 @@ def _answer(request: dict, channel: _Channel, threads: int) -> None:
     torch.set_num_threads(threads)
     _move_in(request)
     global _channel, is_inside
-    _channel, is_inside = channel, True
+    _channel = channel
+    is_inside = True
     channel.send("started", os.getpid())
     pid = os.getpid()
     try:

@@ -284,9 +284,11 @@ class Repository:
         """Run a module statement by statement: one that fails is noted, and the rest works."""
         module = sys.modules[name] = ModuleType(name)
         parent, _, last = name.rpartition(".")
-        module.__file__, module.__package__ = str(file), parent
+        module.__file__ = str(file)
+        module.__package__ = parent
         if file.name == "__init__.py":
-            module.__package__, module.__path__ = name, [str(file.parent)]
+            module.__package__ = name
+            module.__path__ = [str(file.parent)]
         # As an import does, and for those below it that an earlier try has imported.
         if parent in sys.modules:
             setattr(sys.modules[parent], last, module)
@@ -337,7 +339,8 @@ class Repository:
         `import *` from a module that has lost names succeeds without them.
         """
         origin = _absolute("." * node.level + (node.module or ""), scope)
-        module, lost = sys.modules.get(origin), self.lost.get(origin, {})
+        module = sys.modules.get(origin)
+        lost = self.lost.get(origin, {})
         made = {alias.asname or alias.name: alias.name for alias in node.names}
         if "*" in made:
             made = {name: name for name in (*self._exported(origin), *lost)}
@@ -377,7 +380,8 @@ class Repository:
         """Note in its package that a module, or one on the way to it, could not be imported."""
         parts = name.split(".")
         for length in range(1, len(parts)):
-            package, path = ".".join(parts[:length]), ".".join(parts[: length + 1])
+            package = ".".join(parts[:length])
+            path = ".".join(parts[: length + 1])
             module = sys.modules.get(package)
             if module is None or path not in self.modules:
                 return
@@ -625,7 +629,8 @@ class _Search:
             where = min(ranked)[-1]
             is_lost = isinstance(uses[where], Loss)
             self.taken[where if is_lost else id(uses[where])] = problem
-            return where, f"{name} uses it{', but its import fails' * is_lost}"
+            but = ", but its import fails" if is_lost else ""
+            return where, f"{name} uses it{but}"
         # `get_adamw_cls` is not an optimizer itself: it takes no arguments.
         is_whole = not any(isinstance(value, Loss) for value in uses.values())
         is_part = is_whole and problem not in ("silu", "adamw")

@@ -120,7 +120,8 @@ def harden(problem: str, line: int | None = None) -> Sight:
         raise ValueError(f"{name} has no code to harden: name a code problem, such as rope")
     if details.step_of:
         raise ValueError(f"{name} is a step on the way: solve {whole.id}, and harden that")
-    path, hunts = study.folder / FOLDER / f"{name}.py", study.notes(Hunt)
+    path = study.folder / FOLDER / f"{name}.py"
+    hunts = study.notes(Hunt)
     hunt = hunts.get(name, Hunt(is_found=True))
     if hunt.is_found or not path.exists():
         if line is not None:

@@ -127,7 +127,8 @@ def questions() -> dict[str, dict[str, Any]]:
 
 def topics_of(study: progress.Progress) -> dict[str, Topic]:
     """When each solved problem is due, the earliest first."""
-    stored, topics = study.notes(Topic), {}
+    stored = study.notes(Topic)
+    topics = {}
     for problem, parts in groupby(study.parts(), key=lambda place: place[0].id):
         entries = [entry for *_, entry in parts]
         if all(entry.is_solved for entry in entries):

@@ -26,7 +26,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib.util import decode_source, module_from_spec, spec_from_file_location
 from itertools import count
 from pathlib import Path
@@ -43,7 +43,7 @@ from types import (
 from typing import Any
 
 from workbook.classroom.checks import worker
-from workbook.classroom.checks.verdicts import is_learners, unwrapped
+from workbook.classroom.checks.verdicts import CACHED, is_learners, unwrapped
 from workbook.classroom.study.problems import PROBLEMS, Problem
 from workbook.classroom.study.progress import MARK, SIGNS, Part
 from workbook.files import atomic_write, notebooks_in
@@ -539,7 +539,8 @@ def parsed(cell: str, is_ours: bool = False, transform: Callable = str) -> list[
                 text = _text(cell, node)
                 flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
                 code, *inside = _with_inner(compile(text, "<statement>", "exec", flags, True))
-                names, changes = _names(node, code, inside), _changes(node)
+                names = _names(node, code, inside)
+                changes = _changes(node)
                 statements.append(Statement(node, text, is_ours, *names, *changes, inside))
     return statements
 
@@ -663,24 +664,43 @@ def is_same_code(one: Any, other: Any) -> bool:
 # What an object of these types is made of.
 MADE_OF: dict[type, tuple[str, ...]] = {
     CodeType: (
-        *("co_code", "co_consts", "co_names", "co_varnames", "co_freevars", "co_cellvars"),
-        *("co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_exceptiontable"),
+        "co_code",
+        "co_consts",
+        "co_names",
+        "co_varnames",
+        "co_freevars",
+        "co_cellvars",
+        "co_argcount",
+        "co_posonlyargcount",
+        "co_kwonlyargcount",
+        "co_exceptiontable",
     ),
     FunctionType: ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__dict__"),
     MethodType: ("__func__", "__self__"),
     classmethod: ("__func__",),
     staticmethod: ("__func__",),
     property: ("fget", "fset", "fdel"),
-    type(cache(len)): ("__wrapped__",),
+    CACHED: ("__wrapped__",),
     CellType: ("cell_contents",),
     MemberDescriptorType: ("__name__",),
     GetSetDescriptorType: ("__name__",),
 }
 PLAIN = (int, float, complex, bool, str, bytes, type(None), type(...))
 # Attributes of classes that say where a class stands, or that only readers of its text need.
-NOT_COMPARED = {"__module__", "__doc__", "__dict__", "__weakref__", "__slotnames__", "_abc_impl"}
-NOT_COMPARED |= {"__annotations__", "__orig_bases__", "__parameters__", "__type_params__"}
-NOT_COMPARED |= {"__firstlineno__", "__static_attributes__"}  # from 3.13 on
+NOT_COMPARED = {
+    "__module__",
+    "__doc__",
+    "__dict__",
+    "__weakref__",
+    "__slotnames__",
+    "_abc_impl",
+    "__annotations__",
+    "__orig_bases__",
+    "__parameters__",
+    "__type_params__",
+    "__firstlineno__",  # this and the next: from 3.13 on
+    "__static_attributes__",
+}
 OUT_OF_SIGHT = {"globals", "vars", "locals", "eval", "exec", "__import__", "__main__"}
 KIND_OF_FUNCTION = 0xFFFF  # the flags of code without those of `from __future__ import`
 
