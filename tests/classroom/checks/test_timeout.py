@@ -165,7 +165,8 @@ def test_processor_time_of_children_is_seen():
     seen = of_children() - ended
     living.kill()
     living.wait()
-    assert seen >= 0.4
+    # The kernel counts in hundredths, and a difference of two sums rounds.
+    assert seen > 0.39
 
 
 FORKS = """
