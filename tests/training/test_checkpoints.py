@@ -67,7 +67,7 @@ def test_a_compiled_model_and_the_plain_one_have_the_same_checkpoint():
     model, optimizer = pair()
     for at_first, later in ((compiled, lambda model: model), (lambda model: model, compiled)):
         file = BytesIO()
-        (resumed, other) = pair(seed=1)
+        resumed, other = pair(seed=1)
         save_checkpoint(at_first(model), optimizer, 2, file)
         file.seek(0)
         assert load_checkpoint(file, later(resumed), other) == 2
