@@ -115,9 +115,13 @@ def serve(root: Path, environment: dict[str, str], start: str = START, python=sy
     log = root / "server.log"  # a pipe that nobody reads would hold up what writes much
     with log.open("w", encoding="utf-8") as file:
         process = subprocess.Popen(
-            [python, "-u", "-c", start, str(root)], cwd=root, env=environment,
-            stdin=subprocess.DEVNULL, stdout=file, stderr=file,
-        )  # fmt: skip
+            [python, "-u", "-c", start, str(root)],
+            cwd=root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+        )
     told = []
 
     def is_up() -> bool:

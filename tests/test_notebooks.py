@@ -230,12 +230,18 @@ def test_stored_speeds_agree_with_their_neighbours():
     flops = max(bench["tokens_a_second"]["workbook"]) * bench["flops_a_token"]["workbook"]
     mfu = 100 * flops / bench["peak_flops_a_second"]
     for one, others, factor in (
-        (stored("04_accounting", r"at n = 512: float32 ([\d.]+)"),
-         stored("04_accounting", r"one thread: peak (\d+) GFLOP/s"), 1.5),
-        (stored("04_accounting", r"at n = 512: float32 ([\d.]+)"),
-         stored("04_accounting", r"float64 ([\d.]+), bfloat16"), 4),
+        (
+            stored("04_accounting", r"at n = 512: float32 ([\d.]+)"),
+            stored("04_accounting", r"one thread: peak (\d+) GFLOP/s"),
+            1.5,
+        ),
+        (
+            stored("04_accounting", r"at n = 512: float32 ([\d.]+)"),
+            stored("04_accounting", r"float64 ([\d.]+), bfloat16"),
+            4,
+        ),
         ([mfu], stored("06_training", r"MFU .*?(\d+)%"), 2.5),
-    ):  # fmt: skip
+    ):
         assert all(1 / factor < here / there < factor for here in one for there in others)
 
 

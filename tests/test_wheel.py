@@ -47,9 +47,15 @@ START = "from workbook.classroom.study import lab; lab.has_browser = lambda: Fal
 def run(command: list, folder: Path, environment: dict | None = None, status: int = 0) -> str:
     """Run a command that must end with this status; return what it said."""
     ended = subprocess.run(
-        list(map(str, command)), cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", timeout=PATIENCE,
-    )  # fmt: skip
+        list(map(str, command)),
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=PATIENCE,
+    )
     assert ended.returncode == status, f"{command}: {ended.returncode}\n{ended.stdout}"
     return ended.stdout
 

@@ -182,7 +182,7 @@ PLOTS = [
     ),
     partial(experiments.in_bits, {"ours": [run(9, 3, 2)], "yours": [run(9, 4, 3)]}),
     partial(experiments.against_time, {"start": [run(9, 3, 2, 2, 2, 1, 1)]}, cap=15.0),
-]  # fmt: skip
+]
 PLOTS = {plot.func: plot for plot in PLOTS}
 
 
@@ -199,7 +199,8 @@ VIEWS = {
         lambda text="lowest": views.tokenizer_playground(
             {"toy": TRAINED, "byte": ByteTokenizer(), "word": WordTokenizer(["low"])}, text
         ),
-        "name", "byte",
+        "name",
+        "byte",
     ),
     "rope_arrows": (lambda: views.rope_arrows(QUERIES, KEYS), "key_at", 9),
     "attention_viewer": (lambda: views.attention_viewer(list("abcdabcd"), MAPS), "query", 2),
@@ -207,7 +208,9 @@ VIEWS = {
     "switchboard": (lambda: views.switchboard("time"), "edition", "2026"),
     "learning_rate_slider": (lambda: views.learning_rate_slider(), "lr", 50),
     "next_token_chances": (
-        lambda text="Once": views.next_token_chances(next_tokens, text), "top_p", 0.8
+        lambda text="Once": views.next_token_chances(next_tokens, text),
+        "top_p",
+        0.8,
     ),
-}  # fmt: skip
+}
 TYPED = [name for name, (make, *_) in VIEWS.items() if make.__defaults__]  # into which one types

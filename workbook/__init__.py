@@ -13,9 +13,17 @@ if TYPE_CHECKING:  # for editors and type checkers; to run it would load what no
 
 __version__ = "0.2.0"
 __all__ = [
-    "answer", "calibration", "check", "harden", "hint", "look_up", "predict", "recall", "reveal",
+    "answer",
+    "calibration",
+    "check",
+    "harden",
+    "hint",
+    "look_up",
+    "predict",
+    "recall",
+    "reveal",
     "tick",
-]  # fmt: skip
+]
 
 
 def lazy(package: str, homes: dict[str, str]) -> tuple[Callable[..., Any], ...]:

@@ -44,9 +44,16 @@ def test_every_matmul_is_listed_with_its_module_and_flops(device):
     assert sum(flops for _, flops in found) == measured.counted_flops(lambda: model(ids))
     first = [(name, flops) for name, flops in found if name.startswith("layers.0.")]
     assert [name.removeprefix("layers.0.") for name, _ in first] == [
-        "attn.q_proj", "attn.k_proj", "attn.v_proj", "attn", "attn", "attn.output_proj",
-        "ffn.w1", "ffn.w3", "ffn.w2",
-    ]  # fmt: skip
+        "attn.q_proj",
+        "attn.k_proj",
+        "attn.v_proj",
+        "attn",
+        "attn",
+        "attn.output_proj",
+        "ffn.w1",
+        "ffn.w3",
+        "ffn.w2",
+    ]
     assert first[3] == ("layers.0.attn", 2 * 6 * 8 * 8 * 8)
     assert first[-1] == ("layers.0.ffn.w2", 2 * 3 * 8 * 16 * 24)
     assert found[-1] == ("lm_head", 2 * 24 * 16 * 50)

@@ -15,77 +15,120 @@ RIGHT = {
     (MODEL, "a"): [2127057600, 2127057600.0, 2.127e9, 2127.06e6],
     (MODEL, "b"): [4513336524800, 4.51e12, "4.51e12", "4.5 TFLOPs"],
     (MODEL, "c"): [
-        "ffn", 66.9, {"ffn": 66.9, "attention": 29.4, "head": "3.6 %"},
-        {"ffn": 67, "projections": 22, "scores": 7.1}],
+        "ffn",
+        66.9,
+        {"ffn": 66.9, "attention": 29.4, "head": "3.6 %"},
+        {"ffn": 67, "projections": 22, "scores": 7.1},
+    ],
     (MODEL, "d"): [
         by_size("flops", 349630365696, 1033109504000, 2257754521600),
         by_size("flops", 291648307200, 830172299264, 1768530903040),
-        {"small": {"flops": "3.50e11", "ffn": 49.8, "head": 22.6}}],
-    (MODEL, "e"): [149522795724800, 1.495e14, "149.5 TFLOPs", {"growth": "33.1 times"},
-                   {"attention": "55.2%"}],
+        {"small": {"flops": "3.50e11", "ffn": 49.8, "head": 22.6}},
+    ],
+    (MODEL, "e"): [
+        149522795724800,
+        1.495e14,
+        "149.5 TFLOPs",
+        {"growth": "33.1 times"},
+        {"attention": "55.2%"},
+    ],
     (ADAMW, "a"): ["26.17 GB", 26168601600, {"parameters": 1.64e9}, "34 GB"],
     (ADAMW, "b"): [
-        3, {"a": 15.52, "b": 26.17, "batch": 3}, {"a": 15.5, "b": 34, "batch": 2},
-        {"a": "14.45 GiB", "b": "24.37 GiB"}],
+        3,
+        {"a": 15.52, "b": 26.17, "batch": 3},
+        {"a": 15.5, "b": 34, "batch": 2},
+        {"a": "14.45 GiB", "b": "24.37 GiB"},
+    ],
     (ADAMW, "c"): [14, "14 FLOPs per parameter", 15, 12],
     (ADAMW, "d"): [5115, 5115.19, "5,115 days", 6593],
-}  # fmt: skip
+}
 
 RIGHT_2026 = {
     (MODEL, "a"): [1640452800, {"parameters": 1.64e9, "gb": 6.56}, {"gb": "6.11 GiB"}],
     (MODEL, "b"): ["3.52 TFLOPs"],
     (MODEL, "c"): [{"ffn": 57.5}],
-    (MODEL, "d"): [by_size("flops", 291648307200, 830172299264, 1768530903040),
-                   by_size("flops", 349630365696, 1033109504000, 2257754521600)],
+    (MODEL, "d"): [
+        by_size("flops", 291648307200, 830172299264, 1768530903040),
+        by_size("flops", 349630365696, 1033109504000, 2257754521600),
+    ],
     (MODEL, "e"): [{"flops": "133.6 TFLOPs", "growth": 38.0}],
     ("adamw_accounting", "a"): [{"parameters": 1640452800}],
-    (ADAMW, "b"): [{"a": 16.37, "b": 26.25, "batch": 3},
-                   {"a": 16.36, "b": 26.17, "batch": 3}],  # d_ff of exactly 8/3 d_model
+    (ADAMW, "b"): [
+        {"a": 16.37, "b": 26.25, "batch": 3},
+        {"a": 16.36, "b": 26.17, "batch": 3},
+    ],  # d_ff of exactly 8/3 d_model
     (ADAMW, "c"): [14],
     (ADAMW, "d"): [4850, "202 days"],
-}  # fmt: skip
+}
 
 WRONG = {
     (MODEL, "a"): [
-        (2127056000, "when the final norm is left out"), (1.56e9, "two matrices (no W3)"),
-        ({"gb": "5.80 GB"}, "GiB are called GB"), (1557611200, "biases are counted in"),
-        ({"gb": 34.03}, "gradients and optimizer state"), (2046646400, "share one matrix")],
+        (2127056000, "when the final norm is left out"),
+        (1.56e9, "two matrices (no W3)"),
+        ({"gb": "5.80 GB"}, "GiB are called GB"),
+        (1557611200, "biases are counted in"),
+        ({"gb": 34.03}, "gradients and optimizer state"),
+        (2046646400, "share one matrix"),
+    ],
     (MODEL, "b"): [
         (3.02e12, "scores and weighted sums (T × T) are left out and the head"),
-        (4348654387200, "the head is left out"), (2256668262400, "counted as one FLOP"),
-        (4513313484800, "is it a slip in a sum?"), (13540009574400, "backward pass is counted in"),
-        (4.6e12, "times that")],
+        (4348654387200, "the head is left out"),
+        (2256668262400, "counted as one FLOP"),
+        (4513313484800, "is it a slip in a sum?"),
+        (13540009574400, "backward pass is counted in"),
+        (4.6e12, "times that"),
+    ],
     (MODEL, "c"): [
-        ("scores", "grow with the square of the context"), ("attention", "four matmuls of d × d"),
-        ("projections", "They are d × d"), ("head", "there is only one of it"), ({"ffn": 50}, ""),
-        (22.3, "share of the projections"), ({"head": 66.9, "ffn": 3.6}, "mixed up")],
+        ("scores", "grow with the square of the context"),
+        ("attention", "four matmuls of d × d"),
+        ("projections", "They are d × d"),
+        ("head", "there is only one of it"),
+        ({"ffn": 50}, ""),
+        (22.3, "share of the projections"),
+        ({"head": 66.9, "ffn": 3.6}, "mixed up"),
+    ],
     (MODEL, "d"): [
         (by_size("attention", 19.35, 24.24, 28.57), "d_ff is left at 6,400"),
-        ({"small": {"attention": 50, "ffn": 30, "head": 20}}, ""), (by_size("ffn", 45), "")],
+        ({"small": {"attention": 50, "ffn": 30, "head": 20}}, ""),
+        (by_size("ffn", 45), ""),
+    ],
     (MODEL, "e"): [
-        ({"growth": 16}, "(T × T) are left out"), ({"growth": 256}, "256 times as many"),
+        ({"growth": 16}, "(T × T) are left out"),
+        ({"growth": 256}, "256 times as many"),
         (4513336524800, "the context is left at 1,024"),
-        ({"flops": 1.495e14, "ffn": 55.2}, "share of the scores")],
+        ({"flops": 1.495e14, "ffn": 55.2}, "share of the scores"),
+    ],
     (ADAMW, "a"): [("19.6 GB", "one of the two moments"), ({"optimizer_gb": 6.54}, "`optimizer")],
     (ADAMW, "b"): [
         ({"a": 10.49, "b": 26.17, "batch": 5}, "only one map of T × T"),
-        (4, "the batch is rounded up"), (3.47, "rounded down"), ({"a": 14.4, "b": 34}, ""),
-        ({"a": 15.5, "b": 34, "batch": 3}, "Your own a and b give another batch")],
+        (4, "the batch is rounded up"),
+        (3.47, "rounded down"),
+        ({"a": 14.4, "b": 34}, ""),
+        ({"a": 15.5, "b": 34, "batch": 3}, "Your own a and b give another batch"),
+    ],
     (ADAMW, "c"): [(18, "expected"), (6, "forward and backward pass")],
     (ADAMW, "d"): [
-        ("5115 hours", "22.9255 times that"), (4.6, "a factor of 1,000 is lost"),
-        (2558, "reaches its whole peak"), (4645, "scores and weighted sums (T × T) are left out")],
-}  # fmt: skip
+        ("5115 hours", "22.9255 times that"),
+        (4.6, "a factor of 1,000 is lost"),
+        (2558, "reaches its whole peak"),
+        (4645, "scores and weighted sums (T × T) are left out"),
+    ],
+}
 
 # Other forms, and a piece of what is said; without one, the form that is taken.
 REFUSED = {
     (MODEL, "a"): [
-        ((2127057600, "8.51 GB"), ""), ({"count": 2127057600}, "'count' is not a key"),
-        (2.13, "In billions?"), ({"parameters": 2.127}, "In billions"),
-        ("2e9", "two digits at least"), (math.nan, ""), (10**400, ""),
+        ((2127057600, "8.51 GB"), ""),
+        ({"count": 2127057600}, "'count' is not a key"),
+        (2.13, "In billions?"),
+        ({"parameters": 2.127}, "In billions"),
+        ("2e9", "two digits at least"),
+        (math.nan, ""),
+        (10**400, ""),
         (-3, "-3 cannot be the `parameters`"),
-        ({"parameters": "8.51 GB"}, "'8.51 GB' cannot be the `parameters`")],
+        ({"parameters": "8.51 GB"}, "'8.51 GB' cannot be the `parameters`"),
+    ],
     (MODEL, "c"): [(("ffn", 66.9), ""), ({"feed-forward": 66.9}, "is not a key")],
     (MODEL, "d"): [({"xl": {"flops": 3e12}}, "")],
     (ADAMW, "d"): [({"seconds": 4.4e8}, "'seconds' is not a key"), (5000, "15 days")],
-}  # fmt: skip
+}

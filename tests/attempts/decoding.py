@@ -173,11 +173,15 @@ for words, wrong in (
     ("an argument has to tell", changed(", end_id=None", "", ("if next_id == end_id:", "if 0:"))),
     ("stop there", changed("break\n        ids", "continue\n        ids")),
     ("It goes on after `max_new_tokens`", changed("range(max_new_tokens)", "iter(int, 1)")),
-    ("the index in the sorted list", changed("probs[order[before >= top_p]] = 0.0",
-                                             "probs = sorted_probs * (before < top_p)")),
-    ("Give the model a batch of one",
-     changed("tensor([ids[-context_length:]])", "tensor(ids[-context_length:])")),
+    (
+        "the index in the sorted list",
+        changed("probs[order[before >= top_p]] = 0.0", "probs = sorted_probs * (before < top_p)"),
+    ),
+    (
+        "Give the model a batch of one",
+        changed("tensor([ids[-context_length:]])", "tensor(ids[-context_length:])"),
+    ),
     ("Make the ids an int64 tensor", changed("torch.tensor([ids", "torch.Tensor([ids")),
     ("Ids are integers", changed(NEW, NEW.replace("ids[", "torch.tensor(ids)[") + " / 1")),
-):  # fmt: skip
+):
     mistake("decoding", words)(wrong)

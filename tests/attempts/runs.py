@@ -67,40 +67,58 @@ STORIES, DOCSTRINGS = ("stories", 1.9, 0.8), ("docstrings", 4.9, 2.0)
 # Right in every profile and edition.
 RIGHT = {
     (LR, "a"): [
-        SWEEP, pd.DataFrame(SWEEP), tuple(SWEEP), sweep(LOSSES | {1e-1: NAN}, comment="as asked"),
-        sweep({1e-3: numpy.float32(1.5), 3e-3: "1.41", 1e-2: 9.5})],
+        SWEEP,
+        pd.DataFrame(SWEEP),
+        tuple(SWEEP),
+        sweep(LOSSES | {1e-1: NAN}, comment="as asked"),
+        sweep({1e-3: numpy.float32(1.5), 3e-3: "1.41", 1e-2: 9.5}),
+    ],
     (LR, "b"): [
-        sweep(LOSSES | {3e-2: NAN, 1e-1: None}), sweep({1e-3: 1.5, 3e-3: 1.41, 1e-2: 6.9}),
+        sweep(LOSSES | {3e-2: NAN, 1e-1: None}),
+        sweep({1e-3: 1.5, 3e-3: 1.41, 1e-2: 6.9}),
         sweep(LOSSES | {3e-2: math.inf}),
-        sweep({1e-3: 1.5, 1e-2: 1.41, 3e-2: 1.43, 1e-1: NAN, 2e-1: 7.0, 5e-1: NAN})],
+        sweep({1e-3: 1.5, 1e-2: 1.41, 3e-2: 1.43, 1e-1: NAN, 2e-1: 7.0, 5e-1: NAN}),
+    ],
     (BATCH, None): [
-        table(*SIZES), pd.DataFrame(table(*SIZES, (768, NAN))),
+        table(*SIZES),
+        pd.DataFrame(table(*SIZES, (768, NAN))),
         table("batch_size loss steps", (1, 1.9, 12_800), (64, 1.5, 200), (128, 1.6, 100)),
         table("batch_size loss tokens", (1, 1.9, 1e5), (64, 1.5, 6e6), (128, 1.6, 1e7), seconds=6),
-        table(*HANDED_IN, (64, 1.6, 819_200), (128, 1.7, 819_200))],
+        table(*HANDED_IN, (64, 1.6, 819_200), (128, 1.7, 819_200)),
+    ],
     (NORMS, None): [
         table("norm learning_rate loss", (*PRE_AT, 1.41), ("none", 1e-2, NAN), ("none", 1e-3, last))
-        for last in (1.6, NAN)],
+        for last in (1.6, NAN)
+    ],
     (POST, None): [
-        pair("norm", PRE, POST_NORM), pair("norm", PRE, ("post", NAN)),
-        table("norm learning_rate loss", (*PRE_AT, 1.41), ("post", 1e-2, 3), ("post", 3e-3, 1.4))],
+        pair("norm", PRE, POST_NORM),
+        pair("norm", PRE, ("post", NAN)),
+        table("norm learning_rate loss", (*PRE_AT, 1.41), ("post", 1e-2, 3), ("post", 3e-3, 1.4)),
+    ],
     (NOPE, None): [pair("position", ("rope", 1.41), ("none", 1.46))],
     (SILU, None): [
         table("ffn d_ff", ("swiglu", 1_344), ("silu", 2_048)),
         table("ffn d_ff loss", ("SwiGLU", 1_344, 1.41), ("SiLU", 2_016, 1.42)),
-        pair("ffn", ("swiglu", 1.41), ("silu", 1.43))],
+        pair("ffn", ("swiglu", 1.41), ("silu", 1.43)),
+    ],
     (WEB, None): [
         table("corpus loss", ("owt", 3.95)),
-        table("corpus loss bits_per_byte", STORIES, DOCSTRINGS)],
+        table("corpus loss bits_per_byte", STORIES, DOCSTRINGS),
+    ],
     (BOARD, None): [
-        [{"loss": 3.3}], [{"loss": 3.3, "seconds": 2_640}],
-        table("name loss seconds", ("start", 4.2, 100.0), ("tied", 4.1, 101.0))],
+        [{"loss": 3.3}],
+        [{"loss": 3.3, "seconds": 2_640}],
+        table("name loss seconds", ("start", 4.2, 100.0), ("tied", 4.1, 101.0)),
+    ],
     (LOG, None): [
         pd.DataFrame({"name": ["a", "b"], "loss": [1.5, NAN], "seconds": [600, 120]}),
-        [ROW | {"batch_size": 1, "tokens": 102_400}] * 2, [ROW, ROW | {"tokens": 819_200}],
-        [ROW, ROW | {"tokens": 4 * 819_200}], [ROW, ROW | {"tokens": 400_000}],
-        [ROW, ROW | {"bits_per_byte": 0.69}]],
-}  # fmt: skip
+        [ROW | {"batch_size": 1, "tokens": 102_400}] * 2,
+        [ROW, ROW | {"tokens": 819_200}],
+        [ROW, ROW | {"tokens": 4 * 819_200}],
+        [ROW, ROW | {"tokens": 400_000}],
+        [ROW, ROW | {"bits_per_byte": 0.69}],
+    ],
+}
 
 # Wrong in the laptop's profile and edition 2025, the first of each in every one; and a piece of
 # what is said.
@@ -114,40 +132,54 @@ WRONG = {
         (sweep(dict.fromkeys(LOSSES, NAN)), "No run finished"),
         (sweep({-1e-3: 1.5, 3e-3: 1.4, 1e-2: 1.6}), "A learning rate is positive"),
         (sweep({1e-3: 2.5, 3e-3: 2.41, 1e-2: 2.6}, corpus="tinystories"), "2.00 with 40,960,000"),
-        (sweep(dict.fromkeys(LOSSES, 0.5034), corpus="tinystories"),
-         "in bits per byte")],
+        (sweep(dict.fromkeys(LOSSES, 0.5034), corpus="tinystories"), "in bits per byte"),
+    ],
     (LR, "b"): [
         (sweep({6e-3: 1.41, 1e3: NAN}), "between 0.006, which converges, and 1000"),
         (sweep({1e-2: 1.41, 3e-3: NAN}), "are two of them swapped"),
-        (SWEEP, "0.003: they go up to 0.01")],
+        (SWEEP, "0.003: they go up to 0.01"),
+    ],
     (BATCH, None): [
         (table("batch_size loss", (32, 1.5), (64, 1.5)), "batch size of 1, 128"),
         (table(*SIZES, steps=1000), "compare at equal tokens"),
-        (table("batch_size loss tokens", (1, 1.5, 9e5), (64, 1.5, 5e5), (128, 1.5, 8e5)),
-         "These runs saw different numbers of tokens")],
+        (
+            table("batch_size loss tokens", (1, 1.5, 9e5), (64, 1.5, 5e5), (128, 1.5, 8e5)),
+            "These runs saw different numbers of tokens",
+        ),
+    ],
     (NORMS, None): [
-        (table("norm learning_rate loss", (*PRE_AT, 1.4), ("none", 1e-2, NAN)),
-         "the old best one, and a lower one"),
-        (pair("norm", ("pre", 1.4), ("none", 1.6)), "two learning rates are asked for")],
+        (
+            table("norm learning_rate loss", (*PRE_AT, 1.4), ("none", 1e-2, NAN)),
+            "the old best one, and a lower one",
+        ),
+        (pair("norm", ("pre", 1.4), ("none", 1.6)), "two learning rates are asked for"),
+    ],
     (POST, None): [
         (table("norm loss tokens", (*PRE, 8e5), (*POST_NORM, 4e5)), "different numbers of tokens"),
         (table("norm loss num_layers", (*PRE, 4), (*POST_NORM, 6)), "in `num_layers` as well"),
-        (pair("norm", PRE, ("post", 0.1)), "lower than any model")],
+        (pair("norm", PRE, ("post", 0.1)), "lower than any model"),
+    ],
     (NOPE, None): [
-        (pair("position", ("rope", 1.4), ("none", 1.4), perplexity=5.5), "exp(loss) = 4.055")],
+        (pair("position", ("rope", 1.4), ("none", 1.4), perplexity=5.5), "exp(loss) = 4.055")
+    ],
     (SILU, None): [
         (table("ffn d_ff", ("swiglu", 1_344), ("silu", 1_344)), "a third smaller"),
-        (table("ffn d_ff", ("swiglu", 1_344), ("silu", 4_096)), "not matched")],
+        (table("ffn d_ff", ("swiglu", 1_344), ("silu", 4_096)), "not matched"),
+    ],
     (WEB, None): [
         (table("corpus loss", ("tinystories", 3.9), ("owt", 2.4)), "not easier than stories"),
         (table("corpus loss", ("tinystories", 1.4), ("owt", 0.521)), "can get on owt"),
-        (table("corpus loss bits_per_byte", ("stories", 1.9, 2.1), ("docstrings", 4.9, 1.9)),
-         "1.9 against 2.1"),
-        (table("corpus loss", ("owt", 49.0)), "ln 32,000")],
+        (
+            table("corpus loss bits_per_byte", ("stories", 1.9, 2.1), ("docstrings", 4.9, 1.9)),
+            "1.9 against 2.1",
+        ),
+        (table("corpus loss", ("owt", 49.0)), "ln 32,000"),
+    ],
     (BOARD, None): [
         ([{"loss": 3.3, "seconds": 91 * 60}], "edition 2025 allows 90"),
         ([{"loss": 1.2}], "lower than any model can get on docstrings"),
-        ([{"loss": 5.2, "corpus": "owt"}], "5.2 is not below 5")],
+        ([{"loss": 5.2, "corpus": "owt"}], "5.2 is not below 5"),
+    ],
     (LOG, None): [
         ([ROW, ROW | {"tokens": 6_400}], "context length left out"),
         ([ROW, ROW | {"tokens": 102_400}], "Is the batch size or"),
@@ -155,21 +187,24 @@ WRONG = {
         ([ROW, ROW | {"perplexity": 3.9}], "2 ** loss is for bits"),
         ([ROW, ROW | {"bits_per_byte": 2.83}], "loss / ln 2 / bytes_per_token = 0.83"),
         ([ROW, ROW | {"bits_per_byte": 0.48, "bytes_per_token": 4.1}], "a division left out"),
-        (SWEEP, "How long did they take")],
-}  # fmt: skip
+        (SWEEP, "How long did they take"),
+    ],
+}
 
 # Other forms and values that are none, and a piece of what is said; without one, the form.
 REFUSED = {
     (LR, "a"): [
-        (1.44, ""), (sweep(dict.fromkeys(LOSSES, "diverged")), "`loss` 'diverged' is no number"),
+        (1.44, ""),
+        (sweep(dict.fromkeys(LOSSES, "diverged")), "`loss` 'diverged' is no number"),
         (sweep({1e-3: [1.5, 1.6]}), "is no number"),
         (table("learning_rate", (1e-3,)), "No run has a `loss`"),
         (sweep({1e-3: 1.5, 1e-2: 1.6}), "too few learning rates"),
-        (sweep(LOSSES, corpus="wikitext"), "'docstrings'), not 'wikitext'")],
+        (sweep(LOSSES, corpus="wikitext"), "'docstrings'), not 'wikitext'"),
+    ],
     (BATCH, None): [([1, 64, 128], ""), (SWEEP, "No run has a `batch_size`")],
     (POST, None): [({"pre": 1.41, "post": 1.44}, ""), (pair("norm", PRE, PRE), 'and with "post"')],
     (NOPE, None): [(pair("position", ("rope", 1.4), ("nope", 1.5)), 'and with "none"')],
     (SILU, None): [(2_048, ""), (table("ffn d_ff", ("silu", 8)), "swiglu")],
     (WEB, None): [(3.95, ""), (table("corpus loss", ("stories", 1.9)), "No run has the `corpus`")],
     (LOG, None): [([ROW], "That is one run"), (b"1.4", "")],
-}  # fmt: skip
+}

@@ -138,7 +138,7 @@ WRONG = (
     ("accumulate", "model(x), y) / parts", "model(x), y)", "divide it by the number of parts"),
     ("accumulate", "loss.back", "model.zero_grad()\n        loss.back", "clear nothing between"),
     ("accumulate", "return total", "pass", "returned None"),
-)  # fmt: skip
+)
 
 
 def changed(name, old, new):

@@ -149,7 +149,9 @@ LOADER = """windows = Windows(train_data, batch_size, context_length)
 RIGHT = {
     "keyword arguments": function(name="mine", parts=PARTS + TRAIN + MINE),
     "bare numbers, by logging, both losses in one line, gradients accumulated": function(
-        ("np.load", "np.memmap"), ('mmap_mode="r"', 'dtype=np.uint16'), (PRINTED, "pass"),
+        ("np.load", "np.memmap"),
+        ('mmap_mode="r"', "dtype=np.uint16"),
+        (PRINTED, "pass"),
         (PRINTED_VALID, 'logging.info("%d: loss %7.3f, val loss %.3f", step, loss, valid_loss)'),
         ("import argparse\n", "import argparse, logging\nlogging.getLogger().setLevel(20)\n"),
         (BATCH + UPDATE, ACCUMULATED),
@@ -159,23 +161,30 @@ RIGHT = {
         (PRINTED_VALID, 'log.write(json.dumps({"step": step, "valid/loss": valid_loss}) + "\\n")'),
         (LOOP, f'log = open("log.jsonl", "a", buffering=1)\n    {LOOP}'),
         ("import argparse\n", "import argparse, json\n"),
-        ("optimizer = torch.optim.AdamW(model.parameters(), lr=lr)",
-         "first, *others = model.parameters()\n"
-         "    two = torch.optim.SGD([first], lr=lr)\n"
-         "    optimizer = torch.optim.AdamW(others, lr=lr)"),
+        (
+            "optimizer = torch.optim.AdamW(model.parameters(), lr=lr)",
+            "first, *others = model.parameters()\n"
+            "    two = torch.optim.SGD([first], lr=lr)\n"
+            "    optimizer = torch.optim.AdamW(others, lr=lr)",
+        ),
         ("optimizer.step()", "optimizer.step()\n        two.step()\n        two.zero_grad()"),
         ("range(start, steps)", "range(start, start + steps)"),
         ("optimizer, steps, checkpoint", "optimizer, start + steps, checkpoint"),
     ),
     "a loader with workers, compiled, a progress bar, no save after the last step": function(
-        ("\ndef train(", WINDOWS), (LOOP, LOADER + LOOP), (LAST, ""),
+        ("\ndef train(", WINDOWS),
+        (LOOP, LOADER + LOOP),
+        (LAST, ""),
         ("get_batch(train_data, batch_size, context_length)", "next(batches)"),
         ("    optimizer =", "    model = torch.compile(model)\n    optimizer ="),
-        (PRINTED, "bar.set_postfix(loss=loss.item())"), (LOOP, "for step in bar:"),
-        ("    for step in bar", "    from tqdm import tqdm\n"
-         "    bar = tqdm(range(start, steps))\n    for step in bar"),
+        (PRINTED, "bar.set_postfix(loss=loss.item())"),
+        (LOOP, "for step in bar:"),
+        (
+            "    for step in bar",
+            "    from tqdm import tqdm\n    bar = tqdm(range(start, steps))\n    for step in bar",
+        ),
     ),
-}  # fmt: skip
+}
 
 CLICKED = """
 import click
@@ -198,14 +207,16 @@ click.command()(main)()
 """
 RIGHT_SCRIPTS = {
     "wandb, dashes": script(
-        ('f"--{name}"', '"--" + name.replace("_", "-")'), ("import os\n", "import wandb\n"),
+        ('f"--{name}"', '"--" + name.replace("_", "-")'),
+        ("import os\n", "import wandb\n"),
         (PRINTED, 'wandb.log({"train/loss": loss}, step=step)'),
         (PRINTED_VALID, 'wandb.log({"val/loss": valid_loss})'),
         (LAST, LAST + "    wandb.finish()\n"),
     ),
-    "click": script(("save_every=1_000", "save_every=1_000, compile=False"),
-                    parts=PARTS + TRAIN + CLICKED),
-}  # fmt: skip
+    "click": script(
+        ("save_every=1_000", "save_every=1_000, compile=False"), parts=PARTS + TRAIN + CLICKED
+    ),
+}
 
 
 # --- Not right: a piece of what is said, and the edits
@@ -225,27 +236,40 @@ WRONG = [
     ("report the mean", ("sum(losses) / len(losses)", "sum(losses) * 10")),
     ("No training loss is reported", (PRINTED, "pass"), (PRINTED_VALID, "pass")),
     ("leaves no checkpoint", (LAST, ""), (EVERY, "            pass")),
-    ("saved at step 1 only: save at the end, too",
-     (LAST, ""), ("(step + 1) % save_every", "step % 500")),
-    ("does not hold the optimizer's state", ('"optimizer": optimizer.state_dict(), ', ""),
-     ('    optimizer.load_state_dict(state["optimizer"])\n', "")),
+    (
+        "saved at step 1 only: save at the end, too",
+        (LAST, ""),
+        ("(step + 1) % save_every", "step % 500"),
+    ),
+    (
+        "does not hold the optimizer's state",
+        ('"optimizer": optimizer.state_dict(), ', ""),
+        ('    optimizer.load_state_dict(state["optimizer"])\n', ""),
+    ),
     ("does not hold the model's weights", ('"model": model.state_dict(), ', "")),
-    ("begins with a new optimizer: load its state",
-     ('    optimizer.load_state_dict(state["optimizer"])\n', "")),
+    (
+        "begins with a new optimizer: load its state",
+        ('    optimizer.load_state_dict(state["optimizer"])\n', ""),
+    ),
     ("starts over", (LOAD, "20 if resume else 0")),
     ("nan or infinite", ("return -log_probs", "return float('nan') * log_probs")),
     ("uint16", ('np.load(train_path, mmap_mode="r")', "np.memmap(train_path, np.uint8, 'r')")),
-]  # fmt: skip
+]
 ALMOST = [
     ("cannot be set from outside: resume", (LOAD, "0"), ("resume=None, ", "")),
     ("counts its steps from 0", (LOAD, "load(resume, model, optimizer) * 0 if resume else 0")),
-    ("begins its learning rates again",
-     (LOOP, f"{LOOP}\n        optimizer.param_groups[0]['lr'] = lr / (1 + step - start)")),
+    (
+        "begins its learning rates again",
+        (LOOP, f"{LOOP}\n        optimizer.param_groups[0]['lr'] = lr / (1 + step - start)"),
+    ),
     ("takes no further steps", (LOOP, LOOP.replace("steps", "20"))),
     ("number of the step", ('"it": iteration', '"seen": iteration'), ('["it"]', '["seen"]')),
-    ("No validation loss is reported",
-     ("    eval_every=100, save", "    save"), ("% eval_every", "% 100")),
-]  # fmt: skip
+    (
+        "No validation loss is reported",
+        ("    eval_every=100, save", "    save"),
+        ("% eval_every", "% 100"),
+    ),
+]
 NO_OPTIONS = """
 import torch
 weight = torch.nn.Parameter(torch.ones(3))
@@ -255,14 +279,28 @@ while True:
     optimizer.step()
 """
 REFUSED_SCRIPTS = [
-    ("wrong", "in train: `np.load(checkpoint_path + '.npy')`",
-     script((LAST, LAST + "    sys.stdout.reconfigure(line_buffering=True)\n"
-                          "    np.load(checkpoint_path + '.npy')\n"),
-            ("import argparse\n", "import argparse, sys\n"))),
-    ("wrong", "status 3; its last output: on disk",
-     script((LOOP, "print('on disk', flush=True)\n    os._exit(3)\n    " + LOOP))),
+    (
+        "wrong",
+        "in train: `np.load(checkpoint_path + '.npy')`",
+        script(
+            (
+                LAST,
+                LAST + "    sys.stdout.reconfigure(line_buffering=True)\n"
+                "    np.load(checkpoint_path + '.npy')\n",
+            ),
+            ("import argparse\n", "import argparse, sys\n"),
+        ),
+    ),
+    (
+        "wrong",
+        "status 3; its last output: on disk",
+        script((LOOP, "print('on disk', flush=True)\n    os._exit(3)\n    " + LOOP)),
+    ),
     ("not attempted", "It lacks the settings checkpoint_path", NO_OPTIONS),
-    ("not attempted", "vocab_json",
-     script(('"--lr"', '"--vocab_json", required=True)\n    parser.add_argument("--lr"'))),
+    (
+        "not attempted",
+        "vocab_json",
+        script(('"--lr"', '"--vocab_json", required=True)\n    parser.add_argument("--lr"')),
+    ),
     ("not attempted", "No module named 'no_such_package'", "import no_such_package\n"),
-]  # fmt: skip
+]

@@ -102,9 +102,11 @@ for words, wrong in (
     ("`x` comes back as it was", lambda self, x: x),
     ("`weight` comes back as it was", lambda self, x: self.weight),
     ("cuts off the gradient", lambda self, x: x @ self.weight.detach().T),
-    ("the gradient that reaches `weight` is not",
-     lambda self, x: x @ (self.weight + self.weight.detach()).T / 2),
-):  # fmt: skip
+    (
+        "the gradient that reaches `weight` is not",
+        lambda self, x: x @ (self.weight + self.weight.detach()).T / 2,
+    ),
+):
     mistake("linear", words)(forward(wrong))
 
 

@@ -642,8 +642,13 @@ def run_sweep(size: int, rounds: int, folder: Path) -> str:
                     train.setdefault(f"{bytes_:,} bytes", {})[key] = 1e3 * median(runs)
     ours = [times["workbook"] for times in encode.values()]
     steps = [after / before for before, after in pairwise(ours)]
-    record = {"text": path.name, "bytes": size, "encode": encode, "train": train,
-              "machine": measure.machine(LIBRARIES)}  # fmt: skip
+    record = {
+        "text": path.name,
+        "bytes": size,
+        "encode": encode,
+        "train": train,
+        "machine": measure.machine(LIBRARIES),
+    }
     ratios, faster = readme.ratios_to_tiktoken(record), readme.faster_trainers(record)
     worst = min(ratios, key=ratios.get)
     shown = (

@@ -210,8 +210,15 @@ LARGE = [("full", 327_680_000, 128), ("cpu", 40_960_000, 32), ("gpu", 40_960_000
 @pytest.mark.parametrize(("name", "tokens", "batch"), LARGE)
 def test_the_large_scales_are_the_course_s(name, tokens, batch):
     large = studies.scale_named(name, "2026")
-    model = ModelConfig(vocab_size=10_000, context_length=256, d_model=512, num_layers=4,
-                        num_heads=16, d_ff=1_344, rope_theta=10_000.0)  # fmt: skip
+    model = ModelConfig(
+        vocab_size=10_000,
+        context_length=256,
+        d_model=512,
+        num_layers=4,
+        num_heads=16,
+        d_ff=1_344,
+        rope_theta=10_000.0,
+    )
     assert large.base.model == model
     assert large.web.model == replace(model, vocab_size=32_000)
     assert (large.base.corpus, large.web.corpus) == ("tinystories", "owt")

@@ -50,9 +50,18 @@ def test_the_bits_of_every_number_mean_what_torch_rounds_it_to(format, value):
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("65504", 65_504), ("65,504", 65_504), ("1e-7", 1e-7), ("2^-24", 2**-24), ("2**10", 1024),
-     ("1/3", 1 / 3), (" -0.5 ", -0.5), ("inf", math.inf), ("1e999", math.inf)],
-)  # fmt: skip
+    [
+        ("65504", 65_504),
+        ("65,504", 65_504),
+        ("1e-7", 1e-7),
+        ("2^-24", 2**-24),
+        ("2**10", 1024),
+        ("1/3", 1 / 3),
+        (" -0.5 ", -0.5),
+        ("inf", math.inf),
+        ("1e999", math.inf),
+    ],
+)
 def test_what_is_typed_is_read(text, number):
     assert floats.read_number(text) == number
 

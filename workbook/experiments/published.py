@@ -58,13 +58,15 @@ def claimed_losses() -> pd.DataFrame:
         measured, _, text = claim.unit.partition(" of ")  # "nats per token of OWT"
         if measured == "nats per token":
             nats, length = float(claim.value), token_length(claim.writeup, text)
-            rows.append({
-                "problem": claim.problem,
-                "claimed": claim.claimed,
-                "in bits/byte": bits_per_byte(nats, length),
-                "stated floor": bounds(CORPORA[text]).floor,
-                "nats/token, if it were bits/byte": nats_per_token(nats, length),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "problem": claim.problem,
+                    "claimed": claim.claimed,
+                    "in bits/byte": bits_per_byte(nats, length),
+                    "stated floor": bounds(CORPORA[text]).floor,
+                    "nats/token, if it were bits/byte": nats_per_token(nats, length),
+                }
+            )
     return pd.DataFrame(rows)
 
 

@@ -324,8 +324,11 @@ def leaderboard(scale: Scale) -> Plan:
 
 
 ABLATIONS = {  # the experiments that compare one change with the unchanged model, and its label
-    "layer_norm": "no norm", "pre_norm": "post-norm", "no_position": "no RoPE", "swiglu": "SiLU",
-}  # fmt: skip
+    "layer_norm": "no norm",
+    "pre_norm": "post-norm",
+    "no_position": "no RoPE",
+    "swiglu": "SiLU",
+}
 STUDIES = {
     "learning_rate": Study("Which learning rate, and where does training break?", learning_rate),
     "batch_size": Study("How large a batch, at equal tokens?", batch_size),

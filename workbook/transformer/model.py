@@ -69,10 +69,15 @@ class MultiHeadSelfAttention(Module):
     """
 
     def __init__(
-        self, d_model: int, num_heads: int, max_seq_len: int | None = None,
-        theta: float | None = None, device: Device = None, dtype: Dtype = None,
+        self,
+        d_model: int,
+        num_heads: int,
+        max_seq_len: int | None = None,
+        theta: float | None = None,
+        device: Device = None,
+        dtype: Dtype = None,
         parts: ModuleType = textbook,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         check_attention(d_model, num_heads, max_seq_len, theta)
         self.num_heads = num_heads
@@ -121,10 +126,18 @@ class TransformerBlock(Module):
     """
 
     def __init__(
-        self, d_model: int, num_heads: int, d_ff: int, max_seq_len: int | None = None,
-        theta: float | None = None, norm: str = "pre", ffn: str = "swiglu",
-        device: Device = None, dtype: Dtype = None, parts: ModuleType = textbook,
-    ) -> None:  # fmt: skip
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        max_seq_len: int | None = None,
+        theta: float | None = None,
+        norm: str = "pre",
+        ffn: str = "swiglu",
+        device: Device = None,
+        dtype: Dtype = None,
+        parts: ModuleType = textbook,
+    ) -> None:
         super().__init__()
         feed_forward = {"swiglu": parts.SwiGLU, "silu": parts.SiLUFeedForward}[ffn]
         self.norm = norm
@@ -188,25 +201,46 @@ class TransformerLM(ConfiguredModel):
     """
 
     def __init__(
-        self, vocab_size: int, context_length: int, d_model: int, num_layers: int,
-        num_heads: int, d_ff: int, rope_theta: float = 10_000.0,
-        device: Device = None, dtype: Dtype = None, **choices: Any,
-    ) -> None:  # fmt: skip
+        self,
+        vocab_size: int,
+        context_length: int,
+        d_model: int,
+        num_layers: int,
+        num_heads: int,
+        d_ff: int,
+        rope_theta: float = 10_000.0,
+        device: Device = None,
+        dtype: Dtype = None,
+        **choices: Any,
+    ) -> None:
         super().__init__()
         self.config = config = ModelConfig(
-            vocab_size=vocab_size, context_length=context_length, d_model=d_model,
-            num_layers=num_layers, num_heads=num_heads, d_ff=d_ff, rope_theta=rope_theta,
+            vocab_size=vocab_size,
+            context_length=context_length,
+            d_model=d_model,
+            num_layers=num_layers,
+            num_heads=num_heads,
+            d_ff=d_ff,
+            rope_theta=rope_theta,
             **choices,
-        )  # fmt: skip
+        )
         parts, theta = PARTS[config.kernels], rope_theta if config.position == "rope" else None
         self.token_embeddings = parts.Embedding(vocab_size, d_model, device, dtype)
         self.layers = ModuleList(
             TransformerBlock(
-                d_model, num_heads, d_ff, context_length, theta,
-                config.norm, config.ffn, device, dtype, parts,
+                d_model,
+                num_heads,
+                d_ff,
+                context_length,
+                theta,
+                config.norm,
+                config.ffn,
+                device,
+                dtype,
+                parts,
             )
             for _ in range(num_layers)
-        )  # fmt: skip
+        )
         self.ln_final = normalisation(config.norm, d_model, device, dtype, parts)
         self.lm_head = parts.Linear(d_model, vocab_size, device, dtype)
         if config.tie_embeddings:

@@ -15,26 +15,48 @@ SIZES = {"d_model": 8, "num_heads": 2}
 QKV = {"Q": 1, "K": 2, "V": 3, "mask": 4}
 SIGNATURES = [  # values, a signature, and what its parameters should get
     (LM, "a, b, c, d, e, f, g", dict(zip("abcdefg", LM.values(), strict=True))),
-    (LM, "*, n_layers, n_heads, d_ff, rope_theta, d_model, vocab_size, max_seq_len, device=None",
-     {"n_layers": 3, "n_heads": 2, "d_ff": 12, "rope_theta": 50.0, "d_model": 8, "vocab_size": 5,
-      "max_seq_len": 16}),
+    (
+        LM,
+        "*, n_layers, n_heads, d_ff, rope_theta, d_model, vocab_size, max_seq_len, device=None",
+        {
+            "n_layers": 3,
+            "n_heads": 2,
+            "d_ff": 12,
+            "rope_theta": 50.0,
+            "d_model": 8,
+            "vocab_size": 5,
+            "max_seq_len": 16,
+        },
+    ),
     (BLOCK, "d_model, num_heads, d_ff, use_rope=True, max_seq_len=None, theta=None", BLOCK),
     (SIZES, "d_model, num_heads, pos_embed=None", SIZES),
-    (BLOCK, "d_ff, d_model, n_heads, base, context_length",
-     {"d_ff": 12, "d_model": 8, "n_heads": 2, "base": 50.0, "context_length": 16}),
-    (BLOCK, "device, d_model, num_heads, d_ff, max_seq_len, theta, eps, dtype",
-     {**BLOCK, "device": None, "eps": 1e-5, "dtype": None}),
-    (BLOCK, "block_index, d_model, num_heads, d_ff, mode='pre', length=None, base=10.0",
-     {"block_index": 0, "d_model": 8, "num_heads": 2, "d_ff": 12, "length": 16, "base": 50.0}),
-    ({"theta": 50.0, "d_k": 4, "max_seq_len": 8}, "d_model, theta, max_seq_len",
-     {"d_model": 4, "theta": 50.0, "max_seq_len": 8}),
+    (
+        BLOCK,
+        "d_ff, d_model, n_heads, base, context_length",
+        {"d_ff": 12, "d_model": 8, "n_heads": 2, "base": 50.0, "context_length": 16},
+    ),
+    (
+        BLOCK,
+        "device, d_model, num_heads, d_ff, max_seq_len, theta, eps, dtype",
+        {**BLOCK, "device": None, "eps": 1e-5, "dtype": None},
+    ),
+    (
+        BLOCK,
+        "block_index, d_model, num_heads, d_ff, mode='pre', length=None, base=10.0",
+        {"block_index": 0, "d_model": 8, "num_heads": 2, "d_ff": 12, "length": 16, "base": 50.0},
+    ),
+    (
+        {"theta": 50.0, "d_k": 4, "max_seq_len": 8},
+        "d_model, theta, max_seq_len",
+        {"d_model": 4, "theta": 50.0, "max_seq_len": 8},
+    ),
     (QKV, "K, Q, V, mask=None", QKV),
     ({"logits": 1, "targets": 2}, "targets, inputs", {"targets": 2, "inputs": 1}),
     ({"d_model": 8, "d_ff": 12}, "in_features, hidden_dim", {"in_features": 8, "hidden_dim": 12}),
     # `norm` is no switch that turns an `rm` off.
     (SIZES, "norm, dots", {"norm": 8, "dots": 2}),
     (SIZES, "d_model, use_norm, num_heads", {**SIZES, "use_norm": True}),
-]  # fmt: skip
+]
 
 
 @dataclass
@@ -91,12 +113,18 @@ def test_a_config_object_is_made():
 
 
 WITHOUT_PLACE = [
-    ("d_model, num_heads, d_ff, max_seq_len, use_rope=False", BLOCK,
-     "your fifth argument is `use_rope`; which one is `theta`?"),
-    ("d_model, num_heads, weights=None", SIZES | {"theta": 5.0},
-     "your third argument is `weights`; which one is `theta`?"),
+    (
+        "d_model, num_heads, d_ff, max_seq_len, use_rope=False",
+        BLOCK,
+        "your fifth argument is `use_rope`; which one is `theta`?",
+    ),
+    (
+        "d_model, num_heads, weights=None",
+        SIZES | {"theta": 5.0},
+        "your third argument is `weights`; which one is `theta`?",
+    ),
     ("x, surprise", {"x": 1}, "`surprise`"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("parameters", "values", "words"), WITHOUT_PLACE)

@@ -15,10 +15,18 @@ OF_RUNS = [problem for problem in PROBLEMS.values() if problem.check == "runs"]
 HIGH = runs.LOSSES | {3e-2: 4.9, 1e-1: 5.5}
 FIGURES = ("steps", "batch_size", "context_length", "tokens", "perplexity", "bits_per_byte")
 KINDS = {"norm": "pre", "position": "rope", "ffn": "silu", "corpus": "owt", "learning_rate": 1}
-ODD = [object(), [object()], {object(): object()}, [[1], [2, 3]], 10**400, -1, (NAN, NAN),
-       [KINDS | dict.fromkeys(FIGURES, 0) | {"loss": "x"}] * 3,
-       [KINDS | dict.fromkeys(FIGURES, 0) | {"loss": 0}] * 3,
-       [KINDS | dict.fromkeys(FIGURES, math.inf) | {"loss": -1.4}] * 3]  # fmt: skip
+ODD = [
+    object(),
+    [object()],
+    {object(): object()},
+    [[1], [2, 3]],
+    10**400,
+    -1,
+    (NAN, NAN),
+    [KINDS | dict.fromkeys(FIGURES, 0) | {"loss": "x"}] * 3,
+    [KINDS | dict.fromkeys(FIGURES, 0) | {"loss": 0}] * 3,
+    [KINDS | dict.fromkeys(FIGURES, math.inf) | {"loss": -1.4}] * 3,
+]
 PARTS = [(problem.id, part) for problem in OF_RUNS for part in problem.parts or (None,)]
 
 
@@ -35,12 +43,19 @@ def test_in_another_profile_too_only_impossible_tables_are_refused(monkeypatch, 
 
 @pytest.mark.parametrize(
     ("problem", "part", "study"),
-    [(LR, "a", "learning_rate"), (LR, "b", "learning_rate"), (runs.BATCH, None, "batch_size"),
-     (runs.NORMS, None, "layer_norm"), (runs.POST, None, "pre_norm"),
-     (runs.NOPE, None, "no_position"), (runs.SILU, None, "swiglu"),
-     (runs.WEB, None, "main_experiment"), (runs.BOARD, None, "leaderboard"),
-     *[(runs.LOG, None, study) for study in STUDIES]],
-)  # fmt: skip
+    [
+        (LR, "a", "learning_rate"),
+        (LR, "b", "learning_rate"),
+        (runs.BATCH, None, "batch_size"),
+        (runs.NORMS, None, "layer_norm"),
+        (runs.POST, None, "pre_norm"),
+        (runs.NOPE, None, "no_position"),
+        (runs.SILU, None, "swiglu"),
+        (runs.WEB, None, "main_experiment"),
+        (runs.BOARD, None, "leaderboard"),
+        *[(runs.LOG, None, study) for study in STUDIES],
+    ],
+)
 def test_the_records_of_the_workbook_are_right(problem, part, study, judged_here):
     names = {"validation_loss": "loss", "max_learning_rate": "learning_rate"}
     rows = results.runs_table(runs.recorded(study)).rename(columns=names)
@@ -64,7 +79,7 @@ PRAISED = [
     (LR, "b", sweep(runs.LOSSES | {2e-2: NAN}), "below one that diverges.\n"),
     (runs.POST, None, pair("norm", PRE, ("post", 1.42)), "+0.01 nats per token"),
     (runs.LOG, None, [ROW, ROW | {"loss": math.inf}], "none of which contradicts itself"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("problem", "part", "attempt", "words"), PRAISED)

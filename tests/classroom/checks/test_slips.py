@@ -71,7 +71,7 @@ IN_NORM = [  # what is changed in RMSNorm, and what is said
     ("super().__init__()", "super().__init__", "Begin `__init__` with `super().__init__()`"),
     ("* self.weight", "* weight", "`weight` belongs to the object: write `self.weight`."),
     ("dtype=dtype))", "dtype=dtype))\n        return eps", "has no `return`"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("old", "new", "words"), IN_NORM)

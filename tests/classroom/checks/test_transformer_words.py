@@ -129,12 +129,18 @@ def test_a_right_attempt_is_judged_with_little_work(problem, judged_here):
 def test_names_of_other_code_are_understood():
     attention = [place_of(f"{role}_proj.weight") for role in ("q", "k", "v", "output")]
     for names in (
-        "W_q W_k W_v W_o", "wq.weight wk.weight wv.weight wo.weight", "query key value out_proj",
-        "to_q.weight to_k.weight to_v.weight to_out.weight", "attn.Wq attn.Wk attn.Wv attn.proj",
-        "q_linear.W k_linear.W v_linear.W output_linear.W", "query_proj k values.weight w_out",
-        "muti_head_att.W_Q muti_head_att.W_K muti_head_att.W_V muti_head_att.W_O", "Q K V W0",
-        "L_q.W L_k.W L_v.W L_o.W", "q_proj_weight k_proj_weight v_proj_weight o_proj_weight",
-    ):  # fmt: skip
+        "W_q W_k W_v W_o",
+        "wq.weight wk.weight wv.weight wo.weight",
+        "query key value out_proj",
+        "to_q.weight to_k.weight to_v.weight to_out.weight",
+        "attn.Wq attn.Wk attn.Wv attn.proj",
+        "q_linear.W k_linear.W v_linear.W output_linear.W",
+        "query_proj k values.weight w_out",
+        "muti_head_att.W_Q muti_head_att.W_K muti_head_att.W_V muti_head_att.W_O",
+        "Q K V W0",
+        "L_q.W L_k.W L_v.W L_o.W",
+        "q_proj_weight k_proj_weight v_proj_weight o_proj_weight",
+    ):
         assert [place_of_learners(name, attention) for name in names.split()] == attention, names
 
 

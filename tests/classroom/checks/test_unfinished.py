@@ -155,12 +155,17 @@ def made_of(base, **methods):
 STUBS = {
     "function": [raises, says, passes],
     "pair": [(None, None), (..., ...), (raises, raises), (passes, passes)],
-    "class": [made_of(nn.Module, __init__=raises), made_of(nn.Module, __init__=passes), Bare,
-              made_of(Bare, forward=raises), made_of(Bare, forward=passes)],
+    "class": [
+        made_of(nn.Module, __init__=raises),
+        made_of(nn.Module, __init__=passes),
+        Bare,
+        made_of(Bare, forward=raises),
+        made_of(Bare, forward=passes),
+    ],
     "adamw": [Empty, made_of(Empty, step=raises), made_of(Empty, step=passes)],
     "tokenizer": [made_of(object, __init__=raises)],
     "script": [],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(

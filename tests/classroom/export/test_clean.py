@@ -116,7 +116,7 @@ TYPED = [
     ("<think>\n*so*\n</think>", "<pre><code>&lt;think&gt;\n*so*\n&lt;/think&gt;</code></pre>"),
     ("[x](https://x.org) [y](x.org)", '<p><a href="https://x.org">x</a> y</p>'),
     ("! ![b](a)", "<p>! <em>[A picture: b]</em></p>"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "page"), TYPED)
@@ -162,13 +162,23 @@ BOMB = [("a", "x"), *((new, f"\\{old}") for old, new in pairwise("abcdefgh"))]
 
 def test_a_text_that_is_a_maze_is_still_set():
     mazes = [
-        "> " * 1500 + "deep", "<div>\n\n" * 300 + "deep", "*a **b " * 1000, "- " * 500 + "list",
-        "\n".join("  " * i + "- a" for i in range(50)), "[" * 3000, "`" * 50_000, "$ " * 2_000,
-        "$" + "{" * 2000 + "x" + "}" * 2000 + "$", "$\\frac{a}{$ $\\left($ $#x$ $x_$ $\\text{$",
-        "\ud800 lone \u202e backwards", "---\ntitle: taken\n---\n", "\\newcommand{\\x}{y} $\\x$",
-        "{$}" * 30_000, "~~~\n" * 20_000,
+        "> " * 1500 + "deep",
+        "<div>\n\n" * 300 + "deep",
+        "*a **b " * 1000,
+        "- " * 500 + "list",
+        "\n".join("  " * i + "- a" for i in range(50)),
+        "[" * 3000,
+        "`" * 50_000,
+        "$ " * 2_000,
+        "$" + "{" * 2000 + "x" + "}" * 2000 + "$",
+        "$\\frac{a}{$ $\\left($ $#x$ $x_$ $\\text{$",
+        "\ud800 lone \u202e backwards",
+        "---\ntitle: taken\n---\n",
+        "\\newcommand{\\x}{y} $\\x$",
+        "{$}" * 30_000,
+        "~~~\n" * 20_000,
         "$" + "".join(f"\\newcommand{{\\{a}}}{{{b * 10}}}" for a, b in BOMB) + "\\h$",
-    ]  # fmt: skip
+    ]
     cleaner = clean.Cleaner()
     blocks = [block for text in mazes for block in cleaner.blocks("markdown", text, "here")]
     blocks += cleaner.blocks("html", "<b>" * 5000 + "<table><tr>" * 50, "here")

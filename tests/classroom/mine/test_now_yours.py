@@ -49,9 +49,13 @@ def before(name, folder):
         seen, copier = torch.tensor([ord(each) - ord("a") for each in WORD]), small(26)
         after = inspect.attention_maps(copier, seen)
         return {
-            "word": WORD, "seen": seen, "copier": copier, "after": after, "second": 1,
+            "word": WORD,
+            "seen": seen,
+            "copier": copier,
+            "after": after,
+            "second": 1,
             "spelt": spelt,
-        }  # fmt: skip
+        }
     if name == "05_optimizer":
         names = {}
         rules = (c for c in cells(name) if c.source.startswith("RULES = "))
@@ -147,9 +151,13 @@ BROKEN = {
         "instead of logits of shape (2, 16, 64)",
         "mine.transformer_lm",
     ),
-    "02_bpe": ("train_bpe", "def train_bpe(path, size, specials):\n    return {}[path]\n",
-               "KeyError", "at line 2, in train_bpe"),
-}  # fmt: skip
+    "02_bpe": (
+        "train_bpe",
+        "def train_bpe(path, size, specials):\n    return {}[path]\n",
+        "KeyError",
+        "at line 2, in train_bpe",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", BROKEN)

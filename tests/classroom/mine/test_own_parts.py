@@ -63,7 +63,7 @@ class TestFromTheNotebooks:
         assert run.made_of == {
             "loss": "mine.cross_entropy:cross_entropy",
             "clipping": "mine.gradient_clipping:gradient_clipping",
-        }  # fmt: skip
+        }
         solved(study, gradient_clipping=CLIP + "# changed")
         assert mine.parts().key != parts.key
         (listed,) = mine.runs().values()
@@ -145,21 +145,40 @@ def of_import(parts):
 
 
 FAILING = [
-    (of_import, "cross_entropy", "import no_such_package\n",
-     "your loss .*cross_entropy.* cannot be imported: .*'no_such_package', at line 1"),
+    (
+        of_import,
+        "cross_entropy",
+        "import no_such_package\n",
+        "your loss .*cross_entropy.* cannot be imported: .*'no_such_package', at line 1",
+    ),
     (of_run, "gradient_clipping", ENDLESS, "your clipping .* stopped after 0.5 s.*, at line 2"),
-    (of_run, "gradient_clipping", "import os\ndef clip(p, max_l2_norm):\n    os._exit(0)\n",
-     r"your clipping .* SystemExit: os._exit\(0\), at line 3"),
+    (
+        of_run,
+        "gradient_clipping",
+        "import os\ndef clip(p, max_l2_norm):\n    os._exit(0)\n",
+        r"your clipping .* SystemExit: os._exit\(0\), at line 3",
+    ),
     (of_run, "data_loading", STUB, "your get_batch .* is not written yet"),
-    (of_run, "data_loading", STUB.replace("...", "dataset = 1"),  # no `return`
-     r"returns \[\(\)\] instead of two tensors"),
-    (of_model, "transformer_lm",
-     MODEL.replace("{forward}", "self.head(self.table(token_ids))[:, -1]"),
-     r"returns \(2, 64\) instead of logits"),
-    (of_loss, "cross_entropy", LOSS.replace(".mean()", ""),
-     r"returns \(6, 1\) instead of one number"),
+    (
+        of_run,
+        "data_loading",
+        STUB.replace("...", "dataset = 1"),  # no `return`
+        r"returns \[\(\)\] instead of two tensors",
+    ),
+    (
+        of_model,
+        "transformer_lm",
+        MODEL.replace("{forward}", "self.head(self.table(token_ids))[:, -1]"),
+        r"returns \(2, 64\) instead of logits",
+    ),
+    (
+        of_loss,
+        "cross_entropy",
+        LOSS.replace(".mean()", ""),
+        r"returns \(6, 1\) instead of one number",
+    ),
     (of_optimizer, "adamw", NO_GROUPS, "has no param_groups"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("use", "problem", "source", "words"), FAILING)

@@ -167,8 +167,12 @@ def halved_gradient(model):
 
 def adamw(**changes):
     def make(params, config):
-        settings = {"lr": config.max_learning_rate, "betas": config.betas, "eps": config.eps,
-                    "weight_decay": config.weight_decay}  # fmt: skip
+        settings = {
+            "lr": config.max_learning_rate,
+            "betas": config.betas,
+            "eps": config.eps,
+            "weight_decay": config.weight_decay,
+        }
         return AdamW(params, **settings | changes)
 
     return make
@@ -191,28 +195,53 @@ WRONG = [
     ("forward", 0, {"model": model(with_a_look_ahead)}, "a logit at position 0 is"),
     ("forward", 0, {"model": model(keeps_its_first_mask)}, "(for 5 sequences of 6 tokens)"),
     ("forward", 0, {"model": model(for_a_batch_of_heads)}, "(for 3 sequences of 4 tokens)"),
-    ("gradients", 0, {"model": model(detached)},
-     "in its backward pass no gradient reaches `lm.layers.0.ln2"),
-    ("gradients", 0, {"model": model(halved_gradient)}, "a gradient of `lm.layers.1.ln1.weight`"),
-    ("loss", 0, {"loss": lambda x, y: fused.cross_entropy(x, y) * y.numel()},
-     "for the same logits"),
-    ("loss", 0, {"loss": lambda x, y: fused.cross_entropy(x, y) * math.nan},
-     "it is nan, but ours is"),
     (
-        "gradients", 0,
+        "gradients",
+        0,
+        {"model": model(detached)},
+        "in its backward pass no gradient reaches `lm.layers.0.ln2",
+    ),
+    ("gradients", 0, {"model": model(halved_gradient)}, "a gradient of `lm.layers.1.ln1.weight`"),
+    (
+        "loss",
+        0,
+        {"loss": lambda x, y: fused.cross_entropy(x, y) * y.numel()},
+        "for the same logits",
+    ),
+    (
+        "loss",
+        0,
+        {"loss": lambda x, y: fused.cross_entropy(x, y) * math.nan},
+        "it is nan, but ours is",
+    ),
+    (
+        "gradients",
+        0,
         {"loss": lambda x, y: (fused.cross_entropy(x, y) + fused.cross_entropy(x, y).detach()) / 2},
         "its value is right, but",
     ),
     ("clipping", 0, {"clipping": no_clipping}, "afterwards a gradient of"),
     ("schedule", 1, {"schedule": lambda it, *its: cosine_schedule(it + 1, *its)}, "(1, 0.01, "),
-    ("schedule", 3, {"schedule": lambda it, top, low, w, end: cosine_schedule(it, top, 0, w, end)},
-     "with the arguments (3,"),
-    ("schedule", 7, {"schedule": lambda it, top, low, w, end: cosine_schedule(it, top, low, w, end)
-                     * (it <= end)}, "returns 0, but ours is 0.001"),
+    (
+        "schedule",
+        3,
+        {"schedule": lambda it, top, low, w, end: cosine_schedule(it, top, 0, w, end)},
+        "with the arguments (3,",
+    ),
+    (
+        "schedule",
+        7,
+        {
+            "schedule": lambda it, top, low, w, end: (
+                cosine_schedule(it, top, low, w, end) * (it <= end)
+            )
+        },
+        "returns 0, but ours is 0.001",
+    ),
     ("optimizer", 1, {"optimizer": adamw(weight_decay=0)}, "after it, a weight of"),
     ("batches", 0, {"get_batch": in_place_of_the_rest(lambda x, y: (x, x))}, "are the inputs"),
     ("batches", 0, {"get_batch": last_start_missing}, "last start is never drawn"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("part", "step", "parts", "words"), WRONG)
@@ -233,9 +262,12 @@ FAILING = [
     ("clipping", {"clipping": raising}, "Your clipping (mine:clipping) fails: boom, at line 3."),
     ("schedule", {"schedule": lambda *args: 1 / 0}, "fails at step 1: ZeroDivisionError"),
     ("forward", {"model": lambda config: 1 / 0}, "Your model (mine:model) fails at step 0"),
-    ("loss", {"loss": lambda x, y: (x.sum(-1) * 0).flatten()},
-     "the shape is (256,), but ours is ()"),
-]  # fmt: skip
+    (
+        "loss",
+        {"loss": lambda x, y: (x.sum(-1) * 0).flatten()},
+        "the shape is (256,), but ours is ()",
+    ),
+]
 
 
 @pytest.mark.parametrize(("part", "parts", "words"), FAILING)

@@ -122,10 +122,18 @@ SOURCE = """def scaled(x, gain, dim=-1):
     return f"{-x}", (high * gain).sum(dim, keepdim=True)[1:]
 """
 SLIPS = {  # a piece of the source, and what people write there by mistake
-    ".float()": "", " / 2": "", "high - gain": "high + gain", "gain / 2": "2 / gain",
-    "dim=-1": "dim=1", "[1:]": "[2:]", "(dim, keep": "(gain, keep", ", keepdim=True": "",
-    "    high = high - gain / 2\n": "", "(high * gain).sum": "high.sum", "sum(": "mean(",
-}  # fmt: skip
+    ".float()": "",
+    " / 2": "",
+    "high - gain": "high + gain",
+    "gain / 2": "2 / gain",
+    "dim=-1": "dim=1",
+    "[1:]": "[2:]",
+    "(dim, keep": "(gain, keep",
+    ", keepdim=True": "",
+    "    high = high - gain / 2\n": "",
+    "(high * gain).sum": "high.sum",
+    "sum(": "mean(",
+}
 
 
 def test_the_slips_of_people_are_planted_and_all_else_stays_as_it_was():

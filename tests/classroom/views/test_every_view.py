@@ -35,9 +35,10 @@ def test_every_plot_is_tried():
         function
         for file in files
         for name, function in inspect.getmembers(file, inspect.isfunction)
-        if function.__module__ == file.__name__ and not name.startswith("_")
+        if function.__module__ == file.__name__
+        and not name.startswith("_")
         and get_type_hints(function).get("return") in (Axes, Figure)
-    }  # fmt: skip
+    }
     assert set(PLOTS) == public - {plots.axes, live.token_lines}  # helpers of the others
 
 
@@ -61,8 +62,11 @@ def words_that_meet(ax: Axes, plot) -> list[tuple[str, str]]:
     written = [*ax.texts]
     if plot.__module__ == accounting.__name__:  # whose bars have words beside the ticks
         written += [*ax.get_xticklabels(), *ax.get_yticklabels()]
-    boxes = [(text.get_text(), Text.get_window_extent(text)) for text in written
-             if text.get_text().strip()]  # fmt: skip
+    boxes = [
+        (text.get_text(), Text.get_window_extent(text))
+        for text in written
+        if text.get_text().strip()
+    ]
     return [(a, b) for (a, box), (b, other) in combinations(boxes, 2) if box.overlaps(other)]
 
 

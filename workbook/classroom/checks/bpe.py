@@ -96,101 +96,220 @@ def by_id(case: Text, merges: list[Pair]) -> Callable[[Pair], list[int]]:
 
 TIE = "When pairs tie in frequency, merge the greater one, as Python compares tuples of bytes: "
 TIES = tuple(
-    mistake(TIE + words, "best = max(tied)", f"best = {choice}") for words, *choices in (
+    mistake(TIE + words, "best = max(tied)", f"best = {choice}")
+    for words, *choices in (
         ("you took the first seen.", "_seen(words, tied)[0]", "tied[0]"),
         ("you took the last seen.", "_seen(words, tied)[-1]", "tied[-1]"),
         ("you took the smaller pair.", "min(tied)"),
-        ("you compared their ids. A greater id only means a later token.",
-         "max(tied, key=by_id(case, merges))", "min(tied, key=by_id(case, merges))"),
-        ("you compared the two parts joined into one string, but (b'a', b'bc') is less than "
-         "(b'ab', b'b') although abc is greater than abb.",
-         "max(_seen(words, tied), key=b''.join)"),
-        ("you compared decoded text, where all bytes that form no whole character look the same.",
-         *(f"max(_seen(words, tied), key=lambda pair: [t.decode(errors={how!r}) for t in pair])"
-           for how in ("replace", "ignore"))),
-        ("your key inverts the bytes (as for a heap), which ranks a short string above a longer "
-         "one that begins with it, but b'ab' is greater than b'a'.",
-         "min(tied, key=lambda pair: [[-byte for byte in token] for token in pair])"),
-    ) for choice in choices
-)  # fmt: skip
+        (
+            "you compared their ids. A greater id only means a later token.",
+            "max(tied, key=by_id(case, merges))",
+            "min(tied, key=by_id(case, merges))",
+        ),
+        (
+            "you compared the two parts joined into one string, but (b'a', b'bc') is less than "
+            "(b'ab', b'b') although abc is greater than abb.",
+            "max(_seen(words, tied), key=b''.join)",
+        ),
+        (
+            "you compared decoded text, where all bytes that form no whole character look the"
+            " same.",
+            *(
+                f"max(_seen(words, tied), key=lambda pair: [t.decode(errors={how!r}) for t in"
+                f" pair])"
+                for how in ("replace", "ignore")
+            ),
+        ),
+        (
+            "your key inverts the bytes (as for a heap), which ranks a short string above a longer "
+            "one that begins with it, but b'ab' is greater than b'a'.",
+            "min(tied, key=lambda pair: [[-byte for byte in token] for token in pair])",
+        ),
+    )
+    for choice in choices
+)
 BETWEEN = "[part for part, special in parts if not special]"
 SPLITTING = (
-    mistake(f"{shared.LIKE_TEXT} A split with a group, `(...)`, keeps them: leave these parts out.",
-            "if not special]", "if True]"),
-    *(mistake(f"The special tokens were {how}: no pre-token and no pair crosses them.",
-              KEPT, "enumerate(parts)", BETWEEN, f"[{between!r}.join({BETWEEN})]")
-      for how, between in (("cut out, and the text on both sides joined", ""),
-                           ("replaced by a space", " "), ("replaced by a newline", "\n"))),
-    *mistakes(KEPT, (
-        "The text before the first special token, or after it, or after the last, was left out.",
-        *(f"{KEPT} and {how}" for how in ("not at", "(at or len(parts) < 2)",
-                                          "(at < len(parts) - 1 or len(parts) < 2)")))),
-    mistake("<|endoftext|> was treated as special though it is not in `special_tokens`.",
-            "case.special_tokens)", "(*case.special_tokens, END))"),
-)  # fmt: skip
+    mistake(
+        f"{shared.LIKE_TEXT} A split with a group, `(...)`, keeps them: leave these parts out.",
+        "if not special]",
+        "if True]",
+    ),
+    *(
+        mistake(
+            f"The special tokens were {how}: no pre-token and no pair crosses them.",
+            KEPT,
+            "enumerate(parts)",
+            BETWEEN,
+            f"[{between!r}.join({BETWEEN})]",
+        )
+        for how, between in (
+            ("cut out, and the text on both sides joined", ""),
+            ("replaced by a space", " "),
+            ("replaced by a newline", "\n"),
+        )
+    ),
+    *mistakes(
+        KEPT,
+        (
+            "The text before the first special token, or after it, or after the last, was left"
+            " out.",
+            *(
+                f"{KEPT} and {how}"
+                for how in (
+                    "not at",
+                    "(at or len(parts) < 2)",
+                    "(at < len(parts) - 1 or len(parts) < 2)",
+                )
+            ),
+        ),
+    ),
+    mistake(
+        "<|endoftext|> was treated as special though it is not in `special_tokens`.",
+        "case.special_tokens)",
+        "(*case.special_tokens, END))",
+    ),
+)
 SYMBOLS = "split_bytes(token)"
 MERGE = "merge_pair(word, best)"
 OLD, NEW, KEEP = "pairs.subtract(old)", "pairs.update(new)", "pairs = +pairs"
 STALE = (  # the words, then what the counts are mended by
     ("each merge changes the counts of its neighbours; yours were counted once.", "pass", "pass"),
-    *(("after a merge, subtract the pairs that it broke up.", "pass", mended)
-      for mended in ("pairs.update(new - old)", NEW)),
-    *(("after a merge, count the pairs of the new token with its neighbours.", mended, "pass")
-      for mended in ("pairs.subtract(old - new)", OLD)),
-)  # fmt: skip
+    *(
+        ("after a merge, subtract the pairs that it broke up.", "pass", mended)
+        for mended in ("pairs.update(new - old)", NEW)
+    ),
+    *(
+        ("after a merge, count the pairs of the new token with its neighbours.", mended, "pass")
+        for mended in ("pairs.subtract(old - new)", OLD)
+    ),
+)
 RAN_OUT = "The text may run out of pairs before the vocabulary is full: training then stops, "
 COUNTS = (
-    mistake("Each distinct pre-token was counted once: multiply its pairs' counts by its own.",
-            SYMBOLS + ", n)", SYMBOLS + ", 1)"),
-    mistake("Each pre-token was counted once per document: count it as often as it occurs.",
-            "for token in part)", "for token in dict.fromkeys(part))"),
-    mistake("Training started from characters, not from bytes: é or 猫 is several bytes.",
-            SYMBOLS, "[character.encode() for character in token]"),
-    *mistakes("in pairwise(symbols):",
+    mistake(
+        "Each distinct pre-token was counted once: multiply its pairs' counts by its own.",
+        SYMBOLS + ", n)",
+        SYMBOLS + ", 1)",
+    ),
+    mistake(
+        "Each pre-token was counted once per document: count it as often as it occurs.",
+        "for token in part)",
+        "for token in dict.fromkeys(part))",
+    ),
+    mistake(
+        "Training started from characters, not from bytes: é or 猫 is several bytes.",
+        SYMBOLS,
+        "[character.encode() for character in token]",
+    ),
+    *mistakes(
+        "in pairwise(symbols):",
         ("A pair that occurs twice in a word was counted once.", "in {*pairwise(symbols)}:"),
-        ("The last pair of each word was not counted: does a `range` end one too early?",
-         "in pairwise(symbols[:-1]):")),
-    shared.FIRST_ONLY, shared.SKIPPED,
+        (
+            "The last pair of each word was not counted: does a `range` end one too early?",
+            "in pairwise(symbols[:-1]):",
+        ),
+    ),
+    shared.FIRST_ONLY,
+    shared.SKIPPED,
     mistake("After a merge, step over both parts: aaa becomes aa a.", "at += 2", "at += 1"),
-    mistake("The pair was also merged where it is only the end of one longer token and the "
-            "start of the next: compare whole tokens.",  # b"\xff" occurs in no UTF-8
-            MERGE, 'b"\\xff\\xff".join(word).replace(b"\\xff\\xff".join(best), b"".join(best))'
-            '.split(b"\\xff\\xff")'),
-    mistake("The same pair is found each time: after a merge, the words still hold its two parts, "
-            "or its count is as before. Write the merged words back, and count again.",
-            OLD, "pass", NEW, "pass"),
-    mistake("After a merge only the first word is left: keep all words, with the pair or without. "
-            "Does a `break` end the loop?",
-            KEEP, "words = words[:1]\npairs = count_pairs(words)"),
-    mistake("Only the first word's pairs are counted: does a `break` or a `return` end the loop?",
-            "count_pairs(words),", "count_pairs(words[:1]),",
-            KEEP, "pairs = count_pairs(words[:1])"),
+    mistake(
+        "The pair was also merged where it is only the end of one longer token and the "
+        "start of the next: compare whole tokens.",  # b"\xff" occurs in no UTF-8
+        MERGE,
+        'b"\\xff\\xff".join(word).replace(b"\\xff\\xff".join(best), b"".join(best))'
+        '.split(b"\\xff\\xff")',
+    ),
+    mistake(
+        "The same pair is found each time: after a merge, the words still hold its two parts, "
+        "or its count is as before. Write the merged words back, and count again.",
+        OLD,
+        "pass",
+        NEW,
+        "pass",
+    ),
+    mistake(
+        "After a merge only the first word is left: keep all words, with the pair or without. "
+        "Does a `break` end the loop?",
+        KEEP,
+        "words = words[:1]\npairs = count_pairs(words)",
+    ),
+    mistake(
+        "Only the first word's pairs are counted: does a `break` or a `return` end the loop?",
+        "count_pairs(words),",
+        "count_pairs(words[:1]),",
+        KEEP,
+        "pairs = count_pairs(words[:1])",
+    ),
     mistake("The two parts of each merge are swapped.", "append(best)", "append(best[::-1])"),
-    mistake("The greatest pair is merged, not the most frequent one: `max` needs a `key`.",
-            "best = max(tied)", "best = max(pairs)"),
-    *(mistake("The rarest pair is merged: the most frequent one goes first, by `max`, not `min`.",
-              "max(pairs.values())", "min(pairs.values())", "best = max(tied)", f"best = {choice}")
-      for choice in ("max(tied)", "min(tied)", "_seen(words, tied)[0]")),
-    *(mistake(f"The counts are stale: {words}",  # without updates, the merged pair is dropped
-              OLD, old, NEW, new, KEEP, f"pairs.pop(best)\n{KEEP}") for words, old, new in STALE),
-    *mistakes("case.num_merges",
-        ("One special token was assumed: there is room for "
-         "vocab_size - 256 - len(special_tokens) merges.", "case.vocab_size - 257"),
+    mistake(
+        "The greatest pair is merged, not the most frequent one: `max` needs a `key`.",
+        "best = max(tied)",
+        "best = max(pairs)",
+    ),
+    *(
+        mistake(
+            "The rarest pair is merged: the most frequent one goes first, by `max`, not `min`.",
+            "max(pairs.values())",
+            "min(pairs.values())",
+            "best = max(tied)",
+            f"best = {choice}",
+        )
+        for choice in ("max(tied)", "min(tied)", "_seen(words, tied)[0]")
+    ),
+    *(
+        mistake(
+            f"The counts are stale: {words}",  # without updates, the merged pair is dropped
+            OLD,
+            old,
+            NEW,
+            new,
+            KEEP,
+            f"pairs.pop(best)\n{KEEP}",
+        )
+        for words, old, new in STALE
+    ),
+    *mistakes(
+        "case.num_merges",
+        (
+            "One special token was assumed: there is room for "
+            "vocab_size - 256 - len(special_tokens) merges.",
+            "case.vocab_size - 257",
+        ),
         ("There is one merge too few: off by one.", "case.num_merges - 1"),
-        ("Only one merge is made: count and merge again and again, until the vocabulary is full. "
-         "Is the loop missing, or is a `return` inside it?", "min(1, case.num_merges)"),
-        ("There are too many merges: `vocab_size` includes the 256 bytes and the special tokens.",
-         "case.vocab_size - 256", "case.num_merges + 1", "case.vocab_size")),
-    *mistakes("while pairs and",
-        ("Nothing is merged: as long as there is room, count the pairs, merge the most frequent "
-         "one wherever it occurs, and add it to `merges`.", "while [] and"),
-        ("Training stopped when the best pair occurred only once. Some libraries choose to do "
-         "so, but the course's algorithm goes on while any pair is left.",
-         "while max(pairs.values(), default=0) > 1 and"),
-        (RAN_OUT + "with fewer merges.", "while")),
-    mistake(RAN_OUT + "and no pair is merged again.",
-            "return merges", "return merges + merges[-1:] * (case.num_merges - len(merges))"),
-)  # fmt: skip
+        (
+            "Only one merge is made: count and merge again and again, until the vocabulary is"
+            " full. "
+            "Is the loop missing, or is a `return` inside it?",
+            "min(1, case.num_merges)",
+        ),
+        (
+            "There are too many merges: `vocab_size` includes the 256 bytes and the special"
+            " tokens.",
+            "case.vocab_size - 256",
+            "case.num_merges + 1",
+            "case.vocab_size",
+        ),
+    ),
+    *mistakes(
+        "while pairs and",
+        (
+            "Nothing is merged: as long as there is room, count the pairs, merge the most frequent "
+            "one wherever it occurs, and add it to `merges`.",
+            "while [] and",
+        ),
+        (
+            "Training stopped when the best pair occurred only once. Some libraries choose to do "
+            "so, but the course's algorithm goes on while any pair is left.",
+            "while max(pairs.values(), default=0) > 1 and",
+        ),
+        (RAN_OUT + "with fewer merges.", "while"),
+    ),
+    mistake(
+        RAN_OUT + "and no pair is merged again.",
+        "return merges",
+        "return merges + merges[-1:] * (case.num_merges - len(merges))",
+    ),
+)
 
 # The texts. Each distinguishes a few common mistakes; the first that fails is shown.
 
@@ -231,12 +350,20 @@ CORNERS = (
     Text("ab ab cd ef", 4, what="pairs that occur only once"),
     Text("ab<|pad|>ab<|pad|>ba" * 2, 2, ("<|pad|>",), "a special token that is not <|endoftext|>"),
     Text(f"b<|pad|>abc{END}abc<|pad|>{END}ab" * 2, 2, ("<|pad|>", END), SEVERAL),
-    Text("x<|.*|>y z<|.*|>y z<|+|>zy (a|b) <|*|> xy zy\n<|+|>\nxz " * 2, 9, ("<|.*|>", "<|+|>"),
-         SEVERAL),
-    Text(f"ab{END}ab{END}ba" * 2, 11, ("<|pad|>",),
-         "<|endoftext|> in the text but not in special_tokens"),
+    Text(
+        "x<|.*|>y z<|.*|>y z<|+|>zy (a|b) <|*|> xy zy\n<|+|>\nxz " * 2,
+        9,
+        ("<|.*|>", "<|+|>"),
+        SEVERAL,
+    ),
+    Text(
+        f"ab{END}ab{END}ba" * 2,
+        11,
+        ("<|pad|>",),
+        "<|endoftext|> in the text but not in special_tokens",
+    ),
     Text(f"ab{END}   {END}   {END}ba" * 2, 2, what="a document of nothing but white space"),
-)  # fmt: skip
+)
 ANY_TOKENS = "`special_tokens` may hold any strings, any number of them or none."
 HINTS = {  # for a corner in which it raises an error, or is stopped; else it is `ANY_TOKENS`
     STR_PATH: "`Path(input_path)` makes a Path of a str, and leaves a Path as it is.",

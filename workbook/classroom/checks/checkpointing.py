@@ -27,13 +27,15 @@ ERRORS = {
     r"PosixPath|WindowsPath": "`out` and `src` may be a pathlib.Path: `os.fspath` makes it a str.",
     r"[Uu]nsupported global": "The file holds whole objects, which `torch.load` refuses, since "
     "loading them can run any code. Store the `state_dict()` of both.",
-    r"EOFError|Ran out of input|not a ZIP|PytorchStreamReader|invalid load key|Unsupported operand":
-    "What is read is not what was written: the file is incomplete, or an open one is read twice.",
+    r"EOFError|Ran out of input|not a ZIP|PytorchStreamReader|invalid load key|Unsupported op": (
+        "What is read is not what was written: the file is incomplete, or an open one is read"
+        " twice."
+    ),
     r"KeyError: Parameter|'int' object has no attribute": "Hand the optimizer's state to "
     "`optimizer.load_state_dict(...)`, which assigns each average to its parameter.",
     r"parameter group|size mismatch|Missing key": "Store the `state_dict()` of the model and that "
     "of the optimizer, and load each into its counterpart.",
-}  # fmt: skip
+}
 
 
 class SmallRun:
@@ -107,29 +109,51 @@ def restored(form: FileForm) -> dict[str, Any]:
 
 MODEL, OPTIMIZER = "new.model.load_state_dict(model)", "new.optimizer.load_state_dict(optimizer)"
 MISTAKES = (
-    *instead_of(MODEL, {
-        "pass": "The model that was passed in is as before. `model = ...`, or `p = ...` in a loop, "
-        "only gives the name a new value: `model.load_state_dict(...)` writes into it.",
-        "new.model.load_state_dict(model, assign=True)": "The optimizer still holds the old "
-        "parameters, and will update those: write into them, as `load_state_dict` does.",
-    }),
-    *instead_of(OPTIMIZER, {
-        "pass": "Only the model was restored, or an optimizer other than the one that was passed "
-        "in: AdamW's averages begin at zero again, and the loss jumps.",
-        f'{OPTIMIZER}\nnew.optimizer.param_groups[0]["lr"] = 0.01': "Store its `param_groups` too.",
-    }),
-    mistake("Both that were passed in are as before: `model = ...` only gives the name a new "
-            "value, and `model.load_state_dict(...)` writes into it.",
-            MODEL, "pass", OPTIMIZER, "pass"),
-    mistake("Those are the weights of the run that went on, from memory and not from the file.",
-            "copy.deepcopy(", "(", MODEL, "new.model.load_state_dict(run.model.state_dict())"),
-    *instead_of("new.now(ITERATION)", {
-        "new.now(None)": "Nothing is returned: return the step number that was saved.",
-        "new.now('an int')": "Return the step number alone, as an int.",
-        "new.now(ITERATION + 1)": "Return the number as it was saved, not the next one.",
-        "new.now(0)": "The number is lost: store it beside the two state dicts.",
-    }),
-)  # fmt: skip
+    *instead_of(
+        MODEL,
+        {
+            "pass": "The model that was passed in is as before. `model = ...`, or `p = ...` in a"
+            " loop, "
+            "only gives the name a new value: `model.load_state_dict(...)` writes into it.",
+            "new.model.load_state_dict(model, assign=True)": "The optimizer still holds the old "
+            "parameters, and will update those: write into them, as `load_state_dict` does.",
+        },
+    ),
+    *instead_of(
+        OPTIMIZER,
+        {
+            "pass": "Only the model was restored, or an optimizer other than the one that was"
+            " passed "
+            "in: AdamW's averages begin at zero again, and the loss jumps.",
+            f'{OPTIMIZER}\nnew.optimizer.param_groups[0]["lr"] = 0.01': "Store its `param_groups`"
+            " too.",
+        },
+    ),
+    mistake(
+        "Both that were passed in are as before: `model = ...` only gives the name a new "
+        "value, and `model.load_state_dict(...)` writes into it.",
+        MODEL,
+        "pass",
+        OPTIMIZER,
+        "pass",
+    ),
+    mistake(
+        "Those are the weights of the run that went on, from memory and not from the file.",
+        "copy.deepcopy(",
+        "(",
+        MODEL,
+        "new.model.load_state_dict(run.model.state_dict())",
+    ),
+    *instead_of(
+        "new.now(ITERATION)",
+        {
+            "new.now(None)": "Nothing is returned: return the step number that was saved.",
+            "new.now('an int')": "Return the step number alone, as an int.",
+            "new.now(ITERATION + 1)": "Return the number as it was saved, not the next one.",
+            "new.now(0)": "The number is lost: store it beside the two state dicts.",
+        },
+    ),
+)
 EMPTY = (
     "Write to `out` itself, as `torch.save(state, out)` does, and leave an open file open: what is "
     "kept in memory, in a folder, or under another name is not there when another process loads it."

@@ -34,39 +34,69 @@ def faults(claim: str, expected: Any, **mistakes: str) -> dict[str, tuple]:
 
 
 FAULTS = {
-    **faults("It does not return two tensors.", "a tuple (inputs, targets)",
-             form="End with `return inputs, targets`, two tensors: each call gives one batch."),
-    **faults("The batch has the wrong shape.", (ROWS, CONTEXT),
-             turned="Rows and columns, or batch_size and context_length, are swapped.",
-             shape="A batch has batch_size rows, each of them context_length tokens long."),
+    **faults(
+        "It does not return two tensors.",
+        "a tuple (inputs, targets)",
+        form="End with `return inputs, targets`, two tensors: each call gives one batch.",
+    ),
+    **faults(
+        "The batch has the wrong shape.",
+        (ROWS, CONTEXT),
+        turned="Rows and columns, or batch_size and context_length, are swapped.",
+        shape="A batch has batch_size rows, each of them context_length tokens long.",
+    ),
     **faults("The batch has the wrong type.", torch.int64, type=INT64),
-    **faults("A row is not a contiguous piece of the data.", "consecutive tokens, such as 7, 8, 9",
-             scattered="Draw one start for each row, and take context_length tokens from there."),
-    **faults("The targets are not the tokens that come next.", "the next token of each input",
-             inputs="The targets are the inputs: they must be the same window, one token later.",
-             swapped="Inputs and targets are swapped, or the targets are one token earlier.",
-             shifted="The targets must be shifted by 1, but are shifted differently.",
-             end="The last target is made up, or wrapped around: read the token after the window.",
-             apart="The targets have starts of their own: take those of the inputs, plus 1."),
-    **faults("A window reaches past the end.", f"starts from 0 to {LAST}",
-             late="With n tokens and a context of m the last start is n - m - 1."),
-    **faults("The rows do not begin at random places.", "a new random start for each row and call",
-             one_start="One start was drawn for the whole batch: draw one for each row.",
-             in_a_row="The rows follow one another: draw a start for each.",
-             seeded="The generator is seeded inside the function, or nothing is random at all."),
-    **faults("Some windows are never drawn.", f"every start from 0 to {LAST}",
-             no_last="The last start is never drawn: with n tokens and a context of m it is "
-             "n - m - 1. `randint` in numpy and torch excludes its upper end: give it n - m.",
-             no_first="The first start is never drawn: positions count from 0.",
-             gaps="Windows may overlap: each position from 0 to n - m - 1 may be a start."),
-    **faults("Some windows are drawn far more often than others.", "every start equally often",
-             uneven="Every start from 0 to n - m - 1 must be equally likely: draw one integer, "
-             "and do not clamp what falls outside."),
-    **faults("Large token ids change on the way.", f"tokens from {LARGE[0]} to {LARGE[-1]}",
-             small_type="An intermediate type is too small: int16 ends at 32,767, uint8 at 255."),
-    **faults("The batch is on the wrong device.", "both tensors on meta",
-             device="`device` is not used: end with `.to(device)`, for both tensors."),
-}  # fmt: skip
+    **faults(
+        "A row is not a contiguous piece of the data.",
+        "consecutive tokens, such as 7, 8, 9",
+        scattered="Draw one start for each row, and take context_length tokens from there.",
+    ),
+    **faults(
+        "The targets are not the tokens that come next.",
+        "the next token of each input",
+        inputs="The targets are the inputs: they must be the same window, one token later.",
+        swapped="Inputs and targets are swapped, or the targets are one token earlier.",
+        shifted="The targets must be shifted by 1, but are shifted differently.",
+        end="The last target is made up, or wrapped around: read the token after the window.",
+        apart="The targets have starts of their own: take those of the inputs, plus 1.",
+    ),
+    **faults(
+        "A window reaches past the end.",
+        f"starts from 0 to {LAST}",
+        late="With n tokens and a context of m the last start is n - m - 1.",
+    ),
+    **faults(
+        "The rows do not begin at random places.",
+        "a new random start for each row and call",
+        one_start="One start was drawn for the whole batch: draw one for each row.",
+        in_a_row="The rows follow one another: draw a start for each.",
+        seeded="The generator is seeded inside the function, or nothing is random at all.",
+    ),
+    **faults(
+        "Some windows are never drawn.",
+        f"every start from 0 to {LAST}",
+        no_last="The last start is never drawn: with n tokens and a context of m it is "
+        "n - m - 1. `randint` in numpy and torch excludes its upper end: give it n - m.",
+        no_first="The first start is never drawn: positions count from 0.",
+        gaps="Windows may overlap: each position from 0 to n - m - 1 may be a start.",
+    ),
+    **faults(
+        "Some windows are drawn far more often than others.",
+        "every start equally often",
+        uneven="Every start from 0 to n - m - 1 must be equally likely: draw one integer, "
+        "and do not clamp what falls outside.",
+    ),
+    **faults(
+        "Large token ids change on the way.",
+        f"tokens from {LARGE[0]} to {LARGE[-1]}",
+        small_type="An intermediate type is too small: int16 ends at 32,767, uint8 at 255.",
+    ),
+    **faults(
+        "The batch is on the wrong device.",
+        "both tensors on meta",
+        device="`device` is not used: end with `.to(device)`, for both tensors.",
+    ),
+}
 UINT16 = "Token files hold uint16, which few operations take: convert each window to int64 first."
 
 

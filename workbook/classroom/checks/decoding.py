@@ -83,30 +83,44 @@ GOES_ON = "It goes on after the end token: stop at its id, which an argument has
 LAST_ONE = "The model sees only the last token: it needs all those before it, too."
 CHAIN_MISTAKES = (
     mistake("Only the last new token is returned: collect them all.", RETURN, f"{RETURN}[-1:]"),
-    *instead_of(END, {
-        "if False:": GOES_ON,
-        "if new_id == 0:": "It stops at id 0, whichever id the end token has.",
-        "if case.end_id and new_id == case.end_id:": "It does not stop when `end_id` is 0, which "
-        "is false in an `if`: test `is not None`.",
-    }),
-    *instead_of(COUNT, {
-        "()": "Only the prompt comes back: append each new token to it, and return them all.",
-        # Where the context is full, one may stop.
-        f"range(1) if case.context_length == ENDLESS else {COUNT}": "Only one new token is "
-        "written: is a loop missing, or a `return` inside it?",
-        f"{COUNT} if case.end_id not in case.prompt else ()": "An end token in the prompt ends it.",
-        "range(case.max_new_tokens + 1)": "It writes one token too many.",
-        "range(case.max_new_tokens - 1)": "It writes one token too few.",
-        "range(case.max_new_tokens - len(case.prompt))": "The prompt is counted, but "
-        "`max_new_tokens` counts only new tokens.",
-    }),
-    *instead_of(SEEN, {
-        "case.prompt[-case.context_length :]": "The model sees only the prompt: append new tokens.",
-        **dict.fromkeys(("ids[-1:]", "ids[-1:] if len(ids) > len(case.prompt) else ids"), LAST_ONE),
-        "ids[:1]": "The logits of the first position were taken: take those of the last.",
-        "ids[: case.context_length]": "A full context keeps the first tokens: keep the last.",
-    }),
-)  # fmt: skip
+    *instead_of(
+        END,
+        {
+            "if False:": GOES_ON,
+            "if new_id == 0:": "It stops at id 0, whichever id the end token has.",
+            "if case.end_id and new_id == case.end_id:": "It does not stop when `end_id` is 0,"
+            " which "
+            "is false in an `if`: test `is not None`.",
+        },
+    ),
+    *instead_of(
+        COUNT,
+        {
+            "()": "Only the prompt comes back: append each new token to it, and return them all.",
+            # Where the context is full, one may stop.
+            f"range(1) if case.context_length == ENDLESS else {COUNT}": "Only one new token is "
+            "written: is a loop missing, or a `return` inside it?",
+            f"{COUNT} if case.end_id not in case.prompt else ()": "An end token in the prompt"
+            " ends it.",
+            "range(case.max_new_tokens + 1)": "It writes one token too many.",
+            "range(case.max_new_tokens - 1)": "It writes one token too few.",
+            "range(case.max_new_tokens - len(case.prompt))": "The prompt is counted, but "
+            "`max_new_tokens` counts only new tokens.",
+        },
+    ),
+    *instead_of(
+        SEEN,
+        {
+            "case.prompt[-case.context_length :]": "The model sees only the prompt: append new"
+            " tokens.",
+            **dict.fromkeys(
+                ("ids[-1:]", "ids[-1:] if len(ids) > len(case.prompt) else ids"), LAST_ONE
+            ),
+            "ids[:1]": "The logits of the first position were taken: take those of the last.",
+            "ids[: case.context_length]": "A full context keeps the first tokens: keep the last.",
+        },
+    ),
+)
 CHAINS = (
     Request((3,), 1),
     Request((5, 1, 2), 6),
@@ -151,56 +165,108 @@ TWICE = "The kept probabilities go through a second softmax: divide them by thei
 EQUALLY = "All kept tokens are drawn equally often: draw according to their probabilities."
 PLACE = "That is the index in the sorted list, not the id at that index: look it up."
 CHOICE_MISTAKES = (
-    *instead_of(TEMPERED, {
-        "softmax(logits)": "yours changes nothing.",
-        "softmax(logits * case.temperature)": "you multiplied.",
-        "softmax(softmax(logits) / case.temperature)": "yours takes the softmax twice.",
-    }, TEMPERATURE),
-    *(mistake(TEMPERATURE + "you divided the probabilities, which changes nothing.",
-              TEMPERED, "softmax(logits) / case.temperature", BELOW, code)
-      for code in (BELOW, "(before < case.top_p) | (case.top_p == 1)")),
-    mistake("The least likely token is always taken: `argmin`, or the wrong end of a list?",
-            RETURNED, "return np.eye(len(shares))[shares.argmin()]"),
-    *instead_of(BELOW, {
-        "before < 2": "yours keeps all.",
-        "(before + shares[order] < case.top_p + 1e-9) | (before == 0)": "yours leaves out the "
-        "token that reaches p.",
-        "np.append(0, before[:-1]) < case.top_p": "yours keeps one too many.",
-        "(shares[order] >= case.top_p) | (before == 0) | (case.top_p == 1)": "yours compares each "
-        "single probability with p.",
-        "(before <= 1 - case.top_p) | (case.top_p == 1)": "in ascending order, tokens are dropped "
-        "as long as their sum is below 1 - p; yours drops them as long as it is below p.",
-    }, TOP_P),
-    *instead_of(ORDER, {
-        "np.argsort(shares)": "yours begins with the least likely: sort in descending order.",
-        "np.arange(len(shares))": "yours adds up in the order of the ids: sort first.",
-    }, TOP_P),
-    mistake("The mask of what top-p keeps is in sorted order, but yours is applied in the order of "
-            "the ids: map it back with the indices of `sort`, or mask the sorted values.",
-            KEPT, "np.flatnonzero(before < case.top_p)"),
-    *(mistake("What top-p leaves out has the logit 0, and e to the power 0 is 1, not a small "
-              "share: its logit must be minus infinity.",
-              RETURNED, f"raised = (np.log(SHARES) + RAISED) / case.temperature\nreturn {code}")
-      for code in ("softmax(np.where(drawn > 0, raised, 0)) if case.top_p < 1 else drawn",
-                   "softmax(np.where(drawn > 1e-20, raised, 0))")),
-    mistake("Top-p looks at the probabilities after the temperature, but yours at those before.",
-            SUMS, "np.cumsum(softmax(logits)[order]) - softmax(logits)[order]"),
-    mistake(TOP_P + "yours keeps a fixed number of tokens, which is top-k.",
-            KEPT, "order[: max(1, int(case.top_p * len(order)))]"),
-    *(mistake(NO_SUM, WEIGHTS, "shares[kept]",
-              RETURNED, f"drawn[{last}] += 1 - drawn.sum()\nreturn drawn")
-      for last in ("kept[-1]", "-1")),
-    *instead_of(WEIGHTS, {
-        "softmax(0 * kept)": EQUALLY,
-        "softmax(shares[kept])": TWICE,
-        f"softmax(shares[kept]) {CUT} {WEIGHTS}": TWICE,
-        f"softmax(0 * kept) {CUT} {WEIGHTS}": EQUALLY,
-        "softmax(logits[kept])": TEMPERATURE + "yours draws from the undivided ones.",
-        "np.eye(len(kept))[0]": "It always takes the likeliest token: use `torch.multinomial`.",
-    }),
-    *instead_of(DRAWN, dict.fromkeys(
-        ("drawn[: len(kept)]", f"drawn[np.arange(len(kept)) {CUT} kept]"), PLACE)),
-)  # fmt: skip
+    *instead_of(
+        TEMPERED,
+        {
+            "softmax(logits)": "yours changes nothing.",
+            "softmax(logits * case.temperature)": "you multiplied.",
+            "softmax(softmax(logits) / case.temperature)": "yours takes the softmax twice.",
+        },
+        TEMPERATURE,
+    ),
+    *(
+        mistake(
+            TEMPERATURE + "you divided the probabilities, which changes nothing.",
+            TEMPERED,
+            "softmax(logits) / case.temperature",
+            BELOW,
+            code,
+        )
+        for code in (BELOW, "(before < case.top_p) | (case.top_p == 1)")
+    ),
+    mistake(
+        "The least likely token is always taken: `argmin`, or the wrong end of a list?",
+        RETURNED,
+        "return np.eye(len(shares))[shares.argmin()]",
+    ),
+    *instead_of(
+        BELOW,
+        {
+            "before < 2": "yours keeps all.",
+            "(before + shares[order] < case.top_p + 1e-9) | (before == 0)": "yours leaves out the "
+            "token that reaches p.",
+            "np.append(0, before[:-1]) < case.top_p": "yours keeps one too many.",
+            "(shares[order] >= case.top_p) | (before == 0) | (case.top_p == 1)": "yours compares"
+            " each "
+            "single probability with p.",
+            "(before <= 1 - case.top_p) | (case.top_p == 1)": "in ascending order, tokens are"
+            " dropped "
+            "as long as their sum is below 1 - p; yours drops them as long as it is below p.",
+        },
+        TOP_P,
+    ),
+    *instead_of(
+        ORDER,
+        {
+            "np.argsort(shares)": "yours begins with the least likely: sort in descending order.",
+            "np.arange(len(shares))": "yours adds up in the order of the ids: sort first.",
+        },
+        TOP_P,
+    ),
+    mistake(
+        "The mask of what top-p keeps is in sorted order, but yours is applied in the order of "
+        "the ids: map it back with the indices of `sort`, or mask the sorted values.",
+        KEPT,
+        "np.flatnonzero(before < case.top_p)",
+    ),
+    *(
+        mistake(
+            "What top-p leaves out has the logit 0, and e to the power 0 is 1, not a small "
+            "share: its logit must be minus infinity.",
+            RETURNED,
+            f"raised = (np.log(SHARES) + RAISED) / case.temperature\nreturn {code}",
+        )
+        for code in (
+            "softmax(np.where(drawn > 0, raised, 0)) if case.top_p < 1 else drawn",
+            "softmax(np.where(drawn > 1e-20, raised, 0))",
+        )
+    ),
+    mistake(
+        "Top-p looks at the probabilities after the temperature, but yours at those before.",
+        SUMS,
+        "np.cumsum(softmax(logits)[order]) - softmax(logits)[order]",
+    ),
+    mistake(
+        TOP_P + "yours keeps a fixed number of tokens, which is top-k.",
+        KEPT,
+        "order[: max(1, int(case.top_p * len(order)))]",
+    ),
+    *(
+        mistake(
+            NO_SUM,
+            WEIGHTS,
+            "shares[kept]",
+            RETURNED,
+            f"drawn[{last}] += 1 - drawn.sum()\nreturn drawn",
+        )
+        for last in ("kept[-1]", "-1")
+    ),
+    *instead_of(
+        WEIGHTS,
+        {
+            "softmax(0 * kept)": EQUALLY,
+            "softmax(shares[kept])": TWICE,
+            f"softmax(shares[kept]) {CUT} {WEIGHTS}": TWICE,
+            f"softmax(0 * kept) {CUT} {WEIGHTS}": EQUALLY,
+            "softmax(logits[kept])": TEMPERATURE + "yours draws from the undivided ones.",
+            "np.eye(len(kept))[0]": "It always takes the likeliest token: use `torch.multinomial`.",
+        },
+    ),
+    *instead_of(
+        DRAWN,
+        dict.fromkeys(("drawn[: len(kept)]", f"drawn[np.arange(len(kept)) {CUT} kept]"), PLACE),
+    ),
+)
 CHOICES = (
     Request(),
     Request(temperature=0.1),

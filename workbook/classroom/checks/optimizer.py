@@ -74,57 +74,92 @@ def scheduled(it: int, highest: float, lowest: float, warmup: int, end: int) -> 
 
 BEGIN, OVER = "if it < warmup:", "if it > end:"
 SCHEDULE_MISTAKES = (
-    *instead_of("it / warmup * highest", {
-        "(it + 1) / warmup * highest": "yours is one step ahead; it = 0 is the first step.",
-        **dict.fromkeys(("(it + 1) / (warmup + 1) * highest", "it / max(1, warmup - 1) * highest"),
-                        "yours divides by a number one too large or too small."),
-        "it / end * highest": "yours divides by cosine_cycle_iters.",
-        "it / warmup": "yours does not multiply by max.",
-        "lowest + it / warmup * (highest - lowest)": "yours starts at the minimum, not at 0.",
-        "highest": "yours is at the maximum right away.",
-        "max(lowest, it / warmup * highest)": "yours never goes below the minimum.",
-    }, "The warm-up is it / warmup_iters * max: "),
-    *instead_of("(it - warmup) / (end - warmup)", {
-        "it / end": "yours does not start at the maximum.",
-        "(it - warmup) / end": "yours does not reach the minimum.",
-        "it / (end - warmup)": "yours does not subtract warmup_iters in the numerator.",
-        "it - warmup / (end - warmup)": "`it - warmup` needs parentheses.",
-    }, "The cosine is of π (it - warmup_iters) / (cosine_cycle_iters - warmup_iters): "),
-    *instead_of("math.pi * done", {
-        "done": "π is missing.",
-        "2 * math.pi * done": "2π is a whole turn.",
-        "math.pi / 2 * done": "π/2 is only half the way.",
-    }, "The cosine's angle goes from 0 to π: "),
-    *instead_of("(1 + math.cos(math.pi * done)) / 2", {
-        "1 + math.cos(math.pi * done)": "the 1/2 is missing.",
-        "1 / 2 + math.cos(math.pi * done)": "the 1/2 applies to the whole sum.",
-        "math.cos(math.pi * done)": "you took the bare cosine.",
-        "math.cos(math.pi * done) / 2": "the 1 + is missing.",
-        "(1 - math.cos(math.pi * done)) / 2": "with 1 - cos it rises.",
-        "1 - done": "you took a straight line.",
-    }, "The learning rate is min + 1/2 (1 + cos(...)) (max - min): "),
-    *instead_of("lowest + share * (highest - lowest)", {
-        "share * (highest - lowest)": "min is not added.",
-        "lowest + share * highest": "yours has the factor max instead of max - min.",
-        "share * highest": "yours falls to 0, not to min.",
-        "lowest + share * (lowest - highest)": "max and min are swapped in the difference.",
-    }, "The learning rate is min + 1/2 (1 + cos(...)) (max - min): "),
-    *instead_of(OVER, {
-        "if it > end == warmup:": ": yours follows the cosine, which rises again.",
-        f"{OVER}\n    return 0.0\n{OVER}": ", not at 0.",
-    }, "After cosine_cycle_iters the learning rate stays at the minimum"),
-    *instead_of(BEGIN, {
-        f"lowest, highest = lowest / highest, 1\n{BEGIN}": "Yours returns a factor of the maximum.",
-        f"lowest, highest = highest, lowest\n{BEGIN}": "Maximum and minimum are swapped.",
-        f"end += warmup\n{BEGIN}": "cosine_cycle_iters counts from 0, not from the warm-up's end.",
-        f"it += 1\n{BEGIN}": "The whole schedule is one step ahead: it = 0 is the first step.",
-        f"it = max(0, it - 1)\n{BEGIN}": "The whole schedule is a step late: it = 0 is the first.",
-        f"return float(it)\n{BEGIN}": "The step itself is returned: compute its learning rate.",
-        "if it <= warmup:": "Check `it < warmup_iters` before dividing: warmup_iters may be 0.",
-    }),
-    mistake("Where the two are equal there is no cosine: check `it > cosine_cycle_iters` first.",
-            OVER, "if (it - warmup) / (end - warmup) > 1:"),
-)  # fmt: skip
+    *instead_of(
+        "it / warmup * highest",
+        {
+            "(it + 1) / warmup * highest": "yours is one step ahead; it = 0 is the first step.",
+            **dict.fromkeys(
+                ("(it + 1) / (warmup + 1) * highest", "it / max(1, warmup - 1) * highest"),
+                "yours divides by a number one too large or too small.",
+            ),
+            "it / end * highest": "yours divides by cosine_cycle_iters.",
+            "it / warmup": "yours does not multiply by max.",
+            "lowest + it / warmup * (highest - lowest)": "yours starts at the minimum, not at 0.",
+            "highest": "yours is at the maximum right away.",
+            "max(lowest, it / warmup * highest)": "yours never goes below the minimum.",
+        },
+        "The warm-up is it / warmup_iters * max: ",
+    ),
+    *instead_of(
+        "(it - warmup) / (end - warmup)",
+        {
+            "it / end": "yours does not start at the maximum.",
+            "(it - warmup) / end": "yours does not reach the minimum.",
+            "it / (end - warmup)": "yours does not subtract warmup_iters in the numerator.",
+            "it - warmup / (end - warmup)": "`it - warmup` needs parentheses.",
+        },
+        "The cosine is of π (it - warmup_iters) / (cosine_cycle_iters - warmup_iters): ",
+    ),
+    *instead_of(
+        "math.pi * done",
+        {
+            "done": "π is missing.",
+            "2 * math.pi * done": "2π is a whole turn.",
+            "math.pi / 2 * done": "π/2 is only half the way.",
+        },
+        "The cosine's angle goes from 0 to π: ",
+    ),
+    *instead_of(
+        "(1 + math.cos(math.pi * done)) / 2",
+        {
+            "1 + math.cos(math.pi * done)": "the 1/2 is missing.",
+            "1 / 2 + math.cos(math.pi * done)": "the 1/2 applies to the whole sum.",
+            "math.cos(math.pi * done)": "you took the bare cosine.",
+            "math.cos(math.pi * done) / 2": "the 1 + is missing.",
+            "(1 - math.cos(math.pi * done)) / 2": "with 1 - cos it rises.",
+            "1 - done": "you took a straight line.",
+        },
+        "The learning rate is min + 1/2 (1 + cos(...)) (max - min): ",
+    ),
+    *instead_of(
+        "lowest + share * (highest - lowest)",
+        {
+            "share * (highest - lowest)": "min is not added.",
+            "lowest + share * highest": "yours has the factor max instead of max - min.",
+            "share * highest": "yours falls to 0, not to min.",
+            "lowest + share * (lowest - highest)": "max and min are swapped in the difference.",
+        },
+        "The learning rate is min + 1/2 (1 + cos(...)) (max - min): ",
+    ),
+    *instead_of(
+        OVER,
+        {
+            "if it > end == warmup:": ": yours follows the cosine, which rises again.",
+            f"{OVER}\n    return 0.0\n{OVER}": ", not at 0.",
+        },
+        "After cosine_cycle_iters the learning rate stays at the minimum",
+    ),
+    *instead_of(
+        BEGIN,
+        {
+            f"lowest, highest = lowest / highest, 1\n{BEGIN}": "Yours returns a factor of the"
+            " maximum.",
+            f"lowest, highest = highest, lowest\n{BEGIN}": "Maximum and minimum are swapped.",
+            f"end += warmup\n{BEGIN}": "cosine_cycle_iters counts from 0, not from the warm-up's"
+            " end.",
+            f"it += 1\n{BEGIN}": "The whole schedule is one step ahead: it = 0 is the first step.",
+            f"it = max(0, it - 1)\n{BEGIN}": "The whole schedule is a step late: it = 0 is the"
+            " first.",
+            f"return float(it)\n{BEGIN}": "The step itself is returned: compute its learning rate.",
+            "if it <= warmup:": "Check `it < warmup_iters` before dividing: warmup_iters may be 0.",
+        },
+    ),
+    mistake(
+        "Where the two are equal there is no cosine: check `it > cosine_cycle_iters` first.",
+        OVER,
+        "if (it - warmup) / (end - warmup) > 1:",
+    ),
+)
 
 
 def learning_rate(schedule: Any, case: ScheduleStep) -> list[float]:
@@ -215,48 +250,81 @@ THE_NORM = "The norm is the root of the sum of the squares of all entries of all
 NORM, OWN, LOOP = "torch.sqrt(total)", "[g.norm() for g in gradients]", "for g in gradients:"
 WANTED, CHANGE = "if norm > case.limit:", "g.mul_(case.limit / norm)"
 CLIPPING_MISTAKES = (
-    *instead_of(NORM, {
-        "total": "the root is missing.",
-        "max(g.abs().max() for g in gradients)": "you took the largest entry.",
-        "sum(g.abs().sum() for g in gradients)": "you added absolute values (l1).",
-        f"sum({OWN})": "you added the parameters' norms: add their squares.",
-        f"max({OWN})": "you took the largest of the parameters' norms.",
-        f"sum({OWN}) ** 0.5": "you added norms that were not squared.",
-        "gradients[-1].norm()": "you took the last gradient's norm.",
-        "VALUE * sum(g.numel() for g in gradients) ** 0.5": "you took the norm of the parameters.",
-    }, THE_NORM),
-    mistake(THE_NORM + "you scaled while you were still adding up. Two loops are needed.",
-            NORM, "torch.zeros(())", WANTED, f"norm = torch.hypot(norm, g.norm())\n{WANTED}"),
-    mistake(THE_NORM + "`torch.linalg.norm(g, 2)` of a matrix is its largest singular value.",
-            "(g**2).sum()", "torch.linalg.norm(g, 2) ** 2"),
-    *instead_of(WANTED, {
-        f"norm = g.norm()\n{WANTED}": THE_NORM + "you took each parameter's own.",
-        "if norm:": "Gradients below the limit stay as they are: yours are scaled up to it.",
-        "if 0 < norm < case.limit:": "The condition is reversed: scale above the limit.",
-        "if norm**2 > case.limit:": "The square of the norm is compared: take the root.",
-        f"norm = torch.sqrt(sum((g**2).sum() for g in gradients))\n{WANTED}": "The norm is "
-        "recomputed after some gradients are scaled: compute it once, before the loop.",
-    }),
-    *instead_of(CHANGE, {
-        "g.mul_(norm / case.limit)": "The factor is upside down: it is max_l2_norm / norm.",
-        "g.mul_(1 / norm)": "The gradients are scaled to norm 1, not to max_l2_norm.",
-        "g.mul_(case.limit)": "The factor is not divided by the norm.",
-        **dict.fromkeys((f"g.mul_(case.limit / (norm + {eps}))" for eps in ("1", "0.1", "1e-2")),
-                        "ε is too large: 1e-6 is enough to keep the divisor from being 0."),
-        "pass": "The gradients are unchanged: nothing that was computed reached them. `grad = grad "
-        "* scale` only gives a name a new value; `p.grad.mul_(scale)` writes into the tensor.",
-    }),
-    mistake("Each entry is clipped on its own: scale all by one factor, which keeps the direction.",
-            WANTED, "if True:", CHANGE, "g.clamp_(-case.limit, case.limit)"),
-    mistake("A gradient is gone: scale it, and leave it where it is.",
-            "value for g in gradients for", "value for g in () for"),
-    *instead_of(LOOP, {
-        "for g in gradients[-1:]:": "Only the last gradient is scaled: loop over them again.",
-        "for g in gradients[:1]:": "Only the first gradient is scaled: a `return` in the loop?",
-        "for g in () if case.generator else gradients:": "`model.parameters()` is a generator, "
-        "which can be iterated over only once: make a list of it first.",
-    }),
-)  # fmt: skip
+    *instead_of(
+        NORM,
+        {
+            "total": "the root is missing.",
+            "max(g.abs().max() for g in gradients)": "you took the largest entry.",
+            "sum(g.abs().sum() for g in gradients)": "you added absolute values (l1).",
+            f"sum({OWN})": "you added the parameters' norms: add their squares.",
+            f"max({OWN})": "you took the largest of the parameters' norms.",
+            f"sum({OWN}) ** 0.5": "you added norms that were not squared.",
+            "gradients[-1].norm()": "you took the last gradient's norm.",
+            "VALUE * sum(g.numel() for g in gradients) ** 0.5": "you took the norm of the"
+            " parameters.",
+        },
+        THE_NORM,
+    ),
+    mistake(
+        THE_NORM + "you scaled while you were still adding up. Two loops are needed.",
+        NORM,
+        "torch.zeros(())",
+        WANTED,
+        f"norm = torch.hypot(norm, g.norm())\n{WANTED}",
+    ),
+    mistake(
+        THE_NORM + "`torch.linalg.norm(g, 2)` of a matrix is its largest singular value.",
+        "(g**2).sum()",
+        "torch.linalg.norm(g, 2) ** 2",
+    ),
+    *instead_of(
+        WANTED,
+        {
+            f"norm = g.norm()\n{WANTED}": THE_NORM + "you took each parameter's own.",
+            "if norm:": "Gradients below the limit stay as they are: yours are scaled up to it.",
+            "if 0 < norm < case.limit:": "The condition is reversed: scale above the limit.",
+            "if norm**2 > case.limit:": "The square of the norm is compared: take the root.",
+            f"norm = torch.sqrt(sum((g**2).sum() for g in gradients))\n{WANTED}": "The norm is "
+            "recomputed after some gradients are scaled: compute it once, before the loop.",
+        },
+    ),
+    *instead_of(
+        CHANGE,
+        {
+            "g.mul_(norm / case.limit)": "The factor is upside down: it is max_l2_norm / norm.",
+            "g.mul_(1 / norm)": "The gradients are scaled to norm 1, not to max_l2_norm.",
+            "g.mul_(case.limit)": "The factor is not divided by the norm.",
+            **dict.fromkeys(
+                (f"g.mul_(case.limit / (norm + {eps}))" for eps in ("1", "0.1", "1e-2")),
+                "ε is too large: 1e-6 is enough to keep the divisor from being 0.",
+            ),
+            "pass": "The gradients are unchanged: nothing that was computed reached them. `grad ="
+            " grad "
+            "* scale` only gives a name a new value; `p.grad.mul_(scale)` writes into the tensor.",
+        },
+    ),
+    mistake(
+        "Each entry is clipped on its own: scale all by one factor, which keeps the direction.",
+        WANTED,
+        "if True:",
+        CHANGE,
+        "g.clamp_(-case.limit, case.limit)",
+    ),
+    mistake(
+        "A gradient is gone: scale it, and leave it where it is.",
+        "value for g in gradients for",
+        "value for g in () for",
+    ),
+    *instead_of(
+        LOOP,
+        {
+            "for g in gradients[-1:]:": "Only the last gradient is scaled: loop over them again.",
+            "for g in gradients[:1]:": "Only the first gradient is scaled: a `return` in the loop?",
+            "for g in () if case.generator else gradients:": "`model.parameters()` is a generator, "
+            "which can be iterated over only once: make a list of it first.",
+        },
+    ),
+)
 GRADIENTS = (
     Gradients(((3.0, 4.0),), 1.0),
     Gradients(((0.3, -0.4),), 1.0),
@@ -400,93 +468,161 @@ REWRITTEN = "`grad += ...` writes into the parameter's own gradient: make a new 
 ADAMW_MISTAKES = (
     mistake(REBOUND, STEPPED, "theta.clone().addcdiv_(m", *decayed("1")),
     mistake(REBOUND, STEPPED, "theta.clone().addcdiv_(m"),
-    mistake("AdamW's decay is separate: θ ← θ - α λ θ. Yours adds λ θ to the gradient, which is "
-            "Adam with L2: the decay is then divided by √v like everything else.",
-            "theta.grad, _rem", f"theta.grad + {DECAY} * theta, _rem", *decayed("1")),
-    *(mistake(f"The decay is θ ← θ - α λ θ, separate from the step: {words}", *decayed(factor))
-      for factor, words in {
-        "1": "yours has no decay.",
-        f"1 - {DECAY}": "yours is not multiplied by the learning rate α.",
-        f"1 - lr_t * {DECAY}": "yours uses the corrected learning rate α_t instead of α.",
-        f"1 + lr * {DECAY}": "the sign is wrong, so yours makes the parameters grow.",
-    }.items()),
-    mistake("The decay is applied twice: in the gradient, which is L2, and on its own.",
-            "theta.grad, _rem", f"theta.grad + {DECAY} * theta, _rem"),
-    *instead_of(BETAS, {
-        f"{BETAS}[::-1]": "The two betas are swapped: β1 belongs to m, β2 to v.",
-        **dict.fromkeys(("(0.9, 0.999)", "(0.9, 0.95)"),
-                        "The betas are hard-coded: use those that were passed in."),
-    }),
-    *instead_of(CORRECTED, {
-        "lr": "there is no bias correction in yours.",
-        "lr / (1 - beta1**t)": "only m is corrected.",
-        **dict.fromkeys(("1.0", "math.sqrt(1 - beta2**t) / (1 - beta1**t)"),
-                        "α itself is missing in yours."),
-        "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)": "the root belongs over 1 - β2ᵗ.",
-        "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)": "it is a power, β1ᵗ, not a product.",
-        "lr * math.sqrt(1 - beta2**t)": "only v is corrected.",
-        "lr * (1 - beta2**t) / (1 - beta1**t)": "the root over 1 - β2ᵗ is missing.",
-        "lr * math.sqrt(1 - beta1**t) / (1 - beta2**t)": "in yours β1 and β2 are swapped.",
-    }, "Both averages start at 0, so the learning rate of step t is α √(1 - β2ᵗ) / (1 - β1ᵗ): "),
-    *instead_of(FROM_ONE, {
-        f"{FROM_ONE}\nt = torch.tensor(t - 1.0)": "t begins at 0: the first step is t = 1.",
-        f"{FROM_ONE}\nt += 1": "t is one too large: the first step is t = 1.",
-        f"{FROM_ONE}\nt = 1": "t stays 1: it counts the steps.",
-        f'{FROM_ONE}\nt = group["calls"] = group.get("calls", 0) + 1': "t goes up for each "
-        "parameter: it must count steps, so keep it with each parameter's state.",
-    }),
-    *(mistake("The corrected learning rate α_t overwrites α, so the corrections pile up.",
-              CORRECTED, f'{CORRECTED}\ngroup["lr"] = lr_t', RATE, rate)
-      for rate in (RATE, 'case.rates[step] if case.rates else groups[0]["lr"]')),
-    mistake("All parameters share one m and one v: each needs its own, in self.state[p].",
-            "[{} for _ in thetas]", "[{}] * len(thetas)"),
-    *instead_of(UPDATE, {
-        f"{UPDATE}\nbreak": "Only the first parameter moves: is there a `return` inside the loop?",
-        "update(None, theta, group, {})": "Each step begins with an empty state: m, v and t must "
-        "outlast the step, in self.state[p].",
-        **{f"{UPDATE}\ndel {lost}": "The new m or v is not written back to self.state[p]."
-           for lost in ('state["m"], state["v"]', 'state["m"]', 'state["v"]')},
-    }),
-    mistake("A schedule sets `group['lr']` before each step: hand `super().__init__` a dict of all "
-            "settings, and read them from the group at each step, not from what was stored once.",
-            RATE, "case.rates[0] if case.rates else case.lr"),
-    *instead_of("copy.deepcopy(states)", {
-        "[{} for _ in states]": "m, v and t.",
-        '[{**state, "t": 0} for state in states]': "t.",
-        '[{"t": state["t"]} for state in states]': "m and v.",
-    }, "Keep m, v and t in `self.state[p]`, which `state_dict` saves: a resumed run lacks "),
-    *instead_of("m.mul_(beta1).add_(g, alpha=1 - beta1)", {
-        "m.mul_(beta1).add_(g)": "In m, the gradient lacks the factor 1 - β1.",
-        "m.mul_(1 - beta1).add_(g, alpha=beta1)": "In m, β1 and 1 - β1 are swapped.",
-        "m.copy_(g)": "The step uses g itself, not its average m.",
-    }),
-    *instead_of("v.mul_(beta2).addcmul_(g, g, value=1 - beta2)", {
-        "v.mul_(beta2).addcmul_(g, g)": "In v, the square lacks the factor 1 - β2.",
-        "v.mul_(1 - beta2).addcmul_(g, g, value=beta2)": "In v, β2 and 1 - β2 are swapped.",
-        "v.mul_(beta2).add_(g, alpha=1 - beta2)": "v averages g² and not g: square it.",
-        "v.mul_(beta2).addcmul_(m, m, value=1 - beta2)": "v averages g², not m²: square g itself.",
-        "v.mul_(beta1).addcmul_(g, g, value=1 - beta1)": "v is averaged with β1: use β2.",
-    }),
-    *instead_of('v.sqrt() + group["eps"]', {
-        f"v.sqrt() + 1e-8 * {TIMES}": "ε is hard-coded: use the one that was passed in.",
-        f'v / {TIMES} + group["eps"]': "The root of v is missing.",
-        f'(v + group["eps"] * {TIMES}).sqrt()': "ε is inside the root; it belongs outside: √v + ε.",
-        "v.sqrt()": "ε is missing: it keeps a gradient of 0 from being divided by 0.",
-    }),
+    mistake(
+        "AdamW's decay is separate: θ ← θ - α λ θ. Yours adds λ θ to the gradient, which is "
+        "Adam with L2: the decay is then divided by √v like everything else.",
+        "theta.grad, _rem",
+        f"theta.grad + {DECAY} * theta, _rem",
+        *decayed("1"),
+    ),
+    *(
+        mistake(f"The decay is θ ← θ - α λ θ, separate from the step: {words}", *decayed(factor))
+        for factor, words in {
+            "1": "yours has no decay.",
+            f"1 - {DECAY}": "yours is not multiplied by the learning rate α.",
+            f"1 - lr_t * {DECAY}": "yours uses the corrected learning rate α_t instead of α.",
+            f"1 + lr * {DECAY}": "the sign is wrong, so yours makes the parameters grow.",
+        }.items()
+    ),
+    mistake(
+        "The decay is applied twice: in the gradient, which is L2, and on its own.",
+        "theta.grad, _rem",
+        f"theta.grad + {DECAY} * theta, _rem",
+    ),
+    *instead_of(
+        BETAS,
+        {
+            f"{BETAS}[::-1]": "The two betas are swapped: β1 belongs to m, β2 to v.",
+            **dict.fromkeys(
+                ("(0.9, 0.999)", "(0.9, 0.95)"),
+                "The betas are hard-coded: use those that were passed in.",
+            ),
+        },
+    ),
+    *instead_of(
+        CORRECTED,
+        {
+            "lr": "there is no bias correction in yours.",
+            "lr / (1 - beta1**t)": "only m is corrected.",
+            **dict.fromkeys(
+                ("1.0", "math.sqrt(1 - beta2**t) / (1 - beta1**t)"), "α itself is missing in yours."
+            ),
+            "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)": "the root belongs over 1 - β2ᵗ.",
+            "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)": "it is a power, β1ᵗ, not a product.",
+            "lr * math.sqrt(1 - beta2**t)": "only v is corrected.",
+            "lr * (1 - beta2**t) / (1 - beta1**t)": "the root over 1 - β2ᵗ is missing.",
+            "lr * math.sqrt(1 - beta1**t) / (1 - beta2**t)": "in yours β1 and β2 are swapped.",
+        },
+        "Both averages start at 0, so the learning rate of step t is α √(1 - β2ᵗ) / (1 - β1ᵗ): ",
+    ),
+    *instead_of(
+        FROM_ONE,
+        {
+            f"{FROM_ONE}\nt = torch.tensor(t - 1.0)": "t begins at 0: the first step is t = 1.",
+            f"{FROM_ONE}\nt += 1": "t is one too large: the first step is t = 1.",
+            f"{FROM_ONE}\nt = 1": "t stays 1: it counts the steps.",
+            f'{FROM_ONE}\nt = group["calls"] = group.get("calls", 0) + 1': "t goes up for each "
+            "parameter: it must count steps, so keep it with each parameter's state.",
+        },
+    ),
+    *(
+        mistake(
+            "The corrected learning rate α_t overwrites α, so the corrections pile up.",
+            CORRECTED,
+            f'{CORRECTED}\ngroup["lr"] = lr_t',
+            RATE,
+            rate,
+        )
+        for rate in (RATE, 'case.rates[step] if case.rates else groups[0]["lr"]')
+    ),
+    mistake(
+        "All parameters share one m and one v: each needs its own, in self.state[p].",
+        "[{} for _ in thetas]",
+        "[{}] * len(thetas)",
+    ),
+    *instead_of(
+        UPDATE,
+        {
+            f"{UPDATE}\nbreak": "Only the first parameter moves: is there a `return` inside the"
+            " loop?",
+            "update(None, theta, group, {})": "Each step begins with an empty state: m, v and t"
+            " must "
+            "outlast the step, in self.state[p].",
+            **{
+                f"{UPDATE}\ndel {lost}": "The new m or v is not written back to self.state[p]."
+                for lost in ('state["m"], state["v"]', 'state["m"]', 'state["v"]')
+            },
+        },
+    ),
+    mistake(
+        "A schedule sets `group['lr']` before each step: hand `super().__init__` a dict of all "
+        "settings, and read them from the group at each step, not from what was stored once.",
+        RATE,
+        "case.rates[0] if case.rates else case.lr",
+    ),
+    *instead_of(
+        "copy.deepcopy(states)",
+        {
+            "[{} for _ in states]": "m, v and t.",
+            '[{**state, "t": 0} for state in states]': "t.",
+            '[{"t": state["t"]} for state in states]': "m and v.",
+        },
+        "Keep m, v and t in `self.state[p]`, which `state_dict` saves: a resumed run lacks ",
+    ),
+    *instead_of(
+        "m.mul_(beta1).add_(g, alpha=1 - beta1)",
+        {
+            "m.mul_(beta1).add_(g)": "In m, the gradient lacks the factor 1 - β1.",
+            "m.mul_(1 - beta1).add_(g, alpha=beta1)": "In m, β1 and 1 - β1 are swapped.",
+            "m.copy_(g)": "The step uses g itself, not its average m.",
+        },
+    ),
+    *instead_of(
+        "v.mul_(beta2).addcmul_(g, g, value=1 - beta2)",
+        {
+            "v.mul_(beta2).addcmul_(g, g)": "In v, the square lacks the factor 1 - β2.",
+            "v.mul_(1 - beta2).addcmul_(g, g, value=beta2)": "In v, β2 and 1 - β2 are swapped.",
+            "v.mul_(beta2).add_(g, alpha=1 - beta2)": "v averages g² and not g: square it.",
+            "v.mul_(beta2).addcmul_(m, m, value=1 - beta2)": "v averages g², not m²: square g"
+            " itself.",
+            "v.mul_(beta1).addcmul_(g, g, value=1 - beta1)": "v is averaged with β1: use β2.",
+        },
+    ),
+    *instead_of(
+        'v.sqrt() + group["eps"]',
+        {
+            f"v.sqrt() + 1e-8 * {TIMES}": "ε is hard-coded: use the one that was passed in.",
+            f'v / {TIMES} + group["eps"]': "The root of v is missing.",
+            f'(v + group["eps"] * {TIMES}).sqrt()': "ε is inside the root; it belongs outside: √v"
+            " + ε.",
+            "v.sqrt()": "ε is missing: it keeps a gradient of 0 from being divided by 0.",
+        },
+    ),
     mistake("The step goes uphill: subtract it.", "value=-lr_t", "value=lr_t"),
-    *instead_of("continue", {
-        "gradient = [0.0] * len(theta)": "No gradient, no step: leave it alone, decay included.",
-        "break": "Skip a parameter without a gradient (`continue`), but not those after it.",
-    }),
-    *instead_of(SKIPPED, {
-        f"{SKIPPED[:-1]} or (case.own and i > 0):": "Only the first group is stepped: go through "
-        "all of `self.param_groups`.",
-        f"{SKIPPED[:-1]} or (case.own and i == 0):": "Only the last group is stepped: the loop "
-        "over the parameters belongs inside the loop over `self.param_groups`.",
-    }),
-    mistake("All groups get the settings of the first: read them from the parameter's own group.",
-            "groups[i * bool(case.own)]", "groups[0]"),
-)  # fmt: skip
+    *instead_of(
+        "continue",
+        {
+            "gradient = [0.0] * len(theta)": "No gradient, no step: leave it alone, decay"
+            " included.",
+            "break": "Skip a parameter without a gradient (`continue`), but not those after it.",
+        },
+    ),
+    *instead_of(
+        SKIPPED,
+        {
+            f"{SKIPPED[:-1]} or (case.own and i > 0):": "Only the first group is stepped: go"
+            " through "
+            "all of `self.param_groups`.",
+            f"{SKIPPED[:-1]} or (case.own and i == 0):": "Only the last group is stepped: the loop "
+            "over the parameters belongs inside the loop over `self.param_groups`.",
+        },
+    ),
+    mistake(
+        "All groups get the settings of the first: read them from the parameter's own group.",
+        "groups[i * bool(case.own)]",
+        "groups[0]",
+    ),
+)
 ONE, OTHER = (1.0, -2.0, 0.5), (-0.5, 1.5, 3.0)
 # The sizes differ from step to step, or both averages would keep the same proportion.
 G1, G2, G3 = (0.3, -0.1, 2.0), (-0.6, -0.4, 0.5), (0.1, 0.9, -1.0)
@@ -498,8 +634,14 @@ MOVES = (
     Moves((ONE,), THREE, hint="what is kept between steps: m, v and t"),
     Moves((ONE,), THREE, weight_decay=0.5, hint="the decay, θ ← θ - α λ θ"),
     Moves((ONE,), THREE, eps=0.3, hint="√v + ε, which is right for a small ε"),
-    Moves((ONE,), THREE, lr=0.02, betas=(0.95, 0.7), weight_decay=0.1,
-          hint="lr and the betas: one of them may be hard-coded"),
+    Moves(
+        (ONE,),
+        THREE,
+        lr=0.02,
+        betas=(0.95, 0.7),
+        weight_decay=0.1,
+        hint="lr and the betas: one of them may be hard-coded",
+    ),
     Moves(((1.0, 2.0),), (((0.0, 0.5),), ((0.0, -0.2),)), hint="an entry whose gradient is 0"),
     Moves((ONE, OTHER), BOTH, weight_decay=0.2, hint="what two parameters may share"),
     Moves((ONE, OTHER), ((G1, None), (G2, None)), weight_decay=0.5, hint="a gradient of None"),
@@ -508,7 +650,7 @@ MOVES = (
     Moves((ONE, OTHER), BOTH, weight_decay=0.5, own=("lr", 0.02), hint="each group's own lr"),
     Moves((ONE, OTHER), BOTH, weight_decay=0.5, own=("weight_decay", ALMOST_NONE)),
     Moves((ONE,), (*THREE, (H1,)), resumed=2, hint="what `state_dict` holds"),
-)  # fmt: skip
+)
 
 
 class Stepper:

@@ -90,12 +90,18 @@ encode_utf8 = _step(
     lambda point: (point,),
     Program(utf8_bytes),
     ("Each byte after the first begins with the bits 10: add 0b10000000.", "0x80 | rest", "rest"),
-    ("The first byte lacks its template: as many ones as there are bytes, then a 0.",
-     "lead | bits[0]", "bits[0]"),
-    ("The groups of six bits are in the wrong order: the last six are in the last byte.",
-     "reversed(range(many))", "range(many)"),
+    (
+        "The first byte lacks its template: as many ones as there are bytes, then a 0.",
+        "lead | bits[0]",
+        "bits[0]",
+    ),
+    (
+        "The groups of six bits are in the wrong order: the last six are in the last byte.",
+        "reversed(range(many))",
+        "range(many)",
+    ),
     ("One byte has room for 7 bits, up to 0x7F.", "point < 0x80", "point < 0x100"),
-)  # fmt: skip
+)
 
 # On the way to `train_bpe`.
 
@@ -116,11 +122,15 @@ count_pretokens = _step(
     TEXTS,
     lambda case: (case.text, list(case.special_tokens)),
     Program(shared.cut_specials, shared.pretokens, bpe._documents, bpe.pretoken_counts),
-    ("The special tokens were counted, too: they cut the text, and are left out.",
-     "if not special]", "if True]", "pretokens(document) for",
-     "[document] if document in case.special_tokens else pretokens(document) for"),
+    (
+        "The special tokens were counted, too: they cut the text, and are left out.",
+        "if not special]",
+        "if True]",
+        "pretokens(document) for",
+        "[document] if document in case.special_tokens else pretokens(document) for",
+    ),
     whole=bpe.BPE,
-)  # fmt: skip
+)
 count_pairs = _step(
     "count_pairs({})",
     tuple(map(_words, bpe.SMALL)),
@@ -261,12 +271,18 @@ momentum = _in_torch(
     f"p0 and p1; their gradients by step: {GRADIENTS}",
     *((1, 2, 4), Momentum, moved),
     ("b is forgotten from step to step: keep it in `self.state[p]`.", B, "b.copy_(g)"),
-    ("g counts in full, b ← μ b + g: the factor 1 - μ belongs to Adam's averages.",
-     "add_(g)", 'add_(g, alpha=1 - group["momentum"])'),
+    (
+        "g counts in full, b ← μ b + g: the factor 1 - μ belongs to Adam's averages.",
+        "add_(g)",
+        'add_(g, alpha=1 - group["momentum"])',
+    ),
     ("b never fades: multiply it by μ before you add g.", B, "b.add_(g)"),
-    ("All parameters share one b: each has its own, in `self.state[p]`.",
-     "_remembered(state", "_remembered(self.defaults"),
-)  # fmt: skip
+    (
+        "All parameters share one b: each has its own, in `self.state[p]`.",
+        "_remembered(state",
+        "_remembered(self.defaults",
+    ),
+)
 
 
 def looped(model: nn.Module, steps: Any, loss_of: Callable, batches: Any) -> list[float]:
@@ -291,10 +307,15 @@ def trained(loop: Callable, many: int) -> list[float] | None:
 training_loop = _in_torch(
     "a linear model, SGD(lr=0.1), mse_loss; batches: {}; the results are losses, then weights",
     *((1, 2, 5), looped, trained),
-    ("The weights stay as they were: is `backward` or `step` missing, or are the gradients cleared "
-     "between the two?", "steps.step()", "pass"),
+    (
+        "The weights stay as they were: is `backward` or `step` missing, or are the gradients"
+        " cleared "
+        "between the two?",
+        "steps.step()",
+        "pass",
+    ),
     ("Only the first batch is used: does a `return` end the loop?", "in batches", "in batches[:1]"),
-)  # fmt: skip
+)
 
 
 def in_parts(model: nn.Module, loss_of: Callable, inputs: Any, targets: Any, parts: int) -> float:
@@ -320,10 +341,20 @@ accumulate = _in_torch(
     "a linear model, mse_loss and a batch of 8; parts: {}; the results are the loss, the "
     "gradients, and how much of the batch went through the model at once",
     *((1, 2, 4), in_parts, accumulated),
-    ("Each part's loss is a mean: divide it by the number of parts before `backward`, or the "
-     "gradients are that many times too large.", " / parts", ""),
-    ("Only the last part's gradient is left: clear nothing between the parts.",
-     "loss.backward()", "model.zero_grad()\nloss.backward()"),
-    ("The whole batch went through the model at once: cut it, as with `chunk`.",
-     "total = 0.0", "total, parts = 0.0, 1"),
-)  # fmt: skip
+    (
+        "Each part's loss is a mean: divide it by the number of parts before `backward`, or the "
+        "gradients are that many times too large.",
+        " / parts",
+        "",
+    ),
+    (
+        "Only the last part's gradient is left: clear nothing between the parts.",
+        "loss.backward()",
+        "model.zero_grad()\nloss.backward()",
+    ),
+    (
+        "The whole batch went through the model at once: cut it, as with `chunk`.",
+        "total = 0.0",
+        "total, parts = 0.0, 1",
+    ),
+)

@@ -322,31 +322,55 @@ def but(mistakes: Sequence[Mistake], *words: str) -> tuple[Mistake, ...]:
 
 MAXIMUM, EXP, TOTAL = "x.amax(dim, keepdim=True)", ".exp()", "powers.sum(dim, keepdim=True)"
 SHIFTED, SHARES = f"(x - {MAXIMUM}){EXP}", f"powers / {TOTAL}"
-NO_SHIFT = mistake("exp of a large number overflows: subtract the maximum along `dim` first.",
-                   SHIFTED, f"x{EXP}")  # fmt: skip
+NO_SHIFT = mistake(
+    "exp of a large number overflows: subtract the maximum along `dim` first.", SHIFTED, f"x{EXP}"
+)
 NO_KEEPDIM = "The axis is lost: without `keepdim=True` the result is broadcast along another one."
 SOFTMAX_MISTAKES = (
     NO_SHIFT,
-    *either("The maximum is that of the whole tensor, or of another axis: take it along `dim`.",
-            MAXIMUM, "x.max()", "x.amax(-1, keepdim=True)", "x.amax(0, keepdim=True)"),
-    mistake("x is divided by its maximum, which changes the shares: subtract it.",
-            SHIFTED, f"(x / {MAXIMUM}){EXP}"),
+    *either(
+        "The maximum is that of the whole tensor, or of another axis: take it along `dim`.",
+        MAXIMUM,
+        "x.max()",
+        "x.amax(-1, keepdim=True)",
+        "x.amax(0, keepdim=True)",
+    ),
+    mistake(
+        "x is divided by its maximum, which changes the shares: subtract it.",
+        SHIFTED,
+        f"(x / {MAXIMUM}){EXP}",
+    ),
     mistake(NO_KEEPDIM, MAXIMUM, "x.amax(dim)"),
     mistake(NO_KEEPDIM, TOTAL, "powers.sum(dim)"),
-    *either("An ε is added to the sum, which is never 0: without it the numbers add up to 1.",
-            TOTAL, *(f"({TOTAL} + {eps})" for eps in (1, 0.1, 1e-2, 1e-3))),
-    *either("Large numbers are clamped, which makes them equal: subtract the maximum instead.",
-            SHIFTED, f"x.clamp(max=50){EXP}", f"x.clamp(-50, 50){EXP}"),
-    *either("The sum is that of the whole tensor, or of another axis: take it along `dim`.",
-            TOTAL, "powers.sum()", "powers.sum(-1, keepdim=True)"),
-    *either("The numbers were divided by their sum: exp comes first.",
-            SHIFTED, f"x - {MAXIMUM}", "x"),
+    *either(
+        "An ε is added to the sum, which is never 0: without it the numbers add up to 1.",
+        TOTAL,
+        *(f"({TOTAL} + {eps})" for eps in (1, 0.1, 1e-2, 1e-3)),
+    ),
+    *either(
+        "Large numbers are clamped, which makes them equal: subtract the maximum instead.",
+        SHIFTED,
+        f"x.clamp(max=50){EXP}",
+        f"x.clamp(-50, 50){EXP}",
+    ),
+    *either(
+        "The sum is that of the whole tensor, or of another axis: take it along `dim`.",
+        TOTAL,
+        "powers.sum()",
+        "powers.sum(-1, keepdim=True)",
+    ),
+    *either(
+        "The numbers were divided by their sum: exp comes first.", SHIFTED, f"x - {MAXIMUM}", "x"
+    ),
     mistake("The division by the sum is missing.", SHARES, "powers"),
     mistake("This is the softmax of a softmax: take it once.", SHARES, f"({SHARES}).softmax(dim)"),
     mistake("This is the logarithm of softmax: leave the log out.", SHARES, f"({SHARES}).log()"),
-    *either("The wrong axis: `dim` is ignored.", "powers = (x",
-            *(f"dim = {axis}\npowers = (x" for axis in (-1, 0, 1))),
-)  # fmt: skip
+    *either(
+        "The wrong axis: `dim` is ignored.",
+        "powers = (x",
+        *(f"dim = {axis}\npowers = (x" for axis in (-1, 0, 1)),
+    ),
+)
 
 
 def _softmax(x: Tensor, dim: int, what: str = "") -> Case:
@@ -385,56 +409,107 @@ NEVER = -1e9  # what many write in place of -inf; a row with nothing else become
 SCALE, FILL = "math.sqrt(Q.shape[-1])", "scores.masked_fill(~mask, -math.inf)"
 HIDDEN, WEIGH, GATHER = "~mask, -math.inf", "soft_max(scores, -1)", "shares @ V"
 IF, SCORES = "if mask is not None:", "Q @ K.transpose(-1, -2)"
-IN_SCALE = engine.instead_of(SCALE, {
-    "1": "The scores are not scaled: divide by √d_k.",
-    "Q.shape[-1]": "Divided by d_k, not by its square root.",
-    "(1 / math.sqrt(Q.shape[-1]))": "The scores are multiplied by √d_k: divide by it.",
-})  # fmt: skip
+IN_SCALE = engine.instead_of(
+    SCALE,
+    {
+        "1": "The scores are not scaled: divide by √d_k.",
+        "Q.shape[-1]": "Divided by d_k, not by its square root.",
+        "(1 / math.sqrt(Q.shape[-1]))": "The scores are multiplied by √d_k: divide by it.",
+    },
+)
 IN_MASK = (
     mistake("The mask is not used.", FILL, "scores"),
-    *either("The mask itself is added to the scores, as 0 and 1: add 0 and -inf.",
-            FILL, "scores + mask.double()", "scores - (~mask).double()"),
+    *either(
+        "The mask itself is added to the scores, as 0 and 1: add 0 and -inf.",
+        FILL,
+        "scores + mask.double()",
+        "scores - (~mask).double()",
+    ),
     mistake("0 · -inf is NaN: use `masked_fill`.", FILL, "scores + (~mask).double() * -math.inf"),
-    *either("The masked scores become 0, or another small number, and its exp counts: make them "
-            "-inf, before the softmax.", HIDDEN, "~mask, 0.0", "~mask, -1.0"),
-    mistake("The mask comes after the softmax: the weights no longer add up to 1.",
-            FILL, "scores", f"return {GATHER}",
-            "if mask is not None:\n    shares = shares * mask\nreturn shares @ V"),
-)  # fmt: skip
+    *either(
+        "The masked scores become 0, or another small number, and its exp counts: make them "
+        "-inf, before the softmax.",
+        HIDDEN,
+        "~mask, 0.0",
+        "~mask, -1.0",
+    ),
+    mistake(
+        "The mask comes after the softmax: the weights no longer add up to 1.",
+        FILL,
+        "scores",
+        f"return {GATHER}",
+        "if mask is not None:\n    shares = shares * mask\nreturn shares @ V",
+    ),
+)
 IN_WEIGHTS = (
-    *either("The wrong softmax axis: it must run over the keys, the last axis.",
-            WEIGH, "soft_max(scores, -2)", "soft_max(scores, 0)", "soft_max(scores, 1)",
-            "soft_max(scores.flatten(-2), -1).unflatten(-1, scores.shape[-2:])"),
+    *either(
+        "The wrong softmax axis: it must run over the keys, the last axis.",
+        WEIGH,
+        "soft_max(scores, -2)",
+        "soft_max(scores, 0)",
+        "soft_max(scores, 1)",
+        "soft_max(scores.flatten(-2), -1).unflatten(-1, scores.shape[-2:])",
+    ),
     *either("The softmax is missing: exp alone is not one.", WEIGH, "scores", "scores.exp()"),
-    mistake("Queries and keys are swapped: the scores need one row for each query, Q Kᵀ.",
-            SCORES, "K @ Q.transpose(-1, -2)"),
-    mistake("K is not transposed, or with `.T`, which reverses all axes: the scores are Q Kᵀ, "
-            "`Q @ K.mT`.", SCORES, "Q @ K"),
+    mistake(
+        "Queries and keys are swapped: the scores need one row for each query, Q Kᵀ.",
+        SCORES,
+        "K @ Q.transpose(-1, -2)",
+    ),
+    mistake(
+        "K is not transposed, or with `.T`, which reverses all axes: the scores are Q Kᵀ, "
+        "`Q @ K.mT`.",
+        SCORES,
+        "Q @ K",
+    ),
     mistake("These are the weights: multiply them by V.", GATHER, "shares"),
-)  # fmt: skip
+)
 NUMBER_BY_NUMBER = "`*` multiplies number by number: this is a product of matrices, `@`."
 ATTENTION_MISTAKES = (
     *IN_SCALE,
-    *either("Scaled by another number: divide by √d_k, where d_k is the width of queries and keys.",
-            SCALE, "math.sqrt(V.shape[-1])", "V.shape[-1]", "math.sqrt(K.shape[-2])",
-            "math.sqrt(Q.shape[-2])", "(Q.shape[-1] / 2)"),
-    *either("The mask is inverted: True means that the query may look at the key.",
-            HIDDEN, "mask, -math.inf", "mask, NEVER"),
+    *either(
+        "Scaled by another number: divide by √d_k, where d_k is the width of queries and keys.",
+        SCALE,
+        "math.sqrt(V.shape[-1])",
+        "V.shape[-1]",
+        "math.sqrt(K.shape[-2])",
+        "math.sqrt(Q.shape[-2])",
+        "(Q.shape[-1] / 2)",
+    ),
+    *either(
+        "The mask is inverted: True means that the query may look at the key.",
+        HIDDEN,
+        "mask, -math.inf",
+        "mask, NEVER",
+    ),
     *IN_MASK,
     mistake("The masked scores become large, not -inf: the sign.", HIDDEN, "~mask, 1e9"),
-    mistake("The mask is transposed: it has one row for each query.",
-            HIDDEN, "~mask.mT, -math.inf"),
-    mistake("Without a mask every key counts: yours is causal though no mask is given.",
-            IF, f"if mask is None:\n    mask = torch.ones_like(scores).tril().bool()\n{IF}"),
+    mistake(
+        "The mask is transposed: it has one row for each query.", HIDDEN, "~mask.mT, -math.inf"
+    ),
+    mistake(
+        "Without a mask every key counts: yours is causal though no mask is given.",
+        IF,
+        f"if mask is None:\n    mask = torch.ones_like(scores).tril().bool()\n{IF}",
+    ),
     *IN_WEIGHTS,
     mistake(NUMBER_BY_NUMBER, SCORES, "Q * K"),
     mistake(NUMBER_BY_NUMBER, GATHER, "shares * V"),
-    mistake("The axes of K are counted from the front: swap the last two, -2 and -1, however many "
-            "come before them.", SCORES, "Q @ K.transpose(1, 2)"),
-    mistake("The softmax comes before the scale: divide the scores, not the weights.",
-            SCALE, "1", GATHER, "shares / math.sqrt(Q.shape[-1]) @ V"),
+    mistake(
+        "The axes of K are counted from the front: swap the last two, -2 and -1, however many "
+        "come before them.",
+        SCORES,
+        "Q @ K.transpose(1, 2)",
+    ),
+    mistake(
+        "The softmax comes before the scale: divide the scores, not the weights.",
+        SCALE,
+        "1",
+        GATHER,
+        "shares / math.sqrt(Q.shape[-1]) @ V",
+    ),
     NO_SHIFT,
-)  # fmt: skip
+)
 
 
 def _attention(*leading: int, mask=None, what="", queries=2, scale=1.0, d_k=4) -> Case:
@@ -484,44 +559,87 @@ CHOSEN = "-1, targets.unsqueeze(-1)).squeeze(-1)"
 MEAN = "-chosen.mean()"
 ONE_BATCH = "This works for one batch dimension only: flatten them, or use `gather(-1, ...)`."
 LOSS_MISTAKES = (
-    mistake("You take the log of a softmax, and log(0) is -inf: write it as x - max - log Σ exp(x "
-            "- max).", LOGS, "soft_max(logits, -1).log()"),
-    *either("exp of large logits overflows: subtract the maximum first.", LOGS,
-            "logits - logits.exp().sum(-1, keepdim=True).log()",
-            "(logits.exp() / logits.exp().sum(-1, keepdim=True)).log()"),
-    mistake("The maximum is that of all logits: exp of a row far below it is 0. Subtract each "
-            "row's own.", LOGS, "logits - logits.max() - "
-            "(logits - logits.max()).exp().sum(-1, keepdim=True).log()"),
-    *either("The maximum is subtracted from only one of the two: log Σ exp and the target's logit.",
-            LOGS, f"{LOGS} + logits.amax(-1, keepdim=True)",
-            f"{LOGS} - logits.amax(-1, keepdim=True)"),
-    *either("The wrong axis: softmax must run over the vocabulary, the last axis.",
-            LOGS, "logits.log_softmax(0)", "logits.log_softmax(1)",
-            "logits - logits.logsumexp(-1).max()"),
+    mistake(
+        "You take the log of a softmax, and log(0) is -inf: write it as x - max - log Σ exp(x "
+        "- max).",
+        LOGS,
+        "soft_max(logits, -1).log()",
+    ),
+    *either(
+        "exp of large logits overflows: subtract the maximum first.",
+        LOGS,
+        "logits - logits.exp().sum(-1, keepdim=True).log()",
+        "(logits.exp() / logits.exp().sum(-1, keepdim=True)).log()",
+    ),
+    mistake(
+        "The maximum is that of all logits: exp of a row far below it is 0. Subtract each "
+        "row's own.",
+        LOGS,
+        "logits - logits.max() - (logits - logits.max()).exp().sum(-1, keepdim=True).log()",
+    ),
+    *either(
+        "The maximum is subtracted from only one of the two: log Σ exp and the target's logit.",
+        LOGS,
+        f"{LOGS} + logits.amax(-1, keepdim=True)",
+        f"{LOGS} - logits.amax(-1, keepdim=True)",
+    ),
+    *either(
+        "The wrong axis: softmax must run over the vocabulary, the last axis.",
+        LOGS,
+        "logits.log_softmax(0)",
+        "logits.log_softmax(1)",
+        "logits - logits.logsumexp(-1).max()",
+    ),
     mistake("The logarithm is missing.", LOGS, "soft_max(logits, -1)"),
-    *either("Only the target's logit counts: log Σ exp of all logits is missing.",
-            LOGS, "logits", "logits.log()", SHIFT),
+    *either(
+        "Only the target's logit counts: log Σ exp of all logits is missing.",
+        LOGS,
+        "logits",
+        "logits.log()",
+        SHIFT,
+    ),
     mistake("A softmax comes before the loss's own.", LOGS, "soft_max(logits, -1).log_softmax(-1)"),
-    *either("A small number is added before the log, which spoils the loss of an unlikely target: "
-            "write x - max - log Σ exp(x - max).", LOGS,
-            *(f"(soft_max(logits, -1) + 1e-{power}).log()"
-              for power in (5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 30))),
-    *either("This is `log2`: the loss takes the natural logarithm, `torch.log`.", LOGS,
-            f"({LOGS}) / math.log(2)", f"{SHIFT} - ({SHIFT}).exp().sum(-1, keepdim=True).log2()"),
+    *either(
+        "A small number is added before the log, which spoils the loss of an unlikely target: "
+        "write x - max - log Σ exp(x - max).",
+        LOGS,
+        *(
+            f"(soft_max(logits, -1) + 1e-{power}).log()"
+            for power in (5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 30)
+        ),
+    ),
+    *either(
+        "This is `log2`: the loss takes the natural logarithm, `torch.log`.",
+        LOGS,
+        f"({LOGS}) / math.log(2)",
+        f"{SHIFT} - ({SHIFT}).exp().sum(-1, keepdim=True).log2()",
+    ),
     mistake("The sign: the loss is log Σ exp minus the target's logit.", MEAN, "chosen.mean()"),
     mistake("The losses are summed, not averaged.", MEAN, "-chosen.sum()"),
     mistake("There is one loss per target: take their mean.", MEAN, "-chosen"),
-    *either("Averaged over only one of several dimensions: take the mean over all targets.",
-            MEAN, "-chosen.sum() / len(chosen)", "-chosen.sum() / chosen.shape[-1]",
-            "-chosen.mean(0)", "-chosen.mean(-1)", "-chosen.sum(-1).mean()"),
-    *either("This is how often the likeliest id is right, or wrong, which has no gradient.", MEAN,
-            *(f"(logits.argmax(-1) {sign} targets).double().mean()" for sign in ("!=", "=="))),
+    *either(
+        "Averaged over only one of several dimensions: take the mean over all targets.",
+        MEAN,
+        "-chosen.sum() / len(chosen)",
+        "-chosen.sum() / chosen.shape[-1]",
+        "-chosen.mean(0)",
+        "-chosen.mean(-1)",
+        "-chosen.sum(-1).mean()",
+    ),
+    *either(
+        "This is how often the likeliest id is right, or wrong, which has no gradient.",
+        MEAN,
+        *(f"(logits.argmax(-1) {sign} targets).double().mean()" for sign in ("!=", "==")),
+    ),
     mistake("This is the perplexity, exp of the loss.", MEAN, "(-chosen.mean()).exp().float()"),
     mistake("Targets of 0 are left out: 0 is no padding.", MEAN, "-chosen[targets != 0].mean()"),
-    mistake("`[:, targets]` takes every target of each row: use `gather`.",
-            f"logs.gather({CHOSEN}", "logs[:, targets]"),
+    mistake(
+        "`[:, targets]` takes every target of each row: use `gather`.",
+        f"logs.gather({CHOSEN}",
+        "logs[:, targets]",
+    ),
     mistake(ONE_BATCH, CHOSEN, "1, targets.unsqueeze(1)).squeeze(1)"),
-)  # fmt: skip
+)
 
 
 def _loss(logits: Tensor, targets: list, what: str = "") -> Case:
@@ -561,9 +679,12 @@ AS_IT_IS = "A weight has one row for each output: the product is `x @ W.T`, not 
 NO_TRANSPOSE = mistake(AS_IT_IS, PRODUCT, "x @ weight")
 EMBEDDING_MISTAKES = (
     mistake("Multiplied by √d_model: leave it out.", ROWS, f"{ROWS} * math.sqrt(weight.shape[1])"),
-    mistake("Row 0 is treated as padding: it is a vector like any other.",
-            ROWS, f"{ROWS} * (token_ids > 0).unsqueeze(-1)"),
-)  # fmt: skip
+    mistake(
+        "Row 0 is treated as padding: it is a vector like any other.",
+        ROWS,
+        f"{ROWS} * (token_ids > 0).unsqueeze(-1)",
+    ),
+)
 
 
 def _linear(*leading: int, sizes: tuple[int, int] = (3, 2)) -> Case:
@@ -600,38 +721,65 @@ embedding = of_tensors(
 
 ROOT, SQUARES = "(mean_square + eps).sqrt()", "x.square().sum(-1, keepdim=True) / x.shape[-1]"
 IN_NORM = (
-    *engine.instead_of(ROOT, {
-        "(mean_square.sqrt() + eps)": "ε is outside the root: it is √(mean of squares + ε).",
-        "mean_square.sqrt()": "ε is missing: a vector of zeros gives 0 / 0.",
-        "(mean_square + eps)": "The square root is missing.",
-        "1": "Nothing is divided: each vector is divided by its root mean square.",
-    }),
-    mistake("This is LayerNorm: the mean is subtracted. RMSNorm leaves the mean where it is.",
-            "x = x.double()", "x = x.double() - x.double().mean(-1, keepdim=True)"),
-    *either("The standard deviation subtracts the mean: divide by the root of the mean of squares.",
-            SQUARES, "x.var(-1, keepdim=True, unbiased=False)", "x.var(-1, keepdim=True)"),
+    *engine.instead_of(
+        ROOT,
+        {
+            "(mean_square.sqrt() + eps)": "ε is outside the root: it is √(mean of squares + ε).",
+            "mean_square.sqrt()": "ε is missing: a vector of zeros gives 0 / 0.",
+            "(mean_square + eps)": "The square root is missing.",
+            "1": "Nothing is divided: each vector is divided by its root mean square.",
+        },
+    ),
+    mistake(
+        "This is LayerNorm: the mean is subtracted. RMSNorm leaves the mean where it is.",
+        "x = x.double()",
+        "x = x.double() - x.double().mean(-1, keepdim=True)",
+    ),
+    *either(
+        "The standard deviation subtracts the mean: divide by the root of the mean of squares.",
+        SQUARES,
+        "x.var(-1, keepdim=True, unbiased=False)",
+        "x.var(-1, keepdim=True)",
+    ),
     mistake("The squares are summed, not averaged.", SQUARES, "x.square().sum(-1, keepdim=True)"),
-    *either("The squares are missing.",
-            SQUARES, "x.abs().mean(-1, keepdim=True).square()", "x.mean(-1, keepdim=True)"),
-    *either("The wrong axis, or the whole tensor: each vector has a root mean square of its own.",
-            SQUARES, "x.square().mean()",
-            *(f"x.square().mean({axis}, keepdim=True)" for axis in (0, 1, -2))),
+    *either(
+        "The squares are missing.",
+        SQUARES,
+        "x.abs().mean(-1, keepdim=True).square()",
+        "x.mean(-1, keepdim=True)",
+    ),
+    *either(
+        "The wrong axis, or the whole tensor: each vector has a root mean square of its own.",
+        SQUARES,
+        "x.square().mean()",
+        *(f"x.square().mean({axis}, keepdim=True)" for axis in (0, 1, -2)),
+    ),
     mistake("The mean lost its axis: `keepdim=True` is missing.", SQUARES, "x.square().mean(-1)"),
-    *engine.instead_of("sqrt() * gain", {
-        "sqrt()": "The gain is forgotten: multiply by the weight.",
-        "sqrt() + gain": "The gain is added: multiply by it.",
-        "sqrt() * (1 + gain)": "Multiplied by 1 + gain: the weight itself is the gain.",
-    }),
-)  # fmt: skip
+    *engine.instead_of(
+        "sqrt() * gain",
+        {
+            "sqrt()": "The gain is forgotten: multiply by the weight.",
+            "sqrt() + gain": "The gain is added: multiply by it.",
+            "sqrt() * (1 + gain)": "Multiplied by 1 + gain: the weight itself is the gain.",
+        },
+    ),
+)
 NORM_MISTAKES = (
     *IN_NORM,
     mistake("No upcast: in half precision the squares overflow.", "x = x.double()", "x = x"),
-    mistake("After computing in float32, convert the result back to the type that x had on "
-            "entry: `.to(in_dtype)`.", "normed.to(came_in)", "normed"),
+    mistake(
+        "After computing in float32, convert the result back to the type that x had on "
+        "entry: `.to(in_dtype)`.",
+        "normed.to(came_in)",
+        "normed",
+    ),
     mistake("The `eps` passed in is not used.", "mean_square = ", "eps = 1e-5\nmean_square = "),
-    *either("The default of `eps` is 1e-5.", "float = 1e-5",
-            *(f"float = {eps}" for eps in (1e-3, 1e-4, 1e-6, 1e-7, 1e-8, 1e-12, 2**-23))),
-)  # fmt: skip
+    *either(
+        "The default of `eps` is 1e-5.",
+        "float = 1e-5",
+        *(f"float = {eps}" for eps in (1e-3, 1e-4, 1e-6, 1e-7, 1e-8, 1e-12, 2**-23)),
+    ),
+)
 
 
 def _norm(x: Tensor, eps: float | None = None, what: str = "", dtype=torch.float32) -> Case:
@@ -690,25 +838,46 @@ def _made_of(names: Iterable[str], case: Case) -> Case:
 GATE_AND_UP, GATED = "silu(project(x, w1)), project(x, w3)", "project(gate * up, w2)"
 SILU, NOT_SILU = "x / (1 + torch.exp(-x))", "SiLU is x · sigmoid(x): here it is "
 IN_FEED_FORWARD = (
-    mistake("W1 and W3 are swapped: SiLU belongs to W1 x, the gate, and not to W3 x.",
-            GATE_AND_UP, "silu(project(x, w3)), project(x, w1)"),
-    *either("One matrix is used twice: SiLU(W1 x) is multiplied by W3 x.", GATE_AND_UP,
-            *(f"silu(project(x, {w})), project(x, {w})" for w in ("w1", "w3"))),
-    *engine.instead_of(GATED, {
-        "project(gate * silu(up), w2)": "SiLU is applied to W3 x too: only W1 x goes through it.",
-        "gate * up": "W2 is missing: it brings the product back to d_model numbers.",
-        "project(gate, w2)": "There is no gate: SiLU(W1 x) must be multiplied by W3 x.",
-        "project(gate + up, w2)": "The gate is added: SiLU(W1 x) and W3 x are multiplied.",
-    }),
-    mistake("SiLU comes after the product: it belongs to W1 x alone.",
-            GATE_AND_UP, "project(x, w1), project(x, w3)", GATED, "project(silu(gate * up), w2)"),
+    mistake(
+        "W1 and W3 are swapped: SiLU belongs to W1 x, the gate, and not to W3 x.",
+        GATE_AND_UP,
+        "silu(project(x, w3)), project(x, w1)",
+    ),
+    *either(
+        "One matrix is used twice: SiLU(W1 x) is multiplied by W3 x.",
+        GATE_AND_UP,
+        *(f"silu(project(x, {w})), project(x, {w})" for w in ("w1", "w3")),
+    ),
+    *engine.instead_of(
+        GATED,
+        {
+            "project(gate * silu(up), w2)": "SiLU is applied to W3 x too: only W1 x goes through"
+            " it.",
+            "gate * up": "W2 is missing: it brings the product back to d_model numbers.",
+            "project(gate, w2)": "There is no gate: SiLU(W1 x) must be multiplied by W3 x.",
+            "project(gate + up, w2)": "The gate is added: SiLU(W1 x) and W3 x are multiplied.",
+        },
+    ),
+    mistake(
+        "SiLU comes after the product: it belongs to W1 x alone.",
+        GATE_AND_UP,
+        "project(x, w1), project(x, w3)",
+        GATED,
+        "project(silu(gate * up), w2)",
+    ),
     mistake("There is no SiLU: W1 x must go through it.", SILU, "x"),
     mistake(f"{NOT_SILU}sigmoid(x) alone.", SILU, "torch.sigmoid(x)"),
     mistake(f"{NOT_SILU}a ReLU.", SILU, "torch.relu(x)"),
-    *either(f"{NOT_SILU}a GELU, or another function.", SILU, "torch.nn.functional.gelu(x)",
-            'torch.nn.functional.gelu(x, approximate="tanh")', "x * torch.sigmoid(1.702 * x)",
-            "torch.tanh(x)", "torch.nn.functional.softplus(x)"),
-)  # fmt: skip
+    *either(
+        f"{NOT_SILU}a GELU, or another function.",
+        SILU,
+        "torch.nn.functional.gelu(x)",
+        'torch.nn.functional.gelu(x, approximate="tanh")',
+        "x * torch.sigmoid(1.702 * x)",
+        "torch.tanh(x)",
+        "torch.nn.functional.softplus(x)",
+    ),
+)
 
 
 def _feed_forward(*leading: int, d_model: int = 2, d_ff: int = 3, scale=1, what="") -> Case:
@@ -748,30 +917,53 @@ SIGN = "The sign of the rotation is wrong: it is (x cos - y sin, x sin + y cos) 
 OVERWRITTEN = "One number of each pair is computed from the other's new value: keep both old ones."
 IN_ROPE = (
     mistake(HALVES, *TO_HALVES, *FROM_HALVES),
-    mistake("The angles are not in the order of the pairs: use `repeat_interleave`, not `cat`.",
-            TURNS, "a, b = torch.cat((angles, angles), -1).unflatten(-1, (-1, 2)).unbind(-1)",
-            *PAIRED),
-    mistake("Both numbers of a pair turn by one angle: there are d_k / 2 angles, not d_k.",
-            TURNS, f"a, b = angles, {PLACES} * theta ** (-(2 * k + 1) / d_k)", *PAIRED),
+    mistake(
+        "The angles are not in the order of the pairs: use `repeat_interleave`, not `cat`.",
+        TURNS,
+        "a, b = torch.cat((angles, angles), -1).unflatten(-1, (-1, 2)).unbind(-1)",
+        *PAIRED,
+    ),
+    mistake(
+        "Both numbers of a pair turn by one angle: there are d_k / 2 angles, not d_k.",
+        TURNS,
+        f"a, b = angles, {PLACES} * theta ** (-(2 * k + 1) / d_k)",
+        *PAIRED,
+    ),
     mistake(SIGN, TURNS, "cos, sin = angles.cos(), -angles.sin()"),
     mistake(SIGN, FIRST, "even * cos + odd * sin"),
     mistake(SIGN, SECOND, "even * sin - odd * cos"),
     mistake(OVERWRITTEN, SECOND, "first * sin + odd * cos"),
     mistake(OVERWRITTEN, FIRST, f"even * cos - ({SECOND}) * sin"),
-    *either("The exponent of theta is wrong: pair k = 0, 1, ... turns by theta^(-2k / d_k).",
-            POWER, "(-2 * (k + 1) / d_k)", "(-(2 * k + 1) / d_k)", "(-(2 * k - 1) / d_k)",
-            "(-k / d_k)", "(-4 * k / d_k)", "(2 * k / d_k)", "(-k)", "(-2 * k)", "(0 * k)",
-            "(0 * k - 1)", "(-2 * k.flip(0) / d_k)", "(-2 * k / max(d_k - 2, 1))"),
+    *either(
+        "The exponent of theta is wrong: pair k = 0, 1, ... turns by theta^(-2k / d_k).",
+        POWER,
+        "(-2 * (k + 1) / d_k)",
+        "(-(2 * k + 1) / d_k)",
+        "(-(2 * k - 1) / d_k)",
+        "(-k / d_k)",
+        "(-4 * k / d_k)",
+        "(2 * k / d_k)",
+        "(-k)",
+        "(-2 * k)",
+        "(0 * k)",
+        "(0 * k - 1)",
+        "(-2 * k.flip(0) / d_k)",
+        "(-2 * k / max(d_k - 2, 1))",
+    ),
     mistake("`theta` is ignored: 10,000 is used.", "theta **", "10_000.0 **"),
-)  # fmt: skip
+)
 ROPE_MISTAKES = (
     *IN_ROPE,
     mistake("Neighbours are rotated, but put back as halves: interleave them.", *FROM_HALVES),
     mistake("Sine and cosine are swapped.", TURNS, "sin, cos = angles.cos(), angles.sin()"),
-    *either("Positions are off by one: they count from 0.",
-            PLACES, "(positions + 1).unsqueeze(-1)", "(positions - 1).unsqueeze(-1)"),
+    *either(
+        "Positions are off by one: they count from 0.",
+        PLACES,
+        "(positions + 1).unsqueeze(-1)",
+        "(positions - 1).unsqueeze(-1)",
+    ),
     mistake("`token_positions` is ignored.", PLACES, "torch.arange(x.shape[-2]).unsqueeze(-1)"),
-)  # fmt: skip
+)
 
 
 def _rope(x: Tensor, positions: list, theta: float = 50.0, what: str = "", **kind: Any) -> Case:
@@ -825,8 +1017,9 @@ FOR_EACH_HEAD = "Positions (batch, seq) need an axis for the heads, or the batch
 LONGEST, BASE = 6, 50.0
 COUNTED, GIVEN_PLACES = "torch.arange(x.shape[-2])", " if positions is None else positions"
 HEADS_SHARE = f"{COUNTED}{GIVEN_PLACES}.unsqueeze(-2)"
-IGNORED = mistake("`token_positions` is ignored: RoPE always counts from 0.",
-                  f"{GIVEN_PLACES}.unsqueeze(-2)", "")  # fmt: skip
+IGNORED = mistake(
+    "`token_positions` is ignored: RoPE always counts from 0.", f"{GIVEN_PLACES}.unsqueeze(-2)", ""
+)
 
 
 def _reordered(words: str, split: str, back: str) -> tuple[Mistake, Mistake]:
@@ -835,47 +1028,96 @@ def _reordered(words: str, split: str, back: str) -> tuple[Mistake, Mistake]:
 
 
 IN_HEADS = (
-    *_reordered("The heads are split without the transpose: view x as (seq, heads, d_head), then "
-                "swap those two axes.", STRAIGHT, STRAIGHT_BACK),
-    *_reordered("The heads are interleaved: head h takes d_head numbers in a row, (heads d_head).",
-                EVERY_NTH, EVERY_NTH_BACK),
-    *_reordered("Heads attend to heads: (seq, heads, d_head) needs seq and heads swapped before "
-                "attention.", "x.unflatten(-1, (num_heads, -1))", "x.flatten(-2)"),
+    *_reordered(
+        "The heads are split without the transpose: view x as (seq, heads, d_head), then "
+        "swap those two axes.",
+        STRAIGHT,
+        STRAIGHT_BACK,
+    ),
+    *_reordered(
+        "The heads are interleaved: head h takes d_head numbers in a row, (heads d_head).",
+        EVERY_NTH,
+        EVERY_NTH_BACK,
+    ),
+    *_reordered(
+        "Heads attend to heads: (seq, heads, d_head) needs seq and heads swapped before attention.",
+        "x.unflatten(-1, (num_heads, -1))",
+        "x.flatten(-2)",
+    ),
     mistake("It is one head as wide as d_model: `num_heads` is unused.", SPLIT, "x.unsqueeze(-3)"),
-    *either("The heads are put together in the wrong order: transpose back to (seq, heads, "
-            "d_head), then flatten the last two.", MERGE, STRAIGHT_BACK, EVERY_NTH_BACK),
-    mistake("There is no causal mask: a position sees what comes after it. Make the mask inside.",
-            TRIANGLE, "dtype=torch.bool)"),
+    *either(
+        "The heads are put together in the wrong order: transpose back to (seq, heads, "
+        "d_head), then flatten the last two.",
+        MERGE,
+        STRAIGHT_BACK,
+        EVERY_NTH_BACK,
+    ),
+    mistake(
+        "There is no causal mask: a position sees what comes after it. Make the mask inside.",
+        TRIANGLE,
+        "dtype=torch.bool)",
+    ),
     mistake(DIAGONAL, TRIANGLE, "dtype=torch.bool).tril(-1)", HIDDEN, "~mask, NEVER"),
     mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu()"),
     mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu(1)", HIDDEN, "~mask, NEVER"),
     mistake("Off by one: a position sees the one after it.", TRIANGLE, "dtype=torch.bool).tril(1)"),
     mistake("Scaled by √d_model: take √d_head.", SCALE, "math.sqrt(Q.shape[-1] * Q.shape[-3])"),
-    mistake("`num_heads` is used as the width of a head.",
-            SPLIT, "x.unflatten(-1, (-1, num_heads)).transpose(-2, -3)"),
-    mistake("RoPE is applied to the values too: only queries and keys are rotated.",
-            TURN, "Q, K, V = (rotate(each, places, theta) for each in (Q, K, V))"),
-    *either("RoPE is applied to the queries only, or to the keys only.",
-            TURN, "Q = rotate(Q, places, theta)", "K = rotate(K, places, theta)"),
-    mistake("RoPE is applied to the whole d_model: rotate each head, with d_k = d_head.", TURN,
-            "places = places.reshape(-1, x.shape[-2])  # without the axis of the heads\n"
-            "Q, K = (rotate(merge_heads(each), places, theta) for each in (Q, K))\n"
-            "Q, K = split_heads(Q, num_heads), split_heads(K, num_heads)"),
-    mistake("RoPE is applied before the axes of heads and positions are swapped: it counts heads.",
-            TURN, "Q, K = (rotate(each.mT, places, theta).mT for each in (Q, K))"
-            .replace(".mT", ".transpose(-2, -3)")),
-    mistake("`theta` and `max_seq_len` are swapped where RoPE, or attention, is made.",
-            TURN, "Q, K = rotate(Q, places, LONGEST), rotate(K, places, LONGEST)"),
+    mistake(
+        "`num_heads` is used as the width of a head.",
+        SPLIT,
+        "x.unflatten(-1, (-1, num_heads)).transpose(-2, -3)",
+    ),
+    mistake(
+        "RoPE is applied to the values too: only queries and keys are rotated.",
+        TURN,
+        "Q, K, V = (rotate(each, places, theta) for each in (Q, K, V))",
+    ),
+    *either(
+        "RoPE is applied to the queries only, or to the keys only.",
+        TURN,
+        "Q = rotate(Q, places, theta)",
+        "K = rotate(K, places, theta)",
+    ),
+    mistake(
+        "RoPE is applied to the whole d_model: rotate each head, with d_k = d_head.",
+        TURN,
+        "places = places.reshape(-1, x.shape[-2])  # without the axis of the heads\n"
+        "Q, K = (rotate(merge_heads(each), places, theta) for each in (Q, K))\n"
+        "Q, K = split_heads(Q, num_heads), split_heads(K, num_heads)",
+    ),
+    mistake(
+        "RoPE is applied before the axes of heads and positions are swapped: it counts heads.",
+        TURN,
+        "Q, K = (rotate(each.mT, places, theta).mT for each in (Q, K))".replace(
+            ".mT", ".transpose(-2, -3)"
+        ),
+    ),
+    mistake(
+        "`theta` and `max_seq_len` are swapped where RoPE, or attention, is made.",
+        TURN,
+        "Q, K = rotate(Q, places, LONGEST), rotate(K, places, LONGEST)",
+    ),
     mistake(FOR_EACH_HEAD, HEADS_SHARE, f"({COUNTED}{GIVEN_PLACES}).expand(x.shape[:-1])"),
     mistake(FOR_MODEL, "d_k = x.shape[-1]", "d_k = 2 * x.shape[-1]"),  # there are two heads
-    *either("The matrices of queries, keys and values are swapped.",
-            ROLES, "in (k, q, v))", "in (q, v, k))", "in (v, k, q))"),
-    *either("One matrix is used twice: queries, keys and values each have their own.",
-            ROLES, "in (q, q, v))", "in (k, k, v))", "in (q, k, k))", "in (q, q, q))"),
+    *either(
+        "The matrices of queries, keys and values are swapped.",
+        ROLES,
+        "in (k, q, v))",
+        "in (q, v, k))",
+        "in (v, k, q))",
+    ),
+    *either(
+        "One matrix is used twice: queries, keys and values each have their own.",
+        ROLES,
+        "in (q, q, v))",
+        "in (k, k, v))",
+        "in (q, k, k))",
+        "in (q, q, q))",
+    ),
     mistake(AS_IT_IS, "project(x, weight), num_heads", "x @ weight, num_heads"),
     mistake(AS_IT_IS, OUTPUT, "merge_heads(gathered) @ output"),
     mistake("The output projection is missing.", OUTPUT, "merge_heads(gathered)"),
-)  # fmt: skip
+)
 HIDING = (  # a position without any key becomes NaN, and so does all that comes after it
     mistake(DIAGONAL, TRIANGLE, "dtype=torch.bool).tril(-1)"),
     mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu(1)"),
@@ -883,10 +1125,13 @@ HIDING = (  # a position without any key becomes NaN, and so does all that comes
 IN_ATTENTION = (*IN_SCALE, *IN_MASK[1:], *but(IN_WEIGHTS, "swapped"))
 MULTIHEAD_MISTAKES = (
     mistake("RoPE is missing: queries and keys are not rotated.", TURN, "pass"),
-    *IN_HEADS, *HIDING,
+    *IN_HEADS,
+    *HIDING,
     mistake("x is added inside: leave that to the block.", OUTPUT, f"x + {OUTPUT}"),
-    IGNORED, *IN_ROPE, *IN_ATTENTION,
-)  # fmt: skip
+    IGNORED,
+    *IN_ROPE,
+    *IN_ATTENTION,
+)
 PARTS_OF_HEADS = (project, rotate, soft_max, attention, causal, split_heads, merge_heads, multihead)
 
 
@@ -927,29 +1172,57 @@ ADD_ATTENTION, ADD_FFN = "x = x + attn(ln1(x))", "return x + ffn(ln2(x))"
 NORMS = "for number in (1, 2))"
 NORMED = "The residual stream is normalised: add to the block's input, not to the norm's output."
 IN_BLOCK = (
-    mistake("Post-norm instead of pre-norm: put norms before attention and the feed-forward layer.",
-            ADD_ATTENTION, "x = ln1(x + attn(x))", ADD_FFN, "return ln2(x + ffn(x))"),
-    mistake("The norms come after attention and the feed-forward layer: put them before.",
-            ADD_ATTENTION, "x = x + ln1(attn(x))", ADD_FFN, "return x + ln2(ffn(x))"),
+    mistake(
+        "Post-norm instead of pre-norm: put norms before attention and the feed-forward layer.",
+        ADD_ATTENTION,
+        "x = ln1(x + attn(x))",
+        ADD_FFN,
+        "return ln2(x + ffn(x))",
+    ),
+    mistake(
+        "The norms come after attention and the feed-forward layer: put them before.",
+        ADD_ATTENTION,
+        "x = x + ln1(attn(x))",
+        ADD_FFN,
+        "return x + ln2(ffn(x))",
+    ),
     mistake("The norm before attention is missing.", ADD_ATTENTION, "x = x + attn(x)"),
     mistake("The norm before the feed-forward layer is missing.", ADD_FFN, "return x + ffn(x)"),
     mistake("ln1 and ln2 are swapped.", NORMS, "for number in (2, 1))"),
     mistake("ln1 is used twice: the feed-forward layer has ln2.", NORMS, "for number in (1, 1))"),
     mistake(NORMED, ADD_ATTENTION, "x = ln1(x)\nx = x + attn(x)"),
     mistake(NORMED, ADD_FFN, "x = ln2(x)\nreturn x + ffn(x)"),
-    mistake("The second addition adds to the block's input: add to the sum of the first.",
-            ADD_FFN, "return before + ffn(ln2(x))", ADD_ATTENTION, f"before = x\n{ADD_ATTENTION}"),
-    mistake("Attention and the feed-forward layer run in parallel, not one after the other.",
-            ADD_ATTENTION, "pass", ADD_FFN, "return x + attn(ln1(x)) + ffn(ln2(x))"),
+    mistake(
+        "The second addition adds to the block's input: add to the sum of the first.",
+        ADD_FFN,
+        "return before + ffn(ln2(x))",
+        ADD_ATTENTION,
+        f"before = x\n{ADD_ATTENTION}",
+    ),
+    mistake(
+        "Attention and the feed-forward layer run in parallel, not one after the other.",
+        ADD_ATTENTION,
+        "pass",
+        ADD_FFN,
+        "return x + attn(ln1(x)) + ffn(ln2(x))",
+    ),
     mistake("There is no residual connection around attention.", ADD_ATTENTION, "x = attn(ln1(x))"),
-    mistake("The residual connection is missing around the feed-forward layer.",
-            ADD_FFN, "return ffn(ln2(x))"),
-    mistake("Both residual connections are missing.",
-            ADD_ATTENTION, "x = attn(ln1(x))", ADD_FFN, "return ffn(ln2(x))"),
+    mistake(
+        "The residual connection is missing around the feed-forward layer.",
+        ADD_FFN,
+        "return ffn(ln2(x))",
+    ),
+    mistake(
+        "Both residual connections are missing.",
+        ADD_ATTENTION,
+        "x = attn(ln1(x))",
+        ADD_FFN,
+        "return ffn(ln2(x))",
+    ),
     mistake("Attention is missing.", ADD_ATTENTION, "pass"),
     mistake("The feed-forward layer is missing.", ADD_FFN, "return x"),
     mistake("RoPE is missing: is `theta` passed to attention?", '"theta": theta', '"theta": None'),
-)  # fmt: skip
+)
 IN_MODELS_BLOCK = (
     *IN_BLOCK,
     # Without those that here give shape errors like any other, or that show only in isolation.
@@ -994,26 +1267,57 @@ EMBEDDED = 'look_up(token_ids, weights["token_embeddings.weight"])'
 HEAD, NUMBERS = 'project(x, weights["lm_head.weight"])', "numbers = range(num_layers)"
 ONCE = "`ln_final` is used once: after the last block, before the head."
 IN_MODEL = (
-    mistake("The final norm, `ln_final`, is missing before the head.",
-            'x = rms_norm(x, weights["ln_final.weight"])', "pass"),
-    *either("There is a softmax at the end: return the logits.",
-            HEAD, f"torch.softmax({HEAD}, -1)", f"torch.log_softmax({HEAD}, -1)",
-            f"torch.softmax({HEAD}, 1)"),
-    *either("Only the last position is returned: return all of them.",
-            HEAD, f"{HEAD}[..., -1, :]", f"{HEAD}[..., -1:, :]"),
+    mistake(
+        "The final norm, `ln_final`, is missing before the head.",
+        'x = rms_norm(x, weights["ln_final.weight"])',
+        "pass",
+    ),
+    *either(
+        "There is a softmax at the end: return the logits.",
+        HEAD,
+        f"torch.softmax({HEAD}, -1)",
+        f"torch.log_softmax({HEAD}, -1)",
+        f"torch.softmax({HEAD}, 1)",
+    ),
+    *either(
+        "Only the last position is returned: return all of them.",
+        HEAD,
+        f"{HEAD}[..., -1, :]",
+        f"{HEAD}[..., -1:, :]",
+    ),
     mistake("The likeliest ids are returned: return the logits.", HEAD, f"{HEAD}.argmax(-1)"),
-    mistake(ONCE, EMBEDDED, f"rms_norm({EMBEDDED}, weights['ln_final.weight'])",
-            'x = rms_norm(x, weights["ln_final.weight"])', "pass"),
-    mistake("The head uses the embedding's matrix: in the course it has its own.",
-            HEAD, 'project(x, weights["token_embeddings.weight"])'),
-    *either("The blocks are not all used once and in order.",
-            NUMBERS, "numbers = [0]", "numbers = [num_layers - 1]", "numbers = []",
-            "numbers = [0] * num_layers", "numbers = range(num_layers)[::-1]"),
-    mistake("The embeddings are multiplied by √d_model: leave that out.",
-            EMBEDDED, f"math.sqrt(weights['ln_final.weight'].numel()) * {EMBEDDED}"),
-    mistake("A position sees no key at all: is the mask inverted, or the diagonal masked?",
-            TRIANGLE, "dtype=torch.bool).tril(-1)"),
-)  # fmt: skip
+    mistake(
+        ONCE,
+        EMBEDDED,
+        f"rms_norm({EMBEDDED}, weights['ln_final.weight'])",
+        'x = rms_norm(x, weights["ln_final.weight"])',
+        "pass",
+    ),
+    mistake(
+        "The head uses the embedding's matrix: in the course it has its own.",
+        HEAD,
+        'project(x, weights["token_embeddings.weight"])',
+    ),
+    *either(
+        "The blocks are not all used once and in order.",
+        NUMBERS,
+        "numbers = [0]",
+        "numbers = [num_layers - 1]",
+        "numbers = []",
+        "numbers = [0] * num_layers",
+        "numbers = range(num_layers)[::-1]",
+    ),
+    mistake(
+        "The embeddings are multiplied by √d_model: leave that out.",
+        EMBEDDED,
+        f"math.sqrt(weights['ln_final.weight'].numel()) * {EMBEDDED}",
+    ),
+    mistake(
+        "A position sees no key at all: is the mask inverted, or the diagonal masked?",
+        TRIANGLE,
+        "dtype=torch.bool).tril(-1)",
+    ),
+)
 
 
 def _model(ids: list | Tensor, what: str = "", vocab_size=5, d_model=8, layers=2, d_ff=12) -> Case:

@@ -44,8 +44,10 @@ WEB = re.compile(r"(?:https?://|mailto:)[^\s\\\"<>]+", re.IGNORECASE)
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 # Control codes, and characters that make a line look different from what is stored.
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufeff]")
-NUMERIC = re.compile(r"\s*(?:[-+±≈~<>−]?\s*[$€£]?\d[\d,._ ]*(?:e[-+]?\d+)?\s*(?:%|[a-zA-Zµ/]{1,5})?"  # noqa: RUF001
-                     r"|NaN|nan|inf|None|NaT|<NA>|[-–—])?\s*")  # fmt: skip  # noqa: RUF001
+NUMERIC = re.compile(
+    r"\s*(?:[-+±≈~<>−]?\s*[$€£]?\d[\d,._ ]*(?:e[-+]?\d+)?\s*(?:%|[a-zA-Zµ/]{1,5})?"  # noqa: RUF001
+    r"|NaN|nan|inf|None|NaT|<NA>|[-–—])?\s*"  # noqa: RUF001
+)
 
 
 class Cleaner:

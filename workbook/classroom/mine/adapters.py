@@ -59,10 +59,20 @@ LAYERS = {
 OF_TENSORS = {*LAYERS, "run_rope", "run_silu", "run_softmax", "run_cross_entropy"}
 OF_TENSORS.add("run_scaled_dot_product_attention")
 SMALL = {
-    "d_in": 8, "d_out": 6, "vocab_size": 11, "d_model": 8, "num_heads": 2, "d_ff": 12, "d_k": 8,
-    "max_seq_len": 5, "context_length": 5, "num_layers": 2, "theta": 99.0, "rope_theta": 99.0,
+    "d_in": 8,
+    "d_out": 6,
+    "vocab_size": 11,
+    "d_model": 8,
+    "num_heads": 2,
+    "d_ff": 12,
+    "d_k": 8,
+    "max_seq_len": 5,
+    "context_length": 5,
+    "num_layers": 2,
+    "theta": 99.0,
+    "rope_theta": 99.0,
     "eps": 0.1,
-}  # fmt: skip
+}
 
 
 def example(name: str, spread: float = 0.0, **sizes: Any) -> dict[str, Any]:

@@ -57,9 +57,17 @@ def run_multihead_self_attention(
 
 
 def run_multihead_self_attention_with_rope(
-    d_model, num_heads, max_seq_len, theta,
-    q_proj_weight, k_proj_weight, v_proj_weight, o_proj_weight, in_features, token_positions=None,
-):  # fmt: skip
+    d_model,
+    num_heads,
+    max_seq_len,
+    theta,
+    q_proj_weight,
+    k_proj_weight,
+    v_proj_weight,
+    o_proj_weight,
+    in_features,
+    token_positions=None,
+):
     weights = projections(q_proj_weight, k_proj_weight, v_proj_weight, o_proj_weight)
     attention = MultiHeadSelfAttention(d_model, num_heads, max_seq_len, theta)
     return loaded(attention, weights)(in_features, token_positions)
@@ -75,9 +83,16 @@ def run_transformer_block(d_model, num_heads, d_ff, max_seq_len, theta, weights,
 
 
 def run_transformer_lm(
-    vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta,
-    weights, in_indices,
-):  # fmt: skip
+    vocab_size,
+    context_length,
+    d_model,
+    num_layers,
+    num_heads,
+    d_ff,
+    rope_theta,
+    weights,
+    in_indices,
+):
     sizes = vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
     return loaded(TransformerLM(*sizes), weights)(in_indices)
 

@@ -51,9 +51,13 @@ AFTER_STEP = ("schedule", "optimizer")  # these belong to the step that is being
 
 # Of every twin test.
 SIZES: dict[str, Any] = {
-    "vocab_size": 500, "context_length": 32, "d_model": 64, "num_layers": 2, "num_heads": 4,
+    "vocab_size": 500,
+    "context_length": 32,
+    "d_model": 64,
+    "num_layers": 2,
+    "num_heads": 4,
     "d_ff": 192,
-}  # fmt: skip
+}
 BATCH, TOKENS, SEED = 8, 5_000, 336
 # Before the first step a model reads texts that grow and start short again, as in generation, in
 # batches that are neither one sequence nor as many as it has heads; the last is a whole batch.

@@ -132,10 +132,13 @@ def _number_shown(text: str) -> Shown:
         for name, bits in stored.items()
     )
     lines = [
-        [(name.ljust(8), "", ""), *((getattr(bits, field), TONES[field], field) for field in TONES),
-         (f"= {bits.value:.9g}", "", "")]
+        [
+            (name.ljust(8), "", ""),
+            *((getattr(bits, field), TONES[field], field) for field in TONES),
+            (f"= {bits.value:.9g}", "", ""),
+        ]
         for name, bits in stored.items()
-    ]  # fmt: skip
+    ]
     return Shown(html, f"{value!r}: {listed}.", partial(live.token_lines, lines))
 
 

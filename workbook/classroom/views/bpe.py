@@ -43,9 +43,14 @@ def tokenizers(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
         text = f"{name}, {row['unknown']:.1%} unknown" if lost else name
         below = best / 2 < row["bytes/token"] < best  # beside the best there is room on one side
         note(
-            ax, text, place, (0, -20 if below else 12), color=colour, fontweight="bold",
+            ax,
+            text,
+            place,
+            (0, -20 if below else 12),
+            color=colour,
+            fontweight="bold",
             ha="center",
-        )  # fmt: skip
+        )
     ax.set(xscale="log", xmargin=0.15, ylim=(0, 1.25 * best))
     ax.set(xlabel="vocabulary (tokens, log scale)", ylabel="compression (bytes/token)")
     ax.grid()

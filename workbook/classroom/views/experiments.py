@@ -196,8 +196,15 @@ def ablation(comparisons: Mapping[int, Comparison], usual: str = "unchanged") ->
         for marker, dashes, side in (("o", "-", pair.unchanged), ("s", "--", pair.changed)):
             ended = {rate: run.loss for rate, run in side.tuned.items() if not run.diverged}
             label = f"{tokens / 1e6:.1f} M tokens" if side is pair.unchanged else None
-            right.plot(ended.keys(), ended.values(), color=colour, ls=dashes, marker=marker, ms=4,
-                       label=label)  # fmt: skip
+            right.plot(
+                ended.keys(),
+                ended.values(),
+                color=colour,
+                ls=dashes,
+                marker=marker,
+                ms=4,
+                label=label,
+            )
             lost = [rate for rate, run in side.tuned.items() if run.diverged]
             on_top = right.get_xaxis_transform()
             right.scatter(lost, [height] * len(lost), transform=on_top, **CROSS | {"color": colour})
@@ -320,7 +327,14 @@ def against_time(groups: Groups, cap: float, ax: Axes | None = None) -> Axes:
     ax = curves(groups, "seconds", ax=ax)
     ax.axvline(cap, color=INK, linestyle="--", linewidth=1)
     note(
-        ax, f"limit: {cap:,.0f} s", (cap, 0.97), (-4, 0), xycoords=("data", "axes fraction"),
-        ha="right", va="top", rotation=90, fontsize=8,
-    )  # fmt: skip
+        ax,
+        f"limit: {cap:,.0f} s",
+        (cap, 0.97),
+        (-4, 0),
+        xycoords=("data", "axes fraction"),
+        ha="right",
+        va="top",
+        rotation=90,
+        fontsize=8,
+    )
     return ax

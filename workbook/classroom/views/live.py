@@ -157,9 +157,11 @@ def choice(label: str, options: Iterable[str], value: str | None = None):
     """
     options = list(options)
     return ipywidgets.ToggleButtons(
-        options=options, value=options[0] if value is None else value, description=label,
+        options=options,
+        value=options[0] if value is None else value,
+        description=label,
         style={"button_width": "auto"},
-    )  # fmt: skip
+    )
 
 
 def slider(label: str, value: float, least: float, most: float, **more):
@@ -169,9 +171,14 @@ def slider(label: str, value: float, least: float, most: float, **more):
     """
     kind = ipywidgets.FloatSlider if "step" in more else ipywidgets.IntSlider
     return kind(
-        value=value, min=least, max=most, description=label, layout={"width": "auto",
-        "max_width": "32rem"}, style={"description_width": "initial"}, **more,
-    )  # fmt: skip
+        value=value,
+        min=least,
+        max=most,
+        description=label,
+        layout={"width": "auto", "max_width": "32rem"},
+        style={"description_width": "initial"},
+        **more,
+    )
 
 
 def button(label: str, tip: str, act: Callable[[], object], width: str = "auto"):
@@ -329,15 +336,27 @@ def token_lines(lines: Sequence[Sequence[Framed]], ax: Axes | None = None) -> Ax
         middle, height = x + len(text) / 2, 0.45 if noted else 0.7
         if tone:
             frame = FancyBboxPatch(
-                (x - 0.35, y + 0.1), len(text) + 0.7, height, boxstyle="square,pad=0",
-                fc=TONES[tone][1], ec=EDGE, lw=2 if tone == "new" else 0.8,
-            )  # fmt: skip
+                (x - 0.35, y + 0.1),
+                len(text) + 0.7,
+                height,
+                boxstyle="square,pad=0",
+                fc=TONES[tone][1],
+                ec=EDGE,
+                lw=2 if tone == "new" else 0.8,
+            )
             ax.add_patch(frame)
         ax.text(
-            middle, y + 0.1 + height / 2, text, color=TONES[tone][0] if tone else INK,
-            family="monospace", fontsize=9, weight="bold" if tone == "new" else "normal",
-            ha="center", va="center_baseline", parse_math=False,
-        )  # fmt: skip
+            middle,
+            y + 0.1 + height / 2,
+            text,
+            color=TONES[tone][0] if tone else INK,
+            family="monospace",
+            fontsize=9,
+            weight="bold" if tone == "new" else "normal",
+            ha="center",
+            va="center_baseline",
+            parse_math=False,
+        )
         ax.text(middle, y + 0.6, note, color=INK, fontsize=7, ha="center", va="top")
     ax.set(xlim=(-0.5, COLUMNS), ylim=(depth, 0))
     ax.set_axis_off()

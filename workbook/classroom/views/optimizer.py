@@ -83,9 +83,15 @@ def size_histogram(sizes: Mapping[str, np.ndarray], ax: Axes | None = None) -> A
     for row, (name, size) in enumerate(lines.items()):
         ax.axvline(np.log10(size), color=INK, linestyle="--", linewidth=1)
         note(
-            ax, f"← {name}", (np.log10(size), 0.97 - 0.08 * row), (-3, 0), fontsize=9, ha="right",
-            xycoords=("data", "axes fraction"), va="top",
-        )  # fmt: skip
+            ax,
+            f"← {name}",
+            (np.log10(size), 0.97 - 0.08 * row),
+            (-3, 0),
+            fontsize=9,
+            ha="right",
+            xycoords=("data", "axes fraction"),
+            va="top",
+        )
     plots.tens(ax, range(-12, 3, 2))
     ax.set(xlim=(edges[0], edges[-1]), ymargin=0.25)
     ax.set(xlabel="size of a gradient that is not 0 (log scale)", ylabel="share of the numbers")
@@ -106,10 +112,11 @@ def learning_rate_slider(lr: int = 100) -> Live:
     """
     slider = live.slider("Learning rate", lr, 1, 1_200, readout_format=",d")
     buttons = [
-        live.button(f"{rate:,}", f"learning rate {rate:,}", partial(setattr, slider, "value", rate),
-                    "4rem")
+        live.button(
+            f"{rate:,}", f"learning rate {rate:,}", partial(setattr, slider, "value", rate), "4rem"
+        )
         for rate in (10, 100, 1_000)
-    ]  # fmt: skip
+    ]
     row = live.side_by_side(*buttons, slider)
     return Live("Learning-rate slider", {"lr": slider}, _steps_shown, rows=[row])
 

@@ -278,9 +278,15 @@ def _name_ends(ax: Axes, lines: Sequence[pd.Series]) -> bool:
         return False
     for colour, line, end in zip(COLOURS, lines, ends, strict=False):
         note(
-            ax, line.name, end, (7, 0), color=colour, fontweight="bold", va="center",
+            ax,
+            line.name,
+            end,
+            (7, 0),
+            color=colour,
+            fontweight="bold",
+            va="center",
             annotation_clip=False,
-        )  # fmt: skip
+        )
     return True
 
 

@@ -42,9 +42,14 @@ def loss_curve(
     held_out = table.dropna(subset="validation_loss")
     ax.plot(train[x], train["train_loss"], color=BLUE, linewidth=1, label="training batch")
     ax.plot(
-        held_out[x], held_out["validation_loss"], color=ORANGE, linewidth=2, marker="o", ms=4,
+        held_out[x],
+        held_out["validation_loss"],
+        color=ORANGE,
+        linewidth=2,
+        marker="o",
+        ms=4,
         label="validation",
-    )  # fmt: skip
+    )
     if choices is not None:
         label = "the generator's choices"
         ax.axhline(choices, color=INK, linestyle="--", linewidth=1, label=label)

@@ -36,9 +36,15 @@ def architecture(config: ModelConfig, ax: Axes | None = None) -> Axes:
     for branch, end in ((1.8, 4.6), (4.9, 7.7)):  # away from the stream, and back into it
         ax.plot([branch, branch, end, end], [stream, low, low, stream], color=INK, lw=1.5, zorder=1)
         ax.text(
-            end, stream, "+", ha="center", va="center", fontsize=11, zorder=4,
+            end,
+            stream,
+            "+",
+            ha="center",
+            va="center",
+            fontsize=11,
+            zorder=4,
             bbox={"boxstyle": "circle,pad=0.1", "fc": "white", "ec": INK},
-        )  # fmt: skip
+        )
     for x, y, name, colour in (
         (0.9, stream, "embed", EMBEDDING),
         (2.5, low, "norm", PALE[0]),
@@ -227,10 +233,10 @@ def _circle(place: int, query: np.ndarray, key: np.ndarray) -> str:
         )
     label = f"pair {place}: the query points to {_degrees(query)}°, the key to {_degrees(key)}°"
     return (
-        f'<div><h4>pair {place}: {query @ key:+.3f}</h4>'
+        f"<div><h4>pair {place}: {query @ key:+.3f}</h4>"
         f'<svg role="img" aria-label="{label}" viewBox="-82 -82 164 164" width="150" height="150">'
         f'<circle r="60" fill="none" stroke="{GREY}"/>{arrows}</svg></div>'
-    )  # fmt: skip
+    )
 
 
 def _arrows_drawn(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Figure:

@@ -50,9 +50,16 @@ def bit_layout(rows: Mapping[str, bytes], ax: Axes | None = None) -> Axes:
             for j, bit in enumerate(f"{byte:08b}"):
                 face, ink, weight = (BLUE, "white", "bold") if j < fixed else (PALE[0], INK, None)
                 plots.cell(
-                    ax, stride * i + j, y - 0.35, bit, face, height=0.7, color=ink, weight=weight,
+                    ax,
+                    stride * i + j,
+                    y - 0.35,
+                    bit,
+                    face,
+                    height=0.7,
+                    color=ink,
+                    weight=weight,
                     family="monospace",
-                )  # fmt: skip
+                )
             ax.text(stride * i + 4, y - 0.42, f"{byte:02X}", ha="center", va="bottom", fontsize=8)
     widest = max(len(data) for data in rows.values())
     ax.set(xlim=(-0.2, stride * widest), ylim=(len(rows) - 0.5, -0.75), xticks=[])
