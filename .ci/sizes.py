@@ -66,9 +66,9 @@ def docstring_lines(tree: ast.Module) -> set[int]:
 
 
 def is_joined(node: ast.AST) -> bool:
-    """Whether this is `a, b = x, y`, two statements in one line.
+    """Whether this is `a, b = x, y`, which can be written in as many statements.
 
-    A swap is not, as it cannot be written in two; nor is a list of literal constants.
+    A swap cannot, as a value is used after its name has got a new one; nor need literal constants.
     """
     if not isinstance(node, ast.Assign) or len(node.targets) > 1:
         return False
@@ -80,12 +80,25 @@ def is_joined(node: ast.AST) -> bool:
         return False
     if all(isinstance(part, ast.Constant) for part in right.elts):
         return False
-    return not names_in(left) & names_in(right)
+    assigned = set()
+    for target, value in zip(left.elts, right.elts, strict=True):
+        if assigned & expressions_in(value):
+            return False
+        assigned |= {ast.unparse(part) for part in targets_of(target)}
+    return True
 
 
-def names_in(tree: ast.AST) -> set[str]:
-    """The variables that an expression names."""
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+def targets_of(target: ast.expr) -> list[ast.expr]:
+    """The names, attributes and items that an assignment to this target sets."""
+    if isinstance(target, ast.Tuple | ast.List):
+        return [one for part in target.elts for one in targets_of(part)]
+    return [target]
+
+
+def expressions_in(tree: ast.expr) -> set[str]:
+    """What an expression names, as source: variables, attributes and items, but not constants."""
+    named = (ast.Name, ast.Attribute, ast.Subscript)
+    return {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, named)}
 
 
 def measure(source: str) -> Counter[str]:

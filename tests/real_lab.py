@@ -62,7 +62,9 @@ class Server:
     """A running JupyterLab: its process, where it answers, and what it has printed."""
 
     def __init__(self, process: subprocess.Popen, root: Path, log: Path, address: re.Match):
-        self.process, self.root, self.log = process, root, log
+        self.process = process
+        self.root = root
+        self.log = log
         self.base, self.first, self.token = address.groups()
 
     def open(self, path: str):
@@ -201,7 +203,9 @@ class Desk:
     """One notebook, open in a page of the browser."""
 
     def __init__(self, page, server: Server, name: str):
-        self.page, self.server, self.name = page, server, name
+        self.page = page
+        self.server = server
+        self.name = name
         self.path = server.root / name
         page.goto(server.page(name))
         self.wait()

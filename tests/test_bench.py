@@ -29,7 +29,8 @@ def hold_in_child(until):
 @pytest.fixture
 def seen(tmp_path, monkeypatch):
     """A file that is there once a sample has met the process that holds much."""
-    memory, file = bench._memory, tmp_path / "seen"
+    memory = bench._memory
+    file = tmp_path / "seen"
 
     def watched(pid):
         found = memory(pid)

@@ -80,7 +80,8 @@ def test_a_pin_can_be_installed_on_every_python_that_we_support():
 def test_nothing_that_is_installed_lacks_a_pin():
     """Walks from the package through what its dependencies need on this machine."""
     groups = [PROJECT["dependencies"], PROJECT["optional-dependencies"]["test"]]
-    seen, waiting = set(), [Requirement(line) for group in groups for line in group]
+    seen = set()
+    waiting = [Requirement(line) for group in groups for line in group]
     while waiting:
         asked = waiting.pop()
         name = canonicalize_name(asked.name)

@@ -63,7 +63,8 @@ def test_a_full_disk_names_the_file(tmp_path):
 
 
 def test_what_a_killed_process_left_long_ago_is_removed(tmp_path):
-    ours, theirs = f".a.txt.{'0' * 16}.tmp", ".a.txt.1.tmp"
+    ours = f".a.txt.{'0' * 16}.tmp"
+    theirs = ".a.txt.1.tmp"
     for name in (ours, theirs):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (0, 0))
@@ -144,7 +145,8 @@ def test_two_threads_take_turns_in_a_folder(tmp_path, waiting):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 def test_a_process_that_is_killed_leaves_no_lock_to_those_that_it_forked(tmp_path, waiting):
-    command, order = [sys.executable, "-c", LOCKS_AND_FORKS, str(tmp_path)], []
+    command = [sys.executable, "-c", LOCKS_AND_FORKS, str(tmp_path)]
+    order = []
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, **pipes) as first:
         forked = max(int(first.stdout.readline()), int(first.stdout.readline()))
@@ -167,7 +169,8 @@ def test_a_folder_that_we_may_only_read_needs_no_lock(tmp_path, monkeypatch):
 
 
 def test_where_nobody_listens_nothing_is_said(monkeypatch, capsys):
-    broken, closed = mock.Mock(**{"write.side_effect": BrokenPipeError}), io.StringIO()
+    broken = mock.Mock(**{"write.side_effect": BrokenPipeError})
+    closed = io.StringIO()
     closed.close()
     for stream in (None, broken, closed):
         monkeypatch.setattr(sys, "stderr", stream)

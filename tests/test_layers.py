@@ -48,7 +48,8 @@ def imported(code: str) -> set[str]:
 @cache
 def own_imports(file: Path) -> set[str]:
     """The modules of the package that a file imports, named as in `modules`."""
-    found, known = set(), modules()
+    found = set()
+    known = modules()
     for name in imported(file.read_text(encoding="utf-8")):
         parts = name.split(".")
         if parts[0] == "workbook":

@@ -312,7 +312,8 @@ def test_every_command_that_is_told_is_accepted(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PATHS)
 def test_check_judges_untouched_right_and_wrong_attempts(name, monkeypatch):
-    cells, names = code_cells(name, "try", "check"), {}
+    cells = code_cells(name, "try", "check")
+    names = {}
     exec(code_cells(name)[0].source, names)
     for cell in cells:
         if role(cell) == "try":

@@ -130,7 +130,8 @@ def test_a_python_may_be_named_and_once_it_is_set_up_no_other_is_asked_for(clone
         assert (done.returncode, done.stderr) == (0, "")
 
 
-INSTALL, LINT = ["pip", "compileall"], ["ruff", "ruff", "mypy"]
+INSTALL = ["pip", "compileall"]
+LINT = ["ruff", "ruff", "mypy"]
 SET_UP = ["venv", *INSTALL]
 
 

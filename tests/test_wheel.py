@@ -79,7 +79,8 @@ class Installed:
     """The workbook in an environment of its own, and a user with an empty home and folder."""
 
     def __init__(self, wheel: Path, folder: Path):
-        self.home, self.work = folder / "home", folder / "work"
+        self.home = folder / "home"
+        self.work = folder / "work"
         self.work.mkdir()
         run([sys.executable, "-m", "venv", "--without-pip", folder / "environment"], folder)
         paths = {"base": folder / "environment", "platbase": folder / "environment"}

@@ -108,7 +108,8 @@ WANTED = pd.Series([1.0, 0.4], name="wanted")
 WALKS = {f"rule {n}": np.array([[-4.0, 1.0], [n / 10, 0.5]]) for n in range(5)}
 
 LOG = pd.DataFrame({"tokens": [0, 8, 16], "seconds": [0.0, 0.5, 1.0]}).rename_axis("step")
-LOG["train_loss"], LOG["validation_loss"] = [None, 3.5, 3.0], [4.0, None, 2.0]
+LOG["train_loss"] = [None, 3.5, 3.0]
+LOG["validation_loss"] = [4.0, None, 2.0]
 LOG["validation_bits_per_byte"] = LOG["validation_loss"] / 2
 
 CHANCES = {b" fox": 0.6, b" <b>": 0.25, b"\n": 0.1, b"\xc3": 0.045, b"$x$": 0.005}
@@ -118,7 +119,8 @@ def next_tokens(text, temperature, top_p):
     """As a model would: top-p keeps the first few, temperature 0 the first."""
     if temperature == 0:
         return {b" fox": 1.0}
-    kept, together = {}, 0.0
+    kept = {}
+    together = 0.0
     for token, share in CHANCES.items():
         if together < top_p:
             kept[token] = share
@@ -127,7 +129,8 @@ def next_tokens(text, temperature, top_p):
 
 
 LOST = run(4, 5, 100, diverged=True, seed=1)
-USUAL, OTHER = run(9, 2), run(9, 3, norm="none")
+USUAL = run(9, 2)
+OTHER = run(9, 3, norm="none")
 
 TWICE = {1: run(9, 2.1, seed=1), 2: run(9, 2.2, seed=2)}
 SETTING = Setting({1e-2: USUAL, 1.0: LOST}, TWICE)

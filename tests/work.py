@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 def calls(act: Callable[[], object]) -> int:
     """How many Python functions are called while `act()` runs, in this thread."""
-    count, before = 0, sys.getprofile()
+    count = 0
+    before = sys.getprofile()
 
     def note(frame, event, argument):
         nonlocal count

@@ -90,7 +90,8 @@ def measured(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Measure
         call = process.submit(_timed, function, args, kwargs)
         while not wait([call], SAMPLE_SECONDS).done:
             sizes = _memory(pid)
-            tree, parent = max(tree, sum(sizes)), max(parent, *sizes[:1], 0)
+            tree = max(tree, sum(sizes))
+            parent = max(parent, *sizes[:1], 0)
         result, taken, own_peak = call.result()
     parent = max(parent, own_peak)  # the system's own record misses nothing between two samples
     return Measured(
@@ -104,7 +105,8 @@ def _timed(
     """In the process: the function's result, its seconds, and the peak memory by then."""
     start = time.perf_counter()
     result = function(*args, **kwargs)
-    taken, peak = time.perf_counter() - start, 0
+    taken = time.perf_counter() - start
+    peak = 0
     with suppress(OSError):  # only Linux keeps this record
         # Not `getrusage`: a child starts there with the peak of the process that spawned it.
         status = Path("/proc/self/status").read_text()
@@ -139,7 +141,8 @@ class Timing:
         return min(self.seconds)
 
     def __str__(self) -> str:
-        rounds, longest = len(self.seconds), max(self.seconds)
+        rounds = len(self.seconds)
+        longest = max(self.seconds)
         return f"{self.best:.2f} s (best of {rounds}, the longest {longest:.2f} s)"
 
 
@@ -194,9 +197,11 @@ def _busy_threads() -> tuple[float, float, int]:
     from workbook.training.devices import matmul_peak
 
     threads = torch.get_num_threads()
-    wall, processor = time.perf_counter(), time.process_time()
+    wall = time.perf_counter()
+    processor = time.process_time()
     speed = max(matmul_peak() for _ in range(4))
-    used, passed = time.process_time() - processor, time.perf_counter() - wall
+    used = time.process_time() - processor
+    passed = time.perf_counter() - wall
     return used / passed / threads, speed, threads
 
 
@@ -219,7 +224,8 @@ def trace(work: Callable[[], object], path: str | os.PathLike[str]) -> dict[str,
     from torch.profiler import profile
 
     # The library below torch writes lines of its own to the standard error, whatever its log level.
-    errors, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    errors = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
         with profile() as profiler:

@@ -113,7 +113,8 @@ def build(folder: Path, names: list[str]) -> None:
     pages = [page(path, address) for path in paths if not names or path.stem in names]
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    layout, front = TEMPLATES.get_template("layout.html"), TEMPLATES.get_template("front.html")
+    layout = TEMPLATES.get_template("layout.html")
+    front = TEMPLATES.get_template("front.html")
     known = {"pages": pages, "address": address, "about": project["project"]["description"]}
     for number, one in enumerate(pages):
         around = {"before": pages[number - 1 : number], "after": pages[number + 1 : number + 2]}

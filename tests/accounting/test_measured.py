@@ -79,7 +79,8 @@ def test_parameters_and_what_is_not_kept_do_not_count(device):
 
 
 def test_elementwise_operations_are_counted_for_each_value(device):
-    x, y = torch.ones(2, 5, device=device), torch.ones(2, 5, device=device)
+    x = torch.ones(2, 5, device=device)
+    y = torch.ones(2, 5, device=device)
     assert measured.elementwise_flops(lambda: x * y + x.sqrt()) == 3 * 10
     assert measured.elementwise_flops(lambda: x.add_(y, alpha=0.5)) == 2 * 10
     assert measured.elementwise_flops(lambda: x.addcmul_(x, y, value=0.5)) == 3 * 10

@@ -29,7 +29,8 @@ def test_optimizer_bytes_equal_the_state_after_a_step(make):
     [("2025", 1_635_537_600, 15.518, 26.169, 5_115), ("2026", 1_640_452_800, 16.373, 26.247, 202)],
 )
 def test_the_answers_of_adamw_accounting(edition, count, a, b, days):
-    config, device = accounting.asked_model(edition), accounting.asked_device(edition)
+    config = accounting.asked_model(edition)
+    device = accounting.asked_device(edition)
     assert accounting.parameters(config).total == count
     line = accounting.memory_line(config)
     assert [round(x / accounting.GB, 3) for x in line] == [a, b]

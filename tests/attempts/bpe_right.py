@@ -13,7 +13,8 @@ from made_repositories import module
 from attempts.lists import right
 
 flat = module("flat", "cs336_basics/tokenizer.py")
-GPT2, merged = flat.PAT, flat.merge_word
+GPT2 = flat.PAT
+merged = flat.merge_word
 recount = flat.train_bpe  # counts all pairs anew for each merge
 
 
@@ -30,11 +31,13 @@ def indexed(input_path, vocab_size, special_tokens):
 
 def merge_counted(counts, vocab_size, special_tokens):
     """Keeps counts and an index from pair to words."""
-    words, freqs = [], []
+    words = []
+    freqs = []
     for word, count in counts.items():
         words.append(tuple(bytes([b]) for b in word.encode()))
         freqs.append(count)
-    pairs, where = Counter(), defaultdict(set)
+    pairs = Counter()
+    where = defaultdict(set)
     for i, word in enumerate(words):
         for pair in pairwise(word):
             pairs[pair] += freqs[i]

@@ -14,7 +14,8 @@ from workbook.training.checkpoints import load_checkpoint, save_checkpoint
 
 
 flat = module("flat", "cs336_basics/training.py")
-save, load = flat.save_checkpoint, flat.load_checkpoint
+save = flat.save_checkpoint
+load = flat.load_checkpoint
 
 
 def save_tuple(model, optimizer, iteration, out):

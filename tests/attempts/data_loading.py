@@ -22,7 +22,8 @@ def sliding(dataset, batch_size, context_length, device):
 
 @right("data_loading")
 def plain_python(dataset, batch_size, context_length, device):
-    xs, ys = [], []
+    xs = []
+    ys = []
     for _ in range(batch_size):
         i = random.randint(0, len(dataset) - context_length - 1)
         xs.append([int(t) for t in dataset[i : i + context_length]])
@@ -42,8 +43,11 @@ class Batches:
     """Made once with a generator of its own, and called for each batch."""
 
     def __init__(self, tokens, batch_size, context_length, device="cpu", seed=42):
-        self.tokens, self.context_length, self.device = tokens, context_length, device
-        self.batch_size, self.generator = batch_size, np.random.default_rng(seed)
+        self.tokens = tokens
+        self.context_length = context_length
+        self.device = device
+        self.batch_size = batch_size
+        self.generator = np.random.default_rng(seed)
 
     def __call__(self):
         room = len(self.tokens) - self.context_length

@@ -68,7 +68,9 @@ class Decoder:
     """Some settings when it is made, others with the prompt; a list of ids that end it."""
 
     def __init__(self, lm, temperature, nucleus_mass, stop_token_ids: list[int] | None = None):
-        self.lm, self.temperature, self.mass = lm, temperature, nucleus_mass
+        self.lm = lm
+        self.temperature = temperature
+        self.mass = nucleus_mass
         self.stop = stop_token_ids or []
 
     def sample(self, logits):

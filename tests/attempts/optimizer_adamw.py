@@ -32,7 +32,8 @@ class Plain(Optimizer):
         if "t" not in state:
             state.update(t=0, m=torch.zeros_like(p), v=torch.zeros_like(p))
         state["t"] += 1
-        t, (b1, b2) = state["t"], group["betas"]
+        t = state["t"]
+        (b1, b2) = group["betas"]
         g = self.gradient(p, g)
         state["m"] = m = self.first(state["m"], g, b1)
         state["v"] = v = self.second(state["v"], g, b2)
@@ -200,7 +201,8 @@ class OnItsOwn(torch.optim.Optimizer):
     """Without `super().__init__`: some cases end in an error of its own, none in one of ours."""
 
     def __init__(self, params, lr, betas, eps, weight_decay):
-        self.params, self.lr = list(params), lr
+        self.params = list(params)
+        self.lr = lr
 
     def step(self, closure=None):
         for p in self.params:

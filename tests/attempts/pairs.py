@@ -10,9 +10,12 @@ from attempts import bpe_right, runs, steps, tokenizer_right, training_together,
 from attempts.ours import copied
 from workbook.tokenization import simple
 
-sampling, optimizers = copied("generation.sampling"), copied("optimizer.optimizers")
-checkpoints, data = copied("training.checkpoints"), copied("training.data")
-model, nn = copied("transformer.model"), copied("transformer.nn")
+sampling = copied("generation.sampling")
+optimizers = copied("optimizer.optimizers")
+checkpoints = copied("training.checkpoints")
+data = copied("training.data")
+model = copied("transformer.model")
+nn = copied("transformer.nn")
 
 # Chapter 3 and the loss.
 

@@ -40,7 +40,8 @@ def recorded(study):
 
     They have one budget, the smallest for a sweep; the entries of the leaderboard have one time.
     """
-    runs, scale = records()[study], records().scale
+    runs = records()[study]
+    scale = records().scale
     if study == "learning_rate":
         config = scale.budget(scale.parts[0])
         return {f"rate {rate:.3g}": run for rate, run in results.by_rate(runs, config).items()}
@@ -61,8 +62,11 @@ LOSSES = {1e-3: 1.5, 3e-3: 1.41, 1e-2: 1.6}
 SWEEP = sweep(LOSSES)
 SIZES = "batch_size loss", (1, 1.9), (64, 1.5), (128, 1.6)
 HANDED_IN = "batch_size loss tokens", (1, 2.3, 51_200), (32, 2.2, 51_200), (32, 1.5, 819_200)
-PRE, POST_NORM, PRE_AT = ("pre", 1.41), ("post", 1.44), ("pre", 1e-2)
-STORIES, DOCSTRINGS = ("stories", 1.9, 0.8), ("docstrings", 4.9, 2.0)
+PRE = ("pre", 1.41)
+POST_NORM = ("post", 1.44)
+PRE_AT = ("pre", 1e-2)
+STORIES = ("stories", 1.9, 0.8)
+DOCSTRINGS = ("docstrings", 4.9, 2.0)
 
 # Right in every profile and edition.
 RIGHT = {

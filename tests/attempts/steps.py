@@ -44,7 +44,8 @@ def count_pairs(words):
 
 
 def merge_pair(symbols, pair):
-    merged, at = [], 0
+    merged = []
+    at = 0
     while at < len(symbols):
         fits = tuple(symbols[at : at + 2]) == pair
         merged.append(b"".join(pair) if fits else symbols[at])

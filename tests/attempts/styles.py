@@ -141,7 +141,9 @@ class OneHot(Rows):
 class Root(nn.Module):
     def __init__(self, d_model, eps=1e-5):
         super().__init__()
-        self.d_model, self.eps, self.weight = d_model, eps, nn.Parameter(torch.ones(d_model))
+        self.d_model = d_model
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(d_model))
 
     def forward(self, x):
         wide = x.to(torch.float32)
@@ -154,7 +156,8 @@ class Gated(nn.Module):
     def __init__(self, d_model, d_ff):
         super().__init__()
         std = (2 / (d_model + d_ff)) ** 0.5
-        self.w1, self.w3 = drawn(d_ff, d_model, std=std), drawn(d_ff, d_model, std=std)
+        self.w1 = drawn(d_ff, d_model, std=std)
+        self.w3 = drawn(d_ff, d_model, std=std)
         self.w2 = drawn(d_model, d_ff, std=std)
 
     def forward(self, x):

@@ -13,7 +13,8 @@ from attempts import lists
 from attempts.bpe_right import merged
 from attempts.tokenizer_right import Ranked
 
-mistake, corner = partial(lists.mistake, "tokenizer"), partial(lists.almost, "tokenizer")
+mistake = partial(lists.mistake, "tokenizer")
+corner = partial(lists.almost, "tokenizer")
 
 
 class Quick(Ranked):

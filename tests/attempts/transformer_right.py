@@ -12,8 +12,12 @@ from torch import nn
 from attempts.lists import almost, mistake, right
 
 flat = module("flat", "cs336_basics/model.py")
-Linear, Embedding, RMSNorm, SwiGLU = flat.Linear, flat.Embedding, flat.RMSNorm, flat.SwiGLU
-RotaryPositionalEmbedding, silu = flat.RotaryPositionalEmbedding, flat.silu
+Linear = flat.Linear
+Embedding = flat.Embedding
+RMSNorm = flat.RMSNorm
+SwiGLU = flat.SwiGLU
+RotaryPositionalEmbedding = flat.RotaryPositionalEmbedding
+silu = flat.silu
 for part in (Linear, Embedding, RMSNorm):
     right(part.__name__.lower())(part)
 right("positionwise_feedforward")(SwiGLU)
@@ -41,7 +45,8 @@ class RMSNormAsInLlama(nn.Module):
 
     def __init__(self, d_model, eps=1e-5):
         super().__init__()
-        self.eps, self.g = eps, nn.Parameter(torch.ones(1, d_model))
+        self.eps = eps
+        self.g = nn.Parameter(torch.ones(1, d_model))
 
     def forward(self, x):
         assert x.ndim == 3
@@ -53,7 +58,8 @@ class RMSNormAsInLlama(nn.Module):
 class SwiGLUFused(nn.Module):
     def __init__(self, d_model, d_ff):
         super().__init__()
-        self.w13, self.w2 = Linear(d_model, 2 * d_ff), Linear(d_ff, d_model)
+        self.w13 = Linear(d_model, 2 * d_ff)
+        self.w2 = Linear(d_ff, d_model)
 
     def forward(self, x):
         gate, up = self.w13(x).chunk(2, -1)
@@ -64,7 +70,8 @@ class SwiGLUFused(nn.Module):
 class SwiGLUOfStrangeNames(nn.Module):
     def __init__(self, d_model, d_ff):
         super().__init__()
-        self.there, self.beside = Linear(d_model, d_ff), Linear(d_model, d_ff)
+        self.there = Linear(d_model, d_ff)
+        self.beside = Linear(d_model, d_ff)
         self.back = Linear(d_ff, d_model)
 
     def forward(self, x):

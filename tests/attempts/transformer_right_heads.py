@@ -79,8 +79,10 @@ class OwnMatrices(Steps):
     def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
         super().__init__(d_model, num_heads, max_seq_len, theta)
         del self.q_proj, self.k_proj, self.v_proj, self.output_proj
-        self.W_Q, self.W_K = drawn(d_model, d_model), drawn(d_model, d_model)
-        self.W_V, self.W_O = drawn(d_model, d_model), drawn(d_model, d_model)
+        self.W_Q = drawn(d_model, d_model)
+        self.W_K = drawn(d_model, d_model)
+        self.W_V = drawn(d_model, d_model)
+        self.W_O = drawn(d_model, d_model)
 
     def times(self, x, weight):
         return x @ weight.T
@@ -123,14 +125,18 @@ class OneMatrixAHead(OwnMatrices):
 class Head(nn.Module):
     def __init__(self, d_model, d_head, rope):
         super().__init__()
-        self.query, self.key = Linear(d_model, d_head), Linear(d_model, d_head)
+        self.query = Linear(d_model, d_head)
+        self.key = Linear(d_model, d_head)
         self.value = Linear(d_model, d_head)
         self.rope = rope
 
     def forward(self, x, token_positions):
-        q, k, v = self.query(x), self.key(x), self.value(x)
+        q = self.query(x)
+        k = self.key(x)
+        v = self.value(x)
         if self.rope is not None:
-            q, k = self.rope(q, token_positions), self.rope(k, token_positions)
+            q = self.rope(q, token_positions)
+            k = self.rope(k, token_positions)
         seen = torch.arange(x.shape[-2])[:, None] >= torch.arange(x.shape[-2])
         return attention(q, k, v, seen)
 
@@ -209,13 +215,15 @@ class OnlyWithRope(nn.Module):
     def __init__(self, d_model, num_heads, theta, max_seq_len):
         super().__init__()
         self.num_heads = num_heads
-        self.fc_qkv, self.fc_out = Linear(d_model, 3 * d_model), Linear(d_model, d_model)
+        self.fc_qkv = Linear(d_model, 3 * d_model)
+        self.fc_out = Linear(d_model, d_model)
         self.rope = RotaryPositionalEmbedding(theta, d_model // num_heads, max_seq_len)
 
     def forward(self, x, token_positions):
         q, k, v = rearrange(self.fc_qkv(x), "b s (n h d) -> n b h s d", n=3, h=self.num_heads)
         seen = torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool).tril()
-        q, k = self.rope(q, token_positions), self.rope(k, token_positions)
+        q = self.rope(q, token_positions)
+        k = self.rope(k, token_positions)
         return self.fc_out(rearrange(attention(q, k, v, seen), "b h s d -> b s (h d)"))
 
 
@@ -262,7 +270,8 @@ class OtherNames(nn.Module):
 
     def __init__(self, d_model, d_ff):
         super().__init__()
-        self.gate, self.in_proj = Linear(d_model, d_ff), Linear(d_model, d_ff)
+        self.gate = Linear(d_model, d_ff)
+        self.in_proj = Linear(d_model, d_ff)
         self.out_proj = Linear(d_ff, d_model)
 
     def forward(self, x):
@@ -282,7 +291,8 @@ class PositionsWanted(nn.Module):
 
     def __init__(self, d_model, num_heads, d_ff, max_seq_len, theta, device=None, dtype=None):
         super().__init__()
-        self.pre_mhsa_rmsnorm, self.pre_ffn_rmsnorm = RMSNorm(d_model), RMSNorm(d_model)
+        self.pre_mhsa_rmsnorm = RMSNorm(d_model)
+        self.pre_ffn_rmsnorm = RMSNorm(d_model)
         self.mhsa = OwnMatrices(d_model, num_heads, max_seq_len, theta)
         self.ffn = SwiGLU(d_model, d_ff)
 
@@ -326,7 +336,8 @@ class GainsInRows(TransformerLM):
         super().__init__(*sizes)
         self.ln_final = RMSNormAsInLlama(sizes[2])
         for layer in self.layers:
-            layer.ln1, layer.ln2 = RMSNormAsInLlama(sizes[2]), RMSNormAsInLlama(sizes[2])
+            layer.ln1 = RMSNormAsInLlama(sizes[2])
+            layer.ln2 = RMSNormAsInLlama(sizes[2])
 
 
 @mistake("transformer_lm", "the gain `ln_final.weight` does not start at 1")

@@ -52,7 +52,8 @@ def table(
         other = baseline(name)
         if other in speeds and other != name:
             ratios = [one / two for one, two in zip(speeds[other], runs, strict=True)]
-            low, high = min(ratios), max(ratios)
+            low = min(ratios)
+            high = max(ratios)
             cells[winner] = f"{median(ratios):.1f}x as fast ({low:.1f} to {high:.1f})"
             cells["best to best"] = f"{max(speeds[other]) / max(runs):.2f}x"
         rows[name] = {**(columns or {}).get(name, {}), **cells}

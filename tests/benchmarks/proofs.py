@@ -86,7 +86,9 @@ def name(request):
 
 
 def test_every_rival_learns_and_only_our_settings_are_tuned(name, monkeypatch):
-    losses, tuned, backward = [], [], torch.Tensor.backward
+    losses = []
+    tuned = []
+    backward = torch.Tensor.backward
     graphs = []
     monkeypatch.setattr(torch, "compile", lambda model: graphs.append(model) or model)
     monkeypatch.setattr(torch.Tensor, "backward", lambda x: (losses.append(x.item()), backward(x)))
@@ -119,7 +121,8 @@ def test_the_gpt_has_the_matrices_that_are_counted_for_it():
 
 
 def test_the_gpt_sees_no_later_id():
-    gpt, ids = training.GPT(tiny_runs.tiny().model), torch.arange(16)[None]
+    gpt = training.GPT(tiny_runs.tiny().model)
+    ids = torch.arange(16)[None]
     changed = ids.clone()
     changed[0, 9] = 63
     differ = (gpt(ids) != gpt(changed)).any(-1)[0]

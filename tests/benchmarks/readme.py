@@ -35,7 +35,8 @@ def with_figures(text: str) -> str:
 
 def put_between(name: str, content: str, text: str) -> str:
     """The text with other content between the two markers of this name."""
-    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    begin = f"<!-- {name} -->\n"
+    end = f"<!-- /{name} -->"
     before, rest = text.split(begin)
     return f"{before}{begin}{content}{end}{rest.split(end)[1]}"
 
@@ -67,7 +68,8 @@ def block() -> str:
         for text, name in TEXTS.items():
             record = recorded(f"tokenizer-{text}-100MB")
             rows.append(tokenizer_row(record, task, call, f"{title}, {name}"))
-    training, generation = recorded("train"), recorded("generate")
+    training = recorded("train")
+    generation = recorded("generate")
     for shape, timed in training["shapes"].items():
         runs = timed["tokens_a_second"]
         speeds = {"nanoGPT's loop": max(runs["nanogpt, our settings"])}
@@ -76,7 +78,8 @@ def block() -> str:
         )
     for shape, by_name in generation["shapes"].items():
         best = {name: generation["new_tokens"] / min(runs) for name, runs in by_name.items()}
-        ours, theirs = best["workbook"], {"transformers": best["transformers"]}
+        ours = best["workbook"]
+        theirs = {"transformers": best["transformers"]}
         equal = theirs.keys() - generation["differences"][shape].keys()
         rows.append(row(f"generate with the {shape} shape, tokens/s", ours, theirs, equal))
     numbers = stories["machine"]["versions"] | training["machine"]["versions"]
@@ -93,7 +96,8 @@ def block() -> str:
 
 def sweep_in_words(record: dict) -> str:
     """How we do beside tiktoken over all sizes of text, and where another trainer is faster."""
-    ratios, sizes = ratios_to_tiktoken(record).values(), [*record["encode"]]
+    ratios = ratios_to_tiktoken(record).values()
+    sizes = [*record["encode"]]
     return (
         f"From {sizes[0]} to {sizes[-1]}, tiktoken takes {min(ratios):.2g} to {max(ratios):.2g}"
         " times as long to make a list. Of trainings of 10,000 tokens, on 10 kB to 100 MB, these"

@@ -65,7 +65,8 @@ ONE_CORE = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NU
 PEERS = ("gigatoken", "fastokens", "gigabpe", "tiktoken", "tokenizers", "rustbpe")
 LIBRARIES = ("numba", "numpy", "regex", *PEERS)
 PROSE = (".md", ".rst", ".txt", ".html", ".py", ".pyi", ".h")
-VOCAB_SIZE, PILE_BYTES = 10_000, 825 * 10**9  # of the bench for more cores
+VOCAB_SIZE = 10_000
+PILE_BYTES = 825 * 10**9
 
 
 # --- The comparison -----------------------------------------------------------------------------
@@ -649,7 +650,8 @@ def run_sweep(size: int, rounds: int, folder: Path) -> str:
         "train": train,
         "machine": measure.machine(LIBRARIES),
     }
-    ratios, faster = readme.ratios_to_tiktoken(record), readme.faster_trainers(record)
+    ratios = readme.ratios_to_tiktoken(record)
+    faster = readme.faster_trainers(record)
     worst = min(ratios, key=ratios.get)
     shown = (
         f"{measure.place(record, 'one core')}\n\n"
@@ -672,7 +674,9 @@ def sweep_encoding(job: Job, rounds: int) -> dict[str, dict[str, float]]:
     ids = load_tiktoken(job).encode_to_numpy(whole, allowed_special="all")
     difference = measure.first_difference(ids, load_ours(job).encode_array(whole))
     assert not difference, f"tiktoken's ids of {job.text} differ from ours, {difference}"
-    ours, other, rows = load_ours(job), load_tiktoken(job), {}
+    ours = load_ours(job)
+    other = load_tiktoken(job)
+    rows = {}
     sizes = [10 << n for n in range(40) if 10 << n < len(whole)]
     for size in [*sizes, len(whole)]:
         number = max(1, min(500, 1_000_000 // size))
@@ -703,7 +707,8 @@ def run_scaling(size: int, rounds: int, folder: Path) -> str:
     """
     text = prose(size // 10)
     with tempfile.TemporaryDirectory(dir=config.data_folder()) as temporary:
-        once, twice = Path(temporary, "once"), Path(temporary, "twice")
+        once = Path(temporary, "once")
+        twice = Path(temporary, "twice")
         for path, times in ((once, 10), (twice, 20)):
             with path.open("wb") as file:
                 file.writelines(repeat(text.read_bytes(), times))

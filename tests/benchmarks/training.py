@@ -88,7 +88,8 @@ def compare(shape: str, rounds: int, steps: int, device: str = "cpu") -> dict:
             works[name] = partial(step_seconds, process, name, config, steps)
         works["peak"] = partial(matmul_peak, precision, str(place))
         took = measure.in_turns(works, rounds, f"bench train {shape}")
-    peak, tokens = max(took.pop("peak")), config.batch_size * config.model.context_length
+    peak = max(took.pop("peak"))
+    tokens = config.batch_size * config.model.context_length
     models = dict.fromkeys(names, config.model)
     models |= {name: nearest_shape(config.model) for name in names if "nanogpt" in name}
     return {
@@ -107,7 +108,8 @@ def table(record: dict) -> str:
     """The figures of a record as text."""
     parts = [measure.place(record, f"{record['machine']['cores']} cores")]
     for shape, timed in record["shapes"].items():
-        speeds, flops = timed["tokens_a_second"], timed["flops_a_token"]
+        speeds = timed["tokens_a_second"]
+        flops = timed["flops_a_token"]
         peak = timed["peak_flops_a_second"]
         columns = {
             name: {
@@ -138,7 +140,8 @@ def best_seconds(name: str, config: TrainConfig, steps: int) -> float:
 
     On a GPU steps overlap: while it computes one, the next is prepared.
     """
-    loop, device = running(name, config), devices.pick_device(config.device)
+    loop = running(name, config)
+    device = devices.pick_device(config.device)
     if device.type == "cpu":
         return min(bench.seconds(lambda: next(loop)) for _ in range(steps))
     next(loop)
@@ -185,7 +188,8 @@ def step_times(config: TrainConfig, data: TrainData, steps: int = 20) -> dict[st
     The parts are data, forward, backward, clip, update and log.
     """
     best: dict[str, float] = {}
-    clock, usual = time.perf_counter(), Parts.ours(config)
+    clock = time.perf_counter()
+    usual = Parts.ours(config)
 
     def take_time(part: str) -> None:
         nonlocal clock
@@ -206,7 +210,8 @@ def step_times(config: TrainConfig, data: TrainData, steps: int = 20) -> dict[st
         take_time("backward")  # which has just ended
         return then_timed("clip", usual.clipping)(*arguments)
 
-    get_batch, loss = then_timed("data", usual.get_batch), then_timed("forward", usual.loss)
+    get_batch = then_timed("data", usual.get_batch)
+    loss = then_timed("forward", usual.loss)
     parts = replace(usual, get_batch=get_batch, loss=loss, clipping=clipping)
     with open_trainer(config, data, parts) as trainer:
         for _ in range(steps):
@@ -289,7 +294,8 @@ def plain_loop(
     kernels: str = "fused",
 ) -> Loop:
     """Batch, loss, gradients, update; `model` makes logits of tokens."""
-    cross_entropy, device = PARTS[kernels].cross_entropy, devices.pick_device(config.device)
+    cross_entropy = PARTS[kernels].cross_entropy
+    device = devices.pick_device(config.device)
     while True:
         context = config.model.context_length
         inputs, targets = get_batch(data.train, config.batch_size, context, device)

@@ -60,7 +60,8 @@ def hub(monkeypatch):
 
 def test_real_stories_are_made_with_the_length_of_their_code():
     path = corpora.path("stories", "validation", 20_000)
-    facts, raw = record(path), path.read_bytes()
+    facts = record(path)
+    raw = path.read_bytes()
     written = list(stories.write_stories(facts["seed"], facts["split"], facts["size"]))
     assert raw.decode() == "".join(text + stories.SEPARATOR for text, _ in written)
     bits = sum(price for _, price in written)
@@ -275,7 +276,8 @@ def made_of_samples(folder) -> dict[str, str]:
     library = folder / "lib"
     for name, text in LIBRARY.items():
         (library / name).parent.mkdir(parents=True, exist_ok=True)
-        shared, own = "Words that come twice. " * 9, f"Only {name} says so. " * 9
+        shared = "Words that come twice. " * 9
+        own = f"Only {name} says so. " * 9
         (library / name).write_text(text.format(shared=shared, own=own), encoding="utf-8")
     found = docstrings.harvest([library])
     splits = [docstrings.split_of(f"lib.{number}") for number in range(99)]

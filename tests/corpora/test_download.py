@@ -72,7 +72,8 @@ def test_the_next_call_resumes_a_download_but_no_other_version(hub, tmp_path, co
     refused(hub, tmp_path, "call again later: the download continues where it stopped")
     assert left_over(tmp_path) == [".part"]
     (tmp_path / ".tales.txt.killed.tmp").write_text("of an unpacking that was killed")
-    hub.content, hub.faults = content, []
+    hub.content = content
+    hub.faults = []
     fetch(hub, tmp_path)
     assert (tmp_path / "tales.txt").read_bytes() == content
     assert hub.ranges()[-1] == asked
@@ -166,7 +167,8 @@ def test_an_archive_that_cannot_be_unpacked_is_stopped_on_its_way(hub, tmp_path,
 
 @pytest.mark.parametrize("kind", ["link", "folder"])
 def test_a_part_that_is_a_link_or_a_folder_is_left_alone_and_named(hub, tmp_path, kind):
-    part, other = part_of(tmp_path), tmp_path / "other.txt"
+    part = part_of(tmp_path)
+    other = tmp_path / "other.txt"
     other.write_text("kept")
     part.symlink_to(other) if kind == "link" else part.mkdir()
     refused(hub, tmp_path, r"\.part is no file of ours; remove it, then call again")

@@ -104,7 +104,8 @@ def test_the_code_length_is_minus_the_logarithm_of_the_probability(monkeypatch):
 def test_a_second_draw_costs_what_is_left_after_the_first():
     table = DrawTable("abc", [2, 1, 1])
     options = [option for _, option in table.places]
-    a, b = options.index("a"), options.index("b")
+    a = options.index("a")
+    b = options.index("b")
     values = iter([a, a, b])  # the taken option is refused twice
     place, price = table.draw_other(lambda width: next(values), [table.places[a]])
     assert place[1] == "b"

@@ -69,7 +69,8 @@ class TestTime:
 
 
 def test_a_run_for_a_notebook_is_the_small_one_until_the_large_one_has_finished(capsys):
-    large, small = TINY, replace(TINY, steps=4)
+    large = TINY
+    small = replace(TINY, steps=4)
     assert dry_run.at_hand(large, small) is small
     words = capsys.readouterr().out
     hours = seconds_of([large])[0] / 3_600

@@ -46,7 +46,8 @@ def made_runs(place, tmp_path, monkeypatch):
     monkeypatch.setitem(plans.DRAWN, "max_new_tokens", 8)
     data = tiny_runs.data(tokenizer=TOKENIZER)
     monkeypatch.setattr(plans, "prepare", lambda config: data)
-    made, begin = [], trainer.Trainer.begin
+    made = []
+    begin = trainer.Trainer.begin
 
     def noted(self, state):
         made.append(state)
@@ -140,7 +141,9 @@ def test_a_record_names_its_origin_and_a_full_disk_loses_no_run(made_runs, tmp_p
 
 
 def test_a_run_that_the_clock_ends_has_the_machine_for_itself():
-    free, other, timed = tiny_runs.tiny(), tiny_runs.tiny(seed=1), tiny_runs.tiny(max_seconds=60)
+    free = tiny_runs.tiny()
+    other = tiny_runs.tiny(seed=1)
+    timed = tiny_runs.tiny(max_seconds=60)
     assert plans.may_begin(free, [other]) and plans.may_begin(timed, [])
     assert not plans.may_begin(timed, [free]) and not plans.may_begin(free, [timed])
     assert not plans.may_begin(replace(free, name="x"), [free]), "plans share runs"

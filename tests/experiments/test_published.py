@@ -79,7 +79,8 @@ def test_the_cause_of_every_published_number_is_found():
 
 
 def test_a_loss_is_called_implausible_just_where_it_is_below_the_floor():
-    losses, table = claimed_losses(), all_claims()
+    losses = claimed_losses()
+    table = all_claims()
     implausible = set(table[table["verdict"] == "implausible"]["claimed"])
     below = losses["in bits/byte"] < losses["stated floor"]
     assert set(losses[below]["claimed"]) == implausible and below.sum() >= 6

@@ -23,7 +23,8 @@ def only_what_came_along(monkeypatch):
 
 def faults(run):
     """What is wrong with the record of a run."""
-    asked, found = run.config, run.environment
+    asked = run.config
+    found = run.environment
     ended = run.status in ("finished", "diverged")
     overflowed = run.diverged and all("forward pass overflows" in flag for flag in run.flags)
     timed = asked.max_seconds is not None
@@ -52,7 +53,8 @@ def test_every_record_is_whole():
 
 def test_every_record_has_one_line_under_the_hash_of_its_config_and_one_log():
     for path in records.files_of_runs():
-        lines, logs = records.read_lines(path), path.name.replace(records.RUNS, records.LOGS)
+        lines = records.read_lines(path)
+        logs = path.name.replace(records.RUNS, records.LOGS)
         keys = [records.config_from(line["config"]).key for line in lines.values()]
         assert keys == [*lines] and len(path.read_text(encoding="utf-8").splitlines()) == len(keys)
         assert [*records.read_lines(path.with_name(logs))] == keys

@@ -91,7 +91,8 @@ def test_a_run_that_goes_on_is_not_kept(tmp_path):
 
 
 def test_records_in_a_temporary_folder_do_not_mix_with_the_others(tmp_path):
-    usual, other = config(), config(seed=1)
+    usual = config()
+    other = config(seed=1)
     kept("seeds", tmp_path, usual, [4.0, 3.0])
     with records.temporary_folder() as folder:
         assert records.folders() == (folder,)

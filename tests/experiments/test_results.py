@@ -26,7 +26,8 @@ def runs(tmp_path):
     found = {}
     for steps, tokens in ((4, "100"), (8, "1,200")):
         for rate in (5e-3, 1e-2, 2e-2):
-            asked, label = {"steps": steps, "max_learning_rate": rate}, f"{tokens} tokens, rate"
+            asked = {"steps": steps, "max_learning_rate": rate}
+            label = f"{tokens} tokens, rate"
             found[f"unchanged, {label} {rate:.3g}"] = recorded(tmp_path, 2 + rate, **asked)
             broken = rate > 5e-3
             found[f"no norm, {label} {rate:.3g}"] = recorded(
@@ -34,7 +35,8 @@ def runs(tmp_path):
             )
         for seed in range(1, 6):
             asked = {"steps": steps, "max_learning_rate": 5e-3, "seed": seed}
-            label, loss = f"{tokens} tokens, seed {seed}", 2 + seed / 100
+            label = f"{tokens} tokens, seed {seed}"
+            loss = 2 + seed / 100
             found[f"unchanged, {label}"] = recorded(tmp_path, loss, **asked)
             if steps == 4:
                 costly = recorded(tmp_path, loss + 0.49 + seed / 1_000, **asked, norm="none")
@@ -78,7 +80,8 @@ def family_of(*gaps):
     return found
 
 
-CLEAR, FAINT = (0.48, 0.5, 0.49, 0.51, 0.47), (0.1, 0.2, 0.0, 0.1, 0.05)
+CLEAR = (0.48, 0.5, 0.49, 0.51, 0.47)
+FAINT = (0.1, 0.2, 0.0, 0.1, 0.05)
 
 
 def test_a_verdict_claims_only_what_luck_does_not_explain(runs):
@@ -107,7 +110,8 @@ def test_an_experiment_of_no_runs_has_no_verdict_yet():
 
 
 def test_a_run_belongs_to_the_experiment_that_asked_for_it_first(tmp_path):
-    usual, other = recorded(tmp_path, 3.0), recorded(tmp_path, 2.5, norm="none")
+    usual = recorded(tmp_path, 3.0)
+    other = recorded(tmp_path, 2.5, norm="none")
     asked = {"rates": {"rate 0.01": usual}, "norms": {"unchanged": usual, "no norm": other}}
     wanted = {"rates": {"rate 0.01": usual}, "norms": {"no norm": other}}
     assert results.first_asked(asked) == wanted

@@ -31,7 +31,8 @@ def scale(request):
 
 def played(plan, loss):
     """What a plan returns, and all rounds that it asked for, with `loss(config)` as results."""
-    rounds, results = [], None
+    rounds = []
+    results = None
     try:
         while True:
             rounds.append(plan.send(results))
@@ -186,7 +187,8 @@ def test_the_leaderboard_keeps_what_helps_more_than_seeds_differ():
         return bowl()(varied(config, seed=1)) - half - silu + luck
 
     results, _ = played(studies.leaderboard(LAPTOP), loss)
-    start, final = results["start"].config, labelled(results, "final, seed")
+    start = results["start"].config
+    final = labelled(results, "final, seed")
     half = varied(start, batch_size=start.batch_size // 2)
     assert {at_rate(replace(each, seed=336), rate_of(results["start"])) for each in final} == {half}
 

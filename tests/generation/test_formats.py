@@ -105,7 +105,8 @@ def test_transformers_computes_the_same_logits_with_tied_embeddings(tmp_path):
 
 def test_transformers_writes_the_same_greedy_text(model, ours, tmp_path):
     folder = formats.save_model(model, tmp_path / "out", ours)
-    llama, llama_tokenizer = opened(folder), AutoTokenizer.from_pretrained(folder)
+    llama = opened(folder)
+    llama_tokenizer = AutoTokenizer.from_pretrained(folder)
     assert llama.generation_config.eos_token_id == ours.encode(END)[0]
     assert llama_tokenizer.eos_token == END
     prompt = "The fox grüß"

@@ -50,7 +50,8 @@ def seed(number=0):
 def test_one_step_at_a_time_gives_the_logits_of_the_whole_sequence(name, dtype, atol):
     model = model_of(ABLATIONS[name], dtype)
     ids = torch.randint(97, (3, 24), generator=seed())
-    step, caches = OneStep(model), model.new_caches()
+    step = OneStep(model)
+    caches = model.new_caches()
     parts = [model(ids[:, :4], caches=caches)]
     parts += [step(ids[:, [at]], caches) for at in range(4, 24)]
     torch.testing.assert_close(torch.cat(parts, 1), model(ids), atol=atol, rtol=0)

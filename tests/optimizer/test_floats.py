@@ -38,7 +38,8 @@ def test_the_bits_of_every_number_mean_what_torch_rounds_it_to(format, value):
     if math.isnan(value):
         assert stored.kind == "not a number" and math.isnan(stored.value)
         return
-    mantissa, exponent = int(stored.mantissa, 2) * format.epsilon, int(stored.exponent, 2)
+    mantissa = int(stored.mantissa, 2) * format.epsilon
+    exponent = int(stored.exponent, 2)
     leading = 1 if stored.kind == "normal" else 0
     size = (leading + mantissa) * 2.0 ** (max(exponent, 1) - format.bias)
     meant = math.copysign(math.inf if stored.kind == "infinity" else size, value)

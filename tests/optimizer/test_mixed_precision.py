@@ -38,7 +38,8 @@ def test_damage_counts_zeros_and_infinities():
 
 
 def test_gradients_are_those_of_all_weights_and_of_what_all_linear_layers_put_out():
-    one, [batch] = model(), list(batches(1))
+    one = model()
+    [batch] = list(batches(1))
     sizes = mixed.gradient_sizes(one, batch)
     assert all(theta.grad is None for theta in one.parameters())  # it is left as it was
     assert not any(part._backward_hooks for part in one.modules())
@@ -64,7 +65,8 @@ def test_the_model_computes_with_what_is_stored():
 @pytest.mark.slow
 def test_master_weights_keep_the_updates_that_bfloat16_loses():
     one = list(batches(1)) * 60  # one batch: its loss falls in every step
-    runs, fallen = {}, {}
+    runs = {}
+    fallen = {}
     for weights in ("float32", "master", "bfloat16"):
         runs[weights] = mixed.short_run(model(), one, lr=1e-4, weights=weights)
         fallen[weights] = runs[weights]["loss"].iloc[0] - runs[weights]["loss"].iloc[-1]

@@ -138,7 +138,8 @@ def test_a_setting_that_makes_no_sense_is_refused(kind, wrong):
 
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 def test_what_has_no_gradient_stays_as_it_is(make):
-    used, unused = start(), start()
+    used = start()
+    unused = start()
     optimizer = make([used, unused])
     used.grad = gradients()[0].clone()
     optimizer.step()
@@ -233,8 +234,10 @@ def test_a_schedule_that_makes_no_sense_is_refused(arguments):
 @pytest.mark.parametrize("limit", [1e-3, 1.0, 5.0, 100.0, math.inf])
 def test_clipping_is_torchs(limit):
     gradients = [torch.full((3,), 2.0), None, torch.arange(4.0).reshape(2, 2)]
-    ours, theirs = with_gradients(*gradients), with_gradients(*gradients)
-    norm, wanted = clip_gradients(ours, limit), clip_grad_norm_(theirs, limit)
+    ours = with_gradients(*gradients)
+    theirs = with_gradients(*gradients)
+    norm = clip_gradients(ours, limit)
+    wanted = clip_grad_norm_(theirs, limit)
     assert norm.item() == pytest.approx(math.sqrt(26), rel=1e-6)
     torch.testing.assert_close(norm, wanted, rtol=1e-6, atol=0)
     for one, other in zip(ours, theirs, strict=True):

@@ -136,7 +136,9 @@ def test_a_stream_is_read_no_further_than_needed(readable):
 @given(st.lists(st.sampled_from(SPECIALS), max_size=5), st.lists(st.sampled_from([*SPECIALS, "t"])))
 def test_special_tokens_of_any_text_are_found(trained, specials, parts):
     """Of those that begin at one place, the longest."""
-    one, text, expected = Tokenizer(*trained, specials), "".join(parts), []
+    one = Tokenizer(*trained, specials)
+    text = "".join(parts)
+    expected = []
     for pretoken in pretokens_of(text, specials):
         special = [token_id for token_id, token in one.vocab.items() if token == pretoken.encode()]
         expected += special if pretoken in specials else Tokenizer(*trained).encode(pretoken)
@@ -270,7 +272,8 @@ def test_a_special_token_of_many_equal_letters_is_found_at_once(readable):
     """`regex` would take minutes, `re` takes a moment."""
     long = "a" * 20_000
     one = Tokenizer({byte: bytes([byte]) for byte in range(256)}, [], [long, END])
-    text, ids = f"{long * 2}{long[1:]} ", [256, 256, *[97] * 19_999, 32]
+    text = f"{long * 2}{long[1:]} "
+    ids = [256, 256, *[97] * 19_999, 32]
     assert one.encode(text) == compiled_ids(one, text) == ids
 
 

@@ -44,7 +44,8 @@ def test_of_a_memory_map_only_the_windows_are_read():
 
 
 def test_the_order_of_the_data_goes_on_where_its_generator_stood():
-    ids, order = np.arange(1_000), torch.Generator().manual_seed(3)
+    ids = np.arange(1_000)
+    order = torch.Generator().manual_seed(3)
     get_batch(ids, 4, 8, "cpu", order)
     state = order.get_state()
     expected = get_batch(ids, 4, 8, "cpu", order)

@@ -89,7 +89,8 @@ def test_gpus_are_those_that_this_process_may_use(monkeypatch):
 
 
 def test_the_shortest_of_some_works_counts_and_the_first_does_not(monkeypatch):
-    now, took = [0.0], [1.0, 4.0, 3.0, 5.0]
+    now = [0.0]
+    took = [1.0, 4.0, 3.0, 5.0]
     monkeypatch.setattr(devices.time, "perf_counter", lambda: now[0])
 
     def work():

@@ -18,14 +18,16 @@ def model():
 
 
 def test_the_loss_is_the_mean_over_windows_that_do_not_overlap(model):
-    ids, lengths = tiny_runs.ids(100), np.arange(64)
+    ids = tiny_runs.ids(100)
+    lengths = np.arange(64)
     found = evaluate(model, tiny_runs.data(validation=ids, token_bytes=lengths), 16, 70)
     whole = torch.from_numpy(ids[:65].astype(np.int64))
     logits = model(whole[:64].view(4, 16)).flatten(0, 1)
     loss = torch.nn.functional.cross_entropy(logits, whole[1:]).item()
     assert found.loss == pytest.approx(loss, rel=1e-6)
     assert found.perplexity == pytest.approx(math.exp(loss), rel=1e-5)
-    bits, size = 64 * loss / math.log(2), lengths[ids[1:65]].sum()  # the bytes of the targets
+    bits = 64 * loss / math.log(2)
+    size = lengths[ids[1:65]].sum()  # the bytes of the targets
     assert found.bits_per_byte == pytest.approx(bits / size, rel=1e-5)
 
 

@@ -55,7 +55,8 @@ def test_logits_that_are_no_numbers_are_no_proof(model):
 @pytest.mark.parametrize("shift", [1, 0, 2, -1])
 def test_targets_shifted_otherwise_are_caught(shift):
     ids = torch.from_numpy(tiny_runs.ids(100).astype(np.int64))
-    inputs, targets = ids[10:26][None], ids[10 + shift : 26 + shift][None]
+    inputs = ids[10:26][None]
+    targets = ids[10 + shift : 26 + shift][None]
     flag = guards.targets_shifted(inputs, targets)
     assert flag is None if shift == 1 else "one position later" in flag
 
@@ -63,7 +64,8 @@ def test_targets_shifted_otherwise_are_caught(shift):
 @pytest.mark.parametrize("block", [7, 50, 1 << 20])
 def test_documents_in_both_splits_are_counted(monkeypatch, block):
     monkeypatch.setattr(train_data, "BLOCK", block)
-    train, held_out = tiny_runs.ids(1_000), tiny_runs.ids(500, seed=1)
+    train = tiny_runs.ids(1_000)
+    held_out = tiny_runs.ids(500, seed=1)
     held_out[100:200] = train[300:400]  # two documents of 50 ids
     data = tiny_runs.data(train=train, validation=held_out)
     assert guards.splits_apart(data).partition("; ")[0].endswith("too: 2")

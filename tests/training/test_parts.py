@@ -76,7 +76,8 @@ class TestTokenizer:
         monkeypatch.setattr(data.corpora, "path", lambda *_: text)
         monkeypatch.setattr(data.corpora, "record", lambda *_: {})
         self.config = replace(CONFIG, model=replace(CONFIG.model, vocab_size=258))
-        self.text, self.folder = text.read_text(encoding="utf-8"), tmp_path / "tokens"
+        self.text = text.read_text(encoding="utf-8")
+        self.folder = tmp_path / "tokens"
 
     def test_one_with_other_ids_is_refused_before_anything_is_encoded(self):
         with pytest.raises(ValueError, match="your tokenizer gives other ids than ours: `workbook"):
@@ -84,7 +85,8 @@ class TestTokenizer:
         assert not self.folder.exists()
 
     def test_one_with_our_ids_takes_our_tokens_and_decodes(self):
-        found, ours = data.prepare(self.config, Same), data.prepare(self.config)
+        found = data.prepare(self.config, Same)
+        ours = data.prepare(self.config)
         assert type(found.tokenizer) is Same and found.made_from == ours.made_from
         assert found.token_bytes[found.train].sum() == len(self.text.encode())
         assert np.array_equal(found.train, ours.train)

@@ -31,7 +31,8 @@ def test_a_preset_comes_as_it_is_and_its_smallest_learning_rate_follows_the_larg
 def test_settings_change_model_optimizer_and_run():
     words = "laptop --d-model 64 --betas 0.8 0.9 --batch-size 4 --compile --max-l2-norm inf"
     words += " --num-heads 2 --cosine-cycle-iters none --corpus-bytes 1000"
-    model, run = {"d_model": 64, "num_heads": 2}, {"batch_size": 4, "corpus_bytes": 1_000}
+    model = {"d_model": 64, "num_heads": 2}
+    run = {"batch_size": 4, "corpus_bytes": 1_000}
     rest = {"betas": (0.8, 0.9), "max_l2_norm": math.inf, "cosine_cycle_iters": None}
     asked = presets.varied(presets.laptop(), **model, **run, **rest, compile=True)
     assert parsed(*words.split()) == asked

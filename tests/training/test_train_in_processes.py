@@ -29,7 +29,8 @@ stress_only = pytest.mark.skipif(not STRESS, reason="a part of `make stress`")
 def work(folder, event="none"):
     """Train as one of two processes; to the second, `event` happens in its seventh step."""
     torch.set_num_threads(1)
-    models, batches = [], count(1)
+    models = []
+    batches = count(1)
 
     def build(config):
         models.append(TransformerLM.from_config(config))
@@ -75,7 +76,8 @@ def fork_two(*arguments):
 
 
 def test_two_processes_train_as_one_and_a_signal_to_one_saves_and_stops_both(tmp_path):
-    folder, one = tmp_path / "two", tiny_runs.trained(tmp_path / "one")
+    folder = tmp_path / "two"
+    one = tiny_runs.trained(tmp_path / "one")
     fork_two(folder, "signal")
     for rank in (0, 1):
         said = Path(f"{folder}-{rank}.txt").read_text()
@@ -127,7 +129,8 @@ def test_processes_that_part_do_not_wait_for_each_other():
 @stress_only
 @pytest.mark.stress
 def test_under_torchrun_an_error_in_one_ends_all_and_keeps_the_last_checkpoint(tmp_path):
-    folder, tests = tmp_path / "broken", Path(__file__).parents[1]
+    folder = tmp_path / "broken"
+    tests = Path(__file__).parents[1]
     script = tmp_path / "script.py"
     imports = "import sys\nfrom training.test_train_in_processes import work\n"
     script.write_text(f"{imports}work(sys.argv[1], 'error')")

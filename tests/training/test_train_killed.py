@@ -59,7 +59,9 @@ def test_a_killed_run_that_two_processes_finish_has_the_same_bits(tmp_path, whol
 def test_killed_at_any_instant_a_run_goes_on_to_the_same_bits(tmp_path, threads, whole_runs):
     whole = whole_runs(threads)
     instants = random.Random()  # other ones every time: that is the point
-    number, killed, places = 0, 0, set()
+    number = 0
+    killed = 0
+    places = set()
     while killed < 4 * STRESS or len(places) < 2:
         folder = tmp_path / f"killed-{number}"
         process = tiny_runs.forked(work, folder, threads)
@@ -78,7 +80,8 @@ def test_killed_at_any_instant_a_run_goes_on_to_the_same_bits(tmp_path, threads,
 
 def wait_for_lines(folder, process, more):
     """Return when the log has so many lines more, or the process has ended."""
-    log, begin = folder / runlog.LINES, None
+    log = folder / runlog.LINES
+    begin = None
     while process.is_alive():
         lines = log.read_bytes().count(b"\n") if log.exists() else 0
         begin = lines if begin is None else min(begin, lines)  # a resumed run cuts some off

@@ -31,7 +31,8 @@ def test_maps_are_the_softmax_of_the_scaled_scores(model):
 
 @pytest.mark.parametrize("look", [attention_maps, residual_rms])
 def test_looking_leaves_the_model_as_it_was_even_if_it_fails(model, look):
-    before, attend = model(IDS), model.layers[0].attn.attend
+    before = model(IDS)
+    attend = model.layers[0].attn.attend
     look(model, IDS)
     with pytest.raises(ValueError, match="context_length"):
         look(model, torch.zeros(1, 9, dtype=torch.long))

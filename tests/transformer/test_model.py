@@ -49,12 +49,14 @@ def test_the_model_is_huggingfaces_llama(kernels, tmp_path):
     llama = LlamaForCausalLM.from_pretrained(
         formats.save_model(model, tmp_path), dtype=torch.float64, attn_implementation="eager"
     )
-    inputs, targets = ids(3, 12), ids(3, 12)
+    inputs = ids(3, 12)
+    targets = ids(3, 12)
     logits = model(inputs), llama(inputs).logits
     torch.testing.assert_close(*logits, atol=1e-5, rtol=0)
     for one in logits:
         nn.cross_entropy(one, targets).backward()
-    weights, llama_weights = dict(model.named_parameters()), dict(llama.named_parameters())
+    weights = dict(model.named_parameters())
+    llama_weights = dict(llama.named_parameters())
     for name, llama_name in formats.weight_names(BASE):
         grad = formats._reordered(name, weights[name].grad, BASE)  # it rotates halves, not pairs
         torch.testing.assert_close(llama_weights[llama_name].grad, grad, atol=1e-6, rtol=1e-4)
@@ -66,7 +68,8 @@ def test_fused_is_textbook_for_every_ablation(ablation, dtype):
     textbook = model_of(replace(ablation, kernels="textbook"), dtype)
     fused = TransformerLM.from_config(ablation, dtype=dtype)
     fused.load_state_dict(copy.deepcopy(textbook.state_dict()))
-    inputs, targets = ids(2, 12), ids(2, 12)
+    inputs = ids(2, 12)
+    targets = ids(2, 12)
     atol = {torch.float64: 1e-12, torch.float32: 1e-4, torch.bfloat16: 0.25}[dtype]
     results = []
     for model in (textbook, fused):
@@ -94,7 +97,8 @@ def test_a_cache_gives_the_logits_of_the_whole_sequence(ablation, kernels):
     model = model_of(replace(ablation, kernels=kernels))
     inputs = ids(2, 12)
     with torch.no_grad():
-        whole, caches = model(inputs), model.new_caches()
+        whole = model(inputs)
+        caches = model.new_caches()
         parts = [model(part, caches=caches) for part in inputs.split([5, 1, 1, 3, 2], dim=-1)]
     torch.testing.assert_close(torch.cat(parts, 1), whole, atol=1e-5, rtol=0)
     assert all(len(cache) == 12 for cache in caches)
@@ -132,7 +136,8 @@ def test_two_threads_give_the_same_bits_every_time(kernels):
     torch.set_num_threads(2)
     try:
         config = replace(BASE, d_model=64, vocab_size=512, context_length=64, kernels=kernels)
-        model, inputs = model_of(config), torch.randint(40, (16, 64))  # the same ids many times
+        model = model_of(config)
+        inputs = torch.randint(40, (16, 64))  # the same ids many times
         runs = []
         for _ in range(3):
             model.zero_grad()

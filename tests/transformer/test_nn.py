@@ -25,13 +25,15 @@ def same(result, expected, inputs, tolerance=1e-5):
 
 @pytest.mark.parametrize("leading", LEADING)
 def test_linear_is_torchs(leading):
-    layer, x = nn.Linear(5, 7), random(*leading, 5)
+    layer = nn.Linear(5, 7)
+    x = random(*leading, 5)
     same(layer(x), functional.linear(x, layer.weight), (x, layer.weight))
 
 
 @pytest.mark.parametrize("leading", [(), (4,), (2, 1, 4)])
 def test_embedding_is_torchs(leading):
-    table, ids = nn.Embedding(11, 6), torch.randint(11, leading)
+    table = nn.Embedding(11, 6)
+    ids = torch.randint(11, leading)
     assert table(ids).shape == (*leading, 6)
     assert table(ids.to(torch.uint16)).equal(table(ids))  # as token files hold them
     same(table(ids), functional.embedding(ids, table.weight), (table.weight,))
@@ -40,7 +42,8 @@ def test_embedding_is_torchs(leading):
 @pytest.mark.parametrize("leading", LEADING)
 @pytest.mark.parametrize("eps", [1e-5, 0.1])
 def test_rms_norm_is_torchs(leading, eps):
-    norm, x = nn.RMSNorm(6, eps), random(*leading, 6)
+    norm = nn.RMSNorm(6, eps)
+    x = random(*leading, 6)
     norm.weight.data.normal_()
     same(norm(x), functional.rms_norm(x, (6,), norm.weight, eps), (x, norm.weight))
 
@@ -48,11 +51,13 @@ def test_rms_norm_is_torchs(leading, eps):
 @pytest.mark.parametrize("leading", LEADING)
 def test_feed_forward_layers_are_made_of_torchs_silu(leading):
     x = random(*leading, 6)
-    gated, plain = nn.SwiGLU(6, 10), nn.SiLUFeedForward(6, 10)
+    gated = nn.SwiGLU(6, 10)
+    plain = nn.SiLUFeedForward(6, 10)
     w1, w2, w3 = (getattr(gated, name).weight for name in ("w1", "w2", "w3"))
     inner = functional.silu(functional.linear(x, w1)) * functional.linear(x, w3)
     same(gated(x), functional.linear(inner, w2), (x, w1, w2, w3))
-    w1, w2 = plain.w1.weight, plain.w2.weight
+    w1 = plain.w1.weight
+    w2 = plain.w2.weight
     inner = functional.silu(functional.linear(x, w1))
     same(plain(x), functional.linear(inner, w2), (x, w1, w2))
 
@@ -71,14 +76,17 @@ def test_softmax_of_huge_numbers_is_finite():
 @pytest.mark.parametrize("leading", LEADING)
 @pytest.mark.parametrize("masked", ["not", "alike", "each apart", "causal"])
 def test_attention_is_torchs(leading, masked):
-    Q, K, V = random(*leading, 6, 8), random(*leading, 6, 8), random(*leading, 6, 5)
+    Q = random(*leading, 6, 8)
+    K = random(*leading, 6, 8)
+    V = random(*leading, 6, 5)
     mask = None
     if masked != "not":
         mask = torch.rand(*(leading if masked == "each apart" else ()), 6, 6) < 0.5
         mask[..., 0] = True  # a query must see a key
     attended = nn.scaled_dot_product_attention(Q, K, V, mask)
     if masked == "causal":
-        attended, mask = nn.causal_attention(Q, K, V), torch.ones(6, 6, dtype=torch.bool).tril()
+        attended = nn.causal_attention(Q, K, V)
+        mask = torch.ones(6, 6, dtype=torch.bool).tril()
     expected = functional.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
     same(attended, expected, (Q, K, V))
 
@@ -90,7 +98,8 @@ def test_the_last_query_sees_all_keys_when_there_are_more_keys():
 @pytest.mark.parametrize("leading", LEADING)
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
 def test_cross_entropy_is_torchs(leading, dtype):
-    logits, targets = random(*leading, 9, scale=20), torch.randint(9, leading, dtype=dtype)
+    logits = random(*leading, 9, scale=20)
+    targets = torch.randint(9, leading, dtype=dtype)
     theirs = functional.cross_entropy(logits.reshape(-1, 9), targets.flatten().long())
     same(nn.cross_entropy(logits, targets), theirs, (logits,), tolerance=1e-6)
 
@@ -117,7 +126,8 @@ def turned_as_complex_numbers(x, positions, theta):
 
 @pytest.mark.parametrize("leading", LEADING)
 def test_rope_multiplies_pairs_as_complex_numbers(leading):
-    rope, x = nn.RotaryPositionalEmbedding(10_000.0, 8, 1_024), random(*leading, 5, 8)
+    rope = nn.RotaryPositionalEmbedding(10_000.0, 8, 1_024)
+    x = random(*leading, 5, 8)
     each_apart = torch.randint(1_024, (*leading, 5))
     for positions in (None, torch.tensor([3, 0, 1_023, 1_000, 3]), each_apart):
         counted = torch.arange(5) if positions is None else positions
@@ -141,7 +151,8 @@ def test_rope_keeps_its_tables_exact_in_a_model_of_another_type():
 def test_half_precision_costs_one_rounding_of_the_result(dtype):
     """What adds up many numbers does it in float32: only what goes in and comes out is rounded."""
     x = random(4, 300, dtype=dtype).detach()
-    norm, rope = nn.RMSNorm(300, dtype=dtype), nn.RotaryPositionalEmbedding(1e4, 300, 8)
+    norm = nn.RMSNorm(300, dtype=dtype)
+    rope = nn.RotaryPositionalEmbedding(1e4, 300, 8)
     for part in (norm, rope, lambda x: nn.softmax(x, -1)):
         result = part(x)
         assert result.dtype == dtype
@@ -151,7 +162,8 @@ def test_half_precision_costs_one_rounding_of_the_result(dtype):
 
 
 def test_float64_stays_float64_and_its_gradients_are_right():
-    layer, norm = nn.SwiGLU(4, 6, dtype=torch.float64), nn.RMSNorm(4, dtype=torch.float64)
+    layer = nn.SwiGLU(4, 6, dtype=torch.float64)
+    norm = nn.RMSNorm(4, dtype=torch.float64)
     rope = nn.RotaryPositionalEmbedding(100.0, 4, 8, dtype=torch.float64)
     x = random(2, 3, 4, dtype=torch.float64)
 
@@ -164,7 +176,8 @@ def test_float64_stays_float64_and_its_gradients_are_right():
 
 
 def test_weights_are_drawn_as_the_course_says():
-    linear, table = nn.Linear(300, 500).weight, nn.Embedding(300, 500).weight
+    linear = nn.Linear(300, 500).weight
+    table = nn.Embedding(300, 500).weight
     std = math.sqrt(2 / 800)
     assert linear.shape == (500, 300) and table.shape == (300, 500)
     # Cutting a normal distribution at 3 standard deviations takes 1.3 % off the deviation.
@@ -190,7 +203,8 @@ def test_integers_are_no_shares():
 
 
 def test_positions_beyond_the_tables_are_named():
-    rope, x = nn.RotaryPositionalEmbedding(10_000.0, 4, 8), torch.zeros(9, 4)
+    rope = nn.RotaryPositionalEmbedding(10_000.0, 4, 8)
+    x = torch.zeros(9, 4)
     with pytest.raises(ValueError, match="a sequence of 9 is longer than max_seq_len=8"):
         rope(x)
     with pytest.raises(ValueError, match=r"position 8 is outside max_seq_len, .* from 0 to 7"):

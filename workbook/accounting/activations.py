@@ -19,7 +19,8 @@ def saved_activations(config: ModelConfig, batch_size: int, seq: int | None = No
     attention is one kernel, as on a CPU or an NVIDIA GPU: instead of keeping the attention weights
     it computes them again.
     """
-    L, post = config.num_layers, config.norm == "post"
+    L = config.num_layers
+    post = config.norm == "post"
     # The vectors that a block reads or normalises, two per block, and the last ones; with post-norm
     # these are outputs of norms, but the input of the first block is not.
     # A float32 takes 4 bytes, hence the 4 in each formula; an id is an int64 and takes 8.

@@ -119,7 +119,8 @@ def _of_time(assumed: Assumptions) -> dict[str, Quantity]:
 def _count(assumed: Assumptions) -> int:
     """The parameters that are counted."""
     config = _config(assumed, only_matmuls=True)
-    d, L = config.d_model, config.num_layers
+    d = config.d_model
+    L = config.num_layers
     parts = parameters(config).by_part()
     tables = {"separate": 2, "tied": 1, "none": 0}[assumed.embeddings]  # of V × d
     # Two norms per block and the final one, each with a gain for every value of d.
@@ -159,7 +160,9 @@ def _config(assumed: Assumptions, only_matmuls: bool = False) -> ModelConfig:
     sizes of the matrices counts: two matrices of 4·d_model have exactly as many parameters.
     """
     model = gpt2(assumed.size, "2025", assumed.context_length)
-    matrices, rule, d = assumed.matrices, assumed.d_ff, model.d_model
+    matrices = assumed.matrices
+    rule = assumed.d_ff
+    d = model.d_model
     if only_matmuls and (matrices, rule) == (3, "8/3"):
         matrices, rule = 2, "4"
     widths = {"4": 4 * d, "64": near_eight_thirds(d), "8/3": 8 * d // 3, "6400": 6_400}

@@ -157,7 +157,8 @@ def peak_live_bytes(work: Work, already: Iterable[Tensor] = ()) -> int:
             if not isinstance(tensor, Tensor):
                 continue
             storage = tensor.untyped_storage()  # the memory, which views share
-            key, size = storage._cdata, storage.nbytes()
+            key = storage._cdata
+            size = storage.nbytes()
             if key not in alive:
                 # A weak reference does not keep the memory, and says when it is freed.
                 alive[key] = weakref.ref(storage, partial(forget, key, size))

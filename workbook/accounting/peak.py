@@ -21,7 +21,8 @@ def peak_bytes(config: ModelConfig, batch_size: int) -> CostTable:
     activations = saved_activations(config, batch_size)
     weights = parameters(config)
     model = training_bytes(config, activations)
-    weights_row, state = model.row("parameters"), model.row("optimizer state")
+    weights_row = model.row("parameters")
+    state = model.row("optimizer state")
     moments = []
     for done, term in _backward(config):
         # Of each part that is done, the last block has freed activations and created gradients.

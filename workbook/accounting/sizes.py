@@ -97,7 +97,8 @@ def parameters(config: ModelConfig) -> CostTable:
 
     The names are those of the state dict without the layer's number and ".weight".
     """
-    L, norms = config.num_layers, config.norm != "none"
+    L = config.num_layers
+    norms = config.norm != "none"
     # One row of width d per entry of the vocabulary; a list times False is empty.
     terms = [("token_embeddings", EMBEDDING, "V·d", 1)]
     terms += [("ln1", NORM, "d", L)] * norms

@@ -8,7 +8,8 @@ from workbook.accounting.sizes import CostTable, Row, forward_flops, parameters
 from workbook.config import Edition, ModelConfig, gpt2
 
 FLOAT = 4  # bytes of a float32
-GB, GiB = 1000**3, 1024**3
+GB = 1000**3
+GiB = 1024**3
 DAY, HOUR = 86_400, 3_600  # seconds
 
 

@@ -130,11 +130,15 @@ def between(least: float, most: float, kind: type = int) -> Callable[[str], floa
     return parse
 
 
-NAME, SPOT = argument("name", metavar="NAME"), "PROBLEM=MODULE:NAME"
+NAME = argument("name", metavar="NAME")
+SPOT = "PROBLEM=MODULE:NAME"
 TICKED = "PROBLEM", "PART"
-COUNT, SEED = between(1, 10**9), between(0, 2**63 - 1)
-PORT, TWIN_STEPS = between(1, 65_535), between(1, 200)
-HEAT, SHARE = between(0, 1000, float), between(1e-6, 1, float)  # top-p 0 leaves no token
+COUNT = between(1, 10**9)
+SEED = between(0, 2**63 - 1)
+PORT = between(1, 65_535)
+TWIN_STEPS = between(1, 200)
+HEAT = between(0, 1000, float)
+SHARE = between(1e-6, 1, float)  # top-p 0 leaves no token
 WORKERS = between(1, 1_000)  # all are started at once, and far too many bring the machine down
 ELSEWHERE = "JUPYTER_CONFIG_DIR, JUPYTER_DATA_DIR, JUPYTER_RUNTIME_DIR and IPYTHONDIR to others"
 SIZE = argument("--size", "for `stories`: the size of the split, or of train", metavar="100MB")
@@ -196,7 +200,8 @@ def run_study(options: argparse.Namespace) -> None:
 def run_recall(options: argparse.Namespace) -> None:
     from workbook.classroom.study import progress, recall
 
-    study, today = progress.Progress(progress.nearest()), date.today()
+    study = progress.Progress(progress.nearest())
+    today = date.today()
     due = recall.due_now(study, today)
     print(recall.ask(study, due, "Enter alone skips one, Ctrl-D all."))
     with suppress(EOFError):
@@ -219,7 +224,8 @@ def run_check(options: argparse.Namespace) -> int:
     if options.all:
         outcomes = check_all_found(options)
     elif options.file is None:
-        names, file = problems_in(options.problem), options.problem
+        names = problems_in(options.problem)
+        file = options.problem
         outcomes = [check_in_file(name, file, options.part) for name in names]
     else:
         outcomes = [check_in_file(options.problem, options.file, options.part)]
@@ -334,9 +340,11 @@ def load_module(path: Path):
     from workbook.classroom.checks.timeout import TimedOut, limited
     from workbook.classroom.study.verbs import TOTAL_SECONDS
 
-    name, root = path.stem, path.resolve().parent
+    name = path.stem
+    root = path.resolve().parent
     while (root / "__init__.py").is_file():  # the file may import `from .neighbour`
-        name, root = f"{root.name}.{name}", root.parent
+        name = f"{root.name}.{name}"
+        root = root.parent
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None:
         raise ValueError(f"{path} is not a Python file; its name must end in .py")
@@ -515,7 +523,8 @@ def run_generate(options: argparse.Namespace) -> None:
 
         model, tokenizer, decoding = mine.open_run(Path(options.folder))
     else:
-        (model, tokenizer), decoding = formats.open_model(options.folder), None
+        model, tokenizer = formats.open_model(options.folder)
+        decoding = None
     generator = torch.Generator()
     generator.seed() if options.seed is None else generator.manual_seed(options.seed)
     how = (options.tokens, options.temperature, options.top_p, options.top_k, generator)
@@ -598,7 +607,8 @@ def show_experiments(options: argparse.Namespace) -> None:
     from workbook.experiments import results
 
     for name, stage in stages_of(options.names, options.scale).items():
-        runs, missing = stage.so_far(), len(stage.missing())
+        runs = stage.so_far()
+        missing = len(stage.missing())
         print(name, end="\n\n")
         if runs:
             print(results.runs_table(runs).to_string(float_format="{:,.4g}".format), end="\n\n")

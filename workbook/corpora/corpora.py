@@ -358,7 +358,8 @@ def is_intact(path: Path, origin: Facts) -> bool:
     or copied: its sha256 is computed, once. Without a file or a record that can be read, it is not.
     """
     try:
-        facts, state = record(path), path.stat()
+        facts = record(path)
+        state = path.stat()
         if state.st_size != facts["bytes"] or not origin.items() <= facts.items():
             return False
         if state.st_mtime_ns != facts.get("modified_ns"):

@@ -94,7 +94,9 @@ def _announced(repository: str, name: str, endpoint: str | None) -> Announced:
         facts = get_hf_file_metadata(url, token=False, timeout=TIMEOUT, endpoint=endpoint)
     except FAULTS as error:
         raise _failure(error, url) from error
-    commit, size, sha256 = facts.commit_hash, facts.size or 0, facts.etag or ""
+    commit = facts.commit_hash
+    size = facts.size or 0
+    sha256 = facts.etag or ""
     if not commit or size < 1 or not re.fullmatch("[0-9a-f]{64}", sha256):
         raise DownloadError(
             f"{url} answered without a commit, a size or a sha256, so nothing from there can be"
@@ -120,7 +122,8 @@ def _download(announced: Announced, part: Path) -> None:
     `http_get` retries by itself after some errors; after the others we do, as long as bytes arrive.
     """
     # The hash is of the plain bytes, so nothing on the way may compress them.
-    headers, size = {"Accept-Encoding": "identity"}, announced.size
+    headers = {"Accept-Encoding": "identity"}
+    size = announced.size
     while (have := part.stat().st_size) < size:
         try:
             with part.open("ab") as file:

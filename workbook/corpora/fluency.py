@@ -71,7 +71,9 @@ def longest_copy(text: str, source: str) -> str:
     'fox ran to the'
     """
     spans = [match.span() for match in re.finditer(r"\S+", text)]
-    best, first, searched = "", 0, source.encode()  # bytes are searched twice as fast
+    best = ""
+    first = 0
+    searched = source.encode()  # bytes are searched twice as fast
     for _, end in spans:
         # If a run is not in the source, no longer one is either, so `first` never goes back.
         while first < len(spans) and spans[first][0] < end:

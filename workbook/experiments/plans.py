@@ -136,7 +136,8 @@ class Stage:
     """A plan and the round that it waits for: what it `asked`, until it is `over`."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.over = plan, False
+        self.plan = plan
+        self.over = False
         self.asked: dict[str, TrainConfig] = {}
         self.seen: Results = {}  # in the rounds before
         self.returned: Results = {}  # once it is over
@@ -170,7 +171,9 @@ class Stage:
             # None begins a generator, which no type can say.
             self.asked = self.plan.send(results)  # type: ignore[arg-type]
         except StopIteration as end:
-            self.asked, self.over, self.returned = {}, True, end.value
+            self.asked = {}
+            self.over = True
+            self.returned = end.value
 
 
 def as_computed(config: TrainConfig, accumulation: int) -> TrainConfig:
@@ -200,7 +203,8 @@ def make_run(study: str, config: TrainConfig, until: float = math.inf) -> None:
     if time.time() >= until:
         raise KeyboardInterrupt("the time is up")
     say(f"{study}: {config.name}, {config.tokens:,} tokens")
-    run, data = Run(config, run_folder(config)), prepare(config)
+    run = Run(config, run_folder(config))
+    data = prepare(config)
     if run.status != "diverged":  # which it would do again
         try:
             finished = train(config, data, until=until)

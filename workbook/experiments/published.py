@@ -57,7 +57,8 @@ def claimed_losses() -> pd.DataFrame:
     for claim in all_claims().itertuples():
         measured, _, text = claim.unit.partition(" of ")  # "nats per token of OWT"
         if measured == "nats per token":
-            nats, length = float(claim.value), token_length(claim.writeup, text)
+            nats = float(claim.value)
+            length = token_length(claim.writeup, text)
             rows.append(
                 {
                     "problem": claim.problem,

@@ -139,7 +139,8 @@ def all_records() -> list[RecordedRun]:
     records: dict[str, RecordedRun] = {}
     for path in files_of_runs():
         for key, line in read_lines(path).items():
-            config, study = config_from(line["config"]), path.name.removesuffix(RUNS)
+            config = config_from(line["config"])
+            study = path.name.removesuffix(RUNS)
             records.setdefault(key, RecordedRun(config, path.parent, study, line))
     return list(records.values())
 
@@ -152,7 +153,8 @@ def load_run(folder: Path) -> Run:
 def config_from(content: Line) -> TrainConfig:
     """The config with these settings by name, as JSON has them."""
     plain = {name: value for name, value in content.items() if name != "parts"}
-    model, optimizer = ModelConfig(**plain["model"]), OptimizerConfig(**plain["optimizer"])
+    model = ModelConfig(**plain["model"])
+    optimizer = OptimizerConfig(**plain["optimizer"])
     return TrainConfig(**plain | {"model": model, "optimizer": optimizer})
 
 
@@ -238,5 +240,6 @@ def folders() -> tuple[Path, ...]:
     """Where records are: first the folder for new ones, then those that came with the workbook."""
     if _temporary is not None:
         return (_temporary,)
-    own, shipped = settings.data_folder() / "runs", settings.shipped() / "data" / "runs"
+    own = settings.data_folder() / "runs"
+    shipped = settings.shipped() / "data" / "runs"
     return (own,) if own == shipped else (own, shipped)

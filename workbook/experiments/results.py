@@ -91,7 +91,9 @@ def journal(results: Results) -> str:
         setting, _, last = label.rpartition(", ")
         kind, _, value = last.partition(" ")
         if not re.fullmatch(r"(rate|seed) [\d.e+-]+", last):  # neither of a sweep nor of some seeds
-            setting, kind, value = label, "", ""
+            setting = label
+            kind = ""
+            value = ""
         outcome = ending(run) if run.diverged else f"{run.loss:.3f}"
         kinds = settings.setdefault(setting or "one short sweep", {})
         kinds.setdefault(kind, []).append(f"{value} {outcome}".strip())
@@ -208,7 +210,8 @@ class Comparison:
 
 def comparisons(results: Results, label: str) -> dict[int, Comparison]:
     """A change beside the unchanged model, by the budgets in tokens that both have finished."""
-    before, after = settings(results, "unchanged"), settings(results, label)
+    before = settings(results, "unchanged")
+    after = settings(results, label)
     shared = [tokens for tokens in after if tokens in before]
     return {tokens: Comparison(label, before[tokens], after[tokens]) for tokens in shared}
 
@@ -247,7 +250,8 @@ class Family:
         """
         rows = {}
         for tokens, pair in self.by_change[label].items():
-            gap, is_claimed = pair.difference, self.claimed[label, tokens]
+            gap = pair.difference
+            is_claimed = self.claimed[label, tokens]
             least = f"no (from {gap.smallest_claim(len(self.differences)):.3f} on)"
             rows[f"{tokens:,}"] = {
                 usual: f"{pair.unchanged.spread} at {pair.unchanged.rate:.3g}",
@@ -261,7 +265,8 @@ class Family:
 
     def verdict(self, label: str, tokens: int) -> str:
         """What a comparison says, in words."""
-        gap, is_claimed = self.differences[label, tokens], self.claimed[label, tokens]
+        gap = self.differences[label, tokens]
+        is_claimed = self.claimed[label, tokens]
         odds = f"p {significance.in_words(gap.chance)}, {'' if is_claimed else 'not '}claimed"
         return f"{label} costs {cost(gap)} nats/token ({odds})"
 
@@ -394,7 +399,8 @@ class Recorded:
 
     def __init__(self, name: str, edition: Edition) -> None:
         """Take the scale of that name, such as "laptop"."""
-        self.name, self.scale = name, scale_named(name, edition)
+        self.name = name
+        self.scale = scale_named(name, edition)
         self.stages = {name: Stage(study.plan(self.scale)) for name, study in STUDIES.items()}
         for stage in self.stages.values():
             stage.advance()

@@ -137,7 +137,8 @@ def t_tails(t: float, freedom: int) -> float:
     Source: Abramowitz and Stegun, "Handbook of Mathematical Functions", eq. 26.7.3 and 26.7.4.
     """
     angle = math.atan(abs(t) / math.sqrt(freedom))
-    cosine, sine = math.cos(angle), math.sin(angle)
+    cosine = math.cos(angle)
+    sine = math.sin(angle)
     odd = freedom % 2
     # A finite sum: cos + 2/3 cos³ + ... for an odd number of degrees, 1 + 1/2 cos² + ... for even.
     term = total = cosine if odd else 1.0

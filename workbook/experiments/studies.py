@@ -108,7 +108,8 @@ def large_scale(name: str, edition: Edition = "2025") -> Scale:
 
     "gpu" is an evening on one GPU, "full" days: 327,680,000 tokens per run.
     """
-    profile, base = PROFILES[name], varied(presets.preset(name), divergence=math.inf)
+    profile = PROFILES[name]
+    base = varied(presets.preset(name), divergence=math.inf)
     text = {"corpus": profile.web_corpus, "corpus_bytes": None}
     return Scale(
         base=base,
@@ -165,7 +166,8 @@ def batch_size(scale: Scale) -> Plan:
     for size in batch_sizes(scale):
         # The best rate is expected to grow with the root of the batch: the search starts there.
         power = round(math.log2(size / base.batch_size) / 2)
-        config, start = at_batch(base, size), rate_of(top) * 2**power
+        config = at_batch(base, size)
+        start = rate_of(top) * 2**power
         results |= yield from tuned(config, start, f"batch {size}")
     return results
 
@@ -221,7 +223,8 @@ def swiglu(scale: Scale) -> Plan:
     """SiLU with two matrices: at the width with as many parameters, and 4 d_model wide."""
     model = scale.base.model
     matched = yield from ablation(scale, "SiLU", ffn="silu", d_ff=matched_d_ff(model.d_ff))
-    label, width = "SiLU, 4 d_model", 4 * model.d_model
+    label = "SiLU, 4 d_model"
+    width = 4 * model.d_model
     wide = yield from ablation(scale, label, scale.parts[:2], ffn="silu", d_ff=width)
     return matched | wide
 
@@ -300,17 +303,21 @@ def leaderboard(scale: Scale) -> Plan:
         label: with_change(start, **changes) for label, changes in CHANGES.items()
     }
     # The config's own seed and one more choose; the seeds of the final comparison are new.
-    chosen_by, fresh = scale.seeds[:1], scale.seeds[1:4]
+    chosen_by = scale.seeds[:1]
+    fresh = scale.seeds[1:4]
     for label, config in entries.items():
         results |= yield {label: config} | seeds_of(config, chosen_by, f"{label}, ")
     helpful = [label for label in CHANGES if better(results, label, "start")]
-    kept, final = "start", start  # greedy: changes that help alone may not help together
+    # Greedy: changes that help alone may not help together.
+    kept = "start"
+    final = start
     for label in sorted(helpful, key=lambda label: fmean(final_losses(by_seed(results, label)))):
         config = with_change(final, **CHANGES[label])
         name = label if kept == "start" else f"{kept} + {label}"
         results |= yield {name: config} | seeds_of(config, chosen_by, f"{name}, ")
         if better(results, name, kept):
-            kept, final = name, config
+            kept = name
+            final = config
     # Two seeds choose: one alone may be lucky with a rate that others cannot train with.
     rate = final.optimizer.max_learning_rate
     rates = doublings(rate / 2, 3)

@@ -49,8 +49,11 @@ class OneBlock:
     def __init__(self, block: TransformerBlock):
         attn = block.attn
         self.post = block.norm == "post"
-        self.ln1, self.ln2, self.ffn = norm(block.ln1), norm(block.ln2), feed_forward(block.ffn)
-        self.attend, self.num_heads = attn.attend, attn.num_heads
+        self.ln1 = norm(block.ln1)
+        self.ln2 = norm(block.ln2)
+        self.ffn = feed_forward(block.ffn)
+        self.attend = attn.attend
+        self.num_heads = attn.num_heads
         self.qkv = concatenated(attn.q_proj, attn.k_proj, attn.v_proj)
         self.output = attn.output_proj.weight
 
@@ -99,7 +102,8 @@ def norm(layer: nn.Module) -> Callable[[Tensor], Tensor]:
         return layer
     gain = layer.weight.to(float_type(layer.weight))
     d = len(gain)
-    last, gain = gain.new_tensor(math.sqrt(d * layer.eps)), gain * math.sqrt(d)
+    last = gain.new_tensor(math.sqrt(d * layer.eps))
+    gain = gain * math.sqrt(d)
 
     def normed(x: Tensor) -> Tensor:
         length = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=gain.dtype)
@@ -112,7 +116,8 @@ def feed_forward(ffn: nn.Module) -> Callable[[Tensor], Tensor]:
     """`SwiGLU.forward` with W1 and W3 as one matrix; a layer without a gate stays as it is."""
     if not isinstance(ffn, SwiGLU):
         return ffn
-    up, down = concatenated(ffn.w1, ffn.w3), ffn.w2.weight
+    up = concatenated(ffn.w1, ffn.w3)
+    down = ffn.w2.weight
 
     def forward(x: Tensor) -> Tensor:
         gate, value = (x @ up).chunk(2, -1)

@@ -93,7 +93,8 @@ def open_model(folder: str | os.PathLike[str]) -> tuple[TransformerLM, Tokenizer
     checkpoints.restore(state, model)
     kept = folder / log.TOKENIZER
     if (kept / token_files.RECORD).is_file():
-        name, tokenizer = str(kept), token_files.load_tokenizer(kept)
+        name = str(kept)
+        tokenizer = token_files.load_tokenizer(kept)
     else:
         name, tokenizer = token_files.tokenizer_for(config["corpus"])
     now = token_files.fingerprint(tokenizer)
@@ -113,7 +114,8 @@ def save_model(
     With `tokenizer`, `transformers.AutoTokenizer` opens it as well.
     Raises: ValueError if Llama has no such model, or the tokenizer has more tokens than the model.
     """
-    folder, config = Path(folder), model.config
+    folder = Path(folder)
+    config = model.config
     # The ablations of notebook 08 have no place in `LlamaForCausalLM`.
     for field, only in (("norm", "pre"), ("position", "rope"), ("ffn", "swiglu")):
         if (value := getattr(config, field)) != only:

@@ -16,7 +16,8 @@ BATCH = 64  # windows that go through the model together
 @torch.inference_mode()
 def likelihoods(model: TransformerLM, ids: Sequence[int]) -> list[float]:
     """The probability of each token but the first, given at most `context_length` before it."""
-    window, device = model.config.context_length, device_of(model)
+    window = model.config.context_length
+    device = device_of(model)
     row = torch.tensor(list(ids), device=device)
     parts = [model(row[:-1][:window])]  # one forward pass predicts after each token of a window
     if len(row) - 1 > window:

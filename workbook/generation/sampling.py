@@ -43,7 +43,8 @@ def decode(
     """
     check_prompts([prompt_ids], max_new_tokens)
     # A model sees a window of the text; a plain function may see all of it.
-    device, window = device_of(model), window_of(model)
+    device = device_of(model)
+    window = window_of(model)
     ids = list(prompt_ids)
     for _ in range(max_new_tokens):
         seen = torch.tensor([ids[-window:] if window else ids], device=device)
@@ -100,12 +101,15 @@ def stream(
     """
     check_prompts(prompts, max_new_tokens)
     lengths = [len(prompt) for prompt in prompts]
-    device, window = device_of(model), model.config.context_length
+    device = device_of(model)
+    window = model.config.context_length
     ids = torch.zeros(len(prompts), max(lengths) + max_new_tokens, dtype=torch.long, device=device)
     # One tensor for all rows, with zeros where nothing is written yet.
     for row, prompt in enumerate(prompts):
         ids[row, : len(prompt)] = torch.tensor(prompt, device=device)
-    step, caches, cached = OneStep(model), model.new_caches(), 0
+    step = OneStep(model)
+    caches = model.new_caches()
+    cached = 0
     unfinished = set(range(len(prompts))) if max_new_tokens else set()
     position = min(lengths)  # the next one to be filled
     while unfinished:

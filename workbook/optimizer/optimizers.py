@@ -91,7 +91,8 @@ class SGD(Rule):
         super().__init__(params, lr=lr)
 
     def update(self, theta: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
-        g, t = theta.grad, state.get("t", 0)
+        g = theta.grad
+        t = state.get("t", 0)
         assert g is not None
         # "alpha" is torch's name for a factor of the second operand: θ - alpha · g.
         theta.sub_(g, alpha=group["lr"] / math.sqrt(t + 1))
@@ -108,7 +109,8 @@ class Momentum(Rule):
         super().__init__(params, lr=lr, momentum=momentum)
 
     def update(self, theta: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
-        g, b = theta.grad, _remembered(state, "b", theta)
+        g = theta.grad
+        b = _remembered(state, "b", theta)
         assert g is not None
         # A steady g makes b grow to g / (1 - μ): ten times g for μ = 0.9.
         b.mul_(group["momentum"]).add_(g)
@@ -126,7 +128,8 @@ class AdaGrad(Rule):
         super().__init__(params, lr=lr, eps=eps)
 
     def update(self, theta: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
-        g, s = theta.grad, _remembered(state, "s", theta)
+        g = theta.grad
+        s = _remembered(state, "s", theta)
         assert g is not None
         # addcmul_ adds the product of the two, entry by entry; addcdiv_ their quotient times value.
         s.addcmul_(g, g)
@@ -145,7 +148,8 @@ class RMSProp(Rule):
         super().__init__(params, lr=lr, beta=beta, eps=eps)
 
     def update(self, theta: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
-        g, v = theta.grad, _remembered(state, "v", theta)
+        g = theta.grad
+        v = _remembered(state, "v", theta)
         assert g is not None
         # An average over about the last 1 / (1 - β) gradients; it never stops adapting.
         v.mul_(group["beta"]).addcmul_(g, g, value=1 - group["beta"])
@@ -188,8 +192,11 @@ class AdamW(Rule):
             raise ValueError(f"decay must be 'after' or 'before', got {settings['decay']!r}")
 
     def update(self, theta: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
-        lr, (beta1, beta2) = group["lr"], group["betas"]
-        g, m, v = theta.grad, _remembered(state, "m", theta), _remembered(state, "v", theta)
+        lr = group["lr"]
+        (beta1, beta2) = group["betas"]
+        g = theta.grad
+        m = _remembered(state, "m", theta)
+        v = _remembered(state, "v", theta)
         assert g is not None
         t = state["t"] = state.get("t", 0) + 1  # how t is counted
 
@@ -225,7 +232,8 @@ class Muon(AdamW):
         if not group["orthogonal"]:
             super().update(theta, group, state)
             return
-        g, b = theta.grad, _remembered(state, "b", theta)
+        g = theta.grad
+        b = _remembered(state, "b", theta)
         assert g is not None
         b.lerp_(g, 1 - group["betas"][0])
         theta.mul_(1 - group["lr"] * group["weight_decay"])

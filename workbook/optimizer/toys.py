@@ -65,7 +65,9 @@ def steps_to_zero(lr: float) -> int | None:
 
 def course_of_loss(lr: float) -> str:
     """The course of the loss, in a sentence or two."""
-    first, growing, zero = step_factor(lr, 0), growing_steps(lr), steps_to_zero(lr)
+    first = step_factor(lr, 0)
+    growing = growing_steps(lr)
+    zero = steps_to_zero(lr)
     if growing:
         peak = relative_losses(lr, growing)[-1]
         words = f"It grows for {_steps(growing)}, to {peak:.3g} times the start, then it falls."

@@ -69,7 +69,8 @@ def merge_pair(symbols: list[bytes], pair: Pair) -> list[bytes]:
     [b'aa', b'a']
     """
     left, right = pair
-    merged, at = [], 0
+    merged = []
+    at = 0
     while at < len(symbols):
         if symbols[at] == left and symbols[at + 1 : at + 2] == [right]:
             merged.append(left + right)
@@ -167,7 +168,8 @@ def train_bpe(
     if vocab_size < smallest:
         needed = f"256 bytes and {len(vocab)} special tokens need at least {smallest}"
         raise ValueError(f"vocab_size={vocab_size} is too small: {needed}")
-    path, num_merges = text_file(input_path), vocab_size - smallest
+    path = text_file(input_path)
+    num_merges = vocab_size - smallest
     if engine.loaded or engine.pays_off(path.stat().st_size):
         from workbook.tokenization import compiled  # loads LLVM
 

@@ -49,7 +49,8 @@ def count_pretokens(
     pre-tokens, not on the size of the file.
     Raises: FileNotFoundError; ValueError where the file is not UTF-8, or changes meanwhile.
     """
-    special_tokens, path = check_special_tokens(special_tokens), text_file(input_path)
+    special_tokens = check_special_tokens(special_tokens)
+    path = text_file(input_path)
     with unchanged(path):
         if executor is None:
             return _count_span(path, special_tokens, 0, path.stat().st_size)

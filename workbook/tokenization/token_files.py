@@ -49,7 +49,8 @@ def read_text(path: AnyPath) -> Iterator[str]:
 
 def join_tokens(path: AnyPath, parts: Sequence[Path]) -> int:
     """Join token files of one dtype into one, in this order; return its number of tokens."""
-    number, dtype = sum(len(read_tokens(part)) for part in parts), read_tokens(parts[0]).dtype
+    number = sum(len(read_tokens(part)) for part in parts)
+    dtype = read_tokens(parts[0]).dtype
     with atomic_write(path, "wb") as file:
         _write_header(file, dtype, number)
         for part in parts:  # one mapped at a time: what is mapped and read counts as memory
@@ -93,10 +94,12 @@ def tokenize_file(
     parallel. Memory use does not depend on the size of the file.
     Raises: FileNotFoundError; ValueError if the file is not UTF-8, or changes meanwhile.
     """
-    source, target = text_file(source).resolve(), Path(target).resolve()
+    source = text_file(source).resolve()
+    target = Path(target).resolve()
     record = target.with_suffix(".json")
     with locked(target.parent):
-        state, cuts = file_state(source), cut_points(source, tokenizer.special_tokens)
+        state = file_state(source)
+        cuts = cut_points(source, tokenizer.special_tokens)
         # Everything that decides the ids, and how they are divided into shards.
         facts = source, *(state or ()), cuts, fingerprint(tokenizer)
         job = _short_hash("\n".join(map(str, facts)))
@@ -196,7 +199,8 @@ def tokenizer_for(
 def _train_tokenizer(name: str, folder: Path, size: int | None, vocab_size: int) -> None:
     """Train the tokenizer of a corpus, on `size` bytes of it, and write its files."""
     print(f"training a tokenizer with {vocab_size:,} tokens: {folder}", flush=True)
-    text, specials = corpora.path(name, "train", size), [corpora.END_OF_TEXT]
+    text = corpora.path(name, "train", size)
+    specials = [corpora.END_OF_TEXT]
     tokenizer = Tokenizer(*bpe.train_bpe(text, vocab_size, specials), specials)
     save_tokenizer(tokenizer, folder, corpus=name, bytes=text.stat().st_size, vocab_size=vocab_size)
 

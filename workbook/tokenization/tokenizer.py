@@ -305,7 +305,8 @@ class Tokenizer(PlainTokenizer):
         symbols = split_bytes(pretoken)
         end = len(symbols)
         # Which places are the neighbours of each: of "n e w est", "est" has only "w" before it.
-        before, behind = list(range(-1, end - 1)), list(range(1, end + 1))
+        before = list(range(-1, end - 1))
+        behind = list(range(1, end + 1))
         waiting: list[tuple[int, int, Pair]] = []
 
         def consider(at: int) -> None:
@@ -323,7 +324,8 @@ class Tokenizer(PlainTokenizer):
             if gone >= end or (symbols[at], symbols[gone]) != pair:
                 continue  # one of the two was merged with its other neighbour meanwhile
             # The new symbol takes the place of the left one, and the right one leaves the list.
-            symbols[at], symbols[gone] = b"".join(pair), b""
+            symbols[at] = b"".join(pair)
+            symbols[gone] = b""
             behind[at] = behind[gone]
             if behind[at] < end:
                 before[behind[at]] = at

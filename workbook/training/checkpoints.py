@@ -36,7 +36,8 @@ def save_checkpoint(
     if type(iteration) is not int or iteration < 0:
         raise ValueError(f"iteration={iteration!r} is not a step; give a whole number >= 0")
     # `torch.compile` wraps a model, and puts `_orig_mod.` before the names of its weights.
-    weights, moments = getattr(model, "_orig_mod", model).state_dict(), optimizer.state_dict()
+    weights = getattr(model, "_orig_mod", model).state_dict()
+    moments = optimizer.state_dict()
     write_state({"model": weights, "optimizer": moments, "iteration": iteration}, out)
 
 
@@ -71,9 +72,11 @@ def read_state(src: PathOrFile) -> State:
     Raises: FileNotFoundError; ValueError for a file that is not a checkpoint, or only part of one.
     """
     if isinstance(src, str | os.PathLike):
-        name, content = str(src), Path(src).read_bytes()
+        name = str(src)
+        content = Path(src).read_bytes()
     else:  # it may hold something else before its position: torch reads a file from its start
-        name, content = "the file object (was seek(0) forgotten?)", src.read()
+        name = "the file object (was seek(0) forgotten?)"
+        content = src.read()
     file = BytesIO(content)
     # Damage can make zipfile and torch raise almost anything, so whatever they raise means the
     # same; except for a lack of memory, of which the file is innocent.

@@ -21,7 +21,9 @@ from workbook.optimizer.floats import FORMATS
 
 # Flags of /proc/cpuinfo that say that a processor multiplies bfloat16: x86's two, and ARM's.
 BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+# Of glibc's malloc.h.
+M_TRIM_THRESHOLD = -1
+M_MMAP_THRESHOLD = -3
 LARGEST = 2**31 - 1  # bytes that mallopt takes
 # How long processes wait for each other: the first one may wait for the lock of the run's folder.
 PATIENCE = timedelta(hours=12)
@@ -126,7 +128,8 @@ def best_seconds(work: Callable[[], object], device: str = "cpu", at_least: floa
     place = torch.device(device)
     work()  # the first time is slower: memory is allocated, kernels are chosen
     synchronize(place)
-    best, begin = float("inf"), time.perf_counter()
+    best = float("inf")
+    begin = time.perf_counter()
     while time.perf_counter() - begin < at_least:
         start = time.perf_counter()
         work()

@@ -39,7 +39,8 @@ def evaluate(
     What does not fill a window is left out. The windows do not depend on `batch_size`: two
     evaluations can be compared.
     """
-    device, ids = torch.device(device), data.validation
+    device = torch.device(device)
+    ids = data.validation
     count = min(max_tokens, len(ids) - 1) // context_length
     if count < 1:
         raise ValueError(

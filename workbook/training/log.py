@@ -87,11 +87,14 @@ def claim_folder(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> N
     folder = Path(folder)
     asked: Record = json.loads(json.dumps(config))  # tuples become lists, as in the file
     if (folder / CONFIG).is_file():
-        there, here = load_json(folder / CONFIG) | settings.SAME_RUN, asked | settings.SAME_RUN
+        there = load_json(folder / CONFIG) | settings.SAME_RUN
+        here = asked | settings.SAME_RUN
         # A hash of all the learner's parts decides, and the version of each says which one differs.
-        theirs, now = there.pop("parts", {}), here.pop("parts", {})
+        theirs = there.pop("parts", {})
+        now = here.pop("parts", {})
         if theirs.get("key") != now.get("key"):
-            there, here = there | theirs.get("versions", {}), here | now.get("versions", {})
+            there = there | theirs.get("versions", {})
+            here = here | now.get("versions", {})
         is_longer = here.get("steps", 0) > there.get("steps", math.inf)
         if unlike := differences(there | {"steps": here["steps"]} if is_longer else there, here):
             raise ValueError(

@@ -56,7 +56,8 @@ def bounds(
     if corpus not in BYTES_PER_TOKEN:
         raise ValueError(f"{corpus!r} is not a corpus; choose from {', '.join(BYTES_PER_TOKEN)}")
     if corpus in STATED_FLOORS:
-        floor, reason = STATED_FLOORS[corpus], "no model of this size is known to do better"
+        floor = STATED_FLOORS[corpus]
+        reason = "no model of this size is known to do better"
     else:
         floor = MARGIN * (_bits_of_stories() if entropy is None else entropy)
         reason = f"{MARGIN:.0%} of the entropy of the random choices behind the text"

@@ -25,7 +25,8 @@ def train_plainly(config: TrainConfig, data: TrainData, out: str | os.PathLike[s
 
     `out` is the path of the checkpoint, written after each evaluation.
     """
-    asked, context = config.optimizer, config.model.context_length
+    asked = config.optimizer
+    context = config.model.context_length
     rates = asked.max_learning_rate, asked.min_learning_rate
     torch.manual_seed(config.seed)  # fixes the first weights
     model = TransformerLM.from_config(config.model)

@@ -64,7 +64,8 @@ class Run:
 
     def __repr__(self) -> str:
         step = "" if self.status == "new" else f" at step {self.outcome['step']:,}"
-        name, steps = self.config.name, self.config.steps
+        name = self.config.name
+        steps = self.config.steps
         return f"Run({name!r} of {steps:,} steps, {self.status}{step}, in {str(self.folder)!r})"
 
     @cached_property
@@ -233,7 +234,10 @@ class Trainer:
 
     def __init__(self, run: Run, data: TrainData, run_log: log.RunLog | None = None) -> None:
         config = run.config
-        self.config, self.folder, self.data, self.log = config, run.folder, data, run_log
+        self.config = config
+        self.folder = run.folder
+        self.data = data
+        self.log = run_log
         self.parts = parts = run.parts or Parts.ours(config)
         self.processes = devices.process_count()
         if config.batch_size % (config.accumulation * self.processes):
@@ -311,7 +315,8 @@ class Trainer:
         if isinstance(self.data.tokenizer, Tokenizer):  # a learner's is opened with their parts
             token_files.save_tokenizer(self.data.tokenizer, self.folder / log.TOKENIZER)
         # This batch has a generator of its own, or the first step would get another batch.
-        context, order = self.config.model.context_length, torch.Generator()
+        context = self.config.model.context_length
+        order = torch.Generator()
         batch = self.parts.get_batch(self.data.train, 2, context, self.device, order)
         self.flags = guards.before_training(self.model, self.data, *batch)
 
@@ -353,7 +358,8 @@ class Trainer:
     def end_pause(self) -> None:
         """Go on measuring steps: evaluating and saving do not count in tokens per second."""
         self.mark = time.perf_counter(), self.tokens
-        ended, self.seconds = self.seconds, self.clock()
+        ended = self.seconds
+        self.seconds = self.clock()
         self.pause = max(self.pause, self.seconds - ended)
 
     def time_is_up(self) -> bool:
@@ -362,14 +368,17 @@ class Trainer:
         An evaluation or a checkpoint that is due first is taken to last its longest time so far;
         after the last step, they do not count.
         """
-        ended, self.seconds = self.seconds, self.clock()
+        ended = self.seconds
+        self.seconds = self.clock()
         due = self.is_due(self.config.eval_every) or self.is_due(self.config.checkpoint_every)
-        step, pause = self.seconds - ended, self.pause if due else 0.0
+        step = self.seconds - ended
+        pause = self.pause if due else 0.0
         return self.seconds + pause + step > (self.config.max_seconds or math.inf)
 
     def update(self) -> tuple[Tensor, Tensor]:
         """Take one step; return the loss of its batch and the norm of the gradients."""
-        config, context = self.config, self.config.model.context_length
+        config = self.config
+        context = self.config.model.context_length
         batch = self.parts.get_batch(
             self.data.train, config.batch_size, context, self.device, self.order
         )
@@ -409,7 +418,8 @@ class Trainer:
         If the time limit will end the run before its last step, the schedule follows the share of
         the time that has passed.
         """
-        schedule, end = self.config.optimizer, self.config.cosine_cycle_iters
+        schedule = self.config.optimizer
+        end = self.config.cosine_cycle_iters
         rates = schedule.max_learning_rate, schedule.min_learning_rate
         share = min(self.seconds / (self.config.max_seconds or math.inf), 1.0)
         step = max(self.step, round(share * end))
@@ -473,7 +483,8 @@ class Trainer:
 
     def validation(self) -> dict[str, float]:
         """The loss on the validation split in three units; in the end, a flag if it is too good."""
-        context, size = self.config.model.context_length, self.config.eval_tokens
+        context = self.config.model.context_length
+        size = self.config.eval_tokens
         work = partial(evaluate, self.model, self.data, context, size)
         evaluation: Evaluation = devices.from_first_process(
             partial(work, device=self.device, precision=self.precision)
@@ -528,8 +539,10 @@ class Trainer:
         checkpoints.restore(state, self.model, self.optimizer)
         checkpoints.restore_random_state(state["random"])
         self.order.set_state(state["order"])
-        self.step, self.tokens = state["iteration"], state["tokens"]
-        self.seconds, self.flags = state["seconds"], state["flags"]
+        self.step = state["iteration"]
+        self.tokens = state["tokens"]
+        self.seconds = state["seconds"]
+        self.flags = state["flags"]
         self.watch = ClimbWatch(**state["watch"])
         # The config differs if the run was made longer; or in any way if the folder had only
         # checkpoints and no config to compare with, perhaps those of a run with more steps.

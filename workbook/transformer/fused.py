@@ -16,7 +16,9 @@ from torch.nn import functional
 from workbook.transformer import nn
 from workbook.transformer.nn import causal_mask, check_in_range
 
-Embedding, Linear = nn.Embedding, nn.Linear  # already single calls
+# Already single calls.
+Embedding = nn.Embedding
+Linear = nn.Linear
 
 
 class RMSNorm(nn.RMSNorm):
@@ -105,8 +107,10 @@ def causal_attention(
     precision that is slow on a CPU, so if gradients are needed there, `BlockedAttention` is used,
     and so it is on Apple's GPUs.
     """
-    queries, keys = Q.shape[-2], K.shape[-2]
-    device, needs_gradients = Q.device.type, torch.is_grad_enabled()
+    queries = Q.shape[-2]
+    keys = K.shape[-2]
+    device = Q.device.type
+    needs_gradients = torch.is_grad_enabled()
     if device == "mps" or (device == "cpu" and needs_gradients and Q.dtype.itemsize < 4):
         scaled = Q / math.sqrt(Q.shape[-1])
         flat = (x.reshape(-1, *x.shape[-2:]) for x in (scaled, K, V))
@@ -134,14 +138,16 @@ class BlockedAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
-        queries, keys = Q.shape[-2], K.shape[-2]
+        queries = Q.shape[-2]
+        keys = K.shape[-2]
         size = max(64, math.ceil(queries / 4))  # many small matmuls would be slow
         ends = [*range(size, queries, size), queries]
         ctx.blocks = [
             (slice(start, end), slice(keys - queries + end))  # its queries, and the keys they see
             for start, end in zip([0, *ends], ends, strict=False)
         ]
-        maps, heads = [], []
+        maps = []
+        heads = []
         for block, seen in ctx.blocks:
             scores = torch.bmm(Q[:, block], K[:, seen].mT)
             length = scores.shape[-2]
@@ -156,7 +162,9 @@ class BlockedAttention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         Q, K, V, *maps = ctx.saved_tensors
-        for_Q, for_K, for_V = [], torch.zeros_like(K), torch.zeros_like(V)
+        for_Q = []
+        for_K = torch.zeros_like(K)
+        for_V = torch.zeros_like(V)
         for (block, seen), weights in zip(ctx.blocks, maps, strict=True):
             for_V[:, seen] += torch.bmm(weights.mT, grad[:, block])
             for_weights = torch.bmm(grad[:, block], V[:, seen].mT)

@@ -45,7 +45,8 @@ class KeyValueCache:
 
     def extend(self, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
         """Add the keys and values of new positions; return all of them, the new ones last."""
-        start, self.length = self.length, self.length + K.shape[-2]
+        start = self.length
+        self.length = self.length + K.shape[-2]
         if self.length > self.capacity:
             raise ValueError(
                 f"{self.length:,} positions do not fit in a cache of {self.capacity:,}; give it a"
@@ -109,7 +110,8 @@ class MultiHeadSelfAttention(Module):
             if token_positions is not None:
                 token_positions = token_positions.unsqueeze(-2)  # (..., 1, seq): for all heads
             first = 0 if cache is None else len(cache)
-            Q, K = self.rope(Q, token_positions, first), self.rope(K, token_positions, first)
+            Q = self.rope(Q, token_positions, first)
+            K = self.rope(K, token_positions, first)
         if cache is not None:
             K, V = cache.extend(K, V)
         heads = self.attend(Q, K, V)
@@ -224,7 +226,8 @@ class TransformerLM(ConfiguredModel):
             rope_theta=rope_theta,
             **choices,
         )
-        parts, theta = PARTS[config.kernels], rope_theta if config.position == "rope" else None
+        parts = PARTS[config.kernels]
+        theta = rope_theta if config.position == "rope" else None
         self.token_embeddings = parts.Embedding(vocab_size, d_model, device, dtype)
         self.layers = ModuleList(
             TransformerBlock(

@@ -145,7 +145,8 @@ class RotaryPositionalEmbedding(nn.Module):
         """Rotate x; without `token_positions`, the positions count up from `first`."""
         cos, sin = self.table(x.shape[-2], token_positions, first).unbind(-1)  # (..., seq, pair)
         high = x.to(float_type(x))
-        even, odd = high[..., 0::2], high[..., 1::2]  # the two numbers of each pair
+        even = high[..., 0::2]  # the two numbers of each pair
+        odd = high[..., 1::2]
         # The rotation matrix (cos -sin; sin cos) times (even, odd), for all pairs at once.
         turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
         return turned.flatten(-2).to(x.dtype)  # pairs side by side again

@@ -21,7 +21,8 @@ from workbook.classroom.checks.checkpointing import CHECKPOINTS
 from workbook.classroom.checks.engine import Exercise, judge
 from workbook.classroom.study.verbs import check
 
-model, nn = copied("transformer.model"), copied("transformer.nn")
+model = copied("transformer.model")
+nn = copied("transformer.nn")
 Copied = copied("tokenization.tokenizer").Tokenizer
 END = "<|endoftext|>"
 
@@ -92,7 +93,8 @@ def schedule(edited):
 
 def clipping(edited):
     def clip_gradients(parameters, max_l2_norm):
-        generator, parameters = not isinstance(parameters, list), list(parameters)
+        generator = not isinstance(parameters, list)
+        parameters = list(parameters)
         names = {"parameters": lambda: parameters, "limit": max_l2_norm, "generator": generator}
         edited(SimpleNamespace(**names))
 
@@ -194,7 +196,8 @@ BY_HAND = {"A gradient is gone: scale it, and leave it where it is."}
 
 def every_mistake(exercises):
     """Each mistake, with the smallest part that knows it; without STRESS one of the same words."""
-    found, known = [], set()
+    found = []
+    known = set()
     for problem, (exercise, _) in exercises.items():
         for mistake in exercise.mistakes:
             alike = {mistake} if "STRESS" in os.environ else {mistake, (problem, mistake.words)}

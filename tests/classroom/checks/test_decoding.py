@@ -22,7 +22,8 @@ def test_what_a_larger_model_would_show_is_told_but_not_refused(judged_here):
 
 
 def test_the_models_say_what_the_reference_expects():
-    model, ids = ScriptedModel(*decoding.sure(5)), [3, 1, 4, 2]
+    model = ScriptedModel(*decoding.sure(5))
+    ids = [3, 1, 4, 2]
     for token in decoding.written(Request((3, 1, 4, 2), 5)):
         assert model(torch.tensor([ids]))[0, -1].argmax() == token
         ids.append(token)

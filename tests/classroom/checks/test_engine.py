@@ -25,7 +25,8 @@ def found():
 
 def outcomes(exercise, mistake=None):
     """What the reference returns for each case with a mistake in it."""
-    results, edited = [], exercise.program.edited(mistake)
+    results = []
+    edited = exercise.program.edited(mistake)
     for case in (*exercise.cases, *exercise.corners):
         try:
             results.append(exercise.expected(case, edited))

@@ -53,7 +53,8 @@ def computed(name):
 
 def needed(cells):
     """The import cell, the answers, and what gives the names that those use a value."""
-    wanted, found = set(), []
+    wanted = set()
+    found = []
     for cell in reversed(cells):
         names = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Name)]
         bound = {name.id for name in names if isinstance(name.ctx, ast.Store)}
@@ -69,7 +70,8 @@ def test_no_answer_of_ours_is_called_wrong(name, edition, monkeypatch, judged_he
     answers = stored(name, edition)
     monkeypatch.setenv("WORKBOOK_EDITION", edition)
     if name == COMPUTED and edition != STORED:
-        places, answers = set(answers), computed(name)
+        places = set(answers)
+        answers = computed(name)
         assert set(answers) == places
     for (problem, part), text in answers.items():
         if problems.with_id(problem).kind == "written":

@@ -89,6 +89,7 @@ def test_the_exit_of_a_kernel_travels_as_that_of_python():
 
 
 def test_words_are_shown_whole_and_without_the_colours_of_a_terminal():
-    left, right = Prose("0.1234, " * 9 + "1"), Prose("0.1234, " * 9 + "2")
+    left = Prose("0.1234, " * 9 + "1")
+    right = Prose("0.1234, " * 9 + "2")
     assert contrast(left, right) == (left, right)
     assert failure(ValueError("\x1b[1mbold\x1b[0m")).startswith("ValueError: bold")

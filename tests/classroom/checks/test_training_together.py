@@ -144,7 +144,8 @@ def test_a_command_is_run_with_its_own_arguments_and_leaves_no_file(repository):
 
 
 def test_the_command_line_hands_a_script_in_as_a_path_and_a_kept_function_as_such(tmp_path):
-    problem, path = problems.with_id("training_together"), tmp_path / "training_together.py"
+    problem = problems.with_id("training_together")
+    path = tmp_path / "training_together.py"
     for text, expected in (
         ("raise OSError('it must not be imported')", path),
         (f"{solutions.KEPT.format(problem.id, 'correct')}\ntrain = 3\n__all__ = ['train']\n", 3),

@@ -51,7 +51,8 @@ class RMSNorm(ours.RMSNorm):
 class RMSNormOfNoForward(nn.Module):
     def __init__(self, d_model, eps=1e-5):
         super().__init__()
-        self.eps, self.weight = eps, nn.Parameter(torch.ones(d_model))
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(d_model))
 
 
 class RMSNormMisspelt(RMSNormOfNoForward):

@@ -54,7 +54,8 @@ def has_ended(process) -> bool:
 
 def sleepers() -> list:
     """What this test has started and has not ended."""
-    found, name = psutil.process_iter(["cmdline"]), os.environ["STARTED_BY"]
+    found = psutil.process_iter(["cmdline"])
+    name = os.environ["STARTED_BY"]
     return [p for p in found if name in (p.info["cmdline"] or []) and not has_ended(p)]
 
 

@@ -46,7 +46,8 @@ class Page(html.parser.HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.tags, self.attributes = set(), []
+        self.tags = set()
+        self.attributes = []
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
@@ -76,7 +77,8 @@ def hostile(tmp_path_factory):
 
 
 def test_the_page_holds_nothing_that_acts_or_reaches_out(hostile):
-    page, text = Page(), (hostile / "writeup.html").read_text(encoding="utf-8")
+    page = Page()
+    text = (hostile / "writeup.html").read_text(encoding="utf-8")
     page.feed(text)
     assert not page.tags & {"script", "iframe", "object", "embed", "svg", "link", "base", "form"}
     targets = [value for key, value in page.attributes if key in ("src", "href", "action")]
@@ -204,8 +206,9 @@ def test_a_long_table_is_cut_and_says_so():
 
 
 def test_a_text_of_many_pages_is_cut_and_says_so():
-    cleaner, text = clean.Cleaner(), "word " * 30_000
-    (block, more) = cleaner.blocks("markdown", text, "u")
+    cleaner = clean.Cleaner()
+    text = "word " * 30_000
+    block, more = cleaner.blocks("markdown", text, "u")
     assert pandoc.text_of(block).count("word") == 20_000 and pandoc.text_of(more).strip() == "..."
     assert cleaner.notes == ["u has 150,000 characters: it is cut after 100,000"]
 
@@ -219,7 +222,8 @@ def test_printed_output_loses_colours_and_overwritten_bars():
 def test_of_a_picture_only_what_is_seen_is_kept(kind):
     shades = Image.new("RGB", (4, 2), "navy")
     shades.putpixel((0, 0), (255, 255, 255))
-    exif, data = Image.Exif(), BytesIO()
+    exif = Image.Exif()
+    data = BytesIO()
     exif[0x0112], exif[0x010E] = 6, "SECRET"  # to be turned by 90 degrees; a description
     shades.save(data, kind, exif=exif, icc_profile=b"SECRET")
     stored = data.getvalue() + b"<script>SECRET</script>"

@@ -23,7 +23,8 @@ from workbook.transformer import nn
 
 
 def test_a_study_folder_is_exported_with_their_answers_and_code_and_nothing_of_ours(tmp_path):
-    folder, build = tmp_path / "study", tmp_path / "build"
+    folder = tmp_path / "study"
+    build = tmp_path / "build"
     copy.make_copies(folder)
     path = folder / "01_unicode.ipynb"
     filled = json.loads(path.read_text(encoding="utf-8"))

@@ -116,7 +116,8 @@ def test_name_and_date_stand_on_the_first_page_of_a_learners_write_up(tmp_path, 
 def test_strict_is_content_with_a_whole_write_up(tmp_path):
     said = "5 s, 47 MB, 2 MB/s, `b'x'`, 64 and 128, loss 1.40 before the end of text, 3 days"
     figure = shown(png=png(), alt="A curve.")
-    cells, passed = [], {}
+    cells = []
+    passed = {}
     for problem in problems.PROBLEMS.values():
         if problem.kind == "code":
             passed[problem.id] = f"def solution_of_{problem.id}():\n    return 1\n"

@@ -30,7 +30,8 @@ def in_study(study, monkeypatch):
 @pytest.fixture
 def clean_imports():
     """Each repository has a package of the same name: none is left for the next one."""
-    modules, path = set(sys.modules), list(sys.path)
+    modules = set(sys.modules)
+    path = list(sys.path)
     yield
     for name in set(sys.modules) - modules:
         top = name.partition(".")[0]

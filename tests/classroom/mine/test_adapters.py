@@ -68,7 +68,8 @@ def test_every_adapter_works_without_the_workbook(study, tmp_path):
     assert "20 solved problems in cs336_basics, and 21 of 21 adapters" in lines[0]
     assert "uv run pytest" in lines[-1] and len(lines) == 2, lines
     for problem in PARTS["flat"]:  # as it was typed
-        old, new = study / "mine" / f"{problem}.py", to / "cs336_basics" / f"{problem}.py"
+        old = study / "mine" / f"{problem}.py"
+        new = to / "cs336_basics" / f"{problem}.py"
         assert old.read_bytes() == new.read_bytes()
     text = (to / "tests" / "adapters.py").read_text(encoding="utf-8")
     assert "    from cs336_basics.gradient_clipping import gradient_clipping as clip\n" in text
@@ -86,7 +87,8 @@ def test_every_adapter_works_without_the_workbook(study, tmp_path):
 
 @pytest.mark.usefixtures("judged_here")
 def test_what_a_check_kept_is_exported(study, tmp_path, capsys):
-    file, to = tmp_path / "smooth.py", tmp_path / "course"
+    file = tmp_path / "smooth.py"
+    to = tmp_path / "course"
     file.write_text(SOFTMAX)
     assert cli.main(["check", "softmax", f"{file}:smooth"]) == 0
     assert cli.main(["export", str(study), "--adapters", str(to)]) == 0

@@ -271,7 +271,8 @@ def test_what_a_hand_set_stays_until_it_is_cleared(small, tmp_path):
     assert adopt.adopt(small, {"embedding": "nn:Table"}, study).parts == parts
     file = study / adopt.FILE
     file.write_text(f'{file.read_text(encoding="utf-8")}softmax = ""\n', encoding="utf-8")
-    stays, parts = adopt.adopt(small, {}, study), {"embedding": "nn:Table", "softmax": ""}
+    stays = adopt.adopt(small, {}, study)
+    parts = {"embedding": "nn:Table", "softmax": ""}
     assert stays.parts == adopt.read_adopted(study).parts == parts
     assert "by hand" in str(stays) and stays.where("softmax") == ""
     cleared = adopt.adopt(small, {"softmax": "", "embedding": ""}, study)
@@ -344,12 +345,17 @@ BEGINS, RETURNS = "self, config: Settings):", "return self.unembed(self.final_no
 
 def source(monkeypatch, changes: dict[str, str]) -> AdoptedModel:
     """The model of the repository `renamed`, with some of its text changed."""
-    model, course = LM, COURSE
+    model = LM
+    course = COURSE
     for old, new in changes.items():
         assert old in model + course, old
-        model, course = model.replace(old, new), course.replace(old, new)
-    package, module = ModuleType("cs336_basics"), ModuleType("cs336_basics.lm")
-    package.lm, package.learn, package.tok = module, None, None
+        model = model.replace(old, new)
+        course = course.replace(old, new)
+    package = ModuleType("cs336_basics")
+    module = ModuleType("cs336_basics.lm")
+    package.lm = module
+    package.learn = None
+    package.tok = None
     monkeypatch.setitem(sys.modules, "cs336_basics", package)
     monkeypatch.setitem(sys.modules, "cs336_basics.lm", module)
     exec(model, vars(module))
@@ -394,7 +400,8 @@ def source(monkeypatch, changes: dict[str, str]) -> AdoptedModel:
 def test_a_model_is_caught(monkeypatch, changes):
     adopted = source(monkeypatch, changes)
     torch.manual_seed(3)
-    model, expected = adopted.make(), torch.rand(1)
+    model = adopted.make()
+    expected = torch.rand(1)
     torch.manual_seed(3)
     ours = TransformerLM.from_config(CONFIG)
     assert torch.rand(1) == expected  # the adapter's own draws leave no trace

@@ -26,7 +26,8 @@ def not_correct(outcomes):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_right_is_all_correct(name, study, tmp_path, capsys):
-    root, number = copied(name, tmp_path), len(PARTS[name])
+    root = copied(name, tmp_path)
+    number = len(PARTS[name])
     before = sorted(root.rglob("*"))
     adopt(root, PARTS[name], study)
     assert cli.main(["check", "--all", "--json", str(tmp_path / "said.json")]) == 0
@@ -48,7 +49,8 @@ def test_what_is_right_is_all_correct(name, study, tmp_path, capsys):
 def test_a_planted_bug_is_found_where_it_is(name, study, tmp_path):
     bugs = [bug for bug in BUGS if bug.repository == name]
     buggy(bugs, tmp_path, study)
-    problems, resting = {bug.problem for bug in bugs}, RESTING[name]
+    problems = {bug.problem for bug in bugs}
+    resting = RESTING[name]
     outcomes = checked(study, *problems, *resting, "linear", "rmsnorm", "softmax")
     assert not_correct(outcomes) == problems | resting
     assert all(outcomes[each].status == "wrong" and outcomes[each].cause for each in problems)

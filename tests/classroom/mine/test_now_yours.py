@@ -38,7 +38,8 @@ def spelt(ids):
 def before(name, folder):
     """What the cells of a notebook have by their names when "Now yours" is run, in miniature."""
     if name == "02_bpe":
-        text, specials = folder / "text.txt", [END_OF_TEXT]
+        text = folder / "text.txt"
+        specials = [END_OF_TEXT]
         text.write_text(TEXT * 3, encoding="utf-8")
         vocab, merges = bpe.train_bpe(text, 280, specials)
         made = {"simple_held_out": text, "specials": specials, "vocab": vocab, "merges": merges}
@@ -46,7 +47,8 @@ def before(name, folder):
         made["proper"] = spans.count_pretokens(text, specials)
         return made | {"simple": Tokenizer(vocab, merges, specials)}
     if name == "03_transformer":
-        seen, copier = torch.tensor([ord(each) - ord("a") for each in WORD]), small(26)
+        seen = torch.tensor([ord(each) - ord("a") for each in WORD])
+        copier = small(26)
         after = inspect.attention_maps(copier, seen)
         return {
             "word": WORD,

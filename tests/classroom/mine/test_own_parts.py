@@ -56,7 +56,8 @@ class TestFromTheNotebooks:
         out = capsys.readouterr().out
         assert "model      ours" in out and "loss       yours  mine.cross_entropy" in out
         assert "step 12 of 12" in out
-        parts, (run,) = mine.parts(), mine.runs().values()
+        parts = mine.parts()
+        (run,) = mine.runs().values()
         ours = train(CONFIG, tiny_runs.data(), None)
         both = run.log["train_loss"].dropna(), ours.log["train_loss"].dropna()
         assert np.allclose(*both, atol=1e-3)
@@ -93,7 +94,8 @@ def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports, caps
     parts = mine.parts()
     assert set(parts.made_by) == set(own_parts.PARTS)
     ours = TransformerLM.from_config(CONFIG.model)
-    model, ids = parts.model(CONFIG.model), torch.arange(32).reshape(2, 16)
+    model = parts.model(CONFIG.model)
+    ids = torch.arange(32).reshape(2, 16)
     model.fill(ours.state_dict())
     with torch.no_grad():
         assert torch.allclose(model(ids), ours(ids), atol=1e-4)

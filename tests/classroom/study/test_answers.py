@@ -119,7 +119,8 @@ def test_a_misplaced_answer_is_a_clear_error():
 def worked(tmp_path, monkeypatch):
     """A checkout with two stored answers, the first with a picture."""
     monkeypatch.setattr(config, "checkout", lambda: tmp_path)
-    figure, cells = new_output("display_data", {"image/png": "aGk="}), []
+    figure = new_output("display_data", {"image/png": "aGk="})
+    cells = []
     stories = {"name": "stories", "bytes": 5_000_000}
     for part, used, *picture in (("a", [], figure), ("b", [stories])):
         record = {"problem": "unicode1", "part": part, "text": f"Our *{part}*.", "corpora": used}

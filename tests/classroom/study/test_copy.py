@@ -120,9 +120,11 @@ def test_what_the_learner_wrote_is_never_overwritten_and_new_notebooks_are_added
 
 
 def test_starting_over_changes_one_problem_and_loses_nothing(checkout, capsys, monkeypatch):
-    folder, notebook = checkout / "study", learners(checkout)
+    folder = checkout / "study"
+    notebook = learners(checkout)
     cells = by_id(notebook)
-    cells["train_bpe-try"].source, cells["unicode1-answer-a"].source = SOLVED, "mine"
+    cells["train_bpe-try"].source = SOLVED
+    cells["unicode1-answer-a"].source = "mine"
     about = cells["train_bpe-try"].metadata  # what was split off belongs to the problem as well
     notebook.cells.append(new_code_cell("# second half", metadata=about, id="split-off"))
     save(checkout, notebook)
@@ -192,7 +194,8 @@ def test_an_update_takes_what_is_new_and_keeps_what_was_typed(checkout, capsys):
     assert notice.startswith(older)
     update.update()
     after = learners(checkout)
-    ids, sources = [cell.id for cell in after.cells], [cell.source for cell in after.cells]
+    ids = [cell.id for cell in after.cells]
+    sources = [cell.source for cell in after.cells]
     new = by_id(after)
     assert new["unicode1-try-a"].source == changes["unicode1_try_a"], "an untouched stub"
     kept = new["train_bpe-try"]
@@ -230,7 +233,8 @@ def test_what_other_programs_drop_loses_nothing_and_doubles_nothing(checkout, no
     typed = {7: "typed", 10: SOLVED, 5: 'answer("unicode1", "a", """It is NUL.""")'}
     for place, source in typed.items():
         notebook["cells"][place]["source"] = source
-    notebook["metadata"], notebook["nbformat_minor"] = {}, 5 if ids else 4
+    notebook["metadata"] = {}
+    notebook["nbformat_minor"] = 5 if ids else 4
     for cell in notebook["cells"]:
         cell["metadata"].get("workbook", {}).pop("original")
         if not notes:
@@ -291,7 +295,8 @@ def test_a_damaged_notebook_is_named_and_the_others_are_updated(checkout, damage
 
 
 def test_what_stands_in_the_place_of_a_notebook_is_told(checkout):
-    path, folder = checkout / "study" / "02_bpe.ipynb", checkout / "study"
+    path = checkout / "study" / "02_bpe.ipynb"
+    folder = checkout / "study"
     cut = path.read_text("utf-8")[:200]
     path.write_text(f"{cut}\n<<<<<<< HEAD\n")
     assert f"{path} cannot be read as a notebook (JSONDecodeError: " in update.notices(folder)[0]
@@ -304,7 +309,8 @@ def test_what_stands_in_the_place_of_a_notebook_is_told(checkout):
 
 @pytest.mark.skipif(os.name != "posix", reason="only POSIX has named pipes")
 def test_a_pipe_is_no_notebook_and_no_record_and_nobody_waits_for_it(checkout):
-    path, record = checkout / "study" / "02_bpe.ipynb", Progress(checkout / "study").path
+    path = checkout / "study" / "02_bpe.ipynb"
+    record = Progress(checkout / "study").path
     path.unlink()
     os.mkfifo(path)
     os.mkfifo(record)
@@ -316,7 +322,8 @@ def test_a_pipe_is_no_notebook_and_no_record_and_nobody_waits_for_it(checkout):
 
 def test_a_notebook_that_is_saved_meanwhile_is_not_overwritten(checkout, monkeypatch):
     path = checkout / "study" / "02_bpe.ipynb"
-    before, start_over = path.read_text(), update._start_over
+    before = path.read_text()
+    start_over = update._start_over
 
     def saved_meanwhile(*arguments):
         path.write_text(before + "\n")  # as JupyterLab would
@@ -345,7 +352,8 @@ edits = st.lists(st.tuples(st.sampled_from(LEARNERS + PROGRAMS), numbers, number
 
 def worked(spec):
     """A worked notebook of these cells; no two of them try or answer the same."""
-    cells, stubs = [], set()
+    cells = []
+    stubs = set()
     for (kind, problem, part), source in spec:
         if kind in study.STUBS and (kind, problem, part) in stubs:
             continue
@@ -363,7 +371,8 @@ def edited(notebook, edits):
     notebook = json.loads(nbformat.writes(notebook))
     cells = notebook["cells"]
     for number, (kind, where, to) in enumerate(edits):
-        typed, at = f"typed {number}", where % (len(cells) + 1)
+        typed = f"typed {number}"
+        at = where % (len(cells) + 1)
         if kind == "add":
             cells.insert(at, new_code_cell(typed))
         if at == len(cells):
@@ -412,7 +421,8 @@ def test_nothing_typed_is_lost_whatever_both_sides_did(tmp_path_factory, old, ot
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config, "checkout", lambda: folder)
         (folder / "notebooks").mkdir()
-        original, path = folder / "notebooks" / "01_x.ipynb", folder / "study" / "01_x.ipynb"
+        original = folder / "notebooks" / "01_x.ipynb"
+        path = folder / "study" / "01_x.ipynb"
         notebooks.write_notebook(original, worked(old))
         study.make_copies(folder / "study")
         stored = edited(notebooks.read_notebook(path), data.draw(edits))
@@ -421,7 +431,8 @@ def test_nothing_typed_is_lost_whatever_both_sides_did(tmp_path_factory, old, ot
         notebooks.write_notebook(original, worked([mixed[i] for i in order if i < len(mixed)]))
         was_old = update.notices(folder / "study")
         update.update(folder=folder / "study")
-        result, new = notebooks.read_notebook(path), study.fresh(original)
+        result = notebooks.read_notebook(path)
+        new = study.fresh(original)
         nbformat.validate(result)
         assert update.notices(folder / "study") == []
 

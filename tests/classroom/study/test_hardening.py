@@ -58,7 +58,8 @@ def test_a_mistake_is_planted_seen_named_and_counted(study, capsys):
 
 def test_a_copy_that_is_mended_counts_as_found_and_is_never_lost(study):
     harden("rmsnorm")
-    copy, planted = study / "broken" / "rmsnorm.py", planted_in(study)
+    copy = study / "broken" / "rmsnorm.py"
+    planted = planted_in(study)
     copy.write_text(planted.source + "\n1 / 0\n")
     assert "cannot be imported any more: ZeroDivisionError" in str(harden("rmsnorm"))
     copy.write_text("# my notes\n" + planted.source)
@@ -143,7 +144,8 @@ def test_the_slips_of_people_are_planted_and_all_else_stays_as_it_was():
     assert not any("dim=-0" in source or "high = high\n" in source for source in sources)
     for mutant in mutants:
         ast.parse(mutant.source)
-        before, after = SOURCE.splitlines(), mutant.source.splitlines()
+        before = SOURCE.splitlines()
+        after = mutant.source.splitlines()
         assert before[: mutant.first - 1] == after[: mutant.first - 1]
         assert SOURCE.endswith("\n".join(after[mutant.last :]) + "\n")
 
@@ -159,7 +161,8 @@ def test_a_strangers_model_shows_the_curves_of_two_runs(study):
 @pytest.mark.slow
 @pytest.mark.parametrize("problem", [each.id for each in problems.PROBLEMS.values() if each.form])
 def test_different_mistakes_can_be_planted_into_each_style(problem):
-    details, rich = problems.with_id(problem), 0
+    details = problems.with_id(problem)
+    rich = 0
     for source in styles.kept(problem):
         is_right = hardening._checked(details, source).status in ("correct", "almost")
         hunts = islice(hardening.mistakes_in(details, source), MISTAKES) if is_right else ()

@@ -20,7 +20,8 @@ from workbook.classroom.study.answers import MIME
 from workbook.classroom.study.progress import MARK, Progress
 
 NAME = "01_unicode.ipynb"
-STUDY, WORKED = f"study/{NAME}", f"notebooks/{NAME}"
+STUDY = f"study/{NAME}"
+WORKED = f"notebooks/{NAME}"
 
 
 def cell(role: str, part: str, source: str):
@@ -141,7 +142,8 @@ def test_a_killed_browser_loses_nothing_that_is_older_than_15_seconds(server):
     It comes first: there is no second browser while the one of the other tests is open.
     """
     write(server)
-    times, stored = int(os.environ["STRESS"]), []
+    times = int(os.environ["STRESS"])
+    stored = []
     random = Random(times)
     for number in range(times // 3):
         with browse() as (context, _):

@@ -56,7 +56,8 @@ class Trouble:
     def __eq__(self, other):
         raise RuntimeError("no comparing")
 
-    __ne__, __hash__ = __eq__, object.__hash__
+    __ne__ = __eq__
+    __hash__ = object.__hash__
 
     def __repr__(self):
         raise SystemExit("no repr")
@@ -222,7 +223,8 @@ BROKEN = ["def squared(n:\n    n", "def squared(n):\n    n\n  n", "import no\nde
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_newer_cell_that_stopped_at_an_error_is_told(broken, monkeypatch, judged_here):
-    cells, shell = ["", "def squared(n):\n    return n * n", broken], TransformerManager()
+    cells = ["", "def squared(n):\n    return n * n", broken]
+    shell = TransformerManager()
     shell.history_manager = SimpleNamespace(input_hist_raw=cells, exceptions={2: {}})
     monkeypatch.setattr(solutions, "shell", lambda: shell)
     monkeypatch.setattr(squared, "__module__", "__main__")
@@ -251,7 +253,8 @@ def test_a_hint_goes_from_a_nudge_to_the_idea():
 
 
 def test_each_part_has_hints_of_its_own():
-    first, second = str(hint("unicode2", "a")), str(hint("unicode2", part="(A)"))
+    first = str(hint("unicode2", "a"))
+    second = str(hint("unicode2", part="(A)"))
     assert "Hint for unicode2, part a" in first and "2. " not in first and "2. " in second
     assert str(hint("unicode2", "b")).splitlines()[1] != first.splitlines()[1]
     with pytest.raises(ValueError, match="say which part of unicode2 is meant: a, b, c"):

@@ -55,7 +55,8 @@ def test_before_its_first_cell_a_kernel_imports_what_its_notebook_does(tmp_path,
     (tmp_path / "02_bpe.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
     monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "02_bpe.ipynb"))
     typed = ["", "def loads(text): return json.loads(text)"]
-    names, history = {"__name__": "__main__"}, Mock(input_hist_raw=typed)
+    names = {"__name__": "__main__"}
+    history = Mock(input_hist_raw=typed)
     shell = Mock(user_ns=names, history_manager=history, transform_cell=str)
     monkeypatch.setattr(solutions, "shell", lambda: shell)
     solutions.make_ready()

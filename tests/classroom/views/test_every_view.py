@@ -99,7 +99,8 @@ def test_every_live_view_is_tried():
 
 @every_view
 def test_its_stored_form_is_a_picture_and_words_which_follow_the_controls(name):
-    view, same = VIEWS[name][0](), VIEWS[name][0]()
+    view = VIEWS[name][0]()
+    same = VIEWS[name][0]()
     data, metadata = view._repr_mimebundle_()
     assert set(data) == {WIDGET_VIEW, "image/png", "text/plain"}
     assert data["image/png"].startswith(b"\x89PNG") and len(data["image/png"]) < 60_000
@@ -131,7 +132,8 @@ def test_its_controls_are_labelled_and_within_reach_of_the_keyboard(name):
 
 @every_view
 def test_an_update_replaces_one_value(name):
-    view, changed = VIEWS[name][0](), []
+    view = VIEWS[name][0]()
+    changed = []
     for part in walk(view.box):
         part.observe(lambda change: changed.append(change["owner"]), "value")
     control = view.controls[move(name, view)]

@@ -22,7 +22,8 @@ def test_tables_side_by_side_share_their_scale_and_one_legend():
 
 
 def test_the_histogram_marks_where_float16_loses():
-    ax, half = drawn(optimizer.size_histogram), FORMATS["float16"]
+    ax = drawn(optimizer.size_histogram)
+    half = FORMATS["float16"]
     marks = sorted(line.get_xdata()[0] for line in ax.lines)
     wanted = np.log10([half.smallest_subnormal / 2, half.smallest_normal])
     np.testing.assert_allclose(marks, wanted)

@@ -27,9 +27,11 @@ def test_the_score_is_that_of_the_turned_vectors():
 
 
 def test_only_the_distance_counts():
-    view, scores = views.rope_arrows(QUERIES, KEYS), {}
+    view = views.rope_arrows(QUERIES, KEYS)
+    scores = {}
     for query, key in ((3, 1), (13, 11), (13, 1), (10, 11)):
-        view.controls["query_at"].value, view.controls["key_at"].value = query, key
+        view.controls["query_at"].value = query
+        view.controls["key_at"].value = key
         scores[query, key] = re.search(r"Their score is (-?\d\.\d{3})", view.html)[1]
     assert scores[3, 1] == scores[13, 11] != scores[13, 1]
     assert "1 position before the key" in seen(view.html)
@@ -37,7 +39,8 @@ def test_only_the_distance_counts():
 
 @pytest.mark.parametrize("angle", [0, 0.1, -0.1, 3.1, np.pi, -3.1])
 def test_the_names_of_two_arrows_never_meet(angle):
-    query, key = np.array([np.cos(angle), np.sin(angle)]), np.array([1.0, 0.0])
+    query = np.array([np.cos(angle), np.sin(angle)])
+    key = np.array([1.0, 0.0])
     (_, first), (_, second) = transformer._tips_and_names(query, key)
     assert np.hypot(*(first - second)) > 0.25
 

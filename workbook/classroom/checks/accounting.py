@@ -97,7 +97,8 @@ class Handed(NamedTuple):
 
     def agrees(self, way: Explanation) -> bool:
         """True for the value itself, rounded or cut off to the digits that were written."""
-        amount, off = self.amount, way.value - self.amount.value
+        amount = self.amount
+        off = way.value - self.amount.value
         half = max(amount.half, 1e-9 * way.value)
         cut_off = amount.digits > 2 and 0 <= off < 2 * half
         return cut_off or abs(off) <= half + SLACK.get(way.quantity, 0) * way.value
@@ -123,7 +124,8 @@ def _largest_part(attempt: Any) -> str:
 
 def _by_size(attempt: Any) -> str:
     """Judge a dict of FLOPs and shares for each size of the model."""
-    asked_for, handed = Question(MODEL, "d", config.edition()), []
+    asked_for = Question(MODEL, "d", config.edition())
+    handed = []
     if not attempt.keys() <= {*explain.SIZES}:
         raise Unreadable(attempt)
     for size, entries in attempt.items():
@@ -139,7 +141,8 @@ def _memory(attempt: Any) -> str:
     praise = _judged(handed, asked_for)
     values = {one.key: one.amount.value for one in handed}
     if values.keys() >= {"a", "b", "batch"}:
-        batch, right = int(values["batch"]), int((80e9 - values["b"]) // values["a"])
+        batch = int(values["batch"])
+        right = int((80e9 - values["b"]) // values["a"])
         expect(batch == right, "Your own a and b give another batch.", expected=right, got=batch)
     return praise
 
@@ -245,7 +248,8 @@ def _causes(handed: Handed, part: Question) -> list[Explanation]:
 def _wrong(bad: list[Handed], part: Question) -> Wrong:
     """What is wrong: the key, the assumptions that give the number, or how far off it is."""
     handed = next((one for one in bad if _causes(one, part)), bad[0])
-    ways, got = _causes(handed, part), Prose(f"{handed.amount.text} (`{handed.key}`)")
+    ways = _causes(handed, part)
+    got = Prose(f"{handed.amount.text} (`{handed.key}`)")
     # A right number at the wrong place needs no other explanation.
     alike = (way for way in _good(part) if way.kind == handed.amount.kind)
     if way := next(filter(handed.agrees, alike), None):

@@ -61,7 +61,8 @@ def pretoken_counts(case: Text) -> Counter[str]:
 def train(case: Text) -> list[Pair]:
     """The merges, in order."""
     words = [(split_bytes(token), n) for token, n in pretoken_counts(case).items()]
-    pairs, merges = count_pairs(words), list[Pair]()
+    pairs = count_pairs(words)
+    merges = list[Pair]()
     while pairs and len(merges) < case.num_merges:
         most = max(pairs.values())
         tied = [pair for pair, count in pairs.items() if count == most]
@@ -72,7 +73,8 @@ def train(case: Text) -> list[Pair]:
             merged = merge_pair(word, best) if best[0] in word else word
             if merged != word:
                 words[place] = merged, n
-                old, new = count_pairs([(word, n)]), count_pairs([(merged, n)])
+                old = count_pairs([(word, n)])
+                new = count_pairs([(merged, n)])
                 pairs.subtract(old)
                 pairs.update(new)
         pairs = +pairs
@@ -235,8 +237,8 @@ COUNTS = (
     ),
     mistake(
         "Only the first word's pairs are counted: does a `break` or a `return` end the loop?",
-        "count_pairs(words),",
-        "count_pairs(words[:1]),",
+        "pairs = count_pairs(words)",
+        "pairs = count_pairs(words[:1])",
         KEEP,
         "pairs = count_pairs(words[:1])",
     ),
@@ -419,7 +421,8 @@ def _answer(result: Any, given: Prose) -> tuple[dict[int, bytes], list[Pair]]:
         odd = odd_parts(vocab, merges)
         if not odd:  # numpy's integers become Python's, and lists of two become tuples
             return {int(i): token for i, token in vocab.items()}, [tuple(pair) for pair in merges]
-    claim, got = "The result is not in the form asked for.", f"among other things {shown(odd[0])}"
+    claim = "The result is not in the form asked for."
+    got = f"among other things {shown(odd[0])}"
     raise Wrong(claim, given=given, expected=FORM, got=Prose(got), mistake=TWO_THINGS)
 
 
@@ -444,8 +447,10 @@ def vocabulary_of(case: Text, merges: Iterable[Pair]) -> list[bytes]:
 
 def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Text) -> None:
     """Raise `Wrong` unless the vocabulary matches the merges; ids in any order will do."""
-    wanted, having = Counter(vocabulary_of(case, merges)), Counter(got.values())
-    missing, extra = [*(wanted - having)], [*(having - wanted)]
+    wanted = Counter(vocabulary_of(case, merges))
+    having = Counter(got.values())
+    missing = [*(wanted - having)]
+    extra = [*(having - wanted)]
     if {token.decode("utf-8", "replace") for token in missing} & set(case.special_tokens):
         likely = "The special tokens belong to the vocabulary, each with an id of its own."
     elif any(len(token) == 1 for token in missing):
@@ -459,7 +464,8 @@ def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Text) -> 
         likely = "The ids have gaps: give each new token the next free id, such as `len(vocab)`."
     else:
         return
-    last, size = max(got, default="none"), wanted.total()
+    last = max(got, default="none")
+    size = wanted.total()
     odd = f"missing: {missing[:4]}, not expected: {extra[:4]}"
     claim = "The merges are right, but the vocabulary is not."
     expected = Prose(f"{size} entries, ids up to {size - 1}")
@@ -523,7 +529,9 @@ class Trainee:
     """The learner's function, with the text in a new file at each call."""
 
     def __init__(self, attempt: Callable, folder: str):
-        self.attempt, self.folder, self.calls = attempt, Path(folder), 0
+        self.attempt = attempt
+        self.folder = Path(folder)
+        self.calls = 0
 
     def __call__(self, case: Text, seconds: float, given: Prose | None = None) -> Any:
         """The vocabulary and the merges. Raises `Wrong` or `NotAttempted` as `call_part` does."""
@@ -532,7 +540,8 @@ class Trainee:
         path.write_bytes(case.text.encode())
         values = {"input_path": case.path(path), "vocab_size": case.vocab_size}
         values["special_tokens"] = list(case.special_tokens)
-        given, extras = given or _described(case), {"num_processes": 1}
+        given = given or _described(case)
+        extras = {"num_processes": 1}
         try:
             result = call_part(self.attempt, values, seconds=seconds, extras=extras, given=given)
         except Wrong as failure:
@@ -600,7 +609,9 @@ def train_bpe(attempt: Any, part: str | None = None) -> str:
     """Praise for a right `train_bpe`; raises `Wrong` with the smallest input that fails."""
     verdicts.expect_function(attempt, SIGNATURE)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        learner, findings, exercise = Trainee(attempt, folder), Findings(), BPE
+        learner = Trainee(attempt, folder)
+        findings = Findings()
+        exercise = BPE
         before = processor_seconds()
         with findings("use"):
             shared.expect_no_memory(BPE, learner, TINY, FRESH_START)
@@ -618,7 +629,8 @@ def train_bpe(attempt: Any, part: str | None = None) -> str:
 @lru_cache
 def _long_texts() -> tuple[tuple[Text, list[Pair], str, str], ...]:
     """Long texts: each case, its merges, the file described in words, and the likely mistake."""
-    rng, times = random.Random(336), 160_001
+    rng = random.Random(336)
+    times = 160_001
     often = [1 / rank for rank in range(1, 1201)]
     words = ["".join(rng.choices("etaoinshrdlucm", k=rng.randint(2, 9))) for _ in often]
     lines = [" ".join(rng.choices(words, often, k=50)) + ".\n" for _ in range(4_000)]
@@ -637,5 +649,6 @@ def _expect_long_texts(learner: Trainee) -> None:
         return learner(case, seconds, given)[1]
 
     for case, right, held, likely in _long_texts():
-        given, run = Prose(f"{called(case)}; the file holds {held}"), partial(merges, case)
+        given = Prose(f"{called(case)}; the file holds {held}")
+        run = partial(merges, case)
         shared.expect_right_and_quick("Training", run, right, given, (likely, THROUGH_ALL))

@@ -150,7 +150,8 @@ def bind(
 
     Raises: Wrong where a value has no place, or a parameter no value.
     """
-    signature, extras = signature_of(function), extras or {}
+    signature = signature_of(function)
+    extras = extras or {}
     kinds = {parameter.kind for parameter in signature or ()}
     if signature is None or (Parameter.VAR_POSITIONAL in kinds and not partly):
         return Binding(tuple(values.values()), {}, {})  # in the handout's order
@@ -166,7 +167,8 @@ def bind(
                 why = f"of which dataclass is `{parameter.name}`? Annotate it."
                 raise _misfit(function, given, why)
             bound[parameter.name] = _config(parameter.annotation, values, extras, given, rope)
-            left, needed = {}, []
+            left = {}
+            needed = []
         elif is_empty and meant.get(parameter.name) in extras:
             bound[parameter.name] = extras[meant[parameter.name]]
         elif is_empty and _says_how(parameter):
@@ -176,7 +178,8 @@ def bind(
         elif is_empty:
             raise _misfit(function, given, f"the problem has no value for `{parameter.name}`")
     if Parameter.VAR_KEYWORD in kinds and not partly:
-        bound, left = {**bound, **left}, {}
+        bound = {**bound, **left}
+        left = {}
     elif needed and not partly:
         raise _misfit(function, given, _which(parameters, bound, needed[0]))
     if rope is not None:

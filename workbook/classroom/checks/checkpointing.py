@@ -67,7 +67,8 @@ class SmallRun:
     def now(self, iteration: Any) -> dict[str, Any]:
         """Everything that a checkpoint restores, by the claim to make if it does not."""
         held = zip(self.model.parameters(), self.parameters, strict=True)
-        same, (weights, moments) = all(p is old for p, old in held), self.held()
+        same = all(p is old for p, old in held)
+        weights, moments = self.held()
         if type(iteration) is not int:
             iteration = "nothing" if iteration is None else "something other than an int"
         return {
@@ -176,10 +177,12 @@ class Pair(NamedTuple):
 
     def run(self, form: FileForm) -> dict[str, Any]:
         """What a new run has after loading. Raises: Wrong."""
-        run, new = SmallRun(seed=0).steps(1, 2, 3), SmallRun(seed=1)
+        run = SmallRun(seed=0).steps(1, 2, 3)
+        new = SmallRun(seed=1)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             path = Path(folder, "run.pt")
-            out, before = form.make(path), run.held()
+            out = form.make(path)
+            before = run.held()
             self.write(run, out, form)
             claim, alone = "Saving changed the model or the optimizer.", "Leave both alone."
             expect(run.held() == before, claim, alone, given=str(form))
@@ -213,7 +216,8 @@ def checkpointing(attempt: Any, part: str | None = None) -> str:
     """Praise for a right pair of functions; raises `Wrong` with what is not restored."""
     pair = _pair(attempt)
     findings = judge(CHECKPOINTS, pair)
-    run, (_, form) = SmallRun(seed=0), CHECKPOINTS.corners
+    run = SmallRun(seed=0)
+    _, form = CHECKPOINTS.corners
     check_style(findings, lambda: pair.write(run, io.BytesIO(), form), pair)
     return findings.verdict("A new model and optimizer go on exactly as the saved ones did.")
 

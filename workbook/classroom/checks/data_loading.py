@@ -19,7 +19,10 @@ from workbook.classroom.checks.from_scratch import check_style
 from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, kind_of
 
 # A data set so short that all starts can be counted, in batches of 8 windows of 3 tokens.
-FEW, ROWS, CONTEXT, DRAWS = np.arange(12), 8, 3, 300
+FEW = np.arange(12)
+ROWS = 8
+CONTEXT = 3
+DRAWS = 300
 LAST = len(FEW) - CONTEXT - 1  # where a window may begin
 LARGE = FEW + 2**16 - len(FEW)  # the largest ids that uint16 holds
 SIGMAS = 6  # a fair draw strays that far once in 10⁸ times
@@ -102,7 +105,8 @@ UINT16 = "Token files hold uint16, which few operations take: convert each windo
 
 def data_loading(attempt: Any, part: str | None = None) -> str:
     """Praise for a right function; raises `Wrong` with all that is not right."""
-    findings, loader = Findings(), Loader(attempt)
+    findings = Findings()
+    loader = Loader(attempt)
     with findings("use"):
         starts = loader.starts()
         for check in (lambda: loader.expect_fair(starts), loader.expect_ids, loader.expect_device):
@@ -118,12 +122,14 @@ class Loader:
     """A learner's function, and the last call of it in words."""
 
     def __init__(self, attempt: Callable):
-        self.attempt, self.given = attempt, Prose("")
+        self.attempt = attempt
+        self.given = Prose("")
 
     def wrong(self, fault: str, got: Any) -> Wrong:
         """The verdict on a fault."""
         claim, expected, mistake = FAULTS[fault]
-        expected, got = Prose(expected), Prose(got)
+        expected = Prose(expected)
+        got = Prose(got)
         return Wrong(claim, given=self.given, expected=expected, got=got, mistake=mistake)
 
     def batches(
@@ -149,7 +155,8 @@ class Loader:
         if tensors != [True, True]:
             raise self.wrong("form", kind_of(result))
         for tensor in result:
-            shape, dtype = tuple(tensor.shape), tensor.dtype
+            shape = tuple(tensor.shape)
+            dtype = tensor.dtype
             if shape != (ROWS, CONTEXT):
                 raise self.wrong("turned" if shape == (CONTEXT, ROWS) else "shape", shape)
             if dtype not in (torch.int64, torch.int32):  # an nn.Embedding takes no other

@@ -298,13 +298,19 @@ class ScriptedModel(nn.Module):
     """Logits for ids; its sizes have any usual name, and it notes how it is called."""
 
     # Here, too, because a subclass with a learner's methods may have a property of such a name.
-    context_length, vocab_size, device = 0, 0, torch.device("cpu")
+    context_length = 0
+    vocab_size = 0
+    device = torch.device("cpu")
 
     def __init__(self, vocab_size: int, context_length: int, logits: Callable[[Tensor], Tensor]):
         nn.Module.__init__(self)  # never a learner's
-        self.context_length, self.vocab_size = context_length, vocab_size
+        self.context_length = context_length
+        self.vocab_size = vocab_size
         self.scale = nn.Parameter(torch.ones((), dtype=torch.float32, device="cpu"))
-        self.logits, self.longest, self.calls, self.most_calls = logits, 0, 0, 100
+        self.logits = logits
+        self.longest = 0
+        self.calls = 0
+        self.most_calls = 100
         self.with_gradients = False
 
     def forward(self, *args: Any, **named: Any) -> Tensor:
@@ -380,7 +386,9 @@ class Decoder:
     """The learner's function or class: how it wants its arguments, and what to remark on."""
 
     def __init__(self, attempt: Callable):
-        self.attempt, self.with_prompt, self.notes = attempt, False, set[str]()
+        self.attempt = attempt
+        self.with_prompt = False
+        self.notes = set[str]()
         self.as_prompt: Callable[[list[int]], Any] = list
         work = getattr(attempt, verdicts.work_of(attempt)) if inspect.isclass(attempt) else None
         parameters = [p for part in (attempt, work) for p in parameters_of(part)]
@@ -399,7 +407,8 @@ class Decoder:
 
         That is the one with which the model was called most often before the error.
         """
-        prompt, tried = self.parameters.get("prompt"), list[tuple[int, Callable]]()
+        prompt = self.parameters.get("prompt")
+        tried = list[tuple[int, Callable]]()
         wants_text = prompt and prompt.annotation in (str, "str")
         for self.as_prompt in (as_text,) if wants_text else FORMS:
             try:
@@ -413,7 +422,8 @@ class Decoder:
 
     def written(self, case: Request) -> list[int]:
         """The new tokens of a chain. Raises: Wrong."""
-        new, right = self.run(sure(case.context_length), case), written(case)
+        new = self.run(sure(case.context_length), case)
+        right = written(case)
         # It may as well stop where the context is full, before or after the token that fills it.
         is_full = len(new) + len(case.prompt) - case.context_length in (0, 1)
         return right if is_full and right[: len(new)] == new else new
@@ -446,7 +456,8 @@ class Decoder:
         for a function that must have one where none is to come; `tokenizer` is for one that takes
         a text (None: `Letters`). Raises: Wrong.
         """
-        end, end_id = self.parameters.get("end_token"), case.end_id
+        end = self.parameters.get("end_token")
+        end_id = case.end_id
         if end_id is None and end and end.default is not None:
             end_id = never
         takes_list = end and re.search(r"\blist\b", str(end.annotation))
@@ -457,7 +468,8 @@ class Decoder:
         values = (model, prompt, case.max_new_tokens, case.temperature, case.top_p, end_token)
         arguments = dict(zip(ASKED, values, strict=True)) | {"tokenizer": tokenizer}
         arguments |= {name: getattr(model, name) for name in self.about}
-        given, optional = Prose(case), [*self.about, "end_token", "tokenizer"]
+        given = Prose(case)
+        optional = [*self.about, "end_token", "tokenizer"]
         result = call_part(self.attempt, arguments, optional=optional, given=given, seconds=seconds)
         if isinstance(result, str) and (
             self.as_prompt is as_text or "tokenizer" in self.parameters
@@ -467,7 +479,8 @@ class Decoder:
         # A prompt of one token may be what is written first, too.
         length = len(case.prompt)
         if ids[:length] == list(case.prompt) and (length > 1 or self.with_prompt):
-            self.with_prompt, ids = True, ids[length:]
+            self.with_prompt = True
+            ids = ids[length:]
         return ids
 
 
@@ -494,7 +507,8 @@ def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
     if isinstance(counts, np.ndarray):
         return np.allclose(shares, counts)
     # Pearson's chi-squared: squared distances, each in units of what is expected.
-    expected, drawn = DRAWS * np.array(shares), np.array(counts)
+    expected = DRAWS * np.array(shares)
+    drawn = np.array(counts)
     if not np.isfinite(expected).all() or drawn[expected < 1e-6].any():
         return False
     rare = expected < 5  # together: few draws are no normal distribution

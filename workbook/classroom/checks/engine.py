@@ -113,7 +113,8 @@ class Program:
         places: Mapping[str, str] | None = None,
         call: Callable[[Callable, Any], Any] | None = None,
     ):
-        self.entry, self.call = functions[-1].__name__, call
+        self.entry = functions[-1].__name__
+        self.call = call
         modules = [vars(inspect.getmodule(function)) for function in functions]
         self.globals = {name: value for names in modules for name, value in names.items()}
         self.source = BORDER.join(textwrap.dedent(inspect.getsource(f)) for f in functions)
@@ -136,7 +137,8 @@ class Program:
 
         Before each function stand the words for a learner whose code does the same.
         """
-        parts, mutants = self.source.split(BORDER), []
+        parts = self.source.split(BORDER)
+        mutants = []
         for number, part in enumerate(parts):
             for what, line, tree in mutated(ast.parse(part)):
                 code = part.splitlines()[line - 1]
@@ -204,7 +206,9 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
     that is `seldom` met, such as attention without a mask, becomes a corner if it raises an error.
     Raises: NotAttempted.
     """
-    findings, outcomes, seldom = Findings(), list[Outcome](), list[Outcome]()
+    findings = Findings()
+    outcomes = list[Outcome]()
+    seldom = list[Outcome]()
     with findings("use"):
         for place, case in enumerate(exercise.cases, start=1):
             outcome = tried(exercise, attempt, case)
@@ -230,10 +234,12 @@ def _expect_right(
 
     The cases in `more` are run as well, to tell apart mistakes that agree on the earlier ones.
     """
-    failed, is_up = outcomes[-1], time_is_up(PATIENCE)
+    failed = outcomes[-1]
+    is_up = time_is_up(PATIENCE)
     if failed.right:
         return
-    wrong, case = failed.failure, failed.case
+    wrong = failed.failure
+    case = failed.case
     if not (wrong and (wrong.mistake or wrong.timed_out)):
         outcomes = list(outcomes)
         for other in more:
@@ -287,13 +293,16 @@ def _explaining(
     exercise: Exercise, versions: Iterable, needed: list[Outcome], wrong: list[Outcome]
 ) -> str | None:
     """The words of the version that gives all that is needed, and the most of what is wrong."""
-    is_up, likely, most = time_is_up(PATIENCE), None, 0
+    is_up = time_is_up(PATIENCE)
+    likely = None
+    most = 0
     for words, program in versions:
         explains = partial(exercise.explains, program)
         if all(map(explains, needed)):
             explained = sum(map(explains, wrong))
             if explained > most and explained >= ENOUGH * len(wrong):
-                likely, most = words, explained
+                likely = words
+                most = explained
         if most == len(wrong) or is_up():
             break
     return likely
@@ -366,9 +375,11 @@ def shrink_list(items: list, still_fails: Callable[[list], bool], seconds: float
 
     It is greedy: long stretches are dropped first, then ever shorter ones.
     """
-    size, is_up = len(items), time_is_up(seconds)
+    size = len(items)
+    is_up = time_is_up(seconds)
     while size and not is_up():
-        before, at = len(items), 0
+        before = len(items)
+        at = 0
         while at < len(items) and not is_up():
             rest = items[:at] + items[at + size :]
             if still_fails(rest):

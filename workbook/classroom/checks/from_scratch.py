@@ -20,7 +20,8 @@ from workbook.config import PACKAGE
 
 TORCH = str(Path(torch.__file__).parent)
 OPS = str(Path(TORCH, "_ops.py"))  # where `torch.ops.aten.softmax` is called
-OPTIMIZERS, BASES = str(Path(TORCH, "optim")), ("optimizer.py", "lr_scheduler.py", "sgd.py")
+OPTIMIZERS = str(Path(TORCH, "optim"))
+BASES = ("optimizer.py", "lr_scheduler.py", "sgd.py")
 # Code that calls an attempt, and contains nothing that learners are to write.
 CALLERS = str(PACKAGE / "classroom")
 LIBRARY = sysconfig.get_path("stdlib")
@@ -90,7 +91,8 @@ def _ready_made(run: Callable[[], Any]) -> dict[str, str]:
         if event != "call" or not _is_theirs(_caller(frame)):
             return
         code = frame.f_code
-        path, name = code.co_filename, code.co_name.strip("_")
+        path = code.co_filename
+        name = code.co_name.strip("_")
         if path == OPS and name == "call":
             name = vars(frame.f_locals["self"]).get("__name__", "").partition(".")[0].strip("_")
         if path.startswith(TORCH) and name in (BUILTINS if path == OPS else FUNCTIONS):

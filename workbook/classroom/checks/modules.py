@@ -23,7 +23,8 @@ from workbook.classroom.checks.engine import Exercise, usual
 from workbook.classroom.checks.tensors import Case, alike, beside, copied, noise, tensor_of
 from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, call, expect
 
-THETA, LENGTH = ("theta", "rope_theta"), ("max_seq_len", "context_length")
+THETA = ("theta", "rope_theta")
+LENGTH = ("max_seq_len", "context_length")
 BESIDE = re.compile("cache|past|target|label|need|return", re.I)
 NO_MODULE = "Only what an `nn.Module` holds is trained, saved and moved with the model. "
 NO_INIT = "Begin `__init__` with `super().__init__()`: torch's Module must be set up first."
@@ -38,7 +39,9 @@ class Learner:
     def __init__(self, attempt: Any, exercise: Exercise, rope: type[nn.Module]):
         longest = max(exercise.cases, key=lambda case: len(case.arguments))
         verdicts.expect_class(attempt, f"class {longest.name} with {longest.signature}")
-        self.attempt, self.exercise, self.rope = attempt, exercise, rope
+        self.attempt = attempt
+        self.exercise = exercise
+        self.rope = rope
         self.forward = getattr(attempt, "forward", None)
         self.module: nn.Module | None = None  # the last one
         self.hands_in_positions = True  # where RoPE needs some, and a case has none
@@ -158,11 +161,13 @@ class Learner:
 
     def run(self, case: Case) -> Tensor:
         """What the last module makes of copies of the inputs of a case."""
-        module, given = self.module, Prose(str(case))
+        module = self.module
+        given = Prose(str(case))
         if verdicts.is_untouched(type(module).forward):
             raise NotAttempted("`forward` is still missing.")
         values = {name: copied(value) for name, value in case.inputs.items()}
-        optional, extras = tuple[str, ...](), dict[str, Any]()
+        optional = tuple[str, ...]()
+        extras = dict[str, Any]()
         if "num_heads" in case.arguments:
             # A mask or positions are the usual ones, for a `forward` that insists on them.
             length = next(iter(values.values())).shape[-1 if "token_ids" in values else -2]
@@ -206,7 +211,8 @@ def uncompiled() -> Iterator[None]:
     Its code is replaced, because an attempt may have it under another name; stopping it midway
     would leave torch's compiler half imported.
     """
-    code, COMPILE.__code__ = COMPILE.__code__, as_it_is.__code__
+    code = COMPILE.__code__
+    COMPILE.__code__ = as_it_is.__code__
     loaded = "torch._dynamo" in sys.modules  # otherwise nothing is compiled yet
     try:
         with torch.compiler.set_stance("force_eager") if loaded else nullcontext():
@@ -432,7 +438,8 @@ def _of_shape(name: str, own: torch.Size, asked: torch.Size) -> Wrong:
     elif math.prod(own) == math.prod(asked):
         mistake = "The numbers would fit, but not in this shape." + ADAPTER
     claim = f"The parameter `{name}` has the wrong shape."
-    expected, got = Prose(tuple(asked)), Prose(tuple(own))
+    expected = Prose(tuple(asked))
+    got = Prose(tuple(own))
     return Wrong(claim, expected=expected, got=got, mistake=mistake)
 
 
@@ -460,7 +467,8 @@ def check_gradients(
     Those of the inputs, and of the parameters of a learner's module, are compared with the
     reference's.
     """
-    leaves, given = _leaves(case.inputs), Prose(str(case))
+    leaves = _leaves(case.inputs)
+    given = Prose(str(case))
     # Inputs are handed in as if they had been computed from the leaves.
     inputs = {**case.inputs, **{name: leaf.clone() for name, leaf in leaves.items()}}
     result = run(replace(case, inputs=inputs))
@@ -474,7 +482,8 @@ def check_gradients(
         claim = "The result is right, but it cannot be trained: the backward pass fails."
         raise Wrong(claim, given=given, got=got, mistake=IN_PLACE) from error
     # The same for the reference, whose weights go by the names of the course.
-    values, weights = _leaves(case.inputs), _leaves(case.weights)
+    values = _leaves(case.inputs)
+    weights = _leaves(case.weights)
     again = replace(case, inputs={**case.inputs, **values}, weights=weights)
     with torch.enable_grad():
         (exercise.program.edited()(again) * factors).sum().backward()
@@ -523,7 +532,8 @@ def check_first_weights(learner: Learner, case: Case, findings: Findings) -> Non
     finally:
         torch.set_deterministic_debug_mode(before)
     own = {name: p.detach().double() for name, p in own_parameters(learner.module).items()}
-    given, is_model = Prose(f"a new {case.name}"), "num_layers" in case.arguments
+    given = Prose(f"a new {case.name}")
+    is_model = "num_layers" in case.arguments
     empty = [name for name, weight in own.items() if weight.isnan().any()]
     is_gain = bool(empty) and _is_vector(own[empty[0]])
     if empty:
@@ -556,15 +566,19 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
     The std is 1 for an embedding, and √(2 / (d_in + d_out)) for a matrix of one of these shapes.
     """
     flat = weight.flatten()
-    spread, mean, largest = flat.std().item(), flat.mean().item(), flat.abs().max().item()
+    spread = flat.std().item()
+    mean = flat.mean().item()
+    largest = flat.abs().max().item()
     stds = [1.0] if is_table else [math.sqrt(2 / sum(shape)) for shape in shapes]
     # Cutting off at three deviations leaves a little less than the std that was asked for.
     std = min(stds, key=lambda std: abs(std * CUT_STD - spread))
-    cut, asked = f"{CUT_AT * std:.4g}", "1" if is_table else "√(2 / (d_in + d_out))"
+    cut = f"{CUT_AT * std:.4g}"
+    asked = "1" if is_table else "√(2 / (d_in + d_out))"
     # Another form of the distribution, of about that std, is no more than a corner.
     weight_of: verdicts.Weight = "corner" if math.isclose(spread, std, rel_tol=0.15) else "use"
     if spread < 1e-12 or flat[:999].unique().numel() < 10:
-        weight_of, mistake = "use", SAME
+        weight_of = "use"
+        mistake = SAME
     elif abs(mean) > 0.1 * spread:
         weight_of, mistake = "use", "The mean is not 0."
     elif largest < 1.9 * spread:

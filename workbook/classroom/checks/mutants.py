@@ -170,7 +170,8 @@ def _rewritten(source: str, node: Any, what: str, new: ast.expr | None) -> Plant
     None if it cannot be.
     """
     lines = source.encode().splitlines(keepends=True)  # columns are counted in bytes
-    start, end = node.lineno - 1, node.end_lineno - 1
+    start = node.lineno - 1
+    end = node.end_lineno - 1
     before = b"".join([*lines[:start], lines[start][: node.col_offset]]).decode()
     after = b"".join([lines[end][node.end_col_offset :], *lines[end + 1 :]]).decode()
     text = ast.unparse(new) if new else ""

@@ -169,7 +169,8 @@ def learning_rate(schedule: Any, case: ScheduleStep) -> list[float]:
     try:
         return [float(value + 0.0)]  # a str cannot be added to
     except (TypeError, ValueError, RuntimeError):
-        advice, got = "Return a float in each of the three branches.", Prose(kind_of(value))
+        advice = "Return a float in each of the three branches."
+        got = Prose(kind_of(value))
         claim = "It does not return a number."
         raise Wrong(claim, given=Prose(case), got=got, mistake=advice) from None
 
@@ -199,7 +200,8 @@ SCHEDULE = Exercise(
 
 def learning_rate_schedule(attempt: Any, part: str | None = None) -> str:
     """Praise for a right function; raises `Wrong` with the first step that fails."""
-    findings, refusals = judge(SCHEDULE, attempt), (ValueError, AssertionError)
+    findings = judge(SCHEDULE, attempt)
+    refusals = (ValueError, AssertionError)
     # To refuse the settings of a corner is a choice; a wrong rate there is none.
     for wrong in [*findings.wrongs]:
         if wrong.weight != "use" and isinstance(wrong.error, refusals):
@@ -342,12 +344,14 @@ GRADIENTS = (
 
 def gradients_after(clip: Any, case: Gradients) -> list[float]:
     """All gradients after the learner's clipping. Raises: Wrong if anything else was changed."""
-    parameters, given = case.parameters(), Prose(case)
+    parameters = case.parameters()
+    given = Prose(case)
     handed_in = (p for p in parameters) if case.generator else list(parameters)
     call_part(clip, {"parameters": handed_in, "max_l2_norm": case.limit}, given=given)
     for parameter in parameters:
         if bool((parameter != VALUE).any()):
-            values, advice = _row(parameter.flatten().tolist()), "Scale `p.grad`, and not `p`."
+            values = _row(parameter.flatten().tolist())
+            advice = "Scale `p.grad`, and not `p`."
             raise Wrong("A parameter was changed.", given=given, got=values, mistake=advice)
     pairs = zip(parameters, case.gradients, strict=True)
     after = [p.grad for p, gradient in pairs if gradient is not None and p.grad is not None]
@@ -433,7 +437,9 @@ def moved(case: Moves, of_torch: bool, decay: str) -> list[float]:
         if step == case.resumed:
             states = copy.deepcopy(states)
         for i, theta in enumerate(thetas):
-            group, state, gradient = groups[i * bool(case.own)], states[i], gradients[i]
+            group = groups[i * bool(case.own)]
+            state = states[i]
+            gradient = gradients[i]
             if gradient is None:
                 continue
             theta.grad = torch.tensor(gradient, dtype=torch.float64)
@@ -458,6 +464,7 @@ def decayed(factor: str) -> tuple[str, ...]:
     return before, f'"before"{changed}', after, f'"after"{changed}'
 
 
+GRADIENT = "g = theta.grad"
 DECAY, BETAS, TIMES = 'group["weight_decay"]', 'group["betas"]', 'group["times"]'
 CORRECTED = "lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)"
 FROM_ONE, STEPPED = 'state["t"] = state.get("t", 0) + 1', "theta.addcdiv_(m"
@@ -471,8 +478,8 @@ ADAMW_MISTAKES = (
     mistake(
         "AdamW's decay is separate: θ ← θ - α λ θ. Yours adds λ θ to the gradient, which is "
         "Adam with L2: the decay is then divided by √v like everything else.",
-        "theta.grad, _rem",
-        f"theta.grad + {DECAY} * theta, _rem",
+        GRADIENT,
+        f"{GRADIENT} + {DECAY} * theta",
         *decayed("1"),
     ),
     *(
@@ -486,8 +493,8 @@ ADAMW_MISTAKES = (
     ),
     mistake(
         "The decay is applied twice: in the gradient, which is L2, and on its own.",
-        "theta.grad, _rem",
-        f"theta.grad + {DECAY} * theta, _rem",
+        GRADIENT,
+        f"{GRADIENT} + {DECAY} * theta",
     ),
     *instead_of(
         BETAS,
@@ -623,11 +630,17 @@ ADAMW_MISTAKES = (
         "groups[0]",
     ),
 )
-ONE, OTHER = (1.0, -2.0, 0.5), (-0.5, 1.5, 3.0)
+ONE = (1.0, -2.0, 0.5)
+OTHER = (-0.5, 1.5, 3.0)
 # The sizes differ from step to step, or both averages would keep the same proportion.
-G1, G2, G3 = (0.3, -0.1, 2.0), (-0.6, -0.4, 0.5), (0.1, 0.9, -1.0)
-H1, H2, H3 = (1.0, 0.2, -0.3), (0.5, -0.7, 0.1), (-0.2, 2.0, 0.4)
-THREE, BOTH = ((G1,), (G2,), (G3,)), ((G1, H1), (G2, H2), (G3, H3))
+G1 = (0.3, -0.1, 2.0)
+G2 = (-0.6, -0.4, 0.5)
+G3 = (0.1, 0.9, -1.0)
+H1 = (1.0, 0.2, -0.3)
+H2 = (0.5, -0.7, 0.1)
+H3 = (-0.2, 2.0, 0.4)
+THREE = ((G1,), (G2,), (G3,))
+BOTH = ((G1, H1), (G2, H2), (G3, H3))
 # Each case adds one thing to those before it; if it is the first to fail, the hint names that.
 MOVES = (
     Moves((ONE,), ((G1,),), hint="the first step, which changes each entry by about α"),

@@ -311,10 +311,12 @@ def expect_right_and_quick(
             failure.claim = f"{name} is far too slow. {failure.claim}"
             failure.mistake = mistakes[1]
         raise
-    used, at = processor_seconds() - before, difference_at(right, result)
+    used = processor_seconds() - before
+    at = difference_at(right, result)
     if result != right:
         claim = f"{name} goes wrong at index {at:,} of a long text, though short texts are right."
-        expected, got = right[at : at + 4], result[at : at + 4]
+        expected = right[at : at + 4]
+        got = result[at : at + 4]
         raise Wrong(claim, given=given, expected=expected, got=got, mistake=mistakes[0])
     if used > LONG:
         raise slow(f"{name} is right", used, LONG, given, mistakes[1])
@@ -331,16 +333,19 @@ def expect_no_memory(exercise: Exercise, attempt: Any, cases: Sequence[Any], lik
         if failure.timed_out:
             raise
         return  # what is wrong from the start is found by the exercise, with its cause
-    rights, last = [exercise.expected(case) for case in cases], len(cases) - 1
+    rights = [exercise.expected(case) for case in cases]
+    last = len(cases) - 1
     if results != rights and difference_at(rights, results) == last:
         wrong = exercise.report(cases[last], rights[last], results[last])
-        wrong.claim, wrong.mistake = "The result depends on earlier calls.", likely
+        wrong.claim = "The result depends on earlier calls."
+        wrong.mistake = likely
         raise wrong
 
 
 def one_for_each_cause(findings: Sequence[Wrong]) -> list[Wrong]:
     """The findings without those whose mistake, or kind of case, was told before."""
-    told, kept = set[str | None](), []
+    told = set[str | None]()
+    kept = []
     for finding in findings:
         causes = {finding.mistake, getattr(finding.case, "what", None)} - {None, ""}
         if not causes & told:

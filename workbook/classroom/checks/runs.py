@@ -22,7 +22,8 @@ NUMBERS = (  # `seconds` of the whole run; `loss` of validation, in nats per tok
     *("learning_rate", "batch_size", "context_length", "steps", "tokens", "seconds", "loss"),
     *("perplexity", "bits_per_byte", "bytes_per_token", "d_ff"),
 )
-SIMPLE, WEB = ("tinystories", "stories"), ("owt", "docstrings")
+SIMPLE = ("tinystories", "stories")
+WEB = ("owt", "docstrings")
 # What the two sides of a comparison have in common, except for what is compared.
 SETTINGS = ["corpus", "batch_size", "weight_decay", *(f.name for f in fields(config.ModelConfig))]
 CLOSE, SAME = 0.02, 0.05  # relative: of rounded figures; of settings that are nearly the same
@@ -112,7 +113,8 @@ def _expect_possible(runs: pd.DataFrame) -> None:
         _expect_consistent(run)
     ended = runs[~runs["diverged"]]
     expect(len(ended), f"No run finished: all {len(runs)} diverged.", SMALLER)
-    lowest, most = ended["loss"].min(), max(p.web_vocab_size for p in config.PROFILES.values())
+    lowest = ended["loss"].min()
+    most = max(p.web_vocab_size for p in config.PROFILES.values())
     blind = loss_bounds.uniform_loss(most)
     claim = f"Blind guessing gets ln {most:,} = {blind:.2f} nats per token: yours has {lowest:.4g}."
     expect(lowest < blind, claim, SUMMED)
@@ -133,7 +135,8 @@ def _expect_consistent(run: Any) -> None:
     if not run.diverged and 0 < product < math.inf and 0 < run.tokens < math.inf:
         # A run may end early; and where gradients are accumulated, or several devices take part,
         # one step reads several batches.
-        several, factors = run.tokens / product, (run.batch_size, run.context_length)
+        several = run.tokens / product
+        factors = (run.batch_size, run.context_length)
         short = any(size > 1 and _near(run.tokens * size, product) for size in factors)
         odd = short or (several > 1 + CLOSE and not _near(several, round(several)))
         _expect_follows(run, "tokens", product, not odd)
@@ -144,7 +147,8 @@ def _expect_consistent(run: Any) -> None:
     _expect_follows(run, "perplexity", right, close)
     is_known = run.bytes_per_token > 0  # a token may have 1.2 to 12 bytes
     length = run.bytes_per_token if is_known else loss_bounds.BYTES_PER_TOKEN[run.corpus]
-    right, most = bits_per_byte(run.loss, length), 1 + SAME if is_known else 3
+    right = bits_per_byte(run.loss, length)
+    most = 1 + SAME if is_known else 3
     close = not (run.bits_per_byte < right / most or run.bits_per_byte > right * most)
     _expect_follows(run, "bits_per_byte", right, close)
 
@@ -153,7 +157,8 @@ def _expect_follows(run: Any, column: str, right: float, holds: bool) -> None:
     """Raise unless a figure of a run follows from the others."""
     formula, mistake = FORMULAS[column]
     claim = f"In one run the `{column}` and the other figures do not agree."
-    expected, got = Prose(f"{formula} = {right:,.10g}"), Prose(f"{getattr(run, column):,.10g}")
+    expected = Prose(f"{formula} = {right:,.10g}")
+    got = Prose(f"{getattr(run, column):,.10g}")
     expect(holds, claim, mistake, expected=expected, got=got)
 
 
@@ -195,8 +200,10 @@ def learning_rate(attempt: Any, part: str | None = None) -> str:
 
 def _best(runs: pd.DataFrame, rates: list[float]) -> str:
     """Judge where in a sweep the best loss is, and how good it is beside what is asked for."""
-    losses, corpus = _means(runs), runs["corpus"].iloc[0]
-    best, loss = losses.index[0], losses.iloc[0]
+    losses = _means(runs)
+    corpus = runs["corpus"].iloc[0]
+    best = losses.index[0]
+    loss = losses.iloc[0]
     claim = f"The best learning rate, {best:g}, is at an end of those that were tried."
     expect(rates[0] < best < rates[-1], claim, "One beyond it may be better: try it.")
     enough = corpus != "tinystories" or loss <= TARGET_ON_CPU
@@ -239,7 +246,8 @@ def _expect_fair_batches(runs: pd.DataFrame) -> None:
     ended = runs[~runs["diverged"]]
     tokens = ended["tokens"].fillna(ended["steps"] * ended["batch_size"])
     seen = tokens.groupby(ended["batch_size"]).max().dropna()  # the smallest batch first
-    full, times = [*(seen >= (1 - SAME) * seen.max())], ended["seconds"]
+    full = [*(seen >= (1 - SAME) * seen.max())]
+    times = ended["seconds"]
     if times.max() <= (1 + SAME) * times.min() or (sum(full) > 1 and sorted(full) == full):
         return
     _expect_equal_tokens({f"batch {size:g}": most for size, most in seen.items()})
@@ -280,7 +288,8 @@ def _expect_alike(column: str, usual: pd.DataFrame, other: pd.DataFrame) -> None
     for name in SETTINGS:
         if name == column or name not in usual or (name, column) == ("d_ff", "ffn"):
             continue
-        one, two = {*usual[name].dropna()}, {*other[name].dropna()}
+        one = {*usual[name].dropna()}
+        two = {*other[name].dropna()}
         claim = f"They differ in more than `{column}`: in `{name}` as well."
         expect(one & two or not (one and two), claim, TWO_CHANGES)
 
@@ -296,7 +305,9 @@ def _expect_two_rates(usual: pd.DataFrame, other: pd.DataFrame) -> None:
 
 def _expect_matched(usual: pd.DataFrame, other: pd.DataFrame) -> None:
     """Raise where one kind of feed-forward layer has far more parameters."""
-    gated, plain = 3 * usual["d_ff"].iloc[0], 2 * other["d_ff"].iloc[0]  # matrices of each
+    # A gated layer has three matrices, a plain one two.
+    gated = 3 * usual["d_ff"].iloc[0]
+    plain = 2 * other["d_ff"].iloc[0]
     # The course's own width of the plain layer, 4·d, is 13 % off on the small model.
     apart = max(gated, plain) > 1.13 * min(gated, plain)
     got = Prose(f"3·d·{usual['d_ff'].iloc[0]:g} and 2·d·{other['d_ff'].iloc[0]:g}")
@@ -310,7 +321,8 @@ no_pos_emb = partial(_compared, "position", ("rope", "none"), [])
 
 def swiglu_ablation(attempt: Any, part: str | None = None) -> str:
     """Judge runs with and without the gate; while no run has a loss, only their inner widths."""
-    rows, kinds = _rows(attempt), ("swiglu", "silu")
+    rows = _rows(attempt)
+    kinds = ("swiglu", "silu")
     if any("loss" in row for row in rows):
         return _compared("ffn", kinds, [_expect_matched], rows)
     runs = _table([row | {"loss": None} for row in rows], SIMPLE[0], "ffn", "d_ff")
@@ -328,7 +340,8 @@ def main_experiment(attempt: Any, part: str | None = None) -> str:
         _expect_possible(side)
     loss = web["loss"].min()
     for unit in ("loss", "bits_per_byte"):
-        one, two = web[unit].min(), simple[unit].min()
+        one = web[unit].min()
+        two = simple[unit].min()
         claim = f"Text from the web is not easier than stories, but has the lower `{unit}`."
         expect(not one < two, claim, WRONG_SPLIT, got=Prose(f"{one:.4g} against {two:.4g}"))
     return f"{loss:.4g} nats per token is possible: a perplexity of {math.exp(loss):,.3g}."
@@ -338,9 +351,13 @@ def leaderboard(attempt: Any, part: str | None = None) -> str:
     """Judge an entry: its loss, and its time against the limit of the edition."""
     runs = _table(attempt, config.profile().web_corpus)
     _expect_possible(runs)
-    best, edition = runs.loc[runs["loss"].idxmin()], config.edition()
-    loss, corpus, target = best["loss"], best["corpus"], loss_bounds.BOARD_TARGET
-    minutes, allowed = best["seconds"] / 60, loss_bounds.CAPS[edition] / 60
+    best = runs.loc[runs["loss"].idxmin()]
+    edition = config.edition()
+    loss = best["loss"]
+    corpus = best["corpus"]
+    target = loss_bounds.BOARD_TARGET
+    minutes = best["seconds"] / 60
+    allowed = loss_bounds.CAPS[edition] / 60
     # The texts of 2026 before 26.0.3 allowed 90 minutes, too.
     expect(not minutes > 90.5, f"{minutes:.3g} minutes: edition {edition} allows {allowed:g}.")
     expect(corpus != "owt" or loss < target, f"{loss:.4g} is not below {target:g}.")

@@ -57,7 +57,8 @@ def _step(
         wrong = Wrong("The result is wrong.", given=given(case), expected=right, got=got)
         if isinstance(case, bpe.Text) and not bpe.odd_parts({}, got):
             beside = bpe._beside(case, right, got)  # merges: where they first go wrong, and why
-            wrong.claim, wrong.mistake = beside.claim, beside.mistake
+            wrong.claim = beside.claim
+            wrong.mistake = beside.mistake
         return wrong
 
     known = [*(whole.mistakes if whole else ()), *(mistake(*slip) for slip in slips)]
@@ -162,7 +163,8 @@ LONG = 1_000  # pieces of the stream that need not be read before something come
 
 def pieces_of(case: Call) -> list[str]:
     """The pre-tokens of the joined pieces of a case, special tokens among them."""
-    pieces, found = case.given, []
+    pieces = case.given
+    found = []
     # A list of one text: the mistakes of `encode_iterable` are edits of this expression.
     for text in ["".join(pieces)]:
         for part, special in shared.cut_specials(text, case.setup.specials):
@@ -244,7 +246,8 @@ def _numbers(values: Iterable[Any]) -> list[float]:
 
 def _in_torch(words: str, cases: tuple, reference: Callable, work: Callable, *slips: tuple) -> Any:
     """The check of a step whose `work` gives numbers; a case is a number that `work` takes."""
-    program, same = Program(reference, call=work), optimizer.same
+    program = Program(reference, call=work)
+    same = optimizer.same
     return _step(words, cases, lambda case: (case,), program, *slips, work=work, same=same)
 
 
@@ -330,9 +333,11 @@ def in_parts(model: nn.Module, loss_of: Callable, inputs: Any, targets: Any, par
 
 def accumulated(accumulate: Callable, parts: int) -> list[float] | None:
     """The loss, the gradients that are left, and the size of the largest part."""
-    (model, [(inputs, targets)]), sizes = _small(1), [0]
+    (model, [(inputs, targets)]) = _small(1)
+    sizes = [0]
     model.register_forward_hook(lambda model, given, output: sizes.append(len(given[0])))
-    loss, weight = accumulate(model, nn.functional.mse_loss, inputs, targets, parts), model.weight
+    loss = accumulate(model, nn.functional.mse_loss, inputs, targets, parts)
+    weight = model.weight
     left = (0, 0) if weight.grad is None else weight.grad[0].tolist()
     return None if loss is None else _numbers([loss, *left, max(sizes)])
 

@@ -90,7 +90,8 @@ def tensor_of(result: Any, given: Prose) -> Tensor:
     """A result as a tensor of numbers; raises `Wrong` if it is something else."""
     if result is None:
         raise NotAttempted("It returned None: is a `return` missing?")
-    what, mistake = kind_of(result), None
+    what = kind_of(result)
+    mistake = None
     if isinstance(result, Tensor):
         if not result.is_complex() and result.device.type == "cpu":
             return result
@@ -104,7 +105,8 @@ def tensor_of(result: Any, given: Prose) -> Tensor:
         mistake = "A plain number (`.item()`, `float`) lets no gradient through."
     elif type(result).__module__ == "numpy":
         mistake = "numpy does not track gradients: use torch throughout."
-    expected, claim = Prose("a tensor of numbers"), "It does not return a tensor of numbers."
+    expected = Prose("a tensor of numbers")
+    claim = "It does not return a tensor of numbers."
     raise Wrong(claim, given=given, expected=expected, got=Prose(what), mistake=mistake)
 
 
@@ -140,7 +142,9 @@ def mismatch(case: Case, expected: Tensor, got: Tensor) -> Wrong:
 
 def beside(expected: Tensor, got: Tensor) -> tuple[Prose, ...]:
     """Both tensors in words: in full, or the first row in which they differ."""
-    expected, got, where = expected.detach(), got.detach(), ""
+    expected = expected.detach()
+    got = got.detach()
+    where = ""
     if expected.shape != got.shape:
         return tuple(Prose(f"shape {tuple(t.shape)}: {_beginning(t)}") for t in (expected, got))
     if expected.numel() > SMALL and expected.ndim > 1:
@@ -148,7 +152,8 @@ def beside(expected: Tensor, got: Tensor) -> tuple[Prose, ...]:
         far = ~torch.isclose(got.double(), expected.double(), TOLERANCE, limit).all(-1)
         at = tuple(next(iter(far.nonzero().tolist()), [0] * far.ndim))
         where = f"at [{', '.join(map(str, at))}]: "
-        expected, got = expected[at], got[at]
+        expected = expected[at]
+        got = got[at]
     return Prose(where + _beginning(expected)), Prose(where + _beginning(got))
 
 
@@ -164,7 +169,8 @@ def symptom(expected: Tensor, got: Tensor) -> str | None:
         return _about_shape(tuple(expected.shape), tuple(got.shape))
     if got.dtype in ROUNDED and got.dtype != expected.dtype:
         return f"The numbers are in {kind(got.dtype)}, which is too coarse."
-    expected, got = expected.detach().double(), got.detach().double()
+    expected = expected.detach().double()
+    got = got.detach().double()
     if not got.isfinite().all():
         bad = "NaN" if got.isnan().any() else "inf"
         return f"It contains {bad}: somewhere a number overflows, or 0 is divided by 0."

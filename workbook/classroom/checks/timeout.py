@@ -67,7 +67,8 @@ class Stopwatch:
     """
 
     def __init__(self, seconds: float, pid: int | None = None):
-        self.seconds, self.pid = seconds, pid
+        self.seconds = seconds
+        self.pid = pid
         self.begun = self.last_busy = time.monotonic()
         self.cost = 0.0  # of looking, if this process looks at itself
         self.before = self.used_then = processor_seconds(pid)  # `then` is when it was last busy
@@ -75,9 +76,11 @@ class Stopwatch:
     def is_over(self) -> bool:
         """Whether the time is up, as of now."""
         started = time.process_time()
-        now, used = time.monotonic(), processor_seconds(self.pid) - self.cost
+        now = time.monotonic()
+        used = processor_seconds(self.pid) - self.cost
         if used - self.used_then > max(IDLE_SECONDS, IDLE_SHARE * (now - self.last_busy)):
-            self.last_busy, self.used_then = now, used
+            self.last_busy = now
+            self.used_then = used
         if self.pid is None:
             self.cost += time.process_time() - started
         return (

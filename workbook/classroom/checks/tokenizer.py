@@ -134,7 +134,8 @@ def merged(data: bytes, ranks: dict[Pair, int], ids: dict[bytes, int]) -> list[b
 
 def encoded(case: Call) -> list[int]:
     """The ids of a text."""
-    ids, tokens = case.setup.ids(), case.setup.specials
+    ids = case.setup.ids()
+    tokens = case.setup.specials
     ranks = {pair: rank for rank, pair in enumerate(case.setup.merges)}
     result = []
     # A text is decoded here only so that a mistake in reading it can be an edit of `decode`.
@@ -251,7 +252,7 @@ def counted_up(setup: Setup, lead: int, merges: bool = True) -> dict[bytes, int]
     return setup.ids() | ids
 
 
-ALL = "tokens = case.setup.ids(), case.setup.specials"
+ALL = "tokens = case.setup.specials"
 NOTHING = "It gives nothing, whatever the input: what is to come back, and where is it collected?"
 APPEND = "Special tokens that the vocabulary lacks must be appended to it."
 TOKENS = (
@@ -349,7 +350,8 @@ DECODING = (
 
 def last_part(cut: Callable[[str], list[str]] | str, pieces: Sequence[str]) -> list[str]:
     """The texts to encode if the last part so far, by `cut` or a pattern, is always held back."""
-    texts, kept = list[str](), ""
+    texts = list[str]()
+    kept = ""
     for piece in pieces:
         text = kept + piece
         *done, kept = (regex.split(cut, text) if isinstance(cut, str) else cut(text)) or [""]
@@ -417,7 +419,8 @@ def single(byte_string: bytes, one: Setup) -> tuple[int, ...]:
 
 
 PLAIN, OWN, AS_GPT2, MIXED = map(Setup, LAYOUTS)
-ENDED, LACKS = Setup(GPT2, (END,)), Setup(GPT2, (END,), held=())
+ENDED = Setup(GPT2, (END,))
+LACKS = Setup(GPT2, (END,), held=())
 NESTED = "<|a|>", "<|a|><|b|>", "<|b|>", "|c|", "<|c|>"
 OUTSIDE, MARKED = "characters outside ASCII", "special tokens"
 # What the corners are about.
@@ -555,7 +558,8 @@ def in_one_form(result: Any, method: str, given: Prose) -> list[int] | str:
     elif isinstance(result, Iterable) and not isinstance(result, str | bytes):
         with suppress(TypeError):
             return [operator.index(item) for item in result]  # numpy's integers become Python's
-    claim, got = f"`{method}` does not give {asked}.", Prose(verdicts.kind_of(result))
+    claim = f"`{method}` does not give {asked}."
+    got = Prose(verdicts.kind_of(result))
     raise Wrong(claim, given=given, expected=Prose(asked), got=got, mistake=why)
 
 
@@ -581,7 +585,8 @@ def _described(case: Call) -> Prose:
 def _made_of(one: Setup, text: str = "") -> str:
     """The merges that can apply to a text, the special tokens and the order of the ids."""
     merges = [pair for pair in one.merges if b"".join(pair) in text.encode()]
-    few, tokens = 0 < len(merges) <= 8, one.special_tokens
+    few = 0 < len(merges) <= 8
+    tokens = one.special_tokens
     words = f"with the merges {merges}" if few else f"with {len(one.merges)} merges"
     words += f"; special_tokens={tokens if tokens is None else list(tokens)}"
     if one.held is not None:
@@ -604,7 +609,8 @@ def _beside(case: Call, asked: Any, got: Any) -> Wrong:
         mistake = mistake if REPLACED in got else None
     else:
         mistake = _seen(case, got)
-        asked, got = _readable(asked, case.setup), _readable(got, case.setup)
+        asked = _readable(asked, case.setup)
+        got = _readable(got, case.setup)
     claim = f"`{case.method}` does not give the expected result{case.with_what}."
     return Wrong(claim, given=_described(case), expected=asked, got=got, mistake=mistake)
 
@@ -704,7 +710,8 @@ def expect_quick(learner: Attempt, method: str) -> None:
     """Raise `Wrong` if a long text takes much longer than it needs, or gives other ids."""
     case = Call(PLAIN, method, MANY_LINES if method == "encode_iterable" else "".join(MANY_LINES))
     given = Prose(f"{method}(text), where the text is {len(case.text):,} characters in lines")
-    right, likely = _ids_of(PLAIN, case.text), (CUT_IN_TWO, SLOW[method])
+    right = _ids_of(PLAIN, case.text)
+    likely = (CUT_IN_TWO, SLOW[method])
     shared.expect_right_and_quick(f"`{method}`", partial(learner, case), right, given, likely)
 
 
@@ -716,7 +723,9 @@ BUFFER = 32_000  # memory is not compared where more is read ahead: a buffer is 
 
 def expect_lazy(learner: Attempt) -> None:
     """Raise `Wrong` if no id comes before the stream has been read to its end, or all is kept."""
-    given, read, held = Prose("`encode_iterable(lines)`, with endless lines"), 0, []
+    given = Prose("`encode_iterable(lines)`, with endless lines")
+    read = 0
+    held = []
 
     def lines() -> Iterator[str]:
         nonlocal read
@@ -746,7 +755,8 @@ def expect_lazy(learner: Attempt) -> None:
             return  # tracing memory takes time: that is not the tokenizer's fault
         if held or (wrong.error and not isinstance(wrong.error, EOFError)):
             raise
-        claim, got = "`encode_iterable` is not lazy.", Prose(f"no id after {read:,} characters")
+        claim = "`encode_iterable` is not lazy."
+        got = Prose(f"no id after {read:,} characters")
         raise Wrong(claim, given=given, got=got, mistake=LAZY) from None
     if len(held) > 1 and held[2] - held[1] > (MANY - FEW) // 2:
         claim = "`encode_iterable` needs more memory the more it reads."
@@ -763,14 +773,16 @@ def check_files(learner: Attempt) -> Findings:
 
     The course leaves the format of the files open. GPT-2's are passed; who reads others may fail.
     """
-    findings, method = Findings(), inspect.getattr_static(learner.attempt, "from_files")
+    findings = Findings()
+    method = inspect.getattr_static(learner.attempt, "from_files")
     spelt = {to_readable(token): token_id for token, token_id in ENDED.ids().items()}
     lines = [f"{to_readable(left)} {to_readable(right)}\n" for left, right in ENDED.merges]
     with findings("corner"), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         if not isinstance(method, classmethod | staticmethod):
             why = "`@classmethod` is missing above `def from_files(cls, ...)`."
             raise Wrong("`from_files` must be a class method.", given=FROM_FILES, mistake=why)
-        vocab, merges = f"{folder}/vocab.json", f"{folder}/merges"
+        vocab = f"{folder}/vocab.json"
+        merges = f"{folder}/merges"
         Path(vocab).write_text(json.dumps(spelt), encoding="utf-8")
         Path(merges).write_bytes("".join(lines).encode())
         values = {"vocab_filepath": vocab, "merges_filepath": merges, "special_tokens": [END]}
@@ -783,7 +795,8 @@ def check_files(learner: Attempt) -> Findings:
             return findings
         if not hasattr(made, "encode"):
             why = "End it with `return cls(vocab, merges, special_tokens)`."
-            claim, got = "`from_files` does not make a tokenizer.", Prose(verdicts.kind_of(made))
+            claim = "`from_files` does not make a tokenizer."
+            got = Prose(verdicts.kind_of(made))
             raise Wrong(claim, given=FROM_FILES, got=got, mistake=why)
     return findings
 
@@ -825,7 +838,9 @@ CHECKS |= {"encode_iterable": check_stream, "from_files": check_files}
 def tokenizer(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the smallest input that fails."""
     verdicts.expect_class(attempt, "class Tokenizer(vocab, merges, special_tokens=None)")
-    learner, findings, missing = Attempt(attempt), Findings(), {}
+    learner = Attempt(attempt)
+    findings = Findings()
+    missing = {}
     for name, check in CHECKS.items():
         if name not in ("encode", "decode") and findings.in_use:
             break  # the others rest on these two

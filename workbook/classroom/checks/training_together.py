@@ -30,7 +30,8 @@ STEPS, MORE = 20, 30  # of the first run, and of the one that goes on to more
 # next id gets below ln 4; one that is asked for the id it is given does. In the validation text
 # some ids are replaced by strange ones, so its loss is higher; and whether a run trained on them
 # shows in the optimizer's state: rows of an embedding that were never looked up are still 0.
-COMMON_IDS, STRANGE_IDS = range(1, 17), range(40, 50)
+COMMON_IDS = range(1, 17)
+STRANGE_IDS = range(40, 50)
 FOLLOWERS, STRANGE_SHARE = 4, 0.2
 # Nats per token: a fall that is much less than 20 steps bring, and than strange ids cost; a loss
 # that takes more than knowing how often each id occurs (ln 16 = 2.8).
@@ -56,7 +57,8 @@ def training_together(attempt: Any, part: str | None = None) -> str:
     """Praise for a script or function that trains; raises `Wrong` with what it does not do."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         _write_data(Path(folder))
-        trainer, findings = LearnerScript(attempt, Path(folder)), Findings()
+        trainer = LearnerScript(attempt, Path(folder))
+        findings = Findings()
         for judge in (_judge_steps, _judge_log, _judge_checkpoint, _judge_resumed):
             if not findings.in_use:
                 with findings("use"):
@@ -70,7 +72,8 @@ def _write_data(folder: Path) -> None:
     (folder / "saved").mkdir()
     draw = np.random.default_rng(0)
     for name, strange in (("train", 0.0), ("valid", STRANGE_SHARE)):
-        place, ids = 0, []
+        place = 0
+        ids = []
         for _ in range(2_000):
             place = (7 * place + 1 + 3 * int(draw.integers(FOLLOWERS))) % len(COMMON_IDS)
             ids.append(draw.choice(STRANGE_IDS) if draw.random() < strange else COMMON_IDS[place])
@@ -84,7 +87,10 @@ class LearnerScript:
         """Find out which settings it has, and run it once. Raises: NotAttempted."""
         if attempt is None or attempt is ... or verdicts.is_untouched(attempt):
             raise verdicts.NotAttempted
-        self.attempt, self.folder, self.extra, names = attempt, folder, [], []
+        self.attempt = attempt
+        self.folder = folder
+        self.extra = []
+        names = []
         if isinstance(attempt, str | Path):
             self.attempt, *self.extra = _command(str(attempt))
         elif callable(attempt) and not inspect.isclass(attempt):
@@ -124,7 +130,8 @@ class LearnerScript:
         seen.log = "\n".join(path.read_text("utf-8", errors="replace") for path in self._logs())
         # A script may read what lies in its repository, such as a config: that gets a copy.
         above = Path(self.attempt).parents if isinstance(self.attempt, str) else ()
-        here, copies = self.folder / seen.missing, [folder / seen.missing for folder in above]
+        here = self.folder / seen.missing
+        copies = [folder / seen.missing for folder in above]
         theirs = next((path for path in copies if path.is_file()), None)
         if theirs and not here.exists() and here.suffix not in watched.LOGS:
             here.parent.mkdir(parents=True, exist_ok=True)
@@ -183,8 +190,10 @@ def _judge_steps(trainer: LearnerScript, findings: Findings) -> None:
 
 def _judge_log(trainer: LearnerScript, findings: Findings) -> None:
     """Judge the losses that the first run logged."""
-    seen, used = trainer.first, _ids_used(trainer.saved)
-    train, valid = seen.losses(), seen.losses(validation=True)
+    seen = trainer.first
+    used = _ids_used(trainer.saved)
+    train = seen.losses()
+    valid = seen.losses(validation=True)
     with findings("use" if {"log_every", "eval_every"} <= trainer.asked.keys() else "corner"):
         split = "validation" if train else "training"
         claim = f"No {split} loss is reported: print `train_loss=3.21` and `val_loss=3.25`."
@@ -224,7 +233,8 @@ def _ids_used(saved: dict[str, Any]) -> set[int]:
 
 def _judge_checkpoint(trainer: LearnerScript, findings: Findings) -> None:
     """Judge whether the checkpoint holds what a run needs to go on, in the sizes asked for."""
-    saved, is_state = trainer.saved, watched.OPTIMIZERS.search
+    saved = trainer.saved
+    is_state = watched.OPTIMIZERS.search
     expect(saved, "It leaves no checkpoint that `torch.load` can read without your code.")
     weights = {n: x for n, x in saved.items() if isinstance(x, Tensor) and not is_state(n)}
     missing = "optimizer's state" if weights else "model's weights"
@@ -247,8 +257,10 @@ def _judge_resumed(trainer: LearnerScript, findings: Findings) -> None:
     """Run it once more, from the checkpoint, and judge whether it goes on where it stopped."""
     if "resume" not in trainer.asked:
         return
-    first, seen = trainer.first, trainer.run(steps=MORE, resume=str(trainer.path))
-    old, new = first.losses(), seen.losses()
+    first = trainer.first
+    seen = trainer.run(steps=MORE, resume=str(trainer.path))
+    old = first.losses()
+    new = seen.losses()
     if old and new:
         claim = f"A resumed run starts over at {new[0]:.2f}: are the last weights saved and loaded?"
         expect(new[0] <= old[0] - 0.4 * (old[0] - old[-1]), claim)

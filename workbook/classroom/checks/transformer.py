@@ -53,7 +53,8 @@ def silu(x: Tensor) -> Tensor:
 def swiglu(x: Tensor, weights: Weights) -> Tensor:
     """The feed-forward layer: W2 (SiLU(W1 x) ⊙ W3 x)."""
     w1, w2, w3 = (weights[f"w{number}.weight"] for number in (1, 2, 3))
-    gate, up = silu(project(x, w1)), project(x, w3)  # what goes through SiLU
+    gate = silu(project(x, w1))  # what goes through SiLU
+    up = project(x, w3)  # what goes through SiLU
     return project(gate * up, w2)  # how the two sides of SwiGLU are joined
 
 
@@ -63,8 +64,10 @@ def rotate(x: Tensor, positions: Tensor, theta: float) -> Tensor:
     k = torch.arange(d_k // 2, dtype=torch.float64)  # how RoPE counts its pairs, from 0
     frequency = theta ** (-2 * k / d_k)  # RoPE's frequencies, theta^(-2k / d_k)
     angles = positions.unsqueeze(-1) * frequency  # RoPE's angles
-    cos, sin = angles.cos(), angles.sin()  # RoPE's cosines and sines
-    even, odd = x[..., 0::2], x[..., 1::2]  # which numbers RoPE takes as pairs
+    cos = angles.cos()  # RoPE's cosines and sines
+    sin = angles.sin()  # RoPE's cosines and sines
+    even = x[..., 0::2]  # which numbers RoPE takes as pairs
+    odd = x[..., 1::2]  # which numbers RoPE takes as pairs
     first = even * cos - odd * sin  # the first number of RoPE's pairs
     second = even * sin + odd * cos  # the second number of RoPE's pairs
     return torch.stack((first, second), -1).flatten(-2)  # how RoPE puts its pairs back
@@ -106,7 +109,8 @@ def multihead(x: Tensor, weights: Weights, num_heads: int, theta=None, positions
     Q, K, V = (split_heads(project(x, weight), num_heads) for weight in (q, k, v))  # Q, K and V
     if theta is not None:  # when RoPE is applied
         places = torch.arange(x.shape[-2]) if positions is None else positions.unsqueeze(-2)  # RoPE
-        Q, K = rotate(Q, places, theta), rotate(K, places, theta)  # RoPE
+        Q = rotate(Q, places, theta)  # RoPE
+        K = rotate(K, places, theta)  # RoPE
     gathered = attention(Q, K, V, causal(Q.shape[-2]))
     return project(merge_heads(gathered), output)  # the output projection
 
@@ -166,14 +170,18 @@ class ReadyRope(nn.Module):
 
     def __init__(self, theta: float, d_k: int, max_seq_len: int | None):
         super().__init__()
-        self.theta, self.d_k, self.max_seq_len = theta, d_k, max_seq_len
+        self.theta = theta
+        self.d_k = d_k
+        self.max_seq_len = max_seq_len
 
     def forward(self, *tensors: Tensor | None, **named: Tensor | None) -> Tensor | tuple:
         """Rotate what is inside a head, or queries and keys at once; the heads share positions."""
         *others, last = (tensor for tensor in (*tensors, *named.values()) if tensor is not None)
-        rotated, positions = others, last
+        rotated = others
+        positions = last
         if last.is_floating_point():
-            rotated, positions = [*others, last], torch.arange(last.shape[-2])
+            rotated = [*others, last]
+            positions = torch.arange(last.shape[-2])
         if 1 < positions.ndim < rotated[0].ndim - 1:
             positions = positions.unsqueeze(-2)
         results = [rotate(x, positions, self.theta).to(x.dtype) for x in rotated]
@@ -193,11 +201,14 @@ class Task(Exercise):
 
     def __call__(self, attempt: Any, _: str | None = None) -> str:
         """Praise for what is right; raises `Wrong`."""
-        part, case, learner = self, self.gradients, None
+        part = self
+        case = self.gradients
+        learner = None
         run: Any
         if not case.weights and (not case.arguments or is_plain(attempt)):
             expect_function(attempt, case.signature)
-            run, made = partial(call_function, attempt), [attempt]
+            run = partial(call_function, attempt)
+            made = [attempt]
         else:
             run = learner = Learner(attempt, part, ReadyRope)
             if "num_heads" in case.arguments:
@@ -212,7 +223,8 @@ class Task(Exercise):
                     check_own_positions(part, learner)
         if not findings.in_use:
             if learner:
-                run, parts = learner.run, learner.module.modules()
+                run = learner.run
+                parts = learner.module.modules()
                 made = [module for module in parts if not isinstance(module, ReadyRope)]
                 with findings("corner"):
                     learner.expect_upright()
@@ -248,7 +260,8 @@ def possible(part: Task, learner: Learner) -> Task:
     Where RoPE is always applied these are the cases without it; where `forward` takes no positions,
     those with other positions than 0, 1, ...
     """
-    always_rope, takes_positions = learner.turns(), learner.takes_positions()
+    always_rope = learner.turns()
+    takes_positions = learner.takes_positions()
     cases = []
     for case in part.cases:
         positions = case.inputs.get("token_positions")
@@ -321,7 +334,8 @@ def but(mistakes: Sequence[Mistake], *words: str) -> tuple[Mistake, ...]:
 # Softmax.
 
 MAXIMUM, EXP, TOTAL = "x.amax(dim, keepdim=True)", ".exp()", "powers.sum(dim, keepdim=True)"
-SHIFTED, SHARES = f"(x - {MAXIMUM}){EXP}", f"powers / {TOTAL}"
+SHIFTED = f"(x - {MAXIMUM}){EXP}"
+SHARES = f"powers / {TOTAL}"
 NO_SHIFT = mistake(
     "exp of a large number overflows: subtract the maximum along `dim` first.", SHIFTED, f"x{EXP}"
 )
@@ -689,7 +703,8 @@ EMBEDDING_MISTAKES = (
 
 def _linear(*leading: int, sizes: tuple[int, int] = (3, 2)) -> Case:
     arguments = dict(zip(("in_features", "out_features"), sizes, strict=True))
-    x, weight = noise(*leading, sizes[0], seed=1), noise(sizes[1], sizes[0], seed=2)
+    x = noise(*leading, sizes[0], seed=1)
+    weight = noise(sizes[1], sizes[0], seed=2)
     return Case("Linear", {"x": x}, arguments, {"weight": weight})
 
 
@@ -704,7 +719,8 @@ linear = of_tensors(
 
 
 def _embedding(ids: list, rows: int = 4, width: int = 2) -> Case:
-    sizes, table = {"num_embeddings": rows, "embedding_dim": width}, noise(rows, width, seed=1)
+    sizes = {"num_embeddings": rows, "embedding_dim": width}
+    table = noise(rows, width, seed=1)
     return Case("Embedding", {"token_ids": torch.tensor(ids)}, sizes, {"weight": table})
 
 
@@ -812,7 +828,8 @@ rmsnorm = of_tensors(
 
 # Weights of larger parts, by their names in the course.
 
-HEADS, FEED = ("q_proj", "k_proj", "v_proj", "output_proj"), ("w1", "w2", "w3")
+HEADS = ("q_proj", "k_proj", "v_proj", "output_proj")
+FEED = ("w1", "w2", "w3")
 IN_ONE_BLOCK = ("ln1", *(f"attn.{n}" for n in HEADS), "ln2", *(f"ffn.{n}" for n in FEED))
 SHAPES = {
     **dict.fromkeys(("ln1", "ln2", "ln_final"), ("d_model",)),
@@ -825,7 +842,8 @@ SHAPES = {
 
 def _made_of(names: Iterable[str], case: Case) -> Case:
     """A case with weights of these names, drawn for the sizes among its arguments."""
-    weights, std = {}, 1.5 / math.sqrt(case.arguments["d_model"])
+    weights = {}
+    std = 1.5 / math.sqrt(case.arguments["d_model"])
     for seed, name in enumerate(names, start=1):
         shape = [case.arguments[size] for size in SHAPES[name.rpartition(".")[2]]]
         weight = noise(*shape, seed=seed, std=std)
@@ -835,19 +853,21 @@ def _made_of(names: Iterable[str], case: Case) -> Case:
 
 # The feed-forward layer.
 
-GATE_AND_UP, GATED = "silu(project(x, w1)), project(x, w3)", "project(gate * up, w2)"
+USED_TWICE = "One matrix is used twice: SiLU(W1 x) is multiplied by W3 x."
+GATE = "silu(project(x, w1))"
+UP = "up = project(x, w3)"
+GATED = "project(gate * up, w2)"
 SILU, NOT_SILU = "x / (1 + torch.exp(-x))", "SiLU is x · sigmoid(x): here it is "
 IN_FEED_FORWARD = (
     mistake(
         "W1 and W3 are swapped: SiLU belongs to W1 x, the gate, and not to W3 x.",
-        GATE_AND_UP,
-        "silu(project(x, w3)), project(x, w1)",
+        GATE,
+        "silu(project(x, w3))",
+        UP,
+        "up = project(x, w1)",
     ),
-    *either(
-        "One matrix is used twice: SiLU(W1 x) is multiplied by W3 x.",
-        GATE_AND_UP,
-        *(f"silu(project(x, {w})), project(x, {w})" for w in ("w1", "w3")),
-    ),
+    mistake(USED_TWICE, UP, "up = project(x, w1)"),
+    mistake(USED_TWICE, GATE, "silu(project(x, w3))"),
     *engine.instead_of(
         GATED,
         {
@@ -860,8 +880,8 @@ IN_FEED_FORWARD = (
     ),
     mistake(
         "SiLU comes after the product: it belongs to W1 x alone.",
-        GATE_AND_UP,
-        "project(x, w1), project(x, w3)",
+        GATE,
+        "project(x, w1)",
         GATED,
         "project(silu(gate * up), w2)",
     ),
@@ -907,10 +927,12 @@ positionwise_feedforward = of_tensors(
 # RoPE.
 
 PLACES, POWER = "positions.unsqueeze(-1)", "(-2 * k / d_k)"
-TURNS, EVEN_ODD = "cos, sin = angles.cos(), angles.sin()", "x[..., 0::2], x[..., 1::2]"
+COS = "cos = angles.cos()"
+SIN = "sin = angles.sin()"
 FIRST, SECOND = "even * cos - odd * sin", "even * sin + odd * cos"
 WOVEN = "torch.stack((first, second), -1).flatten(-2)"
-TO_HALVES, FROM_HALVES = (EVEN_ODD, "x.chunk(2, -1)"), (WOVEN, "torch.cat((first, second), -1)")
+TO_HALVES = ("x[..., 0::2]", "x.chunk(2, -1)[0]", "x[..., 1::2]", "x.chunk(2, -1)[1]")
+FROM_HALVES = (WOVEN, "torch.cat((first, second), -1)")
 PAIRED = (FIRST, "even * a.cos() - odd * a.sin()", SECOND, "even * b.sin() + odd * b.cos()")
 HALVES = "RoPE on halves, as in Llama's code: the course rotates neighbours, (0, 1), (2, 3), ..."
 SIGN = "The sign of the rotation is wrong: it is (x cos - y sin, x sin + y cos) for a pair (x, y)."
@@ -919,17 +941,17 @@ IN_ROPE = (
     mistake(HALVES, *TO_HALVES, *FROM_HALVES),
     mistake(
         "The angles are not in the order of the pairs: use `repeat_interleave`, not `cat`.",
-        TURNS,
+        COS,
         "a, b = torch.cat((angles, angles), -1).unflatten(-1, (-1, 2)).unbind(-1)",
         *PAIRED,
     ),
     mistake(
         "Both numbers of a pair turn by one angle: there are d_k / 2 angles, not d_k.",
-        TURNS,
-        f"a, b = angles, {PLACES} * theta ** (-(2 * k + 1) / d_k)",
+        COS,
+        f"a = angles\nb = {PLACES} * theta ** (-(2 * k + 1) / d_k)",
         *PAIRED,
     ),
-    mistake(SIGN, TURNS, "cos, sin = angles.cos(), -angles.sin()"),
+    mistake(SIGN, SIN, "sin = -angles.sin()"),
     mistake(SIGN, FIRST, "even * cos + odd * sin"),
     mistake(SIGN, SECOND, "even * sin - odd * cos"),
     mistake(OVERWRITTEN, SECOND, "first * sin + odd * cos"),
@@ -955,7 +977,7 @@ IN_ROPE = (
 ROPE_MISTAKES = (
     *IN_ROPE,
     mistake("Neighbours are rotated, but put back as halves: interleave them.", *FROM_HALVES),
-    mistake("Sine and cosine are swapped.", TURNS, "sin, cos = angles.cos(), angles.sin()"),
+    mistake("Sine and cosine are swapped.", COS, "cos = angles.sin()", SIN, "sin = angles.cos()"),
     *either(
         "Positions are off by one: they count from 0.",
         PLACES,
@@ -1007,7 +1029,9 @@ STRAIGHT = "x.reshape(*x.shape[:-2], num_heads, x.shape[-2], -1)"
 STRAIGHT_BACK = "x.reshape(*x.shape[:-3], x.shape[-2], -1)"
 EVERY_NTH = "x.unflatten(-1, (-1, num_heads)).movedim(-1, -3)"
 EVERY_NTH_BACK = "x.movedim(-3, -1).flatten(-2)"
-TURN = "Q, K = rotate(Q, places, theta), rotate(K, places, theta)"
+TURN_Q = "Q = rotate(Q, places, theta)"
+TURN_K = "K = rotate(K, places, theta)"
+TURN = f"{TURN_Q}  # RoPE\n        {TURN_K}"
 TRIANGLE = "dtype=torch.bool).tril()"
 ROLES, OUTPUT = "in (q, k, v))", "project(merge_heads(gathered), output)"
 TURNED_ROUND = "The mask is inverted: each position looks at what comes after it, not before."
@@ -1075,15 +1099,15 @@ IN_HEADS = (
     *either(
         "RoPE is applied to the queries only, or to the keys only.",
         TURN,
-        "Q = rotate(Q, places, theta)",
-        "K = rotate(K, places, theta)",
+        TURN_Q,
+        TURN_K,
     ),
     mistake(
         "RoPE is applied to the whole d_model: rotate each head, with d_k = d_head.",
         TURN,
         "places = places.reshape(-1, x.shape[-2])  # without the axis of the heads\n"
         "Q, K = (rotate(merge_heads(each), places, theta) for each in (Q, K))\n"
-        "Q, K = split_heads(Q, num_heads), split_heads(K, num_heads)",
+        "Q, K = (split_heads(each, num_heads) for each in (Q, K))",
     ),
     mistake(
         "RoPE is applied before the axes of heads and positions are swapped: it counts heads.",
@@ -1095,7 +1119,7 @@ IN_HEADS = (
     mistake(
         "`theta` and `max_seq_len` are swapped where RoPE, or attention, is made.",
         TURN,
-        "Q, K = rotate(Q, places, LONGEST), rotate(K, places, LONGEST)",
+        "Q = rotate(Q, places, LONGEST)\nK = rotate(K, places, LONGEST)",
     ),
     mistake(FOR_EACH_HEAD, HEADS_SHARE, f"({COUNTED}{GIVEN_PLACES}).expand(x.shape[:-1])"),
     mistake(FOR_MODEL, "d_k = x.shape[-1]", "d_k = 2 * x.shape[-1]"),  # there are two heads

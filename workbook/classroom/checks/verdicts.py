@@ -253,7 +253,8 @@ def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) 
         if LACKS.search(f"{type(error).__name__}: {error}"):
             lacking = f"This computer lacks what it needs ({failure(error)}). "
             raise NotJudged(lacking + "Install it, correct its name, or do without it.") from error
-        claim, got = "It raised an error.", Prose(failure(error))
+        claim = "It raised an error."
+        got = Prose(failure(error))
         mistake = OWN_FOLDER if isinstance(error, FileNotFoundError) else slip(error)
         raise Wrong(claim, given=given, got=got, mistake=mistake, error=error) from error
     if result is None and is_untouched(function):
@@ -308,7 +309,8 @@ def slip(error: BaseException) -> str | None:
     """Name the slip of the pen behind an error, where the error and the learner's names show it."""
     last = _learners_last(error)
     names = last[0].f_locals if last else {}
-    own, around = names.get("self"), last[0].f_globals if last else {}
+    own = names.get("self")
+    around = last[0].f_globals if last else {}
     with suppress(Exception):  # a learner's `__dir__` may fail
         if isinstance(error, NameError):
             if error.name in dir(own):
@@ -407,7 +409,8 @@ def unfinished(nothing: NotAttempted) -> Wrong:
     if str(nothing) or nothing.__cause__ is None:
         return Wrong(str(nothing) or "It returned None: is a `return` missing?")
     *_, (frame, line) = traceback.walk_tb(nothing.__cause__.__traceback__)
-    name, kind = frame.f_code.co_name, type(frame.f_locals.get("self"))
+    name = frame.f_code.co_name
+    kind = type(frame.f_locals.get("self"))
     if is_learners(frame.f_code.co_filename):
         left = "The stub's `raise NotImplementedError` is still there"
         return Wrong(f"{left}, in line {line}, in `{name}`.")
@@ -438,7 +441,8 @@ def expect_class(attempt: Any, signature: str) -> None:
     """Raise unless `attempt` is a class; `signature` is how it is made, in words."""
     wanted = f"the class itself, not an instance: {signature}"
     _expect(inspect.isclass(attempt), "class", wanted, attempt)
-    own, init = methods_of(attempt), "`__init__`, with two underscores on each side"
+    own = methods_of(attempt)
+    init = "`__init__`, with two underscores on each side"
     if is_untouched(own.get("__init__", len)) and not own["__init__"].__code__.co_names:
         raise NotAttempted("`__init__` is still missing.")  # others raise, or call the base class's
     for name in own if "__init__" not in own else ():

@@ -25,7 +25,8 @@ from workbook.classroom.checks.timeout import Stopped
 from workbook.classroom.checks.verdicts import NotAttempted, Wrong, call, failure, unfinished
 
 SECONDS = 40.0  # for one run
-PRINTED, LOGS = "printed.txt", (".txt", ".log", ".jsonl")
+PRINTED = "printed.txt"
+LOGS = (".txt", ".log", ".jsonl")
 # "train_loss=3.21", {"val/loss": 3.25}, "loss: tensor(3.21)"
 NUMBER = r"-?\d+\.?\d*(?:e[-+]?\d+)?|nan|inf"
 LOSS = re.compile(rf"([\w/. -]{{0,40}}loss)[\"']?\s*[:=]?\s*(?:[\w.]+\()?({NUMBER})", re.I)
@@ -114,7 +115,8 @@ def observed(attempt: Any, words: list, values: dict, folder: str, steps: int) -
     except Stopped:
         pass  # after more steps than it was told to take
     except NotAttempted as nothing:
-        seen.claim, seen.error = unfinished(nothing).claim, failure(nothing.__cause__ or nothing)
+        seen.claim = unfinished(nothing).claim
+        seen.error = failure(nothing.__cause__ or nothing)
     except Wrong as wrong:
         if getattr(wrong.error, "code", 1):  # `sys.exit()` is no error
             seen.claim = " ".join(filter(None, [wrong.claim, wrong.mistake or usual(wrong.error)]))
@@ -134,7 +136,8 @@ def _run_script(path: Path) -> None:
 
 def _watch(seen: Seen, most_steps: int) -> None:
     """Note what this process does from now on."""
-    backward, load = Tensor.backward, np.load
+    backward = Tensor.backward
+    load = np.load
     optimizers: list[Optimizer] = []
     moved: list[Tensor] = []  # parameters, by the last step
 
@@ -168,4 +171,5 @@ def _watch(seen: Seen, most_steps: int) -> None:
     tracker = MagicMock(log=lambda values, *_, **__: print(values))
     tracker.init.return_value = tracker
     wandb: Any = sys.modules.setdefault("wandb", tracker)  # a function's module may have it already
-    wandb.init, wandb.log = tracker.init, tracker.log
+    wandb.init = tracker.init
+    wandb.log = tracker.log

@@ -239,7 +239,8 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
     failed there.
     """
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        home, printed = Path(folder, "home"), Path(folder, "printed")
+        home = Path(folder, "home")
+        printed = Path(folder, "printed")
         home.mkdir()
         printed.touch()
         request = _request(function, arguments, home, printed)
@@ -257,7 +258,8 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
                     watch = watch or Stopwatch(seconds if worker else START_SECONDS, pid)
                     _expect_in_bounds(pid, watch, printed)
                     continue
-                (kind, value), watch = message, None
+                kind, value = message
+                watch = None
                 if kind == "started":
                     worker = value
                 elif kind == "ended":
@@ -519,12 +521,14 @@ def _move_in(request: dict) -> None:
     raw = open(1, "wb", buffering=0, closefd=False)  # noqa: SIM115
     sys.stdout = sys.stderr = io.TextIOWrapper(raw, "utf-8", "replace", write_through=True)
     sys.__stdout__ = sys.__stderr__ = sys.stdout  # type: ignore[misc]
-    sys.stdin, builtins.input = io.StringIO(), _no_input
+    sys.stdin = io.StringIO()
+    builtins.input = _no_input
     set_recursion_limit = sys.setrecursionlimit
     sys.setrecursionlimit = lambda limit: set_recursion_limit(min(limit, DEEPEST))
     sys.setrecursionlimit(request["recursion_limit"])
     logging.getLogger().setLevel(request["log_level"])
-    sys.path[:], sys.argv[:] = request["path"], request["argv"]
+    sys.path[:] = request["path"]
+    sys.argv[:] = request["argv"]
     multiprocessing.set_start_method(request["start_method"], force=True)
     os.environ.clear()
     os.environ.update(request["environment"], MPLBACKEND="Agg")  # no window, nothing inline

@@ -16,7 +16,9 @@ from workbook.classroom.checks.verdicts import Facts, NotAttempted, Prose, Unrea
 from workbook.tokenization.pretokens import pretokenize
 from workbook.tokenization.utf8 import flaw
 
-NUMBER, PAIR = int | float, list | tuple  # the types of attempts
+# The types of attempts.
+NUMBER = int | float
+PAIR = list | tuple
 
 
 def judged_part(attempt: Any, part: str | None = None, /, **judges: tuple) -> str | Facts:
@@ -47,7 +49,8 @@ def _pair(attempt: Any, *kinds: Any) -> Any:
 
 # --- unicode1: the character with number 0
 
-NUL, OF_BYTES = chr(0), r"b'\x00'"
+NUL = chr(0)
+OF_BYTES = r"b'\x00'"
 BYTES = "That is the repr of bytes, not of a str: `chr` returns a str, which has no b in front."
 EMPTY = "NUL is invisible, but it is one character, of length 1: this is not the empty string."
 NONE = "`print` returns None, whatever it shows: write what you see between quotes."
@@ -73,7 +76,8 @@ def _character(attempt: Any) -> str:
 
 def _printed(attempt: Any) -> str | Facts:
     """Judge a pair: the repr, and what `print` shows, which is the character or nothing."""
-    spelled, written = (repr(NUL), r"\x00"), (NUL, "")
+    spelled = (repr(NUL), r"\x00")
+    written = (NUL, "")
     expect(None not in attempt, "None is not what is shown.", NONE, got=attempt)
     first, second = _pair(attempt, str, str)
     if first in spelled and second in written:
@@ -137,7 +141,8 @@ def _two_bytes(attempt: Any) -> str:
     expect(len(attempt) == 2, "Exactly two bytes were asked for.", got=attempt)
     if broken := flaw(attempt):
         return broken.sentence
-    claim, got = "Those two bytes can be decoded.", attempt.decode()
+    claim = "Those two bytes can be decoded."
+    got = attempt.decode()
     raise Wrong(claim, given=repr(attempt), got=got, mistake=PAIRS)
 
 
@@ -315,7 +320,8 @@ def _run(rate: float, losses: list[float]) -> str:
             likely.append(LATE if late and LOWEST < losses[0] < HIGHEST else NOT_FRESH)
         likely += [words for words, step in MISTAKEN.items() if _follow(losses, step, rate, late)]
         likely += [OF_RATE.format(other) for other in RATES if _follow(losses, growth, other, late)]
-    claim, expected = f"These are not the losses with {rate:,g}.", f"about 25 at first; {RULE}"
+    claim = f"These are not the losses with {rate:,g}."
+    expected = f"about 25 at first; {RULE}"
     raise Wrong(claim, expected=Prose(expected), got=losses, mistake=(likely or [None])[0])
 
 

@@ -79,7 +79,8 @@ class Cleaner:
         formulas: list[tuple[str, Node]] = []  # the source and the node of each
 
         def mark(match: re.Match) -> str:
-            source, sign = match[0], match["sign"]
+            source = match[0]
+            sign = match["sign"]
             if not (match["end"] or match["name"]):
                 return source
             if PRICES.fullmatch(text[max(match.start() - 1, 0) : match.end() + 1]):
@@ -91,7 +92,8 @@ class Cleaner:
             return f"@\x1a{len(formulas) - 1}@"
 
         def put_back(item: Node):
-            kind, content = item["t"], item.get("c")
+            kind = item["t"]
+            content = item.get("c")
             if kind == "Str":
                 words = MARK.split(content)  # every other one is the number of a formula
                 words[::2] = [node("Str", word) for word in words[::2]]
@@ -106,7 +108,8 @@ class Cleaner:
 
     def _clean(self, read: str, item: Node, place: str):
         """Make a node safe whose children already are; it was `read` as "markdown" or "html"."""
-        kind, content = item["t"], item.get("c")
+        kind = item["t"]
+        content = item.get("c")
         if kind.startswith("Raw") and (read == "html" or content[1].startswith("<!--")):
             return []
         if kind == "RawInline":
@@ -197,7 +200,8 @@ def _tidy(content: list) -> list[Node]:
     rows = [row for body in bodies for part in body[2:] for row in part] + foot[1]
     more = len(rows) - ROWS
     has_row_spans = any(down > 1 for row in rows for _, _, down, *_ in row[1])
-    rows, heads = [_bare(row) for row in rows[:ROWS]], [_bare(row) for row in head[1]]
+    rows = [_bare(row) for row in rows[:ROWS]]
+    heads = [_bare(row) for row in head[1]]
     wide = max([len(columns), *(_width(row) for row in heads + rows)])
     if wide > COLUMNS:
         return [para(node("Emph", prose(f"A table of {wide:,} columns is left out.")))]

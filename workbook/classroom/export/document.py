@@ -62,7 +62,8 @@ def _lead(write_up: WriteUp) -> list[Node]:
     used = dict.fromkeys(name for answer in answers for name in answer.corpora)
     editions = sorted({answer.edition for answer in answers} - {write_up.edition})
     devices = sorted({legible(answer.device) for answer in answers if answer.device})
-    done, most = [entry for entry in entries if entry.is_done], _points(entries)
+    done = [entry for entry in entries if entry.is_done]
+    most = _points(entries)
     replaced = _points(entry for entry in done if entry.state == status.STAND_IN)
     counted = f"{len(done)} of {len(entries)} problems, worth {_points(done)} of {most} points"
     rest = f"; {replaced} of these points rest on stand-in texts, with no required loss reached"

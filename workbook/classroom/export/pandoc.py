@@ -96,7 +96,9 @@ def grid(columns: list, heads: list, rows: list, name: str = "", caption: Sequen
 
     A column is a pair of nodes, its alignment and its width; a caption is made of blocks.
     """
-    head, body, foot = [PLAIN, heads], [PLAIN, 0, [], rows], [PLAIN, []]
+    head = [PLAIN, heads]
+    body = [PLAIN, 0, [], rows]
+    foot = [PLAIN, []]
     attributes = ["", [name] if name else [], []]
     return node("Table", [attributes, [None, list(caption)], columns, head, [body], foot])
 

@@ -118,7 +118,8 @@ def _inside(opening: str, blocks: Sequence[Node]) -> list[Node]:
 
 def _laid_out(item: Node):
     """Give a node its place and size on the page."""
-    kind, content = item["t"], item.get("c")
+    kind = item["t"]
+    content = item.get("c")
     if kind == "Div":
         return _inside(f"#{content[0][1][0]}[", content[1])
     if kind == "Table":
@@ -139,7 +140,8 @@ def _safe(item: Node, missing: Iterable[str], as_code: Collection[str]) -> Node:
     def literal(text: str) -> str:
         return string(text.translate(numbers))
 
-    kind, content = item["t"], item.get("c")
+    kind = item["t"]
+    content = item.get("c")
     if kind == "Str":
         return _raw(f"#{literal(content)};")
     if kind == "Math" and (formula := one_line(content[1])) not in as_code:

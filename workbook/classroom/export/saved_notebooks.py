@@ -72,7 +72,8 @@ def read_folder(folder: Path) -> SavedNotebooks:
 
     Raises: ValueError if there are none, or if none can be read.
     """
-    paths, worked = notebooks_in(folder), shipped() / "notebooks"
+    paths = notebooks_in(folder)
+    worked = shipped() / "notebooks"
     if not paths:
         raise ValueError(f"{folder} has no notebooks; name the folder with yours (ours: {worked})")
     saved = SavedNotebooks()
@@ -102,7 +103,8 @@ def cells_of(path: Path) -> list[dict]:
 def _collect(cell: dict, notebook: str, saved: SavedNotebooks) -> None:
     """Take from a cell what concerns the write-up."""
     about = _dict(_dict(cell.get("metadata")).get("workbook"))
-    role, place = about.get("role"), _place(about)
+    role = about.get("role")
+    place = _place(about)
     if role == "prompt" and place:
         saved.prompts[place[0]] = _asked(_text(cell.get("source")))
     if cell.get("cell_type") != "code":
@@ -136,13 +138,16 @@ def _collect(cell: dict, notebook: str, saved: SavedNotebooks) -> None:
 
 def _collect_check(record: dict, saved: SavedNotebooks) -> None:
     """Take the outcome of a check, with the code that was kept when it passed."""
-    place, status = _place(record), record.get("status")
+    place = _place(record)
+    status = record.get("status")
     if place is None or status not in RISING:
         return
     part = saved.checks.setdefault(place, Part())
-    source, trouble = _text(record.get("source")), record.get("trouble")
+    source = _text(record.get("source"))
+    trouble = record.get("trouble")
     if source and RISING.index(status) >= RISING.index(part.best):
-        part.source, part.trouble = source, trouble if isinstance(trouble, str) else None
+        part.source = source
+        part.trouble = trouble if isinstance(trouble, str) else None
     part.reach(status)
 
 
@@ -164,7 +169,8 @@ def _asked(prompt: str) -> dict[str, str]:
 
 def _answer(record: dict, source: str, notebook: str, outputs: list[Output]) -> Answer | None:
     """Make the answer that a record holds; return None if it is not one of ours."""
-    place, edition = _place(record), record.get("edition")
+    place = _place(record)
+    edition = record.get("edition")
     if place is None or edition not in EDITIONS or (PROBLEMS[place[0]].parts and not place[1]):
         return None
     names = [corpus.get("name") for corpus in _dicts(record.get("corpora"))]

@@ -138,7 +138,8 @@ def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
     entries = []
     for id, problem in PROBLEMS.items():
         own = {part: chosen[id, part] for part in (*problem.parts, "") if (id, part) in chosen}
-        listings, kept = [], attempts.get((id, ""), Part())
+        listings = []
+        kept = attempts.get((id, ""), Part())
         # What `reveal` shows in the worked notebooks; a helper of ours in their code is fine.
         copied = [code for _, code in worked.revealed.get(id, []) if code.strip() in kept.source]
         if problem.kind == "code" and is_reference:
@@ -219,5 +220,6 @@ def _attempts(folder: Path, saved: SavedNotebooks) -> dict[Place, Part]:
     for id, (source, status) in solutions.stored(folder).items():
         part = attempts.setdefault((id, ""), Part(best=status))
         if source != part.source:
-            part.source, part.trouble = source, None
+            part.source = source
+            part.trouble = None
     return attempts

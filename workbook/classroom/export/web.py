@@ -18,7 +18,8 @@ def as_markdown(document: Document) -> str:
     slugs = {name: _slug(text_of(inlines)) for _, (name, *_), inlines in headers}
 
     def change(item: Node):
-        kind, content = item["t"], item.get("c")
+        kind = item["t"]
+        content = item.get("c")
         if kind == "Div":
             return content[1]
         if kind == "Link" and content[2][0].startswith("#"):
@@ -46,7 +47,8 @@ def html(document: Document) -> str:
     """
 
     def change(item: Node):
-        kind, content = item["t"], item.get("c")
+        kind = item["t"]
+        content = item.get("c")
         if kind == "Image":
             alt, (name, _) = content[1:]
             data = base64.b64encode(document.cleaner.pictures[name]).decode()

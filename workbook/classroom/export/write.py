@@ -37,7 +37,8 @@ def export(
     if edition not in config.EDITIONS:
         raise ValueError(f"there is no edition {edition!r}; pick {' or '.join(config.EDITIONS)}")
     pandoc.require()
-    folder, to = Path(folder or config.shipped() / "notebooks"), Path(to)
+    folder = Path(folder or config.shipped() / "notebooks")
+    to = Path(to)
     write_up = status.assess(folder, edition, prove=strict)
     if name is not None:
         write_up = _named(write_up, name, folder)

@@ -153,7 +153,8 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
         made[id(module)] = module
 
     def note_call(module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
-        made[id(module)], calls[id(module)] = module, (args, kwargs)
+        made[id(module)] = module
+        calls[id(module)] = (args, kwargs)
 
     def size(module: nn.Module) -> tuple[int, int]:
         return sum(p.numel() for p in module.parameters()), len([*module.modules()])
@@ -197,7 +198,8 @@ def attempt(adapters: Mapping[str, Callable], problem: str, part: Any = None) ->
     Args:
         part: the learner's own object, if that is known.
     """
-    names, first = FUNCTIONS[problem], next(iter(adapters.values()))
+    names = FUNCTIONS[problem]
+    first = next(iter(adapters.values()))
     if problem == "adamw":
         return first()  # which returns the class
     if problem == "tokenizer":
@@ -253,7 +255,9 @@ class AdoptedModel:
     """
 
     def __init__(self, adapter: Callable, config: ModelConfig, part: Any):
-        self.adapter, self.config, self.part = adapter, config, part
+        self.adapter = adapter
+        self.config = config
+        self.part = part
         # The longest text, so that positions and masks can be cut; one, so that they fit any batch.
         self.ids = torch.arange(config.context_length)[None] * 7 % config.vocab_size
         self._indices: dict[str, Tensor] = {}
@@ -311,12 +315,14 @@ class AdoptedModel:
         The adapter is given weights without two equal numbers, so it does not matter how it turns,
         joins or cuts them.
         """
-        marks, begin = {}, 0
+        marks = {}
+        begin = 0
         for name in sorted(weights):
             numbers = torch.arange(begin, begin + weights[name].numel())
             marks[name] = numbers.reshape(weights[name].shape) / MARKS
             begin += len(numbers)
-        indices, module = {}, self._run(marks).module
+        indices = {}
+        module = self._run(marks).module
         for name, parameter in own_parameters(module).items():
             number = parameter.detach().double().cpu() * MARKS
             indices[name] = index = number.round().long().clamp(0, begin - 1)
@@ -392,7 +398,8 @@ def _split(name: str) -> tuple[str, str]:
 def _code(name: str, problem: str, source: str) -> str:
     """An adapter with the import of the learner's part that it calls."""
     head, body = _split(name)
-    asked, listed = PROBLEMS[problem].names, re.findall(r"(?ms)^__all__ = \[(.*?)\]", source)
+    asked = PROBLEMS[problem].names
+    listed = re.findall(r"(?ms)^__all__ = \[(.*?)\]", source)
     exported = re.findall(r"[^\W\d]\w*", "".join(listed[-1:])) or asked  # one may have edited it
     pairs = [*zip(asked, exported, strict=False), ("silu", "silu")]
     own = {called: real for called, real in pairs if re.search(rf"\b{called}\b", body)}

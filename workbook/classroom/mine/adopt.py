@@ -241,7 +241,8 @@ class Repository:
         for name in TRACKERS:
             if not _is_installed(name.rpartition(".")[2]):  # torch's only wraps another package
                 sys.modules[name] = tracker = MagicMock(name=name)
-                tracker.__spec__, tracker.__path__ = ModuleSpec(name, None), []
+                tracker.__spec__ = ModuleSpec(name, None)
+                tracker.__path__ = []
         torch: Any = importlib.import_module("torch")
         vars(torch.serialization).setdefault("FILE_LIKE", Any)  # a type of its older versions
         if not hasattr(torch._C, "_nvtx"):  # marks for a profiler, which builds for CPUs refuse
@@ -275,7 +276,8 @@ class Repository:
     def _broken_package(self, error: BaseException) -> tuple[str, Path] | None:
         """The name and the file of the package whose `__init__` raised an error."""
         for frame, _ in traceback.walk_tb(error.__traceback__):
-            name, file = frame.f_globals.get("__name__"), Path(frame.f_code.co_filename)
+            name = frame.f_globals.get("__name__")
+            file = Path(frame.f_code.co_filename)
             if file.name == "__init__.py" and file in self.trees and name not in sys.modules:
                 return name, file
         return None
@@ -533,7 +535,8 @@ class _Search:
 
     def by_adapters(self) -> Iterator[dict]:
         """Yield what the adapters use that are written."""
-        repository, names = self.repository, _written_adapters(self.repository)
+        repository = self.repository
+        names = _written_adapters(self.repository)
         module = repository.imported(ADAPTERS) if names else None
         for problem, functions in FUNCTIONS.items() if module else ():
             uses = {name: self.uses(name, module) for name in functions if name in names}
@@ -555,7 +558,8 @@ class _Search:
         one of an unknown place.
         """
         uses: dict[str, Any] = {}
-        todo, scope = [name], dict(vars(module))
+        todo = [name]
+        scope = dict(vars(module))
         for adapter in todo:  # which grows
             node = self.adapters.get(adapter, ast.Name(adapter, ast.Load()))
             for part in ast.walk(node):
@@ -641,7 +645,8 @@ class _Search:
         ranked: dict[str, list[tuple]] = {"training_together": [], "decoding": []}
         for file, tree in self.repository.trees.items():
             path = file.relative_to(self.repository.folder).as_posix()
-            module, is_aside = self.repository.name_of(file), bool(ASIDE.search(f"/{path}"))
+            module = self.repository.name_of(file)
+            is_aside = bool(ASIDE.search(f"/{path}"))
             knows_torch = tree.body and TORCH.search(file.read_bytes())
             trains = knows_torch and not re.search("bpe|tok|test", path.lower())
             in_script = "train" in file.stem.lower()
@@ -674,9 +679,11 @@ def _written_adapters(repository: Repository) -> set[str]:
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
     """The functions and methods of a file that are no stubs, with "Class." or "" before them."""
     for node in tree.body:
-        owner, members = "", [node]
+        owner = ""
+        members = [node]
         if isinstance(node, ast.ClassDef):
-            owner, members = f"{node.name}.", node.body
+            owner = f"{node.name}."
+            members = node.body
         for function in members:
             if isinstance(function, ast.FunctionDef) and not all(map(_is_of_stub, function.body)):
                 yield owner, function
@@ -877,7 +884,8 @@ def adopt(path: str | os.PathLike, options: Mapping[str, Where], study: Path | s
     Raises: ValueError if an object of `options` cannot be used, the folder has no Python code, or
     `adopted.toml` is damaged; OSError, for example if there is no such folder.
     """
-    repository, file = Repository(path), Path(study) / FILE
+    repository = Repository(path)
+    file = Path(study) / FILE
     repository.trees  # noqa: B018 - raises if the folder has no Python code
     wanted = {name: where for name, where in options.items() if where}
     for name, where in wanted.items():
@@ -893,7 +901,8 @@ def adopt(path: str | os.PathLike, options: Mapping[str, Where], study: Path | s
                 adopted.notes.append(f"Note: {finding['trouble']}")
             else:
                 name = finding["problem"]
-                adopted.found[name], adopted.how[name] = finding["where"], finding["how"]
+                adopted.found[name] = finding["where"]
+                adopted.how[name] = finding["how"]
     except worker.EndedError as error:
         adopted.notes.append(f"Note: the search for your parts was cut short: {error}")
     if missing := [name for name in CODE if name not in adopted.parts]:
@@ -911,7 +920,8 @@ def places(study: Path) -> dict[str, str]:
 
     Raises: ValueError, OSError if the mapping of a repository cannot be used.
     """
-    adopted, there = read_adopted(study), {}
+    adopted = read_adopted(study)
+    there = {}
     for name in CODE:
         if adopted is not None and adopted.where(name):
             there[name] = adopted.where(name)

@@ -75,10 +75,12 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcom
             if status == "wrong":
                 faulty.add(name)
                 if below:
-                    status, cause = NOT_JUDGED, f"because {below[0]} is not right"
+                    status = NOT_JUDGED
+                    cause = f"because {below[0]} is not right"
                     message = f"Not judged {cause}. It may be this: {message}"
             if status == "almost" and (first := told.setdefault(cause, name)) != name:
-                cause, message = f"as in {first}: {cause}", f"As in {first}: {message}"
+                cause = f"as in {first}: {cause}"
+                message = f"As in {first}: {message}"
             if status in progress.RISING:
                 record = progress.Progress(study)
                 with progress.stopping_no_cell(), record.changing(name, None) as entry:

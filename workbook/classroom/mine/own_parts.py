@@ -78,9 +78,11 @@ def find_part(problem: str, study: Path) -> OwnPart | None:
 
 def load_part(problem: str, study: Path) -> OwnPart:
     """Import what the learner has for a code problem. Raises: what the import raises."""
-    adopted, folder = adopt.read_adopted(study), study.absolute()
+    adopted = adopt.read_adopted(study)
+    folder = study.absolute()
     if adopted is not None and adopted.where(problem):
-        thing, folder = adopt.load_adopted(adopted, problem), adopted.folder
+        thing = adopt.load_adopted(adopted, problem)
+        folder = adopted.folder
         place = adopted.where(problem)
     else:
         path = study / solutions.FOLDER / f"{problem}.py"
@@ -91,7 +93,8 @@ def load_part(problem: str, study: Path) -> OwnPart:
 
 def _hash_of(things: Iterable[Any], folder: Path) -> str:
     """A hash of the files that objects come from, and of those beside them that these import."""
-    files, todo = set(), [getattr(thing, "__module__", None) for thing in things]
+    files = set()
+    todo = [getattr(thing, "__module__", None) for thing in things]
     while todo:
         module = sys.modules.get(todo.pop())
         file = getattr(module, "__file__", None)
@@ -144,7 +147,8 @@ def own(problem: str) -> Callable:
 
     Raises: PartError if it is missing; later, whenever a call of it fails.
     """
-    study, problem = progress.nearest(), problems.with_id(problem).id
+    study = progress.nearest()
+    problem = problems.with_id(problem).id
     if (own_part := find_part(problem, study)) is None:
         raise PartError(f"you have no part for {problem} yet")
     part = LearnerPart(problem, problem, own_part, study)
@@ -158,7 +162,10 @@ class LearnerPart:
     """A learner's object for a part, to be called with our arguments."""
 
     def __init__(self, name: str, problem: str, own_part: OwnPart, study: Path):
-        self.name, self.problem, self.found, self.study = name, problem, own_part, study
+        self.name = name
+        self.problem = problem
+        self.found = own_part
+        self.study = study
 
     @cached_property
     def adapters(self) -> dict[str, Callable]:
@@ -247,7 +254,8 @@ class OwnModel(nn.Module):
                     f"cannot switch to {name}={getattr(config, name)!r}: change your own code, and"
                     f" train it with {name}={usual[name]!r}; it is another run then"
                 )
-        self.part, self.config = part, config
+        self.part = part
+        self.config = config
         self.source, self.theirs = part.tried(self._made)
 
     def _made(self) -> tuple["AdoptedModel | NamedModel", nn.Module]:
@@ -298,9 +306,11 @@ class NamedModel:
 
     def call(self, module: nn.Module, ids: Tensor) -> Tensor:
         """The logits. Raises: Wrong, and what the model raises."""
-        n, device = ids.shape[-1], ids.device
+        n = ids.shape[-1]
+        device = ids.device
         mask = torch.ones(n, n, dtype=torch.bool, device=device).tril()
-        values, extras = {"token_ids": ids}, {"mask": mask, "rope": None}
+        values = {"token_ids": ids}
+        extras = {"mask": mask, "rope": None}
         if self.learner.takes_positions():
             values["token_positions"] = torch.arange(n, device=device)
         args, kwargs, _ = bind(module.forward, values, extras=extras, given=NOTHING)
@@ -371,7 +381,8 @@ class LearnersTokenizer(Tokenizer):
     def __init__(self, part: LearnerPart, vocab, merges, special_tokens):
         super().__init__(vocab, merges, special_tokens)
         values = {"vocab": dict(vocab), "merges": list(merges)}
-        self.part, self.theirs = part, part.made({**values, "special_tokens": [*special_tokens]})
+        self.part = part
+        self.theirs = part.made({**values, "special_tokens": [*special_tokens]})
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text. Raises: PartError."""
@@ -390,7 +401,8 @@ def _decode(
     part, model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None, tokenizer=None
 ):
     """The new ids from their function, called in the form that it takes."""
-    config, own = model.config, getattr(model, "theirs", model)
+    config = model.config
+    own = getattr(model, "theirs", model)
     device = next(own.parameters()).device
     for name in (*SIZES, "device"):  # which the function may ask for
         if not hasattr(own, name):
@@ -399,7 +411,8 @@ def _decode(
     def run() -> list[int]:
         learner = decoding.Decoder(part.thing)
         learner.find_form()
-        length, prompt = config.context_length, learner.as_prompt(list(prompt_ids))
+        length = config.context_length
+        prompt = learner.as_prompt(list(prompt_ids))
         prompt = tokenizer.decode(prompt_ids) if isinstance(prompt, str) else prompt
         ids = tuple(prompt_ids)
         case = decoding.Request(ids, max_new_tokens, end_id, length, temperature, top_p)

@@ -228,7 +228,8 @@ def compare_steps(report: TwinReport, config: TrainConfig, learners: Parts) -> I
         learners: a part that is not in its `made_by` is ours. A model has `fill`, `places` and
             `theirs`, like that of `own_parts`.
     """
-    reference, made_by = Parts.ours(config), learners.made_by
+    reference = Parts.ours(config)
+    made_by = learners.made_by
     learners = replace(reference, **{n: getattr(learners, n) for n in made_by}, made_by=made_by)
     for part, name, _ in COMPARED:
         its = [report.places.get(part), made_by[name].where if name in made_by else ""]
@@ -236,7 +237,8 @@ def compare_steps(report: TwinReport, config: TrainConfig, learners: Parts) -> I
     torch.manual_seed(config.seed)
     start = {n: p.detach().clone() for n, p in reference.model(config.model).named_parameters()}
     batches = _drawn(config, reference)
-    lockstep, is_broken = Lockstep(config, reference, learners, start), False
+    lockstep = Lockstep(config, reference, learners, start)
+    is_broken = False
     for step in lockstep.steps(batches[:-1]):
         for part, name, method in COMPARED:
             if name not in made_by or part in lockstep.wrong or (part == "batches" and step):
@@ -282,7 +284,8 @@ def _drawn(config: TrainConfig, reference: Parts) -> list[tuple[Tensor, Tensor]]
     size = config.model.vocab_size
     share = 1 / np.arange(1, size + 1)
     ids = np.random.default_rng(config.seed).choice(size, TOKENS, p=share / share.sum())
-    order, device = torch.Generator().manual_seed(config.seed), torch.device("cpu")
+    order = torch.Generator().manual_seed(config.seed)
+    device = torch.device("cpu")
     context = config.model.context_length
     return [
         reference.get_batch(ids.astype(np.uint16), config.batch_size, context, device, order)
@@ -329,7 +332,9 @@ class Lockstep:
     """
 
     def __init__(self, config: TrainConfig, reference: Parts, learners: Parts, start: Mapping):
-        self.config, self.reference, self.learners = config, reference, learners
+        self.config = config
+        self.reference = reference
+        self.learners = learners
         self.wrong: set[str] = set()  # the parts that differ, as they are found
         self.model = filled(reference.model(config.model), start)
         self.weights = dict(self.model.named_parameters())
@@ -530,6 +535,7 @@ def of_gradients(got: Mapping, expected: Mapping[str, Tensor], share: float) -> 
 
 def two(got: Tensor | float, expected: Tensor | float) -> str:
     """Two numbers with as many digits as it takes to tell them apart."""
-    got, expected = float(got), float(expected)
+    got = float(got)
+    expected = float(expected)
     digits = next((n for n in range(4, 9) if f"{got:.{n}g}" != f"{expected:.{n}g}"), 9)
     return f"{got:.{digits}g}, but ours is {expected:.{digits}g}"

@@ -56,7 +56,8 @@ def as_loss(loss: float) -> float:
 def show_answer(record: dict, figure: Any = None, alt: str | None = None) -> None:
     """Show an answer, and in a notebook store its record in the output."""
     details = problems.with_id(record["problem"])
-    name, text = _name(details, record["part"]), record["text"]
+    name = _name(details, record["part"])
+    text = record["text"]
     plain = f"{name}\n\n{_with_footnote(details, record)}" if text else f"{name}: not answered yet."
     if solutions.shell() is None:  # nothing to display in
         print(plain)

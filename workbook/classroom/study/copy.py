@@ -74,13 +74,15 @@ def copy_of(worked: NotebookNode) -> NotebookNode:
 
     A cell notes a digest of its text as "original", the notebook one of all of its cells.
     """
-    cells, has_verbs = [], False
+    cells = []
+    has_verbs = False
     empty: dict[str, Any] = {"outputs": [], "execution_count": None}
     for original in worked.cells:
         cleared = empty if original.cell_type == "code" else {}
         cell = deepcopy(NotebookNode({**original, **cleared}))  # without the outputs: faster
         if role(cell) == "setup" and not has_verbs:
-            cell.source, has_verbs = _with_verbs(cell.source), True
+            cell.source = _with_verbs(cell.source)
+            has_verbs = True
         if role(cell) == "prompt":
             cell.source = _with_effort(cell)
         if role(cell) == "answer":
@@ -168,6 +170,7 @@ def _also_named(worked: NotebookNode) -> list[str]:
 
 def backup_path(folder: Path, name: str) -> Path:
     """Choose an unused file name for a backup of what a study folder holds now."""
-    backups, today = folder / MARK / "backup", time.strftime("%Y-%m-%d")
+    backups = folder / MARK / "backup"
+    today = time.strftime("%Y-%m-%d")
     paths = (backups / f"{name}-{today}-{n}.ipynb" for n in count(1))
     return next(path for path in paths if not path.exists())

@@ -28,7 +28,8 @@ from workbook.files import atomic_write
 FOLDER = "broken"
 HEADER = "# {}, with one mistake in it: harden says more\n"
 # A small model by somebody else, for the same game in code that is not the learner's own.
-STRANGER, STRANGERS_CODE = "stranger", Path(__file__).with_name("stranger.txt")
+STRANGER = "stranger"
+STRANGERS_CODE = Path(__file__).with_name("stranger.txt")
 TRAINED = "transformer_lm, cross_entropy, adamw, learning_rate_schedule, gradient_clipping"
 IMPORT_SECONDS = 10.0  # of processor time, for the statements at the top of the learner's file
 # Claims that show a reader nothing to reason from: mistakes that end so are not planted.
@@ -132,7 +133,9 @@ def harden(problem: str, line: int | None = None) -> Sight:
         )
         return _seen(name, claim, hunt.rows, [0] if hunts else range(len(PROCEDURE)))
     source = path.read_text("utf-8", errors="replace")
-    claim, rows, is_found = hunt.claim, hunt.rows, False
+    claim = hunt.claim
+    rows = hunt.rows
+    is_found = False
     if line is not None:
         claim = f"The mistake is not in line {line}. {claim}"
         is_found = hunt.is_at(line, source)
@@ -143,7 +146,8 @@ def harden(problem: str, line: int | None = None) -> Sight:
         is_found = report.status in ("correct", "almost")
     hunt.step = min(hunt.step + 1, len(PROCEDURE) - 1)
     if is_found:
-        hunt.is_found, hunt.found = True, [*hunt.found, hunt.changed]
+        hunt.is_found = True
+        hunt.found = [*hunt.found, hunt.changed]
     study.keep_notes(Hunt, {name: hunt})
     return _found(name, hunt) if is_found else _seen(name, claim, rows, [hunt.step])
 
@@ -197,7 +201,8 @@ def mistakes_in(details: Problem, source: str, found: Iterable[str] = ()) -> Ite
     Arguments:
         found: the changed lines of mistakes that are not to come again.
     """
-    seen, later = {*found}, []
+    seen = {*found}
+    later = []
     for mutant in planted(source, Random(len(seen))):
         lines = slice(mutant.first - 1, mutant.last)
         changed = "\n".join(mutant.source.splitlines()[lines]).strip()
@@ -227,7 +232,8 @@ def _checked(details: Problem, source: str) -> Report:
 def judge_source(problem: str, source: str) -> Iterator[dict]:
     """Yield what the check says of the code in a source, as values for JSON. For a worker."""
     engine.PATIENCE = 0.0  # nobody is told the likely mistake; this process ends with the check
-    details, path = problems.with_id(problem), Path("copy_of_yours.py")
+    details = problems.with_id(problem)
+    path = Path("copy_of_yours.py")
     path.write_text(source, "utf-8")
     try:
         _, attempt = limited(IMPORT_SECONDS, lambda: solutions.imported(path, details))
@@ -253,7 +259,8 @@ def _curves(details: Problem, source: str) -> Iterator[tuple[str, str]]:
             yield "twin", report.message
         if not report.losses:  # a part fails before there are any
             return
-        least, most = min(report.losses[0]), max(report.losses[0])
+        least = min(report.losses[0])
+        most = max(report.losses[0])
         for whose, losses in zip(("ours", "the copy's"), report.losses, strict=True):
             heights = [(min(most, loss) - least) / (most - least) for loss in losses]
             bars = "".join(BARS[round(7 * max(0, height))] for height in heights)

@@ -32,7 +32,8 @@ def start_lab(port: int | None = None) -> None:
     copy.make_copies(folder)  # or add to it what an update brought
     for notice in (*update.notices(folder), *recall.notices(folder)):
         print(notice)
-    path, here = os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)
+    path = os.environ.get("PATH", os.defpath)
+    here = str(Path(sys.executable).parent)
     # Its import would run Node.js for a setting that only a build needs, which takes seconds.
     os.environ["PATH"] = here
     import_module("jupyterlab.labapp")

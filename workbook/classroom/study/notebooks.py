@@ -71,7 +71,8 @@ def read_notebook(path: str | Path) -> NotebookNode:
             notebook = nbformat.read(path, as_version=4)
         for cell in notebook.cells:  # TypeError if one of our notes or of the tags is no text
             "".join([*cell.metadata.get("workbook", {}).values(), *cell.metadata.get("tags", [])])
-        taken, seen = {cell.get("id") for cell in notebook.cells}, {None}
+        taken = {cell.get("id") for cell in notebook.cells}
+        seen = {None}
         for cell, name in zip(notebook.cells, cell_ids(notebook.cells), strict=True):
             if cell.get("id") in seen:  # other programs, such as Colab, leave ids out or copy them
                 cell.id = str(uuid4()) if name in taken else name
@@ -160,7 +161,8 @@ def cell_ids(cells: list[NotebookNode]) -> list[str]:
         name = re.sub(r"[^\w-]", "-", "-".join(map(str, words)) or "cell", flags=re.ASCII)[:48]
         if not (about.get("problem") and about.get("role") in ONCE):
             name += f"-{digest(cell)}"
-        first, copies = name, 1
+        first = name
+        copies = 1
         while name in ids:
             copies += 1
             name = f"{first}-{copies}"
@@ -226,8 +228,10 @@ def execute(path: str | Path) -> NotebookNode:
     notebook = read_notebook(path)
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    folder, quiet = str(Path(path).resolve().parent), ["--log-level=ERROR"]
+            cell.outputs = []
+            cell.execution_count = None
+    folder = str(Path(path).resolve().parent)
+    quiet = ["--log-level=ERROR"]
     nbclient.execute(
         notebook, folder, timeout=CELL_SECONDS, kernel_name="python3", extra_arguments=quiet
     )

@@ -1223,7 +1223,8 @@ def _step(of: str, signature: str, hint: str) -> Problem:
 
     Its id is the name of its function, or that of its class in small letters.
     """
-    name, whole = signature.partition("(")[0], PROBLEMS[of]
+    name = signature.partition("(")[0]
+    whole = PROBLEMS[of]
     form = "class" if name[0].isupper() else "function"
     rest = {"chapter": whole.chapter, "notebook": whole.notebook, "check": "steps", "step_of": of}
     rest |= {"form": form, "signature": signature, "hints": (hint,)}

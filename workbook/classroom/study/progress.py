@@ -215,13 +215,15 @@ def record_answer(problem: str, part: str | None, text: str, lacks: list[str]) -
         study = current()
         if study and (text.strip() or study.of(problem, part).answered):
             with study.changing(problem, part) as entry:
-                entry.answered, entry.lacks = bool(text.strip()), lacks
+                entry.answered = bool(text.strip())
+                entry.lacks = lacks
                 entry.reach(entry.best)
 
 
 def progress_table(study: Progress) -> str:
     """Make the table of a study folder: each problem's points and parts, and what comes next."""
-    parts, edition = study.parts(), config.edition()
+    parts = study.parts()
+    edition = config.edition()
     is_made = "" if study.folder.is_dir() else " (not made yet: `workbook study --make`)"
     lines = [f"{study.folder}{is_made}, edition {edition}"]
     for chapter, group in groupby(parts, key=lambda place: place[0].chapter):
@@ -259,7 +261,9 @@ def progress_summary(study: Progress) -> str:
 
 def points_in(parts: list[tuple[Problem, str, Part]]) -> str:
     """The points of the parts that are solved, such as "2.7 of 4 points"."""
-    edition, earned, most = config.edition(), 0.0, 0.0
+    edition = config.edition()
+    earned = 0.0
+    most = 0.0
     for problem, _, entry in parts:
         worth = (problem.points[edition] or 0) / len(problem.hints)  # all parts weigh alike
         most += worth

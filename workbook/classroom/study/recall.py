@@ -159,15 +159,20 @@ def settle(
     study: progress.Progress, due: dict[str, Topic], answers: Sequence, today: date
 ) -> Panel:
     """Judge the answers to these questions, each with a sentence of why."""
-    lines, new = [], {}
+    lines = []
+    new = {}
     for (name, topic), given in zip(due.items(), [*answers, *[None] * AT_ONCE], strict=False):
         question = variant(name, topic.asked)
-        sign, stage, days = f"✗ not {given}, but", 0, SPACES[0]
+        sign = f"✗ not {given}, but"
+        stage = 0
+        days = SPACES[0]
         if given in (None, ...):
-            sign, stage = "○ skipped:", topic.stage
+            sign = "○ skipped:"
+            stage = topic.stage
         elif question.accepts(given):
             stage = min(topic.stage + 1, len(SPACES) - 1)
-            sign, days = "✓", SPACES[stage]
+            sign = "✓"
+            days = SPACES[stage]
         value = question.value
         right = f"{value:,.4g}" if isinstance(value, float) else value
         lines.append(f"{name}: {sign} {right}. {question.why}")

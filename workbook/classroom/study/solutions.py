@@ -226,7 +226,8 @@ def collect(attempt: Any, names: tuple[str, ...], not_own: frozenset[str] = froz
     attempts = _in_order(attempt, names)
     if len(attempts) != len(names):
         return "", f"expected {' and '.join(names)}, got {len(attempts)} objects"
-    gathered, held = _Gathered(not_own), {}
+    gathered = _Gathered(not_own)
+    held = {}
     for name, thing in zip(names, attempts, strict=True):
         home = _home(thing)
         if home is None:
@@ -295,7 +296,8 @@ class _Space:
 
     def makers_of(self, name: str) -> list[int]:
         """Find the statements that made what a name stands for, from its last definition on."""
-        value, made = self.names.get(name), list[int]()
+        value = self.names.get(name)
+        made = list[int]()
         for place, statement in enumerate(self.statements):
             if statement.binds_anew(name):
                 made = []
@@ -580,7 +582,8 @@ def _with_inner(code: CodeType) -> list[CodeType]:
 
 def _reads(code: CodeType) -> set[str]:
     """List the names that code takes from around it, and has not stored before; no local names."""
-    reads, stored = set(), set()
+    reads = set()
+    stored = set()
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("STORE_NAME", "STORE_GLOBAL"):
             stored.add(instruction.argval)
@@ -591,7 +594,9 @@ def _reads(code: CodeType) -> set[str]:
 
 def _changes(node: ast.AST) -> tuple[set[str], set[str], set[str]]:
     """List the names that a statement changes or calls, as `Statement` has them."""
-    sets, calls, todo = set(), set(), [node]
+    sets = set()
+    calls = set()
+    todo = [node]
     while todo:
         part = todo.pop()
         if isinstance(part, SCOPES):  # what a function would do if it were called

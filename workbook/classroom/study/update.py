@@ -102,9 +102,12 @@ def _rewrite(path: Path, name: str, change: Callable[[NotebookNode], str]) -> tu
 
     Raises: ValueError if it is saved meanwhile, by JupyterLab for instance.
     """
-    folder, path = path.parent, Path(os.path.realpath(path))  # a link to a file stays one
+    # a link to a file stays one
+    folder = path.parent
+    path = Path(os.path.realpath(path))
     with locked(folder / MARK):
-        before, stored = file_state(path), path.read_bytes()
+        before = file_state(path)
+        stored = path.read_bytes()
         study = notebooks.read_notebook(path)
         summary = change(study)
         backup = copy.backup_path(folder, name)
@@ -117,13 +120,16 @@ def _rewrite(path: Path, name: str, change: Callable[[NotebookNode], str]) -> tu
 def _merge(study: NotebookNode, original: NotebookNode) -> str:
     """Lay the cells of a new copy in their order, with what the learner has in and after them."""
     new = original.cells
-    matched, notes = _matches(study.cells, new), {_note(cell) for cell in new}
+    matched = _matches(study.cells, new)
+    notes = {_note(cell) for cell in new}
     in_place: dict[int, NotebookNode] = {}  # by the index in the new copy
     twice: dict[int, NotebookNode] = {}  # the learner's version, where both sides changed a cell
     added: dict[int, list[NotebookNode]] = defaultdict(list)  # by what they follow; -1: the start
-    kept, here = 0, -1
+    kept = 0
+    here = -1
     for index, cell in enumerate(study.cells):
-        slot, is_changed = matched.get(index), _was(cell) != digest(cell)
+        slot = matched.get(index)
+        is_changed = _was(cell) != digest(cell)
         here = here if slot is None else slot
         if slot is None and (is_changed or _note(cell) in notes):
             added[here].append(cell)  # written or pasted; any other is gone from the original
@@ -142,14 +148,16 @@ def _merge(study: NotebookNode, original: NotebookNode) -> str:
     for slot, new_cell in enumerate(new):
         cells += [twice[slot], new_markdown_cell(NEWER)] if slot in twice else []
         cells += [_marked(in_place.get(slot, new_cell), new_cell), *added[slot]]
-    study.cells, study.metadata["workbook"] = cells, original.metadata.workbook
+    study.cells = cells
+    study.metadata["workbook"] = original.metadata.workbook
     summary = f"Cells kept as you had them: {kept}"
     return summary + (f", {len(twice)} of them above our new version." if twice else ".")
 
 
 def _marked(cell: NotebookNode, new_cell: NotebookNode) -> NotebookNode:
     """Give a learner's cell the id, the notes and the tags of the one that it replaces."""
-    cell.id, cell.metadata["workbook"] = new_cell.id, new_cell.metadata.workbook
+    cell.id = new_cell.id
+    cell.metadata["workbook"] = new_cell.metadata.workbook
     if tags := {*cell.metadata.get("tags", []), *new_cell.metadata.get("tags", [])}:
         cell.metadata["tags"] = sorted(tags)
     return cell
@@ -198,9 +206,11 @@ def reset(problem: str) -> None:
 
     The rest of the notebook is brought up to date, and the kept code is moved away.
     """
-    details, folder = problems.with_id(problem), nearest()
+    details = problems.with_id(problem)
+    folder = nearest()
     original = copy.fresh(notebooks.find_worked([details.notebook])[0])
-    path, progress = copy.copies(folder).get(details.notebook), Progress(folder)
+    path = copy.copies(folder).get(details.notebook)
+    progress = Progress(folder)
     if path is None:
         missing = f"there is no notebook {details.notebook!r} in {folder}"
         raise ValueError(f"{missing}; `workbook lab` creates those of ours that are missing")
@@ -215,14 +225,16 @@ def reset(problem: str) -> None:
 
 def _start_over(study: NotebookNode, original: NotebookNode, problem: str) -> str:
     """Put fresh stubs in the places of the learner's, and update the rest of the notebook."""
-    matched, cells = _matches(study.cells, original.cells), []
+    matched = _matches(study.cells, original.cells)
+    cells = []
     for index, cell in enumerate(study.cells):
         if index in matched and _is_stub_of(original.cells[matched[index]], problem):
             cells.append(original.cells[matched[index]])
         elif not _is_stub_of(cell, problem):  # otherwise it was split off, or is a second copy
             cells.append(cell)
         if role(cell) == "check" and cell.metadata.workbook.get("problem") == problem:
-            cell.outputs, cell.execution_count = [], None
+            cell.outputs = []
+            cell.execution_count = None
     study.cells = cells
     return _merge(study, original)
 

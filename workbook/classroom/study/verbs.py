@@ -214,7 +214,8 @@ def seconds_for(problem: Problem) -> float:
 def ended_early(problem: str, part: str | None, error: worker.EndedError) -> Report:
     """Report on an attempt whose process ended before the check was over."""
     if error.status is None:
-        claim, likely = f"It did not come to an end: {error}.", verdicts.ENDLESS
+        claim = f"It did not come to an end: {error}."
+        likely = verdicts.ENDLESS
     else:
         claim = "It ended the Python process before the check was over."
         likely = "It took more memory than there is, or a recursion went too deep."
@@ -283,7 +284,8 @@ def _in_full(command: str) -> str:
 
 def _noted(report: Report, study: progress.Progress, problem: Problem, attempt: Any) -> Report:
     """Note the outcome in a study folder, and keep the code of an attempt that passed."""
-    kept, then = None, tuple[str, ...]()
+    kept = None
+    then = tuple[str, ...]()
     before = study.of(problem.id, report.part)
     kept_for = {"correct"} if before.best == "correct" else {"correct", "almost"}
     has_file = isinstance(attempt, str | Path | ModuleType)  # or a text, in the notebook itself

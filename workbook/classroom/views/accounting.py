@@ -233,7 +233,8 @@ def numbers(question: str, edition: Edition, *flipped: Switch) -> dict[str, Quan
 @cache
 def offered(question: str, edition: Edition) -> tuple[Switch, ...]:
     """The switches that make a difference to a question."""
-    place, right = QUESTIONS[question], numbers(question, edition)
+    place = QUESTIONS[question]
+    right = numbers(question, edition)
     return tuple(
         switch
         for switch in switches(*place, asked(*place, edition))
@@ -242,7 +243,8 @@ def offered(question: str, edition: Edition) -> tuple[Switch, ...]:
 
 
 def _numbers_shown(question: str, edition: Edition, flipped: Sequence[Switch]) -> Shown:
-    right, now = numbers(question, edition), numbers(question, edition, *flipped)
+    right = numbers(question, edition)
+    now = numbers(question, edition, *flipped)
     named = "; ".join(switch.words for switch in flipped)
     summary = f"Flipped: {named}." if flipped else NONE
     rows = [(name, _written(right[name]), _written(now[name])) for name in right]

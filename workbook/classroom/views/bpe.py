@@ -38,7 +38,8 @@ def tokenizers(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax = axes(ax)
     best = table["bytes/token"].max()
     for colour, (name, row) in zip(COLOURS, table.iterrows(), strict=False):
-        place, lost = (row["vocabulary"], row["bytes/token"]), row["unknown"] > 0
+        place = (row["vocabulary"], row["bytes/token"])
+        lost = row["unknown"] > 0
         ax.plot(*place, "o", ms=11, mec=colour, mew=2.5, mfc="white" if lost else colour)
         text = f"{name}, {row['unknown']:.1%} unknown" if lost else name
         below = best / 2 < row["bytes/token"] < best  # beside the best there is room on one side
@@ -110,7 +111,8 @@ def _stepped(step: TrainingStep, text: str) -> Shown:
     summary = _in_sentences(step)
     tokens = framed(apply_merges(text[:LONGEST], step.merges))
     words = [(framed(symbols), count) for symbols, count in step.words[:MOST_WORDS]]
-    pairs, notes = step.ranking[:MOST_PAIRS], ["merged next"] + ["tied"] * (len(step.tied) - 1)
+    pairs = step.ranking[:MOST_PAIRS]
+    notes = ["merged next"] + ["tied"] * (len(step.tied) - 1)
     notes += [""] * (len(pairs) - len(notes))
 
     words_table = live.table(
@@ -170,7 +172,8 @@ def _in_sentences(step: TrainingStep) -> str:
         done += f", the last {_plus(step.merges[-1])}"
     if not step.ranking:
         return f"{done}. No pair is left."
-    (best, count), tied = step.ranking[0], len(step.tied)
+    best, count = step.ranking[0]
+    tied = len(step.tied)
     reason = f", the greatest of {tied} equally frequent pairs" if tied > 1 else ""
     return f"{done}. Next is {_plus(best)}, {plural(count, 'time')}{reason}."
 
@@ -203,7 +206,8 @@ def tokenizer_playground(
 def _played(name: str, tokenizer: Encoder, text: str) -> Shown:
     summary = ""
     if len(text) > LONGEST_PLAYED:
-        text, summary = text[:LONGEST_PLAYED], f"The first {LONGEST_PLAYED:,} characters: "
+        text = text[:LONGEST_PLAYED]
+        summary = f"The first {LONGEST_PLAYED:,} characters: "
     split = tokenizer.tokens(text)
     summary += f"{plural(len(split), 'token')} for {plural(len(text.encode()), 'byte')}"
     if split:

@@ -41,7 +41,8 @@ def curves(
     Over seconds each run has a line of its own. A diverged run shows its training loss, and ends in
     a cross. The loss before training is left out. `y` is the column of the log that is drawn.
     """
-    ax, highest = axes(ax, HEIGHT), 0.0
+    ax = axes(ax, HEIGHT)
+    highest = 0.0
     for colour, marker, (name, runs) in zip(_colours(groups), cycle(MARKERS), groups.items()):
         look = {"color": colour, "marker": marker, "linewidth": 1.5, "ms": 3.5}
         if x == "seconds" or any(run.diverged for run in runs):
@@ -53,7 +54,8 @@ def curves(
         highest = max(highest, table.max(axis=None))
         places = runs[0].log[x][table.index]
         if len(runs) > 1:
-            low, high = table.min(axis=1), table.max(axis=1)
+            low = table.min(axis=1)
+            high = table.max(axis=1)
             ax.fill_between(places, low, high, color=colour, alpha=0.25, linewidth=0)
         ax.plot(places, table.mean(axis=1), label=name, **look)
     if highest:
@@ -184,7 +186,8 @@ def ablation(comparisons: Mapping[int, Comparison], usual: str = "unchanged") ->
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, HEIGHT))
     last = [*comparisons.values()][-1]
-    old, own = last.unchanged.rate, last.changed.rate
+    old = last.unchanged.rate
+    own = last.changed.rate
     sides = {f"{last.label} at {old:.3g}": [last.at_old_rate]}
     sides[f"{last.label} at {own:.3g}"] = [*last.changed.seeds.values()]
     curves({f"{usual} at {old:.3g}": [*last.unchanged.seeds.values()]} | sides, ax=left)

@@ -94,8 +94,10 @@ def next_token_chances(
     def show(text: str, temperature: float, top_p: float) -> Shown:
         text = text[-LONGEST:]
         # Sliders move in steps that add up to 0.9500000000000001.
-        temperature, top_p = round(temperature, 2), round(top_p, 2)
-        before, after = next_tokens(text, 1.0, 1.0), next_tokens(text, temperature, top_p)
+        temperature = round(temperature, 2)
+        top_p = round(top_p, 2)
+        before = next_tokens(text, 1.0, 1.0)
+        after = next_tokens(text, temperature, top_p)
         return _chances_shown(before, after, f"Temperature {temperature:g}, top-p {top_p:g}")
 
     return Live("Next token", controls, show)
@@ -109,9 +111,11 @@ def _chances_shown(
         f"{settings}: {plural(len(after), 'token')} of {len(before):,} may come next."
         f" The likeliest is {visible(likeliest)}, with {percent(share)}."
     )
-    rows, listed = [], []
+    rows = []
+    listed = []
     for token, share in list(before.items())[:MOST_TOKENS]:
-        name, by_model = visible(token), percent(share)
+        name = visible(token)
+        by_model = percent(share)
         as_drawn = percent(after[token]) if token in after else "cut"
         bar = live.bar(12 * after.get(token, 0.0), f"background: {BLUE};")
         rows.append((f"<code>{escape(name)}</code>", escape(by_model), escape(as_drawn), bar))

@@ -106,7 +106,9 @@ class Live:
         show: Callable[..., Shown],
         rows: Sequence[ipywidgets.Widget] = (),
     ):
-        self.title, self.controls, self._show = title, dict(controls), show
+        self.title = title
+        self.controls = dict(controls)
+        self._show = show
         self._below = ipywidgets.HTML()
         above = rows or self.controls.values()
         self.box = ipywidgets.VBox([ipywidgets.HTML(_STYLE), *above, self._below])
@@ -333,7 +335,8 @@ def token_lines(lines: Sequence[Sequence[Framed]], ax: Axes | None = None) -> Ax
         height = 0.1 + LINE * depth * (1.7 if noted else 1)
         ax = plots.axes(height=height)
     for x, y, text, tone, note in placed:
-        middle, height = x + len(text) / 2, 0.45 if noted else 0.7
+        middle = x + len(text) / 2
+        height = 0.45 if noted else 0.7
         if tone:
             frame = FancyBboxPatch(
                 (x - 0.35, y + 0.1),
@@ -367,7 +370,8 @@ def _laid_out(
     lines: Sequence[Sequence[Framed]],
 ) -> tuple[list[tuple[float, int, str, str, str]], int]:
     """Column, line, text, tone and note of every token, and how many lines there are."""
-    placed, y = [], 0
+    placed = []
+    y = 0
     for line in lines:
         x = 0.0
         for token, tone, note in line:
@@ -375,7 +379,8 @@ def _laid_out(
             text = text if len(text) < COLUMNS else text[: COLUMNS - 2] + "…"
             width = max(len(text), 0.8 * len(note)) + 1.2
             if x and x + width > COLUMNS:
-                x, y = 0.0, y + 1
+                x = 0.0
+                y = y + 1
             placed.append((x + (width - 1.2 - len(text)) / 2, y, text, tone, note))
             x += width
         y += 1

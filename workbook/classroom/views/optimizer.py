@@ -27,11 +27,13 @@ def valley(paths: Mapping[str, np.ndarray], height: Callable[[np.ndarray], np.nd
     `height` gives the ground at any places. A path begins at the square, and the + is the lowest
     point.
     """
-    rows, width = -(-len(paths) // 3), plt.rcParams["figure.figsize"][0]
+    rows = -(-len(paths) // 3)
+    width = plt.rcParams["figure.figsize"][0]
     figure, panels = plt.subplots(
         rows, 3, figsize=(width, 1.8 * rows), sharex=True, sharey=True, squeeze=False
     )
-    across, up = np.linspace(-5, 5, 121), np.linspace(-3.6, 3.6, 121)
+    across = np.linspace(-5, 5, 121)
+    up = np.linspace(-3.6, 3.6, 121)
     ground = height(np.stack(np.meshgrid(across, up), axis=-1))
     levels = ground.max() * np.linspace(0.06, 1, 9) ** 2.5
     for ax, (name, path) in zip(panels.flat, paths.items(), strict=False):
@@ -69,7 +71,8 @@ def side_by_side(
 
 def size_histogram(sizes: Mapping[str, np.ndarray], ax: Axes | None = None) -> Axes:
     """The distribution of sizes of numbers, on a log axis, and where float16 begins to lose any."""
-    ax, half = axes(ax, height=3.8), FORMATS["float16"]
+    ax = axes(ax, height=3.8)
+    half = FORMATS["float16"]
     edges = np.arange(-12, 2.01, 0.25)
     for colour, (name, numbers) in zip((BLUE, ORANGE), sizes.items(), strict=False):
         share = np.histogram(np.log10(numbers), edges)[0] / len(numbers)
@@ -122,7 +125,8 @@ def learning_rate_slider(lr: int = 100) -> Live:
 
 
 def _steps_shown(lr: int) -> Shown:
-    story, losses = toys.course_of_loss(lr), toys.relative_losses(lr, STEPS)
+    story = toys.course_of_loss(lr)
+    losses = toys.relative_losses(lr, STEPS)
     factors = [toys.step_factor(lr, t) for t in range(STEPS)]
     columns = ["step", "weights times", "loss times", "loss after it (start: 1)"]
     steps = live.table(
@@ -147,7 +151,8 @@ def _steps_shown(lr: int) -> Shown:
     def picture() -> Axes:
         table = pd.DataFrame({"loss": losses}).rename_axis(f"step, at learning rate {lr:,}")
         lowest = 10.0**-FACTORS_OF_TEN
-        quantity, start = "loss, if it began at 1", {"start": 1.0}
+        quantity = "loss, if it began at 1"
+        start = {"start": 1.0}
         return plots.curves(table, quantity, log_y=True, lowest=lowest, marks=start)
 
     return Shown(html, words, picture)

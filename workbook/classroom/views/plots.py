@@ -92,7 +92,8 @@ def png(figure: Figure) -> bytes:
     about three times smaller. With 32, orange and vermilion became one colour.
     """
     colours = 256 if any(ax.images for ax in figure.axes) else 128
-    drawn, small = BytesIO(), BytesIO()
+    drawn = BytesIO()
+    small = BytesIO()
     figure.savefig(drawn, format="png", metadata={"Software": None})
     image = Image.open(drawn).convert("RGB")
     # A palette fitted to all pixels is spent on shades of the background, and gives a thin line the

@@ -90,7 +90,8 @@ def compared(logs: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
     They are in nats per token, or in bits per byte if the runs cut the text into different tokens:
     then no other unit compares them.
     """
-    ax, bits = axes(ax), {name: _bits_per_nat(log) for name, log in logs.items()}
+    ax = axes(ax)
+    bits = {name: _bits_per_nat(log) for name, log in logs.items()}
     in_bits = max(bits.values()) > (1 + 1e-6) * min(bits.values())
     looks = ((SKY, "o", 5), (ORANGE, "s", 2.5), (INK, "^", 1))  # each thinner than the one before
     for (colour, marker, width), (name, log) in zip(looks, logs.items(), strict=False):
@@ -113,7 +114,8 @@ def _bits_per_nat(log: pd.DataFrame) -> float:
 def words(log: pd.DataFrame) -> str:
     """The curve of a run in a sentence, for those who cannot see it."""
     held_out = log.dropna(subset="validation_loss")["validation_loss"]
-    first, last = held_out.iloc[0], held_out.iloc[-1]
+    first = held_out.iloc[0]
+    last = held_out.iloc[-1]
     goes = "falls" if last < first else "goes"
     return (
         f"The validation loss {goes} from {first:.2f} to {last:.2f} nats per token (perplexity"
@@ -130,7 +132,8 @@ class LiveCurve:
     """A listener that shows a run's log: call it with each record."""
 
     def __init__(self, config: TrainConfig):
-        self.config, self.records = config, list[dict[str, Any]]()
+        self.config = config
+        self.records = list[dict[str, Any]]()
         self.bar = ipywidgets.IntProgress(max=config.steps, layout={"width": f"{WIDTH}px"})
         self.curve = ipywidgets.HTML()
         self.box = ipywidgets.VBox([self.bar, self.curve])
@@ -159,7 +162,8 @@ def train_live(
     of a learner's run `beside` one of ours.
     """
     folder = Path(folder) if folder is not None else run_folder(config, parts)
-    curve, place = LiveCurve(config), DisplayHandle()
+    curve = LiveCurve(config)
+    place = DisplayHandle()
     place.display(curve)
     try:
         return train(config, data, folder, [curve, *listeners], parts)
@@ -184,7 +188,8 @@ def still(config: TrainConfig, folder: Path, beside: Run | None = None) -> tuple
 
 def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
     """The losses so far as a picture, and the last record as a line of text."""
-    width, height = WIDTH - LEFT, HEIGHT - BELOW
+    width = WIDTH - LEFT
+    height = HEIGHT - BELOW
     curves = {
         name: [(record["step"], record[name]) for record in records if record.get(name) is not None]
         for name in LOSSES

@@ -21,7 +21,10 @@ from workbook.config import ModelConfig
 
 TINTS = ("#d3e8f7", "#fbe3b5", "#cbeee1", "#f6d8e8")  # light enough to write on
 # The parts of the model, in tints of the colours that they have in all plots.
-EMBEDDING, ATTENTION, FEED_FORWARD, HEAD = "#d6eefb", TINTS[1], "#b0cfe6", TINTS[2]
+EMBEDDING = "#d6eefb"
+ATTENTION = TINTS[1]
+FEED_FORWARD = "#b0cfe6"
+HEAD = TINTS[2]
 BOX: dict[str, Any] = {"boxstyle": "round,pad=0.08", "ec": GREY}
 
 
@@ -223,7 +226,8 @@ def _circle(place: int, query: np.ndarray, key: np.ndarray) -> str:
     """One pair as SVG: a circle, the arrow of the query and that of the key."""
     arrows = ""
     for look, ends in zip(ARROWS, _tips_and_names(query, key), strict=True):
-        (name, colour, _, dashes), ((x, y), (left, up)) = look, (60 * end for end in ends)
+        name, colour, _, dashes = look
+        ((x, y), (left, up)) = (60 * end for end in ends)
         arrows += (
             f'<line x1="0" y1="0" x2="{x:.1f}" y2="{-y:.1f}" stroke="{colour}" stroke-width="4"'
             f' stroke-dasharray="{dashes}"/>'
@@ -269,7 +273,8 @@ def attention_viewer(
     `maps` are attention weights by name: a row for each query, a column for each key. The view
     opens with the map `head`, or the first, and with `query`, or the last.
     """
-    weights, last = {name: np.asarray(one) for name, one in maps.items()}, len(tokens) - 1
+    weights = {name: np.asarray(one) for name, one in maps.items()}
+    last = len(tokens) - 1
     heads = live.choice("Head", weights, head)
     slider, row = live.stepper("Query", last=last, value=last if query is None else query)
 

@@ -141,7 +141,8 @@ def _cells(character: str) -> tuple[str, str, str]:
     roles[0] = f"first of {len(data)}" if len(data) > 1 else "single"
     cells = ""
     for byte, role in zip(data, roles, strict=True):
-        bits, fixed = f"{byte:08b}", template_bits(byte)
+        bits = f"{byte:08b}"
+        fixed = template_bits(byte)
         cells += (
             f'<div><code>{byte:02X}</code> <span class="bits">'
             f'<span class="strong">{bits[:fixed]}</span><span class="plain">{bits[fixed:]}</span>'
@@ -157,7 +158,8 @@ def _cells(character: str) -> tuple[str, str, str]:
 def _drawn(text: str) -> Axes:
     rows = {}
     for place, character in enumerate(text, start=1):
-        glyph, code = drawable(visible(character)), _code(character)
+        glyph = drawable(visible(character))
+        code = _code(character)
         label = f"{glyph}  {code}" if len(glyph) < 3 else code  # an escape would repeat the code
         rows[f"{place}.  {label}"] = character.encode()
     ax = bit_layout(rows or {"no text": b""})

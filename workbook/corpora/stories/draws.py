@@ -29,7 +29,8 @@ class DrawTable(Generic[Option]):
 
     def __init__(self, options: Sequence[Option], weights: Sequence[int]):
         self.width = (PLACES_PER_OPTION * len(options) - 1).bit_length() if len(options) > 1 else 0
-        size, total = 1 << self.width, sum(weights)
+        size = 1 << self.width
+        total = sum(weights)
         counts = [max(1, weight * size // total) for weight in weights]
         by_loss = sorted(range(len(weights)), key=lambda n: -(weights[n] * size % total))
         for n in by_loss[: size - sum(counts)]:  # what rounding left over

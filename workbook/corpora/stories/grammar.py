@@ -146,7 +146,8 @@ class Grammar:
         return WordForm(self._words[head], self._forms(head).index(name))
 
     def _compile_rule(self, name: str) -> Node | str:
-        outer, self._plot = self._plot, name.partition(".")[0]
+        outer = self._plot
+        self._plot = name.partition(".")[0]
         parts: list[Node | str] = []
         for mark, texts in group_lines(self.rules[name]):
             if mark == "--":
@@ -218,7 +219,8 @@ class Grammar:
         start = first[:-1] + "," if mark == "." else first
         more = f' "{rest}"' if rest else ""
         whole = f"{first} {rest}" if rest else first
-        low, high = f"{{{who}}}", f"{{{who[0].upper()}{who[1:]}}}"
+        low = f"{{{who}}}"
+        high = f"{{{who[0].upper()}{who[1:]}}}"
         shapes = [f'{high} {verb}{manner}, "{whole}"', f'"{start}" {low} {verb}{manner}.{more}']
         if not who.rstrip("123").endswith("he"):  # nobody writes: said she
             shapes.insert(0, f'"{start}" {verb} {low}{manner}.{more}')
@@ -291,7 +293,8 @@ def split_outside_brackets(text: str, mark: str) -> list[str]:
     >>> split_outside_brackets("a|[b|c]|", "|")
     ['a', '[b|c]', '']
     """
-    parts, depth = [""], 0
+    parts = [""]
+    depth = 0
     for char in text:
         depth += (char == "[") - (char == "]")
         if char == mark and depth == 0:

@@ -120,7 +120,8 @@ class Choice:
 
     def __init__(self, options: list[Node | str], weights: list[int]):
         table = DrawTable(options, weights)
-        self.places, self.width = table.places, table.width
+        self.places = table.places
+        self.width = table.width
 
     def write(self, story: Story) -> None:
         price, option = self.places[story.random_bits(self.width)]
@@ -135,8 +136,10 @@ class WordForm:
     """One form of an entry, drawn anew each time and not remembered."""
 
     def __init__(self, words: WordList, index: int):
-        self.words, self.index = words, index
-        self.places, self.width = words.table.places, words.table.width
+        self.words = words
+        self.index = index
+        self.places = words.table.places
+        self.width = words.table.width
 
     def write(self, story: Story) -> None:
         price, entry = self.places[story.random_bits(self.width)]
@@ -158,7 +161,8 @@ class Assign:
     """Remembers an entry, named by its first form, or a new one given as form/form."""
 
     def __init__(self, slot: str, value: str):
-        self.slot, self.value = slot, value
+        self.slot = slot
+        self.value = value
 
     def write(self, story: Story) -> None:
         name = self.slot.rstrip(DIGITS)
@@ -176,7 +180,8 @@ class Find:
     """A node whose name depends on the story: on its world, or on a remembered word."""
 
     def __init__(self, name: str, slot: str | None):
-        self.name, self.slot = name, slot
+        self.name = name
+        self.slot = slot
 
     def write(self, story: Story) -> None:
         name = self.name

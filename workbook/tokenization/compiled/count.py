@@ -53,7 +53,8 @@ def count_file(
         # Only threads of ours can move a bar: the workers of an executor may be elsewhere.
         task = partial(count_spans, path, special_tokens, seen=int if executor else bar.update)
         parts = share(task, cut_points(path, special_tokens), executor)
-        counts, total = next(parts), None
+        counts = next(parts)
+        total = None
         for more in parts:
             if total is None:
                 # Large at once: words in the order of another table would pile up in a small one.
@@ -87,7 +88,8 @@ def count_spans(
 def count_text(total: table.PretokenTable, span: np.ndarray, special: text.SpecialTokens) -> None:
     """Add the pre-tokens of a span to the table."""
     documents = text.documents_of(span, special)
-    kinds, batch = scan.character_kinds(), scan.new_batch()
+    kinds = scan.character_kinds()
+    batch = scan.new_batch()
     progress = np.array([0, span.ctypes.data])
     addresses = kinds.ctypes.data, batch.ctypes.data, total.address
     while longest := count_on(documents, *addresses, progress):
@@ -104,12 +106,14 @@ def count_on(documents, kinds, batch, facts, progress):
         while at < end:
             number = table.next_batch(at, end, kinds, facts, batch)
             for item in range(batch, batch + scan.ITEM_BYTES * number, scan.ITEM_BYTES):
-                slot, at = table.slot_at_home(item), np.int64(word(item + scan.ITEM_BYTES))
+                slot = table.slot_at_home(item)
+                at = np.int64(word(item + scan.ITEM_BYTES))
                 if slot == 0:
                     start = np.int64(word(item))
                     slot = table.entry(facts, start, at - start)
                     if slot == 0:  # a kernel allocates nothing: Python makes room and calls again
-                        progress[0], progress[1] = document, start
+                        progress[0] = document
+                        progress[1] = start
                         return at - start
                 store(slot + table.VALUE, word(slot + table.VALUE) + table.ONE)
         at = documents[document, text.NEXT]
@@ -130,7 +134,8 @@ def add_words(lengths, counts, facts, progress):
     for index in range(progress[0], len(lengths)):
         slot = table.entry(facts, at, lengths[index])
         if slot == 0:
-            progress[0], progress[1] = index, at
+            progress[0] = index
+            progress[1] = at
             return lengths[index]
         store(slot + table.VALUE, word(slot + table.VALUE) + np.uint64(counts[index]))
         at += lengths[index]

@@ -22,13 +22,16 @@ from workbook.tokenization.compiled.machine import array_at, byte, padded, store
 MOST_SLOTS = 1 << 20  # half a million pre-tokens remembered in 32 MB
 MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
 # Up to 15 bytes of ids in a slot, where a short pre-token has no place, and the number of them.
-IDS, NUMBER_BITS = table.PLACE, np.uint64(56)
+IDS = table.PLACE
+NUMBER_BITS = np.uint64(56)
 # A pair in its table: the left symbol plus 1, as a free place is 0; the right one; and the one that
 # they make. Each has 21 bits.
 MOST_SYMBOLS = (1 << 21) - 1
-SYMBOL_BITS, SYMBOL_MASK = np.uint64(21), np.uint64(MOST_SYMBOLS)
+SYMBOL_BITS = np.uint64(21)
+SYMBOL_MASK = np.uint64(MOST_SYMBOLS)
 NEVER = 1 << 30  # later than every merge
-PLACE_BITS, PLACE_MASK = 32, (1 << 32) - 1  # of a symbol, below what it makes with the next one
+PLACE_BITS = 32  # of a symbol, below what it makes with the next one
+PLACE_MASK = (1 << 32) - 1
 FEW_SYMBOLS = 24  # of a pre-token whose merges are found one by one
 FEW_BYTES = 1 << 14  # of a text that is encoded at the least price a call
 # What the kernel is told, in 64-bit numbers: the row of a document and where the last row ends, an
@@ -59,11 +62,13 @@ class CompiledEncoder:
         self.pairs = np.zeros(1 + capacity, np.uint64)
         self.pairs[0] = capacity
         add_pairs(self.pairs.ctypes.data, merges)
-        self.kinds, self.batch = scan.character_kinds(), scan.new_batch()
+        self.kinds = scan.character_kinds()
+        self.batch = scan.new_batch()
         self.job = np.zeros(WIDTH + 1, np.int64)
         self.encode_on = encode_on.with_arguments(self.job)
         # Memory for a short text: its bytes, the row of its one document, its ids.
-        few, row = padded(bytes(FEW_BYTES)), np.array([0, 0, -1])
+        few = padded(bytes(FEW_BYTES))
+        row = np.array([0, 0, -1])
         held = few, row, np.empty(FEW_BYTES + 16, self.dtype), self.job
         at, first, to, _ = (array.ctypes.data for array in held)
         self.views = [array.data for array in held]
@@ -183,14 +188,20 @@ def encode_on(job):
 
     Returns 0 at the end, else the length of a pre-token that found too little memory.
     """
-    row, at, to, facts, width, lacking = job[ROW], job[AT], job[TO], job[TABLE], job[WIDTH], 0
+    row = job[ROW]
+    at = job[AT]
+    to = job[TO]
+    facts = job[TABLE]
+    width = job[WIDTH]
+    lacking = 0
     scratch = array_at(job[SCRATCH], job[SCRATCH_SIZE])
     while row < job[LAST] and lacking == 0:
         document = array_at(row, 3)
         while at < document[text.END] and lacking == 0:
             batch = job[BATCH]
             number = table.next_batch(at, document[text.END], job[KINDS], facts, batch)
-            item, stop = batch, batch + scan.ITEM_BYTES * number
+            item = batch
+            stop = batch + scan.ITEM_BYTES * number
             while item < stop:
                 # Nearly all are at home, with their ids: a loop that needs few variables.
                 slot = table.slot_at_home(item)
@@ -208,7 +219,8 @@ def encode_on(job):
                     if PER_BYTE * length <= len(scratch):
                         slot = table.entry(facts, start, length)
                     if slot == 0:  # Python enlarges the memory, and calls again from here
-                        lacking, at = length, start
+                        lacking = length
+                        at = start
                         break
                     if word(slot + table.VALUE) == 0:  # a new one
                         if length <= FEW_SYMBOLS:
@@ -225,7 +237,9 @@ def encode_on(job):
                 to += width
             at = document[text.NEXT]
             row += ROW_BYTES
-    job[ROW], job[AT], job[TO] = row, at, to
+    job[ROW] = row
+    job[AT] = at
+    job[TO] = to
     return lacking
 
 
@@ -281,10 +295,12 @@ def merge_few(at, length, pairs, symbols):
         store(symbols + 8 * place, np.uint64(byte(at + place)))
         store(made + 8 * place, np.uint64(made_by_both(symbols + 8 * place, pairs)))
     while True:
-        best, right = np.uint64(NEVER), 0
+        best = np.uint64(NEVER)
+        right = 0
         for place in range(1, length):
             if word(made + 8 * place) < best:
-                best, right = word(made + 8 * place), place
+                best = word(made + 8 * place)
+                right = place
         if right == 0:
             return length
         length -= 1
@@ -311,10 +327,14 @@ def merge(at, length, pairs, scratch):
     leftmost. A tree finds it: `tree[1]` is the smaller of `tree[2]` and `tree[3]`, and so on to the
     leaves, `tree[length + place]`. So n bytes take n log n steps.
     """
-    symbols, behind = scratch[:length], scratch[length : 2 * length]
-    ahead, tree = scratch[2 * length : 3 * length], scratch[3 * length :]
+    symbols = scratch[:length]
+    behind = scratch[length : 2 * length]
+    ahead = scratch[2 * length : 3 * length]
+    tree = scratch[3 * length :]
     for place in range(length):
-        symbols[place], behind[place], ahead[place] = byte(at + place), place - 1, place + 1
+        symbols[place] = byte(at + place)
+        behind[place] = place - 1
+        ahead[place] = place + 1
     for place in range(length):
         tree[length + place] = merge_at(place, symbols, ahead, pairs)
     for node in range(length - 1, 0, -1):
@@ -323,7 +343,8 @@ def merge(at, length, pairs, scratch):
         # The new symbol stands at the place of the left one; the right one leaves the list.
         place = tree[1] & PLACE_MASK
         gone = ahead[place]
-        symbols[place], ahead[place] = tree[1] >> PLACE_BITS, ahead[gone]
+        symbols[place] = tree[1] >> PLACE_BITS
+        ahead[place] = ahead[gone]
         if ahead[place] < length:
             behind[ahead[place]] = place
         set_leaf(tree, length + gone, NEVER << PLACE_BITS)
@@ -334,7 +355,8 @@ def merge(at, length, pairs, scratch):
     place, number = 0, 0  # close the gaps, so that the symbols that are left stand in a row
     while place < length:
         symbols[number] = symbols[place]
-        place, number = ahead[place], number + 1
+        place = ahead[place]
+        number = number + 1
     return number
 
 
@@ -367,7 +389,8 @@ def made_by(pairs, left, right):
 @compiled
 def place_of_pair(pairs, left, right):
     """The address of a pair in their table: its own, or the free one where it belongs."""
-    key, last = np.uint64(left + 1) << SYMBOL_BITS | np.uint64(right), word(pairs) - table.ONE
+    key = np.uint64(left + 1) << SYMBOL_BITS | np.uint64(right)
+    last = word(pairs) - table.ONE
     index = key * table.MIX_A >> np.uint64(32)
     while True:
         place = pairs + 8 + 8 * np.int64(index & last)
@@ -382,6 +405,7 @@ def place_of_pair(pairs, left, right):
 def add_pairs(pairs, merges):
     """Enter the pair of each merge, with the symbol that it makes."""
     for index in range(len(merges)):
-        left, right = merges[index, 0], merges[index, 1]
+        left = merges[index, 0]
+        right = merges[index, 1]
         value = (left + 1 << 21 | right) << 21 | 256 + index
         store(place_of_pair(pairs, left, right), np.uint64(value))

@@ -66,7 +66,8 @@ class Intrinsic:
     """
 
     def __init__(self, emit: Function, types: str) -> None:
-        self.emit, self.types = emit, types
+        self.emit = emit
+        self.types = types
 
     @cached_property
     def _numba_type_(self) -> Any:
@@ -105,7 +106,8 @@ class Kernel(Compiled):
 
         Raises: TypeError for arguments of other types than the kernel's.
         """
-        result, error = ctypes.c_int64(), ctypes.c_void_p()
+        result = ctypes.c_int64()
+        error = ctypes.c_void_p()
         references = ctypes.byref(result), ctypes.byref(error)
         call = partial(self._code, *references, *self._flat(arguments))
 
@@ -244,7 +246,9 @@ def read_code(file: Path) -> bytes | None:
     if not file.is_file():
         return None
     content = file.read_bytes()
-    digest, code = content[:32], content[32:]  # as `compile_into` wrote them
+    # As `compile_into` wrote them.
+    digest = content[:32]
+    code = content[32:]
     return code if sha256(code).digest() == digest else None
 
 

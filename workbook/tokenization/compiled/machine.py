@@ -38,7 +38,8 @@ def text_address(text: np.ndarray) -> int:
     """
     if text.dtype != np.uint8 or text.ndim != 1 or not text.flags.c_contiguous:
         raise ValueError(f"a text is bytes in a row, got {text.dtype} with strides {text.strides}")
-    at, behind = text.ctypes.data, 0
+    at = text.ctypes.data
+    behind = 0
     whole = text.base  # the array that holds the memory, if the text is a part of one
     if isinstance(whole, np.ndarray):
         behind = whole.ctypes.data + whole.nbytes - (at + text.nbytes)
@@ -75,9 +76,11 @@ def store(builder, address, value):
 @intrinsic("int64[::1](int64, int64)")
 def array_at(builder, address, length):
     """The 64-bit numbers at an address as one of numba's arrays, without an owner."""
-    pointer, row = BYTE.as_pointer(), ir.ArrayType(WORD, 1)
+    pointer = BYTE.as_pointer()
+    row = ir.ArrayType(WORD, 1)
     kind = ir.LiteralStructType([pointer, pointer, WORD, WORD, WORD.as_pointer(), row, row])
-    data, array = builder.inttoptr(address, WORD.as_pointer()), ir.Constant(kind, None)
+    data = builder.inttoptr(address, WORD.as_pointer())
+    array = ir.Constant(kind, None)
     parts = {2: length, 3: WORD(8), 4: data, (5, 0): length, (6, 0): WORD(8)}  # sizes, strides
     for place, value in parts.items():
         array = builder.insert_value(array, value, place)

@@ -22,7 +22,8 @@ from workbook.tokenization.compiled.kernels import BYTES, INTS, INTS_32, ROWS, c
 from workbook.tokenization.compiled.machine import prefetch
 
 MOST_CELLS = 2**31 - 2  # the last index, of one more, is the largest 32-bit number
-EDGE, INSIDE = -1, -2  # a cell between words, a cell inside a token
+EDGE = -1  # a cell between words
+INSIDE = -2  # a cell inside a token
 SYMBOL, COUNT = 0, 1  # columns of `cells`
 LEFT, RIGHT, START, STOP, BOUND = range(5)  # columns of `pairs`: symbols, part of `places`, bound
 # Columns of `symbols`: bytes, the first of them as one number, a cell where they stand; and for the
@@ -51,17 +52,21 @@ def learn_merges(words: Counts, num_merges: int) -> np.ndarray:
     used = lay_out(words.text, words.lengths, words.counts, cells, letters, places, pairs, number)
     merges = np.empty((min(num_merges, last), 2), np.int64)
     symbols = np.zeros((256 + len(merges), 7), np.int64)
-    symbols[:256, LENGTH], symbols[:256, HEAD] = 1, np.arange(256) << 8 * (HEAD_BYTES - 1)
-    heap, progress = np.empty(len(pairs), np.int64), np.array([0, used, pairs[used - 1, STOP], 0])
+    symbols[:256, LENGTH] = 1
+    symbols[:256, HEAD] = np.arange(256) << 8 * (HEAD_BYTES - 1)
+    heap = np.empty(len(pairs), np.int64)
+    progress = np.array([0, used, pairs[used - 1, STOP], 0])
     while learn(cells, letters, places, pairs, heap, merges, symbols, around, progress):
-        pairs, heap = doubled(pairs), doubled(heap)
+        pairs = doubled(pairs)
+        heap = doubled(heap)
     return merges[: progress[0]]
 
 
 @no_collection()
 def spelled_out(merges: np.ndarray) -> list[tuple[bytes, bytes]]:
     """The merges as pairs of byte strings."""
-    tokens, (lefts, rights) = [bytes([value]) for value in range(256)], merges.T.tolist()
+    tokens = [bytes([value]) for value in range(256)]
+    lefts, rights = merges.T.tolist()
     for left, right in zip(lefts, rights, strict=True):
         tokens.append(tokens[left] + tokens[right])
     return list(zip(map(tokens.__getitem__, lefts), map(tokens.__getitem__, rights), strict=True))
@@ -83,7 +88,8 @@ def lay_out(text, lengths, counts, cells, letters, places, pairs, number):
         cells[cell, SYMBOL] = EDGE
         for step in range(lengths[word]):
             cell += 1
-            cells[cell, SYMBOL], cells[cell, COUNT] = text[at], counts[word]
+            cells[cell, SYMBOL] = text[at]
+            cells[cell, COUNT] = counts[word]
             letters[cell] = text[at]
             if step > 0:
                 number[text[at - 1] << 8 | text[at]] += 1
@@ -93,13 +99,15 @@ def lay_out(text, lengths, counts, cells, letters, places, pairs, number):
     used = free = 0
     for code in range(BYTE_PAIRS):
         if number[code] > 0:
-            pairs[used, LEFT], pairs[used, RIGHT] = code >> 8, code & 0xFF
+            pairs[used, LEFT] = code >> 8
+            pairs[used, RIGHT] = code & 0xFF
             pairs[used, START] = pairs[used, STOP] = free
             free += number[code]
             number[code] = used  # from here on: which pair it is
             used += 1
     for cell in range(1, len(cells)):
-        left, right = cells[cell - 1, SYMBOL], cells[cell, SYMBOL]
+        left = cells[cell - 1, SYMBOL]
+        right = cells[cell, SYMBOL]
         if left >= 0 and right >= 0:
             pair = number[left << 8 | right]
             places[pairs[pair, STOP]] = cell - 1
@@ -114,7 +122,10 @@ def learn(cells, letters, places, pairs, heap, merges, symbols, around, progress
 
     Returns whether it stopped for lack of room. `around` is scratch space.
     """
-    done, used, free, size = progress[0], progress[1], progress[2], progress[3]
+    done = progress[0]
+    used = progress[1]
+    free = progress[2]
+    size = progress[3]
     short = False
     # The first pair that is not in the heap: at the very beginning, the heap is empty.
     waiting = used if size > 0 else 0
@@ -124,7 +135,8 @@ def learn(cells, letters, places, pairs, heap, merges, symbols, around, progress
         waiting = used
         if done == len(merges) or size == 0:
             break
-        best, new = heap[0], 256 + done
+        best = heap[0]
+        new = 256 + done
         if used + 2 * (new + 1) > len(pairs):  # one with each symbol, itself too, on either side
             short = True
             break
@@ -139,8 +151,10 @@ def learn(cells, letters, places, pairs, heap, merges, symbols, around, progress
         sift_down(heap, size, pairs, symbols, letters)
         if pairs[best, BOUND] == 0:
             continue  # all its places are used up, and a pair never comes back
-        left, right = pairs[best, LEFT], pairs[best, RIGHT]
-        merges[done, 0], merges[done, 1] = left, right
+        left = pairs[best, LEFT]
+        right = pairs[best, RIGHT]
+        merges[done, 0] = left
+        merges[done, 1] = right
         done += 1
         length = symbols[left, LENGTH]
         symbols[new, LENGTH] = length + symbols[right, LENGTH]
@@ -149,7 +163,10 @@ def learn(cells, letters, places, pairs, heap, merges, symbols, around, progress
         symbols[new, CELL] = places[pairs[best, START]]
         used = apply(cells, places, pairs, used, best, new, symbols, around)
         free = add_pairs(places, free, pairs, waiting, used, best, new, symbols, around)
-    progress[0], progress[1], progress[2], progress[3] = done, used, free, size
+    progress[0] = done
+    progress[1] = used
+    progress[2] = free
+    progress[3] = size
     return short
 
 
@@ -160,9 +177,11 @@ def recount(cells, places, pairs, pair, symbols):
     Most time is spent here, so nothing branches: each place is written where the next one to stay
     belongs, and counted once or not at all.
     """
-    left, right = pairs[pair, LEFT], pairs[pair, RIGHT]
+    left = pairs[pair, LEFT]
+    right = pairs[pair, RIGHT]
     length = symbols[left, LENGTH]
-    total, stop = 0, pairs[pair, START]
+    total = 0
+    stop = pairs[pair, START]
     for index in range(pairs[pair, START], pairs[pair, STOP]):
         cell = places[index]
         fetch_ahead(cells, places, index)
@@ -170,7 +189,8 @@ def recount(cells, places, pairs, pair, symbols):
         total += cells[cell, COUNT] * there
         places[stop] = cell
         stop += there
-    pairs[pair, STOP], pairs[pair, BOUND] = stop, total
+    pairs[pair, STOP] = stop
+    pairs[pair, BOUND] = total
 
 
 @compiled
@@ -191,8 +211,10 @@ def apply(cells, places, pairs, used, pair, new, symbols, around):
     turn comes. Returns the new number of pairs, for which `add_pairs` will make room. The symbol on
     the right may still become part of a new one; then the bound is too high, as bounds may be.
     """
-    left, right = pairs[pair, LEFT], pairs[pair, RIGHT]
-    length, whole = symbols[left, LENGTH], symbols[new, LENGTH]
+    left = pairs[pair, LEFT]
+    right = pairs[pair, RIGHT]
+    length = symbols[left, LENGTH]
+    whole = symbols[new, LENGTH]
     start = stop = pairs[pair, START]
     for index in range(start, pairs[pair, STOP]):
         cell = places[index]
@@ -208,7 +230,8 @@ def apply(cells, places, pairs, used, pair, new, symbols, around):
                 other = cells[cell - 1 if side == LEFT else cell + whole, SYMBOL]
                 if other >= 0:
                     if symbols[other, NUMBER + side] == 0:
-                        pairs[used, side], pairs[used, 1 - side] = other, new
+                        pairs[used, side] = other
+                        pairs[used, 1 - side] = new
                         used += 1
                     symbols[other, NUMBER + side] += 1
                     symbols[other, WEIGHT + side] += cells[cell, COUNT]
@@ -226,11 +249,13 @@ def add_pairs(places, free, pairs, first, used, merged, new, symbols, around):
         # Two new symbols side by side are found from the one on the right.
         side = LEFT if pairs[pair, RIGHT] == new else RIGHT
         other = pairs[pair, side]
-        pairs[pair, START], pairs[pair, BOUND] = free, symbols[other, WEIGHT + side]
+        pairs[pair, START] = free
+        pairs[pair, BOUND] = symbols[other, WEIGHT + side]
         free += symbols[other, NUMBER + side]
         pairs[pair, STOP] = free
         # From here on, the index of the next place; and in the end what it was, 0.
-        symbols[other, NUMBER + side], symbols[other, WEIGHT + side] = pairs[pair, START], 0
+        symbols[other, NUMBER + side] = pairs[pair, START]
+        symbols[other, WEIGHT + side] = 0
     start = pairs[merged, START]
     for index in range(start, pairs[merged, STOP]):
         for side in (LEFT, RIGHT):
@@ -264,7 +289,8 @@ def push_pair(heap, size, pair, pairs, symbols, letters):
 @compiled
 def sift_down(heap, size, pairs, symbols, letters):
     """Move the first pair, whose bound may have fallen, to where it belongs."""
-    pair, at = heap[0], 0
+    pair = heap[0]
+    at = 0
     while True:
         child = 2 * at + 1
         if child + 1 < size and precedes(heap[child + 1], heap[child], pairs, symbols, letters):
@@ -293,7 +319,8 @@ def compare_bytes(one, other, symbols, letters):
     """Above 0 if the first symbol's bytes are greater, below 0 if they are smaller."""
     if one == other or symbols[one, HEAD] != symbols[other, HEAD]:
         return symbols[one, HEAD] - symbols[other, HEAD]  # nearly always, they differ here
-    at, before = symbols[one, CELL], symbols[other, CELL]
+    at = symbols[one, CELL]
+    before = symbols[other, CELL]
     for step in range(HEAD_BYTES, min(symbols[one, LENGTH], symbols[other, LENGTH])):
         difference = np.int64(letters[at + step]) - np.int64(letters[before + step])
         if difference != 0:

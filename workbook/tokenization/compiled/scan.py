@@ -78,15 +78,25 @@ def find_pretokens(at, end, kinds, batch):
     `kinds` is the address of `character_kinds()`. Returns how many items there are in the batch;
     the address where the last one ends follows them.
     """
-    to, enough = batch, batch + ITEM_BYTES * MOST
-    letter, numeral, other, white, space = NONE, NONE, NONE, NONE, NONE  # is the byte before one?
+    to = batch
+    enough = batch + ITEM_BYTES * MOST
+    # Is the byte before one?
+    letter = NONE
+    numeral = NONE
+    other = NONE
+    white = NONE
+    space = NONE
     while at < end and to <= enough:
         size = min(end - at, BLOCK)
-        letters, numbers, whites, inside = letters_at(at), numbers_at(at), white_at(at), NONE
+        letters = letters_at(at)
+        numbers = numbers_at(at)
+        whites = white_at(at)
+        inside = NONE
         if not_ascii_at(at) != NONE:
             size, letters, numbers, whites = with_others(at, size, kinds, letters, numbers, whites)
             inside = not_ascii_at(at) & ~first_bytes_at(at)
-        others, spaces = ~(letters | numbers | whites), spaces_at(at)
+        others = ~(letters | numbers | whites)
+        spaces = spaces_at(at)
         white_before = whites << ONE | white
         same = letters & (letters << ONE | letter) | numbers & (numbers << ONE | numeral)
         same |= others & (others << ONE | other) | whites & white_before
@@ -119,8 +129,11 @@ def find_pretokens(at, end, kinds, batch):
                 begins &= begins - ONE
         to += ITEM_BYTES * number
         top = np.uint64(size - 1)
-        letter, numeral, other = letters >> top & ONE, numbers >> top & ONE, others >> top & ONE
-        white, space = whites >> top & ONE, spaces >> top & ONE
+        letter = letters >> top & ONE
+        numeral = numbers >> top & ONE
+        other = others >> top & ONE
+        white = whites >> top & ONE
+        space = spaces >> top & ONE
         at += size
     if at == end:
         store(to, np.uint64(end))
@@ -139,7 +152,8 @@ def with_others(at, size, kinds, letters, numbers, whites):
         if place + length > size:
             size = min(size, place)
             break
-        kind, mask = byte(kinds + code), low_bits(length) << np.uint64(place)
+        kind = byte(kinds + code)
+        mask = low_bits(length) << np.uint64(place)
         letters |= mask if kind == LETTER else NONE
         numbers |= mask if kind == NUMBER else NONE
         whites |= mask if kind == WHITE else NONE
@@ -155,7 +169,9 @@ def low_bits(number):
 @compiled
 def contraction_length(at, end):
     """The length in bytes of 's 'd 'm 't 'll 've 're at this address; 0 if there is none."""
-    first, second, length = byte(at + 1), byte(at + 2), 0
+    first = byte(at + 1)
+    second = byte(at + 2)
+    length = 0
     if first in (0x73, 0x64, 0x6D, 0x74):  # s d m t
         length = 2
     elif (first == 0x6C and second == 0x6C) or (first in (0x76, 0x72) and second == 0x65):

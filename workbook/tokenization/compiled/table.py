@@ -25,8 +25,10 @@ POOLED = 8  # bytes that the pool has room for, by those of a new pre-token: it,
 SHORT = 15  # bytes of a pre-token that fits into its keys
 SECOND_KEY, PLACE, VALUE = 8, 16, 24  # where these begin in a slot, in bytes
 FIRST, SECOND, HOME = 8, 16, 24  # where these begin in an item
-ONE, ALL_BITS = np.uint64(1), np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-LENGTH_BITS, LONG = np.uint64(56), np.uint64(0xFF << 56)  # in the second key
+ONE = np.uint64(1)
+ALL_BITS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+LENGTH_BITS = np.uint64(56)  # in the second key
+LONG = np.uint64(0xFF << 56)
 # Odd numbers whose bits look random: 2**64 over the golden ratio, and a prime of xxHash.
 MIX_A = np.uint64(0x9E37_79B9_7F4A_7C15)
 MIX_B = np.uint64(0xC2B2_AE3D_27D4_EB4F)
@@ -69,7 +71,8 @@ class PretokenTable:
     def grow(self, longest: int) -> None:
         """Make room: twice the slots if half are used, and `longest` more bytes in the pool."""
         if self.is_full():
-            old, self.slots = self.slots, np.zeros((2 * len(self.slots), 4), np.uint64)
+            old = self.slots
+            self.slots = np.zeros((2 * len(self.slots), 4), np.uint64)
             self._point()
             rehash(self.address, old.ctypes.data, len(old))
         if self.pool_used + POOLED * longest + PADDING > len(self.pool):
@@ -141,7 +144,8 @@ def next_batch(at, end, kinds, table, batch):
         first, second = short_keys(at, min(length, SHORT))
         home = home_of(table, first, second)
         if length > SHORT:  # too long for an answer by its keys: nowhere are such keys
-            second, home = ALL_BITS, table + NOWHERE
+            second = ALL_BITS
+            home = table + NOWHERE
         store(item + FIRST, first)
         store(item + SECOND, second)
         store(item + HOME, np.uint64(home))
@@ -153,7 +157,8 @@ def next_batch(at, end, kinds, table, batch):
 def slot_at_home(item):
     """The slot of a pre-token that is at home; 0 if it is not, or is long."""
     slot = np.int64(word(item + HOME))
-    one, other = word(slot) ^ word(item + FIRST), word(slot + SECOND_KEY) ^ word(item + SECOND)
+    one = word(slot) ^ word(item + FIRST)
+    other = word(slot + SECOND_KEY) ^ word(item + SECOND)
     return slot if one | other == 0 else 0
 
 
@@ -192,7 +197,8 @@ def entry(table, at, length):
     first, second = keys_of(at, length)
     slot = slot_of_keys(table, first, second, at, length)
     if word(slot + SECOND_KEY) == 0:
-        used, place = word(table + USED), word(table + POOL_USED)
+        used = word(table + USED)
+        place = word(table + POOL_USED)
         room = np.int64(word(table + POOL_BYTES) - place) - PADDING
         if used >= word(table + LIMIT) or POOLED * length > room:
             return 0
@@ -211,7 +217,8 @@ def entry(table, at, length):
 def rehash(table, old, capacity):
     """Copy all entries of the old slots into those of the table, which are zeros."""
     for slot in range(old, old + SLOT_BYTES * capacity, SLOT_BYTES):
-        first, second = word(slot), word(slot + SECOND_KEY)
+        first = word(slot)
+        second = word(slot + SECOND_KEY)
         if second != 0:
             at = pooled(table, word(slot + PLACE))  # which is not read if the pre-token is short
             new = slot_of_keys(table, first, second, at, length_of(second))

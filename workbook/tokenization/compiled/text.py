@@ -67,13 +67,18 @@ def find_specials(at, end, tokens, edges, ids, rows):
             start = block + machine.trailing_zeros(candidates)
             candidates &= candidates - np.uint64(1)
             for index in range(len(ids)):
-                token, stop = tokens + edges[index], start + edges[index + 1] - edges[index]
+                token = tokens + edges[index]
+                stop = start + edges[index + 1] - edges[index]
                 if at <= start and stop <= end and machine.same_bytes(start, token, stop - start):
-                    rows[number, END], rows[number, NEXT] = start, stop
+                    rows[number, END] = start
+                    rows[number, NEXT] = stop
                     rows[number, ID] = ids[index]
-                    number, at = number + 1, stop
+                    number = number + 1
+                    at = stop
                     break
-    rows[number, END], rows[number, NEXT], rows[number, ID] = end, end, -1
+    rows[number, END] = end
+    rows[number, NEXT] = end
+    rows[number, ID] = -1
     return number
 
 
@@ -146,7 +151,8 @@ def first_not_utf8(at, end):
 @compiled
 def character_length(at, end):
     """The length of a UTF-8 character, or of up to 64 of ASCII, at an address; 0 if it is none."""
-    first, second = byte(at), byte(at + 1)
+    first = byte(at)
+    second = byte(at + 1)
     if first < 0x80:
         return min(machine.trailing_zeros(not_ascii(at)), end - at)
     if first < 0xC2 or first > 0xF4:

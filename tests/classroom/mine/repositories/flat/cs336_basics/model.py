@@ -64,8 +64,10 @@ class RotaryPositionalEmbedding(nn.Module):
         self.register_buffer("sin", torch.sin(angles), persistent=False)
 
     def forward(self, x: torch.Tensor, token_positions: torch.Tensor) -> torch.Tensor:
-        cos, sin = self.cos[token_positions], self.sin[token_positions]
-        x1, x2 = x[..., 0::2], x[..., 1::2]
+        cos = self.cos[token_positions]
+        sin = self.sin[token_positions]
+        x1 = x[..., 0::2]
+        x2 = x[..., 1::2]
         out = torch.stack([x1 * cos - x2 * sin, x1 * sin + x2 * cos], dim=-1)
         return rearrange(out, "... half two -> ... (half two)")
 
@@ -87,8 +89,10 @@ class MultiHeadSelfAttention(nn.Module):
     def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
         super().__init__()
         self.num_heads = num_heads
-        self.q_proj, self.k_proj = Linear(d_model, d_model), Linear(d_model, d_model)
-        self.v_proj, self.output_proj = Linear(d_model, d_model), Linear(d_model, d_model)
+        self.q_proj = Linear(d_model, d_model)
+        self.k_proj = Linear(d_model, d_model)
+        self.v_proj = Linear(d_model, d_model)
+        self.output_proj = Linear(d_model, d_model)
         self.rope = None
         if theta is not None:
             self.rope = RotaryPositionalEmbedding(theta, d_model // num_heads, max_seq_len)
@@ -102,7 +106,8 @@ class MultiHeadSelfAttention(nn.Module):
             if token_positions is None:
                 token_positions = torch.arange(seq_len, device=x.device)
             token_positions = token_positions.unsqueeze(-2)  # one more axis for the heads
-            Q, K = self.rope(Q, token_positions), self.rope(K, token_positions)
+            Q = self.rope(Q, token_positions)
+            K = self.rope(K, token_positions)
         mask = torch.tril(torch.ones(seq_len, seq_len, dtype=torch.bool, device=x.device))
         out = scaled_dot_product_attention(Q, K, V, mask)
         return self.output_proj(rearrange(out, "... h s d -> ... s (h d)"))
@@ -111,7 +116,8 @@ class MultiHeadSelfAttention(nn.Module):
 class TransformerBlock(nn.Module):
     def __init__(self, d_model, num_heads, d_ff, max_seq_len=None, theta=None):
         super().__init__()
-        self.ln1, self.ln2 = RMSNorm(d_model), RMSNorm(d_model)
+        self.ln1 = RMSNorm(d_model)
+        self.ln2 = RMSNorm(d_model)
         self.attn = MultiHeadSelfAttention(d_model, num_heads, max_seq_len, theta)
         self.ffn = SwiGLU(d_model, d_ff)
 

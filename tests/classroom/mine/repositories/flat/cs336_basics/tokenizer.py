@@ -19,7 +19,8 @@ def count_words(text, special_tokens):
 
 
 def merge_word(word, pair):
-    out, i = [], 0
+    out = []
+    i = 0
     while i < len(word):
         width = 2 if word[i : i + 2] == pair else 1
         out.append(b"".join(word[i : i + width]))

@@ -18,7 +18,8 @@ class AdamW(torch.optim.Optimizer):
     def step(self, closure=None):
         loss = None if closure is None else closure()
         for group in self.param_groups:
-            lr, (beta1, beta2) = group["lr"], group["betas"]
+            lr = group["lr"]
+            (beta1, beta2) = group["betas"]
             for p in group["params"]:
                 if p.grad is None:
                     continue
@@ -26,7 +27,8 @@ class AdamW(torch.optim.Optimizer):
                 if not state:
                     state |= {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
                 state["t"] += 1
-                t, g = state["t"], p.grad.data
+                t = state["t"]
+                g = p.grad.data
                 state["m"] = beta1 * state["m"] + (1 - beta1) * g
                 state["v"] = beta2 * state["v"] + (1 - beta2) * g**2
                 lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)

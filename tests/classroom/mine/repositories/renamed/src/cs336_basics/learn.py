@@ -28,15 +28,18 @@ class Adam(torch.optim.Optimizer):
             for weight in group["params"]:
                 if weight.grad is None:
                     continue
-                state, grad = self.state[weight], weight.grad.data
+                state = self.state[weight]
+                grad = weight.grad.data
                 first, second = state.get("moments") or (torch.zeros_like(grad),) * 2
-                (b1, b2), t = group["betas"], state.get("t", 1)
+                (b1, b2) = group["betas"]
+                t = state.get("t", 1)
                 first = b1 * first + (1 - b1) * grad
                 second = b2 * second + (1 - b2) * grad * grad
                 rate = group["lr"] * math.sqrt(1 - b2**t) / (1 - b1**t)
                 shrunk = weight.data * (1 - group["lr"] * group["weight_decay"])
                 weight.data = shrunk - rate * first / (second.sqrt() + group["eps"])
-                state["moments"], state["t"] = (first, second), t + 1
+                state["moments"] = (first, second)
+                state["t"] = t + 1
         return loss
 
 

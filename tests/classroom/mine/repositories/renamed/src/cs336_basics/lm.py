@@ -33,7 +33,8 @@ class Norm(nn.Module):
         self.g = nn.Parameter(torch.ones(d_model, device=device, dtype=dtype))
 
     def forward(self, x: Tensor) -> Tensor:
-        dtype, x = x.dtype, x.to(torch.float32)
+        dtype = x.dtype
+        x = x.to(torch.float32)
         rms = x.square().mean(dim=-1, keepdim=True).add(self.eps).sqrt()
         return x.div(rms).mul(self.g).to(dtype)
 
@@ -133,7 +134,8 @@ class Settings:
 class MyLM(nn.Module):
     def __init__(self, config: Settings):
         super().__init__()
-        self.n_ctx, d_model = config.n_ctx, config.d_model
+        self.n_ctx = config.n_ctx
+        d_model = config.d_model
         self.tok_emb = TokenTable(config.n_vocab, d_model)
         rope = RotaryEncoding(config.theta, d_model // config.n_heads, config.n_ctx)
         self.blocks = nn.ModuleList(

@@ -16,7 +16,8 @@ def cut(text, specials):
 
 
 def join(symbols, a, b):
-    done, i = [], 0
+    done = []
+    i = 0
     while i < len(symbols):
         step = 2 if symbols[i : i + 2] == (a, b) else 1
         done.append(b"".join(symbols[i : i + step]))
@@ -26,7 +27,8 @@ def join(symbols, a, b):
 
 class Trainer:
     def __init__(self, vocab_size: int, special_tokens: list[str]):
-        self.vocab_size, self.special_tokens = vocab_size, special_tokens
+        self.vocab_size = vocab_size
+        self.special_tokens = special_tokens
 
     def train(self, input_path: str | os.PathLike):
         with open(input_path, "rb") as handle:
@@ -54,7 +56,8 @@ class Trainer:
 
 class BPE:
     def __init__(self, vocab, merges, special_tokens=None):
-        self.specials, self.bytes_of = tuple(special_tokens or ()), dict(vocab)
+        self.specials = tuple(special_tokens or ())
+        self.bytes_of = dict(vocab)
         lacking = [s.encode() for s in self.specials if s.encode() not in vocab.values()]
         self.bytes_of |= enumerate(lacking, max(vocab) + 1)
         self.id_of = {piece: i for i, piece in self.bytes_of.items()}
