@@ -17,7 +17,16 @@ ROOT = Path(__file__).parents[1]
 
 # The chapters, each on top of those before it. The classroom may import from all of them.
 CHAPTERS = [
-    *("config", "files", "corpora", "tokenization", "transformer", "optimizer", "accounting"),
+    *(
+        "lazy",
+        "config",
+        "files",
+        "corpora",
+        "tokenization",
+        "transformer",
+        "optimizer",
+        "accounting",
+    ),
     *("training", "generation", "experiments", "bench"),
 ]
 

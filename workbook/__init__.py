@@ -1,8 +1,10 @@
 """The CS336 workbook: a language model from nothing, and answers that prove themselves."""
 
-from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from workbook.lazy import __version__ as __version__
+from workbook.lazy import lazy
 
 if TYPE_CHECKING:  # for editors and type checkers; to run it would load what nobody asked for
     from workbook.classroom import mine as mine
@@ -11,7 +13,6 @@ if TYPE_CHECKING:  # for editors and type checkers; to run it would load what no
     from workbook.classroom.study.recall import recall
     from workbook.classroom.study.verbs import answer, check, hint, look_up, reveal, tick
 
-__version__ = "0.2.0"
 __all__ = [
     "answer",
     "calibration",
@@ -24,24 +25,6 @@ __all__ = [
     "reveal",
     "tick",
 ]
-
-
-def lazy(package: str, homes: dict[str, str]) -> tuple[Callable[..., Any], ...]:
-    """A package's `__getattr__` and `__dir__`: a name's module is loaded when it is asked for.
-
-    `homes` has the module of each public name. So `import workbook.tokenization` loads no numba,
-    `from workbook.tokenization import train_bpe` no more than it needs, and completion shows both
-    names before anything is loaded.
-    """
-
-    def get(name: str) -> Any:
-        if name not in homes:
-            known = ", ".join(homes)
-            raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {known}")
-        return getattr(import_module(f"{package}.{homes[name]}"), name)
-
-    return get, lambda: sorted(homes)
-
 
 HOMES = dict.fromkeys(__all__, "classroom.study.verbs")
 HOMES |= {"harden": "classroom.study.hardening", "recall": "classroom.study.recall"}

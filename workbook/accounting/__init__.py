@@ -7,7 +7,7 @@ a model runs, and `proof` puts both side by side. What an answer takes for grant
 someone's number. All counts are Python ints, exact at any size.
 """
 
-from workbook import lazy
+from workbook.lazy import lazy
 
 # Where each public name lives.
 HOMES = {

@@ -17,10 +17,10 @@ from datetime import date
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from workbook import __version__
 from workbook import config as settings
 from workbook.classroom.study import problems
 from workbook.files import write_json
+from workbook.lazy import __version__
 from workbook.training import presets
 
 COMMANDS: list[tuple[str, str, tuple, Callable]] = []  # name, help, arguments, what it runs

@@ -20,9 +20,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from workbook import __version__, config, files
+from workbook import config, files
 from workbook.corpora import docstrings, download, stories
 from workbook.files import atomic_write, file_sha256, locked, say, unchanged, write_json
+from workbook.lazy import __version__
 
 SPLITS = ("train", "validation")
 END_OF_TEXT = "<|endoftext|>"

@@ -6,7 +6,7 @@ reads tables, ablations and batch sizes from them, `significance` says what may 
 `published` has what others report. `dry_run` estimates how long missing runs take.
 """
 
-from workbook import lazy
+from workbook.lazy import lazy
 
 # Where each public name lives, loaded when it is asked for: most need torch.
 HOMES = {

@@ -6,7 +6,7 @@ gives text. `fast_step` makes the cached step fast, `likelihood` gives the proba
 of a text, and `formats` opens a trained model and writes it for Hugging Face's `transformers`.
 """
 
-from workbook import lazy
+from workbook.lazy import lazy
 
 # Where each public name lives, loaded when it is asked for: all of them need torch.
 HOMES = {

@@ -6,7 +6,7 @@ number is stored in float32, float16 and bfloat16, and `mixed_precision` what tr
 fewer bits.
 """
 
-from workbook import lazy
+from workbook.lazy import lazy
 
 # Where each public name lives, loaded when it is asked for: all of them need torch.
 HOMES = {

@@ -8,7 +8,7 @@ writes GPT-2's two files, and `utf8` explains the encoding underneath. `compiled
 for large texts: the same results, in code that is harder to read.
 """
 
-from workbook import lazy
+from workbook.lazy import lazy
 
 # Where each public name lives, loaded when it is asked for.
 HOMES = {

@@ -8,7 +8,7 @@ which losses are possible. `devices` picks the device and the precision and conn
 `presets` has the runs by name, and their options on the command line.
 """
 
-from workbook import lazy
+from workbook.lazy import lazy
 
 # Where each public name lives, loaded when it is asked for: all of them need torch.
 HOMES = {

@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbook import __version__
 from workbook import config as settings
 from workbook.files import write_json
+from workbook.lazy import __version__
 
 if TYPE_CHECKING:
     import pandas as pd

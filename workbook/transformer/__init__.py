@@ -6,7 +6,7 @@ with torch's own kernels, which training uses; `inspect` shows attention maps an
 activations.
 """
 
-from workbook import lazy
+from workbook.lazy import lazy
 
 # Where each public name lives, loaded when it is asked for: all of them need torch.
 HOMES = {

@@ -6,7 +6,7 @@
 `pdf` write it. `pandoc` has the tree's nodes and runs the program of that name.
 """
 
-from workbook import lazy
+from workbook.lazy import lazy
 
 HOMES = {"export": "write"}
 __all__ = ["export"]

@@ -6,7 +6,7 @@ calls them through the course's `tests/adapters.py`, and writes such a file (`co
 `workbook check --all`, and `twin` for `workbook twin`.
 """
 
-from workbook import lazy
+from workbook.lazy import lazy
 
 NAMES = ("PartError", "expect_some", "now_yours", "open_run", "own", "parts", "rehearsed", "runs")
 HOMES = dict.fromkeys(NAMES, "own_parts")

@@ -9,7 +9,7 @@ is typed and moved; when stored, it is a picture and words. `live` has what all 
 views are imported from here, as in `from workbook.classroom.views import merge_stepper`.
 """
 
-from workbook import lazy
+from workbook.lazy import lazy
 
 # Where each lives, loaded when it is asked for: the views of the first notebooks need no torch.
 HOMES = {
