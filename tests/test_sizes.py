@@ -37,10 +37,24 @@ def test_a_joined_line_has_the_tokens_of_two_and_more():
 
 @pytest.mark.parametrize(
     "source",
-    ["a, b = b, a", "a, b = b, a + b", "a, b = 0, 1", "a, b = pair", "a, *b = x, y, z", "a = x, y"],
+    [
+        "a, b = b, a",
+        "a, b = b, a + b",
+        "x[0], x[1] = x[1], x[0]",
+        "(a, b), c = pair, a",
+        "a, b = 0, 1",
+        "a, b = pair",
+        "a, *b = x, y, z",
+        "a = x, y",
+    ],
 )
 def test_what_cannot_be_written_apart_is_not_called_joined(source):
     assert SIZES["measure"](source)["joined"] == 0
+
+
+@pytest.mark.parametrize("source", ["a, b = x, y", "a.x, a.y = 1, a.z", "a, b = b, 0"])
+def test_what_means_the_same_line_by_line_is_called_joined(source):
+    assert SIZES["measure"](source)["joined"] == 1
 
 
 def test_exemptions_from_the_formatter_are_counted_in_comments_alone():
