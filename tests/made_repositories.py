@@ -106,9 +106,9 @@ def buggy(bugs: Sequence[Bug], folder: Path, study: Path) -> None:
 # part that the twin test must name; then what the bug is. Below are what stands there, and what is
 # put in its place.
 EDITS = """
-flat cs336_basics/model.py rope forward: RoPE turns halves, not neighbours
-- x1, x2 = x[..., 0::2], x[..., 1::2]
-+ x1, x2 = x.chunk(2, dim=-1)
+flat cs336_basics/model.py rope forward: RoPE turns the other way
+- [x1 * cos - x2 * sin, x1 * sin + x2 * cos]
++ [x1 * cos + x2 * sin, x2 * cos - x1 * sin]
 flat cs336_basics/training.py cross_entropy loss: the loss is summed
 - targets.unsqueeze(-1)).mean()
 + targets.unsqueeze(-1)).sum()

@@ -419,7 +419,7 @@ def test_a_model_is_caught(monkeypatch, changes):
 
 UNTRAINABLE = [
     ({"self.blocks = nn.ModuleList(": "self.blocks = list("}, "plain list; use nn.ModuleList"),
-    ({"self.n_ctx, d_m": "self.extra = Proj(3, 3)\n        self.n_ctx, d_m"}, "to `extra.kern"),
+    ({"self.n_ctx =": "self.extra = Proj(3, 3)\n        self.n_ctx ="}, "to `extra.kern"),
     ({CALLS: f"{CALLS} * 2"}, "returns something other than the result of MyLM.forward"),
     ({MAKES: "1 / 0"}, "the adapter fails: ZeroDivisionError: division by zero"),
 ]

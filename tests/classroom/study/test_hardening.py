@@ -153,7 +153,7 @@ def test_the_slips_of_people_are_planted_and_all_else_stays_as_it_was():
 @pytest.mark.slow
 def test_a_strangers_model_shows_the_curves_of_two_runs(study):
     shown = str(harden("stranger"))
-    assert "The losses diverge at step" in shown
+    assert "differs from ours at step" in shown
     ours, copys = re.findall("loss, .*`(.*)`", shown)
     assert len(ours) == len(copys) == 21
 
