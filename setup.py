@@ -1,7 +1,9 @@
 """What pyproject.toml cannot say: a wheel also holds the notebooks, and the records that they read.
 
-They lie outside the package in a checkout, and below `workbook/shipped` once installed. And an
-editable install has the data files too.
+They lie outside the package in a checkout, and below `workbook/shipped` once installed: code finds
+them by `config.shipped()`, and asks `config.checkout()` before it writes to a checkout. An editable
+install has the data files of `classroom/jupyter/` too: after a change there, install again. A new
+text file of a corpus needs a pattern in pyproject.toml.
 """
 
 import shutil

@@ -55,7 +55,7 @@ def _close(numbers: list[int]) -> None:
 @pytest.fixture
 def judged_here(monkeypatch, tmp_path):
     """Attempts are judged in the process of the tests, where a test may have shortened a limit."""
-    from workbook.classroom.checks import worker
+    from workbook.classroom.checks.machinery import worker
 
     monkeypatch.setattr(worker, "is_inside", True)
     monkeypatch.chdir(tmp_path)  # in a worker, too, it is an empty folder

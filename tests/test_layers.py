@@ -1,4 +1,4 @@
-"""Two rules: only the classroom imports the classroom, and chapters import earlier chapters."""
+"""Which room may import which: chapters earlier ones, and the classroom's rooms those below."""
 
 import ast
 import json
@@ -15,20 +15,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# The chapters, each on top of those before it. The classroom may import from all of them.
+# The chapters, each on top of those before it. The classroom may import from all of them, and its
+# rooms from those before them: `views` stands below `study`, which shows its figures with it.
 CHAPTERS = [
-    *(
-        "lazy",
-        "config",
-        "files",
-        "corpora",
-        "tokenization",
-        "transformer",
-        "optimizer",
-        "accounting",
-    ),
-    *("training", "generation", "experiments", "bench"),
+    *("lazy", "config", "files", "corpora", "tokenization", "transformer", "optimizer"),
+    *("accounting", "training", "generation", "experiments", "bench"),
 ]
+CLASSROOM = ["problems", "panels", "checks", "views", "study", "mine", "export", "cli", "jupyter"]
 
 
 @cache
@@ -81,6 +74,31 @@ def test_chapters_import_only_from_earlier_chapters_and_never_from_the_classroom
         if order.index(room(other)) > order.index(room(name))
     ]
     assert later == []
+
+
+def test_the_classrooms_rooms_import_only_from_those_below_them():
+    inside = {name: name.split(".")[1] for name in modules() if name.startswith("classroom.")}
+    assert {*inside.values()} == {*CLASSROOM}
+    upward = [
+        f"{name} imports {other}"
+        for name, its_room in inside.items()
+        for other in sorted(own_imports(modules()[name]) & inside.keys())
+        if CLASSROOM.index(inside[other]) > CLASSROOM.index(its_room)
+    ]
+    assert upward == []
+
+
+def test_the_machinery_of_the_checks_knows_no_subject():
+    """But for the table of all checks, which a verdict loads at last."""
+    machinery = "classroom.checks.machinery"
+    outside = {
+        other
+        for name, file in modules().items()
+        if name.startswith(f"{machinery}.")
+        for other in own_imports(file)
+        if other.startswith("classroom.checks.") and not other.startswith(machinery)
+    }
+    assert outside == {"classroom.checks.by_problem"}
 
 
 def test_no_two_modules_import_each_other():

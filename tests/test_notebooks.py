@@ -13,10 +13,10 @@ from attempts.pairs import ATTEMPTS
 
 from workbook.bench import recorded
 from workbook.classroom import cli
-from workbook.classroom.checks import worker
+from workbook.classroom.checks.machinery import worker
+from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import notebooks
 from workbook.classroom.study.notebooks import ROLES, role
-from workbook.classroom.study.problems import PROBLEMS
 
 PATHS = {path.stem: path for path in notebooks.find_worked()}
 ANATOMY = ["prompt", "try", "check", "hint", "reveal", "evidence", "answer"]

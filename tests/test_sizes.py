@@ -1,6 +1,7 @@
 """The count of tokens, and what holds each room to its cap."""
 
 import runpy
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -60,6 +61,15 @@ def test_what_means_the_same_line_by_line_is_called_joined(source):
 def test_exemptions_from_the_formatter_are_counted_in_comments_alone():
     source = "# fmt: off\nx = {\n}  # fmt: skip\ntext = '# fmt: skip'\n"
     assert SIZES["measure"](source)["exempt"] == 2
+
+
+def test_a_large_file_in_git_is_told(tmp_path):
+    for name in ("large.bin", "small.bin", "unknown.bin"):
+        (tmp_path / name).write_bytes(bytes(SIZES["FILE_CAP"] + (name != "small.bin")))
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "large.bin", "small.bin"], cwd=tmp_path, check=True)
+    (told,) = SIZES["large_files"](tmp_path)
+    assert told.startswith("large.bin has 600,001 bytes")
 
 
 def found(**sizes: int) -> list[str]:

@@ -134,10 +134,6 @@ def installed(wheel, tmp_path_factory) -> Installed:
     return Installed(wheel, tmp_path_factory.mktemp("installed"))
 
 
-def test_no_file_in_git_is_large():
-    assert [name for name in tracked() if (ROOT / name).stat().st_size > 600_000] == []
-
-
 def test_a_wheel_holds_what_is_in_git_and_nothing_of_its_user(wheel):
     known = tracked()
     names = {name for name in ZipFile(wheel).namelist() if name.startswith("workbook/")}

@@ -22,7 +22,7 @@ from attempts import (  # noqa: F401 - some fill the list
     transformer_wrong,
 )
 from attempts.lists import right
-from workbook.classroom.study import hardening
+from workbook.classroom.mine import hardening
 
 FOLDERS = {"flat": "cs336_basics", "renamed": "src/cs336_basics"}
 TRAINING = [

@@ -10,9 +10,9 @@ from unittest.mock import Mock
 import pytest
 from made_repositories import module
 
-from workbook.classroom import cli
-from workbook.classroom.checks import worker
-from workbook.classroom.study import lab, notebooks, problems, verbs
+from workbook.classroom import cli, problems
+from workbook.classroom.checks.machinery import judging, worker
+from workbook.classroom.study import lab, notebooks, verbs
 from workbook.classroom.study.progress import Progress
 from workbook.corpora import corpora
 
@@ -111,7 +111,7 @@ def test_only_a_kept_file_says_by_all_what_is_meant(attempt, study, capsys):
 def test_a_verdict_speaks_of_commands_and_not_of_cells(attempt, capsys):
     attempt.write_text("TEXT = 'It shows nothing.'\ndef softmax(x, dim):\n    ...\n")
     for arguments, said in (
-        (["softmax", attempt], "Write the function softmax(x, dim). Then check again."),
+        (["softmax", attempt], "Write the function softmax(x, dim).\nThen check again."),
         (["unicode1", f"{attempt}:TEXT", "--part", "b"], "run `workbook study --tick unicode1 b`."),
     ):
         assert cli.main(["check", *map(str, arguments)]) == 1
@@ -145,7 +145,7 @@ def test_worker_processes_find_the_functions_of_the_file(attempt, capsys):
 
 
 def test_a_file_that_never_ends_is_stopped(attempt, monkeypatch):
-    monkeypatch.setattr(verbs, "TOTAL_SECONDS", 0.3)
+    monkeypatch.setattr(judging, "TOTAL_SECONDS", 0.3)
     monkeypatch.syspath_prepend("")
     attempt.write_text("while True: pass")
     with pytest.raises(ValueError, match=r"mine.py does not run: it was stopped after 0.3 s"):

@@ -12,13 +12,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from datetime import date
 from importlib.machinery import PathFinder
 from pathlib import Path
 
 from workbook import config as settings
-from workbook.classroom.study import problems
+from workbook.classroom import problems
 from workbook.files import write_json
 from workbook.lazy import __version__
 from workbook.training import presets
@@ -172,7 +171,8 @@ def run_lab(options: argparse.Namespace) -> None:
 )
 def run_study(options: argparse.Namespace) -> None:
     load_quickly()
-    from workbook.classroom.study import copy, hardening, progress, recall, update, verbs
+    from workbook.classroom.mine import hardening
+    from workbook.classroom.study import copy, progress, recall, update, verbs
 
     study = progress.nearest()
     os.environ["WORKBOOK_STUDY"] = str(study)
@@ -192,7 +192,11 @@ def run_study(options: argparse.Namespace) -> None:
         print(progress.progress_summary(record))  # what was done just now stays in sight
     else:
         print(progress.progress_table(record))
-    for notice in (*hardening.notices(study), *recall.notices(study), *update.notices(study)):
+    for notice in (
+        *hardening.found_mistakes(study),
+        *recall.notices(study),
+        *update.notices(study),
+    ):
         print(notice)
 
 
@@ -249,7 +253,7 @@ def problems_in(file: str | None) -> list[str]:
 
 def check_in_file(problem_id: str, file: str, asked_part: str | None):
     """Check an attempt in a file, print the verdict, and count it; return the `CheckOutcome`."""
-    from workbook.classroom.checks import worker
+    from workbook.classroom.checks.machinery import judging, worker
     from workbook.classroom.mine.check_all import CheckOutcome
     from workbook.classroom.study import verbs
     from workbook.classroom.study.progress import Progress, nearest
@@ -263,19 +267,25 @@ def check_in_file(problem_id: str, file: str, asked_part: str | None):
     if study:
         os.environ["WORKBOOK_STUDY"] = str(study)
         Progress(study).read()  # what is wrong with it is said here: a worker is not heard
-    seconds = 2 * verbs.seconds_for(problem)  # its import has as much time as its check
+    seconds = 2 * judging.seconds_for(problem)  # its import has as much time as its check
     try:
-        fields = worker.result(f"{__name__}:judged", problem.id, part, path, name, seconds=seconds)
-        report = verbs.Report.from_json(fields)
+        fields = worker.result(judged, problem.id, part, path, name, seconds=seconds)
+        report = judging.Report.from_json(fields)
     except worker.EndedError as error:
-        report = verbs.note_outcome(verbs.ended_early(problem.id, part, error))
-    if "`tick(" in str(report.then):  # a notebook's way
-        ticking = f"workbook study --tick {problem.id} {part or ''}".rstrip()
-        report = replace(report, then=(f"If it does, run `{ticking}`.",))
-    print(str(report).replace("run this cell again", "check again"))
+        report = verbs.note_outcome(judging.ended_early(problem.id, part, error))
+    message = report.message_with(step_in_a_terminal)
+    print(f"{report.heading}\n{message}".rstrip())
     if study is None:
         print("Not counted: there is no study folder; `workbook study --make` makes one here.")
-    return CheckOutcome(problem.id, file, report.status, report.message)
+    return CheckOutcome(problem.id, file, report.status, message)
+
+
+def step_in_a_terminal(report) -> str:
+    """What a `Report` asks for next, for somebody who works in a terminal."""
+    if report.next_step == "again":
+        return "Then check again."
+    place = f"{report.problem} {report.part or ''}".rstrip()
+    return f"If it does, run `workbook study --tick {place}`."
 
 
 def check_all_found(options: argparse.Namespace) -> list:
@@ -337,8 +347,8 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
 
 def load_module(path: Path):
     """Run the file `path` as an import would, under a time limit; return the module."""
-    from workbook.classroom.checks.timeout import TimedOut, limited
-    from workbook.classroom.study.verbs import TOTAL_SECONDS
+    from workbook.classroom.checks.machinery.judging import TOTAL_SECONDS
+    from workbook.classroom.checks.machinery.timeout import TimedOut, limited
 
     name = path.stem
     root = path.resolve().parent

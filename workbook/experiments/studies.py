@@ -4,6 +4,11 @@ Every learning rate is a power of two times the same number, so that settings ar
 rates. The first sweep is short and wide; each comparison then tunes its rate again, in factors of
 two, for every setting and every budget of tokens. What is small on a laptop and large on a GPU is
 in a `Scale`; the plans are the same.
+
+The runs are recorded in `data/runs/` and found by a hash of their settings, so a changed plan calls
+for other runs: `make experiments` makes those that are missing, and a test names those that no plan
+asks for any more. Then notebook 08 has to run again. A new version of a corpus makes every record
+stale.
 """
 
 import math

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from workbook.classroom.checks.calling import bind, call_part, parameters_of
-from workbook.classroom.checks.verdicts import Wrong
+from workbook.classroom.checks.machinery.calling import bind, call_part, parameters_of
+from workbook.classroom.checks.machinery.verdicts import Wrong
 
 BLOCK = {"d_model": 8, "num_heads": 2, "d_ff": 12, "max_seq_len": 16, "theta": 50.0}
 LM = {"vocab_size": 5, "context_length": 16, "d_model": 8, "num_layers": 3, "num_heads": 2}

@@ -18,7 +18,7 @@ from attempts.ours import copied
 
 from workbook.classroom.checks import bpe, decoding, optimizer, tokenizer, transformer
 from workbook.classroom.checks.checkpointing import CHECKPOINTS
-from workbook.classroom.checks.engine import Exercise, judge
+from workbook.classroom.checks.machinery.engine import Exercise, judge
 from workbook.classroom.study.verbs import check
 
 model = copied("transformer.model")

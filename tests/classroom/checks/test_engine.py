@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from workbook.classroom import checks
-from workbook.classroom.checks.engine import Exercise, Program, judge, mistake, shrink
-from workbook.classroom.checks.verdicts import Prose, Wrong
+from workbook.classroom.checks.machinery.engine import Exercise, Program, judge, mistake, shrink
+from workbook.classroom.checks.machinery.verdicts import Prose, Wrong
 
 RAISED = object()  # stands for the result of a call that raised an error
 

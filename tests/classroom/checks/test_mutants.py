@@ -17,7 +17,7 @@ from attempts import optimizer_schedule_and_clipping as schedule_and_clipping
 from attempts import transformer_right_functions as functions
 from attempts import transformer_right_heads as heads
 
-from workbook.classroom.checks.mutants import mutated
+from workbook.classroom.checks.machinery.mutants import mutated
 from workbook.classroom.study.verbs import check
 
 SAMPLE = 3 * int(os.environ.get("STRESS", "1")) ** 2  # mutants of each solution

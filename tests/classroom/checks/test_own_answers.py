@@ -5,7 +5,8 @@ from functools import cache
 
 import pytest
 
-from workbook.classroom.study import notebooks, problems
+from workbook.classroom import problems
+from workbook.classroom.study import notebooks
 from workbook.classroom.study.answers import MIME
 from workbook.classroom.study.notebooks import role
 from workbook.classroom.study.verbs import check

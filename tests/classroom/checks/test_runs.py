@@ -6,12 +6,14 @@ import pytest
 from attempts import runs
 from attempts.runs import LR, NAN, PRE, ROW, pair, sweep
 
-from workbook.classroom.study.problems import PROBLEMS
+from workbook.classroom import checks
+from workbook.classroom.checks.by_problem import CHECKS
+from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study.verbs import check
 from workbook.experiments import results
 from workbook.experiments.studies import STUDIES
 
-OF_RUNS = [problem for problem in PROBLEMS.values() if problem.check == "runs"]
+OF_RUNS = [p for p in PROBLEMS.values() if CHECKS[p.id] is getattr(checks.runs, p.id, None)]
 HIGH = runs.LOSSES | {3e-2: 4.9, 1e-1: 5.5}
 FIGURES = ("steps", "batch_size", "context_length", "tokens", "perplexity", "bits_per_byte")
 KINDS = {"norm": "pre", "position": "rope", "ffn": "silu", "corpus": "owt", "learning_rate": 1}

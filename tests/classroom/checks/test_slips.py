@@ -10,8 +10,8 @@ import torch
 from IPython.core.autocall import ZMQExitAutocall
 from made_repositories import module
 
-from workbook.classroom.checks.transfer import pack
-from workbook.classroom.checks.verdicts import Prose, contrast, failure
+from workbook.classroom.checks.machinery.transfer import pack
+from workbook.classroom.checks.machinery.verdicts import Prose, contrast, failure
 from workbook.classroom.study.verbs import check
 
 

@@ -4,7 +4,7 @@ import pytest
 from attempts.steps import RIGHT, WRONG, changed
 
 from workbook import check, harden, hint
-from workbook.classroom.study.problems import PROBLEMS, STEPS
+from workbook.classroom.problems import PROBLEMS, STEPS
 
 
 def test_each_step_leads_to_a_problem_of_its_notebook_and_has_a_hint():

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from workbook.classroom.checks.tensors import symptom
+from workbook.classroom.checks.machinery.tensors import symptom
 
 RIGHT = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0))
 OTHER = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(1))

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from workbook.classroom.checks import timeout
-from workbook.classroom.checks.timeout import Stopwatch, TimedOut, limited
-from workbook.classroom.checks.verdicts import Wrong, call
+from workbook.classroom.checks.machinery import timeout
+from workbook.classroom.checks.machinery.timeout import Stopwatch, TimedOut, limited
+from workbook.classroom.checks.machinery.verdicts import Wrong, call
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no alarm")
 
@@ -53,7 +53,7 @@ def printed_by(program):
 
 LOSES_AN_ALARM = """
 import signal, threading
-from workbook.classroom.checks.timeout import TimedOut, limited
+from workbook.classroom.checks.machinery.timeout import TimedOut, limited
 
 def loses_one():
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
@@ -171,7 +171,7 @@ def test_processor_time_of_children_is_seen():
 
 FORKS = """
 import os, sys
-from workbook.classroom.checks.timeout import limited
+from workbook.classroom.checks.machinery.timeout import limited
 
 children = []
 for leave in (lambda: None, sys.exit, lambda: 1 / 0):

@@ -8,8 +8,8 @@ from attempts.ours import copied
 
 from workbook.classroom.checks import pretokens
 from workbook.classroom.checks import tokenizer as checks
+from workbook.classroom.checks.machinery.verdicts import NotAttempted, Wrong
 from workbook.classroom.checks.tokenizer import tokenizer
-from workbook.classroom.checks.verdicts import NotAttempted, Wrong
 from workbook.classroom.study.verbs import check
 from workbook.tokenization.tokenizer import Tokenizer
 

@@ -5,9 +5,9 @@ import functools
 import pytest
 from attempts import training_together as attempts
 
-from workbook.classroom import cli
+from workbook.classroom import cli, problems
 from workbook.classroom.checks import training_together as checks
-from workbook.classroom.study import problems, solutions
+from workbook.classroom.study import solutions
 from workbook.classroom.study.verbs import check
 
 

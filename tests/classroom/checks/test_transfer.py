@@ -22,7 +22,7 @@ from beartype import beartype
 from jaxtyping import jaxtyped
 from made_repositories import module
 
-from workbook.classroom.checks import transfer
+from workbook.classroom.checks.machinery import transfer
 from workbook.classroom.study.verbs import judge_attempt
 
 FORKS = sys.platform not in ("win32", "darwin")  # what a pool does

@@ -7,11 +7,11 @@ from attempts import transformer_right_functions as functions
 from torch import nn
 from work import calls
 
-from workbook.classroom.checks import modules, tensors, transformer
-from workbook.classroom.checks.modules import _place as place_of
-from workbook.classroom.checks.modules import named_weights, place_of_learners
-from workbook.classroom.checks.verdicts import Wrong
-from workbook.classroom.study import problems
+from workbook.classroom.checks import by_problem, transformer
+from workbook.classroom.checks.machinery import modules, tensors
+from workbook.classroom.checks.machinery.modules import _place as place_of
+from workbook.classroom.checks.machinery.modules import named_weights, place_of_learners
+from workbook.classroom.checks.machinery.verdicts import Wrong
 from workbook.classroom.study.verbs import check
 
 # The first right attempt at each problem of chapter 3, and at the loss.
@@ -51,9 +51,9 @@ def test_a_result_of_another_shape_is_told_by_the_shape(judged_here):
 
 
 FAULTS_OF_OURS = [
-    (modules, "LEARNED", "(", "checks/modules.py, line"),
-    (tensors, "_scale", None, "checks/tensors.py, line"),
-    (problems, "import_module", int, "study/problems.py, line"),  # before there is a check
+    (modules, "LEARNED", "(", "checks/machinery/modules.py, line"),
+    (tensors, "_scale", None, "checks/machinery/tensors.py, line"),
+    (by_problem, "CHECKS", {}, "machinery/judging.py, line"),  # before there is a check
 ]
 
 

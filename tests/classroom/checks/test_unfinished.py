@@ -7,7 +7,7 @@ import torch
 from attempts.ours import copied
 from torch import nn
 
-from workbook.classroom.study.problems import PROBLEMS
+from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study.verbs import check
 
 ours = copied("transformer.nn")

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from workbook.classroom.checks import watched
-from workbook.classroom.checks.watched import Seen
+from workbook.classroom.checks.machinery import watched
+from workbook.classroom.checks.machinery.watched import Seen
 
 LINES = [
     ("step=10 train_loss=3.21 lr=0.01", [3.21], []),

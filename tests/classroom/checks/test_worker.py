@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 import os
 import signal
 import subprocess
@@ -17,11 +18,9 @@ import psutil
 import pytest
 import torch
 
-from workbook.classroom.checks import worker
-from workbook.classroom.checks.worker import EndedError, result, results
+from workbook.classroom.checks.machinery import verdicts, worker
+from workbook.classroom.checks.machinery.worker import EndedError, result, results
 from workbook.classroom.study.verbs import check, judge_attempt
-
-HERE = "tests.classroom.checks.test_worker:"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -124,46 +123,46 @@ def multiplies_matrices():
 def test_a_worker_computes_with_as_many_threads_as_torch_would_use():
     ask = "import torch; print(torch.get_num_threads())"
     threads = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True).stdout
-    assert [*results(HERE + "multiplies_matrices", seconds=60)] == [int(threads), 1e9, 2_000_000]
+    assert [*results(multiplies_matrices, seconds=60)] == [int(threads), 1e9, 2_000_000]
 
 
 def test_values_and_errors_come_back_in_order_and_what_came_before_a_crash():
-    assert list(results(HERE + "counts", 3, seconds=60)) == [0, 1, 2]
-    for name, error, words in (
-        ("fails", ValueError, "no such thing"),
-        ("crashes", EndedError, "status 3; its last output: before the end"),
+    assert list(results(counts, 3, seconds=60)) == [0, 1, 2]
+    for function, error, words in (
+        (fails, ValueError, "no such thing"),
+        (crashes, EndedError, "status 3; its last output: before the end"),
     ):
-        values = results(HERE + name, seconds=60)
+        values = results(function, seconds=60)
         assert next(values) == 1
         with pytest.raises(error, match=words):
             next(values)
     with pytest.raises(ValueError, match=r"itself failed \(TypeError: .* not of your code"):
-        result("workbook.classroom.checks.verdicts:shown", seconds=60)  # without its argument
+        result(verdicts.shown, seconds=60)  # without its argument
 
 
 def test_junk_in_the_channel_is_passed_over():
-    assert result(HERE + "writes_junk", seconds=60) == 1
+    assert result(writes_junk, seconds=60) == 1
 
 
 def test_no_answer_is_an_error():
     with pytest.raises(EndedError, match="without an answer"):
-        result(HERE + "says_nothing", seconds=60)
+        result(says_nothing, seconds=60)
 
 
 def test_values_before_an_exit_are_not_taken_for_all():
-    values = results(HERE + "exits_unheard", seconds=60)
+    values = results(exits_unheard, seconds=60)
     assert next(values) == 1
     with pytest.raises(EndedError, match="ended with status 0"):
         next(values)
 
 
 def test_one_that_hangs_or_is_left_is_ended_with_its_children():
-    values = results(HERE + "hangs", seconds=3)
+    values = results(hangs, seconds=3)
     assert next(values) == 1
     with pytest.raises(EndedError, match="stopped after 3 s"):
         next(values)
     assert ends(lambda: not sleepers())
-    values = results(HERE + "hangs", seconds=60)
+    values = results(hangs, seconds=60)
     next(values)
     assert ends(sleepers)  # so that they can be told
     values.close()
@@ -178,8 +177,8 @@ def leaves_a_thread(fails):
 
 
 def test_a_thread_that_never_ends_keeps_no_process_alive():
-    assert list(results(HERE + "leaves_a_thread", False, seconds=60)) == [1]
-    values = results(HERE + "leaves_a_thread", True, seconds=60)
+    assert list(results(leaves_a_thread, False, seconds=60)) == [1]
+    values = results(leaves_a_thread, True, seconds=60)
     assert next(values) == 1
     with pytest.raises(EndedError, match=r"status 1; (.|\n)*an error that nobody"):
         next(values)
@@ -187,7 +186,7 @@ def test_a_thread_that_never_ends_keeps_no_process_alive():
 
 def test_too_many_children_are_all_ended():
     with pytest.raises(EndedError, match="processes, more than 48"):
-        result(HERE + "multiplies", seconds=60)
+        result(multiplies, seconds=60)
     assert ends(lambda: not sleepers())
 
 
@@ -220,14 +219,14 @@ def a_copy_on_the_gpu(file):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_workers_of_one_server_train_where_there_is_a_gpu():
     for _ in range(2):
-        assert list(results(HERE + "on_the_gpu", seconds=60)) == [[2.0, 2.0]] * 2
-        assert result(HERE + "a_copy_on_the_gpu", os.devnull, seconds=60) == [2.0, 2.0]
+        assert list(results(on_the_gpu, seconds=60)) == [[2.0, 2.0]] * 2
+        assert result(a_copy_on_the_gpu, os.devnull, seconds=60) == [2.0, 2.0]
 
 
 def test_a_worker_may_ask_for_a_copy_of_itself(tmp_path):
     file = tmp_path / "printed"
     file.touch()
-    found = results(HERE + "copies", str(file), seconds=60)
+    found = results(copies, str(file), seconds=60)
     assert next(found) == 2
     assert next(found) == 1
     assert next(found).startswith("Python ended with status 3")
@@ -238,7 +237,7 @@ def test_a_worker_may_ask_for_a_copy_of_itself(tmp_path):
 
 def test_requests_of_several_threads_do_not_mix():
     with ThreadPoolExecutor(2) as pool:
-        found = pool.map(lambda n: [*results(HERE + "counts", n, seconds=60)], (1, 3))
+        found = pool.map(lambda n: [*results(counts, n, seconds=60)], (1, 3))
         assert list(found) == [[0], [0, 1, 2]]
 
 
@@ -251,15 +250,18 @@ def test_a_server_that_was_killed_or_given_up_is_replaced_and_spoils_no_request(
         patch.setattr(worker, "START_SECONDS", 0.0)  # a server that takes too long to start
         patch.setattr(worker, "LOOK_SECONDS", 0.0)
         with pytest.raises(EndedError, match="stopped after 0 s"):
-            result(HERE + "counts", 3, seconds=60)
-    assert list(results(HERE + "counts", 2, seconds=60)) == [0, 1]
+            result(counts, 3, seconds=60)
+    assert list(results(counts, 2, seconds=60)) == [0, 1]
 
 
 def test_a_server_ends_with_the_process_that_asked():
     """Killed in the middle of a request, it can say nothing any more."""
     program = f"""
-from workbook.classroom.checks import worker
-for _ in worker.results({HERE + "hangs"!r}, seconds=600):
+import sys
+from workbook.classroom.checks.machinery import verdicts, worker
+sys.path[:] = {sys.path!r}
+from {__name__} import hangs
+for _ in worker.results(hangs, seconds=600):
     print(worker.__name__, flush=True)
 """
     asks = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
@@ -542,7 +544,7 @@ def test_the_users_own_interrupt_passes():
     try:
         threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
-            result(HERE + "hangs", seconds=600)
+            result(hangs, seconds=600)
     finally:
         signal.signal(signal.SIGINT, before)
     assert judge_attempt("softmax", softmax).status == "correct"
@@ -586,4 +588,4 @@ def test_a_server_that_cannot_start_is_no_fault_of_an_attempt(monkeypatch):
     fails = "import sys\nsys.stdin.buffer.read(1)  # the request\nsys.exit(1)"  # as a broken import
     monkeypatch.setattr(worker, "CODE", fails)
     with pytest.raises(ValueError, match="could not start: Python ended with status 1"):
-        worker.result("math:sqrt", 4, seconds=1)
+        worker.result(math.sqrt, 4, seconds=1)

@@ -11,12 +11,13 @@ from export_folders import answered, cell, learner, notebook, printed, shown
 
 from workbook import config
 from workbook.classroom import cli
+from workbook.classroom.checks.machinery.judging import MIME as CHECK_MIME
 from workbook.classroom.export import export, status
 from workbook.classroom.export.document import compose
 from workbook.classroom.export.pandoc import nodes_in, text_of
 from workbook.classroom.export.saved_notebooks import read_folder
 from workbook.classroom.study import copy
-from workbook.classroom.study.answers import CHECK_MIME, MIME
+from workbook.classroom.study.answers import MIME
 from workbook.classroom.study.progress import Progress
 from workbook.tokenization import bpe
 from workbook.transformer import nn

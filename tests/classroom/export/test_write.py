@@ -11,10 +11,9 @@ import pytest
 from export_folders import answered, learner, notebook, png, shown
 
 from workbook import config
-from workbook.classroom import cli
+from workbook.classroom import cli, problems
 from workbook.classroom.export import export, status, web, write
 from workbook.classroom.export.document import compose
-from workbook.classroom.study import problems
 from workbook.classroom.study.progress import Progress
 from workbook.tokenization import bpe
 

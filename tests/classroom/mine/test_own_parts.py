@@ -10,7 +10,7 @@ import torch
 from made_repositories import FOLDER, NAMES, module
 
 from workbook.classroom import cli, mine
-from workbook.classroom.checks.verdicts import OurFault
+from workbook.classroom.checks.machinery.verdicts import OurFault
 from workbook.classroom.mine import adopt, own_parts
 from workbook.classroom.mine.own_parts import PartError
 from workbook.config import OptimizerConfig
@@ -185,7 +185,7 @@ FAILING = [
 
 @pytest.mark.parametrize(("use", "problem", "source", "words"), FAILING)
 def test_a_part_that_fails_is_named_with_its_place(use, problem, source, words, study, monkeypatch):
-    monkeypatch.setattr(own_parts, "SECONDS", 0.5 if source == ENDLESS else 120.0)
+    monkeypatch.setattr(own_parts, "CALL_SECONDS", 0.5 if source == ENDLESS else 120.0)
     solved(study, **{problem: source})
     with pytest.raises(PartError, match=words):
         use(mine.parts())

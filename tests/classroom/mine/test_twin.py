@@ -12,7 +12,7 @@ from made_repositories import BUGS, FOLDER, NAMES, PARTS, adopt, buggy, copied
 from torch import nn
 
 from workbook.classroom import cli
-from workbook.classroom.checks.verdicts import OurFault
+from workbook.classroom.checks.machinery.verdicts import OurFault
 from workbook.classroom.mine import own_parts, twin
 from workbook.optimizer.optimizers import AdamW, clip_gradients, cosine_schedule
 from workbook.training import data

@@ -6,9 +6,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from workbook import config
+from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import answers, notebooks
 from workbook.classroom.study.answers import MIME, QUANTITIES, complaints, look_up
-from workbook.classroom.study.problems import PROBLEMS
 from workbook.classroom.study.verbs import answer, check
 from workbook.corpora import corpora
 

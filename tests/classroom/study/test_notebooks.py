@@ -11,7 +11,7 @@ from nbval.plugin import get_sanitize_patterns
 
 from workbook import config
 from workbook.classroom import cli
-from workbook.classroom.checks.timeout import limited
+from workbook.classroom.checks.machinery.timeout import limited
 from workbook.classroom.study import notebooks
 from workbook.classroom.study.notebooks import REPLACEMENTS, WIDGET_VIEW, normalise
 

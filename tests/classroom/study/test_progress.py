@@ -9,8 +9,8 @@ import pytest
 
 from workbook import config
 from workbook.classroom import cli
+from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import progress, records
-from workbook.classroom.study.problems import PROBLEMS
 from workbook.classroom.study.progress import Part, Progress, nearest, points_in, progress_table
 from workbook.classroom.study.verbs import answer, check, tick
 

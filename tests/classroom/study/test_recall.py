@@ -14,9 +14,9 @@ import torch
 
 from workbook import calibration, predict, recall
 from workbook.classroom import cli
+from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import copy, progress, records
 from workbook.classroom.study import recall as recalling
-from workbook.classroom.study.problems import PROBLEMS
 
 TODAY = date.today()
 

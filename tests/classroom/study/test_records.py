@@ -15,9 +15,9 @@ import pytest
 from workbook import calibration, check, harden, predict, recall
 from workbook.classroom import cli
 from workbook.classroom import study as study_room
+from workbook.classroom.mine.hardening import Hunt
 from workbook.classroom.study import records
 from workbook.classroom.study.guesses import Guess
-from workbook.classroom.study.hardening import Hunt
 from workbook.classroom.study.progress import Part, Progress
 from workbook.classroom.study.recall import Topic
 

@@ -10,7 +10,8 @@ from functools import cache
 import pytest
 import torch
 
-from workbook.classroom.study import copy, notebooks, problems, solutions, verbs
+from workbook.classroom import problems
+from workbook.classroom.study import copy, notebooks, solutions
 from workbook.classroom.study.progress import Part
 from workbook.classroom.study.solutions import collect, why_not_alone
 
@@ -274,22 +275,18 @@ def cube(x, dim):
     return x * x * x
 
 
-def keep_code(*place):
-    return solutions.keep_code(*place, verbs.judge_source)
-
-
 def test_a_file_that_was_edited_by_hand_is_moved_aside(tmp_path, monkeypatch):
-    (kept, trouble), said = keep_code(tmp_path, SOFTMAX, square, "correct", Part())
+    (kept, trouble), said = solutions.keep_code(tmp_path, SOFTMAX, square, "correct", Part())
     assert trouble == "" and "imported on its own" in said
     file = tmp_path / "mine" / "softmax.py"
     assert file.read_text() == kept
     monkeypatch.setattr(solutions, "why_not_alone", None)  # the same again is not proved again
-    keep_code(tmp_path, SOFTMAX, square, "correct", Part(source=kept, trouble=""))
+    solutions.keep_code(tmp_path, SOFTMAX, square, "correct", Part(source=kept, trouble=""))
     monkeypatch.setattr(solutions, "why_not_alone", lambda *_: "")
-    keep_code(tmp_path, SOFTMAX, cube, "correct", Part(source=kept))
+    solutions.keep_code(tmp_path, SOFTMAX, cube, "correct", Part(source=kept))
     assert [path.name for path in file.parent.iterdir()] == ["softmax.py"]
     file.write_text("# my own notes")
-    keep_code(tmp_path, SOFTMAX, square, "almost", Part(source=kept))
+    solutions.keep_code(tmp_path, SOFTMAX, square, "almost", Part(source=kept))
     assert solutions.status_of(file.read_text(), "softmax") == "almost"
     assert solutions.status_of(file.read_text(), "rope") is None
     assert (file.parent / "softmax-1.py").read_text() == "# my own notes"
@@ -344,7 +341,7 @@ def test_what_is_kept_is_what_was_judged(tmp_path, monkeypatch, way):
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "judged_anew", raising=False)
     attempt = __import__("judged_anew").softmax
-    kept, said = keep_code(tmp_path, SOFTMAX, attempt, "correct", Part())
+    kept, said = solutions.keep_code(tmp_path, SOFTMAX, attempt, "correct", Part())
     file = tmp_path / "mine" / "softmax.py"
     if kept is None or kept[1]:
         assert not file.exists() and "not kept" in said
@@ -361,23 +358,23 @@ def test_another_version_replaces_no_file(tmp_path, monkeypatch):
     file = tmp_path / "mine" / "softmax.py"
     file.parent.mkdir()
     file.write_text("# what was kept before")
-    kept, said = keep_code(tmp_path, SOFTMAX, attempt, "correct", Part())
+    kept, said = solutions.keep_code(tmp_path, SOFTMAX, attempt, "correct", Part())
     assert kept is None and "Define the right one in a cell" in said
     assert file.read_text() == "# what was kept before"
     assert [path.name for path in file.parent.iterdir()] == ["softmax.py"]
 
 
 def test_what_does_not_import_by_itself_is_told_and_no_file(tmp_path, monkeypatch):
-    (kept, _), _ = keep_code(tmp_path, SOFTMAX, square, "almost", Part())
+    (kept, _), _ = solutions.keep_code(tmp_path, SOFTMAX, square, "almost", Part())
     monkeypatch.setattr(solutions, "why_not_alone", lambda *_: "OSError: no such file")
     before = Part(source=kept, trouble="")
-    again, said = keep_code(tmp_path, SOFTMAX, cube, "almost", before)
+    again, said = solutions.keep_code(tmp_path, SOFTMAX, cube, "almost", before)
     assert again is None and "What was kept before stays" in said
     assert (tmp_path / "mine" / "softmax.py").read_text() == kept
-    (source, trouble), said = keep_code(tmp_path, SOFTMAX, cube, "correct", before)
+    (source, trouble), said = solutions.keep_code(tmp_path, SOFTMAX, cube, "correct", before)
     assert "def cube" in source and trouble == "OSError: no such file" and trouble in said
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["softmax-1.py"]
-    none, said = keep_code(tmp_path, SOFTMAX, math.floor, "correct", Part())
+    none, said = solutions.keep_code(tmp_path, SOFTMAX, math.floor, "correct", Part())
     assert none is None and "It is not kept" in said
 
 
@@ -391,5 +388,5 @@ def test_the_first_line_says_nothing_to_python():
 
 def test_what_cannot_be_written_is_kept_in_the_record(tmp_path):
     (tmp_path / "mine").write_text("a file where a folder should be")
-    (kept, trouble), said = keep_code(tmp_path, SOFTMAX, square, "correct", Part())
+    (kept, trouble), said = solutions.keep_code(tmp_path, SOFTMAX, square, "correct", Part())
     assert "def square" in kept and trouble == "" and "not as a file" in said

@@ -11,10 +11,10 @@ import torch
 from IPython.core.inputtransformer2 import TransformerManager
 
 import workbook
-from workbook.classroom.checks import worker
-from workbook.classroom.checks.verdicts import Wrong, call, expect_function, is_learners
+from workbook.classroom.checks.by_problem import CHECKS
+from workbook.classroom.checks.machinery import judging, worker
+from workbook.classroom.checks.machinery.verdicts import Wrong, call, expect_function, is_learners
 from workbook.classroom.study import answers, solutions, verbs
-from workbook.classroom.study.problems import Problem
 from workbook.classroom.study.verbs import check, hint, reveal
 from workbook.config import PACKAGE
 
@@ -32,9 +32,7 @@ def square(attempt, part=None):
 
 
 def check_with(monkeypatch, checker, problem="train_bpe"):
-    usual = Problem.checker
-    checkers = {problem: checker}
-    monkeypatch.setattr(Problem, "checker", lambda self: checkers.get(self.id) or usual(self))
+    monkeypatch.setitem(CHECKS, problem, checker)
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +109,7 @@ def test_a_wrong_result_shows_the_input_and_expected_beside_got():
 
 def test_whose_a_file_is_shows_in_its_path():
     learners = [f"{PACKAGE}_of_mine.py", "/home/me/cs336/model.py", "<ipython-input-1>"]
-    others = [verbs.__file__, os.__file__, torch.__file__, "<frozen importlib>"]
+    others = [judging.__file__, os.__file__, torch.__file__, "<frozen importlib>"]
     others += ["/home/me/.local/lib/python3.12/site-packages/einops/einops.py"]
     assert all(map(is_learners, learners)) and not any(map(is_learners, others))
 
@@ -122,7 +120,7 @@ def test_results_that_resist_are_shown_shortened():
 
 
 def test_cases_that_take_too_long_together_are_stopped(monkeypatch):
-    monkeypatch.setattr(verbs, "TOTAL_SECONDS", 0.3)
+    monkeypatch.setattr(judging, "TOTAL_SECONDS", 0.3)
     check_with(monkeypatch, lambda attempt, part: attempt(2), "softmax")
     assert "longer than 0.3 s in total" in check("softmax", sleeps).claim
 

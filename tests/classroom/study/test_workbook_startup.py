@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 import workbook
-from workbook.classroom.checks import worker
+from workbook.classroom.checks.machinery import worker
 from workbook.classroom.jupyter import workbook_startup
 from workbook.classroom.study import solutions
 from workbook.classroom.study.progress import MARK

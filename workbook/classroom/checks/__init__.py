@@ -1,7 +1,9 @@
 """The checks of the problems: a file a subject.
 
 A check is a function that is called with an attempt and a part. It raises `verdicts.Wrong` or
-`NotAttempted`, or returns praise, None (correct) or `Facts` (read, not judged). `study.problems`
-says which check belongs to which problem, and `study.verbs.check` calls it. Open first: `verdicts`,
-with which every check is written, and `worker`, the process in which every attempt runs.
+`NotAttempted`, or returns praise, None (correct) or `Facts` (read, not judged). `by_problem`
+says which check belongs to which problem. What all of them share is in `machinery`.
+
+A finding has a weight: what fails in ordinary use is *wrong*; what fails only a corner case of the
+handout, or is not from scratch, is *almost*. A learner's prose is never judged.
 """

@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 from workbook import config
 from workbook.accounting import explain
 from workbook.accounting.explain import UNITS, Amount, Explanation, joined
-from workbook.classroom.checks.verdicts import NotAttempted, Prose, Unreadable, Wrong, expect, shown
+from workbook.classroom.checks.machinery.verdicts import (
+    NotAttempted,
+    Prose,
+    Unreadable,
+    Wrong,
+    expect,
+    shown,
+)
 from workbook.classroom.checks.written import judged_part
 from workbook.config import EDITIONS, Edition
 

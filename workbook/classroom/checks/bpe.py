@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbook.classroom.checks import pretokens as shared
-from workbook.classroom.checks import verdicts
-from workbook.classroom.checks.calling import call_part
-from workbook.classroom.checks.engine import Exercise, Program, judge, mistake, shrink
-from workbook.classroom.checks.from_scratch import check_style
+from workbook.classroom.checks.machinery import verdicts
+from workbook.classroom.checks.machinery.calling import call_part
+from workbook.classroom.checks.machinery.engine import Exercise, Program, judge, mistake, shrink
+from workbook.classroom.checks.machinery.from_scratch import check_style
+from workbook.classroom.checks.machinery.timeout import processor_seconds
+from workbook.classroom.checks.machinery.verdicts import Findings, NotAttempted, Prose, Wrong, shown
 from workbook.classroom.checks.pretokens import END, KEPT, cut_specials, decode, mistakes, pretokens
-from workbook.classroom.checks.timeout import processor_seconds
-from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, shown
 from workbook.tokenization.bpe import Pair, count_pairs, merge_pair, split_bytes, train_incremental
 
 SIGNATURE = "train_bpe(input_path, vocab_size, special_tokens) -> (vocab, merges)"

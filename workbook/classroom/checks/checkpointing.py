@@ -12,11 +12,18 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks import verdicts
-from workbook.classroom.checks.calling import call_part, meaning, parameters_of
-from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
-from workbook.classroom.checks.from_scratch import check_style
-from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, expect, kind_of
+from workbook.classroom.checks.machinery import verdicts
+from workbook.classroom.checks.machinery.calling import call_part, meaning, parameters_of
+from workbook.classroom.checks.machinery.engine import Exercise, Program, instead_of, judge, mistake
+from workbook.classroom.checks.machinery.from_scratch import check_style
+from workbook.classroom.checks.machinery.verdicts import (
+    NotAttempted,
+    Prose,
+    Wrong,
+    call,
+    expect,
+    kind_of,
+)
 
 ITERATION = 7
 # A piece of an error's text, and what it usually comes from.

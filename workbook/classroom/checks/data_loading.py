@@ -14,9 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workbook.classroom.checks.calling import callable_part
-from workbook.classroom.checks.from_scratch import check_style
-from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, kind_of
+from workbook.classroom.checks.machinery.calling import callable_part
+from workbook.classroom.checks.machinery.from_scratch import check_style
+from workbook.classroom.checks.machinery.verdicts import (
+    Findings,
+    NotAttempted,
+    Prose,
+    Wrong,
+    kind_of,
+)
 
 # A data set so short that all starts can be counted, in batches of 8 windows of 3 tokens.
 FEW = np.arange(12)

@@ -19,11 +19,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks import verdicts
-from workbook.classroom.checks.calling import call_part, meaning, parameters_of
-from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
-from workbook.classroom.checks.from_scratch import check_style
-from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, expect, kind_of
+from workbook.classroom.checks.machinery import verdicts
+from workbook.classroom.checks.machinery.calling import call_part, meaning, parameters_of
+from workbook.classroom.checks.machinery.engine import Exercise, Program, instead_of, judge, mistake
+from workbook.classroom.checks.machinery.from_scratch import check_style
+from workbook.classroom.checks.machinery.verdicts import NotAttempted, Prose, Wrong, expect, kind_of
 from workbook.corpora.corpora import END_OF_TEXT
 
 SIGNATURE = "decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None)"

@@ -10,11 +10,18 @@ import numpy as np
 import torch
 from torch import nn
 
-from workbook.classroom.checks import verdicts
-from workbook.classroom.checks.calling import bind, call_part, parameters_of
-from workbook.classroom.checks.engine import Exercise, Program, instead_of, judge, mistake
-from workbook.classroom.checks.from_scratch import check_style
-from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, kind_of, meant
+from workbook.classroom.checks.machinery import verdicts
+from workbook.classroom.checks.machinery.calling import bind, call_part, parameters_of
+from workbook.classroom.checks.machinery.engine import Exercise, Program, instead_of, judge, mistake
+from workbook.classroom.checks.machinery.from_scratch import check_style
+from workbook.classroom.checks.machinery.verdicts import (
+    NotAttempted,
+    Prose,
+    Wrong,
+    call,
+    kind_of,
+    meant,
+)
 from workbook.optimizer.optimizers import AdamW
 
 # float32 keeps 7 digits; the values are of size 1, and a few steps are taken.

@@ -11,9 +11,9 @@ from typing import Any
 
 import regex
 
-from workbook.classroom.checks.engine import Exercise, Mistake, mistake
-from workbook.classroom.checks.timeout import processor_seconds
-from workbook.classroom.checks.verdicts import Prose, Wrong, difference_at, slow
+from workbook.classroom.checks.machinery.engine import Exercise, Mistake, mistake
+from workbook.classroom.checks.machinery.timeout import processor_seconds
+from workbook.classroom.checks.machinery.verdicts import Prose, Wrong, difference_at, slow
 from workbook.tokenization.pretokens import PATTERN
 
 END = "<|endoftext|>"

@@ -14,7 +14,13 @@ from typing import Any
 import pandas as pd
 
 from workbook import config
-from workbook.classroom.checks.verdicts import NotAttempted, Prose, Unreadable, expect, shown
+from workbook.classroom.checks.machinery.verdicts import (
+    NotAttempted,
+    Prose,
+    Unreadable,
+    expect,
+    shown,
+)
 from workbook.training import loss_bounds
 from workbook.training.loss_bounds import TARGET, TARGET_ON_CPU, bits_per_byte
 

@@ -23,12 +23,26 @@ from typing import Any
 import regex
 
 from workbook.classroom.checks import pretokens as shared
-from workbook.classroom.checks import verdicts
-from workbook.classroom.checks.calling import bind
-from workbook.classroom.checks.engine import Exercise, Program, judge, mistake, shrink, shrink_list
-from workbook.classroom.checks.from_scratch import check_style
+from workbook.classroom.checks.machinery import verdicts
+from workbook.classroom.checks.machinery.calling import bind
+from workbook.classroom.checks.machinery.engine import (
+    Exercise,
+    Program,
+    judge,
+    mistake,
+    shrink,
+    shrink_list,
+)
+from workbook.classroom.checks.machinery.from_scratch import check_style
+from workbook.classroom.checks.machinery.verdicts import (
+    Findings,
+    NotAttempted,
+    Prose,
+    Wrong,
+    call,
+    meant,
+)
 from workbook.classroom.checks.pretokens import END, SPLIT, cut_specials, decode, pretokens
-from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, call, meant
 from workbook.tokenization.bpe import Pair, merge_pair, split_bytes, train_incremental
 from workbook.tokenization.gpt2_files import byte_alphabet, to_readable
 

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from workbook.classroom.checks import verdicts, watched, worker
-from workbook.classroom.checks.calling import signature_of
-from workbook.classroom.checks.verdicts import Findings, NotJudged, Prose, Wrong, expect
-from workbook.classroom.checks.watched import SECONDS, Seen
+from workbook.classroom.checks.machinery import verdicts, watched, worker
+from workbook.classroom.checks.machinery.calling import signature_of
+from workbook.classroom.checks.machinery.verdicts import Findings, NotJudged, Prose, Wrong, expect
+from workbook.classroom.checks.machinery.watched import SECONDS, Seen
 
 SPARE_SECONDS = 20.0  # for a run that cannot be stopped, until its process is ended
 STEPS, MORE = 20, 30  # of the first run, and of the one that goes on to more

@@ -15,13 +15,38 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks import engine, tensors
-from workbook.classroom.checks.calling import SIZES, call_part
-from workbook.classroom.checks.engine import Exercise, Mistake, Program, judge, mistake, tried
-from workbook.classroom.checks.from_scratch import expect_from_scratch
-from workbook.classroom.checks.modules import Learner, Weights, check_first_weights, check_gradients
-from workbook.classroom.checks.tensors import Case, alike, copied, mismatch, noise, tensor_of
-from workbook.classroom.checks.verdicts import CALLED, Prose, Wrong, expect_function, work_of
+from workbook.classroom.checks.machinery import engine, tensors
+from workbook.classroom.checks.machinery.calling import SIZES, call_part
+from workbook.classroom.checks.machinery.engine import (
+    Exercise,
+    Mistake,
+    Program,
+    judge,
+    mistake,
+    tried,
+)
+from workbook.classroom.checks.machinery.from_scratch import expect_from_scratch
+from workbook.classroom.checks.machinery.modules import (
+    Learner,
+    Weights,
+    check_first_weights,
+    check_gradients,
+)
+from workbook.classroom.checks.machinery.tensors import (
+    Case,
+    alike,
+    copied,
+    mismatch,
+    noise,
+    tensor_of,
+)
+from workbook.classroom.checks.machinery.verdicts import (
+    CALLED,
+    Prose,
+    Wrong,
+    expect_function,
+    work_of,
+)
 
 # The reference: a Transformer in float64. `weights` go by the names of the course.
 

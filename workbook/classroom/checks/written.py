@@ -12,7 +12,14 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from workbook.classroom.checks.verdicts import Facts, NotAttempted, Prose, Unreadable, Wrong, expect
+from workbook.classroom.checks.machinery.verdicts import (
+    Facts,
+    NotAttempted,
+    Prose,
+    Unreadable,
+    Wrong,
+    expect,
+)
 from workbook.tokenization.pretokens import pretokenize
 from workbook.tokenization.utf8 import flaw
 

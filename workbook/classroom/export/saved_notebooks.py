@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from workbook.classroom.study import problems
-from workbook.classroom.study.answers import CHECK_MIME, MIME
-from workbook.classroom.study.problems import PROBLEMS
+from workbook.classroom import problems
+from workbook.classroom.checks.machinery.judging import MIME as CHECK_MIME
+from workbook.classroom.problems import PROBLEMS
+from workbook.classroom.study.answers import MIME
 from workbook.classroom.study.progress import RISING, Part
 from workbook.config import EDITIONS, shipped
 from workbook.corpora.corpora import CORPORA

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from workbook import config
 from workbook.classroom.export.saved_notebooks import Answer, Place, SavedNotebooks, read_folder
+from workbook.classroom.problems import PROBLEMS, Problem, label
 from workbook.classroom.study import solutions
 from workbook.classroom.study.answers import complaints
-from workbook.classroom.study.problems import PROBLEMS, Problem, label
 from workbook.classroom.study.progress import MARK, Part, Progress
 
 CORRECT = "code correct"

@@ -26,16 +26,18 @@ from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 
 from workbook import transformer
-from workbook.classroom.checks import worker
-from workbook.classroom.checks.calling import SIZES
-from workbook.classroom.checks.modules import own_parameters, uncompiled
-from workbook.classroom.checks.tensors import alike
-from workbook.classroom.checks.timeout import TimedOut, limited
-from workbook.classroom.checks.verdicts import NotJudged
+from workbook.classroom.checks.machinery import worker
+from workbook.classroom.checks.machinery.calling import SIZES
+from workbook.classroom.checks.machinery.judging import Report, judge_attempt
+from workbook.classroom.checks.machinery.modules import own_parameters, uncompiled
+from workbook.classroom.checks.machinery.tensors import alike
+from workbook.classroom.checks.machinery.timeout import TimedOut, limited
+from workbook.classroom.checks.machinery.verdicts import NotJudged
 from workbook.classroom.mine import course_adapters
 from workbook.classroom.mine.adopt import FUNCTIONS
-from workbook.classroom.study import solutions, verbs
-from workbook.classroom.study.problems import PROBLEMS
+from workbook.classroom.panels import Status
+from workbook.classroom.problems import PROBLEMS
+from workbook.classroom.study import solutions
 from workbook.config import ModelConfig
 from workbook.files import atomic_write
 
@@ -233,15 +235,15 @@ def _class(kind: type, make: Callable, signature: inspect.Signature) -> type:
     return type(kind)(kind.__name__, (kind,), names)
 
 
-def report_on(name: str, load: Callable[[], Any]) -> verbs.Report:
+def report_on(name: str, load: Callable[[], Any]) -> Report:
     """The report on what `load` returns; what cannot be imported or made is not attempted."""
     try:
-        return verbs.judge_attempt(name, limited(SECONDS / 2, load))
+        return judge_attempt(name, limited(SECONDS / 2, load))
     except TimedOut as error:
-        return verbs.Report("not attempted", name, None, f"{UNKNOWN}: its import was {error}.")
+        return Report("not attempted", name, None, f"{UNKNOWN}: its import was {error}.")
     except Exception as error:
-        status: verbs.Status = "wrong" if isinstance(error, Unusable) else "not attempted"
-        return verbs.Report(status, name, None, f"{UNKNOWN}: {error}.")
+        status: Status = "wrong" if isinstance(error, Unusable) else "not attempted"
+        return Report(status, name, None, f"{UNKNOWN}: {error}.")
 
 
 class AdoptedModel:
@@ -423,7 +425,7 @@ def _why_not(folder: str, names: Mapping[str, str]) -> dict[str, str]:
     """Why adapters do not work, by name, given their problems; a crash costs only one."""
     why: dict[str, str] = {}
     while left := [name for name in names if name not in why]:
-        asked = f"{__name__}:_tried", folder, {name: names[name] for name in left}
+        asked = _tried, folder, {name: names[name] for name in left}
         try:
             why.update(worker.results(*asked, seconds=2.5 * SECONDS))
         except worker.EndedError as error:

@@ -31,12 +31,13 @@ from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 from unittest.mock import MagicMock
 
-from workbook.classroom.checks import worker
-from workbook.classroom.checks.calling import meaning, plain
-from workbook.classroom.checks.timeout import TimedOut, limited
-from workbook.classroom.checks.verdicts import NotJudged
-from workbook.classroom.study import problems, solutions
-from workbook.classroom.study.problems import PROBLEMS
+from workbook.classroom import problems
+from workbook.classroom.checks.machinery import worker
+from workbook.classroom.checks.machinery.calling import meaning, plain
+from workbook.classroom.checks.machinery.timeout import TimedOut, limited
+from workbook.classroom.checks.machinery.verdicts import NotJudged
+from workbook.classroom.problems import PROBLEMS
+from workbook.classroom.study import solutions
 from workbook.classroom.study.progress import MARK
 from workbook.files import atomic_write, locked
 
@@ -894,7 +895,7 @@ def adopt(path: str | os.PathLike, options: Mapping[str, Where], study: Path | s
     kept = {n: w for n, w in (before.by_hand if before else {}).items() if n not in options}
     adopted = Adopted(repository.folder, file, {}, {**kept, **wanted})
     asked = {name: _both(where) for name, where in wanted.items()}
-    search = f"{__name__}:find_parts", str(repository.folder), asked
+    search = find_parts, str(repository.folder), asked
     try:
         for finding in worker.results(*search, seconds=SECONDS):
             if "trouble" in finding:

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from workbook.classroom.checks import worker
+from workbook.classroom import panels
+from workbook.classroom.checks.machinery import worker
+from workbook.classroom.checks.machinery.judging import Report
 from workbook.classroom.mine import adopt
 from workbook.classroom.mine.adopt import ADAPTERS, CODE
-from workbook.classroom.study import progress, verbs
-from workbook.classroom.study.problems import PROBLEMS
+from workbook.classroom.problems import PROBLEMS
+from workbook.classroom.study import progress
 
 SECONDS = 90.0  # for one part without a word; a check stops itself sooner
 SCRIPT_SECONDS = 300.0  # a training script is run twice
@@ -49,7 +51,7 @@ class CheckOutcome:
 
     def row(self) -> str:
         """A line of the table."""
-        sign = progress.SIGNS.get(self.status, "○")
+        sign = panels.sign(self.status)
         return f"{sign} {self.problem:<28}  {self.status:<7}  {self.cause}".rstrip()
 
 
@@ -95,12 +97,12 @@ def _apart(study: Path, names: list[str], seconds: float) -> Iterator[list[str]]
     """
     for name in names:
         try:
-            fields = worker.result(f"{__name__}:_report", str(study), name, seconds=seconds)
-            report = verbs.Report.from_json(fields)
+            fields = worker.result(_report, str(study), name, seconds=seconds)
+            report = Report.from_json(fields)
         except worker.EndedError as error:
-            report = verbs.Report("wrong", name, None, f"Its check was cut short: {error}.")
+            report = Report("wrong", name, None, f"Its check was cut short: {error}.")
         except ValueError as error:  # the workbook itself failed
-            report = verbs.Report("not attempted", name, None, f"{error}.")
+            report = Report("not attempted", name, None, f"{error}.")
         yield [name, report.status, report.message, _cause(report)]
 
 
@@ -150,7 +152,7 @@ def _report(study: str, name: str) -> Iterator[dict]:
     yield outcome.to_json()
 
 
-def _cause(report: verbs.Report) -> str:
+def _cause(report: Report) -> str:
     """What is wrong, and why, in one line; "" if nothing is."""
     if report.status == "correct":
         return ""

@@ -2,7 +2,7 @@
 
 A part is looked for in the repository that `workbook adopt` was given, and then among the solved
 problems of the study folder. Parts differ in their arguments and in how they hold their weights;
-`checks.calling`, `checks.modules` and the course's adapters know how to call them.
+`machinery.calling`, `machinery.modules` and the course's adapters know how to call them.
 """
 
 import importlib
@@ -20,14 +20,24 @@ from unittest.mock import patch
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks import decoding, modules, transformer, verdicts
+from workbook.classroom import problems
+from workbook.classroom.checks import decoding, transformer
 from workbook.classroom.checks import tokenizer as tokenizers
-from workbook.classroom.checks.calling import SIZES, bind, call_part, parameters_of
-from workbook.classroom.checks.tensors import Case
-from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, call, failure, where
+from workbook.classroom.checks.machinery import modules, verdicts
+from workbook.classroom.checks.machinery.calling import SIZES, bind, call_part, parameters_of
+from workbook.classroom.checks.machinery.tensors import Case
+from workbook.classroom.checks.machinery.verdicts import (
+    NotAttempted,
+    Prose,
+    Wrong,
+    call,
+    failure,
+    where,
+)
 from workbook.classroom.mine import adopt
 from workbook.classroom.mine.adapters import AdoptedModel, Unusable, attempt
-from workbook.classroom.study import answers, problems, progress, solutions, verbs
+from workbook.classroom.panels import Panel
+from workbook.classroom.study import answers, progress, solutions
 from workbook.config import ModelConfig, TrainConfig, data_folder
 from workbook.experiments import records
 from workbook.optimizer.optimizers import clip_gradients
@@ -37,12 +47,18 @@ from workbook.training.parts import Maker, Parts
 from workbook.training.trainer import Run
 from workbook.transformer.model import TransformerLM
 
-SECONDS = 120.0  # for one call: what takes longer hangs
+CALL_SECONDS = 120.0  # what takes longer hangs
 NOTHING = Prose("")  # for the checks' report of a call, which nobody sees here
 OUR_START = (
     "Your model starts from weights that the workbook draws by the handout's rule: your"
     " run_transformer_lm takes weights, so those that your own code draws are not used."
 )
+
+
+def allow_each_call(seconds: float) -> None:
+    """Set the time that each call of a learner's part may take in this process."""
+    global CALL_SECONDS
+    CALL_SECONDS = seconds
 
 
 class PartError(ValueError):
@@ -182,7 +198,7 @@ class LearnerPart:
     def __call__(self, values: Mapping[str, Any], **options: Any) -> Any:
         """Call it with these values, by the handout's names. Raises: PartError."""
         return self.tried(
-            lambda: call_part(self.thing, values, given=NOTHING, seconds=SECONDS, **options)
+            lambda: call_part(self.thing, values, given=NOTHING, seconds=CALL_SECONDS, **options)
         )
 
     def made(self, values: Mapping[str, Any]) -> Any:
@@ -239,7 +255,7 @@ def _leave(pid: int, leave: Callable, status: int) -> None:
 
 def _called(function: Callable, *args: Any, **kwargs: Any) -> Any:
     """Call the learner's code: what goes wrong becomes `Wrong`."""
-    return call(function, *args, given=NOTHING, seconds=SECONDS, **kwargs)
+    return call(function, *args, given=NOTHING, seconds=CALL_SECONDS, **kwargs)
 
 
 class OwnModel(nn.Module):
@@ -416,7 +432,7 @@ def _decode(
         prompt = tokenizer.decode(prompt_ids) if isinstance(prompt, str) else prompt
         ids = tuple(prompt_ids)
         case = decoding.Request(ids, max_new_tokens, end_id, length, temperature, top_p)
-        new = learner.asked(own, prompt, case, end_id or 0, tokenizer, SECONDS)
+        new = learner.asked(own, prompt, case, end_id or 0, tokenizer, CALL_SECONDS)
         return new[: new.index(end_id)] if end_id in new else new
 
     return part.tried(run)
@@ -532,7 +548,7 @@ def now_yours(*names: str) -> Callable:
                 return
             shown = function(parts(study.folder))
         except Exception as error:
-            shown = verbs.Panel("wrong", f"Your part does not run here: {error}")
+            shown = Panel("wrong", f"Your part does not run here: {error}")
         if shown is not None:
             answers.display_or_print(shown)
 

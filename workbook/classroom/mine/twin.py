@@ -21,10 +21,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from workbook.classroom.checks import worker
 from workbook.classroom.checks.data_loading import Loader
-from workbook.classroom.checks.modules import own_parameters
-from workbook.classroom.checks.verdicts import Wrong, expect_not_ours
+from workbook.classroom.checks.machinery import worker
+from workbook.classroom.checks.machinery.modules import own_parameters
+from workbook.classroom.checks.machinery.verdicts import Wrong, expect_not_ours
 from workbook.classroom.mine import own_parts
 from workbook.classroom.study import progress
 from workbook.config import OptimizerConfig, TrainConfig
@@ -34,7 +34,8 @@ from workbook.training.parts import Parts
 from workbook.transformer.model import TransformerLM
 
 # The longest silence of a call, and of the process: after it, a part hangs. Its inputs are small.
-CALL_SECONDS, SECONDS = 20.0, 50.0
+SECONDS = 50.0  # for a step
+CALL_SECONDS = 20.0  # for a call in it
 # What is compared: the part that is named, the field of `Parts`, and the method of `Lockstep`. The
 # batches come last because they cannot make the losses differ: both runs are given ours.
 COMPARED = (
@@ -156,7 +157,7 @@ def twin(preset: str = "laptop", steps: int = 20, study: Path | None = None) -> 
     """
     presets.preset(preset)
     study = Path(study or progress.nearest()).absolute()
-    report = worker.result(f"{__name__}:_serve", str(study), preset, steps, seconds=SECONDS)
+    report = worker.result(_serve, str(study), preset, steps, seconds=SECONDS)
     report["findings"] = [Finding(*finding) for finding in report["findings"]]
     return TwinReport(**report)
 
@@ -166,7 +167,7 @@ def _serve(study: str, preset: str, steps: int) -> Iterator[dict | None]:
 
     Raises: ValueError if there is no part to try.
     """
-    own_parts.SECONDS = CALL_SECONDS  # in this process, which ends with the test
+    own_parts.allow_each_call(CALL_SECONDS)
     learners = own_parts.expect_some(own_parts.parts(Path(study)), Path(study))
     if not learners.made_by.keys() & {name for _, name, _ in COMPARED}:
         raise ValueError("none of your parts is used in a training step, so none can be compared")

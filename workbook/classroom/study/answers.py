@@ -8,7 +8,6 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from html import escape
 from inspect import cleandoc
 from numbers import Real
@@ -16,8 +15,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from workbook import config
-from workbook.classroom.study import problems, solutions
-from workbook.classroom.study.problems import Problem, Requirement
+from workbook.classroom import problems
+from workbook.classroom.panels import Panel, folded
+from workbook.classroom.problems import Problem, Requirement
+from workbook.classroom.study import solutions
 from workbook.corpora import corpora
 from workbook.corpora.corpora import CORPORA
 from workbook.tokenization.pretokens import pretokenize
@@ -25,7 +26,6 @@ from workbook.tokenization.pretokens import pretokenize
 Corpora: TypeAlias = Iterable[str | Path] | None
 BEGINNING = 300  # characters of a long answer, for what shows plain text only
 MIME = "application/vnd.workbook.answer+json"
-CHECK_MIME = "application/vnd.workbook.check+json"  # of what `check` says in a study folder
 
 
 def record_of(
@@ -82,26 +82,7 @@ def display_or_print(thing: Any) -> None:
     display(thing)
 
 
-@dataclass(frozen=True)
-class Answered:
-    """A text, and how a notebook shows it."""
-
-    text: str
-    markdown: str
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _repr_markdown_(self) -> str:
-        return self.markdown
-
-
-def folded(title: str, markdown: str) -> str:
-    """Put something behind a fold; the title is HTML."""
-    return f"<details><summary>{title}</summary>\n\n{markdown}\n\n</details>"
-
-
-def look_up(problem: str, part: str | None = None) -> Answered:
+def look_up(problem: str, part: str | None = None) -> Panel:
     """Look up our own answer in the worked notebook; in a notebook it is folded away.
 
     Example: look_up("unicode1", "a")
@@ -118,9 +99,9 @@ def look_up(problem: str, part: str | None = None) -> Answered:
                 title = f"Our answer to {_name(details, part)}"
                 text = _with_footnote(details, record)
                 shown = folded(escape(title), text + _picture(cell.outputs))
-                return Answered(f"{title}\n\n{text}", shown)
+                return Panel("read", f"{title}\n\n{text}", shown)
     otherwise = f"{_name(details, part)} has no written answer; `reveal` shows code."
-    return Answered(otherwise, otherwise)
+    return Panel("read", otherwise, otherwise)
 
 
 def device() -> str:

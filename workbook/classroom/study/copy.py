@@ -19,7 +19,8 @@ from typing import Any
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from workbook.classroom.study import notebooks, problems
+from workbook.classroom import problems
+from workbook.classroom.study import notebooks
 from workbook.classroom.study.notebooks import normalise, role
 from workbook.classroom.study.progress import MARK, nearest
 from workbook.files import atomic_write, make_folder, notebooks_in, remove_leftovers

@@ -11,10 +11,10 @@ from numbers import Real
 from statistics import median
 from typing import Any, ClassVar
 
-from workbook.classroom.checks import verdicts
+from workbook.classroom.checks.machinery import verdicts
+from workbook.classroom.panels import Panel
 from workbook.classroom.study import answers, progress
 from workbook.classroom.study.records import RecordEntry
-from workbook.classroom.study.verbs import Panel
 
 SHOWN = 12  # the last ones, in the picture
 # Of a guess: so the ratio of any two is a finite number above 0.

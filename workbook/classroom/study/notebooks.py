@@ -3,7 +3,10 @@
 The normal form is what readers need, and nothing that a run left behind. Two runs of an unchanged
 notebook give the same bytes, because times, random ids, widget state, progress bars and the paths
 of this machine are taken out. nbval compares a new run with the stored one, so `tests/sanitize.cfg`
-gives it the same replacements.
+gives it the same replacements. A cell whose output differs between machines is tagged
+`nbval-ignore-output`, and asserts what it claims; one that compiles a model or starts `torchrun` is
+tagged `nbval-skip` too, and only `make stress` runs it. Roles decide what a study copy folds:
+`prose` and `evidence` until the problem is solved, `help` never.
 """
 
 import hashlib

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from workbook import config
+from workbook.classroom.panels import SIGNS
+from workbook.classroom.problems import LONG, LONGER, PER_POINT, PROBLEMS, Problem, in_python, label
 from workbook.classroom.study import records
-from workbook.classroom.study.problems import LONG, LONGER, PER_POINT, PROBLEMS, Problem, label
 from workbook.classroom.study.records import (
     VERSION,
     Kind,
@@ -32,8 +33,6 @@ MARK = ".workbook"
 # What a part has reached, from less to more, with its sign. For a text that no check can judge,
 # the facts to look for are shown ("read"), and its writer ticks them off. What comes from training
 # runs is only "possible", until an answer with all that the problem requires makes it "complete".
-SIGNS = {"open": "○", "wrong": "✗", "read": "✎", "almost": "≈"}
-SIGNS |= dict.fromkeys(("possible", "ticked", "complete", "correct"), "✓")
 RISING = list(SIGNS)
 SOLVED = ("ticked", "complete", "correct")
 UNSAVED = "Your progress could not be saved ({0.__class__.__name__}: {0})."
@@ -286,7 +285,7 @@ def next_step(parts: list[tuple[Problem, str, Part]]) -> str:
         place = label(problem.ids[config.edition()], part)
         where = f"in {problem.notebook}.ipynb"
         if entry.best == "read":
-            ticking = f'tick("{problem.id}"' + (f', "{part}")' if part else ")")
+            ticking = in_python("tick", problem.id, part)
             return f"Next: {place}, {where}: compare your text with its list, then {ticking}."
         if entry.best == "possible":
             return f"Next: {place}, {where}, possible. {entry.no_points_yet}"

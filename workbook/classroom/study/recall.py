@@ -14,24 +14,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cache
-from importlib import import_module
 from itertools import groupby, product
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
+from workbook.classroom.panels import Panel
 from workbook.classroom.study import progress
 from workbook.classroom.study.records import RecordEntry
-from workbook.classroom.study.verbs import Panel
 
 AT_ONCE = 3
 SPACES = (1, 3, 7, 21)  # days
 LONG_AGO = "2000-01-01"  # what an older version of the workbook noted as solved has no day
-MODULES = (  # of ours that the values in recall.toml may use
-    *("accounting", "config", "generation.sampling", "optimizer.optimizers", "optimizer.toys"),
-    *("tokenization.bpe", "tokenization.watch", "training.loss_bounds"),
-    *("transformer.model", "transformer.nn"),
-)
 _asked: dict[str, "Topic"] = {}  # by the last `recall()` of this kernel
 NEAR = 0.02  # how far off a number may be, unless it counts something
 RULE = "(A right answer brings it back after 3, 7, then 21 days.)"
@@ -201,11 +195,18 @@ def _on(item: tuple[str, Topic]) -> str:
 @cache
 def names_in_values() -> dict[str, Any]:
     """What an expression of recall.toml may use: torch and modules of ours, and some functions."""
-    modules = {name.rpartition(".")[2]: import_module(f"workbook.{name}") for name in MODULES}
-    torch = import_module("torch")
+    import torch
+
+    from workbook import accounting, config
+    from workbook.generation import sampling
+    from workbook.optimizer import optimizers, toys
+    from workbook.tokenization import bpe, watch
+    from workbook.training import loss_bounds
+    from workbook.transformer import model, nn
 
     def size_of(module: Any) -> int:
         return sum(parameter.numel() for parameter in module.parameters())
 
+    ours = (accounting, config, sampling, optimizers, toys, bpe, watch, loss_bounds, model, nn)
     helpers = {"math": math, "replace": replace, "size_of": size_of, "torch": torch}
-    return modules | helpers
+    return {module.__name__.rpartition(".")[2]: module for module in ours} | helpers

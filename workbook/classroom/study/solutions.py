@@ -42,10 +42,11 @@ from types import (
 )
 from typing import Any
 
-from workbook.classroom.checks import worker
-from workbook.classroom.checks.verdicts import CACHED, is_learners, unwrapped
-from workbook.classroom.study.problems import PROBLEMS, Problem
-from workbook.classroom.study.progress import MARK, SIGNS, Part
+from workbook.classroom.checks.machinery import judging, worker
+from workbook.classroom.checks.machinery.verdicts import CACHED, is_learners, unwrapped
+from workbook.classroom.panels import SIGNS
+from workbook.classroom.problems import PROBLEMS, Problem, with_id
+from workbook.classroom.study.progress import MARK, Part
 from workbook.files import atomic_write, notebooks_in
 
 FOLDER = "mine"
@@ -118,9 +119,8 @@ def why_not_alone(source: str, name: str, judged: tuple = ()) -> str:
         judged: the objects that a check has judged. Where what the module hands out is not seen to
             be the same code, `OTHER` is returned.
     """
-    task = f"{__name__}:tried_import"
     try:
-        return worker.result(task, source, name, judged, seconds=IMPORT_SECONDS)
+        return worker.result(tried_import, source, name, judged, seconds=IMPORT_SECONDS)
     except worker.EndedError as error:
         return f"{error}"
 
@@ -146,7 +146,6 @@ def keep_code(
     attempt: Any,
     status: str,
     before: Part,
-    judge: Callable[[Problem, str], str],
 ) -> tuple[tuple | None, str]:
     """Keep an attempt that passed as `mine/PROBLEM.py` in a study folder.
 
@@ -154,7 +153,6 @@ def keep_code(
         status: what the check said of it.
         before: the record of what was kept last; a file that says something else was edited by
             hand, and is not overwritten but moved aside.
-        judge: returns what the check says of a module of this source.
 
     Returns a pair: the source and why it cannot be imported on its own ("": it can), or None if
     nothing of it can be kept, or if what was kept before works and this does not; and a sentence
@@ -170,7 +168,7 @@ def keep_code(
     if not trouble and (source, "") != (before.source, before.trouble):
         trouble = why_not_alone(source, problem.id, tuple(_in_order(attempt, names)))
     if trouble == OTHER:
-        again = judge(problem, source)
+        again = judging.from_worker(judge_source, problem, None, source).status
         if again != status:
             return None, OUTDATED.format(again)
         trouble = ""
@@ -191,6 +189,14 @@ def keep_code(
     is_near = Path.cwd() in (folder, folder.parent)
     where = f"Kept as `{path.relative_to(folder.parent) if is_near else path}`"
     return (source, ""), f"{where}: it holds all that it needs, and can be imported on its own."
+
+
+def judge_source(problem: str, source: str) -> Iterator[dict]:
+    """Yield the report on what a module of this source hands out; in a worker."""
+    path = Path("..", f"{problem}.py").resolve()  # beside the empty folder that it is judged in
+    path.write_text(source, encoding="utf-8")
+    _, attempt = imported(path, with_id(problem))
+    yield judging.judge_here(problem, attempt, None).to_json()
 
 
 def make_way(path: Path, known: set[str]) -> None:

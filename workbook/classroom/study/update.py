@@ -17,7 +17,8 @@ from uuid import uuid4
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
-from workbook.classroom.study import copy, notebooks, problems
+from workbook.classroom import problems
+from workbook.classroom.study import copy, notebooks
 from workbook.classroom.study.notebooks import ONCE, digest, role
 from workbook.classroom.study.progress import MARK, Progress, nearest
 from workbook.classroom.study.solutions import FOLDER as KEPT

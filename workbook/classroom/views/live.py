@@ -9,7 +9,8 @@ A view is its controls and one function of their values, which returns all that 
 
 A running notebook shows the HTML, pages without a kernel show the picture (a matplotlib figure),
 screen readers and terminals get the words. All three are made from the same rows and sentences.
-Views hold nothing but looks: what they show comes from a function of the package.
+Views hold nothing but looks: what they show comes from a function of the package. A new one gets a
+line in `tests/view_inputs.py`, and its steps with mouse and keyboard in `tests/test_browser.py`.
 
 The HTML is one value that is replaced as a whole, so nothing flickers. It takes its text colour
 from the page, light or dark; whatever has a background sets its own text colour. What a colour

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, allclose  # by name: an attempt may replace torch's
 
-from workbook.classroom.checks.verdicts import NotAttempted, Prose, Wrong, kind_of
+from workbook.classroom.checks.machinery.verdicts import NotAttempted, Prose, Wrong, kind_of
 
 SMALL = 24  # numbers that are shown in full
 TOLERANCE = 2e-4  # relative to the largest number: float32 in any order of summing, not one digit

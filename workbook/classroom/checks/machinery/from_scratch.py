@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from workbook.classroom.checks.verdicts import Findings, Prose, Wrong
+from workbook.classroom.checks.machinery.verdicts import Findings, Prose, Wrong
 from workbook.config import PACKAGE
 
 TORCH = str(Path(torch.__file__).parent)

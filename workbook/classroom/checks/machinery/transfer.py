@@ -26,7 +26,7 @@ from typing import Any, NewType, ParamSpec
 
 import cloudpickle
 
-from workbook.classroom.checks.verdicts import CACHED, failure, is_learners, kind_of
+from workbook.classroom.checks.machinery.verdicts import CACHED, failure, is_learners, kind_of
 
 # How deep lists may be nested inside one another. Python 3.11 counts their levels as if they were
 # calls, of which it allows a thousand; later versions have a limit that no setting moves.

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType, FunctionType
 from typing import Any, Literal, get_args
 
-from workbook.classroom.checks.timeout import Stopped, TimedOut, limited
+from workbook.classroom.checks.machinery.timeout import Stopped, TimedOut, limited
 from workbook.config import PACKAGE
 
 OWN_FOLDER = "A check runs in an empty folder of its own. Open files by the path that is passed in."

@@ -1,6 +1,6 @@
 """`harden`: find the mistake that was planted into a copy of your own solved code.
 
-The code that a check kept (`solutions`) is changed in one place (`checks.mutants`), and only a
+The code that a check kept (`solutions`) is changed in one place (`machinery.mutants`), and only a
 change that the check calls wrong is taken. The learner sees what a researcher would see: an output
 beside the expected one, and for a part of training the loss curves of the twin test. They name the
 line, or mend the copy; each call offers the next step of a procedure for debugging. The copies are
@@ -16,11 +16,12 @@ from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
-from workbook.classroom.checks import engine, verdicts
-from workbook.classroom.checks.mutants import planted
-from workbook.classroom.checks.timeout import limited
-from workbook.classroom.study import problems, progress, solutions, verbs
-from workbook.classroom.study.problems import Problem
+from workbook.classroom import problems
+from workbook.classroom.checks.machinery import engine, judging, verdicts
+from workbook.classroom.checks.machinery.mutants import planted
+from workbook.classroom.checks.machinery.timeout import limited
+from workbook.classroom.problems import Problem
+from workbook.classroom.study import progress, solutions
 from workbook.classroom.study.records import RecordEntry
 from workbook.classroom.study.verbs import Report
 from workbook.files import atomic_write
@@ -87,17 +88,7 @@ class Hunt(RecordEntry):
         return any(text.strip() in self.changed for text in named if text.strip())
 
 
-class Sight(Report):
-    """What `harden` shows: the symptom and the next step, or what the mistake was."""
-
-    @property
-    def heading(self) -> str:
-        """Sign, problem and state, such as "✗ harden rope: a mistake is in the copy"."""
-        state = "found" if self.status == "correct" else "a mistake is in the copy"
-        return f"{progress.SIGNS[self.status]} harden {self.problem}: {state}"
-
-
-def harden(problem: str, line: int | None = None) -> Sight:
+def harden(problem: str, line: int | None = None) -> Report:
     """Plant one mistake into a copy of your solved code, for you to find; called again, help.
 
     Once your code has passed its check, this writes `broken/PROBLEM.py` into your study folder, and
@@ -170,20 +161,28 @@ def _plant(study: progress.Progress, path: Path, details: Problem, found: list[s
     return hunt
 
 
-def _seen(name: str, claim: str, rows: Iterable[Any], steps: Iterable[int]) -> Sight:
+def _seen(name: str, claim: str, rows: Iterable[Any], steps: Iterable[int]) -> Report:
     """The symptom, and these steps of the procedure."""
     then = tuple(f"{step + 1}. {PROCEDURE[step].format(name=name)}" for step in steps)
-    return Sight("wrong", name, None, claim, tuple(map(tuple, rows)), then=then)
+    return Report(
+        "wrong",
+        f"harden {name}",
+        None,
+        claim,
+        tuple(map(tuple, rows)),
+        then=then,
+        state="a mistake is in the copy",
+    )
 
 
-def _found(name: str, hunt: Hunt) -> Sight:
+def _found(name: str, hunt: Hunt) -> Report:
     claim = f"You found it, in line {hunt.first}: {hunt.what.removesuffix(' there')}."
     rows = ("it is", hunt.changed), ("it was", hunt.original)
     then = f'Say why it led to what you saw. `harden("{name}")` plants another one.'
-    return Sight("correct", name, None, claim, rows, then=(then,))
+    return Report("correct", f"harden {name}", None, claim, rows, then=(then,), state="found")
 
 
-def notices(study: Path) -> list[str]:
+def found_mistakes(study: Path) -> list[str]:
     """A line on how many mistakes were found in each problem's code; none if none was."""
     with suppress(OSError):  # a record that a later version wrote: the rest is shown all the same
         hunts = progress.Progress(study).notes(Hunt).items()
@@ -226,12 +225,12 @@ def mistakes_in(details: Problem, source: str, found: Iterable[str] = ()) -> Ite
 
 def _checked(details: Problem, source: str) -> Report:
     """What the check says of the code in a source: in a process of its own, like every check."""
-    return verbs.from_worker(f"{__name__}:judge_source", details, None, source)
+    return judging.from_worker(judge_copy, details, None, source)
 
 
-def judge_source(problem: str, source: str) -> Iterator[dict]:
+def judge_copy(problem: str, source: str) -> Iterator[dict]:
     """Yield what the check says of the code in a source, as values for JSON. For a worker."""
-    engine.PATIENCE = 0.0  # nobody is told the likely mistake; this process ends with the check
+    engine.hurry()
     details = problems.with_id(problem)
     path = Path("copy_of_yours.py")
     path.write_text(source, "utf-8")
@@ -241,7 +240,7 @@ def judge_source(problem: str, source: str) -> Iterator[dict]:
         claim = f"It cannot be imported any more: {verdicts.failure(error)}."
         yield Report("wrong", problem, None, claim).to_json()
     else:
-        yield verbs.judge_here(problem, attempt, None).to_json()
+        yield judging.judge_here(problem, attempt, None).to_json()
 
 
 def _curves(details: Problem, source: str) -> Iterator[tuple[str, str]]:

@@ -1,14 +1,12 @@
 """The 38 problems of the assignment, for both editions: one record each, in the handout's order.
 
 A record is all that the package knows about a problem: what is handed in, the hints, what an answer
-must contain, and where its check is. The question itself is in the notebook. A new problem is one
-more record.
+must contain. The question itself is in the notebook. A new problem is one more record here, and a
+check in `checks.by_problem`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from importlib import import_module
 from typing import Any, Literal
 
 from workbook.config import EDITIONS
@@ -37,7 +35,6 @@ class Problem:
     points: dict[str, int | None]  # by edition; None: the handout prints none
     chapter: int
     notebook: str  # such as "02_bpe"
-    check: str  # the module in `workbook.classroom.checks` whose function `id` checks an attempt
     parts: tuple[str, ...] = ()  # such as ("a", "b")
     hints: dict[str, tuple[str, ...]]  # by part: a nudge, often a question, and the idea
     form: Literal["function", "class", "pair", "script", ""] = ""  # of code; "": a written problem
@@ -89,10 +86,6 @@ class Problem:
             return f"the script (hand in its path) or the function {self.signature}"
         return f"the {self.form} {self.signature}" if self.form else ""
 
-    def checker(self) -> Callable[[Any, str | None], Any]:
-        """Load the function that checks an attempt at a part: a matter of seconds with torch."""
-        return getattr(import_module(f"workbook.classroom.checks.{self.check}"), self.id)
-
 
 def with_id(id: str) -> Problem:
     """Find the problem or the optional step with this id, in the spelling of either edition."""
@@ -134,6 +127,13 @@ def label(problem: str, part: str | None) -> str:
     return f"{problem} ({part})" if part else problem
 
 
+def in_python(verb: str, problem: str, part: str | None, *rest: Any) -> str:
+    """Write a call of a verb for a part as Python, such as `tick("unicode2", "a")`."""
+    place = [problem, part] if part or rest else [problem]
+    words = [f'"{word}"' if isinstance(word, str) else f"{word}" for word in (*place, *rest)]
+    return f"{verb}({', '.join(words)})"
+
+
 def _problem(id: str, title: str, *, points: int | dict[str, int | None], **rest: Any) -> Problem:
     """Make a record. `points` and `ids` are dicts only where the editions differ.
 
@@ -161,7 +161,6 @@ _RECORDS = (
         points=1,
         chapter=2,
         notebook="01_unicode",
-        check="written",
         parts=("a", "b", "c"),
         takes={
             "a": 'its code point, such as "U+0041", or a sentence',
@@ -213,7 +212,6 @@ _RECORDS = (
         points=3,
         chapter=2,
         notebook="01_unicode",
-        check="written",
         parts=("a", "b", "c"),
         takes={
             "a": 'the sizes of "hello" in bytes, such as {"UTF-8": 5, "UTF-16": ..., "UTF-32": '
@@ -265,7 +263,6 @@ _RECORDS = (
         points=15,
         chapter=2,
         notebook="02_bpe",
-        check="bpe",
         form="function",
         signature="train_bpe(input_path, vocab_size, special_tokens)",
         seconds=120,
@@ -286,7 +283,6 @@ _RECORDS = (
         points=2,
         chapter=2,
         notebook="02_bpe",
-        check="written",
         parts=("a", "b"),
         asks_corpora=("tinystories",),
         takes={
@@ -328,7 +324,6 @@ _RECORDS = (
         points=2,
         chapter=2,
         notebook="02_bpe",
-        check="written",
         parts=("a", "b"),
         asks_corpora=("tinystories", "owt"),
         takes={
@@ -370,7 +365,6 @@ _RECORDS = (
         points=15,
         chapter=2,
         notebook="02_bpe",
-        check="tokenizer",
         form="class",
         signature="Tokenizer(vocab, merges, special_tokens=None)",
         seconds=120,
@@ -389,7 +383,6 @@ _RECORDS = (
         points=4,
         chapter=2,
         notebook="02_bpe",
-        check="written",
         parts=("a", "b", "c", "d"),
         asks_corpora=("tinystories", "owt"),
         takes={
@@ -454,7 +447,6 @@ _RECORDS = (
         points=1,
         chapter=3,
         notebook="03_transformer",
-        check="transformer",
         form="class",
         signature="Linear(in_features, out_features)",
         hints=(
@@ -472,7 +464,6 @@ _RECORDS = (
         points=1,
         chapter=3,
         notebook="03_transformer",
-        check="transformer",
         form="class",
         signature="Embedding(num_embeddings, embedding_dim)",
         hints=(
@@ -487,7 +478,6 @@ _RECORDS = (
         points=1,
         chapter=3,
         notebook="03_transformer",
-        check="transformer",
         form="class",
         signature="RMSNorm(d_model, eps=1e-5)",
         hints=(
@@ -504,7 +494,6 @@ _RECORDS = (
         points=2,
         chapter=3,
         notebook="03_transformer",
-        check="transformer",
         form="class",
         signature="SwiGLU(d_model, d_ff)",
         hints=(
@@ -519,7 +508,6 @@ _RECORDS = (
         points=2,
         chapter=3,
         notebook="03_transformer",
-        check="transformer",
         form="class",
         signature="RotaryPositionalEmbedding(theta, d_k, max_seq_len), called with (x, positions)",
         hints=(
@@ -538,7 +526,6 @@ _RECORDS = (
         points=1,
         chapter=3,
         notebook="03_transformer",
-        check="transformer",
         form="function",
         signature="softmax(x, dim)",
         hints=(
@@ -554,7 +541,6 @@ _RECORDS = (
         points=5,
         chapter=3,
         notebook="03_transformer",
-        check="transformer",
         form="function",
         signature="scaled_dot_product_attention(Q, K, V, mask)",
         hints=(
@@ -571,7 +557,6 @@ _RECORDS = (
         points=5,
         chapter=3,
         notebook="03_transformer",
-        check="transformer",
         form="class",
         signature="MultiHeadSelfAttention(d_model, num_heads, max_seq_len=None, theta=None)",
         hints=(
@@ -590,7 +575,6 @@ _RECORDS = (
         points=3,
         chapter=3,
         notebook="03_transformer",
-        check="transformer",
         form="class",
         signature="TransformerBlock(d_model, num_heads, d_ff, max_seq_len=None, theta=None)",
         hints=(
@@ -606,7 +590,6 @@ _RECORDS = (
         points=3,
         chapter=3,
         notebook="03_transformer",
-        check="transformer",
         form="class",
         signature="TransformerLM(vocab_size, context_length, d_model, num_layers, num_heads, d_ff, "
         "rope_theta)",
@@ -624,7 +607,6 @@ _RECORDS = (
         points=5,
         chapter=3,
         notebook="04_accounting",
-        check="accounting",
         parts=("a", "b", "c", "d", "e"),
         differs="the inner width of the feed-forward layer",
         takes={
@@ -701,7 +683,6 @@ _RECORDS = (
         points={"2025": None, "2026": 1},
         chapter=4,
         notebook="03_transformer",
-        check="transformer",
         form="function",
         signature="cross_entropy(logits, targets)",
         hints=(
@@ -718,7 +699,6 @@ _RECORDS = (
         points=1,
         chapter=4,
         notebook="05_optimizer",
-        check="written",
         takes="the losses of ten steps by learning rate, such as {10: [...], 100: [...], 1000: "
         "[...]}, or a sentence",
         facts=(
@@ -742,7 +722,6 @@ _RECORDS = (
         points=2,
         chapter=4,
         notebook="05_optimizer",
-        check="optimizer",
         form="class",
         signature="AdamW(params, lr, betas, eps, weight_decay)",
         hints=(
@@ -763,7 +742,6 @@ _RECORDS = (
         points=2,
         chapter=4,
         notebook="04_accounting",
-        check="accounting",
         parts=("a", "b", "c", "d"),
         differs="the feed-forward layer, the GPU and the unit of time",
         takes={
@@ -828,7 +806,6 @@ _RECORDS = (
         points={"2025": None, "2026": 1},
         chapter=4,
         notebook="05_optimizer",
-        check="optimizer",
         form="function",
         signature="schedule(it, max_learning_rate, min_learning_rate, warmup_iters,"
         " cosine_cycle_iters)",
@@ -847,7 +824,6 @@ _RECORDS = (
         points=1,
         chapter=4,
         notebook="05_optimizer",
-        check="optimizer",
         form="function",
         signature="clip(parameters, max_l2_norm)",
         hints=(
@@ -865,7 +841,6 @@ _RECORDS = (
         points=2,
         chapter=5,
         notebook="06_training",
-        check="data_loading",
         form="function",
         signature="get_batch(dataset, batch_size, context_length, device)",
         hints=(
@@ -882,7 +857,6 @@ _RECORDS = (
         points=1,
         chapter=5,
         notebook="06_training",
-        check="checkpointing",
         form="pair",
         signature="(save_checkpoint, load_checkpoint)",
         hints=(
@@ -900,7 +874,6 @@ _RECORDS = (
         points=4,
         chapter=5,
         notebook="06_training",
-        check="training_together",
         form="script",
         signature="train(**settings)",
         seconds=300,
@@ -921,7 +894,6 @@ _RECORDS = (
         points=3,
         chapter=6,
         notebook="07_generation",
-        check="decoding",
         form="function",
         signature="decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0,"
         " end_id=None)",
@@ -944,7 +916,6 @@ _RECORDS = (
         points=3,
         chapter=7,
         notebook="08_experiments",
-        check="runs",
         takes=_runs('{"name": "base", "loss": 1.41, "seconds": 80}'),
         facts=(
             "for each run: what was changed, why, and what came out",
@@ -968,7 +939,6 @@ _RECORDS = (
         points=3,
         chapter=7,
         notebook="08_experiments",
-        check="runs",
         parts=("a", "b"),
         asks_corpora=("tinystories",),
         takes={
@@ -1014,7 +984,6 @@ _RECORDS = (
         points=1,
         chapter=7,
         notebook="08_experiments",
-        check="runs",
         asks_corpora=("tinystories",),
         takes=_runs('{"batch_size": 64, "tokens": 819200, "loss": 1.41}'),
         facts=(
@@ -1039,7 +1008,6 @@ _RECORDS = (
         points=1,
         chapter=7,
         notebook="07_generation",
-        check="written",
         asks_corpora=("tinystories",),
         takes="the number of its tokens, such as 300, or the text and what you say about it, in "
         "one string",
@@ -1065,7 +1033,6 @@ _RECORDS = (
         points=1,
         chapter=7,
         notebook="08_experiments",
-        check="runs",
         asks_corpora=("tinystories",),
         takes=_runs(
             '{"norm": "none", "learning_rate": 3e-3, "loss": 1.41}',
@@ -1092,7 +1059,6 @@ _RECORDS = (
         points=1,
         chapter=7,
         notebook="08_experiments",
-        check="runs",
         asks_corpora=("tinystories",),
         takes=_runs('{"norm": "post", "loss": 1.41}', ', where "norm" is "pre" or "post"'),
         facts=(
@@ -1116,7 +1082,6 @@ _RECORDS = (
         points=1,
         chapter=7,
         notebook="08_experiments",
-        check="runs",
         asks_corpora=("tinystories",),
         takes=_runs('{"position": "none", "loss": 1.41}', ', where "position" is "rope" or "none"'),
         facts=(
@@ -1140,7 +1105,6 @@ _RECORDS = (
         points=1,
         chapter=7,
         notebook="08_experiments",
-        check="runs",
         asks_corpora=("tinystories",),
         takes=_runs(
             '{"ffn": "silu", "d_ff": 512, "loss": 1.41}',
@@ -1167,7 +1131,6 @@ _RECORDS = (
         points=2,
         chapter=7,
         notebook="08_experiments",
-        check="runs",
         asks_corpora=("owt",),
         takes=_runs(
             '{"corpus": "owt", "loss": 3.9}',
@@ -1195,7 +1158,6 @@ _RECORDS = (
         points=6,
         chapter=7,
         notebook="08_experiments",
-        check="runs",
         asks_corpora=("owt",),
         differs="the time allowed",
         takes=_runs('{"name": "tied", "loss": 3.4, "seconds": 2640}'),
@@ -1226,7 +1188,7 @@ def _step(of: str, signature: str, hint: str) -> Problem:
     name = signature.partition("(")[0]
     whole = PROBLEMS[of]
     form = "class" if name[0].isupper() else "function"
-    rest = {"chapter": whole.chapter, "notebook": whole.notebook, "check": "steps", "step_of": of}
+    rest = {"chapter": whole.chapter, "notebook": whole.notebook, "step_of": of}
     rest |= {"form": form, "signature": signature, "hints": (hint,)}
     return _problem(name.lower(), f"On the way to {of}", points=0, **rest)
 

@@ -2,8 +2,9 @@ import ast
 
 import pytest
 
-from workbook.classroom.study import problems
-from workbook.classroom.study.problems import PROBLEMS
+from workbook.classroom import problems
+from workbook.classroom.checks.by_problem import CHECKS
+from workbook.classroom.problems import PROBLEMS, STEPS
 from workbook.config import EDITIONS
 
 
@@ -31,8 +32,8 @@ def test_only_one_id_differs_between_the_editions():
 
 
 def test_every_record_is_whole():
+    assert CHECKS.keys() == PROBLEMS.keys() | STEPS.keys()
     for problem in PROBLEMS.values():
-        assert callable(problem.checker()), problem.id
         assert {*problem.requires, *problem.takes} <= set(problem.parts or ("",)), problem.id
         assert set(problem.points) == set(problem.ids) == set(EDITIONS), problem.id
         assert (problem.kind == "code") == bool(problem.hand_in), problem.id

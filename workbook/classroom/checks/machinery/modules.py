@@ -17,11 +17,31 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks import verdicts
-from workbook.classroom.checks.calling import bind, is_switch, meaning, parameters_of, switches_rope
-from workbook.classroom.checks.engine import Exercise, usual
-from workbook.classroom.checks.tensors import Case, alike, beside, copied, noise, tensor_of
-from workbook.classroom.checks.verdicts import Findings, NotAttempted, Prose, Wrong, call, expect
+from workbook.classroom.checks.machinery import verdicts
+from workbook.classroom.checks.machinery.calling import (
+    bind,
+    is_switch,
+    meaning,
+    parameters_of,
+    switches_rope,
+)
+from workbook.classroom.checks.machinery.engine import Exercise, usual
+from workbook.classroom.checks.machinery.tensors import (
+    Case,
+    alike,
+    beside,
+    copied,
+    noise,
+    tensor_of,
+)
+from workbook.classroom.checks.machinery.verdicts import (
+    Findings,
+    NotAttempted,
+    Prose,
+    Wrong,
+    call,
+    expect,
+)
 
 THETA = ("theta", "rope_theta")
 LENGTH = ("max_seq_len", "context_length")

@@ -19,10 +19,16 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
-from workbook.classroom.checks.engine import usual
-from workbook.classroom.checks.modules import as_it_is
-from workbook.classroom.checks.timeout import Stopped
-from workbook.classroom.checks.verdicts import NotAttempted, Wrong, call, failure, unfinished
+from workbook.classroom.checks.machinery.engine import usual
+from workbook.classroom.checks.machinery.modules import as_it_is
+from workbook.classroom.checks.machinery.timeout import Stopped
+from workbook.classroom.checks.machinery.verdicts import (
+    NotAttempted,
+    Wrong,
+    call,
+    failure,
+    unfinished,
+)
 
 SECONDS = 40.0  # for one run
 PRINTED = "printed.txt"

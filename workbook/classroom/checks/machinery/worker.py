@@ -46,9 +46,10 @@ from typing import Any, BinaryIO, NoReturn
 import psutil
 
 from workbook import config
-from workbook.classroom.checks import transfer
-from workbook.classroom.checks.timeout import Stopwatch, on_swallowed
-from workbook.classroom.checks.verdicts import fault_of_ours
+from workbook.classroom import checks
+from workbook.classroom.checks.machinery import transfer
+from workbook.classroom.checks.machinery.timeout import Stopwatch, on_swallowed
+from workbook.classroom.checks.machinery.verdicts import fault_of_ours
 
 CAN_FORK = hasattr(os, "fork")
 MOST_CHILDREN = 48  # processes below it: a pool for each core of a large machine
@@ -70,7 +71,7 @@ import sys
 sys.path.insert(0, {root!a})
 import workbook  # this one, whichever is installed
 sys.path.append(sys.path.pop(0))
-from workbook.classroom.checks import worker
+from workbook.classroom.checks.machinery import worker
 worker.serve()
 """
 
@@ -204,10 +205,10 @@ def close() -> None:
         _idle.pop().close()
 
 
-def _request(function: str, arguments: tuple, home: Path, printed: Path) -> dict[str, Any]:
+def _request(function: Callable, arguments: tuple, home: Path, printed: Path) -> dict[str, Any]:
     """What a server is told: the call, and the state of this process that it repeats there."""
     return {
-        "function": function,
+        "function": (function.__module__, function.__name__),
         "arguments": transfer.pack(arguments),
         "home": str(home),  # the working folder: some open a log when they are imported
         "printed": str(printed),
@@ -223,11 +224,11 @@ def _request(function: str, arguments: tuple, home: Path, printed: Path) -> dict
     }
 
 
-def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
+def results(function: Callable, *arguments: Any, seconds: float) -> Iterator[Any]:
     """Yield what a generator function yields in a process of its own, as it comes.
 
     Args:
-        function: "module:name" of a function of ours.
+        function: a function of ours, which is looked up by its name there.
         arguments: what it is called with; a learner's functions and classes, too. What it yields
             must be of a kind that JSON can hold.
         seconds: the processor time that each value may take, the process's and its children's.
@@ -285,7 +286,7 @@ def results(function: str, *arguments: Any, seconds: float) -> Iterator[Any]:
                 start()
 
 
-def result(function: str, *arguments: Any, seconds: float) -> Any:
+def result(function: Callable, *arguments: Any, seconds: float) -> Any:
     """The one value that a generator function of ours yields there. Raises: as `results`."""
     values = list(results(function, *arguments, seconds=seconds))
     if not values:
@@ -305,8 +306,7 @@ def forked(function: Callable, *arguments: Any, printed: Path, seconds: float) -
     Raises: EndedError.
     """
     if not CAN_FORK:
-        name = f"{function.__module__}:{function.__name__}"
-        return result(name, *arguments, seconds=seconds)
+        return result(function, *arguments, seconds=seconds)
     reading, writing = os.pipe()
     key = secrets.token_hex()
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
@@ -423,9 +423,8 @@ def _load() -> int:
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    checks = [name for _, name, _ in pkgutil.iter_modules([str(Path(__file__).parent)])]
-    for name in ("study.verbs", *(f"checks.{name}" for name in checks)):
-        importlib.import_module(f"workbook.classroom.{name}")
+    for _, name, _ in pkgutil.walk_packages(checks.__path__, f"{checks.__name__}."):
+        importlib.import_module(name)
     weight = torch.nn.Parameter(torch.ones(2, 2))
     weight.grad = (weight @ weight).cos().detach()
     # The first step takes seconds. There is no backward pass: where torch sees a GPU, the first one
@@ -489,7 +488,7 @@ def _answer(request: dict, channel: _Channel, threads: int) -> None:
     channel.send("started", os.getpid())
     pid = os.getpid()
     try:
-        module, _, name = request["function"].partition(":")
+        module, name = request["function"]
         arguments = transfer.unpack(request["arguments"])
         for value in getattr(importlib.import_module(module), name)(*arguments):
             if os.getpid() != pid:  # a copy that the attempt forked

@@ -15,7 +15,7 @@ from inspect import Parameter
 from itertools import takewhile
 from typing import Any, NamedTuple, get_args
 
-from workbook.classroom.checks.verdicts import CALLED, Prose, Wrong, call, work_of
+from workbook.classroom.checks.machinery.verdicts import CALLED, Prose, Wrong, call, work_of
 
 # By the handout's name: what else learners call it, in lower case and without underscores. Single
 # letters are matched by position: `d` is d_model, d_k or d_ff.

@@ -13,9 +13,10 @@ from nbclient import execute
 from nbformat.v4 import new_code_cell, new_notebook
 
 from workbook import check, harden
-from workbook.classroom import cli
-from workbook.classroom.checks.mutants import planted
-from workbook.classroom.study import hardening, problems, progress
+from workbook.classroom import cli, problems
+from workbook.classroom.checks.machinery.mutants import planted
+from workbook.classroom.mine import hardening
+from workbook.classroom.study import progress
 
 STRESS = bool(os.environ.get("STRESS"))
 STYLES, MISTAKES = (5, 8) if STRESS else (1, 1)
@@ -81,7 +82,7 @@ def test_what_cannot_be_hardened_is_said(study, capsys):
     assert 'no mistake is planted there now; `harden("rmsnorm")`' in capsys.readouterr().out
     for broken in ("[" * 100_000, '{"rmsnorm": {"found": 3}}', '{"rmsnorm": [1]}'):
         (study / ".workbook" / "harden.json").write_text(broken)
-        assert hardening.notices(study) == []
+        assert hardening.found_mistakes(study) == []
 
 
 PLAYED = [  # cells, and what each shows
