@@ -33,7 +33,7 @@ class Plain(Optimizer):
             state.update(t=0, m=torch.zeros_like(p), v=torch.zeros_like(p))
         state["t"] += 1
         t = state["t"]
-        (b1, b2) = group["betas"]
+        b1, b2 = group["betas"]
         g = self.gradient(p, g)
         state["m"] = m = self.first(state["m"], g, b1)
         state["v"] = v = self.second(state["v"], g, b2)

@@ -193,7 +193,7 @@ class AdamW(Rule):
 
     def update(self, theta: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
         lr = group["lr"]
-        (beta1, beta2) = group["betas"]
+        beta1, beta2 = group["betas"]
         g = theta.grad
         m = _remembered(state, "m", theta)
         v = _remembered(state, "v", theta)

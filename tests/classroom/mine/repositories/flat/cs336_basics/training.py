@@ -19,7 +19,7 @@ class AdamW(torch.optim.Optimizer):
         loss = None if closure is None else closure()
         for group in self.param_groups:
             lr = group["lr"]
-            (beta1, beta2) = group["betas"]
+            beta1, beta2 = group["betas"]
             for p in group["params"]:
                 if p.grad is None:
                     continue

@@ -31,7 +31,7 @@ class Adam(torch.optim.Optimizer):
                 state = self.state[weight]
                 grad = weight.grad.data
                 first, second = state.get("moments") or (torch.zeros_like(grad),) * 2
-                (b1, b2) = group["betas"]
+                b1, b2 = group["betas"]
                 t = state.get("t", 1)
                 first = b1 * first + (1 - b1) * grad
                 second = b2 * second + (1 - b2) * grad * grad
