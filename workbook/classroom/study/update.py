@@ -123,36 +123,41 @@ def _merge(study: NotebookNode, original: NotebookNode) -> str:
     new = original.cells
     matched = _matches(study.cells, new)
     notes = {_note(cell) for cell in new}
-    in_place: dict[int, NotebookNode] = {}  # by the index in the new copy
-    twice: dict[int, NotebookNode] = {}  # the learner's version, where both sides changed a cell
+    own: dict[int, NotebookNode] = {}  # the learner's version of a cell, by its index in the copy
     added: dict[int, list[NotebookNode]] = defaultdict(list)  # by what they follow; -1: the start
-    kept = 0
     here = -1
     for index, cell in enumerate(study.cells):
-        slot = matched.get(index)
-        is_changed = _was(cell) != digest(cell)
-        here = here if slot is None else slot
-        if slot is None and (is_changed or _note(cell) in notes):
+        here = matched.get(index, here)
+        if index in matched:
+            if _is_changed(cell) or digest(cell) == digest(new[here]):
+                own[here] = cell
+        elif _is_changed(cell) or _note(cell) in notes:
             added[here].append(cell)  # written or pasted; any other is gone from the original
-        elif slot is not None and digest(cell) == digest(new[slot]):
-            in_place[slot] = cell
-            continue
-        elif slot is not None and is_changed:
-            is_new = _was(cell) != _was(new[slot]) and role(new[slot]) not in copy.STUBS
-            (twice if is_new else in_place)[slot] = cell
-        kept += is_changed
-    used = {cell.id for cell in new}
-    for cell in [*twice.values(), *chain(*added.values())]:
-        cell.id = cell.id if cell.id not in used else str(uuid4())
-        used.add(cell.id)
-    cells = added[-1]
+    kept = sum(map(_is_changed, chain(*added.values())))
+    twice = []  # the learner's version, where both sides changed a cell
+    cells = [*added[-1]]
     for slot, new_cell in enumerate(new):
-        cells += [twice[slot], new_markdown_cell(NEWER)] if slot in twice else []
-        cells += [_marked(in_place.get(slot, new_cell), new_cell), *added[slot]]
+        cell = own.get(slot, new_cell)
+        if digest(cell) != digest(new_cell):
+            kept += 1
+            if _was(cell) != _was(new_cell) and role(new_cell) not in copy.STUBS:
+                twice.append(cell)
+                cells += [cell, new_markdown_cell(NEWER)]
+                cell = new_cell
+        cells += [_marked(cell, new_cell), *added[slot]]
+    ids = {cell.id for cell in new}
+    for cell in [*twice, *chain(*added.values())]:
+        if cell.id in ids:
+            cell.id = str(uuid4())
     study.cells = cells
     study.metadata["workbook"] = original.metadata.workbook
     summary = f"Cells kept as you had them: {kept}"
     return summary + (f", {len(twice)} of them above our new version." if twice else ".")
+
+
+def _is_changed(cell: NotebookNode) -> bool:
+    """Tell whether the learner wrote a cell, or changed what it was in the original."""
+    return _was(cell) != digest(cell)
 
 
 def _marked(cell: NotebookNode, new_cell: NotebookNode) -> NotebookNode:
