@@ -9,7 +9,8 @@ from workbook.classroom.export import status
 from workbook.classroom.export.clean import Cleaner, legible, plain_text, printed
 from workbook.classroom.export.pandoc import PLAIN, Node, box, grid, node, para, prose, row
 from workbook.classroom.export.saved_notebooks import Answer, Output, Place
-from workbook.classroom.export.status import SIGNS, UNANSWERED, WRONG, Entry, WriteUp
+from workbook.classroom.export.status import UNANSWERED, WRONG, Entry, WriteUp
+from workbook.classroom.panels import sign
 from workbook.corpora.corpora import CORPORA
 
 CHAPTERS = {
@@ -97,7 +98,7 @@ def _states(write_up: WriteUp) -> Node:
     for entry in write_up.entries:
         link = node("Link", [PLAIN, [node("Code", [PLAIN, entry.id])], [f"#{entry.id}", ""]])
         points = "—" if entry.points is None else str(entry.points)
-        texts = (entry.problem.title, points, f"{SIGNS[entry.state]} {entry.in_words}")
+        texts = (entry.problem.title, points, entry.sign_and_words)
         rows.append(row(prose(str(entry.problem.chapter)), [link], *map(prose, texts)))
     heads = row(*map(prose, ("Chapter", "Problem", "What it is about", "Points", "State")))
     widths = (0.08, 0.26, 0.3, 0.07, 0.29)
@@ -125,7 +126,7 @@ class _Composer:
         worth = {None: "points unknown", 1: "1 point"}.get(entry.points, f"{entry.points} points")
         title = [node("Code", [PLAIN, entry.id]), node("Space"), *prose(problem.title)]
         short = f" ({'; '.join(entry.short)})".replace(f"{problem.id} ", "") if entry.short else ""
-        state = prose(f"{worth} · {SIGNS[entry.state]} {entry.in_words}{short}")
+        state = prose(f"{worth} · {entry.sign_and_words}{short}")
         blocks = [_header(2, title, entry.id), box("state", [para(*state)])]
         if not (entry.answers or entry.listings):
             return [box("open", blocks)]
@@ -166,7 +167,8 @@ class _Composer:
         if len(answer.outputs) > MOST_SHOWN:
             self.cleaner.notes.append(f"of {answer}, only {MOST_SHOWN} outputs are shown")
         if answer.verdict == "wrong":
-            blocks.append(box("state", [para(*prose(f"{SIGNS[WRONG]} Its check found it wrong."))]))
+            remark = f"{sign('wrong')} Its check found it wrong."
+            blocks.append(box("state", [para(*prose(remark))]))
         return blocks
 
     def output(self, output: Output, answer: Answer) -> list[Node]:

@@ -23,6 +23,7 @@ PART = re.compile(r"^(?:- )?\*\*\(?([a-z])\)\*\* ", re.MULTILINE)  # "- **(a)** 
 OURS = re.compile(r"^(?:Our answer to \w|# workbook\.)", re.MULTILINE)
 Kind = Literal["picture", "html", "markdown", "text"]
 Place = tuple[str, str]  # a problem's id and its part, "" if it has none
+Listing = tuple[str, str]  # of code: a name and its source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,7 @@ class SavedNotebooks:
 
     answers: list[Answer] = field(default_factory=list)  # in the order of notebooks and cells
     evidence: dict[Place, list[Output]] = field(default_factory=dict)  # pictures only
-    revealed: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # name, source
+    revealed: dict[str, list[Listing]] = field(default_factory=dict)  # by problem
     checks: dict[Place, Part] = field(default_factory=dict)  # from the outputs of checks alone
     prompts: dict[str, dict[str, str]] = field(default_factory=dict)  # by problem and part
     notes: list[str] = field(default_factory=list)

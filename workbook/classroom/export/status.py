@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workbook import config
-from workbook.classroom.export.saved_notebooks import Answer, Place, SavedNotebooks, read_folder
+from workbook.classroom.export.saved_notebooks import (
+    Answer,
+    Listing,
+    Place,
+    SavedNotebooks,
+    read_folder,
+)
+from workbook.classroom.panels import sign
 from workbook.classroom.problems import PROBLEMS, Problem, label
 from workbook.classroom.study import solutions
 from workbook.classroom.study.answers import complaints
@@ -18,8 +25,16 @@ STAND_IN = "answered on a stand-in corpus"
 WRONG = "wrong"
 UNANSWERED = "unanswered"
 UNSOLVED = "not solved"  # of code
-SIGNS = {CORRECT: "✓", ALMOST: "≈", ANSWERED: "✓", STAND_IN: "≈", WRONG: "✗", UNANSWERED: "○"}
-SIGNS[UNSOLVED] = SIGNS[UNANSWERED]
+# What a part has reached that has the same sign.
+LIKE_PART = {
+    CORRECT: "correct",
+    ALMOST: "almost",
+    ANSWERED: "complete",
+    STAND_IN: "almost",
+    WRONG: "wrong",
+    UNANSWERED: "open",
+    UNSOLVED: "open",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +45,7 @@ class Entry:
     id: str  # as this edition spells it
     points: int | None  # None if this edition does not say
     answers: dict[str, Answer]  # by part
-    listings: list[tuple[str, str]]  # of code: a name and its source
+    listings: list[Listing]  # of code
     short: list[str]  # how it falls short of what is asked
     almost: bool  # the check found the code almost correct
     wrong: list[str]  # parts whose check said so, of the answer or of an attempt
@@ -77,6 +92,11 @@ class Entry:
             told = [f"{kind}: {', '.join(parts)}" for kind, parts in kinds if parts]
             words = "; ".join(told) if len(told) > 1 else words
         return f"{words}; falls short of what is asked" if self.short else words
+
+    @property
+    def sign_and_words(self) -> str:
+        """Such as "✓ code correct"."""
+        return f"{sign(LIKE_PART[self.state])} {self.in_words}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,50 +147,82 @@ def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
         answer.source == our.source for answer in saved.answers for our in worked.answers
     )
     notes = list(saved.notes)
-    answers = saved.answers if is_reference else _own(saved.answers, worked.answers, notes)
-    chosen = _chosen(answers, edition, notes)
-    if is_reference:  # whose figures are in cells of their own
-        for answer in chosen.values():
+    if is_reference:
+        chosen = _chosen(saved.answers, edition, notes)
+        for answer in chosen.values():  # whose figures are in cells of their own
             answer.outputs.extend(saved.evidence.get(answer.place, []))
-    attempts = {} if is_reference else _attempts(folder, saved)
-    verdicts = {place: part.best for place, part in attempts.items()}
-    verdicts |= {place: answer.verdict for place, answer in chosen.items()}
-    entries = []
-    for id, problem in PROBLEMS.items():
-        own = {part: chosen[id, part] for part in (*problem.parts, "") if (id, part) in chosen}
-        listings = []
-        kept = attempts.get((id, ""), Part())
-        # What `reveal` shows in the worked notebooks; a helper of ours in their code is fine.
-        copied = [code for _, code in worked.revealed.get(id, []) if code.strip() in kept.source]
-        if problem.kind == "code" and is_reference:
-            listings = saved.revealed.get(id, [])
-        elif problem.kind == "code" and sum(map(len, copied)) > len(kept.source) / 2:
-            notes.append(f"what passed as {id} is the package's own code: it is left out")
-        elif problem.kind == "code" and kept.source:
-            listings = [(f"{id}.py", kept.source.strip("\n"))]
-            if prove and kept.trouble is None:
-                kept.trouble = solutions.why_not_alone(kept.source, id)
-        short = [f"{answer}: {line}" for answer in own.values() for line in _complaints(answer)]
-        if listings and kept.trouble:
-            short.append(f"{id}: its code does not import by itself: {kept.trouble}")
-        entry = Entry(
-            problem=problem,
-            id=problem.ids[edition],
-            points=problem.points[edition],
-            answers=own,
-            listings=listings,
-            short=short,
-            almost=kept.best == "almost" and bool(listings),
-            wrong=[part for part in problem.parts or ("",) if verdicts.get((id, part)) == "wrong"],
-        )
-        entries.append(entry)
+        attempts = {}
+        code = {
+            id: listings for id, listings in saved.revealed.items() if PROBLEMS[id].kind == "code"
+        }
+    else:
+        chosen = _chosen(_own(saved.answers, worked.answers, notes), edition, notes)
+        attempts = _attempts(folder, saved)
+        code = _own_code(attempts, worked.revealed, notes, prove)
     return WriteUp(
         saved=saved,
         edition=edition,
         is_reference=is_reference,
-        entries=entries,
+        entries=[
+            _entry(problem, edition, chosen, attempts, code.get(id, []))
+            for id, problem in PROBLEMS.items()
+        ],
         name=Progress(folder).name,
         notes=notes,
+    )
+
+
+def _own_code(
+    attempts: dict[Place, Part], revealed: dict[str, list[Listing]], notes: list[str], prove: bool
+) -> dict[str, list[Listing]]:
+    """List the code that passed, by problem, unless most of it is what `reveal` shows of ours."""
+    code = {}
+    for id, problem in PROBLEMS.items():
+        if problem.kind == "written":
+            continue
+        kept = attempts.get((id, ""), Part())
+        # A helper of ours in their code is fine.
+        ours = [source for _, source in revealed.get(id, []) if source.strip() in kept.source]
+        if sum(map(len, ours)) > len(kept.source) / 2:
+            notes.append(f"what passed as {id} is the package's own code: it is left out")
+        elif kept.source:
+            code[id] = [(f"{id}.py", kept.source.strip("\n"))]
+            if prove and kept.trouble is None:
+                kept.trouble = solutions.why_not_alone(kept.source, id)
+    return code
+
+
+def _entry(
+    problem: Problem,
+    edition: str,
+    chosen: dict[Place, Answer],
+    attempts: dict[Place, Part],
+    listings: list[Listing],
+) -> Entry:
+    """Find the state of one problem."""
+    id = problem.id
+    answers = {}
+    wrong = []
+    for part in problem.parts or ("",):
+        verdict = attempts.get((id, part), Part()).best
+        if answer := chosen.get((id, part)):
+            answers[part] = answer
+            verdict = answer.verdict
+        if verdict == "wrong":
+            wrong.append(part)
+    short = [f"{answer}: {line}" for answer in answers.values() for line in _complaints(answer)]
+    kept = attempts.get((id, ""), Part())
+    if listings and kept.trouble:
+        short.append(f"{id}: its code does not import by itself: {kept.trouble}")
+    return Entry(
+        problem=problem,
+        id=problem.ids[edition],
+        points=problem.points[edition],
+        answers=answers,
+        listings=listings,
+        short=short,
+        almost=bool(listings) and kept.best == "almost",
+        wrong=wrong,
     )
 
 
