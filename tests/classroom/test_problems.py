@@ -43,6 +43,14 @@ def test_every_record_is_whole():
         assert problem.title and problem.notebook[:2].isdigit(), problem.id
 
 
+def test_calls_are_written_as_in_python():
+    assert problems.in_python("tick", "unicode2", "a") == 'tick("unicode2", "a")'
+    assert problems.in_python("tick", "generate", None) == 'tick("generate")'
+    assert problems.in_python("tick", "generate", None, 1, 2) == 'tick("generate", None, 1, 2)'
+    with_text = problems.in_python("answer", "unicode2", "a", '"""\n"""', "figure=None")
+    assert with_text == 'answer("unicode2", "a", """\n""", figure=None)'
+
+
 def test_an_unknown_id_names_the_nearest_one():
     for typed, said in (
         ("trainbpe", "did you mean 'train_bpe'"),

@@ -188,7 +188,7 @@ def run_study(options: argparse.Namespace) -> None:
         facts = (int(word) if word.isdecimal() else word for word in rest)
         print(verbs.tick(problem, part, *facts), end="\n\n")
     record = progress.Progress(study)
-    if options.make or options.reset or options.update or options.tick:
+    if any((options.make, options.reset, options.update, options.tick)):
         print(progress.progress_summary(record))  # what was done just now stays in sight
     else:
         print(progress.progress_table(record))
@@ -415,7 +415,9 @@ def run_data_make(options: argparse.Namespace) -> None:
 
     size = None if options.size is None else corpora.parse_size(options.size)
     splits = corpora.SPLITS if size is None else corpora.SPLITS[:1]
-    for split in [options.split] if options.split else splits:
+    if options.split:
+        splits = (options.split,)
+    for split in splits:
         print(corpora.path(options.name, split, size))
 
 
@@ -536,7 +538,10 @@ def run_generate(options: argparse.Namespace) -> None:
         model, tokenizer = formats.open_model(options.folder)
         decoding = None
     generator = torch.Generator()
-    generator.seed() if options.seed is None else generator.manual_seed(options.seed)
+    if options.seed is None:
+        generator.seed()  # a random one
+    else:
+        generator.manual_seed(options.seed)
     how = (options.tokens, options.temperature, options.top_p, options.top_k, generator)
     pieces = sampling.write_text(model, tokenizer, options.prompt, *how, decoding)
     print(options.prompt, end="", flush=True)  # now that it is known to be text

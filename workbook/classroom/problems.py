@@ -12,7 +12,8 @@ from typing import Any, Literal
 from workbook.config import EDITIONS
 
 PER_POINT = {"code": 25, "written": 15}  # minutes
-LONG, LONGER = 30, 100  # minutes, from which on a problem has two dots, and three
+TWO_DOTS = 30  # minutes, from which on a problem has two dots
+THREE_DOTS = 100  # and three
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,9 @@ class Problem:
     @property
     def difficulty(self) -> str:
         """One to three dots, by the time that it takes."""
-        return "●" * (1 + (self.minutes >= LONG) + (self.minutes >= LONGER))
+        if self.minutes < TWO_DOTS:
+            return "●"
+        return "●●" if self.minutes < THREE_DOTS else "●●●"
 
     @property
     def needs_runs(self) -> bool:
@@ -128,10 +131,16 @@ def label(problem: str, part: str | None) -> str:
 
 
 def in_python(verb: str, problem: str, part: str | None, *rest: Any) -> str:
-    """Write a call of a verb for a part as Python, such as `tick("unicode2", "a")`."""
-    place = [problem, part] if part or rest else [problem]
-    words = [f'"{word}"' if isinstance(word, str) else f"{word}" for word in (*place, *rest)]
-    return f"{verb}({', '.join(words)})"
+    """Write a call of a verb for a part as Python, such as `tick("unicode2", "a")`.
+
+    `rest` is what follows, as it is written in Python.
+    """
+    place = [f'"{problem}"']
+    if part:
+        place.append(f'"{part}"')
+    elif rest:
+        place.append("None")
+    return f"{verb}({', '.join([*place, *map(str, rest)])})"
 
 
 def _problem(id: str, title: str, *, points: int | dict[str, int | None], **rest: Any) -> Problem:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from nbval.plugin import get_sanitize_patterns
 
-from workbook import config
+from workbook import bench, config
 from workbook.classroom import cli
 from workbook.classroom.checks.machinery.timeout import limited
 from workbook.classroom.study import notebooks
@@ -41,6 +41,14 @@ def normal_outputs(*stored):
 
 def printed(text, name="stdout"):
     return new_output("stream", name=name, text=text)
+
+
+def test_a_digest_ignores_windows_line_ends_and_blanks_at_the_end_of_the_cell_alone():
+    cell = new_code_cell("a\nb")
+    for same in ("a\r\nb", "a\nb \n\n"):
+        assert notebooks.digest(new_code_cell(same)) == notebooks.digest(cell)
+    for other in (new_code_cell("a \nb"), new_code_cell(" a\nb"), new_markdown_cell("a\nb")):
+        assert notebooks.digest(other) != notebooks.digest(cell)
 
 
 @settings(max_examples=50)
@@ -152,7 +160,8 @@ def store(path, *sources):
 
 
 @pytest.mark.slow
-def test_two_runs_give_the_same_bytes(folder, capsys):
+def test_two_runs_give_the_same_bytes(folder, capsys, monkeypatch):
+    monkeypatch.setattr(bench, "disturbance", lambda: None)
     path = folder / "09_try.ipynb"
     store(
         path,
@@ -162,10 +171,10 @@ def test_two_runs_give_the_same_bytes(folder, capsys):
     )
     path.write_text(path.read_text() + "\n")
     assert cli.main(["notebooks", "--check"]) == 1
-    notebooks.run_worked(disturbance=quiet)
+    notebooks.run_worked()
     first = path.read_bytes()
     assert cli.main(["notebooks", "--check", "09_try"]) == 0
-    notebooks.run_worked(["09_try"], quiet)
+    notebooks.run_worked(["09_try"])
     assert path.read_bytes() == first
     assert b".../notebooks" in first and str(folder).encode() not in first
     told = capsys.readouterr().out
@@ -175,23 +184,21 @@ def test_two_runs_give_the_same_bytes(folder, capsys):
     store(path, "1 / 0")  # a run that fails leaves the stored notebook
     failing = path.read_bytes()
     with pytest.raises(Exception, match="ZeroDivisionError"):
-        notebooks.run_worked(disturbance=quiet)
+        notebooks.run_worked()
     assert path.read_bytes() == failing
 
 
-def quiet():
-    return None
-
-
-def test_nothing_is_stored_from_a_busy_machine(folder):
+def test_nothing_is_stored_from_a_busy_machine(folder, monkeypatch):
     path = folder / "09_try.ipynb"
     store(path, "print(1)")
     before = path.read_bytes()
+    monkeypatch.setattr(bench, "disturbance", lambda: "noisy")
     with pytest.raises(ValueError, match="09_try is not stored, its times would be wrong: noisy"):
-        notebooks.run_worked(disturbance=lambda: "noisy")
+        notebooks.run_worked()
     busy_afterwards = iter([None, "noisy"]).__next__
+    monkeypatch.setattr(bench, "disturbance", busy_afterwards)
     with pytest.raises(ValueError, match="noisy"):
-        notebooks.run_worked(disturbance=busy_afterwards)
+        notebooks.run_worked()
     assert path.read_bytes() == before
 
 

@@ -253,7 +253,7 @@ def test_a_hint_goes_from_a_nudge_to_the_idea():
 def test_each_part_has_hints_of_its_own():
     first = str(hint("unicode2", "a"))
     second = str(hint("unicode2", part="(A)"))
-    assert "Hint for unicode2, part a" in first and "2. " not in first and "2. " in second
+    assert "Hint for unicode2 (a)" in first and "2. " not in first and "2. " in second
     assert str(hint("unicode2", "b")).splitlines()[1] != first.splitlines()[1]
     with pytest.raises(ValueError, match="say which part of unicode2 is meant: a, b, c"):
         hint("unicode2")

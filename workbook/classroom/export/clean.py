@@ -131,8 +131,8 @@ class Cleaner:
             self.notes.append(f"{place} has a picture in its text: only those beside it are shown")
             return node("Emph", [*prose("[A picture:"), node("Space"), *content[1], *prose("]")])
         if kind == "Math":
-            braces = ((letter == "{") - (letter == "}") for letter in content[1])
-            if MACRO.search(content[1]) or max(accumulate(braces), default=0) > DEEPEST_FORMULA:
+            depths = accumulate({"{": 1, "}": -1}.get(letter, 0) for letter in content[1])
+            if MACRO.search(content[1]) or max(depths, default=0) > DEEPEST_FORMULA:
                 raise ValueError("a formula is nested too deeply, or defines commands of its own")
             self.formulas.setdefault(one_line(content[1]), place)
         if kind in ("Div", "Span", "Cite"):
@@ -197,7 +197,10 @@ def printed(text: str) -> list[Node]:
 def _tidy(content: list) -> list[Node]:
     """Make a table without attributes, not too long, and with numbers aligned to the right."""
     _, caption, columns, head, bodies, foot = content
-    rows = [row for body in bodies for part in body[2:] for row in part] + foot[1]
+    rows = []
+    for _, _, heads_inside, lines in bodies:
+        rows += heads_inside + lines
+    rows += foot[1]
     more = len(rows) - ROWS
     has_row_spans = any(down > 1 for row in rows for _, _, down, *_ in row[1])
     rows = [_bare(row) for row in rows[:ROWS]]
@@ -205,14 +208,17 @@ def _tidy(content: list) -> list[Node]:
     wide = max([len(columns), *(_width(row) for row in heads + rows)])
     if wide > COLUMNS:
         return [para(node("Emph", prose(f"A table of {wide:,} columns is left out.")))]
-    for row in rows if has_row_spans else []:  # what spans rows stands first, as pandas writes it
-        row[1][:0] = [pandoc.table_cell([])] * (wide - _width(row))
+    if has_row_spans:  # these cells stand first, as pandas writes them
+        for row in rows:
+            row[1][:0] = [pandoc.table_cell([])] * (wide - _width(row))
     columns = [
         [node("AlignRight" if _is_numeric(rows, place) else "AlignLeft"), node("ColWidthDefault")]
         for place in range(wide)
     ]
-    rest = [para(node("Emph", prose(f"{more:,} more rows are left out.")))] if more > 0 else []
-    return [pandoc.grid(columns, heads, rows, caption=caption[1]), *rest]
+    blocks = [pandoc.grid(columns, heads, rows, caption=caption[1])]
+    if more > 0:
+        blocks.append(para(node("Emph", prose(f"{more:,} more rows are left out."))))
+    return blocks
 
 
 def _bare(row: list) -> list:

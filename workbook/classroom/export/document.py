@@ -61,7 +61,7 @@ def _lead(write_up: WriteUp) -> list[Node]:
     entries = write_up.entries
     answers = [answer for entry in entries for answer in entry.answers.values()]
     used = dict.fromkeys(name for answer in answers for name in answer.corpora)
-    editions = sorted({answer.edition for answer in answers} - {write_up.edition})
+    others = ", ".join(sorted({answer.edition for answer in answers} - {write_up.edition}))
     devices = sorted({legible(answer.device) for answer in answers if answer.device})
     done = [entry for entry in entries if entry.is_done]
     most = _points(entries)
@@ -73,7 +73,7 @@ def _lead(write_up: WriteUp) -> list[Node]:
         # The reference must be the same every day.
         "Date": "" if write_up.is_reference else date.today().isoformat(),
         "Handout": f"edition {write_up.edition}",
-        "Written under": editions and f"edition {', '.join(editions)}, which asks the same",
+        "Written under": f"edition {others}, which asks the same" if others else "",
         "Profile": legible(", ".join(sorted({answer.profile for answer in answers}))),
         "Corpora": "; ".join(_corpus(name) for name in used),
         "Measured on": "; ".join(devices),

@@ -54,9 +54,8 @@ def _run(arguments: list[str], data: bytes) -> tuple[bytes, str]:
         raise ValueError(f"pandoc did not finish within {SECONDS:.0f} s") from None
     errors = done.stderr.decode(errors="replace")
     if done.returncode:
-        raise ValueError(
-            f"pandoc failed: {(errors.strip().splitlines() or ['it said nothing'])[0]}"
-        )
+        reason = errors.strip().partition("\n")[0] or "it said nothing"
+        raise ValueError(f"pandoc failed: {reason}")
     return done.stdout, errors
 
 
@@ -114,7 +113,10 @@ def rebuilt(tree: Any, change: Callable[[Node], Any], room: int = 100) -> Any:
         for item in tree:
             new = rebuilt(item, change, room)
             # Only a node may become several; a list that was a list before stays one item.
-            built += new if isinstance(item, dict) and isinstance(new, list) else [new]
+            if isinstance(item, dict) and isinstance(new, list):
+                built += new
+            else:
+                built.append(new)
         return built
     if isinstance(tree, dict) and "t" in tree:
         if not room:

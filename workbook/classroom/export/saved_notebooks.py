@@ -173,7 +173,9 @@ def _answer(record: dict, source: str, notebook: str, outputs: list[Output]) -> 
     """Make the answer that a record holds; return None if it is not one of ours."""
     place = _place(record)
     edition = record.get("edition")
-    if place is None or edition not in EDITIONS or (PROBLEMS[place[0]].parts and not place[1]):
+    if place is None or edition not in EDITIONS:
+        return None
+    if PROBLEMS[place[0]].parts and not place[1]:  # of which part, nothing says
         return None
     names = [corpus.get("name") for corpus in _dicts(record.get("corpora"))]
     return Answer(

@@ -145,13 +145,11 @@ def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
     about = worked.metadata.workbook
     if problems.with_id(about.problem).kind == "code":
         return []
-    quoted = [f'"{name}"' for name in (about.problem, about.get("part")) if name]
-    named = quoted if len(quoted) == 2 else [*quoted, "None"]
-    also = "".join(f", {keyword}" for keyword in _also_named(worked))
-    source = f'answer({", ".join(named)}, """\n"""{also})'
+    place = (about.problem, about.get("part"))
+    source = problems.in_python("answer", *place, '"""\n"""', *_also_named(worked))
     empty = new_code_cell(source, metadata=worked.metadata)
     empty.metadata.pop("tags", None)
-    look_up = new_code_cell(f"look_up({', '.join(quoted)})")
+    look_up = new_code_cell(problems.in_python("look_up", *place))
     look_up.metadata["workbook"] = {**about, "role": "look_up"}
     return [empty, look_up]
 
@@ -162,11 +160,14 @@ def _also_named(worked: NotebookNode) -> list[str]:
     keywords = {keyword.arg: keyword for call in calls for keyword in call.keywords}
     about = worked.metadata.workbook
     required = problems.with_id(about.problem).requires.get(about.get("part", ""))
-    wants_figure = "figure" in keywords or (required and required.figure)
-    corpora = [ast.unparse(keywords["corpora"])] if "corpora" in keywords else []
-    wants_loss = required is not None and required.loss_at_most is not None
-    empty = {"figure=None": wants_figure, "loss=None": wants_loss}
-    return [*(argument for argument, wanted in empty.items() if wanted), *corpora]
+    named = []
+    if "figure" in keywords or (required and required.figure):
+        named.append("figure=None")
+    if required and required.loss_at_most is not None:
+        named.append("loss=None")
+    if "corpora" in keywords:
+        named.append(ast.unparse(keywords["corpora"]))
+    return named
 
 
 def backup_path(folder: Path, name: str) -> Path:

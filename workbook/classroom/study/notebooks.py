@@ -14,7 +14,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 from types import SimpleNamespace
@@ -144,8 +144,9 @@ def _cell_metadata(metadata: NotebookNode) -> NotebookNode:
 
 
 def digest(cell: NotebookNode | SimpleNamespace) -> str:
-    """Hash a cell's kind and text to 8 hex digits, whatever its line ends and trailing blanks.
+    """Hash a cell's kind and text to 8 hex digits.
 
+    Windows' line ends count as ours, and the blanks and empty lines at the end of the cell as none.
     How it is computed must not change: the ids of copies that earlier versions made end in it.
     """
     source = cell.source.replace("\r\n", "\n").rstrip()
@@ -241,22 +242,20 @@ def execute(path: str | Path) -> NotebookNode:
     return normalise(notebook)
 
 
-def run_worked(
-    names: Sequence[str] = (), disturbance: Callable[[], str | None] = bench.disturbance
-) -> None:
+def run_worked(names: Sequence[str] = ()) -> None:
     """Run notebooks and store them; print what became of each.
 
     Raises: ValueError if the package is installed, or if the machine is busy before or after a
-        notebook runs, as `disturbance` tells: the times in its outputs would be wrong.
+        notebook runs: the times in its outputs would be wrong.
     """
     if config.checkout() is None:
         raise ValueError("this is an installed package: clone the repository to run its notebooks")
-    disturbed = disturbance()
+    disturbed = bench.disturbance()
     for path in find_worked(names):
         start = time.perf_counter()
         if not disturbed:
             new = execute(path)
-            disturbed = disturbance()  # after this one is before the next one
+            disturbed = bench.disturbance()  # after this one is before the next one
         if disturbed:
             raise ValueError(f"{path.stem} is not stored, its times would be wrong: {disturbed}")
         outcome = "unchanged" if new == read_notebook(path) else "stored"

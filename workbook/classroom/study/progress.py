@@ -17,7 +17,15 @@ from typing import Any, ClassVar
 
 from workbook import config
 from workbook.classroom.panels import SIGNS
-from workbook.classroom.problems import LONG, LONGER, PER_POINT, PROBLEMS, Problem, in_python, label
+from workbook.classroom.problems import (
+    PER_POINT,
+    PROBLEMS,
+    THREE_DOTS,
+    TWO_DOTS,
+    Problem,
+    in_python,
+    label,
+)
 from workbook.classroom.study import records
 from workbook.classroom.study.records import (
     VERSION,
@@ -54,7 +62,8 @@ class Part(RecordEntry):
     day: str = ""  # on which it was solved, such as "2026-09-30"
 
     def __post_init__(self) -> None:
-        RISING.index(self.best)  # ValueError
+        if self.best not in RISING:
+            raise ValueError(f"no part has reached {self.best!r}")
         if self.day and date.fromisoformat(self.day) == date.max:
             raise ValueError("expected a day after which there are others")
 
@@ -101,9 +110,14 @@ class Part(RecordEntry):
     @property
     def in_words(self) -> str:
         """Sign and state, such as "✎ read, 1 ticked, answered"."""
-        more = f", {len(self.ticked)} ticked" if self.best == "read" and self.ticked else ""
-        more += ", no points yet" if self.best == "possible" else ""
-        return f"{SIGNS[self.best]} {self.best}{more}{', answered' if self.answered else ''}"
+        words = [f"{SIGNS[self.best]} {self.best}"]
+        if self.best == "read" and self.ticked:
+            words.append(f"{len(self.ticked)} ticked")
+        if self.best == "possible":
+            words.append("no points yet")
+        if self.answered:
+            words.append("answered")
+        return ", ".join(words)
 
 
 class Progress:
@@ -161,13 +175,13 @@ class Progress:
             stored.update(new)
 
 
-def current(start: str | os.PathLike | None = None) -> Progress | None:
-    """Find the study folder at or above `start`, by default the working directory.
+def current() -> Progress | None:
+    """Find the study folder at or above the working directory.
 
     The folder that `WORKBOOK_STUDY` names comes first, but the worked notebooks are in none.
     """
-    here = Path(start or Path.cwd()).resolve()
-    if start is None and os.environ.get("WORKBOOK_STUDY"):
+    here = Path.cwd().resolve()
+    if os.environ.get("WORKBOOK_STUDY"):
         is_worked = here.is_relative_to((config.shipped() / "notebooks").resolve())
         return None if is_worked else Progress(config.study_folder())
     return next((Progress(up) for up in (here, *here.parents) if (up / MARK).is_dir()), None)
@@ -243,7 +257,7 @@ def plan(parts: list[tuple[Problem, str, Part]]) -> str:
     return (
         f"Left: about {left:.0f} hours, that is {left:.0f} days at an hour a day and {left / 2:.0f}"
         f" at two.\n(Without reading and training runs: {PER_POINT['code']} min per point of code,"
-        f" {PER_POINT['written']} of writing;\n●● from {LONG} min on, ●●● from {LONGER}.)"
+        f" {PER_POINT['written']} of writing;\n●● from {TWO_DOTS} min on, ●●● from {THREE_DOTS}.)"
     )
 
 
@@ -266,7 +280,8 @@ def points_in(parts: list[tuple[Problem, str, Part]]) -> str:
     for problem, _, entry in parts:
         worth = (problem.points[edition] or 0) / len(problem.hints)  # all parts weigh alike
         most += worth
-        earned += worth * entry.is_solved
+        if entry.is_solved:
+            earned += worth
     return f"{round(earned, 1):g} of {most:.0f} points"
 
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cache
-from itertools import groupby, product
+from itertools import groupby, product, zip_longest
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
@@ -141,7 +141,7 @@ def due_now(study: progress.Progress, today: date) -> dict[str, Topic]:
 def ask(study: progress.Progress, due: dict[str, Topic], how: str) -> Panel:
     """Show the questions, and how to answer; or when there will be some."""
     if not due:
-        coming = ", ".join(list(map(_on, topics_of(study).items()))[:AT_ONCE])
+        coming = ", ".join(map(_on, list(topics_of(study).items())[:AT_ONCE]))
         when = f"Next: {coming}." if coming else "Solve a problem first."
         return Panel("read", f"Nothing to recall today. {when}")
     texts = (f"{name}: {variant(name, topic.asked).text}" for name, topic in due.items())
@@ -155,7 +155,7 @@ def settle(
     """Judge the answers to these questions, each with a sentence of why."""
     lines = []
     new = {}
-    for (name, topic), given in zip(due.items(), [*answers, *[None] * AT_ONCE], strict=False):
+    for (name, topic), given in zip_longest(due.items(), answers):
         question = variant(name, topic.asked)
         sign = f"✗ not {given}, but"
         stage = 0

@@ -81,10 +81,13 @@ def read_entries(kind: type[Kind], stored: Any) -> dict[str, Kind]:
 
 def is_text(value: Any) -> bool:
     """Whether a value is a text that can be written: JSON may hold half of a surrogate pair."""
+    if not isinstance(value, str):
+        return False
     try:
-        return isinstance(value, str) and value.encode() is not None
+        value.encode()
     except UnicodeEncodeError:
         return False
+    return True
 
 
 def as_dict(stored: Any) -> dict[str, Any]:

@@ -178,7 +178,7 @@ def hint(problem: str, part: str | None = None) -> Panel:
     """
     details, part = problems.place(problem, part)
     steps = details.hints[part or ""]
-    name = f"{details.id}, part {part}" if part else details.id
+    name = problems.label(details.id, part)
     _hints_given[name] += 1
     hints = [f"{i}. {step}" for i, step in enumerate(steps[: _hints_given[name]], 1)]
     more = "Run hint again for the next step." if len(hints) < len(steps) else "That was the last."
