@@ -1,5 +1,7 @@
 """The switches are read from the environment, and a misspelt one is told apart from none."""
 
+import os
+import re
 from pathlib import Path
 
 import platformdirs
@@ -73,3 +75,20 @@ def test_the_machine_is_described_where_linux_tells_and_elsewhere(monkeypatch, t
     assert facts["processor"] == (name or facts["processor"]) != ""
     assert facts["cores"] >= 1 and facts["system"]
     assert config.processor_flags() == flags
+
+
+def test_cores_are_those_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 3}, raising=False)
+    assert config.cores() == config.machine()["cores"] == 2
+    monkeypatch.delattr(os, "sched_getaffinity")  # as on macOS and Windows
+    assert config.cores() == 64
+
+
+def test_only_one_place_asks_the_system_for_its_cores():
+    asks = [
+        path.relative_to(config.PACKAGE).as_posix()
+        for path in config.PACKAGE.rglob("*.py")
+        if re.search(r"cpu_count|sched_getaffinity", path.read_text("utf-8"))
+    ]
+    assert asks == ["config.py"]

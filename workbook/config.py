@@ -350,12 +350,19 @@ def study_folder() -> Path:
     return (checkout() or Path.cwd()) / "study"
 
 
-def machine() -> dict[str, str | int | None]:
-    """The machine that this process runs on: its processor, number of cores and system."""
+def cores() -> int:
+    """How many cores this process may use: where the system tells, not all of the machine's."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def machine() -> dict[str, str | int]:
+    """The machine that this process runs on: its processor, the cores it may use, its system."""
     names = processor_facts("model name") or {platform.processor() or platform.machine()}
     return {
         "processor": min(names),
-        "cores": os.cpu_count(),
+        "cores": cores(),
         "system": f"{platform.system()} {platform.machine()}",
     }
 

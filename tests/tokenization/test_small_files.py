@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pretoken_helpers import ODD, PIECES, STRESS, pretokens_of
 
+from workbook import config
 from workbook.tokenization import engine, spans
 from workbook.tokenization.bpe import train_bpe, train_naive
 from workbook.tokenization.spans import cut_points
@@ -70,7 +71,7 @@ def train_and_encode(path: Path, one: Tokenizer, pool: ThreadPoolExecutor, threa
     executor = pool if threads == BY_EXECUTOR else None
     vocab_size = 256 + len(one.special_tokens) + MERGES
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spans, "cores", lambda: threads)
+        patch.setattr(config, "cores", lambda: threads)
         _, merges = train_bpe(path, vocab_size, one.special_tokens, executor=executor)
         return merges, one.encode_file(path, executor).tolist()
 

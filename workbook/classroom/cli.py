@@ -446,7 +446,7 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
     size = None if options.size is None else corpora.parse_size(options.size)
     corpora.is_here(options.name, size=size)  # what cannot be is told before a tokenizer is trained
     how = options.vocab, options.merges
-    with ProcessPoolExecutor(options.workers) as executor:
+    with ProcessPoolExecutor(options.workers or process_count()) as executor:
         made = token_files.tokenize_corpus(options.name, size, *how, executor)
     for path, number in made.items():
         print(f"{path}  {number:,} tokens")
@@ -584,7 +584,7 @@ def run_experiments(options: argparse.Namespace) -> int:
     asked = plans_of(options.names, options.scale)
     gpus = len(devices.gpus())
     one_device = devices.pick_device().type != "cpu" and options.workers is None and gpus < 2
-    workers = None if one_device else options.workers or gpus or os.cpu_count()
+    workers = None if one_device else options.workers or gpus or process_count()
     if options.dry_run:
         return dry_run.report_plans(asked, workers)
     until = time.time() + 60 * options.minutes if options.minutes else math.inf
@@ -631,6 +631,11 @@ def show_experiments(options: argparse.Namespace) -> None:
             scale = f" --scale {options.scale}" if options.scale else ""
             todo = f"`workbook experiments run {name}{scale}` makes them"
             print(f"{missing} more runs are needed before it can continue; {todo}\n")
+
+
+def process_count() -> int:
+    """One process for each core; on Windows a pool has 61 at most."""
+    return min(settings.cores(), 61)
 
 
 def plans_of(names: list[str], scale: str | None) -> dict:

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import regex
 
+from workbook import config
 from workbook.files import changed, unchanged
 from workbook.tokenization.pretokens import check_special_tokens, pretokenize
 
@@ -136,7 +137,7 @@ def share(
     large: one for each core that the process may use, each with a part of its own. That suits
     compiled code, while which other threads run.
     """
-    threads = min(cores(), cuts[-1] // PER_THREAD)
+    threads = min(config.cores(), cuts[-1] // PER_THREAD)
     if executor is not None:
         yield from executor.map(task, task_cuts(cuts))
     elif threads < 2:
@@ -144,13 +145,6 @@ def share(
     else:
         with ThreadPoolExecutor(threads) as own:
             yield from own.map(task, task_cuts(cuts, -(-(len(cuts) - 1) // threads)))
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _count_span(path: Path, special_tokens: Sequence[str], start: int, end: int) -> Counter[str]:
