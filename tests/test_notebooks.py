@@ -16,7 +16,7 @@ from workbook.classroom import cli
 from workbook.classroom.checks.machinery import worker
 from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import notebooks
-from workbook.classroom.study.notebooks import ROLES, role
+from workbook.classroom.study.notebooks import CELL_ROLES, role
 
 PATHS = {path.stem: path for path in notebooks.find_worked()}
 ANATOMY = ["prompt", "try", "check", "hint", "reveal", "evidence", "answer"]
@@ -125,7 +125,7 @@ def imports(cell):
 
 @every_notebook
 def test_every_cell_says_what_it_is_for(name):
-    assert [cell.id for cell in cells_of(name) if role(cell) not in ROLES] == []
+    assert [cell.id for cell in cells_of(name) if role(cell) not in CELL_ROLES] == []
 
 
 @every_notebook
@@ -266,7 +266,7 @@ def loose_numbers(text):
 @every_notebook
 def test_evidence_that_varies_asserts_what_it_claims(name):
     for cell in code_cells(name, "evidence"):
-        if notebooks.VARIES in cell.metadata.get("tags", []):
+        if notebooks.OUTPUT_VARIES in cell.metadata.get("tags", []):
             assert any(isinstance(node, ast.Assert) for node in nodes(cell)), cell.id
 
 

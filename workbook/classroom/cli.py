@@ -23,7 +23,7 @@ from workbook.lazy import __version__
 from workbook.training import presets
 
 COMMANDS: list[tuple[str, str, tuple, Callable]] = []  # name, help, arguments, what it runs
-GROUPS = {
+COMMAND_GROUPS = {
     "data": "list, make or download the corpora",
     "experiments": "sweeps and ablations: run what is missing, show the results",
 }
@@ -76,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
         group, _, kind = name.rpartition(" ")
         if group not in places:
             kinds = [other.split()[1] for other, *_ in COMMANDS if other.startswith(f"{group} ")]
-            added = places[""].add_parser(group, help=GROUPS[group])
+            added = places[""].add_parser(group, help=COMMAND_GROUPS[group])
             places[group] = added.add_subparsers(metavar=" | ".join(kinds), required=True)
         added = places[group].add_parser(kind, help=help, description=run.__doc__)
         added.set_defaults(run=run)
@@ -446,7 +446,7 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
     size = None if options.size is None else corpora.parse_size(options.size)
     corpora.is_here(options.name, size=size)  # what cannot be is told before a tokenizer is trained
     how = options.vocab, options.merges
-    with ProcessPoolExecutor(options.workers or process_count()) as executor:
+    with ProcessPoolExecutor(options.workers or one_per_core()) as executor:
         made = token_files.tokenize_corpus(options.name, size, *how, executor)
     for path, number in made.items():
         print(f"{path}  {number:,} tokens")
@@ -584,7 +584,7 @@ def run_experiments(options: argparse.Namespace) -> int:
     asked = plans_of(options.names, options.scale)
     gpus = len(devices.gpus())
     one_device = devices.pick_device().type != "cpu" and options.workers is None and gpus < 2
-    workers = None if one_device else options.workers or gpus or process_count()
+    workers = None if one_device else options.workers or gpus or one_per_core()
     if options.dry_run:
         return dry_run.report_plans(asked, workers)
     until = time.time() + 60 * options.minutes if options.minutes else math.inf
@@ -633,8 +633,8 @@ def show_experiments(options: argparse.Namespace) -> None:
             print(f"{missing} more runs are needed before it can continue; {todo}\n")
 
 
-def process_count() -> int:
-    """One process for each core; on Windows a pool has 61 at most."""
+def one_per_core() -> int:
+    """How many processes to start: one for each core; on Windows a pool has 61 at most."""
     return min(settings.cores(), 61)
 
 

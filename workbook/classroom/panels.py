@@ -11,7 +11,7 @@ Status = Literal["not attempted", "correct", "almost", "possible", "wrong", "rea
 SIGNS = {"open": "○", "wrong": "✗", "read": "✎", "almost": "≈"}
 SIGNS |= dict.fromkeys(("possible", "ticked", "complete", "correct"), "✓")
 # The sign and the word show a status; the colour of the panel's edge only repeats it.
-COLOURS = {"✓": "#009E73", "≈": "#E69F00", "✗": "#D55E00", "○": "#999999", "✎": "#56B4E9"}
+SIGN_COLOURS = {"✓": "#009E73", "≈": "#E69F00", "✗": "#D55E00", "○": "#999999", "✎": "#56B4E9"}
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,13 @@ def sign(status: str) -> str:
 
 def panel(status: Status, *pieces: str) -> str:
     """Draw a box around pieces of HTML; it takes its text and background colour from the page."""
-    style = f"border-left:.3em solid {COLOURS[sign(status)]};padding:.2em .8em"
+    style = f"border-left:.3em solid {SIGN_COLOURS[sign(status)]};padding:.2em .8em"
     return f'<div style="{style}">{"".join(pieces)}</div>'
+
+
+def lines_on_screen(text: str) -> list[str]:
+    """Split a text into the lines that a terminal shows: without what `\\r` overwrote."""
+    return [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
 
 
 def value_as_html(text: str) -> str:

@@ -54,6 +54,11 @@ class Problem:
         return "code" if self.form else "written"
 
     @property
+    def part_keys(self) -> tuple[str, ...]:
+        """The keys of a dict by part: the parts, or "" where the problem has none."""
+        return self.parts or ("",)
+
+    @property
     def minutes(self) -> int:
         """A guess at the time that it takes, without waiting for runs: points times `PER_POINT`."""
         return PER_POINT[self.kind] * max(points or 0 for points in self.points.values())

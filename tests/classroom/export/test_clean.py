@@ -200,7 +200,7 @@ def test_a_table_of_pandas_has_its_cells_in_their_columns_and_no_style():
 def test_a_long_table_is_cut_and_says_so():
     rows = "".join(f"<tr><td>{i}</td></tr>" for i in range(100))
     table, more = cleaned(f"<table>{rows}</table>", "html")
-    assert len(table["c"][4][0][3]) == clean.ROWS and "60 more rows" in pandoc.text_of(more)
+    assert len(table["c"][4][0][3]) == clean.TABLE_ROWS and "60 more rows" in pandoc.text_of(more)
     (left_out,) = cleaned(f"<table><tr>{'<td>1</td>' * 2000}</tr></table>", "html")
     assert "2,000 columns" in pandoc.text_of(left_out)
 

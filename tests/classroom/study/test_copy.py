@@ -205,7 +205,7 @@ def test_an_update_takes_what_is_new_and_keeps_what_was_typed(checkout, capsys):
     place = ids.index("unicode1-prompt")  # both sides changed it
     assert sources[place - 2].endswith("Which?\n\nmy note")
     ours = "## unicode1\n\n*About 15 minutes · ●*\n\nWhich one?"
-    assert sources[place - 1 : place + 1] == [update.NEWER, ours]
+    assert sources[place - 1 : place + 1] == [update.NEWER_BELOW, ours]
     assert new["train_bpe-prompt"].source.endswith("my other note"), "only one side changed it"
     assert sources[-1] == "Takeaways" and len(ids) == len(notebook.cells) + 3
     told = capsys.readouterr().out

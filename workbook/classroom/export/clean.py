@@ -12,18 +12,21 @@ from io import BytesIO
 from itertools import accumulate
 
 from workbook.classroom.export import pandoc
-from workbook.classroom.export.pandoc import PLAIN, Node, node, para, prose, rebuilt, text_of
+from workbook.classroom.export.pandoc import UNNAMED, Node, node, para, prose, rebuilt, text_of
+from workbook.classroom.panels import lines_on_screen
 
-FORMATS = {
+PANDOC_FORMATS = {
     "markdown": "gfm-yaml_metadata_block-emoji-alerts-gfm_auto_identifiers-tex_math_dollars",
     "html": "html-raw_html-raw_tex",
 }
-MOST = 100_000  # characters of one text, some forty pages
-DEEPEST = 30  # nested nodes, which typst can take; a list in a quote in a list needs 20
+MOST_CHARACTERS = 100_000  # of one text, some forty pages
+MOST_NESTED = 30  # nested nodes, which typst can take; a list in a quote in a list needs 20
 DEEPEST_FORMULA = 12  # nested braces; each further one doubles the time that pandoc takes
 MACRO = re.compile(r"\\(?:(?:re)?new|provide|Declare)[a-zA-Z]")  # ten lines can make a book of x's
-LINES, LONGEST = 60, 2_000  # of printed output: lines, and characters in one
-ROWS, COLUMNS = 40, 30  # of a table; a page has room for them
+PRINTED_LINES = 60  # of printed output
+PRINTED_COLUMNS = 2_000  # characters of a printed line
+TABLE_ROWS = 40  # a page has room for them
+TABLE_COLUMNS = 30
 LARGEST_PICTURE = 40_000_000  # pixels: a larger picture is a trap, or a mistake
 # Formulas, after what may hold dollars and is none: a fence of code up to its end, code in a line,
 # addresses, escapes. They end where JupyterLab ends them (`removeMath` in its latex.ts): space may
@@ -37,10 +40,10 @@ FORMULA = re.compile(
     r"|\\begin\{(?P<name>[a-zA-Z]+\*?)\}(?:(?!\n\s*\n).){,2000}?\\end\{(?P=name)\}",
     re.DOTALL | re.MULTILINE,
 )
-MARK = re.compile("@\x1a(\\d+)@")  # stands for a formula meanwhile: no legible text has the like
+FORMULA_MARK = re.compile("@\x1a(\\d+)@")  # stands for a formula: no legible text has the like
 PRICES = re.compile(r"\d\$\s.*|\D?\$\d.*\$\d", re.DOTALL)  # a formula with both its neighbours
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
-WEB = re.compile(r"(?:https?://|mailto:)[^\s\\\"<>]+", re.IGNORECASE)
+WEB_ADDRESS = re.compile(r"(?:https?://|mailto:)[^\s\\\"<>]+", re.IGNORECASE)
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 # Control codes, and characters that make a line look different from what is stored.
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufeff]")
@@ -61,13 +64,14 @@ class Cleaner:
     def blocks(self, kind: str, text: str, place: str) -> list[Node]:
         """Read a text, which is "markdown" or "html", into clean blocks; notes call it `place`."""
         try:
-            tree = self._parsed(kind, plain_text(text[:MOST]), place)
-            blocks = rebuilt(tree, lambda item: self._clean(kind, item, place), DEEPEST)
+            tree = self._parsed(kind, plain_text(text[:MOST_CHARACTERS]), place)
+            blocks = rebuilt(tree, lambda item: self._clean(kind, item, place), MOST_NESTED)
         except (ValueError, RecursionError) as error:
             self.notes.append(f"{place} is shown as it was typed: {error}")
-            return printed(text[:MOST])
-        if len(text) > MOST:
-            self.notes.append(f"{place} has {len(text):,} characters: it is cut after {MOST:,}")
+            return printed(text[:MOST_CHARACTERS])
+        if len(text) > MOST_CHARACTERS:
+            cut = f"it is cut after {MOST_CHARACTERS:,}"
+            self.notes.append(f"{place} has {len(text):,} characters: {cut}")
             blocks.append(para(*prose("...")))
         return blocks
 
@@ -95,16 +99,16 @@ class Cleaner:
             kind = item["t"]
             content = item.get("c")
             if kind == "Str":
-                words = MARK.split(content)  # every other one is the number of a formula
+                words = FORMULA_MARK.split(content)  # every other one is the number of a formula
                 words[::2] = [node("Str", word) for word in words[::2]]
                 words[1::2] = [formulas[int(number)][1] for number in words[1::2]]
                 return words
             if kind in ("Code", "CodeBlock", "RawInline", "RawBlock"):
-                content[1] = MARK.sub(lambda match: formulas[int(match[1])][0], content[1])
+                content[1] = FORMULA_MARK.sub(lambda match: formulas[int(match[1])][0], content[1])
             return item
 
         marked = FORMULA.sub(mark, text) if kind == "markdown" else text
-        return rebuilt(pandoc.parse(marked, FORMATS[kind]), put_back)
+        return rebuilt(pandoc.parse(marked, PANDOC_FORMATS[kind]), put_back)
 
     def _clean(self, read: str, item: Node, place: str):
         """Make a node safe whose children already are; it was `read` as "markdown" or "html"."""
@@ -125,8 +129,8 @@ class Cleaner:
         if kind == "Header":  # the write-up has headings of its own
             return para(node("Strong", content[2]))
         if kind == "Link":
-            is_web = WEB.fullmatch(content[2][0])
-            return node("Link", [PLAIN, content[1], [content[2][0], ""]]) if is_web else content[1]
+            _, inlines, (address, _) = content
+            return pandoc.link(inlines, address) if WEB_ADDRESS.fullmatch(address) else inlines
         if kind == "Image":
             self.notes.append(f"{place} has a picture in its text: only those beside it are shown")
             return node("Emph", [*prose("[A picture:"), node("Space"), *content[1], *prose("]")])
@@ -170,8 +174,7 @@ class Cleaner:
 def plain_text(text: str) -> str:
     """Return a text as a terminal shows it: no colours, and nothing that `\\r` overwrote."""
     text = ANSI.sub("", text).replace("\r\n", "\n")
-    lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
-    return legible("\n".join(lines))
+    return legible("\n".join(lines_on_screen(text)))
 
 
 def legible(text: str) -> str:
@@ -186,12 +189,15 @@ def one_line(formula: str) -> str:
 
 def printed(text: str) -> list[Node]:
     """Make a block of printed output, cut if it is long, with the number of lines left out."""
-    lines = plain_text(text[: LINES * LONGEST * 4]).expandtabs(8).strip("\n").split("\n")
-    shown = [line if len(line) <= LONGEST else f"{line[:LONGEST]} ..." for line in lines[:LINES]]
-    more = text.rstrip("\n").count("\n") + 1 - LINES
+    beginning = plain_text(text[: PRINTED_LINES * PRINTED_COLUMNS * 4])
+    lines = beginning.expandtabs(8).strip("\n").split("\n")[:PRINTED_LINES]
+    shown = [
+        line if len(line) <= PRINTED_COLUMNS else f"{line[:PRINTED_COLUMNS]} ..." for line in lines
+    ]
+    more = text.rstrip("\n").count("\n") + 1 - PRINTED_LINES
     if more > 0:
         shown.append(f"... {more:,} more lines")
-    return [node("CodeBlock", [PLAIN, "\n".join(shown)])]
+    return [node("CodeBlock", [UNNAMED, "\n".join(shown)])]
 
 
 def _tidy(content: list) -> list[Node]:
@@ -201,12 +207,12 @@ def _tidy(content: list) -> list[Node]:
     for _, _, heads_inside, lines in bodies:
         rows += heads_inside + lines
     rows += foot[1]
-    more = len(rows) - ROWS
+    more = len(rows) - TABLE_ROWS
     has_row_spans = any(down > 1 for row in rows for _, _, down, *_ in row[1])
-    rows = [_bare(row) for row in rows[:ROWS]]
+    rows = [_bare(row) for row in rows[:TABLE_ROWS]]
     heads = [_bare(row) for row in head[1]]
     wide = max([len(columns), *(_width(row) for row in heads + rows)])
-    if wide > COLUMNS:
+    if wide > TABLE_COLUMNS:
         return [para(node("Emph", prose(f"A table of {wide:,} columns is left out.")))]
     if has_row_spans:  # these cells stand first, as pandas writes them
         for row in rows:
@@ -223,7 +229,7 @@ def _tidy(content: list) -> list[Node]:
 
 def _bare(row: list) -> list:
     """Make a row whose cells have no attributes."""
-    return [PLAIN, [pandoc.table_cell(blocks, span) for *_, span, blocks in row[1]]]
+    return [UNNAMED, [pandoc.table_cell(blocks, span) for *_, span, blocks in row[1]]]
 
 
 def _width(row: list) -> int:

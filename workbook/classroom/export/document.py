@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
 
-from workbook.classroom.export import status
+from workbook.classroom.export import pandoc, status
 from workbook.classroom.export.clean import Cleaner, legible, plain_text, printed
-from workbook.classroom.export.pandoc import PLAIN, Node, box, grid, node, para, prose, row
+from workbook.classroom.export.pandoc import UNNAMED, Node, box, grid, node, para, prose, row
 from workbook.classroom.export.saved_notebooks import Answer, Output, Place
 from workbook.classroom.export.status import UNANSWERED, WRONG, Entry, WriteUp
 from workbook.classroom.panels import sign
@@ -21,7 +21,7 @@ CHAPTERS = {
     6: "Generating text",
     7: "Experiments",
 }
-MOST_SHOWN = 30  # outputs beside one answer
+MOST_OUTPUTS = 30  # outputs beside one answer
 SUBTITLE = "CS336 Assignment 1: basics"
 REFERENCE = (
     "This is the reference write-up: the workbook's own answers, exported from its worked "
@@ -96,7 +96,7 @@ def _states(write_up: WriteUp) -> Node:
     """Make the first table: every problem, its points and its state."""
     rows = []
     for entry in write_up.entries:
-        link = node("Link", [PLAIN, [node("Code", [PLAIN, entry.id])], [f"#{entry.id}", ""]])
+        link = pandoc.link([pandoc.code(entry.id)], f"#{entry.id}")
         points = "—" if entry.points is None else str(entry.points)
         texts = (entry.problem.title, points, entry.sign_and_words)
         rows.append(row(prose(str(entry.problem.chapter)), [link], *map(prose, texts)))
@@ -124,7 +124,7 @@ class _Composer:
         """Compose one problem: heading, state, answers part by part, figures, code."""
         problem = entry.problem
         worth = {None: "points unknown", 1: "1 point"}.get(entry.points, f"{entry.points} points")
-        title = [node("Code", [PLAIN, entry.id]), node("Space"), *prose(problem.title)]
+        title = [pandoc.code(entry.id), node("Space"), *prose(problem.title)]
         short = f" ({'; '.join(entry.short)})".replace(f"{problem.id} ", "") if entry.short else ""
         state = prose(f"{worth} · {entry.sign_and_words}{short}")
         blocks = [_header(2, title, entry.id), box("state", [para(*state)])]
@@ -141,7 +141,7 @@ class _Composer:
             for output in self.write_up.saved.evidence.get((problem.id, ""), []):
                 blocks += self.picture(output, problem.id)
         for name, source in entry.listings:
-            blocks.append(box("file", [para(node("Code", [PLAIN, name]))]))
+            blocks.append(box("file", [para(pandoc.code(name))]))
             blocks.append(node("CodeBlock", [["", ["python"], []], legible(source)]))
         return blocks
 
@@ -156,16 +156,16 @@ class _Composer:
         """Compose the text of an answer, what it rests on, and what its cell showed."""
         if answer.place in self.as_typed:
             self.cleaner.notes.append(f"{answer} cannot be typeset, and is shown as it was typed")
-            blocks = [node("CodeBlock", [PLAIN, plain_text(answer.text)])]
+            blocks = [node("CodeBlock", [UNNAMED, plain_text(answer.text)])]
         else:
             blocks = self.cleaner.blocks("markdown", answer.text, str(answer))
         if not self.write_up.is_reference:  # there the part comes before what is asked
             blocks = _led(answer.place[1], blocks)
         blocks += _basis(answer)  # after the figures, it might stand alone on the next page
-        for output in answer.outputs[:MOST_SHOWN]:
+        for output in answer.outputs[:MOST_OUTPUTS]:
             blocks += self.output(output, answer)
-        if len(answer.outputs) > MOST_SHOWN:
-            self.cleaner.notes.append(f"of {answer}, only {MOST_SHOWN} outputs are shown")
+        if len(answer.outputs) > MOST_OUTPUTS:
+            self.cleaner.notes.append(f"of {answer}, only {MOST_OUTPUTS} outputs are shown")
         if answer.verdict == "wrong":
             remark = f"{sign('wrong')} Its check found it wrong."
             blocks.append(box("state", [para(*prose(remark))]))
@@ -190,8 +190,8 @@ class _Composer:
         self.figures += 1
         alt = legible(output.text.strip()) or f"Figure for {place}, without a description"
         caption = _labelled(f"Figure {self.figures}.", alt)
-        image = node("Plain", [node("Image", [PLAIN, prose(alt), [name, ""]])])
-        return [node("Figure", [PLAIN, [None, [node("Plain", caption)]], [image]])]
+        image = node("Plain", [pandoc.image(prose(alt), name)])
+        return [node("Figure", [UNNAMED, [None, [node("Plain", caption)]], [image]])]
 
 
 def _bold(text: str) -> Node:

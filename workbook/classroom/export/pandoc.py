@@ -12,10 +12,10 @@ from typing import Any
 from workbook.config import DISTRIBUTION
 
 Node = dict[str, Any]
-PLAIN = ["", [], []]  # the attributes of a node: no name, no classes, nothing else
+UNNAMED = ["", [], []]  # the attributes of a node: no name, no classes, nothing else
 INSTALL = f'pip install "{DISTRIBUTION}[export]"'
-LIMITS = ["+RTS", "-M2g", "-RTS", "--sandbox"]  # of memory; and no file or address is opened
-SECONDS = 30.0  # for one call
+CONFINED = ["+RTS", "-M2g", "-RTS", "--sandbox"]  # of memory; and no file or address is opened
+PANDOC_SECONDS = 30.0  # for one call
 UNREAD_FORMULA = re.compile(r"Could not convert TeX math (.*), rendering as TeX")
 
 
@@ -47,11 +47,11 @@ def render(blocks: Sequence[Node], target: str, *options: str) -> tuple[str, lis
 
 def _run(arguments: list[str], data: bytes) -> tuple[bytes, str]:
     """Run pandoc on `data`, and return what it wrote to its output and to its error stream."""
-    command = [require(), *LIMITS, *arguments]
+    command = [require(), *CONFINED, *arguments]
     try:
-        done = subprocess.run(command, input=data, capture_output=True, timeout=SECONDS)
+        done = subprocess.run(command, input=data, capture_output=True, timeout=PANDOC_SECONDS)
     except subprocess.TimeoutExpired:
-        raise ValueError(f"pandoc did not finish within {SECONDS:.0f} s") from None
+        raise ValueError(f"pandoc did not finish within {PANDOC_SECONDS:.0f} s") from None
     errors = done.stderr.decode(errors="replace")
     if done.returncode:
         reason = errors.strip().partition("\n")[0] or "it said nothing"
@@ -70,6 +70,21 @@ def prose(text: str) -> list[Node]:
     return nodes[1:]
 
 
+def link(inlines: Sequence[Node], address: str) -> Node:
+    """Make a link to an address."""
+    return node("Link", [UNNAMED, list(inlines), [address, ""]])
+
+
+def image(alt: Sequence[Node], address: str) -> Node:
+    """Make a picture that lies at an address, described by inline nodes."""
+    return node("Image", [UNNAMED, list(alt), [address, ""]])
+
+
+def code(text: str) -> Node:
+    """Make a piece of code inside a line."""
+    return node("Code", [UNNAMED, text])
+
+
 def para(*inlines: Node) -> Node:
     """Make a paragraph."""
     return node("Para", list(inlines))
@@ -82,12 +97,12 @@ def box(kind: str, blocks: Sequence[Node]) -> Node:
 
 def table_cell(blocks: Sequence[Node], span: int = 1) -> list:
     """Make a cell of a table, `span` columns wide, aligned as its column is."""
-    return [PLAIN, node("AlignDefault"), 1, span, list(blocks)]
+    return [UNNAMED, node("AlignDefault"), 1, span, list(blocks)]
 
 
 def row(*cells: Sequence[Node]) -> list:
     """Make a row of a table from lines of text."""
-    return [PLAIN, [table_cell([node("Plain", list(line))]) for line in cells]]
+    return [UNNAMED, [table_cell([node("Plain", list(line))]) for line in cells]]
 
 
 def grid(columns: list, heads: list, rows: list, name: str = "", caption: Sequence = ()) -> Node:
@@ -95,9 +110,9 @@ def grid(columns: list, heads: list, rows: list, name: str = "", caption: Sequen
 
     A column is a pair of nodes, its alignment and its width; a caption is made of blocks.
     """
-    head = [PLAIN, heads]
-    body = [PLAIN, 0, [], rows]
-    foot = [PLAIN, []]
+    head = [UNNAMED, heads]
+    body = [UNNAMED, 0, [], rows]
+    foot = [UNNAMED, []]
     attributes = ["", [name] if name else [], []]
     return node("Table", [attributes, [None, list(caption)], columns, head, [body], foot])
 

@@ -17,7 +17,7 @@ from workbook.classroom.export.clean import one_line
 from workbook.classroom.export.document import SUBTITLE, Document
 from workbook.classroom.export.pandoc import Node, node, rebuilt, text_of
 
-BLANK = ("Cc", "Cf", "Zs", "Zl", "Zp", "Mn", "Me")  # categories that may well show nothing
+BLANK_CATEGORIES = ("Cc", "Cf", "Zs", "Zl", "Zp", "Mn", "Me")  # may well show nothing
 # What typst's own fonts, which are in no file, have: Devanagari, signs of technology and of
 # mathematics, letters in circles and in mathematical styles.
 IN_TYPST = re.compile("[\u0900-\u097f\u2300-\u23ff\u2460-\u24ff\u2900-\u2bff\U0001d400-\U0001d7ff]")
@@ -74,7 +74,9 @@ def missing_letters(text: str) -> list[str]:
     from fontTools.ttLib import TTFont
 
     asked = IN_TYPST.sub("", text)
-    missing = {letter for letter in asked if letter > "\x7f" and category(letter) not in BLANK}
+    missing = {
+        letter for letter in asked if letter > "\x7f" and category(letter) not in BLANK_CATEGORIES
+    }
     for path in [*_deja_vu(), *(font.path for font in typst.Fonts().fonts())]:
         if missing and path:
             # Of a collection of fonts, the first: they have the same letters.

@@ -15,12 +15,13 @@ from workbook.classroom.checks.machinery.judging import MIME as CHECK_MIME
 from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study.answers import MIME
 from workbook.classroom.study.progress import RISING, Part
+from workbook.classroom.study.records import as_dict
 from workbook.config import EDITIONS, shipped
 from workbook.corpora.corpora import CORPORA
 from workbook.files import notebooks_in
 
 PART = re.compile(r"^(?:- )?\*\*\(?([a-z])\)\*\* ", re.MULTILINE)  # "- **(a)** ", "**a)** "
-OURS = re.compile(r"^(?:Our answer to \w|# workbook\.)", re.MULTILINE)
+PRINTED_BY_US = re.compile(r"^(?:Our answer to \w|# workbook\.)", re.MULTILINE)
 Kind = Literal["picture", "html", "markdown", "text"]
 Place = tuple[str, str]  # a problem's id and its part, "" if it has none
 Listing = tuple[str, str]  # of code: a name and its source
@@ -94,7 +95,7 @@ def cells_of(path: Path) -> list[dict]:
     """Read the cells of a notebook; raise ValueError if the file is not a notebook."""
     advice = "open it in JupyterLab and save it again, or move it out of the folder"
     try:
-        notebook = _dict(json.loads(path.read_bytes()))
+        notebook = as_dict(json.loads(path.read_bytes()))
         if not isinstance(notebook.get("cells"), list):
             raise ValueError("it has no list of cells, as notebooks of format 4 have")
     except (OSError, ValueError, RecursionError) as error:
@@ -104,7 +105,7 @@ def cells_of(path: Path) -> list[dict]:
 
 def _collect(cell: dict, notebook: str, saved: SavedNotebooks) -> None:
     """Take from a cell what concerns the write-up."""
-    about = _dict(_dict(cell.get("metadata")).get("workbook"))
+    about = as_dict(as_dict(cell.get("metadata")).get("workbook"))
     role = about.get("role")
     place = _place(about)
     if role == "prompt" and place:
@@ -114,9 +115,9 @@ def _collect(cell: dict, notebook: str, saved: SavedNotebooks) -> None:
     outputs: list[Output] = []  # since the last answer
     answer = None
     for output in _dicts(cell.get("outputs")):
-        data = _dict(output.get("data"))
+        data = as_dict(output.get("data"))
         if CHECK_MIME in data:
-            _collect_check(_dict(data[CHECK_MIME]), saved)
+            _collect_check(as_dict(data[CHECK_MIME]), saved)
         if role == "reveal" and place:
             name, _, source = _text(data.get("text/plain")).partition("\n")
             if name.startswith("# "):
@@ -124,9 +125,9 @@ def _collect(cell: dict, notebook: str, saved: SavedNotebooks) -> None:
         if MIME not in data:
             outputs += _shown(output)
             continue
-        answer = _answer(_dict(data[MIME]), _text(cell.get("source")), notebook, outputs)
+        answer = _answer(as_dict(data[MIME]), _text(cell.get("source")), notebook, outputs)
         if answer is None:
-            what = ascii(_dict(data[MIME]).get("problem"))[:60]  # a stranger's, onto a terminal
+            what = ascii(as_dict(data[MIME]).get("problem"))[:60]  # a stranger's, onto a terminal
             saved.notes.append(f"{notebook} holds an answer to {what} that cannot be read")
         elif answer.text.strip():
             saved.answers.append(answer)
@@ -208,25 +209,21 @@ def _shown(output: dict) -> list[Output]:
 
     What a check says below its answer is left out: it is for the writer, not for readers.
     """
-    data = _dict(output.get("data"))
+    data = as_dict(output.get("data"))
     plain = _text(output.get("text")) or _text(data.get("text/plain"))
     html = _text(data.get("text/html"))
     markdown = _text(data.get("text/markdown")) or _text(data.get("text/latex"))
     for mime in ("image/png", "image/jpeg"):
         if mime in data:
-            about = _dict(_dict(output.get("metadata")).get(mime))
+            about = as_dict(as_dict(output.get("metadata")).get(mime))
             alt = _text(about.get("alt")) or ("" if plain.startswith("<") else plain)
             return [Output(kind="picture", text=alt, picture=_text(data[mime]))]
     # Our answers and our code are shown folded, or printed, and are nobody's answer.
-    if CHECK_MIME in data or "<details" in html + markdown or OURS.search(plain):
+    if CHECK_MIME in data or "<details" in html + markdown or PRINTED_BY_US.search(plain):
         return []
     texts: dict[Kind, str] = {"html": html, "markdown": markdown, "text": plain}
     outputs = [Output(kind=kind, text=text) for kind, text in texts.items() if text.strip()]
     return outputs[:1]
-
-
-def _dict(value: Any) -> dict:
-    return value if isinstance(value, dict) else {}
 
 
 def _dicts(value: Any) -> list[dict]:

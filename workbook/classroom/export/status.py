@@ -55,8 +55,8 @@ class Entry:
         """The parts with no answer and no attempt; "" stands for the problem itself."""
         if self.problem.kind == "code":
             return [] if self.listings or self.answers or self.wrong else [""]
-        parts = self.problem.parts or ("",)
-        return [part for part in parts if part not in self.answers and part not in self.wrong]
+        done = {*self.answers, *self.wrong}
+        return [part for part in self.problem.part_keys if part not in done]
 
     @property
     def is_done(self) -> bool:
@@ -203,7 +203,7 @@ def _entry(
     id = problem.id
     answers = {}
     wrong = []
-    for part in problem.parts or ("",):
+    for part in problem.part_keys:
         verdict = attempts.get((id, part), Part()).best
         if answer := chosen.get((id, part)):
             answers[part] = answer

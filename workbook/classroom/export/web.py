@@ -6,9 +6,9 @@ from pathlib import Path
 
 from workbook.classroom.export import pandoc
 from workbook.classroom.export.document import SUBTITLE, Document
-from workbook.classroom.export.pandoc import PLAIN, Node, node, para, prose, rebuilt, text_of
+from workbook.classroom.export.pandoc import UNNAMED, Node, box, node, para, prose, rebuilt, text_of
 
-PICTURES = "figures"  # the folder beside the Markdown
+FIGURES_FOLDER = "figures"  # the folder beside the Markdown
 DEEPER = "--shift-heading-level-by=1"  # below the title of the page
 
 
@@ -23,14 +23,14 @@ def as_markdown(document: Document) -> str:
         if kind == "Div":
             return content[1]
         if kind == "Link" and content[2][0].startswith("#"):
-            return node("Link", [PLAIN, content[1], [f"#{slugs[content[2][0][1:]]}", ""]])
+            return pandoc.link(content[1], f"#{slugs[content[2][0][1:]]}")
         if kind == "Image":
-            return node("Image", [PLAIN, content[1], [f"{PICTURES}/{content[2][0]}", ""]])
+            return pandoc.image(content[1], f"{FIGURES_FOLDER}/{content[2][0]}")
         if kind == "Figure":  # as a paragraph, and its caption as the next
             return [para(*content[2][0]["c"]), para(*content[1][1][0]["c"])]
         return item
 
-    top = [node("Header", [0, PLAIN, prose(document.title)]), para(*prose(SUBTITLE))]
+    top = [node("Header", [0, UNNAMED, prose(document.title)]), para(*prose(SUBTITLE))]
     blocks = rebuilt([*top, *document.lead, *document.blocks], change)
     return pandoc.render(blocks, "gfm+tex_math_dollars", DEEPER)[0]
 
@@ -52,10 +52,9 @@ def html(document: Document) -> str:
         if kind == "Image":
             alt, (name, _) = content[1:]
             data = base64.b64encode(document.cleaner.pictures[name]).decode()
-            source = f"data:image/{name.rpartition('.')[2]};base64,{data}"
-            return node("Image", [PLAIN, alt, [source, ""]])
+            return pandoc.image(alt, f"data:image/{name.rpartition('.')[2]};base64,{data}")
         if kind == "Table":
-            return node("Div", [["", ["table"], []], [item]])
+            return box("table", [item])
         return item
 
     blocks = rebuilt([*document.lead, *document.blocks], change)

@@ -87,8 +87,9 @@ def _formats(document: Document) -> tuple[dict[str, bytes], list[str]]:
         "writeup.md": web.as_markdown(document).encode(),
         "writeup.html": web.html(document).encode(),
         "writeup.pdf": done,
-        **{f"{web.PICTURES}/{name}": data for name, data in document.cleaner.pictures.items()},
     }
+    for name, data in document.cleaner.pictures.items():
+        formats[f"{web.FIGURES_FOLDER}/{name}"] = data
     return formats, notes
 
 
@@ -108,8 +109,8 @@ def _failing(write_up: WriteUp) -> list[Place]:
 def _save(to: Path, files: dict[str, bytes]) -> None:
     """Save files into the folder `to`, and delete the pictures of an earlier export."""
     try:
-        for old in (to / web.PICTURES).glob("figure-*"):
-            if f"{web.PICTURES}/{old.name}" not in files:
+        for old in (to / web.FIGURES_FOLDER).glob("figure-*"):
+            if f"{web.FIGURES_FOLDER}/{old.name}" not in files:
                 old.unlink()
         for name, data in files.items():
             with atomic_write(to / name, "wb") as file:

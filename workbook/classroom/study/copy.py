@@ -28,8 +28,8 @@ from workbook.files import atomic_write, make_folder, notebooks_in, remove_lefto
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 YOUR_TURN = "your-turn"  # their tag
 # For assistants that write code: most read AGENTS.md, and Claude Code what CLAUDE.md names.
-CONTRACT = Path(__file__).with_name("tutor.md").read_text("utf-8")
-TUTOR = {"AGENTS.md": CONTRACT, "CLAUDE.md": "@AGENTS.md\n"}
+TUTOR_RULES = Path(__file__).with_name("tutor.md").read_text("utf-8")
+TUTOR = {"AGENTS.md": TUTOR_RULES, "CLAUDE.md": "@AGENTS.md\n"}
 
 
 def make_copies(folder: str | Path | None = None) -> list[Path]:

@@ -16,11 +16,11 @@ from workbook.classroom.panels import Panel
 from workbook.classroom.study import answers, progress
 from workbook.classroom.study.records import RecordEntry
 
-SHOWN = 12  # the last ones, in the picture
+GUESSES_DRAWN = 12  # the last ones, in the picture
 # Of a guess: so the ratio of any two is a finite number above 0.
-LEAST = 1e-100
-MOST = 1e100
-EXPECTED = "a number above 0, from 1e-100 to 1e100"
+SMALLEST_GUESS = 1e-100
+LARGEST_GUESS = 1e100
+EXPECTED_GUESS = "a number above 0, from 1e-100 to 1e100"
 
 
 @dataclass
@@ -34,17 +34,17 @@ class Guess(RecordEntry):
 
     def __post_init__(self) -> None:
         self.guess = float(self.guess)
-        if not LEAST <= self.guess <= MOST:
-            raise ValueError(f"expected {EXPECTED}")
+        if not SMALLEST_GUESS <= self.guess <= LARGEST_GUESS:
+            raise ValueError(f"expected {EXPECTED_GUESS}")
         if self.measured is not None:
             self.measured = float(self.measured)
             if not self.can_be_measured(self.measured):
-                raise ValueError(f"expected {EXPECTED}, or 0")
+                raise ValueError(f"expected {EXPECTED_GUESS}, or 0")
 
     @staticmethod
     def can_be_measured(number: float) -> bool:
         """Whether a measurement can stand beside a guess."""
-        return number == 0 or LEAST <= number <= MOST
+        return number == 0 or SMALLEST_GUESS <= number <= LARGEST_GUESS
 
     @property
     def ratio(self) -> float | None:
@@ -80,9 +80,9 @@ def predict(what: str, guess: Any = None, *, measured: float | None = None) -> P
 def _keep(study: progress.Progress, what: str, guess: Any) -> Panel:
     """Store a guess, unless what it is about was seen already."""
     number = _number(guess)
-    if number is None or not LEAST <= number <= MOST:
+    if number is None or not SMALLEST_GUESS <= number <= LARGEST_GUESS:
         remedy = "; write it without quotes" if isinstance(guess, str) else ""
-        raise ValueError(f"expected {EXPECTED}, got {verdicts.kind_of(guess)}{remedy}")
+        raise ValueError(f"expected {EXPECTED_GUESS}, got {verdicts.kind_of(guess)}{remedy}")
     before = study.notes(Guess).get(what)
     if before and before.measured is not None:
         return Panel("read", f"You have seen it: your guess of {before.guess:g} stands.")
@@ -141,7 +141,7 @@ def calibration() -> None:
 
     factor = median(max(ratio, 1 / ratio) for ratio in ratios.values())
     print(f"Guesses so far: {len(ratios)}. The median one is off by a factor of {factor:,.3g}.")
-    ax = plots.points(dict([*ratios.items()][-SHOWN:]), "guess / measured")
+    ax = plots.points(dict([*ratios.items()][-GUESSES_DRAWN:]), "guess / measured")
     ax.axvline(1, color=plots.INK, linestyle="--", linewidth=1)
     span = f"from {min(ratios.values()):,.3g} to {max(ratios.values()):,.3g}"
     plots.show(ax, f"Guesses as multiples of what was measured, {span}; 1, dashed, is a hit.")

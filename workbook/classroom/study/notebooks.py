@@ -25,6 +25,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from workbook import bench, config
+from workbook.classroom.panels import lines_on_screen
 from workbook.files import atomic_write, notebooks_in, unchanged
 
 # Replaced in every text output, in this order. tests/sanitize.cfg holds the same list for nbval.
@@ -41,12 +42,12 @@ METADATA = {
 }
 # "help" is for those whose attempt failed: it is never folded, so it gives nothing away. A "guess"
 # is a call of `predict` above the evidence.
-ONCE = {"prompt", "try", "check", "hint", "reveal", "answer"}  # once per problem, or per part of it
-ROLES = ONCE | {"prose", "setup", "help", "guess", "evidence"}
+ONCE_PER_PART = {"prompt", "try", "check", "hint", "reveal", "answer"}
+CELL_ROLES = ONCE_PER_PART | {"prose", "setup", "help", "guess", "evidence"}
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
-PICTURES = ("image/png", "image/jpeg")
+PICTURE_MIMES = ("image/png", "image/jpeg")
 PROGRESS = re.compile(r"\d%\|.*\[\d.*\]|\d\S{0,20} \[\d\d:\d\d, .*\]")  # a line written by tqdm
-VARIES = "nbval-ignore-output"  # the tag of a cell whose output differs from machine to machine
+OUTPUT_VARIES = "nbval-ignore-output"  # the tag of a cell whose output differs between machines
 CELL_SECONDS = 3600  # only a cell that hangs takes so long
 
 
@@ -113,7 +114,7 @@ def write_notebook(
 
 
 def role(cell: NotebookNode) -> str | None:
-    """Return what a cell is for, one of `ROLES`, or None if it does not say."""
+    """Return what a cell is for, one of `CELL_ROLES`, or None if it does not say."""
     return cell.metadata.get("workbook", {}).get("role")
 
 
@@ -163,7 +164,7 @@ def cell_ids(cells: list[NotebookNode]) -> list[str]:
         about = cell.metadata.get("workbook", {})
         words = [about[key] for key in ("problem", "role", "part") if about.get(key)]
         name = re.sub(r"[^\w-]", "-", "-".join(map(str, words)) or "cell", flags=re.ASCII)[:48]
-        if not (about.get("problem") and about.get("role") in ONCE):
+        if not (about.get("problem") and about.get("role") in ONCE_PER_PART):
             name += f"-{digest(cell)}"
         first = name
         copies = 1
@@ -201,7 +202,7 @@ def _clean_bundle(output: NotebookNode) -> None:
     output.data.pop(WIDGET_VIEW, None)
     for mime, value in output.data.items():
         if isinstance(value, str):
-            output.data[mime] = value.replace("\n", "") if mime in PICTURES else _plain(value)
+            output.data[mime] = value.replace("\n", "") if mime in PICTURE_MIMES else _plain(value)
 
 
 def _plain(text: str) -> str:
@@ -213,7 +214,7 @@ def _plain(text: str) -> str:
 
 def _without_progress(text: str) -> str:
     """Drop the lines that a terminal would overwrite at "\\r", and tqdm's bars."""
-    lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
+    lines = lines_on_screen(text)
     if not any(PROGRESS.search(line) for line in lines):
         return "\n".join(lines)
     kept = [line for line in lines if not PROGRESS.search(line)]

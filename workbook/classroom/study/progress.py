@@ -141,7 +141,7 @@ class Progress:
         return [
             (problem, part, done.get(problem.id, {}).get(part, Part()))
             for problem in PROBLEMS.values()
-            for part in problem.hints  # which all parts have
+            for part in problem.part_keys
         ]
 
     @property
@@ -253,7 +253,7 @@ def progress_table(study: Progress) -> str:
 def plan(parts: list[tuple[Problem, str, Part]]) -> str:
     """Say how long the rest takes, by a rule of thumb, at an hour or two a day."""
     rest = [problem for problem, _, entry in parts if not entry.is_solved]
-    left = sum(problem.minutes / len(problem.hints) for problem in rest) / 60
+    left = sum(problem.minutes / len(problem.part_keys) for problem in rest) / 60
     return (
         f"Left: about {left:.0f} hours, that is {left:.0f} days at an hour a day and {left / 2:.0f}"
         f" at two.\n(Without reading and training runs: {PER_POINT['code']} min per point of code,"
@@ -278,7 +278,7 @@ def points_in(parts: list[tuple[Problem, str, Part]]) -> str:
     earned = 0.0
     most = 0.0
     for problem, _, entry in parts:
-        worth = (problem.points[edition] or 0) / len(problem.hints)  # all parts weigh alike
+        worth = (problem.points[edition] or 0) / len(problem.part_keys)  # all parts weigh alike
         most += worth
         if entry.is_solved:
             earned += worth

@@ -27,8 +27,8 @@ AT_ONCE = 3
 SPACES = (1, 3, 7, 21)  # days
 LONG_AGO = "2000-01-01"  # what an older version of the workbook noted as solved has no day
 _asked: dict[str, "Topic"] = {}  # by the last `recall()` of this kernel
-NEAR = 0.02  # how far off a number may be, unless it counts something
-RULE = "(A right answer brings it back after 3, 7, then 21 days.)"
+NEAR_ENOUGH = 0.02  # how far off a number may be, unless it counts something
+COMES_BACK = "(A right answer brings it back after 3, 7, then 21 days.)"
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Variant:
             number = float(text.replace(",", ""))
         except ValueError:
             return False
-        near = 0 if isinstance(right, int) else NEAR
+        near = 0 if isinstance(right, int) else NEAR_ENOUGH
         return math.isclose(number, right, rel_tol=near, abs_tol=1e-9)
 
 
@@ -173,7 +173,7 @@ def settle(
         new[name] = Topic((today + timedelta(days=days)).isoformat(), stage, topic.asked + 1)
     try:
         study.keep_notes(Topic, new)
-        lines.append(f"Again: {', '.join(map(_on, new.items()))}. {RULE}")
+        lines.append(f"Again: {', '.join(map(_on, new.items()))}. {COMES_BACK}")
     except Exception as error:  # a full disk: the verdicts are shown all the same
         lines.append(progress.UNSAVED.format(error))
     return Panel("read", "\n".join(lines))

@@ -19,12 +19,14 @@ from nbformat.v4 import new_markdown_cell
 
 from workbook.classroom import problems
 from workbook.classroom.study import copy, notebooks
-from workbook.classroom.study.notebooks import ONCE, digest, role
+from workbook.classroom.study.notebooks import ONCE_PER_PART, digest, role
 from workbook.classroom.study.progress import MARK, Progress, nearest
 from workbook.classroom.study.solutions import FOLDER as KEPT
 from workbook.files import atomic_write, file_state, locked, notebooks_in
 
-NEWER = "*The cell below is new in the workbook, and yours above has changed: keep what you need.*"
+NEWER_BELOW = (
+    "*The cell below is new in the workbook, and yours above has changed: keep what you need.*"
+)
 # In a cell: `def f` or `class A`, `x = ...` and `answer("id", "part", ...`.
 DEFINED = re.compile(r'^(?:def|class) (\w+)|^(\w+) = |^answer\((".*?", [^,]+),', re.MULTILINE)
 # JupyterLab shows what it once read, and notices a change of the file only when it saves.
@@ -142,7 +144,7 @@ def _merge(study: NotebookNode, original: NotebookNode) -> str:
             kept += 1
             if _was(cell) != _was(new_cell) and role(new_cell) not in copy.STUBS:
                 twice.append(cell)
-                cells += [cell, new_markdown_cell(NEWER)]
+                cells += [cell, new_markdown_cell(NEWER_BELOW)]
                 cell = new_cell
         cells += [_marked(cell, new_cell), *added[slot]]
     ids = {cell.id for cell in new}
@@ -197,7 +199,7 @@ def _note(cell: NotebookNode) -> tuple | None:
     """Return a key, unique in a fresh copy, that a pasted cell shares; None if it has no notes."""
     about = cell.metadata.get("workbook", {})
     place = about.get("problem"), about.get("role"), about.get("part")
-    if place[0] and place[1] in ONCE:
+    if place[0] and place[1] in ONCE_PER_PART:
         return place
     return (*place, about["original"]) if "original" in about else None
 
