@@ -82,42 +82,15 @@ def block() -> str:
         theirs = {"transformers": best["transformers"]}
         equal = theirs.keys() - generation["differences"][shape].keys()
         rows.append(row(f"generate with the {shape} shape, tokens/s", ours, theirs, equal))
-    numbers = stories["machine"]["versions"] | training["machine"]["versions"]
-    versions = ", ".join(f"{name} {number}" for name, number in numbers.items())
     note = (
-        f"The best of the recorded runs on {stories['machine']['processor']}; tokenizers and"
-        " generation use one core. A ratio says how many times faster ours runs, and stands only"
-        " where the results were found to be equal first (trainers may choose otherwise among"
-        " equally frequent pairs; nanoGPT's model is its own, of about the same size)."
-        f" {sweep_in_words(recorded('sweep'))} {versions}."
+        f"These are the best of the recorded runs on {stories['machine']['processor']}, with one"
+        " core for tokenizers and generation; a ratio says how many times faster ours is, and"
+        " stands only where both gave equal results (but for ties between equally frequent pairs;"
+        " nanoGPT trains a model of its own, of about the same size). All runs are in"
+        " [data/bench/](data/bench), with the versions of every library and a sweep over sizes of"
+        " text."
     )
     return "\n".join(["", *rows, "", note, ""])
-
-
-def sweep_in_words(record: dict) -> str:
-    """How we do beside tiktoken over all sizes of text, and where another trainer is faster."""
-    ratios = ratios_to_tiktoken(record).values()
-    sizes = [*record["encode"]]
-    return (
-        f"From {sizes[0]} to {sizes[-1]}, tiktoken takes {min(ratios):.2g} to {max(ratios):.2g}"
-        " times as long to make a list. Of trainings of 10,000 tokens, on 10 kB to 100 MB, these"
-        f" are faster than ours: {', '.join(faster_trainers(record)) or 'none'}."
-    )
-
-
-def ratios_to_tiktoken(record: dict) -> dict[str, float]:
-    """How many times as long tiktoken takes to encode, by the size of the text."""
-    return {size: times["tiktoken"] / times["workbook"] for size, times in record["encode"].items()}
-
-
-def faster_trainers(record: dict) -> list[str]:
-    """The libraries that train faster than ours, each with the size of the text."""
-    return [
-        f"{key.removeprefix('train ')} at {size}"
-        for size, times in record["train"].items()
-        for key, taken in times.items()
-        if taken < times["train workbook"]
-    ]
 
 
 def tokenizer_row(record: dict, task: str, call: str, title: str) -> str:
