@@ -1,6 +1,6 @@
 """The checks of written answers: a value in the documented form is judged, a sentence never is.
 
-Each part takes one form, which `takes` in `study.problems` states with an example. Any other value
+Each part takes one form, which `takes` in `problems` states with an example. Any other value
 is `Unreadable`: the learner is shown that form. A text is read, and its facts are shown to tick; no
 number is looked for in it. All numbers are in the unit that the form names.
 """
