@@ -357,7 +357,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def machine() -> dict[str, str | int]:
+def machine() -> dict[str, Any]:
     """The machine that this process runs on: its processor, the cores it may use, its system."""
     names = processor_facts("model name") or {platform.processor() or platform.machine()}
     return {
