@@ -87,10 +87,10 @@ def test_a_loss_is_called_implausible_just_where_it_is_below_the_floor():
     assert lengths["W2"] == "4.12; 4.37"
     losses = table[table["unit"].str.startswith("nats per token")]
     assert set(losses["writeup"]) == {"W2"}
-    texts = {"TinyStories": (4.12, STATED_FLOORS["tinystories"]), "OWT": (4.37, STATED_FLOORS["owt"])}
+    texts = {"TinyStories": (4.12, "tinystories"), "OWT": (4.37, "owt")}
     below = set()
     for loss in losses.itertuples():
-        length, floor = texts[loss.unit.removeprefix("nats per token of ")]
-        if bits_per_byte(float(loss.value), length) < floor:
+        length, corpus = texts[loss.unit.removeprefix("nats per token of ")]
+        if bits_per_byte(float(loss.value), length) < STATED_FLOORS[corpus]:
             below.add(loss.claimed)
     assert below == set(table[table["verdict"] == "implausible"]["claimed"]) and len(below) >= 6

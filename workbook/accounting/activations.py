@@ -12,12 +12,11 @@ from workbook.config import ModelConfig
 STREAM, NORM, ATTENTION, FFN, LOSS = "residual stream", "norms", "attention", "feed-forward", "loss"
 
 
-def saved_activations(config: ModelConfig, batch_size: int, seq: int | None = None) -> CostTable:
+def saved_activations(config: ModelConfig, batch_size: int) -> CostTable:
     """The bytes that a forward pass and its loss keep, in float32, by tensor.
 
-    `config.kernels` says which parts are meant, `seq` is the context length unless given. Fused
-    attention is one kernel, as on a CPU or an NVIDIA GPU: instead of keeping the attention weights
-    it computes them again.
+    `config.kernels` says which parts are meant. Fused attention is one kernel, as on a CPU or an
+    NVIDIA GPU: instead of keeping the attention weights it computes them again.
     """
     L = config.num_layers
     post = config.norm == "post"
@@ -30,7 +29,7 @@ def saved_activations(config: ModelConfig, batch_size: int, seq: int | None = No
     terms += _norm("ln1", config, L) + _attention(config)
     terms += _norm("ln2", config, L) + _feed_forward(config)
     terms += _norm("ln_final", config, 1) + _loss(config)
-    return computed(terms, config, batch_size, seq)
+    return computed(terms, config, batch_size)
 
 
 def _norm(name: str, config: ModelConfig, times: int) -> list[Term]:
@@ -80,7 +79,6 @@ def _loss(config: ModelConfig) -> list[Term]:
 
 def handout_activations(
     config: ModelConfig,
-    batch_size: int = 1,
     *,
     maps: int = 2,
     residual_copies: int = 0,
@@ -112,4 +110,4 @@ def handout_activations(
     terms += [(name, FFN, inner, L) for name in ("W3 x", "SiLU · W3 x")] * (config.ffn == "swiglu")
     terms += [("W2 x", FFN, vectors, L), ("ln_final", NORM, vectors, 1)]
     terms += [(name, LOSS, logits, 1) for name in ("logits", "cross-entropy of the logits")]
-    return computed(terms, config, batch_size)
+    return computed(terms, config)

@@ -102,12 +102,10 @@ class Explanation:
         return f"{self.quantity}, when {joined(self.changes)}"
 
 
-def explain(
-    problem: str, value: str | float, unit: str, part: str, edition: Edition = "2025"
-) -> str:
+def explain(problem: str, value: str | float, unit: str, part: str) -> str:
     """The assumptions, units or omissions that give someone's number, fewest changes first.
 
-    `unit` is one of `UNITS`.
+    `unit` is one of `UNITS`; the problem is that of edition 2025, which others have solved.
 
     >>> print(explain("transformer_accounting", 2_127_056_000, "parameters", "a"))
     2127056000 parameters: parameters, when the final norm is left out
@@ -115,7 +113,7 @@ def explain(
     3.21e12 FLOPs: no stated assumption gives this
     """
     amount = Amount.of(value, unit)
-    explanations = ways(problem, amount, part, edition)
+    explanations = ways(problem, amount, part)
     if not explanations:
         return f"{amount.text}: no stated assumption gives this"
     ties = [str(way) for way in explanations if len(way.changes) == len(explanations[0].changes)]

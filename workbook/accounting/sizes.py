@@ -132,13 +132,12 @@ def forward_flops(config: ModelConfig, batch_size: int = 1, seq: int | None = No
     return computed(terms, config, batch_size, seq)
 
 
-def flops_per_token(config: ModelConfig, seq: int | None = None) -> int:
+def flops_per_token(config: ModelConfig) -> int:
     """The FLOPs of training on one token, forward and backward: 6·N + 12·L·T·d.
 
     N is the number of parameters that matmuls use: neither the embedding, which is looked up, nor
     the norms. A tied embedding is used in one, at the head.
     Source: Chowdhery et al. 2022 (PaLM), appendix B.
     """
-    T = seq or config.context_length
     # 2 FLOPs per parameter and 4·L·T·d for the scores forward; twice that backward.
-    return 3 * forward_flops(config, seq=T).total // T
+    return 3 * forward_flops(config).total // config.context_length

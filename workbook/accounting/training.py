@@ -114,13 +114,13 @@ def adamw_flops(count: int, **choices: int) -> int:
     return adamw_operations(**choices).total * count
 
 
-def step_flops(config: ModelConfig, batch_size: int, seq: int | None = None) -> int:
+def step_flops(config: ModelConfig, batch_size: int) -> int:
     """The FLOPs of the matmuls of one training step: three times those of the forward pass.
 
     A backward pass takes two matmuls for each C = A·B, dA = dC·Bᵀ and dB = Aᵀ·dC, of the same cost.
     AdamW's own FLOPs are left out: 14 per parameter, against 6 per parameter and *token*.
     """
-    return 3 * forward_flops(config, batch_size, seq).total
+    return 3 * forward_flops(config, batch_size).total
 
 
 def training_seconds(

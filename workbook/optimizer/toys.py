@@ -84,14 +84,14 @@ def _steps(count: int) -> str:
     return f"{count:,} step{'s' * (count != 1)}"
 
 
-def ravine(point: Any, angle: Number = 0.0, steepness: Number = 25.0) -> Any:
-    """(x² + steepness · y²) / 2 at (..., x, y): a long valley, its axes turned by `angle`.
+def ravine(point: Any, angle: Number = 0.0) -> Any:
+    """(x² + 25 y²) / 2 at (..., x, y): a long valley, its axes turned by `angle`.
 
-    It takes arrays and tensors alike. Turning does not change the curvatures, 1 and `steepness`.
+    It takes arrays and tensors alike. Turning does not change the curvatures, 1 and 25.
     """
     along = math.cos(angle) * point[..., 0] + math.sin(angle) * point[..., 1]
     across = math.cos(angle) * point[..., 1] - math.sin(angle) * point[..., 0]
-    return (along**2 + steepness * across**2) / 2
+    return (along**2 + 25 * across**2) / 2
 
 
 def rotated(point: Sequence[float] | np.ndarray, angle: Number) -> tuple[float, float]:
@@ -172,22 +172,22 @@ def step_sizes(
 
 
 def ravine_walks(
-    rules: Mapping[str, Maker], angle: Number = 0.0, steps: int = 40
+    rules: Mapping[str, Maker], angle: Number = 0.0
 ) -> dict[str, Float[np.ndarray, "places 2"]]:
-    """The walk of each rule in a ravine turned by `angle`, from the same place in it."""
+    """Forty steps of each rule in a ravine turned by `angle`, from the same place in it."""
     start = rotated((-4.0, 1.5), angle)
     return {
-        name: walk(make, lambda place: ravine(place, angle), start, steps)
+        name: walk(make, lambda place: ravine(place, angle), start, 40)
         for name, make in rules.items()
     }
 
 
-def noisy(loss: Loss, scale: Number | Sequence[Number], seed: int = 0) -> Loss:
+def noisy(loss: Loss, scale: Number | Sequence[Number]) -> Loss:
     """`loss` as a batch of data estimates it: each call adds N(0, scale²) noise to its gradient.
 
     `scale` is one number, or one for each weight along the last axis.
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     size = torch.as_tensor(scale, dtype=torch.float64)
 
     def estimate(weights: Tensor) -> Tensor:

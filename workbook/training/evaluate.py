@@ -15,6 +15,8 @@ from workbook.training import devices, loss_bounds
 from workbook.training.data import TrainData, windows
 from workbook.transformer import fused
 
+TOGETHER = 32  # windows that go through the model at a time
+
 
 class Evaluation(NamedTuple):
     """The mean loss over some text in three units."""
@@ -30,14 +32,12 @@ def evaluate(
     data: TrainData,
     context_length: int,
     max_tokens: int,
-    batch_size: int = 32,
     device: torch.device | str = "cpu",
     precision: torch.dtype = torch.float32,
 ) -> Evaluation:
     """The loss on the first `max_tokens` validation tokens, in windows that do not overlap.
 
-    What does not fill a window is left out. The windows do not depend on `batch_size`: two
-    evaluations can be compared.
+    What does not fill a window is left out.
     """
     device = torch.device(device)
     ids = data.validation
@@ -52,7 +52,7 @@ def evaluate(
     nats, size = 0.0, 0
     was_training = model.training
     model.eval()
-    for some_starts in starts.split(batch_size):
+    for some_starts in starts.split(TOGETHER):
         inputs, targets = windows(ids, some_starts, context_length, device)
         with devices.autocast(device, precision):
             logits = model(inputs)

@@ -27,9 +27,9 @@ from workbook.optimizer import floats
 from workbook.optimizer.floats import FORMATS, FloatFormat, Stored
 
 
-def shares_along(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def shares_along(table: pd.DataFrame) -> Axes:
     """The columns' shares as bands over the index, which is on a log axis."""
-    ax = axes(ax)
+    ax = axes()
     parts = table.div(table.sum(axis=1), axis=0)
     ax.stackplot(table.index, parts.T, labels=parts.columns, colors=plots.colours_of(parts.columns))
     plots.log2_axis(ax, table.index, EngFormatter(sep="", places=0))
@@ -40,9 +40,9 @@ def shares_along(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def stacked(table: pd.DataFrame, quantity: str, limit: float, ax: Axes | None = None) -> Axes:
+def stacked(table: pd.DataFrame, quantity: str, limit: float) -> Axes:
     """One bar per row of `table`, its columns stacked, and a dashed line at the `limit`."""
-    ax = axes(ax)
+    ax = axes()
     colours = plots.colours_of(table.columns)
     table.plot.bar(ax=ax, stacked=True, width=0.75, rot=0, color=colours, legend=False)
     totals = table.sum(axis=1).map("{:,.1f}".format)
@@ -54,14 +54,12 @@ def stacked(table: pd.DataFrame, quantity: str, limit: float, ax: Axes | None = 
     return ax
 
 
-def float_ranges(
-    formats: Sequence[FloatFormat], marks: Mapping[str, float], ax: Axes | None = None
-) -> Axes:
+def float_ranges(formats: Sequence[FloatFormat], marks: Mapping[str, float]) -> Axes:
     """How far each format reaches on a log axis: normal numbers solid, subnormal ones pale.
 
     `marks` are numbers that are pointed out on the axis.
     """
-    ax = axes(ax, height=1.3 + 0.5 * len(formats))
+    ax = axes(1.3 + 0.5 * len(formats))
     for y, kind in enumerate(formats):
         ends = np.log10([kind.smallest_subnormal, kind.smallest_normal, kind.largest])
         ax.barh(y, np.diff(ends), 0.5, ends[:-1], color=(PALE[1], BLUE), ec=BLUE)

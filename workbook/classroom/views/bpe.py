@@ -30,12 +30,12 @@ DRAWN_TOKENS = 60  # in a picture
 ALTERNATING = ("tone0", "tone1", "tone2", "tone3")  # neighbours differ
 
 
-def tokenizers(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def tokenizers(table: pd.DataFrame) -> Axes:
     """Each row of `table` (columns vocabulary, bytes/token, unknown) as a named point.
 
     Further right is a larger vocabulary, higher up are shorter sequences. A ring: words are lost.
     """
-    ax = axes(ax)
+    ax = axes()
     best = table["bytes/token"].max()
     for colour, (name, row) in zip(COLOURS, table.iterrows(), strict=False):
         place = (row["vocabulary"], row["bytes/token"])
@@ -58,12 +58,12 @@ def tokenizers(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def shared_file(ends: Sequence[int], workers: int, ax: Axes | None = None) -> Axes:
+def shared_file(ends: Sequence[int], workers: int) -> Axes:
     """A file cut for workers: equal parts, each cut moved to the next of the `ends` of documents.
 
     Below are the parts that this gives, and the one list of counts that they add up to.
     """
-    ax = axes(ax, height=2.6)
+    ax = axes(2.6)
     size = ends[-1]
     blind = [size * part / workers for part in range(1, workers)]
     cuts = [0, *(min(end for end in ends if end >= at) for at in blind), size]

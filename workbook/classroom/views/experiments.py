@@ -41,7 +41,7 @@ def curves(
     Over seconds each run has a line of its own. A diverged run shows its training loss, and ends in
     a cross. The loss before training is left out. `y` is the column of the log that is drawn.
     """
-    ax = axes(ax, HEIGHT)
+    ax = ax or axes(HEIGHT)
     highest = 0.0
     for colour, marker, (name, runs) in zip(_colours(groups), cycle(MARKERS), groups.items()):
         look = {"color": colour, "marker": marker, "linewidth": 1.5, "ms": 3.5}
@@ -110,14 +110,12 @@ def _one_run(ax: Axes, run: Run, x: str, y: str, label: str, **look) -> float:
     return losses.max()
 
 
-def training_curves(
-    groups: Groups, edge: tuple[float, float] | None = None, ax: Axes | None = None
-) -> Axes:
+def training_curves(groups: Groups, edge: tuple[float, float] | None = None) -> Axes:
     """The training losses of many runs over steps, from dark to light in the order of the groups.
 
     A group is named by its learning rate; those beyond the `edge` are dashed.
     """
-    ax = axes(ax, HEIGHT + 0.4)
+    ax = axes(HEIGHT + 0.4)
     for colour, (name, runs) in zip(_colours(groups), groups.items(), strict=True):
         dashes = "--" if edge and float(name) >= edge[1] else "-"
         for run in runs:
@@ -133,12 +131,12 @@ def training_curves(
     return ax
 
 
-def every_run(studied: Mapping[str, Sequence[Run]], ax: Axes | None = None) -> Axes:
+def every_run(studied: Mapping[str, Sequence[Run]]) -> Axes:
     """One row per experiment: a dot at the final loss of each run, a cross for one that diverged.
 
     Losses above `CEILING` are drawn there.
     """
-    ax = axes(ax, height=0.9 + 0.26 * len(studied))
+    ax = axes(0.9 + 0.26 * len(studied))
     for row, runs in enumerate(studied.values()):
         ended = [min(run.loss, CEILING) for run in runs if not run.diverged]
         ax.plot(ended, [row] * len(ended), "o", mec=BLUE, mfc="none", ms=5)
@@ -153,13 +151,12 @@ def every_run(studied: Mapping[str, Sequence[Run]], ax: Axes | None = None) -> A
 def sweep(
     sweeps: Mapping[str, Mapping[float, Run]],
     marks: Mapping[str, float] | None = None,
-    ax: Axes | None = None,
 ) -> Axes:
     """The final loss over the learning rate, one line per sweep; diverged runs are crosses on top.
 
     A diverged run has no final loss; higher losses are drawn at `CEILING`. `marks` name levels.
     """
-    ax = axes(ax, HEIGHT)
+    ax = axes(HEIGHT)
     for colour, marker, (name, runs) in zip(_colours(sweeps), cycle(MARKERS), sweeps.items()):
         good = {rate: run.loss for rate, run in sorted(runs.items()) if not run.diverged}
         drawn = _cut(ax, pd.Series(good, dtype=float))
@@ -299,9 +296,9 @@ def batches(runs_of: Mapping[int, Mapping[float, Run]]) -> Figure:
     return figure
 
 
-def in_bits(groups: Groups, ax: Axes | None = None) -> Axes:
+def in_bits(groups: Groups) -> Axes:
     """The validation losses over tokens, in the unit that all tokenizers share."""
-    ax = curves(groups, y="validation_bits_per_byte", ax=ax)
+    ax = curves(groups, y="validation_bits_per_byte")
     ax.set_ylabel("validation loss (bits/byte)")
     return ax
 
@@ -325,9 +322,9 @@ def _batch_axis(ax: Axes, sizes: Sequence[int]) -> None:
     ax.grid()
 
 
-def against_time(groups: Groups, cap: float, ax: Axes | None = None) -> Axes:
+def against_time(groups: Groups, cap: float) -> Axes:
     """Validation losses against seconds, and the time at which every run has to end."""
-    ax = curves(groups, "seconds", ax=ax)
+    ax = curves(groups, "seconds")
     ax.axvline(cap, color=INK, linestyle="--", linewidth=1)
     note(
         ax,

@@ -69,9 +69,9 @@ def side_by_side(
     return figure
 
 
-def size_histogram(sizes: Mapping[str, np.ndarray], ax: Axes | None = None) -> Axes:
+def size_histogram(sizes: Mapping[str, np.ndarray]) -> Axes:
     """The distribution of sizes of numbers, on a log axis, and where float16 begins to lose any."""
-    ax = axes(ax, height=3.8)
+    ax = axes(3.8)
     half = FORMATS["float16"]
     edges = np.arange(-12, 2.01, 0.25)
     for colour, (name, numbers) in zip((BLUE, ORANGE), sizes.items(), strict=False):

@@ -1,7 +1,7 @@
 """What all pictures share: their style, how they are shown, and the plots that fit any table.
 
-Each plot takes data and an `ax`, draws one idea and returns the axes; those of one notebook are in
-the file of its name. Importing this module sets one style for all of them. The colours are Okabe
+Each plot takes data, draws one idea and returns the axes; those of one notebook are in the file of
+its name. Importing this module sets one style for all of them. The colours are Okabe
 and Ito's, which stay apart for colour-blind eyes; what a colour says, a label says too. Labels keep
 to letters that matplotlib's own font has: a Chinese character or an emoji would come out as an
 empty box. At the end are tables of numbers as people read them.
@@ -110,10 +110,8 @@ def png(figure: Figure) -> bytes:
     return small.getvalue()
 
 
-def axes(ax: Axes | None = None, height: float | None = None) -> Axes:
-    """The axes to draw on: those given, else those of a new figure `height` inches high."""
-    if ax is not None:
-        return ax
+def axes(height: float | None = None) -> Axes:
+    """The axes of a new figure, `height` inches high."""
     width, usual = plt.rcParams["figure.figsize"]
     return plt.subplots(figsize=(width, height or usual))[1]
 
@@ -183,7 +181,7 @@ def grouped_bars(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> 
 
     `quantity` names what is measured and its unit, for the axis. A single column has no legend.
     """
-    ax = axes(ax, height=0.9 + 0.2 * table.size)
+    ax = ax or axes(0.9 + 0.2 * table.size)
     table.plot.barh(ax=ax, width=0.8, color=COLOURS, legend=False)
     for bars in bars_of(ax):
         ax.bar_label(bars, fmt=_short, padding=3, fontsize=8)
@@ -195,9 +193,9 @@ def grouped_bars(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> 
     return ax
 
 
-def shares(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
+def shares(table: pd.DataFrame, quantity: str) -> Axes:
     """One bar per row of `table`, cut into its columns' shares; small shares have no number."""
-    ax = axes(ax, height=1.2 + 0.42 * len(table))
+    ax = axes(1.2 + 0.42 * len(table))
     colours = colours_of(table.columns)
     parts = table.div(table.sum(axis=1), axis=0)
     parts.plot.barh(ax=ax, stacked=True, width=0.7, color=colours, legend=False)
@@ -212,9 +210,9 @@ def shares(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def points(values: Mapping[str, float], quantity: str, ax: Axes | None = None) -> Axes:
+def points(values: Mapping[str, float], quantity: str) -> Axes:
     """One row per value, the largest on top: a point on a log axis, with the value beside it."""
-    ax = axes(ax, height=0.9 + 0.32 * len(values))
+    ax = axes(0.9 + 0.32 * len(values))
     names = sorted(values, key=values.get, reverse=True)
     for y, value in enumerate(values[name] for name in names):
         ax.plot(value, y, "o", ms=8, color=BLUE)
@@ -229,7 +227,6 @@ def points(values: Mapping[str, float], quantity: str, ax: Axes | None = None) -
 def curves(
     table: pd.DataFrame,
     quantity: str,
-    ax: Axes | None = None,
     *,
     log: bool = False,
     log_y: bool = False,
@@ -243,7 +240,7 @@ def curves(
     which is logarithmic with `log`; y is with `log_y`, and may begin at `lowest`, from where a 0
     runs off the bottom. Where a number is infinite, a line has a gap or its end. `exact` is dashed.
     """
-    ax = axes(ax)
+    ax = axes()
     finite = table.replace([np.inf, -np.inf], np.nan)
     for colour, name in zip(COLOURS, finite.columns, strict=False):
         look: dict[str, Any] = {"marker": "o", "ms": 4} if log else {}

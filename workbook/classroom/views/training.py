@@ -28,15 +28,13 @@ X_AXES = {"step": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
 LOSS, BITS = "loss (nats/token)", "validation_bits_per_byte"
 
 
-def loss_curve(
-    log: pd.DataFrame, x: str = "step", choices: float | None = None, ax: Axes | None = None
-) -> Axes:
+def loss_curve(log: pd.DataFrame, x: str = "step", choices: float | None = None) -> Axes:
     """Training and validation loss of a run against "step", "tokens" or "seconds".
 
     `choices` is what the choices of the text's generator cost, in nats per token, as a dashed line:
     an upper bound on the entropy of the text.
     """
-    ax = axes(ax)
+    ax = axes()
     table = log.reset_index()
     train = table.dropna(subset="train_loss")
     held_out = table.dropna(subset="validation_loss")
@@ -62,19 +60,19 @@ def loss_curve(
     return ax
 
 
-def start_counts(starts: Sequence[int], possible: int, ax: Axes | None = None) -> Axes:
+def start_counts(starts: Sequence[int], possible: int) -> Axes:
     """How often windows began at each place; dashed, the mean if all are equally likely."""
     counts = np.bincount(starts, minlength=possible)
-    ax = axes(ax, height=2.6)
+    ax = axes(2.6)
     ax.bar(np.arange(len(counts)), counts, color=BLUE, width=0.8)
     ax.axhline(len(starts) / possible, color=INK, linestyle="--", linewidth=1)
     ax.set(xlabel="start of the window (token position)", ylabel="number of windows")
     return ax
 
 
-def overlaid(logs: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
+def overlaid(logs: Mapping[str, pd.DataFrame]) -> Axes:
     """The training losses of up to three runs, each a thinner line on the one before."""
-    ax = axes(ax)
+    ax = axes()
     looks = ((SKY, 9), (ORANGE, 4), (INK, 1))
     for (colour, width), (name, log) in zip(looks, logs.items(), strict=False):
         ax.plot(log["train_loss"].dropna(), color=colour, linewidth=width, label=name)
@@ -84,13 +82,13 @@ def overlaid(logs: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
     return ax
 
 
-def compared(logs: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
+def compared(logs: Mapping[str, pd.DataFrame]) -> Axes:
     """The losses of up to three runs by step: thin in training, thick on held-out text.
 
     They are in nats per token, or in bits per byte if the runs cut the text into different tokens:
     then no other unit compares them.
     """
-    ax = axes(ax)
+    ax = axes()
     bits = {name: _bits_per_nat(log) for name, log in logs.items()}
     in_bits = max(bits.values()) > (1 + 1e-6) * min(bits.values())
     looks = ((SKY, "o", 5), (ORANGE, "s", 2.5), (INK, "^", 1))  # each thinner than the one before

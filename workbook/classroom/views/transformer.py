@@ -28,12 +28,12 @@ HEAD = TINTS[2]
 BOX: dict[str, Any] = {"boxstyle": "round,pad=0.08", "ec": GREY}
 
 
-def architecture(config: ModelConfig, ax: Axes | None = None) -> Axes:
+def architecture(config: ModelConfig) -> Axes:
     """The path of a batch through a pre-norm model, from left to right, with the shapes below.
 
     One block is drawn; the line above it is the residual stream, to which each layer adds.
     """
-    ax = axes(ax, height=2.5)
+    ax = axes(2.5)
     low, stream = 0.4, 1.5  # heights of the layers in a block, and of the residual stream
     ax.plot([0.1, 9.7], [stream, stream], color=INK, lw=1.5, zorder=1)
     for branch, end in ((1.8, 4.6), (4.9, 7.7)):  # away from the stream, and back into it
@@ -105,15 +105,15 @@ def heat_maps(
     return figure
 
 
-def turned(vectors: ArrayLike, pairs: Sequence[int], shown: int = 6) -> Figure:
-    """The same vector at positions 0, 1, 2 ...: an arrow for each, a circle for each of `pairs`.
+def turned(vectors: ArrayLike, pairs: Sequence[int]) -> Figure:
+    """The same vector at positions 0 to 5: an arrow for each, a circle for each of `pairs`.
 
     `vectors` is (positions, d_k), as RoPE gives it back; its pairs are neighbours.
     """
     vectors = np.asarray(vectors)
     figure, panels = plt.subplots(1, len(pairs), figsize=(1.7 * len(pairs), 1.95), squeeze=False)
     for ax, pair in zip(panels[0], pairs, strict=True):
-        both = vectors[:shown, 2 * pair : 2 * pair + 2]
+        both = vectors[:6, 2 * pair : 2 * pair + 2]
         radius = np.hypot(*both[0])
         _ring(ax, f"pair {pair}", 10, radius, 1.4 * radius)
         labelled = both[0] + radius
