@@ -208,6 +208,24 @@ def test_very_long_words_and_rows_of_special_tokens_take_seconds(plain, readable
         assert readable.decode(compiled_ids(readable, text)) == text
 
 
+def test_words_are_merged_once_but_long_ones_are_not_kept_in_memory(readable, monkeypatch):
+    merged = []
+    merge = Tokenizer.merge
+
+    def noting(self, pretoken):
+        merged.append(pretoken)
+        return merge(self, pretoken)
+
+    monkeypatch.setattr(Tokenizer, "merge", noting)
+    long = "x" * 1_000
+    text = f"owlowl{long[:9]} {long}"
+    assert readable.encode(text) == readable.encode(text)
+    assert merged == [f"owlowl{long[:9]}", f" {long}", f" {long}"]
+    merged.clear()
+    assert [*readable.encode_iterable([text, "\n", text])]
+    assert merged == [f"owlowl{long[:9]}", f" {long}", "\n", f" {long}"]
+
+
 def test_the_memory_of_the_encoder_is_bounded(readable, monkeypatch):
     """Tables that fill up are emptied, in the middle of a text, and no id changes."""
     monkeypatch.setattr(encode, "MOST_SLOTS", 1 << 14)
