@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 LOCK = ".lock"
-PATIENCE = 1  # seconds that a process waits before it says so
+WAITS_IN_SILENCE = 1  # seconds that a process waits before it says so
 LEFT_OVER = 24 * 3600  # seconds after which no process writes a file any more
 
 
@@ -146,7 +146,7 @@ def locked(folder: Path) -> Iterator[None]:
     make_folder(folder)
     lock = FileLock(folder / LOCK)
     try:
-        lock.acquire(timeout=PATIENCE)
+        lock.acquire(timeout=WAITS_IN_SILENCE)
     except Timeout:
         say(f"waiting until {folder} is free: another process or thread is using it")
         lock.acquire()

@@ -18,7 +18,7 @@ from workbook.tokenization import engine, spans
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.compiled import encode
 from workbook.tokenization.pretokens import PATTERN
-from workbook.tokenization.tokenizer import SHORT, PlainTokenizer, Tokenizer
+from workbook.tokenization.tokenizer import SHORT_TEXT, PlainTokenizer, Tokenizer
 
 END, LONGER = "<|endoftext|>", "<|endoftext|><|endoftext|>"
 CORPUS = (
@@ -66,7 +66,7 @@ def compiled_ids(one: Tokenizer, text: str) -> list[int]:
     with one.compiled_encoder() as encoder:
         assert encoder is not None
         ids = encoder.encode(text).tolist()
-        if len(text) <= SHORT and not one._special.search(text):
+        if len(text) <= SHORT_TEXT and not one._special.search(text):
             assert encoder.encode_few(text.encode()) == ids
         return ids
 

@@ -35,7 +35,7 @@ from workbook.tokenization.spans import AnyPath, cut_points, read_span, share, t
 if TYPE_CHECKING:
     from workbook.tokenization.compiled.encode import CompiledEncoder
 
-SHORT = 1 << 12  # characters of a text that is encoded at the least price a call
+SHORT_TEXT = 1 << 12  # characters of a text that is encoded at the least price a call
 REMEMBERED = 1 << 16  # words whose ids a tokenizer keeps from call to call: about 20 MB
 REMEMBERED_IN_A_STREAM = 1 << 10  # the same within a stream, which should need less than 1 MB
 LONGEST_REMEMBERED = 64  # characters of a pre-token that is worth keeping
@@ -223,7 +223,7 @@ class Tokenizer(PlainTokenizer):
     @naming_surrogates
     def encode(self, text: str) -> list[int]:
         if self._pays_off(len(require_text(text))):
-            short = len(text) <= SHORT and not self._special.search(text)
+            short = len(text) <= SHORT_TEXT and not self._special.search(text)
             data = text.encode() if short else b""
             encoder = self._take_encoder()  # a `with` would take as long as a short text
             if encoder is not None:
@@ -239,7 +239,7 @@ class Tokenizer(PlainTokenizer):
         Long text takes about half the time of `encode`, and the array a quarter of the memory of
         the list. It raises the same errors.
         """
-        if len(require_text(text)) > SHORT and self._pays_off(len(text)):
+        if len(require_text(text)) > SHORT_TEXT and self._pays_off(len(text)):
             with self.compiled_encoder() as encoder:
                 if encoder is not None:
                     return encoder.encode(text).astype(self._dtype, copy=False)

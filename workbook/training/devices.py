@@ -26,7 +26,7 @@ M_TRIM_THRESHOLD = -1
 M_MMAP_THRESHOLD = -3
 LARGEST = 2**31 - 1  # bytes that mallopt takes
 # How long processes wait for each other: the first one may wait for the lock of the run's folder.
-PATIENCE = timedelta(hours=12)
+LONGEST_WAIT = timedelta(hours=12)
 
 
 def pick_device(wanted: str = "auto") -> torch.device:
@@ -164,7 +164,7 @@ def process_group(wanted_device: str = "auto") -> Iterator[None]:
     if on_gpu:
         # If several processes share a machine, each takes a GPU: "cuda" then means this one.
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
-    distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
+    distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=LONGEST_WAIT)
     try:
         yield
         distributed.barrier()  # no process closes a connection that another still uses

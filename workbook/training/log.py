@@ -28,7 +28,7 @@ CONFIG, ENVIRONMENT, LINES = "config.json", "environment.json", "log.jsonl"
 OUTCOME = "outcome.json"
 TOKENIZER = "tokenizer"  # a folder: what the run's tokens mean, wherever the run is taken
 SAMPLE = "sample.json"  # beside them in the runs of experiments: a text that the model wrote
-LIBRARIES = ("numpy", "torch")
+VERSIONED = ("numpy", "torch")
 
 Record = dict[str, Any]  # a line of the log
 Listener = Callable[[Record], object]  # called with each record
@@ -172,7 +172,7 @@ def as_table(logged: list[Record] | dict[str, list[Any]]) -> "pd.DataFrame":
 
 def environment(**more: Any) -> Record:
     """The machine and the versions of this process; `more` is what the caller adds."""
-    versions = {"workbook": __version__} | settings.versions(LIBRARIES)
+    versions = {"workbook": __version__} | settings.versions(VERSIONED)
     return {**settings.machine(), "versions": versions, "commit": commit(), **more}
 
 

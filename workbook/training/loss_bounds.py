@@ -28,7 +28,7 @@ STATED_FLOORS = {"tinystories": 0.35, "owt": 0.6, "docstrings": 0.6}
 # The share of what the random choices cost. That is only an upper bound on the entropy: a perfect
 # model could get below it, nobody knows how far. None of the course's size gets a tenth below.
 MARGIN = 0.9
-SAMPLE = 50_000  # bytes of stories, whose random choices are counted
+SAMPLED_BYTES = 50_000  # bytes of stories, whose random choices are counted
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def bounds(
 def _bits_of_stories() -> float:
     """The entropy of the random choices behind some stories, in bits per byte."""
     bits, size = 0.0, 0
-    for text, cost in stories.write_stories(corpora.SEED, "validation", SAMPLE):
+    for text, cost in stories.write_stories(corpora.SEED, "validation", SAMPLED_BYTES):
         bits += cost
         size += len(text.encode()) + len(stories.SEPARATOR)
     return bits / size

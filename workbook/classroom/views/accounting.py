@@ -75,7 +75,7 @@ def float_ranges(formats: Sequence[FloatFormat], marks: Mapping[str, float]) -> 
 
 # The bits of a number
 
-TONES = {"sign": "plain", "exponent": "tone1", "mantissa": "tone0"}  # as in the picture
+FIELD_TONES = {"sign": "plain", "exponent": "tone1", "mantissa": "tone0"}  # as in the picture
 LONGEST = 60  # characters that are read as a number
 
 
@@ -116,9 +116,9 @@ def _number_shown(text: str) -> Shown:
 
     stored = {name: kind.store(value) for name, kind in FORMATS.items()}
     ends = {name: became(value, FORMATS[name], bits) for name, bits in stored.items()}
-    key = " ".join(_bits({field: field for field in TONES}, field) for field in TONES)
+    key = " ".join(_bits({field: field for field in FIELD_TONES}, field) for field in FIELD_TONES)
     rows = [
-        (name, _bits(vars(bits), *TONES), f"{bits.value:.9g}", ends[name])
+        (name, _bits(vars(bits), *FIELD_TONES), f"{bits.value:.9g}", ends[name])
         for name, bits in stored.items()
     ]
     columns = ["format", "bits", "value", "what became of it"]
@@ -132,7 +132,7 @@ def _number_shown(text: str) -> Shown:
     lines = [
         [
             (name.ljust(8), "", ""),
-            *((getattr(bits, field), TONES[field], field) for field in TONES),
+            *((getattr(bits, field), FIELD_TONES[field], field) for field in FIELD_TONES),
             (f"= {bits.value:.9g}", "", ""),
         ]
         for name, bits in stored.items()
@@ -142,7 +142,9 @@ def _number_shown(text: str) -> Shown:
 
 def _bits(texts: Mapping[str, str], *fields: str) -> str:
     """The texts of some fields in their tones, in one frame."""
-    inside = "".join(f'<span class="{TONES[field]}">{texts[field]}</span>' for field in fields)
+    inside = "".join(
+        f'<span class="{FIELD_TONES[field]}">{texts[field]}</span>' for field in fields
+    )
     return f'<span class="bits">{inside}</span>'
 
 
@@ -178,7 +180,7 @@ QUESTIONS = {
 }
 # The switchboard leaves the size of the model and the number of its blocks alone.
 OFFERED = [switch for switch in SWITCHES if switch.field not in {"size", "every_block"}]
-NONE = "No switch is on: this is what the problem asks for."
+NO_SWITCH = "No switch is on: this is what the problem asks for."
 
 
 def switchboard(question: str = "parameters", edition: Edition = "2025") -> Live:
@@ -244,7 +246,7 @@ def _numbers_shown(question: str, edition: Edition, flipped: Sequence[Switch]) -
     right = numbers(question, edition)
     now = numbers(question, edition, *flipped)
     named = "; ".join(switch.words for switch in flipped)
-    summary = f"Flipped: {named}." if flipped else NONE
+    summary = f"Flipped: {named}." if flipped else NO_SWITCH
     rows = [(name, _written(right[name]), _written(now[name])) for name in right]
     cells = [
         (escape(name), before, f"<b>{after}</b>" if now[name] != right[name] else after)

@@ -104,7 +104,7 @@ def size_histogram(sizes: Mapping[str, np.ndarray]) -> Axes:
 
 STEPS = 10
 FACTORS_OF_TEN = 16  # that bars and picture reach down, and bars up, from the first loss
-HALF = 6.0  # rem, the longest bar
+LONGEST_BAR = 6.0  # rem
 
 
 def learning_rate_slider(lr: int = 100) -> Live:
@@ -161,7 +161,7 @@ def _steps_shown(lr: int) -> Shown:
 def _bar(loss: float) -> str:
     """A bar to the left of the middle for a loss below 1, to the right for one above."""
     tens = math.log10(loss) if loss > 0 else -math.inf
-    length = min(abs(tens), FACTORS_OF_TEN) / FACTORS_OF_TEN * HALF
+    length = min(abs(tens), FACTORS_OF_TEN) / FACTORS_OF_TEN * LONGEST_BAR
     left, right = (length, 0.0) if tens < 0 else (0.0, length)
-    before = live.bar(left, f"margin-left: {HALF - left:.2f}rem; background: {BLUE};")
+    before = live.bar(left, f"margin-left: {LONGEST_BAR - left:.2f}rem; background: {BLUE};")
     return f"{before}|{live.bar(right, f'background: {RED};')}"

@@ -33,7 +33,7 @@ INK = "#222222"
 PALE = ("#f2f2f2", "#d9d9d9")  # for what is as it should be, beside what is coloured
 DARK = (BLUE, GREEN)  # backgrounds on which white letters can be read
 # What has one colour in all pictures: the parts of the model, and the kinds of memory.
-FIXED = {
+FIXED_COLOURS = {
     "embedding": SKY,
     "attention": ORANGE,
     "projections": ORANGE,
@@ -145,8 +145,8 @@ def bars_of(ax: Axes) -> list[Any]:
 
 def colours_of(names: Collection[str]) -> Sequence[str]:
     """The colours of some columns: their fixed ones, or COLOURS in order if any has none."""
-    known = set(names) <= set(FIXED)
-    return [FIXED[name] for name in names] if known else COLOURS
+    known = set(names) <= set(FIXED_COLOURS)
+    return [FIXED_COLOURS[name] for name in names] if known else COLOURS
 
 
 def legend_above(ax: Axes) -> None:
@@ -268,9 +268,10 @@ def _name_ends(ax: Axes, lines: Sequence[pd.Series]) -> bool:
     ends = [(line.index[-1], line.iloc[-1]) for line in lines]
     ax.get_ylim()  # settles the limits, on which the next line depends
     heights = (ax.transScale + ax.transLimits).transform(ends)[:, 1]  # 0 to 1 in the picture
+    placed = [(x, height) for (x, _), height in zip(ends, heights, strict=True)]
     close = any(
-        one[0] == other[0] and abs(height - other_height) < 0.06
-        for (one, height), (other, other_height) in combinations(zip(ends, heights, strict=True), 2)
+        one[0] == other[0] and abs(one[1] - other[1]) < 0.06
+        for one, other in combinations(placed, 2)
     )
     if close or min(heights) < 0:
         return False

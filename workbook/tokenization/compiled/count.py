@@ -102,7 +102,7 @@ def count_on(documents, kinds, batch, facts, progress):
     pre-token for which the table, whose `facts` are at this address, has no room."""
     at = progress[1]
     for document in range(progress[0], len(documents)):
-        end = documents[document, text.END]
+        end = documents[document, text.DOCUMENT_END]
         while at < end:
             number = table.next_batch(at, end, kinds, facts, batch)
             for item in range(batch, batch + scan.ITEM_BYTES * number, scan.ITEM_BYTES):
@@ -116,7 +116,7 @@ def count_on(documents, kinds, batch, facts, progress):
                         progress[1] = start
                         return at - start
                 store(slot + table.VALUE, word(slot + table.VALUE) + table.ONE)
-        at = documents[document, text.NEXT]
+        at = documents[document, text.NEXT_DOCUMENT]
     return 0
 
 

@@ -134,7 +134,7 @@ class CompiledEncoder:
             raise ValueError(f"there is room for {FEW_BYTES:,} bytes, got {len(data):,}")
         few, row, ids, job = self.views
         few[: len(data)] = data
-        row[text.END] = self.begin[AT] + len(data)
+        row[text.DOCUMENT_END] = self.begin[AT] + len(data)
         job[: TO + 1] = self.begin
         self.run()
         return ids[: (job[TO] - self.begin[TO]) // ids.itemsize].tolist()
@@ -197,9 +197,9 @@ def encode_on(job):
     scratch = array_at(job[SCRATCH], job[SCRATCH_SIZE])
     while row < job[LAST] and lacking == 0:
         document = array_at(row, 3)
-        while at < document[text.END] and lacking == 0:
+        while at < document[text.DOCUMENT_END] and lacking == 0:
             batch = job[BATCH]
-            number = table.next_batch(at, document[text.END], job[KINDS], facts, batch)
+            number = table.next_batch(at, document[text.DOCUMENT_END], job[KINDS], facts, batch)
             item = batch
             stop = batch + scan.ITEM_BYTES * number
             while item < stop:
@@ -232,10 +232,10 @@ def encode_on(job):
             if lacking == 0:
                 at = np.int64(word(stop))
         if lacking == 0:
-            if document[text.ID] >= 0:
-                store(to, np.uint64(document[text.ID]))
+            if document[text.SPECIAL_ID] >= 0:
+                store(to, np.uint64(document[text.SPECIAL_ID]))
                 to += width
-            at = document[text.NEXT]
+            at = document[text.NEXT_DOCUMENT]
             row += ROW_BYTES
     job[ROW] = row
     job[AT] = at
@@ -252,7 +252,7 @@ def remember(facts, slot, number, ids, symbols, width):
     for index in range(number):
         # Eight bytes, of which the next id overwrites what is too much.
         store(to + 8 + width * index, word(ids + 8 * symbols[index]))
-    if width * number < 16 and word(slot + table.SECOND_KEY) < table.LONG:
+    if width * number < 16 and word(slot + table.SECOND_KEY) < table.LONG_KEY:
         store(slot + IDS, word(to + 8))
         store(slot + table.VALUE, word(to + 16) | np.uint64(number) << NUMBER_BITS)
     else:

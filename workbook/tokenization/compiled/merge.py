@@ -28,8 +28,8 @@ SYMBOL, COUNT = 0, 1  # columns of `cells`
 LEFT, RIGHT, START, STOP, BOUND = range(5)  # columns of `pairs`: symbols, part of `places`, bound
 # Columns of `symbols`: bytes, the first of them as one number, a cell where they stand; and for the
 # pairs of a new symbol with this one, on its left and on its right: their number, their count.
-LENGTH, HEAD, CELL, NUMBER, WEIGHT = 0, 1, 2, 3, 5
-HEAD_BYTES = 7
+LENGTH, PREFIX, CELL, NUMBER, WEIGHT = 0, 1, 2, 3, 5
+PREFIX_BYTES = 7
 BYTE_PAIRS = 1 << 16
 AHEAD, CELL_BYTES = 24, 16  # how far ahead cells are loaded; each is two numbers
 
@@ -53,7 +53,7 @@ def learn_merges(words: Counts, num_merges: int) -> np.ndarray:
     merges = np.empty((min(num_merges, last), 2), np.int64)
     symbols = np.zeros((256 + len(merges), 7), np.int64)
     symbols[:256, LENGTH] = 1
-    symbols[:256, HEAD] = np.arange(256) << 8 * (HEAD_BYTES - 1)
+    symbols[:256, PREFIX] = np.arange(256) << 8 * (PREFIX_BYTES - 1)
     heap = np.empty(len(pairs), np.int64)
     progress = np.array([0, used, pairs[used - 1, STOP], 0])
     while learn(cells, letters, places, pairs, heap, merges, symbols, around, progress):
@@ -158,8 +158,8 @@ def learn(cells, letters, places, pairs, heap, merges, symbols, around, progress
         done += 1
         length = symbols[left, LENGTH]
         symbols[new, LENGTH] = length + symbols[right, LENGTH]
-        rest = symbols[right, HEAD] >> 8 * min(length, HEAD_BYTES)
-        symbols[new, HEAD] = symbols[left, HEAD] | rest
+        rest = symbols[right, PREFIX] >> 8 * min(length, PREFIX_BYTES)
+        symbols[new, PREFIX] = symbols[left, PREFIX] | rest
         symbols[new, CELL] = places[pairs[best, START]]
         used = apply(cells, places, pairs, used, best, new, symbols, around)
         free = add_pairs(places, free, pairs, waiting, used, best, new, symbols, around)
@@ -317,11 +317,11 @@ def precedes(one, other, pairs, symbols, letters):
 @compiled
 def compare_bytes(one, other, symbols, letters):
     """Above 0 if the first symbol's bytes are greater, below 0 if they are smaller."""
-    if one == other or symbols[one, HEAD] != symbols[other, HEAD]:
-        return symbols[one, HEAD] - symbols[other, HEAD]  # nearly always, they differ here
+    if one == other or symbols[one, PREFIX] != symbols[other, PREFIX]:
+        return symbols[one, PREFIX] - symbols[other, PREFIX]  # nearly always, they differ here
     at = symbols[one, CELL]
     before = symbols[other, CELL]
-    for step in range(HEAD_BYTES, min(symbols[one, LENGTH], symbols[other, LENGTH])):
+    for step in range(PREFIX_BYTES, min(symbols[one, LENGTH], symbols[other, LENGTH])):
         difference = np.int64(letters[at + step]) - np.int64(letters[before + step])
         if difference != 0:
             return difference

@@ -38,7 +38,7 @@ OTHER, LETTER, NUMBER, WHITE = map(np.int64, range(4))
 MOST = 128  # pre-tokens that are wanted at a time
 ITEM_BYTES = 32  # each gets an item in a batch, which begins with its address
 LETTERS_END = 0x40000  # no character from here on is a letter, a number or white space
-ONE, NONE, ALL = map(np.uint64, (1, 0, 2**64 - 1))
+ONE, NO_BITS, ALL_BITS = map(np.uint64, (1, 0, 2**64 - 1))
 
 letters_at = bytes_within("AZ", "az")
 numbers_at = bytes_within("09")
@@ -81,18 +81,18 @@ def find_pretokens(at, end, kinds, batch):
     to = batch
     enough = batch + ITEM_BYTES * MOST
     # Is the byte before one?
-    letter = NONE
-    numeral = NONE
-    other = NONE
-    white = NONE
-    space = NONE
+    letter = NO_BITS
+    numeral = NO_BITS
+    other = NO_BITS
+    white = NO_BITS
+    space = NO_BITS
     while at < end and to <= enough:
         size = min(end - at, BLOCK)
         letters = letters_at(at)
         numbers = numbers_at(at)
         whites = white_at(at)
-        inside = NONE
-        if not_ascii_at(at) != NONE:
+        inside = NO_BITS
+        if not_ascii_at(at) != NO_BITS:
             size, letters, numbers, whites = with_others(at, size, kinds, letters, numbers, whites)
             inside = not_ascii_at(at) & ~first_bytes_at(at)
         others = ~(letters | numbers | whites)
@@ -106,11 +106,11 @@ def find_pretokens(at, end, kinds, batch):
         follows = np.uint64(at + size < end and byte(kinds + after) != WHITE)
         visible = ~whites & low_bits(size)
         last = whites & (visible >> ONE | follows << np.uint64(size - 1))
-        while last & inside != NONE:
+        while last & inside != NO_BITS:
             last = last & ~inside | (last & inside) >> ONE
         begins |= last & white_before
         quotes = begins & quotes_at(at) & low_bits(size)
-        while quotes != NONE:
+        while quotes != NO_BITS:
             place = trailing_zeros(quotes)
             quotes &= quotes - ONE
             if place > 0 and size <= place + 3:
@@ -145,7 +145,7 @@ def find_pretokens(at, end, kinds, batch):
 def with_others(at, size, kinds, letters, numbers, whites):
     """The masks with characters that are not ASCII, and the size without one that is cut off."""
     firsts = first_bytes_at(at)
-    while firsts != NONE:
+    while firsts != NO_BITS:
         place = trailing_zeros(firsts)
         firsts &= firsts - ONE
         code, length = decode_character(at + place)
@@ -154,16 +154,16 @@ def with_others(at, size, kinds, letters, numbers, whites):
             break
         kind = byte(kinds + code)
         mask = low_bits(length) << np.uint64(place)
-        letters |= mask if kind == LETTER else NONE
-        numbers |= mask if kind == NUMBER else NONE
-        whites |= mask if kind == WHITE else NONE
+        letters |= mask if kind == LETTER else NO_BITS
+        numbers |= mask if kind == NUMBER else NO_BITS
+        whites |= mask if kind == WHITE else NO_BITS
     return size, letters, numbers, whites
 
 
 @compiled
 def low_bits(number):
     """A mask of the first 1 to 64 bytes."""
-    return ALL >> np.uint64(64 - number)
+    return ALL_BITS >> np.uint64(64 - number)
 
 
 @compiled

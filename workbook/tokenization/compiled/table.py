@@ -18,21 +18,19 @@ import numpy as np
 
 from workbook.tokenization.compiled.kernels import INT, compiled, kernel
 from workbook.tokenization.compiled.machine import PADDING, prefetch, same_bytes, store, word
-from workbook.tokenization.compiled.scan import ITEM_BYTES, find_pretokens
+from workbook.tokenization.compiled.scan import ALL_BITS, ITEM_BYTES, ONE, find_pretokens
 
 SLOT_BYTES = 32
 POOLED = 8  # bytes that the pool has room for, by those of a new pre-token: it, and what it has
 SHORT = 15  # bytes of a pre-token that fits into its keys
 SECOND_KEY, PLACE, VALUE = 8, 16, 24  # where these begin in a slot, in bytes
 FIRST, SECOND, HOME = 8, 16, 24  # where these begin in an item
-ONE = np.uint64(1)
-ALL_BITS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 LENGTH_BITS = np.uint64(56)  # in the second key
-LONG = np.uint64(0xFF << 56)
+LONG_KEY = np.uint64(0xFF << 56)
 # Odd numbers whose bits look random: 2**64 over the golden ratio, and a prime of xxHash.
 MIX_A = np.uint64(0x9E37_79B9_7F4A_7C15)
 MIX_B = np.uint64(0xC2B2_AE3D_27D4_EB4F)
-HALF = np.uint64(32)
+HALF_A_WORD = np.uint64(32)
 # The facts of a table for compiled code: 64-bit numbers at these offsets from one address.
 SLOTS, CAPACITY, SHIFT, LIMIT, USED, POOL, POOL_BYTES, POOL_USED, NOWHERE = range(0, 72, 8)
 
@@ -85,7 +83,7 @@ class PretokenTable:
         """All pre-tokens, one after the other and padded, their lengths, and their values."""
         slots = self.slots[self.slots[:, 1] > 0]
         lengths = (slots[:, 1] >> LENGTH_BITS).astype(np.int64)
-        lengths = np.where(lengths <= SHORT, lengths, (slots[:, 1] & ~LONG).astype(np.int64))
+        lengths = np.where(lengths <= SHORT, lengths, (slots[:, 1] & ~LONG_KEY).astype(np.int64))
         text = np.zeros(lengths.sum() + PADDING, np.uint8)
         write_pretokens(slots.ctypes.data, len(slots), self.address, text.ctypes.data)
         return text, lengths, slots[:, 3].astype(np.int64)
@@ -108,14 +106,14 @@ def keys_of(at, length):
     first = np.uint64(length)
     for step in range(0, length - 8, 8):
         first = (first ^ word(at + step)) * MIX_A
-        first ^= first >> HALF
-    return first ^ word(at + length - 8), np.uint64(length) | LONG
+        first ^= first >> HALF_A_WORD
+    return first ^ word(at + length - 8), np.uint64(length) | LONG_KEY
 
 
 @compiled
 def length_of(second):
     """The length of a pre-token that has this second key."""
-    return np.int64(second & ~LONG if second >= LONG else second >> LENGTH_BITS)
+    return np.int64(second & ~LONG_KEY if second >= LONG_KEY else second >> LENGTH_BITS)
 
 
 @compiled

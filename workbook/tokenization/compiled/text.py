@@ -22,10 +22,11 @@ from workbook.files import changed
 from workbook.tokenization.compiled import machine
 from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, compiled, kernel
 from workbook.tokenization.compiled.machine import PADDING, byte, padded
+from workbook.tokenization.compiled.scan import not_ascii_at
 from workbook.tokenization.pretokens import longest_first
 from workbook.tokenization.spans import cuts_between, not_utf8
 
-END, NEXT, ID = range(3)  # columns of documents
+DOCUMENT_END, NEXT_DOCUMENT, SPECIAL_ID = range(3)  # columns of documents
 
 # Python raises what the function does; and no other thread runs, which it needs.
 _utf8 = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.POINTER(ctypes.c_ssize_t))(
@@ -70,15 +71,15 @@ def find_specials(at, end, tokens, edges, ids, rows):
                 token = tokens + edges[index]
                 stop = start + edges[index + 1] - edges[index]
                 if at <= start and stop <= end and machine.same_bytes(start, token, stop - start):
-                    rows[number, END] = start
-                    rows[number, NEXT] = stop
-                    rows[number, ID] = ids[index]
+                    rows[number, DOCUMENT_END] = start
+                    rows[number, NEXT_DOCUMENT] = stop
+                    rows[number, SPECIAL_ID] = ids[index]
                     number = number + 1
                     at = stop
                     break
-    rows[number, END] = end
-    rows[number, NEXT] = end
-    rows[number, ID] = -1
+    rows[number, DOCUMENT_END] = end
+    rows[number, NEXT_DOCUMENT] = end
+    rows[number, SPECIAL_ID] = -1
     return number
 
 
@@ -141,7 +142,7 @@ def check_utf8(path: Path, start: int, data: np.ndarray) -> None:
 def first_not_utf8(at, end):
     """The address of the first byte that is not part of a UTF-8 character; `end` if all are."""
     while at < end:
-        length = machine.BLOCK if not_ascii(at) == 0 else character_length(at, end)
+        length = machine.BLOCK if not_ascii_at(at) == 0 else character_length(at, end)
         if length == 0:
             break
         at += length
@@ -154,12 +155,19 @@ def character_length(at, end):
     first = byte(at)
     second = byte(at + 1)
     if first < 0x80:
-        return min(machine.trailing_zeros(not_ascii(at)), end - at)
+        return min(machine.trailing_zeros(not_ascii_at(at)), end - at)
     if first < 0xC2 or first > 0xF4:
         return 0
-    # A longer form than needed, a surrogate and a code point that is too high are forbidden.
-    lowest = 0xA0 if first == 0xE0 else 0x90 if first == 0xF0 else 0x80
-    highest = 0x9F if first == 0xED else 0x8F if first == 0xF4 else 0xBF
+    lowest = 0x80
+    highest = 0xBF
+    if first == 0xE0:
+        lowest = 0xA0  # below, it is a longer form than the character needs
+    elif first == 0xED:
+        highest = 0x9F  # above, it is a surrogate
+    elif first == 0xF0:
+        lowest = 0x90  # below, it is a longer form than needed
+    elif first == 0xF4:
+        highest = 0x8F  # above, there are no code points
     length = 2 + (first >= 0xE0) + (first >= 0xF0)
     if second < lowest or second > highest or at + length > end:
         return 0
@@ -167,6 +175,3 @@ def character_length(at, end):
         if byte(at + step) & 0xC0 != 0x80:
             return 0
     return length
-
-
-not_ascii = machine.bytes_within("\x80\xff")
