@@ -98,16 +98,17 @@ def parameters(config: ModelConfig) -> CostTable:
     The names are those of the state dict without the layer's number and ".weight".
     """
     L = config.num_layers
-    norms = config.norm != "none"
-    # One row of width d per entry of the vocabulary; a list times False is empty.
-    terms = [("token_embeddings", EMBEDDING, "V·d", 1)]
-    terms += [("ln1", NORM, "d", L)] * norms
+    # One row of width d per entry of the vocabulary.
+    terms = [("token_embeddings", EMBEDDING, "V·d", 1), ("ln1", NORM, "d", L)]
     # h heads of width d/h together are as wide as the stream, so each projection is d × d.
     terms += [(f"attn.{name}_proj", ATTENTION, "d·d", L) for name in ("q", "k", "v", "output")]
-    terms += [("ln2", NORM, "d", L)] * norms
+    terms += [("ln2", NORM, "d", L)]
     terms += [(f"ffn.{name}", FFN, "d·d_ff", L) for name in _matrices(config)]
-    terms += [("ln_final", NORM, "d", 1)] * norms
-    terms += [("lm_head", HEAD, "V·d", 1)] * (not config.tie_embeddings)
+    terms += [("ln_final", NORM, "d", 1)]
+    if not config.tie_embeddings:
+        terms += [("lm_head", HEAD, "V·d", 1)]
+    if config.norm == "none":
+        terms = [term for term in terms if NORM not in term]
     return computed(terms, config)
 
 

@@ -64,7 +64,8 @@ def download_file(repository: str, name: str, target: Path) -> dict[str, str | i
     unpacked = round(announced.size * UNPACKED) if packed else 0
     check_disk(target, announced.size - part.stat().st_size + unpacked)
     _download(announced, part)
-    say(f"{target.name}: all bytes have arrived; verifying{' and unpacking' * packed} them")
+    todo = "verifying and unpacking" if packed else "verifying"
+    say(f"{target.name}: all bytes have arrived; {todo} them")
     _verify(announced, part)
     if packed:
         try:

@@ -81,7 +81,7 @@ def course_of_loss(lr: float) -> str:
 
 
 def _steps(count: int) -> str:
-    return f"{count:,} step{'s' * (count != 1)}"
+    return f"{count:,} {'step' if count == 1 else 'steps'}"
 
 
 def ravine(point: Any, angle: Number = 0.0) -> Any:

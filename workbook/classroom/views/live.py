@@ -259,7 +259,7 @@ def token_html(token: bytes | str, tone: str, below: str) -> str:
 
 def plural(count: int, thing: str) -> str:
     """A count with its noun: 1 byte, 2 bytes."""
-    return f"{count:,} {thing}{'s' * (count != 1)}"
+    return f"{count:,} {thing if count == 1 else f'{thing}s'}"
 
 
 # Text made visible

@@ -74,8 +74,8 @@ def overlaid(logs: Mapping[str, pd.DataFrame]) -> Axes:
     """The training losses of up to three runs, each a thinner line on the one before."""
     ax = axes()
     looks = ((SKY, 9), (ORANGE, 4), (INK, 1))
-    for (colour, width), (name, log) in zip(looks, logs.items(), strict=False):
-        ax.plot(log["train_loss"].dropna(), color=colour, linewidth=width, label=name)
+    for name, (colour, width) in zip(logs, looks, strict=False):
+        ax.plot(logs[name]["train_loss"].dropna(), color=colour, linewidth=width, label=name)
     ax.set(xlabel="steps", ylabel=LOSS)
     ax.legend()
     ax.grid()
@@ -92,7 +92,8 @@ def compared(logs: Mapping[str, pd.DataFrame]) -> Axes:
     bits = {name: _bits_per_nat(log) for name, log in logs.items()}
     in_bits = max(bits.values()) > (1 + 1e-6) * min(bits.values())
     looks = ((SKY, "o", 5), (ORANGE, "s", 2.5), (INK, "^", 1))  # each thinner than the one before
-    for (colour, marker, width), (name, log) in zip(looks, logs.items(), strict=False):
+    for name, (colour, marker, width) in zip(logs, looks, strict=False):
+        log = logs[name]
         scale = bits[name] if in_bits else 1
         ax.plot(scale * log["train_loss"].dropna(), color=colour, linewidth=1)
         held_out = scale * log["validation_loss"].dropna()

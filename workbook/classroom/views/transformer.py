@@ -5,7 +5,7 @@ The live views are RoPE as turning arrows, and the attention viewer: what attend
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,10 +21,10 @@ from workbook.config import ModelConfig
 
 TINTS = ("#d3e8f7", "#fbe3b5", "#cbeee1", "#f6d8e8")  # light enough to write on
 # The parts of the model, in tints of the colours that they have in all plots.
-EMBEDDING = "#d6eefb"
-ATTENTION = TINTS[1]
-FEED_FORWARD = "#b0cfe6"
-HEAD = TINTS[2]
+EMBEDDING_TINT = "#d6eefb"
+ATTENTION_TINT = TINTS[1]
+FEED_FORWARD_TINT = "#b0cfe6"
+HEAD_TINT = TINTS[2]
 BOX: dict[str, Any] = {"boxstyle": "round,pad=0.08", "ec": GREY}
 
 
@@ -49,13 +49,13 @@ def architecture(config: ModelConfig) -> Axes:
             bbox={"boxstyle": "circle,pad=0.1", "fc": "white", "ec": INK},
         )
     for x, y, name, colour in (
-        (0.9, stream, "embed", EMBEDDING),
+        (0.9, stream, "embed", EMBEDDING_TINT),
         (2.5, low, "norm", PALE[0]),
-        (3.7, low, "attention", ATTENTION),
+        (3.7, low, "attention", ATTENTION_TINT),
         (5.6, low, "norm", PALE[0]),
-        (6.8, low, "feed-\nforward", FEED_FORWARD),
+        (6.8, low, "feed-\nforward", FEED_FORWARD_TINT),
         (8.6, stream, "norm", PALE[0]),
-        (9.7, stream, "head", HEAD),
+        (9.7, stream, "head", HEAD_TINT),
     ):
         box = FancyBboxPatch((x - 0.42, y - 0.28), 0.84, 0.56, fc=colour, zorder=3, **BOX)
         ax.add_patch(box)
@@ -145,7 +145,8 @@ def number_grids(grids: Mapping[str, ArrayLike], owners: Mapping[int, int] | Non
     figure, panels = plt.subplots(
         1, len(grids), figsize=(8.4, height), width_ratios=columns, squeeze=False
     )
-    for place, (ax, (name, grid)) in enumerate(zip(panels[0], grids.items(), strict=True)):
+    for place, (name, grid) in enumerate(grids.items()):
+        ax = panels[0, place]
         for (row, column), number in np.ndenumerate(np.asarray(grid)):
             owner = place if owners is None else owners[int(number)]
             plots.cell(ax, column, row, f"{number:.3g}", TINTS[owner % len(TINTS)], fontsize=9)
@@ -159,8 +160,17 @@ def number_grids(grids: Mapping[str, ArrayLike], owners: Mapping[int, int] | Non
 
 MOST_PAIRS = 4  # that get a circle
 NAMES_APART = 0.22  # radians between the names of two arrows
-# The name, colour and line of an arrow, on paper and in SVG.
-ARROWS = (("q", BLUE, "solid", ""), ("k", RED, "dashed", "6 4"))
+
+
+class Arrow(NamedTuple):
+    """How an arrow looks, and where it goes in the unit circle."""
+
+    name: str
+    colour: str
+    line: str  # on paper
+    dashes: str  # in SVG
+    tip: np.ndarray
+    name_at: np.ndarray
 
 
 def rope_arrows(queries: ArrayLike, keys: ArrayLike, query_at: int = 3, key_at: int = 1) -> Live:
@@ -168,7 +178,9 @@ def rope_arrows(queries: ArrayLike, keys: ArrayLike, query_at: int = 3, key_at: 
 
     Row i of `queries`, and of `keys`, is the vector as RoPE turns it at position i.
     """
-    queries, keys, last = np.asarray(queries), np.asarray(keys), len(queries) - 1
+    queries = np.asarray(queries)
+    keys = np.asarray(keys)
+    last = len(queries) - 1
     sliders = {
         "query_at": live.slider("Query at position", query_at, 0, last),
         "key_at": live.slider("Key at position", key_at, 0, last),
@@ -208,32 +220,32 @@ def _degrees(arrow: np.ndarray) -> int:
     return round(np.degrees(np.arctan2(arrow[1], arrow[0]))) % 360
 
 
-def _tips_and_names(query: np.ndarray, key: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Where each of two arrows ends in the unit circle, and where its name goes around it.
-
-    The longer arrow reaches the circle. The names never overlap.
-    """
+def _arrows(query: np.ndarray, key: np.ndarray) -> list[Arrow]:
+    """The arrows of a query and a key. The longer reaches the circle; the names never overlap."""
     size = max(np.hypot(*query), np.hypot(*key))
     angles = np.array([np.arctan2(arrow[1], arrow[0]) for arrow in (query, key)])
     between = (angles[0] - angles[1] + np.pi) % (2 * np.pi) - np.pi
     lacking = max(NAMES_APART - abs(between), 0) * (1 if between >= 0 else -1)
     angles += np.array([lacking, -lacking]) / 2
     names = [1.22 * np.array([np.cos(angle), np.sin(angle)]) for angle in angles]
-    return list(zip((query / size, key / size), names, strict=True))
+    return [
+        Arrow("q", BLUE, "solid", "", query / size, names[0]),
+        Arrow("k", RED, "dashed", "6 4", key / size, names[1]),
+    ]
 
 
 def _circle(place: int, query: np.ndarray, key: np.ndarray) -> str:
     """One pair as SVG: a circle, the arrow of the query and that of the key."""
     arrows = ""
-    for look, ends in zip(ARROWS, _tips_and_names(query, key), strict=True):
-        name, colour, _, dashes = look
-        ((x, y), (left, up)) = (60 * end for end in ends)
+    for arrow in _arrows(query, key):
+        x, y = 60 * arrow.tip
+        left, up = 60 * arrow.name_at
         arrows += (
-            f'<line x1="0" y1="0" x2="{x:.1f}" y2="{-y:.1f}" stroke="{colour}" stroke-width="4"'
-            f' stroke-dasharray="{dashes}"/>'
-            f'<circle cx="{x:.1f}" cy="{-y:.1f}" r="5" fill="{colour}"/>'
+            f'<line x1="0" y1="0" x2="{x:.1f}" y2="{-y:.1f}" stroke="{arrow.colour}"'
+            f' stroke-width="4" stroke-dasharray="{arrow.dashes}"/>'
+            f'<circle cx="{x:.1f}" cy="{-y:.1f}" r="5" fill="{arrow.colour}"/>'
             f'<text x="{left:.1f}" y="{5 - up:.1f}" text-anchor="middle"'
-            f' fill="currentColor">{name}</text>'
+            f' fill="currentColor">{arrow.name}</text>'
         )
     label = f"pair {place}: the query points to {_degrees(query)}°, the key to {_degrees(key)}°"
     return (
@@ -248,11 +260,11 @@ def _arrows_drawn(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Figure:
     figure, panels = plt.subplots(1, len(pairs), figsize=(1.6 * len(pairs), 1.9), squeeze=False)
     for place, (ax, pair) in enumerate(zip(panels[0], pairs, strict=True)):
         _ring(ax, f"pair {place}: {pair[0] @ pair[1]:+.3f}", 9, 1, 1.35)
-        for look, ((x, y), at) in zip(ARROWS, _tips_and_names(*pair), strict=True):
-            name, colour, line, _ = look
-            ax.plot([0, x], [0, y], color=colour, lw=2.5, ls=line)
-            ax.plot(x, y, "o", color=colour)
-            ax.text(*at, name, ha="center", va="center", color=INK)
+        for arrow in _arrows(*pair):
+            x, y = arrow.tip
+            ax.plot([0, x], [0, y], color=arrow.colour, lw=2.5, ls=arrow.line)
+            ax.plot(x, y, "o", color=arrow.colour)
+            ax.text(*arrow.name_at, arrow.name, ha="center", va="center", color=INK)
     return figure
 
 

@@ -118,10 +118,11 @@ def _explored(text: str) -> Shown:
     )
     hidden = len(text) - MOST_DRAWN
     plain = ", ".join(f"{size:,} in {title}" for title, size in sizes.items())
-    words = (
-        f"{text!r}: {points}; bytes: {plain}.{' ' * bool(summary)}{summary}"
-        f"{f'; and {hidden:,} more' if hidden > 0 else ''}"
-    )
+    words = f"{text!r}: {points}; bytes: {plain}."
+    if summary:
+        words += f" {summary}"
+    if hidden > 0:
+        words += f"; and {hidden:,} more"
     return Shown(html, words, lambda: _drawn(text[:MOST_DRAWN]))
 
 
