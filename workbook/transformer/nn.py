@@ -275,8 +275,7 @@ class RotationTable(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "RotationTable":
         """Fill the table again after `.to(...)` and the like: bfloat16 would spoil it."""
-        # In the slower pairs, the cosines of neighbouring positions differ by less than bfloat16 can
-        # tell.
+        # In the slower pairs, cosines of neighbouring positions differ by less than it can tell.
         super()._apply(fn, recurse)
         self.fill()
         return self

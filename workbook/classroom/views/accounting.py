@@ -21,7 +21,7 @@ from workbook.accounting.assumptions import SWITCHES, Switch, asked, switches
 from workbook.accounting.training import GB, GiB
 from workbook.classroom.views import live, plots
 from workbook.classroom.views.live import Live, Shown
-from workbook.classroom.views.plots import BLUE, INK, PALE, axes, note
+from workbook.classroom.views.plots import BLUE, DASHED, PALE, axes, note
 from workbook.config import EDITIONS, Edition
 from workbook.optimizer import floats
 from workbook.optimizer.floats import FORMATS, FloatFormat, Stored
@@ -64,7 +64,7 @@ def float_ranges(formats: Sequence[FloatFormat], marks: Mapping[str, float]) -> 
         ends = np.log10([kind.smallest_subnormal, kind.smallest_normal, kind.largest])
         ax.barh(y, np.diff(ends), 0.5, ends[:-1], color=(PALE[1], BLUE), ec=BLUE)
     for name, value in marks.items():
-        ax.axvline(np.log10(value), color=INK, linestyle="--", linewidth=1, zorder=3)
+        ax.axvline(np.log10(value), **DASHED, zorder=3)
         note(ax, name, (np.log10(value), -0.5), (0, 3), fontsize=8, ha="center", va="bottom")
     plots.named_rows(ax, [kind.name for kind in formats])
     plots.tens(ax, range(-45, 40, 15))

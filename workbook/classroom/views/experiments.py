@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, NullFormatter, NullLocator
 
 from workbook.classroom.views import plots
-from workbook.classroom.views.plots import BLUE, COLOURS, GREY, INK, RED, axes, note
+from workbook.classroom.views.plots import ABOVE, BLUE, COLOURS, DASHED, GREY, INK, RED, axes, note
 from workbook.experiments.results import Comparison
 from workbook.training.trainer import Run
 
@@ -25,7 +25,7 @@ MARKERS = "osD^vPX*"
 X_AXES = {"tokens": "tokens", "seconds": "time (seconds)"}
 LOSS, FINAL = "validation loss (nats/token)", "final loss (nats/token)"
 FEW = 5  # groups with colours of their own
-WIDE, HEIGHT = 6.2, 3.0  # inches, of figures with panels side by side
+PANELS_WIDTH, PANELS_HEIGHT = 6.2, 3.0  # inches, of figures with panels side by side
 BAR = ("nats", "error")  # of a difference
 CEILING = 9.7  # nats per token: higher losses are drawn here
 # Of a run that diverged.
@@ -41,7 +41,7 @@ def curves(
     Over seconds each run has a line of its own. A diverged run shows its training loss, and ends in
     a cross. The loss before training is left out. `y` is the column of the log that is drawn.
     """
-    ax = ax or axes(HEIGHT)
+    ax = ax or axes(PANELS_HEIGHT)
     highest = 0.0
     for colour, marker, (name, runs) in zip(_colours(groups), cycle(MARKERS), groups.items()):
         look = {"color": colour, "marker": marker, "linewidth": 1.5, "ms": 3.5}
@@ -115,7 +115,7 @@ def training_curves(groups: Groups, edge: tuple[float, float] | None = None) -> 
 
     A group is named by its learning rate; those beyond the `edge` are dashed.
     """
-    ax = axes(HEIGHT + 0.4)
+    ax = axes(PANELS_HEIGHT + 0.4)
     for colour, (name, runs) in zip(_colours(groups), groups.items(), strict=True):
         dashes = "--" if edge and float(name) >= edge[1] else "-"
         for run in runs:
@@ -156,7 +156,7 @@ def sweep(
 
     A diverged run has no final loss; higher losses are drawn at `CEILING`. `marks` name levels.
     """
-    ax = axes(HEIGHT)
+    ax = axes(PANELS_HEIGHT)
     for colour, marker, (name, runs) in zip(_colours(sweeps), cycle(MARKERS), sweeps.items()):
         good = {rate: run.loss for rate, run in sorted(runs.items()) if not run.diverged}
         drawn = _cut(ax, pd.Series(good, dtype=float))
@@ -181,14 +181,14 @@ def ablation(comparisons: Mapping[int, Comparison], usual: str = "unchanged") ->
     losses by learning rate of the unchanged model (full lines) and the changed one (dashed), a
     colour per budget; a cross on top is a run that diverged.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, HEIGHT))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(PANELS_WIDTH, PANELS_HEIGHT))
     last = [*comparisons.values()][-1]
     old = last.unchanged.rate
     own = last.changed.rate
     sides = {f"{last.label} at {old:.3g}": [last.at_old_rate]}
     sides[f"{last.label} at {own:.3g}"] = [*last.changed.seeds.values()]
     curves({f"{usual} at {old:.3g}": [*last.unchanged.seeds.values()]} | sides, ax=left)
-    left.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1))
+    left.legend(fontsize=8, **ABOVE)
     rates: set[float] = set()
     heights = np.linspace(0.97, 0.85, len(comparisons))  # of crosses: none lies on another
     looks = zip(_colours(comparisons), heights, comparisons.items(), strict=True)
@@ -218,7 +218,7 @@ def ablation(comparisons: Mapping[int, Comparison], usual: str = "unchanged") ->
     right.xaxis.set_minor_formatter(NullFormatter())
     right.grid()
     # Long enough that the dashes can be seen beside the marker.
-    right.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, handlelength=3.4)
+    right.legend(fontsize=8, **ABOVE, ncols=2, handlelength=3.4)
     return figure
 
 
@@ -235,7 +235,7 @@ def effects(
     does not flatten the rest.
     """
     figure, (left, right) = plt.subplots(
-        1, 2, figsize=(WIDE, 3.6), sharey=True, width_ratios=(3, 2)
+        1, 2, figsize=(PANELS_WIDTH, 3.6), sharey=True, width_ratios=(3, 2)
     )
     looks = zip(COLOURS, MARKERS, family.items(), strict=False)
     for colour, marker, (name, comparisons) in looks:
@@ -264,7 +264,7 @@ def effects(
     right.set(xlabel="public runs, unverified:\n164 to 328 M tokens")
     right.tick_params(axis="x", labelrotation=20, labelsize=8)
     right.margins(x=0.2)
-    left.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
+    left.legend(fontsize=8, **ABOVE, ncols=3)
     return figure
 
 
@@ -274,7 +274,7 @@ def batches(runs_of: Mapping[int, Mapping[float, Run]]) -> Figure:
     `runs_of` has the runs of each batch size by learning rate. The dashed line is a best rate that
     grows with the root of the size.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, 2.9))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(PANELS_WIDTH, 2.9))
     top = {size: min(runs, key=lambda rate: runs[rate].loss) for size, runs in runs_of.items()}
     left.plot(list(top), [runs_of[size][rate].loss for size, rate in top.items()], marker="o")
     right.plot(list(top), list(top.values()), marker="o", label="best", zorder=3)
@@ -283,7 +283,7 @@ def batches(runs_of: Mapping[int, Mapping[float, Run]]) -> Figure:
     sizes = np.array(list(top))
     middle = sizes[len(sizes) // 2]
     root = top[middle] * np.sqrt(sizes / middle)
-    right.plot(sizes, root, color=INK, linestyle="--", linewidth=1, label="root of the batch")
+    right.plot(sizes, root, **DASHED, label="root of the batch")
     usual_rates = sorted({rate for _, rate in tried})
     right.set(yscale="log", ylabel="peak learning rate")
     right.set_yticks(usual_rates, [f"{rate:.3g}" for rate in usual_rates], fontsize=8)
@@ -325,7 +325,7 @@ def _batch_axis(ax: Axes, sizes: Sequence[int]) -> None:
 def against_time(groups: Groups, cap: float) -> Axes:
     """Validation losses against seconds, and the time at which every run has to end."""
     ax = curves(groups, "seconds")
-    ax.axvline(cap, color=INK, linestyle="--", linewidth=1)
+    ax.axvline(cap, **DASHED)
     note(
         ax,
         f"limit: {cap:,.0f} s",

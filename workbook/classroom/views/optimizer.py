@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from workbook.classroom.views import live, plots
 from workbook.classroom.views.live import Live, Shown
-from workbook.classroom.views.plots import BLUE, INK, ORANGE, PALE, RED, axes, note
+from workbook.classroom.views.plots import BLUE, DASHED, INK, ORANGE, PALE, RED, axes, note
 from workbook.optimizer import toys
 from workbook.optimizer.floats import FORMATS
 
@@ -28,9 +28,8 @@ def valley(paths: Mapping[str, np.ndarray], height: Callable[[np.ndarray], np.nd
     point.
     """
     rows = -(-len(paths) // 3)
-    width = plt.rcParams["figure.figsize"][0]
     figure, panels = plt.subplots(
-        rows, 3, figsize=(width, 1.8 * rows), sharex=True, sharey=True, squeeze=False
+        rows, 3, figsize=(plots.FIGURE_WIDTH, 1.8 * rows), sharex=True, sharey=True, squeeze=False
     )
     across = np.linspace(-5, 5, 121)
     up = np.linspace(-3.6, 3.6, 121)
@@ -54,12 +53,13 @@ def side_by_side(
     tables: Mapping[str, pd.DataFrame], quantity: str, exact: pd.Series | None = None
 ) -> Figure:
     """One picture per table, each with a line per column over its index, all at one scale."""
-    width = plt.rcParams["figure.figsize"][0]
-    figure, panels = plt.subplots(1, len(tables), figsize=(width, 3.1), sharey=True, squeeze=False)
+    figure, panels = plt.subplots(
+        1, len(tables), figsize=(plots.FIGURE_WIDTH, 3.1), sharey=True, squeeze=False
+    )
     for ax, (title, table) in zip(panels.flat, tables.items(), strict=True):
         ax.plot(table, linewidth=2, label=list(table.columns))
         if exact is not None:
-            ax.plot(exact, color=INK, linestyle="--", linewidth=1, label=exact.name)
+            ax.plot(exact, **DASHED, label=exact.name)
         ax.set_title(title, fontsize=10)
         ax.set_xlabel(table.index.name)
         ax.grid()
@@ -84,7 +84,7 @@ def size_histogram(sizes: Mapping[str, np.ndarray]) -> Axes:
     }
     ax.axvspan(edges[0], np.log10(half.smallest_subnormal / 2), color=RED, alpha=0.12, lw=0)
     for row, (name, size) in enumerate(lines.items()):
-        ax.axvline(np.log10(size), color=INK, linestyle="--", linewidth=1)
+        ax.axvline(np.log10(size), **DASHED)
         note(
             ax,
             f"← {name}",

@@ -32,6 +32,11 @@ COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW, GREY)
 INK = "#222222"
 PALE = ("#f2f2f2", "#d9d9d9")  # for what is as it should be, beside what is coloured
 DARK = (BLUE, GREEN)  # backgrounds on which white letters can be read
+FIGURE_WIDTH, FIGURE_HEIGHT = 6.4, 3.6  # inches, of a figure
+# How a theory, a limit or a reference is drawn beside what was measured.
+DASHED: dict[str, Any] = {"color": INK, "linestyle": "--", "linewidth": 1}
+CENTRED: dict[str, Any] = {"ha": "center", "va": "center"}  # a text on its place
+ABOVE: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1)}  # a legend on the axes
 # What has one colour in all pictures: the parts of the model, and the kinds of memory.
 FIXED_COLOURS = {
     "embedding": SKY,
@@ -49,7 +54,7 @@ FIXED_COLOURS = {
 
 plt.rcParams.update(
     {
-        "figure.figsize": (6.4, 3.6),
+        "figure.figsize": (FIGURE_WIDTH, FIGURE_HEIGHT),
         "figure.dpi": 100,
         "figure.constrained_layout.use": True,
         "font.size": 10,
@@ -112,8 +117,7 @@ def png(figure: Figure) -> bytes:
 
 def axes(height: float | None = None) -> Axes:
     """The axes of a new figure, `height` inches high."""
-    width, usual = plt.rcParams["figure.figsize"]
-    return plt.subplots(figsize=(width, height or usual))[1]
+    return plt.subplots(figsize=(FIGURE_WIDTH, height or FIGURE_HEIGHT))[1]
 
 
 def note(ax: Axes, text: str, place: tuple, by: tuple[float, float], **look) -> None:
@@ -134,8 +138,7 @@ def cell(
 ) -> None:
     """Draw a box of width 1 with a corner at (x, y) and a text in its middle."""
     ax.add_patch(Rectangle((x, y), 1, height, fc=face, ec="white"))
-    centred = {"ha": "center", "va": "center"}
-    ax.text(x + 0.5, y + height / 2, str(text), **centred | look)
+    ax.text(x + 0.5, y + height / 2, str(text), **CENTRED | look)
 
 
 def bars_of(ax: Axes) -> list[Any]:
@@ -153,12 +156,12 @@ def legend_above(ax: Axes) -> None:
     """A legend on top of the axes, its entries side by side in as few rows as fit."""
     labels = ax.get_legend_handles_labels()[1]
     rows = -(-sum(len(label) + 7 for label in labels) // 78)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=-(-len(labels) // rows))
+    ax.legend(**ABOVE, ncols=-(-len(labels) // rows))
 
 
 def level(ax: Axes, name: str, height: float, x: float, **look) -> None:
     """A dashed line at a height, with its name above it from `x` on."""
-    ax.axhline(height, color=INK, linestyle="--", linewidth=1, zorder=1)  # above the grid
+    ax.axhline(height, **DASHED, zorder=1)  # above the grid
     note(ax, name, (x, height), (0, 3), fontsize=8, color=INK, **look)
 
 
@@ -246,7 +249,7 @@ def curves(
         look: dict[str, Any] = {"marker": "o", "ms": 4} if log else {}
         ax.plot(finite[name], color=colour, linewidth=2, label=name, **look)
     if exact is not None:
-        ax.plot(exact, color=INK, linestyle="--", linewidth=1, zorder=3)
+        ax.plot(exact, **DASHED, zorder=3)
     if log_y:
         ax.set_yscale("log")
         ax.set_ylim(bottom=lowest)

@@ -17,7 +17,7 @@ from IPython.display import DisplayHandle
 from matplotlib.axes import Axes
 
 from workbook.classroom.views import plots
-from workbook.classroom.views.plots import BLUE, INK, ORANGE, SKY, axes
+from workbook.classroom.views.plots import BLUE, DASHED, INK, ORANGE, SKY, axes
 from workbook.config import TrainConfig
 from workbook.training import log as runlog
 from workbook.training.data import TrainData
@@ -50,7 +50,7 @@ def loss_curve(log: pd.DataFrame, x: str = "step", choices: float | None = None)
     )
     if choices is not None:
         label = "the generator's choices"
-        ax.axhline(choices, color=INK, linestyle="--", linewidth=1, label=label)
+        ax.axhline(choices, **DASHED, label=label)
     ax.legend()
     ax.set_ylim(bottom=0)
     ax.set(xlabel=X_AXES[x], ylabel=LOSS)
@@ -65,7 +65,7 @@ def start_counts(starts: Sequence[int], possible: int) -> Axes:
     counts = np.bincount(starts, minlength=possible)
     ax = axes(2.6)
     ax.bar(np.arange(len(counts)), counts, color=BLUE, width=0.8)
-    ax.axhline(len(starts) / possible, color=INK, linestyle="--", linewidth=1)
+    ax.axhline(len(starts) / possible, **DASHED)
     ax.set(xlabel="start of the window (token position)", ylabel="number of windows")
     return ax
 
@@ -123,7 +123,12 @@ def words(log: pd.DataFrame) -> str:
     )
 
 
-WIDTH, HEIGHT, LEFT, BELOW = 520, 200, 40, 24  # pixels of the live curve, and of its margins
+CURVE_WIDTH, CURVE_HEIGHT, LEFT, BELOW = (
+    520,
+    200,
+    40,
+    24,
+)  # pixels of the live curve, and of its margins
 LOSSES = {"train_loss": BLUE, "validation_loss": ORANGE}
 
 
@@ -133,7 +138,7 @@ class LiveCurve:
     def __init__(self, config: TrainConfig):
         self.config = config
         self.records = list[dict[str, Any]]()
-        self.bar = ipywidgets.IntProgress(max=config.steps, layout={"width": f"{WIDTH}px"})
+        self.bar = ipywidgets.IntProgress(max=config.steps, layout={"width": f"{CURVE_WIDTH}px"})
         self.curve = ipywidgets.HTML()
         self.box = ipywidgets.VBox([self.bar, self.curve])
 
@@ -187,8 +192,8 @@ def still(config: TrainConfig, folder: Path, beside: Run | None = None) -> tuple
 
 def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
     """The losses so far as a picture, and the last record as a line of text."""
-    width = WIDTH - LEFT
-    height = HEIGHT - BELOW
+    width = CURVE_WIDTH - LEFT
+    height = CURVE_HEIGHT - BELOW
     curves = {
         name: [(record["step"], record[name]) for record in records if record.get(name) is not None]
         for name in LOSSES
@@ -202,14 +207,14 @@ def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
         )
         lines += f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{points}"/>'
     axis = (
-        f'<path d="M{LEFT} 0V{height}H{WIDTH}" fill="none" stroke="currentColor"/>'
+        f'<path d="M{LEFT} 0V{height}H{CURVE_WIDTH}" fill="none" stroke="currentColor"/>'
         f'<text x="0" y="12">{highest:.1f}</text><text x="0" y="{height}">0.0</text>'
-        f'<text x="{LEFT}" y="{HEIGHT - 6}">0 steps</text>'
-        f'<text x="{WIDTH}" y="{HEIGHT - 6}" text-anchor="end">{config.steps:,}</text>'
+        f'<text x="{LEFT}" y="{CURVE_HEIGHT - 6}">0 steps</text>'
+        f'<text x="{CURVE_WIDTH}" y="{CURVE_HEIGHT - 6}" text-anchor="end">{config.steps:,}</text>'
     )
     latest = progress_line(config, records[-1]) + time_left(config, records[-1])
     return (
-        f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="Loss so far: {latest}"'
+        f'<svg width="{CURVE_WIDTH}" height="{CURVE_HEIGHT}" role="img" aria-label="Loss so far: {latest}"'
         ' style="font-size: 12px; fill: currentColor; color: var(--jp-content-font-color1)">'
         f"{axis}{lines}</svg><div>{latest} (blue: training, orange: validation)</div>"
     )

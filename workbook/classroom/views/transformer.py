@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from workbook.classroom.views import live, plots
 from workbook.classroom.views.live import Live, Shown, drawable, plural, visible
-from workbook.classroom.views.plots import BLUE, GREY, INK, PALE, RED, axes
+from workbook.classroom.views.plots import BLUE, CENTRED, GREY, INK, PALE, RED, axes
 from workbook.config import ModelConfig
 
 TINTS = ("#d3e8f7", "#fbe3b5", "#cbeee1", "#f6d8e8")  # light enough to write on
@@ -42,8 +42,7 @@ def architecture(config: ModelConfig) -> Axes:
             end,
             stream,
             "+",
-            ha="center",
-            va="center",
+            **CENTRED,
             fontsize=11,
             zorder=4,
             bbox={"boxstyle": "circle,pad=0.1", "fc": "white", "ec": INK},
@@ -59,14 +58,14 @@ def architecture(config: ModelConfig) -> Axes:
     ):
         box = FancyBboxPatch((x - 0.42, y - 0.28), 0.84, 0.56, fc=colour, zorder=3, **BOX)
         ax.add_patch(box)
-        ax.text(x, y, name, ha="center", va="center", fontsize=8, zorder=4, color=INK)
+        ax.text(x, y, name, **CENTRED, fontsize=8, zorder=4, color=INK)
     ax.add_patch(FancyBboxPatch((1.6, -0.1), 6.3, 2, fc="none", ls="--", zorder=0, **BOX))
     for x, y, words in (
         (-0.45, stream, "tokens"),
         (10.6, stream, "logits"),
         (4.75, 2.08, f"a block, {config.num_layers} times"),
     ):
-        ax.text(x, y, words, ha="center", va="center", fontsize=9, color=INK)
+        ax.text(x, y, words, **CENTRED, fontsize=9, color=INK)
     for x, shape in (
         (0.3, "(batch, seq)"),
         (4.75, f"(batch, seq, {config.d_model})"),
@@ -121,7 +120,7 @@ def turned(vectors: ArrayLike, pairs: Sequence[int]) -> Figure:
             colour = RED if position == 0 else BLUE
             ax.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour})
             if np.hypot(*(both[position] - labelled)) > 0.25 * radius:  # or it covers the last one
-                ax.text(1.18 * x, 1.18 * y, position, ha="center", va="center", color=colour)
+                ax.text(1.18 * x, 1.18 * y, position, **CENTRED, color=colour)
                 labelled = both[position]
     return figure
 
@@ -264,7 +263,7 @@ def _arrows_drawn(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Figure:
             x, y = arrow.tip
             ax.plot([0, x], [0, y], color=arrow.colour, lw=2.5, ls=arrow.line)
             ax.plot(x, y, "o", color=arrow.colour)
-            ax.text(*arrow.name_at, arrow.name, ha="center", va="center", color=INK)
+            ax.text(*arrow.name_at, arrow.name, **CENTRED, color=INK)
     return figure
 
 
