@@ -214,7 +214,8 @@ def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
     )
     latest = progress_line(config, records[-1]) + time_left(config, records[-1])
     return (
-        f'<svg width="{CURVE_WIDTH}" height="{CURVE_HEIGHT}" role="img" aria-label="Loss so far: {latest}"'
+        f'<svg width="{CURVE_WIDTH}" height="{CURVE_HEIGHT}" role="img"'
+        f' aria-label="Loss so far: {latest}"'
         ' style="font-size: 12px; fill: currentColor; color: var(--jp-content-font-color1)">'
         f"{axis}{lines}</svg><div>{latest} (blue: training, orange: validation)</div>"
     )
