@@ -8,7 +8,7 @@ someone's number comes out.
 from dataclasses import dataclass
 from typing import Any
 
-from workbook.accounting.training import DEVICES
+from workbook.accounting.training import ASKED_DEVICES, DEVICES
 from workbook.config import GPT2_SHAPES, Edition
 
 
@@ -156,7 +156,7 @@ def asked(problem: str, part: str, edition: Edition, size: str = "xl") -> Assump
         context_length=16_384 if (problem, part) == ("transformer_accounting", "e") else 1_024,
         matrices=2 if training and edition == "2025" else 3,
         d_ff={"2025": "4", "2026": "64"}[edition],
-        device={"2025": "A100 float32", "2026": "H100 TF32"}[edition],
+        device=ASKED_DEVICES[edition],
         # One problem asks about a forward pass and what is loaded, the other about training.
         backward=2 if training else 0,
         copies=4 if training else 1,

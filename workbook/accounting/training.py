@@ -36,9 +36,12 @@ DEVICES = {
 }
 
 
+ASKED_DEVICES = {"2025": "A100 float32", "2026": "H100 TF32"}  # by `adamwAccounting` (d)
+
+
 def asked_device(edition: Edition) -> Device:
     """The device that `adamwAccounting` (d) asks about."""
-    return DEVICES[{"2025": "A100 float32", "2026": "H100 TF32"}[edition]]
+    return DEVICES[ASKED_DEVICES[edition]]
 
 
 def asked_model(edition: Edition, size: str = "xl") -> ModelConfig:

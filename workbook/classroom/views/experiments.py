@@ -22,7 +22,6 @@ from workbook.experiments.results import Comparison
 from workbook.training.trainer import Run
 
 MARKERS = "osD^vPX*"
-X_AXES = {"tokens": "tokens", "seconds": "time (seconds)"}
 LOSS, FINAL = "validation loss (nats/token)", "final loss (nats/token)"
 FEW = 5  # groups with colours of their own
 PANELS_WIDTH, PANELS_HEIGHT = 6.2, 3.0  # inches, of figures with panels side by side
@@ -62,7 +61,7 @@ def curves(
         lowest = min(run.log[y].min() for runs in groups.values() for run in runs)
         room = 0.06 * (highest - lowest)
         ax.set_ylim(lowest - room, highest + room)
-    ax.set(xlabel=X_AXES[x], ylabel=LOSS)
+    ax.set(xlabel=plots.X_AXES[x], ylabel=LOSS)
     ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     ax.grid()
     _legend(ax, groups)

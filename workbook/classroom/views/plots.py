@@ -33,6 +33,7 @@ INK = "#222222"
 PALE = ("#f2f2f2", "#d9d9d9")  # for what is as it should be, beside what is coloured
 DARK = (BLUE, GREEN)  # backgrounds on which white letters can be read
 FIGURE_WIDTH, FIGURE_HEIGHT = 6.4, 3.6  # inches, of a figure
+X_AXES = {"step": "steps", "tokens": "tokens", "seconds": "time (seconds)"}  # of a run's log
 # How a theory, a limit or a reference is drawn beside what was measured.
 DASHED: dict[str, Any] = {"color": INK, "linestyle": "--", "linewidth": 1}
 CENTRED: dict[str, Any] = {"ha": "center", "va": "center"}  # a text on its place

@@ -24,7 +24,6 @@ from workbook.training.data import TrainData
 from workbook.training.parts import Parts
 from workbook.training.trainer import Run, progress_line, run_folder, time_left, train
 
-X_AXES = {"step": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
 LOSS, BITS = "loss (nats/token)", "validation_bits_per_byte"
 
 
@@ -53,7 +52,7 @@ def loss_curve(log: pd.DataFrame, x: str = "step", choices: float | None = None)
         ax.axhline(choices, **DASHED, label=label)
     ax.legend()
     ax.set_ylim(bottom=0)
-    ax.set(xlabel=X_AXES[x], ylabel=LOSS)
+    ax.set(xlabel=plots.X_AXES[x], ylabel=LOSS)
     if x == "tokens":
         ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.grid()
