@@ -85,7 +85,6 @@ def check_special_tokens(special_tokens: Iterable[str] | None) -> list[str]:
     """
     if isinstance(special_tokens, str):
         raise TypeError(f"special_tokens is a list of strings; write [{special_tokens!r}]")
-    # A dict keeps the order, and each only once.
     tokens = [] if special_tokens is None else list(dict.fromkeys(special_tokens))
     for token in tokens:
         if not isinstance(token, str):

@@ -139,7 +139,6 @@ class PlainTokenizer(Encoder):
         # Backwards, so that of two ids for the same bytes the lower one stays.
         self.id_of = {self.vocab[token_id]: token_id for token_id in sorted(self.vocab)[::-1]}
         self.special_ids = {token: self.id_of[token.encode()] for token in self.special_tokens}
-        # Compiled once: `encode` needs it for every text.
         self._special = pretokens.special_pattern(self.special_tokens)
         self.merges: list[Pair] = []
         self.ranks: dict[Pair, int] = {}  # the lower, the earlier the merge was learnt
@@ -338,7 +337,6 @@ class Tokenizer(PlainTokenizer):
         def consider(at: int) -> None:
             """Let the symbol at this place wait to be merged with the next, if they are a pair."""
             if at >= 0 and behind[at] < end:
-                # At most two neighbours change with a merge, so at most two pairs are new.
                 pair = symbols[at], symbols[behind[at]]
                 if pair in self.ranks:
                     heapq.heappush(waiting, (self.ranks[pair], at, pair))
