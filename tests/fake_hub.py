@@ -25,6 +25,10 @@ def running_hub(monkeypatch, content):
     huggingface_hub.close_session()  # the next one reads the environment
     hub = Hub()
     hub.content = content
+    # What HF_ENDPOINT decides when the client is imported.
+    template = f"{hub.endpoint}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", hub.endpoint)
+    monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
     yield hub
     huggingface_hub.close_session()
     hub.close()

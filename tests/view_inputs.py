@@ -189,9 +189,9 @@ PLOTS = [
 PLOTS = {plot.func: plot for plot in PLOTS}
 
 
-def drawn(plot, **ax):
+def drawn(plot):
     """The axes, or the figure, that a plot makes of its data."""
-    return PLOTS[plot](**ax)
+    return PLOTS[plot]()
 
 
 # Every live view, a control of it, and a value to move that to.

@@ -166,17 +166,13 @@ def timed(
     return Timing(result, taken)
 
 
-def disturbance(measure: Callable[[], tuple[float, float, int]] | None = None) -> str | None:
+def disturbance() -> str | None:
     """Say why a time measured now would be wrong; None if the machine is quiet.
 
     Matmuls keep all of torch's threads busy for a second or two. On a busy machine the threads have
     to share their cores; where a virtual machine hides that, the matmuls are slower than before.
-
-    Arguments:
-        measure: returns the share of their cores' time that the threads got, the FLOP/s, and how
-            many threads there were.
     """
-    share, speed, threads = (measure or _busy_threads)()
+    share, speed, threads = busy_threads()
     # Kept apart by threads: with fewer of them the peak is lower on the quietest machine.
     file = config.data_folder() / "timings" / f"matmul_peak_{threads}.json"
     before = json.loads(file.read_text()) if file.is_file() else 0
@@ -189,7 +185,7 @@ def disturbance(measure: Callable[[], tuple[float, float, int]] | None = None) -
     return None
 
 
-def _busy_threads() -> tuple[float, float, int]:
+def busy_threads() -> tuple[float, float, int]:
     """The share of their cores' time that torch's threads get, a matmul's FLOP/s, the threads."""
     # Not above: a process that is measured would load torch for it, and show its memory.
     import torch

@@ -44,7 +44,7 @@ def prose(monkeypatch):
     """Small libraries; the list of the times they were read."""
     reads = []
 
-    def harvest():
+    def harvest(folders):
         reads.append("read")
         return {f"lib.{number}": f"Module {number}.\n" for number in range(100)}
 
@@ -128,7 +128,7 @@ def test_an_absent_download_is_told_how_to_get_it():
 @pytest.mark.parametrize("name", ["tinystories", "owt"])
 def test_a_downloaded_corpus_is_used_like_any_other(folder, hub, name):
     hub.content = gzip.compress(TEXT.encode()) if name == "owt" else TEXT.encode()
-    paths = corpora.fetch(name, hub.endpoint)
+    paths = corpora.fetch(name)
     assert paths == [corpora.path(name, split) for split in corpora.SPLITS]
     assert paths[0] == folder / name / "train.txt"
     assert paths[0].read_text() == TEXT
@@ -137,17 +137,17 @@ def test_a_downloaded_corpus_is_used_like_any_other(folder, hub, name):
     expected |= {"sha256": sha256(TEXT.encode()).hexdigest(), "workbook": __version__}
     assert record(paths[0]).items() >= expected.items()
     hub.close()
-    assert corpora.fetch(name, hub.endpoint) == paths, "a second call needs no network"
+    assert corpora.fetch(name) == paths, "a second call needs no network"
 
 
 def test_a_damaged_download_is_refused_and_fetched_again(hub):
-    train, validation = corpora.fetch("tinystories", hub.endpoint)
+    train, validation = corpora.fetch("tinystories")
     os.utime(validation, (0, 0))  # copied from elsewhere, and still what it was
     train.write_text(TEXT[:-1])
     with pytest.raises(FileNotFoundError, match="train split of tinystories is missing or damaged"):
         corpora.path("tinystories")
     hub.requests.clear()
-    corpora.fetch("tinystories", hub.endpoint)
+    corpora.fetch("tinystories")
     assert corpora.path("tinystories").read_text() == TEXT
     assert len(hub.ranges()) == 1
 
@@ -158,11 +158,11 @@ def test_who_waited_for_a_download_finds_the_file(hub, monkeypatch):
 
     def waiting(folder):
         monkeypatch.setattr(corpora, "locked", locked)
-        corpora.fetch("tinystories", hub.endpoint)
+        corpora.fetch("tinystories")
         return locked(folder)
 
     monkeypatch.setattr(corpora, "locked", waiting)
-    corpora.fetch("tinystories", hub.endpoint)
+    corpora.fetch("tinystories")
     assert len(hub.ranges()) == len(corpora.SPLITS), "each file was fetched once"
 
 

@@ -27,7 +27,7 @@ def hub(monkeypatch):
 
 def fetch(hub, folder, file=PLAIN):
     """Download `file` to folder/tales.txt; where it came from."""
-    return download.download_file("someone/tales", file, folder / "tales.txt", hub.endpoint)
+    return download.download_file("someone/tales", file, folder / "tales.txt")
 
 
 def refused(hub, folder, match, file=PLAIN):

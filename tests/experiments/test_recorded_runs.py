@@ -78,3 +78,11 @@ def test_few_cells_of_the_notebook_do_not_follow_from_them():
     live = [cell for cell in told if notebooks.OUTPUT_VARIES in cell.metadata.get("tags", [])]
     trained = [cell for cell in live if "train(" in cell.source or "run(" in cell.source]
     assert len(trained) <= 2 and len(live) <= 4, "also the text at hand, and your own entries"
+
+
+def test_every_experiment_has_a_verdict():
+    """`longer` once had none, whatever its runs said."""
+    words = results.verdicts(results.Recorded("laptop", "2025").so_far)
+    assert words.keys() == STUDIES.keys()
+    assert "not finished yet" not in words.values()
+    assert words["longer"].startswith("no norm +0.041; post-norm +0.020; no RoPE +0.067; SiLU")

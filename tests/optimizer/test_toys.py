@@ -70,9 +70,9 @@ def test_noise_is_added_to_the_gradient_with_its_scale_and_the_same_each_time():
         loss(weights).backward()
         return weights.grad
 
-    one, same, other = (toys.noisy(lambda w: 3 * w.sum(), (0.1, 10.0), seed) for seed in (0, 0, 1))
+    one, same = (toys.noisy(lambda w: 3 * w.sum(), (0.1, 10.0)) for _ in range(2))
     first = gradients(one)
     assert first.mean(0).tolist() == pytest.approx([3.0, 3.0], abs=0.3)
     assert first.std(0).tolist() == pytest.approx([0.1, 10.0], rel=0.03)
     assert torch.equal(first, gradients(same))
-    assert not torch.equal(first, gradients(one)) and not torch.equal(first, gradients(other))
+    assert not torch.equal(first, gradients(one)), "each call draws anew"

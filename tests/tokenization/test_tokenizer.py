@@ -18,7 +18,7 @@ from workbook.tokenization import engine, spans
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.compiled import encode
 from workbook.tokenization.pretokens import PATTERN
-from workbook.tokenization.tokenizer import SHORT, PlainTokenizer, Tokenizer
+from workbook.tokenization.tokenizer import SHORT_TEXT, PlainTokenizer, Tokenizer
 
 END, LONGER = "<|endoftext|>", "<|endoftext|><|endoftext|>"
 CORPUS = (
@@ -66,7 +66,7 @@ def compiled_ids(one: Tokenizer, text: str) -> list[int]:
     with one.compiled_encoder() as encoder:
         assert encoder is not None
         ids = encoder.encode(text).tolist()
-        if len(text) <= SHORT and not one._special.search(text):
+        if len(text) <= SHORT_TEXT and not one._special.search(text):
             assert encoder.encode_few(text.encode()) == ids
         return ids
 
@@ -206,6 +206,24 @@ def test_very_long_words_and_rows_of_special_tokens_take_seconds(plain, readable
     assert readable.decode(readable.encode(word)) == word
     for text in (word * 10, "\0" * 300_000, END * 99_999):
         assert readable.decode(compiled_ids(readable, text)) == text
+
+
+def test_words_are_merged_once_but_long_ones_are_not_kept_in_memory(readable, monkeypatch):
+    merged = []
+    merge = Tokenizer.merge
+
+    def noting(self, pretoken):
+        merged.append(pretoken)
+        return merge(self, pretoken)
+
+    monkeypatch.setattr(Tokenizer, "merge", noting)
+    long = "x" * 1_000
+    text = f"owlowl{long[:9]} {long}"
+    assert readable.encode(text) == readable.encode(text)
+    assert merged == [f"owlowl{long[:9]}", f" {long}", f" {long}"]
+    merged.clear()
+    assert [*readable.encode_iterable([text, "\n", text])]
+    assert merged == [f"owlowl{long[:9]}", f" {long}", "\n", f" {long}"]
 
 
 def test_the_memory_of_the_encoder_is_bounded(readable, monkeypatch):

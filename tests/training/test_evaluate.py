@@ -7,6 +7,7 @@ import pytest
 import tiny_runs
 import torch
 
+from workbook.training import evaluate as module
 from workbook.training.evaluate import evaluate
 from workbook.transformer.model import TransformerLM
 
@@ -31,11 +32,12 @@ def test_the_loss_is_the_mean_over_windows_that_do_not_overlap(model):
     assert found.bits_per_byte == pytest.approx(bits / size, rel=1e-5)
 
 
-@pytest.mark.parametrize("batch_size", [1, 3, 100])
-def test_the_batch_size_makes_no_difference(model, batch_size):
+@pytest.mark.parametrize("together", [1, 5, 100])  # 5: the last batch has only two of 12 windows
+def test_how_many_windows_go_together_makes_no_difference(model, together, monkeypatch):
     data = tiny_runs.data(validation=tiny_runs.ids(300))
-    found = evaluate(model, data, 16, 200, batch_size)
-    assert found.loss == pytest.approx(evaluate(model, data, 16, 200).loss, rel=1e-6)
+    usual = evaluate(model, data, 16, 200)
+    monkeypatch.setattr(module, "TOGETHER", together)
+    assert evaluate(model, data, 16, 200).loss == pytest.approx(usual.loss, rel=1e-6)
 
 
 def test_a_model_that_trains_goes_on_training(model):

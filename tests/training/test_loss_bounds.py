@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 
 from workbook.corpora import corpora
-from workbook.experiments.published import CORPORA, claims, token_length
+from workbook.experiments.published import all_claims
 from workbook.tokenization import token_files
 from workbook.training import loss_bounds
 from workbook.training.loss_bounds import BYTES_PER_TOKEN, bits_per_byte, bounds, nats_per_token
@@ -44,11 +44,12 @@ def test_a_token_is_as_long_as_is_said():
 
 
 def test_what_a_token_of_the_real_corpora_holds_agrees_with_the_write_ups():
-    table = claims("tokenizer_experiments", "a")
-    plausible = sorted(set(table.index[table["verdict"] == "plausible"]))
-    for text, corpus in CORPORA.items():
-        measured = median(token_length(writeup, text) for writeup in plausible)
-        assert BYTES_PER_TOKEN[corpus] == pytest.approx(measured, rel=0.02)
+    table = all_claims()
+    both = table[table["unit"] == "bytes per token of TinyStories; bytes per token of OWT"]
+    measured = [[float(length) for length in claimed.split("; ")] for claimed in both["value"]]
+    assert len(measured) == 3
+    for corpus, lengths in zip(("tinystories", "owt"), zip(*measured, strict=True), strict=True):
+        assert BYTES_PER_TOKEN[corpus] == pytest.approx(median(lengths), rel=0.02)
 
 
 def test_another_tokenizer_moves_the_floor_in_nats_and_not_in_bits():

@@ -6,31 +6,32 @@ sets of parts, `nn` and `fused`, to the byte; `handout_activations` is the list 
 gives.
 """
 
-from workbook.accounting.sizes import CostTable, Term, computed
+from workbook.accounting.sizes import ATTENTION, FFN, NORM, CostTable, Term, computed
 from workbook.config import ModelConfig
 
-STREAM, NORM, ATTENTION, FFN, LOSS = "residual stream", "norms", "attention", "feed-forward", "loss"
+STREAM, LOSS = "residual stream", "loss"
 
 
-def saved_activations(config: ModelConfig, batch_size: int, seq: int | None = None) -> CostTable:
+def saved_activations(config: ModelConfig, batch_size: int) -> CostTable:
     """The bytes that a forward pass and its loss keep, in float32, by tensor.
 
-    `config.kernels` says which parts are meant, `seq` is the context length unless given. Fused
-    attention is one kernel, as on a CPU or an NVIDIA GPU: instead of keeping the attention weights
-    it computes them again.
+    `config.kernels` says which parts are meant. Fused attention is one kernel, as on a CPU or an
+    NVIDIA GPU: instead of keeping the attention weights it computes them again.
     """
     L = config.num_layers
-    post = config.norm == "post"
     # The vectors that a block reads or normalises, two per block, and the last ones; with post-norm
     # these are outputs of norms, but the input of the first block is not.
     # A float32 takes 4 bytes, hence the 4 in each formula; an id is an int64 and takes 8.
     terms = [("token ids", STREAM, "8·B·T", 1)]
-    terms += [("residual stream", STREAM, "4·B·T·d", 2 * L + (not post))]
-    terms += [("embedded ids", STREAM, "4·B·T·d", 1)] * post
+    if config.norm == "post":
+        terms += [("residual stream", STREAM, "4·B·T·d", 2 * L)]
+        terms += [("embedded ids", STREAM, "4·B·T·d", 1)]
+    else:
+        terms += [("residual stream", STREAM, "4·B·T·d", 2 * L + 1)]
     terms += _norm("ln1", config, L) + _attention(config)
     terms += _norm("ln2", config, L) + _feed_forward(config)
     terms += _norm("ln_final", config, 1) + _loss(config)
-    return computed(terms, config, batch_size, seq)
+    return computed(terms, config, batch_size)
 
 
 def _norm(name: str, config: ModelConfig, times: int) -> list[Term]:
@@ -60,9 +61,11 @@ def _attention(config: ModelConfig) -> list[Term]:
 
 def _feed_forward(config: ModelConfig) -> list[Term]:
     """The inner values; the textbook's SiLU keeps the sigmoid too, the kernel does not."""
-    names = ["W1 x"] + ["sigmoid"] * (config.kernels == "textbook") + ["SiLU"]
-    # A product needs both of its factors for its derivative, and W2 needs the product.
-    names += ["W3 x", "SiLU · W3 x"] * (config.ffn == "swiglu")
+    names = ["W1 x", "SiLU"]
+    if config.kernels == "textbook":
+        names.insert(1, "sigmoid")
+    if config.ffn == "swiglu":  # a product needs both factors for its derivative, W2 the product
+        names += ["W3 x", "SiLU · W3 x"]
     return [(name, FFN, "4·B·T·d_ff", config.num_layers) for name in names]
 
 
@@ -80,7 +83,6 @@ def _loss(config: ModelConfig) -> list[Term]:
 
 def handout_activations(
     config: ModelConfig,
-    batch_size: int = 1,
     *,
     maps: int = 2,
     residual_copies: int = 0,
@@ -99,8 +101,11 @@ def handout_activations(
     vectors, inner, logits = (f"{value_bytes}·B·T·{width}" for width in ("d", "d_ff", "V"))
     scores = f"{value_bytes}·B·h·T·T"
 
-    terms = [("embedded ids", STREAM, vectors, 1)] * embedding_output
-    terms += [("residual copies", STREAM, vectors, 2 * L * residual_copies)] * (residual_copies > 0)
+    terms: list[Term] = []
+    if embedding_output:
+        terms += [("embedded ids", STREAM, vectors, 1)]
+    if residual_copies:
+        terms += [("residual copies", STREAM, vectors, 2 * L * residual_copies)]
     # Per block: 8 vectors of width d (two norms, Q, K, V, weighted sum, two projections' outputs),
     # the maps of each head, and the inner values of the feed-forward layer.
     terms += [("ln1", NORM, vectors, L)]
@@ -108,8 +113,8 @@ def handout_activations(
     terms += [(name, ATTENTION, scores, L) for name in ("scores", "softmax", "a third map")[:maps]]
     terms += [(name, ATTENTION, vectors, L) for name in ("weighted sum", "output projection")]
     terms += [("ln2", NORM, vectors, L)]
-    terms += [(name, FFN, inner, L) for name in ("W1 x", "SiLU")]
-    terms += [(name, FFN, inner, L) for name in ("W3 x", "SiLU · W3 x")] * (config.ffn == "swiglu")
+    products = ("W1 x", "SiLU", "W3 x", "SiLU · W3 x")
+    terms += [(name, FFN, inner, L) for name in products[: 4 if config.ffn == "swiglu" else 2]]
     terms += [("W2 x", FFN, vectors, L), ("ln_final", NORM, vectors, 1)]
     terms += [(name, LOSS, logits, 1) for name in ("logits", "cross-entropy of the logits")]
-    return computed(terms, config, batch_size)
+    return computed(terms, config)

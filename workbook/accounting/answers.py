@@ -86,22 +86,26 @@ def _of_memory(assumed: Assumptions) -> dict[str, Quantity]:
     logits = assumed.number_bytes * config.context_length * config.vocab_size
     per_sequence = activations - (2 - assumed.logits) * logits
     fixed = assumed.copies * assumed.number_bytes * _count(assumed)
-    batch = max((80 * GB - fixed) // per_sequence + (assumed.rounding == "up"), 0)
+    batch = (80 * GB - fixed) // per_sequence
+    if assumed.rounding == "up":
+        batch += 1
     return {
         "bytes per sequence": Quantity(per_sequence, "bytes"),
         "bytes whatever the batch": Quantity(fixed, "bytes"),
-        "largest batch": Quantity(batch, "batch"),
+        "largest batch": Quantity(max(batch, 0), "batch"),
     }
 
 
 def _of_adamw(assumed: Assumptions) -> dict[str, Quantity]:
     first, second = assumed.moments
+    update = UPDATE if assumed.epsilon else UPDATE - 1
+    if assumed.bias_corrections == 1:  # one for each moment, of which the first may include α
+        update -= 1
     operations = adamw_operations(
         first_moment=first,
         second_moment=second,
         bias_corrections=2 if assumed.bias_corrections else 0,
-        # With a correction for each moment, the first may include α: one multiplication less.
-        update=UPDATE - (assumed.bias_corrections == 1) - (not assumed.epsilon),
+        update=update,
         decay=assumed.decay,
     ).total
     return {

@@ -8,7 +8,7 @@ someone's number comes out.
 from dataclasses import dataclass
 from typing import Any
 
-from workbook.accounting.training import DEVICES
+from workbook.accounting.training import ASKED_DEVICES, DEVICES
 from workbook.config import GPT2_SHAPES, Edition
 
 
@@ -124,19 +124,24 @@ COMBINED: tuple[dict[str, Any], ...] = (
 )
 
 # The assumptions that each part depends on, in the order in which they are tried.
-_PARAMETERS = "matrices d_ff embeddings positions biases norms"
-_MATMULS = "matrices d_ff scores head projections multiply_add every_block by_parameters"
+_WIDTHS = ("matrices", "d_ff")
+_PARAMETERS = (*_WIDTHS, "embeddings", "positions", "biases", "norms")
+_BYTES = (*_PARAMETERS, "number_bytes", "copies")
+_COUNTED = ("scores", "head", "projections", "multiply_add", "every_block", "by_parameters")
+_MATMULS = (*_WIDTHS, *_COUNTED)
+_PASSES = (*_MATMULS, "embeddings", "backward")
+_KEPT = ("maps", "residual_copies", "embedding_output", "logits")
+_ADAMW = ("moments", "bias_corrections", "epsilon", "decay")
 FIELDS = {
-    ("transformer_accounting", "a"): f"{_PARAMETERS} number_bytes copies size",
-    ("transformer_accounting", "b"): f"{_MATMULS} embeddings backward size",
-    ("transformer_accounting", "c"): f"{_MATMULS}",
-    ("transformer_accounting", "d"): f"{_MATMULS}",
-    ("transformer_accounting", "e"): f"{_MATMULS} embeddings backward context_length",
-    ("adamwAccounting", "a"): f"{_PARAMETERS} number_bytes copies",
-    ("adamwAccounting", "b"): "rounding maps residual_copies embedding_output logits"
-    f" {_PARAMETERS} number_bytes copies",
-    ("adamwAccounting", "c"): "moments bias_corrections epsilon decay matrices d_ff embeddings",
-    ("adamwAccounting", "d"): f"{_MATMULS} embeddings backward utilisation device batch",
+    ("transformer_accounting", "a"): (*_BYTES, "size"),
+    ("transformer_accounting", "b"): (*_PASSES, "size"),
+    ("transformer_accounting", "c"): _MATMULS,
+    ("transformer_accounting", "d"): _MATMULS,
+    ("transformer_accounting", "e"): (*_PASSES, "context_length"),
+    ("adamwAccounting", "a"): _BYTES,
+    ("adamwAccounting", "b"): ("rounding", *_KEPT, *_BYTES),
+    ("adamwAccounting", "c"): (*_ADAMW, *_WIDTHS, "embeddings"),
+    ("adamwAccounting", "d"): (*_PASSES, "utilisation", "device", "batch"),
 }
 
 
@@ -151,7 +156,7 @@ def asked(problem: str, part: str, edition: Edition, size: str = "xl") -> Assump
         context_length=16_384 if (problem, part) == ("transformer_accounting", "e") else 1_024,
         matrices=2 if training and edition == "2025" else 3,
         d_ff={"2025": "4", "2026": "64"}[edition],
-        device={"2025": "A100 float32", "2026": "H100 TF32"}[edition],
+        device=ASKED_DEVICES[edition],
         # One problem asks about a forward pass and what is loaded, the other about training.
         backward=2 if training else 0,
         copies=4 if training else 1,
@@ -160,7 +165,7 @@ def asked(problem: str, part: str, edition: Edition, size: str = "xl") -> Assump
 
 def switches(problem: str, part: str, base: Assumptions) -> list[Switch]:
     """The other values of every assumption that a part depends on."""
-    fields = FIELDS[problem, part].split()
+    fields = FIELDS[problem, part]
     chosen = [switch for field in fields for switch in SWITCHES if switch.field == field]
     return [switch for switch in chosen if _means_something(switch, base)]
 

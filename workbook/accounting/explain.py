@@ -17,7 +17,7 @@ from workbook.accounting.training import DAY, GB, HOUR, GiB
 from workbook.config import Edition
 
 MOST_CHANGES = max(map(len, COMBINED))
-SIZES = ("small", "medium", "large")  # that (d) of transformer_accounting asks about
+ASKED_SIZES = ("small", "medium", "large")  # that (d) of transformer_accounting asks about
 UNITS: dict[str, tuple[str, float]] = {  # as written: what is measured, and how many of its unit
     "parameters": ("count", 1),
     "FLOPs": ("flops", 1),
@@ -94,7 +94,8 @@ class Explanation:
     @property
     def changes(self) -> tuple[str, ...]:
         """Everything that has to be changed, in words; none: it is what the problem asks for."""
-        return tuple(switch.words for switch in self.flipped) + (self.slip,) * bool(self.slip)
+        words = [switch.words for switch in self.flipped]
+        return (*words, self.slip) if self.slip else tuple(words)
 
     def __str__(self) -> str:
         if not self.changes:
@@ -102,12 +103,10 @@ class Explanation:
         return f"{self.quantity}, when {joined(self.changes)}"
 
 
-def explain(
-    problem: str, value: str | float, unit: str, part: str, edition: Edition = "2025"
-) -> str:
+def explain(problem: str, value: str | float, unit: str, part: str) -> str:
     """The assumptions, units or omissions that give someone's number, fewest changes first.
 
-    `unit` is one of `UNITS`.
+    `unit` is one of `UNITS`; the problem is that of edition 2025, which others have solved.
 
     >>> print(explain("transformer_accounting", 2_127_056_000, "parameters", "a"))
     2127056000 parameters: parameters, when the final norm is left out
@@ -115,7 +114,7 @@ def explain(
     3.21e12 FLOPs: no stated assumption gives this
     """
     amount = Amount.of(value, unit)
-    explanations = ways(problem, amount, part, edition)
+    explanations = ways(problem, amount, part)
     if not explanations:
         return f"{amount.text}: no stated assumption gives this"
     ties = [str(way) for way in explanations if len(way.changes) == len(explanations[0].changes)]
@@ -141,7 +140,7 @@ def outcomes(problem: str, part: str, edition: Edition) -> list[Explanation]:
         known = ", ".join(f"{name} ({letter})" for name, letter in FIELDS)
         raise ValueError(f"nothing is counted in {problem} ({part}); choose from {known}")
     numbers = []
-    for size in SIZES if (problem, part) == ("transformer_accounting", "d") else ("xl",):
+    for size in ASKED_SIZES if (problem, part) == ("transformer_accounting", "d") else ("xl",):
         base = asked(problem, part, edition, size)
         of_size = "" if size == "xl" else f", GPT-2 {size}"
         results: dict[tuple[Switch, ...], dict[str, Quantity]] = {}

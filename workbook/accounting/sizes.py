@@ -98,16 +98,17 @@ def parameters(config: ModelConfig) -> CostTable:
     The names are those of the state dict without the layer's number and ".weight".
     """
     L = config.num_layers
-    norms = config.norm != "none"
-    # One row of width d per entry of the vocabulary; a list times False is empty.
-    terms = [("token_embeddings", EMBEDDING, "V·d", 1)]
-    terms += [("ln1", NORM, "d", L)] * norms
+    # One row of width d per entry of the vocabulary.
+    terms = [("token_embeddings", EMBEDDING, "V·d", 1), ("ln1", NORM, "d", L)]
     # h heads of width d/h together are as wide as the stream, so each projection is d × d.
     terms += [(f"attn.{name}_proj", ATTENTION, "d·d", L) for name in ("q", "k", "v", "output")]
-    terms += [("ln2", NORM, "d", L)] * norms
+    terms += [("ln2", NORM, "d", L)]
     terms += [(f"ffn.{name}", FFN, "d·d_ff", L) for name in _matrices(config)]
-    terms += [("ln_final", NORM, "d", 1)] * norms
-    terms += [("lm_head", HEAD, "V·d", 1)] * (not config.tie_embeddings)
+    terms += [("ln_final", NORM, "d", 1)]
+    if not config.tie_embeddings:
+        terms += [("lm_head", HEAD, "V·d", 1)]
+    if config.norm == "none":
+        terms = [term for term in terms if NORM not in term]
     return computed(terms, config)
 
 
@@ -132,13 +133,12 @@ def forward_flops(config: ModelConfig, batch_size: int = 1, seq: int | None = No
     return computed(terms, config, batch_size, seq)
 
 
-def flops_per_token(config: ModelConfig, seq: int | None = None) -> int:
+def flops_per_token(config: ModelConfig) -> int:
     """The FLOPs of training on one token, forward and backward: 6·N + 12·L·T·d.
 
     N is the number of parameters that matmuls use: neither the embedding, which is looked up, nor
     the norms. A tied embedding is used in one, at the head.
     Source: Chowdhery et al. 2022 (PaLM), appendix B.
     """
-    T = seq or config.context_length
     # 2 FLOPs per parameter and 4·L·T·d for the scores forward; twice that backward.
-    return 3 * forward_flops(config, seq=T).total // T
+    return 3 * forward_flops(config).total // config.context_length

@@ -36,9 +36,12 @@ DEVICES = {
 }
 
 
+ASKED_DEVICES = {"2025": "A100 float32", "2026": "H100 TF32"}  # by `adamwAccounting` (d)
+
+
 def asked_device(edition: Edition) -> Device:
     """The device that `adamwAccounting` (d) asks about."""
-    return DEVICES[{"2025": "A100 float32", "2026": "H100 TF32"}[edition]]
+    return DEVICES[ASKED_DEVICES[edition]]
 
 
 def asked_model(edition: Edition, size: str = "xl") -> ModelConfig:
@@ -114,13 +117,13 @@ def adamw_flops(count: int, **choices: int) -> int:
     return adamw_operations(**choices).total * count
 
 
-def step_flops(config: ModelConfig, batch_size: int, seq: int | None = None) -> int:
+def step_flops(config: ModelConfig, batch_size: int) -> int:
     """The FLOPs of the matmuls of one training step: three times those of the forward pass.
 
     A backward pass takes two matmuls for each C = A·B, dA = dC·Bᵀ and dB = Aᵀ·dC, of the same cost.
     AdamW's own FLOPs are left out: 14 per parameter, against 6 per parameter and *token*.
     """
-    return 3 * forward_flops(config, batch_size, seq).total
+    return 3 * forward_flops(config, batch_size).total
 
 
 def training_seconds(

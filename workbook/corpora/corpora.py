@@ -131,16 +131,15 @@ def path(name: str, split: str = "train", size: int | None = None) -> Path:
     return target
 
 
-def is_here(name: str, split: str = "train", size: int | None = None) -> bool:
-    """Whether the file of a corpus is on this disk already, and intact."""
-    return is_intact(*_place(described(name), split, size))
+def is_here(name: str, size: int | None = None) -> bool:
+    """Whether the train split of a corpus is on this disk already, and intact."""
+    return is_intact(*_place(described(name), "train", size))
 
 
-def fetch(name: str, endpoint: str | None = None) -> list[Path]:
+def fetch(name: str) -> list[Path]:
     """Download what is missing of a corpus, resuming what was interrupted; return its files.
 
-    `endpoint` is the Hub's address; by default `HF_ENDPOINT` or the public one. Raises ValueError
-    for a corpus that is made here, and download.DownloadError.
+    Raises ValueError for a corpus that is made here, and download.DownloadError.
     """
     corpus = described(name)
     if corpus.offline:
@@ -150,7 +149,7 @@ def fetch(name: str, endpoint: str | None = None) -> list[Path]:
         target, origin = _place(corpus, split)
         with locked(target.parent):  # whoever waited here finds the file
             if not is_intact(target, origin):
-                source = download.download_file(corpus.repository, file, target, endpoint)
+                source = download.download_file(corpus.repository, file, target)
                 write_record(target, origin | source | tally(target))
         targets.append(target)
     return targets
@@ -246,7 +245,7 @@ def _make_docstrings(corpus: Corpus) -> None:
     if other:
         pinned = " ".join(sorted(f"{name}=={version}" for name, version in other))
         say(f"for the same docstrings as in the recorded runs, first `pip install {pinned}`")
-    texts = docstrings.harvest()
+    texts = docstrings.harvest(docstrings.library_folders())
     for split in SPLITS:
         target, origin = _place(corpus, split)
         of_split = (texts[name].strip() for name in texts if docstrings.split_of(name) == split)

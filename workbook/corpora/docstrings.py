@@ -57,15 +57,14 @@ BLANK = re.compile(r"[^\S\n]")
 Section = tuple[str, str]  # a heading and the text below it
 
 
-def harvest(folders: Iterable[Path] | None = None) -> dict[str, str]:
+def harvest(folders: Iterable[Path]) -> dict[str, str]:
     """The text of every module by its name, such as `numpy.linalg`; the order mixes the libraries.
 
     No docstring and no paragraph of more than a few words is repeated. What several documents share
     stays in the longest one, because it is better to lose a short text than to leave holes in a
-    long one.
-    `folders` are those of the libraries, by default all of `LIBRARIES` that are installed.
+    long one. `folders` are those of the libraries.
     """
-    modules = [pair for folder in folders or _folders() for pair in _modules(folder, folder.name)]
+    modules = [pair for folder in folders for pair in _modules(folder, folder.name)]
     bar = progress_bar(modules, desc="read the libraries")  # parsing is the slow part
     with no_collection():  # a quarter of the time would go on it, and trees have no cycles
         sections = {name: _sections(name, file.read_bytes()) for name, file in bar}
@@ -98,8 +97,8 @@ def _digest(name: str) -> int:
     return int.from_bytes(sha256(name.encode()).digest()[:8], "big")
 
 
-def _folders() -> Iterator[Path]:
-    """The folders of the libraries that are installed."""
+def library_folders() -> Iterator[Path]:
+    """The folders of those of `LIBRARIES` that are installed."""
     for name in library_versions():
         spec = util.find_spec(name)
         if spec and spec.submodule_search_locations:

@@ -44,17 +44,15 @@ class Announced(NamedTuple):
     sha256: str
 
 
-def download_file(
-    repository: str, name: str, target: Path, endpoint: str | None = None
-) -> dict[str, str | int]:
+def download_file(repository: str, name: str, target: Path) -> dict[str, str | int]:
     """Download, verify and unpack a file to `target`; return where it came from, for its record.
 
-    `repository` is a dataset on the Hub, `name` its file, which is unpacked if it ends in ".gz".
-    `endpoint` is the Hub's address; by default `HF_ENDPOINT` or the public one. The caller has
-    made and locked the folder. Raises OSError if the disk is too small, else DownloadError; what
-    has arrived by then is kept for the next call, unless it is wrong.
+    `repository` is a dataset on the Hub, whose address `HF_ENDPOINT` may change; `name` is its
+    file, which is unpacked if it ends in ".gz". The caller has made and locked the folder. Raises
+    OSError if the disk is too small, else DownloadError; what has arrived by then is kept for the
+    next call, unless it is wrong.
     """
-    announced = _announced(repository, name, endpoint)
+    announced = _announced(repository, name)
     part = target.with_name(f".{target.name}.{announced.sha256[:16]}.part")
     for left in target.parent.glob(f".{target.name}.*"):  # of another version, or killed
         if left.is_symlink() or not left.is_file():  # we would write where somebody else's file is
@@ -66,7 +64,8 @@ def download_file(
     unpacked = round(announced.size * UNPACKED) if packed else 0
     check_disk(target, announced.size - part.stat().st_size + unpacked)
     _download(announced, part)
-    say(f"{target.name}: all bytes have arrived; verifying{' and unpacking' * packed} them")
+    todo = "verifying and unpacking" if packed else "verifying"
+    say(f"{target.name}: all bytes have arrived; {todo} them")
     _verify(announced, part)
     if packed:
         try:
@@ -85,13 +84,13 @@ def download_file(
     return {**origin, "download_bytes": announced.size, "download_sha256": announced.sha256}
 
 
-def _announced(repository: str, name: str, endpoint: str | None) -> Announced:
+def _announced(repository: str, name: str) -> Announced:
     """The size, sha256 and commit of the newest version; only the headers are requested."""
-    url_of = partial(hf_hub_url, repository, name, repo_type="dataset", endpoint=endpoint)
+    url_of = partial(hf_hub_url, repository, name, repo_type="dataset")
     url = url_of(revision="main")
     try:
         # No token: the files are public, and a stale one would be refused.
-        facts = get_hf_file_metadata(url, token=False, timeout=TIMEOUT, endpoint=endpoint)
+        facts = get_hf_file_metadata(url, token=False, timeout=TIMEOUT)
     except FAULTS as error:
         raise _failure(error, url) from error
     commit = facts.commit_hash

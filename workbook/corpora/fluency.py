@@ -39,14 +39,14 @@ def known_share(text: str, known: Collection[str]) -> float:
     return sum(word in known for word in words) / max(len(words), 1)
 
 
-def repeated_share(text: str, window: int = WINDOW) -> float:
-    """The share of runs of `window` words that occurred before in the same text.
+def repeated_share(text: str) -> float:
+    """The share of runs of `WINDOW` words that occurred before in the same text.
 
     >>> repeated_share("the fox ran and the fox ran and the fox ran"), repeated_share("too short")
     (0.5, 0.0)
     """
     words = split_words(text)
-    runs = [tuple(words[at : at + window]) for at in range(len(words) - window + 1)]
+    runs = [tuple(words[at : at + WINDOW]) for at in range(len(words) - WINDOW + 1)]
     return (len(runs) - len(set(runs))) / max(len(runs), 1)
 
 

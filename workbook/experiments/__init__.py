@@ -3,7 +3,7 @@
 Open `studies` first: the plan of each experiment, and how large they are on a laptop and on a GPU.
 `plans` is the engine that carries out a plan, `records` finds the runs that are done. `results`
 reads tables, ablations and batch sizes from them, `significance` says what may be luck, and
-`published` has what others report. `dry_run` estimates how long missing runs take.
+`published` has what others claim. `dry_run` estimates how long missing runs take.
 """
 
 from workbook.lazy import lazy

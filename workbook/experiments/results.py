@@ -25,6 +25,7 @@ from workbook.experiments.studies import (
     STUDIES,
     at_rate,
     best,
+    by_seed,
     rate_of,
     scale_named,
 )
@@ -263,6 +264,11 @@ class Family:
             }
         return pd.DataFrame(rows).T.rename_axis("tokens")
 
+    def last_verdict(self, label: str) -> str:
+        """What the comparison at the largest budget says; "" if none is finished."""
+        budgets = self.by_change[label]
+        return f"at {max(budgets):,} tokens {self.verdict(label, max(budgets))}" if budgets else ""
+
     def verdict(self, label: str, tokens: int) -> str:
         """What a comparison says, in words."""
         gap = self.differences[label, tokens]
@@ -369,29 +375,49 @@ def best_in_words(by_name: Mapping[str, Setting]) -> str:
 def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
     """What came out of each experiment, in a sentence."""
     family = Family(studied)
-    words = dict.fromkeys(studied, "not finished yet")
-    for label, study in [*CHANGES.items()][:-1]:  # the last is a second width of the fourth
-        if by_budget := family.by_change[label]:
-            tokens = max(by_budget)
-            words[study] = f"at {tokens:,} tokens {family.verdict(label, tokens)}"
+    runs = {study: studied.get(study, {}) for study in STUDIES}
+    words = {study: family.last_verdict(label) for study, label in ABLATIONS.items()}
+    words["learning_rate"] = rates_in_words(settings(runs["learning_rate"], "unchanged"))
+    words["batch_size"] = losses_in_words(by_batch(runs["batch_size"]))
+    words["depth"] = best_in_words(deep_settings(runs["depth"]))
+    words["longer"] = gaps_in_words(runs["longer"])
     tried = Family(studied, TRIED)
-    if said := [tried.verdict(label, max(by)) for label, by in tried.by_change.items() if by]:
-        words["ideas"] = "; ".join(said)
-    for study, label in {"learning_rate": "unchanged", "main_experiment": "web"}.items():
-        if tuned := settings(studied.get(study, {}), label):
-            words[study] = "; ".join(
-                f"{tokens:,} tokens: best at {setting.rate:.3g}, {setting.spread}"
-                for tokens, setting in tuned.items()
-            )
-    if deep := deep_settings(studied.get("depth", {})):
-        words["depth"] = best_in_words(deep)
-    if sizes := by_batch(studied.get("batch_size", {})):
-        outcomes = (f"{size}: {best(runs).loss:.3f}" for size, runs in sizes.items())
-        words["batch_size"] = "; ".join(outcomes)
-    if board := entries(studied.get("leaderboard", {})):
-        spread = Spread(tuple(run.loss for run in board["final"].values()))
-        words["leaderboard"] = f"{final_entry(board)}: {spread}"
-    return words
+    words["ideas"] = "; ".join(filter(None, map(tried.last_verdict, IDEAS)))
+    words["main_experiment"] = rates_in_words(settings(runs["main_experiment"], "web"))
+    words["leaderboard"] = board_in_words(entries(runs["leaderboard"]))
+    return {study: words[study] or "not finished yet" for study in studied}
+
+
+def rates_in_words(by_tokens: Mapping[int, Setting]) -> str:
+    """The best learning rate of a setting and its losses there, by budget."""
+    return "; ".join(
+        f"{tokens:,} tokens: best at {setting.rate:.3g}, {setting.spread}"
+        for tokens, setting in by_tokens.items()
+    )
+
+
+def losses_in_words(by_size: Mapping[int, Mapping[float, Run]]) -> str:
+    """The lowest loss of each batch size."""
+    return "; ".join(f"{size}: {best(runs).loss:.3f}" for size, runs in by_size.items())
+
+
+def gaps_in_words(longer: Results) -> str:
+    """How much higher the loss of each change is in `studies.longer`, at the same rate and seed."""
+    gaps = []
+    for label in ABLATIONS.values():
+        for seed, run in by_seed(longer, f"longer, {label}").items():
+            usual = by_seed(longer, f"longer, unchanged at {rate_of(run):.3g}")
+            if seed in usual:
+                gaps.append(f"{label} {run.loss - usual[seed].loss:+.3f}")
+    return "; ".join(gaps) + (" nats/token in one run each" if gaps else "")
+
+
+def board_in_words(board: Mapping[str, Mapping[int, Run]]) -> str:
+    """What the final entry of a leaderboard consists of, and its losses; "" if there is none."""
+    if not board:
+        return ""
+    spread = Spread(tuple(run.loss for run in board["final"].values()))
+    return f"{final_entry(board)}: {spread}"
 
 
 class Recorded:

@@ -36,7 +36,7 @@ from workbook.transformer.model import TransformerLM
 
 # --- Models -------------------------------------------------------------------------------------
 
-SIZES = {  # ours: Llama's
+LLAMA_SIZES = {  # ours: Llama's
     "vocab_size": "vocab_size",
     "context_length": "max_position_embeddings",
     "d_model": "hidden_size",
@@ -44,7 +44,7 @@ SIZES = {  # ours: Llama's
     "num_heads": "num_attention_heads",
     "d_ff": "intermediate_size",
 }
-LAYER = {
+LLAMA_LAYER = {
     "ln1": "input_layernorm",
     "attn.q_proj": "self_attn.q_proj",
     "attn.k_proj": "self_attn.k_proj",
@@ -55,7 +55,7 @@ LAYER = {
     "ffn.w2": "mlp.down_proj",
     "ffn.w3": "mlp.up_proj",
 }
-FIXED = {  # may differ from Llama to Llama, but not in our model
+LLAMA_FIXED = {  # may differ from Llama to Llama, but not in our model
     "model_type": "llama",
     "hidden_act": "silu",
     "rms_norm_eps": 1e-5,
@@ -162,7 +162,7 @@ def weight_names(config: ModelConfig) -> Iterator[tuple[str, str]]:
     """Our name and Llama's name of each weight."""
     yield "token_embeddings.weight", "model.embed_tokens.weight"
     for layer in range(config.num_layers):
-        for name, llama_name in LAYER.items():
+        for name, llama_name in LLAMA_LAYER.items():
             yield f"layers.{layer}.{name}.weight", f"model.layers.{layer}.{llama_name}.weight"
     yield "ln_final.weight", "model.norm.weight"
     yield "lm_head.weight", "lm_head.weight"
@@ -171,10 +171,10 @@ def weight_names(config: ModelConfig) -> Iterator[tuple[str, str]]:
 def llama_config(model: TransformerLM, end_id: int | None) -> dict[str, Any]:
     """The content of `config.json`; `end_id` is the id of `<|endoftext|>`, if there is one."""
     config = model.config
-    sizes = {llama_name: getattr(config, name) for name, llama_name in SIZES.items()}
+    sizes = {llama_name: getattr(config, name) for name, llama_name in LLAMA_SIZES.items()}
     return {
         "architectures": ["LlamaForCausalLM"],
-        **FIXED,
+        **LLAMA_FIXED,
         **sizes,
         "num_key_value_heads": config.num_heads,
         "head_dim": config.d_head,

@@ -41,7 +41,6 @@ def next_tokens(
     text: str,
     temperature: float = 1.0,
     top_p: float = 1.0,
-    top_k: int | None = None,
 ) -> dict[bytes, float]:
     """The tokens that may follow a text, with their probabilities, the likeliest first.
 
@@ -51,7 +50,7 @@ def next_tokens(
     logits = next_logits(model, ids)
     if temperature == 0:  # nothing is drawn: the likeliest token is certain
         return {tokenizer.vocab[int(logits.argmax())]: 1.0}
-    probabilities, kept = candidates(logits, temperature, top_p, top_k)
+    probabilities, kept = candidates(logits, temperature, top_p)
     probabilities, order = probabilities[0].sort(descending=True)
     pairs = zip(kept[0][order].tolist(), probabilities.tolist(), strict=True)
     return {tokenizer.vocab[token_id]: p for token_id, p in pairs if p > 0}  # padding has p = 0

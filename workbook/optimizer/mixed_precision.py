@@ -26,6 +26,8 @@ Weights = Literal["float32", "bfloat16", "master"]
 
 def rounded(numbers: Float[Tensor, "..."], name: str) -> Float[Tensor, "..."]:
     """The numbers as a format holds them, converted back to their type."""
+    # There and back again: what the format cannot hold is gone, and the rest of the computation
+    # does not notice that there was one.
     return numbers.to(FORMATS[name].dtype).to(numbers.dtype)
 
 
@@ -39,13 +41,16 @@ def gradient_sizes(model: TransformerLM, batch: Batch) -> dict[str, Float[Tensor
     inside: list[Tensor] = []
 
     def note(part: Module, of_inputs: Any, of_outputs: Any) -> None:
+        # What comes back to this layer from those above it, (batch, seq, features).
         inside.append(of_outputs[0])
 
+    # Gradients of activations pass through every layer; those of linear layers stand for all.
     linears = (part for part in model.modules() if isinstance(part, Linear))
     hooks = [linear.register_full_backward_hook(note) for linear in linears]
     try:
         model.zero_grad()
         fused.cross_entropy(model(inputs), targets).backward()
+    # A hook that stays would fill the memory in every later backward pass.
     finally:
         for hook in hooks:
             hook.remove()
@@ -65,6 +70,7 @@ def damage(numbers: Float[Tensor, " numbers"], name: str, scale: Number = 1.0) -
 
     The numbers are multiplied by `scale` first, as the gradients of a scaled loss would be.
     """
+    # The gradient of s · loss is s · gradient: scaling the loss once scales them all.
     stored = rounded(numbers * scale, name)
     return {
         "to zero": (stored == 0).double().mean().item(),
@@ -81,6 +87,7 @@ def short_run(
     of them, which is then rounded to bfloat16 for the model. An update is lost if rounding undoes
     it: the stored number is the same as before. AdamW's own state is always float32.
     """
+    # Two sets of tensors: the model computes with `used`, and AdamW updates `kept`.
     used = list(model.parameters())
     kept = [theta.detach().clone() for theta in used]
     _round_and_copy(kept, used, weights)
@@ -91,8 +98,12 @@ def short_run(
         loss = fused.cross_entropy(model(inputs), targets)
         loss.backward()
         for theta, computed_with in zip(kept, used, strict=True):
+            # The gradient belongs to the rounded weights, and updates the unrounded ones.
             theta.grad = computed_with.grad
+        # In float32, as everything that is summed up over many numbers.
         norm = clip_gradients(kept, 1.0)
+        # What AdamW changed is compared before and after rounding: an update is lost that was one
+        # before, and is none after.
         before = [theta.clone() for theta in kept]
         optimizer.step()
         updated = [new != old for new, old in zip(kept, before, strict=True)]
@@ -108,6 +119,8 @@ def short_run(
 def _round_and_copy(kept: Sequence[Tensor], used: Sequence[Tensor], weights: Weights) -> None:
     """Round the kept weights as `weights` says, and copy them into those that the model uses."""
     for theta, computed_with in zip(kept, used, strict=True):
+        # An update below 2⁻⁹ of its weight is less than half the distance to the next number: it is
+        # rounded away, in each step anew, however many there are.
         if weights == "bfloat16":
             theta.copy_(rounded(theta, "bfloat16"))
         computed_with.copy_(theta if weights == "float32" else rounded(theta, "bfloat16"))

@@ -37,6 +37,7 @@ class Rule(Optimizer):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of parameters; settings that it lacks are taken from the optimizer."""
+        # torch's constructor comes through here as well, with one group or several.
         self.check({**self.defaults, **param_group})
         super().add_param_group(param_group)
 
@@ -95,6 +96,7 @@ class SGD(Rule):
         t = state.get("t", 0)
         assert g is not None
         # "alpha" is torch's name for a factor of the second operand: θ - alpha · g.
+        # In place: the model holds this very tensor, and would never see a new one.
         theta.sub_(g, alpha=group["lr"] / math.sqrt(t + 1))
         state["t"] = t + 1
 
@@ -113,6 +115,7 @@ class Momentum(Rule):
         b = _remembered(state, "b", theta)
         assert g is not None
         # A steady g makes b grow to g / (1 - μ): ten times g for μ = 0.9.
+        # Where g changes its sign from step to step, b stays small: no zigzag across a valley.
         b.mul_(group["momentum"]).add_(g)
         theta.sub_(b, alpha=group["lr"])
 
@@ -132,6 +135,7 @@ class AdaGrad(Rule):
         s = _remembered(state, "s", theta)
         assert g is not None
         # addcmul_ adds the product of the two, entry by entry; addcdiv_ their quotient times value.
+        # s only ever grows, so a weight that once had large gradients moves slowly for good.
         s.addcmul_(g, g)
         theta.addcdiv_(g, s.sqrt() + group["eps"], value=-group["lr"])
 
@@ -198,6 +202,7 @@ class AdamW(Rule):
         m = _remembered(state, "m", theta)
         v = _remembered(state, "v", theta)
         assert g is not None
+        # From 1 on: with t = 0, both corrections would divide by 0.
         t = state["t"] = state.get("t", 0) + 1  # how t is counted
 
         # m ← β1 m + (1 - β1) g, and v ← β2 v + (1 - β2) g², both in place.
@@ -207,6 +212,7 @@ class AdamW(Rule):
         # lr_t takes both factors out, so that the very first step has the size of lr.
         lr_t = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)  # the corrections
 
+        # Adam with an l2 penalty adds λ θ to g, and so divides it by √v like the rest of g.
         # The decay never passes through m and v: a weight with large gradients decays as fast.
         if group["decay"] == "before":
             theta.mul_(1 - lr * group["weight_decay"])  # the decay
@@ -235,6 +241,7 @@ class Muon(AdamW):
         g = theta.grad
         b = _remembered(state, "b", theta)
         assert g is not None
+        # The average of AdamW's m: lerp_(g, w) is b + w (g - b).
         b.lerp_(g, 1 - group["betas"][0])
         theta.mul_(1 - group["lr"] * group["weight_decay"])
         theta.sub_(orthogonal(b), alpha=0.2 * math.sqrt(max(theta.shape)) * group["lr"])
@@ -245,6 +252,8 @@ def orthogonal(matrix: Float[Tensor, "rows columns"]) -> Float[Tensor, "rows col
 
     Each pass applies 3.4445 s - 4.775 s³ + 2.0315 s⁵ to them, by matmuls alone.
     """
+    # An odd polynomial of X changes nothing but its singular values, since X (Xᵀ X)ᵏ is U S²ᵏ⁺¹ Vᵀ.
+    # These coefficients lift small ones fast, and in exchange none settles at exactly 1.
     X = matrix / (matrix.norm() + 1e-7)  # so that none of them is above 1
     for _ in range(5):
         A = X @ X.mT
@@ -254,6 +263,7 @@ def orthogonal(matrix: Float[Tensor, "rows columns"]) -> Float[Tensor, "rows col
 
 def _remembered(state: dict[str, Any], name: str, theta: Tensor) -> Tensor:
     """The tensor that the state keeps under a name; zeros like theta at first."""
+    # Zeros of theta's type, and on its device; `load_state_dict` moves them along.
     if name not in state:
         state[name] = torch.zeros_like(theta)
     return state[name]
@@ -281,6 +291,8 @@ def cosine_schedule(
             f"expected 0 <= min_learning_rate <= max_learning_rate, got {min_learning_rate!r}"
             f" and {max_learning_rate!r}"
         )
+    # At first AdamW knows its averages from a few gradients only, and its steps are as long as
+    # ever: so the rate begins small.
     # While warmup_iters is 0, this is never so, and nothing is divided by 0.
     if it < warmup_iters:
         return it / warmup_iters * max_learning_rate
@@ -303,15 +315,18 @@ def clip_gradients(parameters: Iterable[Tensor], max_l2_norm: Number) -> Float[T
     """
     if not max_l2_norm > 0:
         raise ValueError(f"max_l2_norm={max_l2_norm!r} is not positive; 1.0 is usual")
+    # A list, because it is gone through twice, and `parameters()` of a model can be only once.
     gradients = [theta.grad for theta in parameters if theta.grad is not None]
     if not gradients:
         return torch.zeros(())
     # The norm of all values together is the norm of the norms: √(Σ ‖g‖²).
+    # The square of 300 is beyond float16, whose largest number is 65,504.
     norms = [torch.linalg.vector_norm(g, dtype=float_type(g)) for g in gradients]
     norm = torch.linalg.vector_norm(torch.stack(norms))
     scale = torch.clamp(max_l2_norm / (norm + 1e-6), max=1)
     # A tensor operation in place of an `if`, which would have to wait for the value.
     scale = torch.where(torch.isfinite(norm), scale, 1)
+    # All by one factor: the step keeps its direction, and only becomes shorter.
     for g in gradients:
         g.mul_(scale)
     return norm
@@ -331,6 +346,8 @@ def from_config(weights: Iterable[Tensor], config: OptimizerConfig) -> Optimizer
     }
     if config.update == "fused":
         return torch.optim.AdamW(weights, **choices, fused=True)
+    # The embedding and the head are matrices too, but a row of theirs is a token's own vector. Like
+    # the gains they are left to AdamW, as Jordan et al. advise.
     if config.update == "muon":
         hidden = [theta for theta in weights[1:-1] if theta.ndim == 2]
         others = [theta for theta in weights if all(theta is not one for one in hidden)]

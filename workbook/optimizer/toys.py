@@ -28,6 +28,7 @@ def step_factor(lr: float, t: int) -> float:
     >>> step_factor(10, 0), step_factor(100, 0), step_factor(100, 3)
     (0.8, -1.0, 0.0)
     """
+    # θ - lr / √(t + 1) · 2θ / n, with θ taken out.
     return 1 - 2 * lr / WEIGHTS / math.sqrt(t + 1)
 
 
@@ -39,6 +40,7 @@ def relative_losses(lr: float, steps: int) -> list[float]:
     """
     losses = [1.0]
     for t in range(steps):
+        # A mean of squares: if every weight is multiplied by f, the loss is by f².
         losses.append(losses[-1] * step_factor(lr, t) ** 2)
     return losses
 
@@ -49,6 +51,7 @@ def growing_steps(lr: float) -> int:
     >>> growing_steps(100), growing_steps(1_000)
     (0, 99)
     """
+    # The factor is below -1 while lr / n > √(t + 1), that is, while t + 1 < (lr / n)².
     return max(math.ceil((lr / WEIGHTS) ** 2) - 1, 0)
 
 
@@ -58,13 +61,16 @@ def steps_to_zero(lr: float) -> int | None:
     >>> steps_to_zero(10), steps_to_zero(100), steps_to_zero(1_000)
     (None, 4, 400)
     """
+    # The factor is 0 where t + 1 = (2 lr / n)². Only a whole number is ever reached.
     steps = (2 * lr / WEIGHTS) ** 2
+    # Not `==`: lr may be a decimal, whose square is off in its last digit.
     whole = round(steps)
     return whole if whole and math.isclose(steps, whole, rel_tol=1e-9) else None
 
 
 def course_of_loss(lr: float) -> str:
     """The course of the loss, in a sentence or two."""
+    # The steps only grow shorter, so the first one has the largest jump.
     first = step_factor(lr, 0)
     growing = growing_steps(lr)
     zero = steps_to_zero(lr)
@@ -81,17 +87,18 @@ def course_of_loss(lr: float) -> str:
 
 
 def _steps(count: int) -> str:
-    return f"{count:,} step{'s' * (count != 1)}"
+    return f"{count:,} {'step' if count == 1 else 'steps'}"
 
 
-def ravine(point: Any, angle: Number = 0.0, steepness: Number = 25.0) -> Any:
-    """(x² + steepness · y²) / 2 at (..., x, y): a long valley, its axes turned by `angle`.
+def ravine(point: Any, angle: Number = 0.0) -> Any:
+    """(x² + 25 y²) / 2 at (..., x, y): a long valley, its axes turned by `angle`.
 
-    It takes arrays and tensors alike. Turning does not change the curvatures, 1 and `steepness`.
+    It takes arrays and tensors alike. Turning does not change the curvatures, 1 and 25.
     """
+    # The coordinates of the point on the valley's own axes: it is turned back by the angle.
     along = math.cos(angle) * point[..., 0] + math.sin(angle) * point[..., 1]
     across = math.cos(angle) * point[..., 1] - math.sin(angle) * point[..., 0]
-    return (along**2 + steepness * across**2) / 2
+    return (along**2 + 25 * across**2) / 2
 
 
 def rotated(point: Sequence[float] | np.ndarray, angle: Number) -> tuple[float, float]:
@@ -112,12 +119,14 @@ def run_toy(lr: Number, steps: int, dtype: torch.dtype = torch.float32) -> list[
 
     The weights are the same for every type: drawn in float32 from N(0, 5²).
     """
+    # A generator of its own leaves the random numbers of the caller alone.
     drawn = 5 * torch.randn(10, 10, generator=torch.Generator().manual_seed(0))
     weights = Parameter(drawn.to(dtype))
     optimizer = SGD([weights], lr=lr)
     losses = []
     for _ in range(steps):
         optimizer.zero_grad()
+        # The loss before the step; the last one is appended after the loop.
         loss = weights.square().mean()
         loss.backward()
         losses.append(loss.item())
@@ -142,12 +151,17 @@ def walk(
     """
     weights = Parameter(torch.tensor(start, dtype=torch.float64))
     optimizer = make([weights])
+    # `clone`, because the optimizer changes the weights in place: without it, all places would be
+    # one tensor, the last.
     places = [weights.detach().clone()]
     for t in range(steps):
         optimizer.zero_grad()
+        # `zero_grad` above, since `backward` adds to the gradients that are there.
         loss(weights).backward()
+        # Between `backward` and `step`: the optimizer sees clipped gradients only.
         if max_l2_norm is not None:
             clip_gradients([weights], max_l2_norm)
+        # torch reads a group's settings at each step, so a change here counts from this step on.
         if settings is not None:
             optimizer.param_groups[0].update(settings(t))
         optimizer.step()
@@ -165,33 +179,39 @@ def step_sizes(
     upcoming = iter(gradients)
 
     def loss(weight: Tensor) -> Tensor:
+        # A loss that is linear in the weight: whatever the weight is, its gradient is what we
+        # choose.
         return next(upcoming) * weight.sum()  # whose gradient is the next of them
 
     places = walk(make, loss, [0.0], len(gradients), **options)
+    # Down counts as positive: an optimizer steps against the gradient.
     return -np.diff(places[:, 0])
 
 
 def ravine_walks(
-    rules: Mapping[str, Maker], angle: Number = 0.0, steps: int = 40
+    rules: Mapping[str, Maker], angle: Number = 0.0
 ) -> dict[str, Float[np.ndarray, "places 2"]]:
-    """The walk of each rule in a ravine turned by `angle`, from the same place in it."""
+    """Forty steps of each rule in a ravine turned by `angle`, from the same place in it."""
+    # Turned with the valley: for a rule that treats all directions alike, nothing has changed.
     start = rotated((-4.0, 1.5), angle)
     return {
-        name: walk(make, lambda place: ravine(place, angle), start, steps)
+        name: walk(make, lambda place: ravine(place, angle), start, 40)
         for name, make in rules.items()
     }
 
 
-def noisy(loss: Loss, scale: Number | Sequence[Number], seed: int = 0) -> Loss:
+def noisy(loss: Loss, scale: Number | Sequence[Number]) -> Loss:
     """`loss` as a batch of data estimates it: each call adds N(0, scale²) noise to its gradient.
 
     `scale` is one number, or one for each weight along the last axis.
     """
-    generator = torch.Generator().manual_seed(seed)
+    # Always the same noise: two rules that are compared meet the same batches.
+    generator = torch.Generator().manual_seed(0)
     size = torch.as_tensor(scale, dtype=torch.float64)
 
     def estimate(weights: Tensor) -> Tensor:
         noise = torch.randn(weights.shape, dtype=torch.float64, generator=generator)
+        # The gradient of Σ noise · w is the noise itself, so exactly that is added.
         return loss(weights) + (size * noise * weights).sum()
 
     return estimate

@@ -34,6 +34,8 @@ def train_naive(counts: Mapping[str, int], num_merges: int) -> list[Pair]:
     >>> train_naive({"low": 5, "lower": 2, "newest": 6, "widest": 3}, 3)
     [(b's', b't'), (b'e', b'st'), (b'o', b'w')]
     """
+    # Each different pre-token once, with its count: a text of a billion words has a few million
+    # different ones, and merges never reach across them.
     words = [(split_bytes(pretoken), count) for pretoken, count in counts.items()]
     merges: list[Pair] = []
     while len(merges) < num_merges:
@@ -49,6 +51,7 @@ def train_naive(counts: Mapping[str, int], num_merges: int) -> list[Pair]:
 
 def split_bytes(pretoken: str) -> list[bytes]:
     """A pre-token as single bytes, the symbols that training starts from."""
+    # `bytes([byte])`, since a single element of bytes is a number, and numbers cannot be joined.
     return [bytes([byte]) for byte in pretoken.encode()]
 
 
@@ -72,6 +75,7 @@ def merge_pair(symbols: list[bytes], pair: Pair) -> list[bytes]:
     merged = []
     at = 0
     while at < len(symbols):
+        # A slice, because the last symbol has no next one to ask for.
         if symbols[at] == left and symbols[at + 1 : at + 2] == [right]:
             merged.append(left + right)
             at += 2  # so the next pair cannot begin inside this one: "aaa" becomes "aa", "a"
@@ -90,16 +94,20 @@ def train_incremental(counts: Mapping[str, int], num_merges: int) -> list[Pair]:
     """
     words = [(split_bytes(pretoken), count) for pretoken, count in counts.items()]
     pairs = count_pairs(words)
+    # Of each pair, the numbers of the words that hold it.
     holders: dict[Pair, set[int]] = defaultdict(set)
     for index, (symbols, _) in enumerate(words):
         for pair in pairwise(symbols):
             holders[pair].add(index)
     # Python's heap has its smallest entry first, so `_entry` turns the order round.
     heap = [_entry(pair, count) for pair, count in pairs.items()]
+    # A heap instead of `max`: to look through all pairs for each merge would take most of the time.
     heapq.heapify(heap)
 
     merges: list[Pair] = []
     while heap and len(merges) < num_merges:
+        # Nothing can be taken out of the middle of a heap. So when a count changes, the old entry
+        # stays behind, and is told by its wrong count when it comes to the top.
         negative_count, _, best = heapq.heappop(heap)
         if -negative_count != pairs[best]:
             continue  # out of date: an entry with the right count is in the heap as well
@@ -118,7 +126,8 @@ def train_incremental(counts: Mapping[str, int], num_merges: int) -> list[Pair]:
                 changes[pair] += count
                 holders[pair].add(index)
             # A pair that the word has lost still has it among its holders. That does no harm: when
-            # its turn comes, it changes nothing there.
+            # its turn comes, it changes nothing there. To take it out would mean asking whether the
+            # pair still occurs elsewhere in the word.
             words[index] = merged, count
         for pair, change in changes.items():
             if change:
@@ -139,6 +148,8 @@ def _entry(pair: Pair, count: int) -> tuple[int, tuple[str, str], Pair]:
     255 - b, and an end mark above them all puts a string after the longer ones that it begins.
     """
     left, right = (symbol.translate(_COMPLEMENT).decode("latin-1") + "\u0100" for symbol in pair)
+    # Ties go by bytes and not by first occurrence, so that the merges depend on the counts alone,
+    # and not on the order in which a file, or its workers, were read.
     return -count, (left, right), pair
 
 
@@ -161,6 +172,7 @@ def train_bpe(
     """
     special_tokens = check_special_tokens(special_tokens)
     # Special tokens come first, so their ids stay the same whatever the size of the vocabulary.
+    # Bytes and not strings: a token may be part of a character.
     vocab = dict(enumerate(token.encode() for token in special_tokens))
     smallest = 256 + len(vocab)
     if not isinstance(vocab_size, Integral):
@@ -191,5 +203,7 @@ def train_in_python(
     """
     num_merges = vocab_size - 256 - len(special_tokens)
     with ProcessPoolExecutor(workers) if workers else nullcontext() as executor:
+        # The counting can be shared, since counts of parts add up; a merge depends on the one
+        # before.
         counts = count_pretokens(input_path, special_tokens, executor)
         return train_incremental(counts, num_merges)

@@ -30,6 +30,7 @@ loaded = False  # set by `compiled.kernels.load_kernels`
 
 def pays_off(size: float) -> bool:
     """Whether so many bytes are worth loading the engine, or an encoder."""
+    # The cheapest question first: most texts are short.
     return size >= FROM_IF_READY and (loaded or size >= FROM_IF_NOT or is_on_disk())
 
 
@@ -40,6 +41,7 @@ def is_on_disk() -> bool:
     It may be of another kind of processor, if machines share a disk. Then the first text of 50 kB
     waits for the compiler: which kind this one is, only LLVM could say.
     """
+    # Code of other sources does not count: it would be compiled anew.
     pattern = f"kernels-{sources_digest()}-*.o"
     return any(any(folder.glob(pattern)) for folder in code_folders())
 
@@ -47,6 +49,7 @@ def is_on_disk() -> bool:
 @cache
 def sources_digest() -> str:
     """A hash of the sources of the engine, which is part of the name of its machine code."""
+    # Whatever changes in a source, a comment too, gives another name: old code is never loaded.
     sources = sorted((Path(__file__).parent / "compiled").glob("*.py"))
     content = b"".join(source.read_bytes() for source in sources)
     return sha256(content).hexdigest()[:12]
@@ -54,6 +57,7 @@ def sources_digest() -> str:
 
 def code_folders() -> Iterator[Path]:
     """Where machine code may be kept, the best place first."""
+    # Several checkouts on one machine may differ, so each keeps its own.
     if checkout():  # an installed package is not written to
         yield Path(__file__).parent / "compiled" / "__pycache__"
     with suppress(RuntimeError):  # a user without a home

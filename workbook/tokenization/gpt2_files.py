@@ -20,6 +20,8 @@ def byte_alphabet() -> dict[int, str]:
 
     A space is written "Ġ", a line end "Ċ". Source: `bytes_to_unicode` in GPT-2's `encoder.py`.
     """
+    # Not the space, control characters and the soft hyphen (AD): they would vanish, or cut a line
+    # of `merges.txt`, where a space stands between two tokens.
     printable = {*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)}
     spare = iter(range(0x100, 0x200))
     return {byte: chr(byte if byte in printable else next(spare)) for byte in range(256)}
@@ -27,6 +29,7 @@ def byte_alphabet() -> dict[int, str]:
 
 def to_readable(token: bytes) -> str:
     """The bytes in GPT-2's visible alphabet: b" low" is "Ġlow"."""
+    # Latin-1 gives byte n the character n, so every byte string can be decoded.
     return token.decode("latin-1").translate(byte_alphabet())
 
 
@@ -47,6 +50,7 @@ _BYTE_OF |= {ord(letter): byte for byte, letter in byte_alphabet().items()}
 
 def write_vocab(path: AnyPath, ids: Mapping[bytes, int]) -> None:
     """Write `vocab.json`, one token per line, in the order of the ids."""
+    # JSON has no bytes, hence the alphabet.
     names = {to_readable(token): ids[token] for token in sorted(ids, key=ids.__getitem__)}
     with atomic_write(path) as file:
         json.dump(names, file, ensure_ascii=False, indent=0)
@@ -56,6 +60,7 @@ def write_vocab(path: AnyPath, ids: Mapping[bytes, int]) -> None:
 def write_merges(path: AnyPath, merges: Sequence[tuple[bytes, bytes]]) -> None:
     """Write `merges.txt`, with the version line that other libraries expect."""
     with atomic_write(path) as file:
+        # A merge that begins with "#" is no danger: only a first line with this word is skipped.
         file.write("#version: 0.2\n")
         file.writelines(f"{to_readable(left)} {to_readable(right)}\n" for left, right in merges)
 
@@ -72,11 +77,13 @@ def read_vocab(path: AnyPath, special_tokens: Collection[str] = ()) -> dict[int,
         names = json.loads(_read(path, "vocab.json"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON ({error}); expected GPT-2's vocab.json") from error
+    # `type(...) is int`, as True would be an int for `isinstance`.
     if not isinstance(names, dict) or not all(type(value) is int for value in names.values()):
         expected = "one JSON object, token -> id, such as stands in a tokenizer.json under `model`"
         raise ValueError(f"{path} is not a vocabulary; expected {expected}")
     vocab: dict[int, bytes] = {}
     for name, token_id in names.items():
+        # JSON itself refuses no id that comes twice; one of the two tokens would be gone.
         if token_id in vocab:
             raise ValueError(f"{path} gives the id {token_id} twice, the second time to {name!r}")
         vocab[token_id] = _token(name, name in special_tokens)
@@ -89,6 +96,7 @@ def _token(name: str, is_special: bool) -> bytes:
         token = from_readable(name)
     except ValueError:
         return name.encode()
+    # Its letters are all in the alphabet, but what they spell is no text: so they are themselves.
     if is_special and len(name) > 1 and "\ufffd" in token.decode("utf-8", errors="replace"):
         return name.encode()
     return token
@@ -105,6 +113,7 @@ def read_merges(path: AnyPath) -> list[tuple[bytes, bytes]]:
         if not line or (number == 1 and line.startswith("#version")):
             continue
         try:
+            # No token holds a space, which is "Ġ" here, so there is exactly one.
             left, right = map(from_readable, line.split(" "))
         except ValueError as error:
             raise ValueError(

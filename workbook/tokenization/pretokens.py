@@ -21,6 +21,7 @@ LONGEST_CONTRACTION = len("'re")
 
 PIECE = 1 << 16  # characters cut at a time
 
+# `regex`, as Python's own `re` does not know \p{L}, a letter of any script.
 _pattern = regex.compile(PATTERN)
 # The same pattern for ASCII text, where Python's own `re` can express it and takes half the time.
 ASCII = r"'(?:[sdmt]|ll|ve|re)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+"
@@ -47,6 +48,7 @@ def pretokenize(pieces: Iterable[str], special_tokens: Sequence[str] = ()) -> It
             continue
         # The last characters of the text may be the beginning of a special token that goes on in
         # the next piece, so none that starts in the last `reach` - 1 is certain yet.
+        # All but the end is settled, and goes out at once: memory holds one piece, not the text.
         tokens = _settled(text, special, len(text) - reach + 1)
         yield from tokens
         text = text[sum(map(len, tokens)) :]
@@ -65,6 +67,8 @@ def special_pattern(special_tokens: Sequence[str]) -> re.Pattern[str]:
     It is one of Python's own `re`: `regex` takes cubic time for a token such as 4,000 equal
     letters. As it is a group, its `split` returns the special tokens too, each in its place.
     """
+    # `escape`, because "|" and other marks of patterns are usual in special tokens. An alternation
+    # takes the first that matches, so the longest stand first.
     alternatives = "|".join(map(re.escape, longest_first(special_tokens)))
     return re.compile(f"({alternatives or '(?!)'})")  # (?!) never matches
 

@@ -19,6 +19,7 @@ from workbook.tokenization.tokenizer import Encoder
 class CharacterTokenizer(Encoder):
     """One token per character; its id is the code point."""
 
+    # From U+0000 to U+10FFFF, whether or not a character is assigned to a number.
     vocab_size = 0x110000
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -30,6 +31,7 @@ class CharacterTokenizer(Encoder):
         return [(ord(character), character.encode()) for character in text]
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
+        # A string is cut between characters, so pieces need no care.
         return map(ord, chain.from_iterable(pieces))
 
 
@@ -40,6 +42,7 @@ class ByteTokenizer(Encoder):
     vocab: Mapping[int, bytes] = {byte: bytes([byte]) for byte in range(vocab_size)}
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
+        # Bytes are numbers from 0 to 255 already.
         return chain.from_iterable(piece.encode() for piece in pieces)
 
 
@@ -49,6 +52,7 @@ class WordTokenizer(Encoder):
     UNKNOWN = "<unk>"
 
     def __init__(self, words: Iterable[str]) -> None:
+        # First, so that its id is 0 in every vocabulary.
         self.words = list(dict.fromkeys([self.UNKNOWN, *words]))
         self.vocab_size = len(self.words)
         self.vocab = {word_id: word.encode() for word_id, word in enumerate(self.words)}
@@ -57,7 +61,9 @@ class WordTokenizer(Encoder):
     @classmethod
     def from_counts(cls, counts: Counter[str], vocab_size: int) -> Self:
         """The tokenizer of the most frequent words; among equals, those seen first."""
+        # One id is taken by `<unk>`.
         return cls(word for word, _ in counts.most_common(vocab_size - 1))
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
+        # What is not in the vocabulary is lost for good: no id says which word it was.
         return (self._id_of.get(word, 0) for word in pretokenize(pieces))

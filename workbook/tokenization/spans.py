@@ -55,8 +55,10 @@ def count_pretokens(
     with unchanged(path):
         if executor is None:
             return _count_span(path, special_tokens, 0, path.stat().st_size)
+        # Cuts where no pre-token is split: so the counts of the parts add up to those of the file.
         starts, ends = zip(*pairwise(cut_points(path, special_tokens)), strict=True)
         total: Counter[str] = Counter()
+        # Workers get a path and two numbers, not text: each reads its own part of the file.
         for counts in executor.map(partial(_count_span, path, special_tokens), starts, ends):
             total.update(counts)
         return total
@@ -94,15 +96,18 @@ def cuts_between(
     span: int | None = None,
 ) -> list[int]:
     """The `cut_points` of `size` bytes; `read(start, length)` returns some of them."""
+    # In bytes, since a file is cut at byte offsets.
     specials = [token.encode() for token in check_special_tokens(special_tokens)]
     margin = max(map(len, specials), default=0)
     points = [0]
     for target in range(span or SPAN, size, span or SPAN):
         # Somewhat earlier, because a special token may begin before the target and end after it.
         start = target - min(margin, target)
+        # Only a window around each target is read: a small part of the file.
         place = place_to_cut(read(start, WINDOW + 2 * margin), specials)
         if place is not None:
             points.append(start + place)
+    # Without a place in a window, this part simply reaches to the next cut.
     return [*points, size]
 
 
@@ -113,7 +118,10 @@ def place_to_cut(window: bytes, specials: Sequence[bytes]) -> int | None:
     on outside would not be seen.
     """
     margin = max(map(len, specials), default=0)
+    # What follows is white space, and it begins a new pre-token: by itself, or as the first
+    # character of the next word.
     for match in _cut.finditer(window, margin, len(window) - margin):
+        # The lookahead (?=...) is not part of the match: the space belongs to the next part.
         at = match.end()
         # A special token may hold a space; cut here only if that splits none.
         around = (window[max(at - len(token) + 1, 0) : at + len(token) - 1] for token in specials)
@@ -124,6 +132,7 @@ def place_to_cut(window: bytes, specials: Sequence[bytes]) -> int | None:
 
 def task_cuts(cuts: Sequence[int], spans: int | None = None) -> list[Sequence[int]]:
     """The cuts divided among tasks: each gets consecutive spans and starts where the last ended."""
+    # More spans in a task mean fewer results to send; fewer keep the workers equally busy.
     spans = spans or SPANS_PER_TASK
     return [cuts[at : at + spans + 1] for at in range(0, len(cuts) - 1, spans)]
 
@@ -137,6 +146,7 @@ def share(
     large: one for each core that the process may use, each with a part of its own. That suits
     compiled code, while which other threads run.
     """
+    # A thread for a small file would cost more than it saves.
     threads = min(config.cores(), cuts[-1] // PER_THREAD)
     if executor is not None:
         yield from executor.map(task, task_cuts(cuts))
@@ -149,6 +159,7 @@ def share(
 
 def _count_span(path: Path, special_tokens: Sequence[str], start: int, end: int) -> Counter[str]:
     """The pre-token counts of the bytes [start, end) of a file."""
+    # `Counter` takes the pre-tokens one by one, so the span is never in memory as a list of them.
     counts = Counter(pretokenize(read_span(path, start, end), special_tokens))
     for token in special_tokens:
         counts.pop(token, None)
@@ -157,6 +168,7 @@ def _count_span(path: Path, special_tokens: Sequence[str], start: int, end: int)
 
 def read_span(path: Path, start: int, end: int) -> Iterator[str]:
     """The text of the bytes [start, end) of a file, in blocks, with its line ends unchanged."""
+    # Blocks end anywhere, also within a character: the decoder keeps its first bytes for the next.
     decoder = codecs.getincrementaldecoder("utf-8")()
     with path.open("rb") as file:
         file.seek(start)
@@ -167,6 +179,7 @@ def read_span(path: Path, start: int, end: int) -> Iterator[str]:
             try:
                 yield decoder.decode(data, final=at + len(data) == end)
             except UnicodeDecodeError as error:
+                # `error.object` begins with the bytes that were kept from the block before.
                 held = len(error.object) - len(data)
                 raise not_utf8(path, at - held, error) from error
 

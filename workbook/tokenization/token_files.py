@@ -49,6 +49,7 @@ def read_text(path: AnyPath) -> Iterator[str]:
 
 def join_tokens(path: AnyPath, parts: Sequence[Path]) -> int:
     """Join token files of one dtype into one, in this order; return its number of tokens."""
+    # The header comes first in a file and says how many there are: so they are counted first.
     number = sum(len(read_tokens(part)) for part in parts)
     dtype = read_tokens(parts[0]).dtype
     with atomic_write(path, "wb") as file:
@@ -60,6 +61,7 @@ def join_tokens(path: AnyPath, parts: Sequence[Path]) -> int:
 
 def _write_header(file: IO[bytes], dtype: np.dtype, length: int) -> None:
     """Write the header of a `.npy` file of `length` tokens, little-endian on every machine."""
+    # NumPy's own format, which other programs read as well, and a memory map without parsing.
     header = {"descr": dtype.newbyteorder("<").str, "fortran_order": False, "shape": (length,)}
     np.lib.format.write_array_header_1_0(file, header)
 
@@ -72,6 +74,7 @@ def read_tokens(path: AnyPath) -> np.ndarray:
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path} is not a file; encode the corpus first, as 02_bpe does")
     try:
+        # The system reads pages as they are touched, and drops them when memory gets short.
         return np.load(path, mmap_mode="r")
     except (OSError, MemoryError):
         raise
@@ -97,6 +100,7 @@ def tokenize_file(
     source = text_file(source).resolve()
     target = Path(target).resolve()
     record = target.with_suffix(".json")
+    # Two processes would otherwise write the same shards; who waits finds the work done.
     with locked(target.parent):
         state = file_state(source)
         cuts = cut_points(source, tokenizer.special_tokens)
@@ -104,9 +108,11 @@ def tokenize_file(
         facts = source, *(state or ()), cuts, fingerprint(tokenizer)
         job = _short_hash("\n".join(map(str, facts)))
         made = _read(record)
+        # A file that is cut short, by a full disk or a copy, has another size.
         whole = target.is_file() and target.stat().st_size == made.get("file_bytes")
         if whole and made.get("job") == job:
             return int(made["tokens"])
+        # Named after the job: shards of another text can never be taken for these.
         folder = target.with_name(f".{target.name}.{job}.parts")
         # Shards of other jobs are useless now: their text or tokenizer has changed.
         for old in target.parent.glob(f".{target.name}.*.parts"):
@@ -117,6 +123,7 @@ def tokenize_file(
         missing = [number for number, part in enumerate(parts) if not part.exists()]
         # A run that was killed goes on here: what it finished is not encoded again.
         todo = [shards[number] for number in missing], [parts[number] for number in missing]
+        # Pickled once here, and not once for each shard.
         work = partial(encode_shard, pickle.dumps(tokenizer), source, state)
         before = cuts[-1] - sum(shard[-1] - shard[0] for shard in todo[0])
         with files.progress_bar(
@@ -124,8 +131,10 @@ def tokenize_file(
         ) as bar:
             for done in executor.map(work, *todo) if executor else map(work, *todo):
                 bar.update(done)
+        # Only now is the target written, and in one step: what is there is whole.
         tokens = join_tokens(target, parts)
         made = {"source": str(source), "bytes": cuts[-1], "job": job, "tokens": tokens}
+        # After the target: a record must never describe a file that is not there.
         write_json(record, made | {"file_bytes": target.stat().st_size})
         shutil.rmtree(folder)
         return tokens
@@ -139,6 +148,7 @@ def encode_shard(
     `tokenizer` is pickled. Raises: ValueError if the text is no longer in this `files.file_state`,
     so that a shard never mixes two texts.
     """
+    # An editor may have saved the text since the cuts were made.
     with unchanged(source, state):
         ids = unpickled(tokenizer).encode_spans(source, cuts)
     with atomic_write(part, "wb") as file:
@@ -152,6 +162,7 @@ def fingerprint(tokenizer: Tokenizer) -> str:
 
     Tokenizers with the same fingerprint give the same ids, on any machine.
     """
+    # Sorted, since two dicts with the same items may have them in another order.
     vocab = sorted(tokenizer.vocab.items())
     return _short_hash(repr((vocab, tokenizer.merges, sorted(tokenizer.special_tokens))))
 
@@ -189,6 +200,7 @@ def tokenizer_for(
     corpora.described(name)  # or a ValueError, which lists them
     size, vocab_size = DEFAULTS.get(name, (None, vocab_size))
     folder = config.data_folder() / "tokenizers" / f"{name}-{vocab_size}"
+    # The record is written last: if it is there, so is all the rest.
     if not (folder / RECORD).is_file():
         with locked(folder):
             if not (folder / RECORD).is_file():  # another process may have trained it meanwhile
@@ -201,6 +213,8 @@ def _train_tokenizer(name: str, folder: Path, size: int | None, vocab_size: int)
     print(f"training a tokenizer with {vocab_size:,} tokens: {folder}", flush=True)
     text = corpora.path(name, "train", size)
     specials = [corpora.END_OF_TEXT]
+    # The separator of documents is a special token, so no merge reaches from one text into the
+    # next.
     tokenizer = Tokenizer(*bpe.train_bpe(text, vocab_size, specials), specials)
     save_tokenizer(tokenizer, folder, corpus=name, bytes=text.stat().st_size, vocab_size=vocab_size)
 
@@ -216,6 +230,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     """Read what `save_tokenizer` wrote. Raises: ValueError if a file is not that of the record."""
     record = _read(folder / RECORD)
     special_tokens = record.get("special_tokens", [corpora.END_OF_TEXT])
+    # A vocabulary that was edited would give other ids, and every token file would be wrong.
     changed = [file for file in (VOCAB, MERGES) if record.get(file) != _file_hash(folder / file)]
     is_list = isinstance(special_tokens, list)
     if not is_list or not all(isinstance(text, str) for text in special_tokens):
@@ -248,6 +263,7 @@ def tokenize_corpus(
     numbers = {}
     for split in corpora.SPLITS:
         source = corpora.path(name, split, size if split == "train" else None)
+        # By tokenizer: the same text has other tokens with another one.
         target = config.data_folder() / "tokens" / folder / f"{split}.npy"
         numbers[target] = tokenize_file(tokenizer, source, target, executor)
     return numbers

@@ -35,7 +35,7 @@ from workbook.tokenization.spans import AnyPath, cut_points, read_span, share, t
 if TYPE_CHECKING:
     from workbook.tokenization.compiled.encode import CompiledEncoder
 
-SHORT = 1 << 12  # characters of a text that is encoded at the least price a call
+SHORT_TEXT = 1 << 12  # characters of a text that is encoded at the least price a call
 REMEMBERED = 1 << 16  # words whose ids a tokenizer keeps from call to call: about 20 MB
 REMEMBERED_IN_A_STREAM = 1 << 10  # the same within a stream, which should need less than 1 MB
 LONGEST_REMEMBERED = 64  # characters of a pre-token that is worth keeping
@@ -59,6 +59,7 @@ def naming_surrogates(encode: Callable[[Any, str], Ids]) -> Callable[[Any, str],
         try:
             return encode(self, text)
         except UnicodeEncodeError:
+            # Looked for in the whole text: the error may be about a single word of it.
             where = next(_surrogates.finditer(text)).span()
             reason = f"surrogates not allowed: {REPAIR} joins pairs, and replaces halves by U+FFFD"
             raise UnicodeEncodeError("utf-8", text, *where, reason) from None
@@ -89,6 +90,7 @@ class Encoder:
         They equal those of `encode` on the whole text, wherever the strings are cut, and each is
         yielded as soon as no later text can change it.
         """
+        # A generator all the way down: nothing waits for the end of a text that may have none.
         return self._ids(iterable)
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -101,6 +103,7 @@ class Encoder:
 
     def tokens(self, text: str) -> list[tuple[int, bytes]]:
         """Each token of a text: its id and its bytes, which may be only part of a character."""
+        # Bytes, because a token may be half a character, which no string can show.
         return [(token_id, self.vocab[token_id]) for token_id in self.encode(text)]
 
 
@@ -117,6 +120,8 @@ class PlainTokenizer(Encoder):
         self, vocab: Mapping[int, bytes], merges: Iterable[Pair], special_tokens: Specials = None
     ) -> None:
         self.vocab = {}
+        # A vocabulary often comes from JSON, where ids and tokens are easily swapped: so each is
+        # checked.
         for token_id, token in vocab.items():
             if not (isinstance(token_id, Integral) and isinstance(token, bytes)):
                 raise TypeError(f"vocab maps ids to bytes, got {token_id!r}: {token!r}")
@@ -124,6 +129,7 @@ class PlainTokenizer(Encoder):
                 raise ValueError(f"an id is 0 or more, got {token_id} for {token!r}")
             self.vocab[int(token_id)] = token  # numpy's integers would overflow
         self.special_tokens = pretokens.check_special_tokens(special_tokens)
+        # A special token has one id, whether or not the vocabulary had it before.
         known = set(self.vocab.values())
         for special in self.special_tokens:
             if special.encode() not in known:
@@ -139,6 +145,7 @@ class PlainTokenizer(Encoder):
         for rank, merge in enumerate(merges):
             if len(merge) != 2 or not all(isinstance(token, bytes) for token in merge):
                 raise ValueError(f"merge {rank} is two tokens, both bytes, got {merge!r}")
+            # All three are needed: the two to be found, and the one that they become.
             left, right = merge
             for token in (left, right, left + right):
                 if token not in self.id_of:
@@ -147,6 +154,7 @@ class PlainTokenizer(Encoder):
                         f"is not in the vocabulary; pass the vocabulary that belongs to the merges"
                     )
             self.merges.append((left, right))
+            # The first of two equal merges counts, as the second never finds anything left to do.
             self.ranks.setdefault((left, right), rank)
 
     def __repr__(self) -> str:
@@ -160,6 +168,7 @@ class PlainTokenizer(Encoder):
             if part in self.special_ids:
                 ids.append(self.special_ids[part])
                 continue
+            # A merge never reaches across pre-tokens, so each is encoded by itself.
             for pretoken in regex.findall(pretokens.PATTERN, part):
                 ids += self.merge(pretoken)
         return ids
@@ -171,6 +180,8 @@ class PlainTokenizer(Encoder):
         """
         symbols = split_bytes(pretoken)
         while True:
+            # Looking at all pairs again after each merge takes n² steps for n bytes: enough for a
+            # word.
             pairs = [pair for pair in pairwise(symbols) if pair in self.ranks]
             if not pairs:
                 return self._ids_of(symbols)
@@ -184,6 +195,7 @@ class PlainTokenizer(Encoder):
 
     def _ids_of(self, symbols: Sequence[bytes]) -> list[int]:
         try:
+            # Only now numbers: the merges work on bytes, which a reader can look at.
             return [self.id_of[symbol] for symbol in symbols]
         except KeyError as error:
             raise ValueError(
@@ -195,6 +207,8 @@ class PlainTokenizer(Encoder):
         cls, vocab_filepath: AnyPath, merges_filepath: AnyPath, special_tokens: Specials = None
     ) -> Self:
         """A tokenizer from GPT-2's two files: `vocab.json` (token -> id) and `merges.txt`."""
+        # The special tokens are needed here, since they are written in another alphabet than the
+        # rest.
         vocab = gpt2_files.read_vocab(vocab_filepath, special_tokens or ())
         return cls(vocab, gpt2_files.read_merges(merges_filepath), special_tokens)
 
@@ -217,16 +231,20 @@ class Tokenizer(PlainTokenizer):
         # The textbook's way is still how each word is encoded, but only the first time.
         self._remembered = remembering(super().encode, REMEMBERED)
         self._read = 0.0  # bytes, of all texts so far
+        # Several, as an encoder serves one thread at a time: each thread takes one out, and puts it
+        # back when it is done.
         self._idle_encoders: list[CompiledEncoder] = []
         self._dtype = token_dtype(self.vocab_size)
 
     @naming_surrogates
     def encode(self, text: str) -> list[int]:
         if self._pays_off(len(require_text(text))):
-            short = len(text) <= SHORT and not self._special.search(text)
+            # The engine's call for long texts prepares more than a short one takes to encode.
+            short = len(text) <= SHORT_TEXT and not self._special.search(text)
             data = text.encode() if short else b""
             encoder = self._take_encoder()  # a `with` would take as long as a short text
             if encoder is not None:
+                # After an error the encoder is not put back: it may have stopped halfway.
                 ids = encoder.encode_few(data) if short else self._integers(encoder.encode(text))
                 self._idle_encoders.append(encoder)
                 return ids
@@ -239,7 +257,7 @@ class Tokenizer(PlainTokenizer):
         Long text takes about half the time of `encode`, and the array a quarter of the memory of
         the list. It raises the same errors.
         """
-        if len(require_text(text)) > SHORT and self._pays_off(len(text)):
+        if len(require_text(text)) > SHORT_TEXT and self._pays_off(len(text)):
             with self.compiled_encoder() as encoder:
                 if encoder is not None:
                     return encoder.encode(text).astype(self._dtype, copy=False)
@@ -250,6 +268,7 @@ class Tokenizer(PlainTokenizer):
         if len(ids) < 4 * self.vocab_size:
             return ids.tolist()
         # To look an integer up takes half the time of making one, in pieces that stay in the cache.
+        # An array of Python's own integers, by id.
         made = np.array(range(self.vocab_size), object)
         numbers: list[int] = []
         for start in range(0, len(ids), PIECE):
@@ -262,6 +281,7 @@ class Tokenizer(PlainTokenizer):
         Before the first does, all texts together must be worth an encoder, twice what the engine
         alone is worth.
         """
+        # Every text counts, whoever encodes it: many short ones are worth an encoder too.
         self._read += size
         return bool(self._idle_encoders) or engine.pays_off(self._read / 2)
 
@@ -274,7 +294,8 @@ class Tokenizer(PlainTokenizer):
         Raises: FileNotFoundError; ValueError if the file is not UTF-8, or changes meanwhile.
         """
         path = text_file(path)
-        # Pickled once, not once for each task; each worker unpickles it once, too.
+        # Pickled once, not once for each task; each worker unpickles it once, too. Our own threads
+        # share this tokenizer; an executor's workers get a copy each.
         task = partial(encode_task, pickle.dumps(self)) if executor else self.encode_spans
         with unchanged(path):
             cuts = cut_points(path, self.special_tokens)
@@ -282,6 +303,7 @@ class Tokenizer(PlainTokenizer):
             ids = np.require(next(parts), requirements=["O", "W"])  # its own memory, which may grow
             for part in parts:  # each is freed before the next comes: no second copy of them all
                 start = len(ids)
+                # The array grows where it lies if the system lets it, without a copy.
                 ids.resize(start + len(part), refcheck=False)
                 ids[start:] = part
             return ids
@@ -293,6 +315,7 @@ class Tokenizer(PlainTokenizer):
             with self.compiled_encoder() as encoder:
                 if encoder is not None:
                     return encoder.encode_file(path, cuts).astype(self._dtype, copy=False)
+        # The cuts split no pre-token, so a part has the ids that it has in the whole.
         words = pretokens.pretokenize(read_span(path, cuts[0], cuts[-1]), self.special_tokens)
         return np.fromiter(_ids(self._remembered, words), self._dtype)
 
@@ -306,6 +329,8 @@ class Tokenizer(PlainTokenizer):
         end = len(symbols)
         # Which places are the neighbours of each: of "n e w est", "est" has only "w" before it.
         before = list(range(-1, end - 1))
+        # A linked list in two arrays of numbers: to take a symbol out of it costs the same
+        # anywhere, where `del symbols[at]` would move all that follow.
         behind = list(range(1, end + 1))
         waiting: list[tuple[int, int, Pair]] = []
 
@@ -321,10 +346,13 @@ class Tokenizer(PlainTokenizer):
         while waiting:
             _, at, pair = heapq.heappop(waiting)
             gone = behind[at]
+            # The heap may hold entries that are out of date: it is cheaper to look when one comes
+            # to the top than to find and remove it before.
             if gone >= end or (symbols[at], symbols[gone]) != pair:
                 continue  # one of the two was merged with its other neighbour meanwhile
             # The new symbol takes the place of the left one, and the right one leaves the list.
             symbols[at] = b"".join(pair)
+            # No token is empty, so this marks a place that is no longer in the list.
             symbols[gone] = b""
             behind[at] = behind[gone]
             if behind[at] < end:
@@ -353,12 +381,14 @@ class Tokenizer(PlainTokenizer):
 
     def _take_encoder(self) -> "CompiledEncoder | None":
         try:
+            # `pop` of a list is atomic: two threads never get the same encoder.
             return self._idle_encoders.pop()
         except IndexError:
             from workbook.tokenization import compiled  # loads LLVM
 
             compiled.load_kernels()
             encoder = compiled.make_encoder(self.id_of, self.merges, self.special_ids)
+            # It never will fit, and -∞ bytes are never worth another try.
             if encoder is None:
                 self._read = -math.inf  # so it is not tried again for each text
             return encoder
@@ -374,6 +404,7 @@ def remembering(encode: Callable[[str], list[int]], most: int) -> Callable[[str]
     But not for strings longer than `LONGEST_REMEMBERED`: they hardly ever recur, and a few thousand
     of them could fill the computer's memory.
     """
+    # A tuple, because whoever gets a remembered list could change it for all others.
     remembered = lru_cache(most)(lambda word: tuple(encode(word)))
     return lambda word: (remembered if len(word) <= LONGEST_REMEMBERED else encode)(word)
 
@@ -396,6 +427,8 @@ def look_up_tokens(vocab: Mapping[int, bytes], ids: Iterable[int]) -> Iterator[b
         raise TypeError(f"decode takes a list of ids, got {ids!r}; write [{ids!r}]")
     for token_id in ids:
         try:
+            # `index` takes integers of NumPy and torch, but no floats, which would be ids by
+            # mistake.
             yield vocab[index(token_id)]
         except KeyError:
             raise ValueError(f"id {token_id} is not in the vocabulary (of {len(vocab)})") from None
@@ -411,11 +444,13 @@ def encode_task(tokenizer: bytes, path: Path, cuts: Sequence[int]) -> np.ndarray
 @lru_cache(1)
 def unpickled(tokenizer: bytes) -> Tokenizer:
     """The pickled tokenizer; one for all tasks of a process, so that its memory is kept."""
+    # Compared by its bytes, so that the next task of the same tokenizer finds it ready.
     return pickle.loads(tokenizer)
 
 
 def token_dtype(vocab_size: int) -> np.dtype:
     """uint16 up to 65,536 ids, else uint32. Never uint8: all files of tokens look alike."""
+    # The largest id decides, one less than their number; 256 itself needs two bytes.
     return np.min_scalar_type(max(vocab_size - 1, 256))
 
 

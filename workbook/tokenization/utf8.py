@@ -46,8 +46,10 @@ class Flaw:
 
 def character_length(first: int) -> int:
     """The number of bytes in a character that begins with the byte `first`; 0 if none does."""
+    # ASCII: seven bits, one byte, as before there was Unicode.
     if first < 0x80:
         return 1
+    # C0 and C1 could only begin a code point below 80, which has one byte of its own.
     if 0xC2 <= first <= 0xDF:
         return 2
     if 0xE0 <= first <= 0xEF:
@@ -63,6 +65,8 @@ def template_bits(byte: int) -> int:
     >>> [template_bits(byte) for byte in "a🌍".encode()]
     [1, 5, 2, 2, 2]
     """
+    # Only a continuation byte begins with 10: so from any byte, the beginning of its character is
+    # at most three bytes back.
     return f"{byte:08b}".index("0") + 1
 
 
@@ -76,6 +80,7 @@ def flaw(data: bytes) -> Flaw | None:
     """
     position = 0
     while position < len(data):
+        # One character after the other, as a decoder does.
         kind_and_sentence = _flaw_at(data, position)
         if kind_and_sentence:
             return Flaw(position, *kind_and_sentence)
@@ -100,11 +105,13 @@ def _flaw_at(data: bytes, position: int) -> tuple[str, str] | None:
     need = f"{first:02X} begins a character of {length} bytes"
     following = data[position + 1 : position + length]
     allowed, kind = SECOND_BYTE.get(first, (CONTINUATION, ""))
+    # In the order of the bytes: the first that does not fit is the flaw, whatever comes after it.
     for i, byte in enumerate(following):
         if byte not in CONTINUATION:
             return "missing continuation", f"{need}, but {byte:02X} is not a continuation byte."
         if i == 0 and byte not in allowed:
             return kind, f"{first:02X} {byte:02X} is refused: {FLAWS[kind].split(': ')[1]}."
+    # Last, because a character that is cut short may be wrong before its end.
     if len(following) < length - 1:
         return "cut short", f"{need}, but the bytes end after {len(following) + 1}."
     return None

@@ -43,14 +43,18 @@ def training_steps(counts: Mapping[str, int], num_merges: int) -> list[TrainingS
     words = [(split_bytes(pretoken), count) for pretoken, count in counts.items()]
     merges: tuple[Pair, ...] = ()
     steps = []
+    # A state before the first merge, one after each: one more than there are merges.
     while True:
         pairs = count_pairs(words)
+        # By count, then by bytes; training needs only the first of them, whoever watches sees the
+        # rest.
         ranking = sorted(pairs.items(), key=lambda item: (item[1], item[0]), reverse=True)
         steps.append(TrainingStep(merges, words, ranking))
         if not ranking or len(merges) == num_merges:
             return steps
         best = ranking[0][0]  # the same as `max` in `train_naive`: a higher count, a greater pair
         words = [(merge_pair(symbols, best), count) for symbols, count in words]
+        # A new tuple, as the states before keep theirs.
         merges += (best,)
 
 
@@ -61,8 +65,10 @@ def apply_merges(text: str, merges: Sequence[Pair]) -> list[bytes]:
     [b'l', b'o', b'w', b'est']
     """
     tokens = []
+    # Merges never reach across pre-tokens, in encoding as in training.
     for pretoken in pretokenize([text]):
         symbols = split_bytes(pretoken)
+        # In the order in which they were learnt: a later merge needs tokens that earlier ones make.
         for pair in merges:
             symbols = merge_pair(symbols, pair)
         tokens += symbols
@@ -106,9 +112,11 @@ def first_difference(
     >>> first_difference([(b"a", b"b")], [(b"b", b"c")], {"abc": 2}).step
     1
     """
+    # What follows a different merge differs because of it, so only the first is worth a word.
     shared = 0
     while shared < min(len(first), len(second)) and first[shared] == second[shared]:
         shared += 1
+    # One list may be the beginning of the other: that is a difference too, where it ends.
     if shared == len(first) == len(second):
         return None
     words = [(split_bytes(pretoken), count) for pretoken, count in counts.items()]
@@ -117,6 +125,7 @@ def first_difference(
             (merge_pair(symbols, pair) if pair[0] in symbols else symbols, count)
             for symbols, count in words
         ]
+    # The counts at the step in question, after all merges that both have made.
     pairs = count_pairs(words)
     one, another = (merges[shared] if shared < len(merges) else None for merges in (first, second))
     first_count, second_count = (pairs[pair] if pair else 0 for pair in (one, another))
@@ -137,6 +146,7 @@ def merges_behind(token: bytes, merges: Sequence[Pair]) -> Ancestor:
 
     Raises: ValueError if no merge makes the token.
     """
+    # Backwards, so that the first of two merges overwrites the later one.
     origin = {left + right: number for number, (left, right) in reversed([*enumerate(merges, 1)])}
     if len(token) != 1 and token not in origin:
         raise ValueError(f"no merge makes {token!r}; pick a token that is not a special one")
@@ -144,6 +154,7 @@ def merges_behind(token: bytes, merges: Sequence[Pair]) -> Ancestor:
     def tree(token: bytes) -> Ancestor:
         if len(token) == 1:
             return Ancestor(token)
+        # Each half is a byte, or was made by an earlier merge: so this ends.
         number = origin[token]
         return Ancestor(token, number, tuple(map(tree, merges[number - 1])))
 
@@ -163,6 +174,7 @@ def outline(tree: Ancestor, indent: str = "") -> str:
     """
     line = f"{indent}{tree.token!r}  merge {tree.merge:,}"
     # A row of 64 dashes is twice 32, twice 16, ...: both halves in full would be 63 lines.
+    # Frozen dataclasses compare by value: two halves are equal if their whole trees are.
     twins = len(set(tree.parts)) == 1
     if twins and tree.parts[0].merge:
         line += ", of two equal halves"

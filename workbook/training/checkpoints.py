@@ -37,6 +37,7 @@ def save_checkpoint(
         raise ValueError(f"iteration={iteration!r} is not a step; give a whole number >= 0")
     # `torch.compile` wraps a model, and puts `_orig_mod.` before the names of its weights.
     weights = getattr(model, "_orig_mod", model).state_dict()
+    # Without AdamW's averages, training would go on from m = v = 0, and the loss would jump.
     moments = optimizer.state_dict()
     write_state({"model": weights, "optimizer": moments, "iteration": iteration}, out)
 
@@ -57,11 +58,14 @@ def write_state(state: State, out: PathOrFile) -> None:
 
     Raises: OSError if there is no room or no permission.
     """
+    # Into memory first: then a file is written in one go, and torch never sees a full disk.
     buffer = BytesIO()
     torch.save({"kind": KIND, **state}, buffer)
     if not isinstance(out, str | os.PathLike):
         out.write(buffer.getbuffer())
         return
+    # To a temporary name, then renamed: a crash in the middle leaves the old checkpoint as it was,
+    # and never half of a new one under its name.
     with atomic_write(out, "wb") as file:
         file.write(buffer.getbuffer())
 
@@ -73,6 +77,7 @@ def read_state(src: PathOrFile) -> State:
     """
     if isinstance(src, str | os.PathLike):
         name = str(src)
+        # Read once, and then only this copy is looked at: nobody can change it in between.
         content = Path(src).read_bytes()
     else:  # it may hold something else before its position: torch reads a file from its start
         name = "the file object (was seek(0) forgotten?)"
@@ -81,6 +86,8 @@ def read_state(src: PathOrFile) -> State:
     # Damage can make zipfile and torch raise almost anything, so whatever they raise means the
     # same; except for a lack of memory, of which the file is innocent.
     try:
+        # A checkpoint is a zip archive. Its index is at the end, so a file that is cut short has
+        # none.
         damaged = _damaged_entry(file)
     except MemoryError:
         raise
@@ -99,11 +106,13 @@ def read_state(src: PathOrFile) -> State:
         if isinstance(error, MemoryError) or "DefaultCPUAllocator" in str(error):
             raise  # the second is torch's RuntimeError if the memory is not enough
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        # What `weights_only` refuses: a pickle may name any function, and loading would call it.
         if isinstance(error, pickle.UnpicklingError):
             what = "holds more than numbers, strings and tensors, or was not written by torch"
             raise ValueError(f"{name} {what}; nothing in it was run ({reason})") from error
         what = "is damaged, or was not written by torch"
         raise ValueError(f"{name} {what} ({reason}); load an older one") from error
+    # A file of torch's, but of another program: its keys would mean something else.
     if not isinstance(state, dict) or state.get("kind") != KIND:
         raise ValueError(f"{name} is not a workbook checkpoint; save_checkpoint writes one")
     return state
@@ -129,9 +138,11 @@ def restore(state: State, model: nn.Module, optimizer: optim.Optimizer | None = 
     Raises: ValueError if the checkpoint's model or optimizer has another shape.
     """
     model = getattr(model, "_orig_mod", model)  # of a compiled one, as when it was saved
+    # All is checked before anything is changed: half a model would train on, and nobody would know.
     check_shapes(state["model"], model)
     if optimizer is not None:
         optimizer.load_state_dict(state["optimizer"])  # it checks its groups before it changes any
+    # Last, as nothing can fail here any more.
     model.load_state_dict(state["model"])
 
 
@@ -140,6 +151,7 @@ def check_shapes(weights: dict[str, torch.Tensor], model: nn.Module) -> None:
 
     `load_state_dict` would raise too, but only after it had copied those that fit.
     """
+    # By name and shape: a missing weight and one too many are told alike.
     here = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     there = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     for name in here | there:
@@ -154,6 +166,7 @@ def seed_everything(seed: int) -> None:
     """Seed all generators of random numbers: torch's, NumPy's and Python's."""
     torch.manual_seed(seed)
     np.random.seed(seed % 2**32)
+    # Python's and NumPy's too: a learner's part may draw from any of the three.
     random.seed(seed)
 
 
@@ -161,6 +174,7 @@ def random_state() -> State:
     """The states of all generators of random numbers."""
     kind, key, *rest = np.random.get_state()
     version, numbers, gauss = random.getstate()
+    # Whatever a resumed run draws, it draws as if it had never stopped.
     return {
         "torch": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
@@ -172,6 +186,7 @@ def random_state() -> State:
 def restore_random_state(state: State) -> None:
     """Put the generators back into these states."""
     torch.set_rng_state(state["torch"])
+    # On another number of GPUs there is no "same" state, and the run goes on without.
     if state["cuda"] and len(state["cuda"]) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all(state["cuda"])
     kind, key, *rest = state["numpy"]
@@ -182,6 +197,7 @@ def restore_random_state(state: State) -> None:
 
 def saved(folder: str | os.PathLike[str]) -> list[Path]:
     """The checkpoints in a folder, the newest first."""
+    # Names with leading zeros sort like the numbers in them.
     return sorted(Path(folder).glob("step-*.pt"), reverse=True)
 
 
@@ -191,6 +207,7 @@ def keep_last(state: State, folder: str | os.PathLike[str], count: int) -> Path:
     for abandoned in target.parent.glob(".step-*.tmp"):  # left by a process that was killed
         abandoned.unlink(missing_ok=True)
     write_state(state, target)
+    # Only after the new one is complete, so at least one is always there.
     for old in saved(folder)[count:]:
         old.unlink(missing_ok=True)
     return target
@@ -205,6 +222,8 @@ def newest(folder: str | os.PathLike[str]) -> State | None:
     files = saved(folder)
     for file in files:
         try:
+            # The first that can be read. Usually two are kept, so that a damaged one costs a few
+            # minutes only.
             return read_state(file)
         except (OSError, ValueError) as error:
             print(f"looking for an older checkpoint: {error}", file=sys.stderr, flush=True)

@@ -38,6 +38,8 @@ def get_batch(
     `generator` (on the CPU) the order of the data depends on nothing else, and can be resumed from
     its state.
     """
+    # Windows overlap from batch to batch, and nothing counts epochs: a run sees a part of a large
+    # text, and a small one several times.
     starts = random_starts(len(dataset), batch_size, context_length, generator)
     return windows(dataset, starts, context_length, device)
 
@@ -54,6 +56,7 @@ def random_starts(
             f"{length:,} ids are too few for a window of {context_length:,} and its targets; give"
             f" at least {context_length + 1:,} ids, or a smaller context_length"
         )
+    # `randint` leaves out its upper end: the last start is length - context_length - 1.
     return torch.randint(length - context_length, (batch_size,), generator=generator)
 
 
@@ -64,13 +67,16 @@ def windows(
     device: str | torch.device = "cpu",
 ) -> tuple[Int[Tensor, "batch seq"], Int[Tensor, "batch seq"]]:
     """The windows that begin at `starts`, and the same one token later, as int64 on the device."""
+    # (batch, 1) + (seq + 1,) -> (batch, seq + 1): one token more than inputs, the last target.
     places = starts.numpy()[:, None] + np.arange(context_length + 1)
+    # Converted only now: the file holds two bytes per token, and torch wants eight for an index.
     ids = torch.from_numpy(np.asarray(dataset)[places].astype(np.int64))
     if torch.device(device).type == "cuda":
         # Copying from pinned memory, the program need not wait for the copy to end.
         ids = ids.pin_memory().to(device, non_blocking=True)
     else:
         ids = ids.to(device)
+    # Two views of the same numbers, one token apart; copied, as kernels prefer rows in one piece.
     return ids[:, :-1].contiguous(), ids[:, 1:].contiguous()
 
 
@@ -95,6 +101,7 @@ class TrainData:
     def made_from(self) -> dict[str, str]:
         """A hash of each thing that a run learns from; a run that is resumed must find the same."""
         tokens_of = {"tokens to train on": self.train, "validation tokens": self.validation}
+        # A resumed run draws its batches by position, so another text would silently be other data.
         hashes = {
             name: sha256(np.ascontiguousarray(ids).data).hexdigest()[:16]
             for name, ids in tokens_of.items()
@@ -108,6 +115,7 @@ class TrainData:
         """How many documents of the validation split are in the train split too, each once."""
         if self.end_id is None:
             return 0
+        # Hashes instead of documents: millions of them fit into memory.
         held_out = set(document_hashes(self.validation, self.end_id))
         return len(held_out.intersection(document_hashes(self.train, self.end_id)))
 
@@ -124,6 +132,7 @@ def prepare(config: TrainConfig, make: Callable[..., Tokenizer] | None = None) -
     if a text of the user's own is too short for the model.
     """
     is_own = config.corpus not in corpora.CORPORA  # its tokenizer is as large as the model asks
+    # The embedding has a row for each token: vocabulary and model must agree exactly.
     folder, ours = token_files.tokenizer_for(config.corpus, vocab_size=config.model.vocab_size)
     if ours.vocab_size != config.model.vocab_size and not is_own:
         raise ValueError(
@@ -131,6 +140,7 @@ def prepare(config: TrainConfig, make: Callable[..., Tokenizer] | None = None) -
             f" vocab_size={config.model.vocab_size:,}; give the model"
             f" vocab_size={ours.vocab_size}"
         )
+    # The validation split always has its usual size: losses of all runs are of the same text.
     texts = [
         corpora.path(config.corpus, "train", config.corpus_bytes),
         corpora.path(config.corpus, "validation"),
@@ -138,6 +148,7 @@ def prepare(config: TrainConfig, make: Callable[..., Tokenizer] | None = None) -
     tokenizer = ours
     if make is not None:
         tokenizer = make(ours.vocab, ours.merges, ours.special_tokens)
+        # The first difference would make every window of the corpus a different one.
         sample = next(token_files.read_text(texts[1]))[:20_000]  # their tokenizer may be slow
         if tokenizer.encode(sample) != ours.encode(sample):
             raise ValueError(
@@ -147,7 +158,9 @@ def prepare(config: TrainConfig, make: Callable[..., Tokenizer] | None = None) -
     train, validation = (corpus_tokens(ours, folder, text) for text in texts)
     if is_own:
         expect_enough(config, ours.vocab_size, min(len(train), len(validation)) - 1)
+    # Bits per byte need the bytes of the tokens that are predicted, so those of each token.
     lengths = [len(ours.vocab.get(token_id, b"")) for token_id in range(ours.vocab_size)]
+    # Known for the stories alone, whose choices were counted when they were drawn.
     entropy = corpora.record(texts[1]).get("bits_per_byte")
     bounds = None if is_own else loss_bounds.bounds(config.corpus, entropy=entropy)
     return TrainData(
@@ -183,6 +196,7 @@ def corpus_tokens(tokenizer: Tokenizer, folder: str, text: Path) -> np.ndarray:
     `folder` is named after the tokenizer, and the token file after the text and its size: runs on
     different sizes do not overwrite each other's.
     """
+    # Two tokenizers, or two sizes of a corpus, have files of their own.
     target = settings.data_folder() / "tokens" / folder / f"{text.stem}.npy"
     token_files.tokenize_file(tokenizer, text, target)
     return read_tokens(target)
@@ -192,6 +206,7 @@ def document_hashes(ids: np.ndarray, end_id: int) -> Iterator[int]:
     """A hash of each document among the tokens, which are read in blocks."""
     open_part = np.empty(0, ids.dtype)  # of a document that the last block did not end
     for start in range(0, len(ids), BLOCK):
+        # A block rarely ends with a document, so the beginning of the last one is carried over.
         block = np.concatenate([open_part, ids[start : start + BLOCK]])
         *whole, open_part = np.split(block, np.flatnonzero(block == end_id) + 1)
         yield from (hash(document.tobytes()) for document in whole if len(document) > 1)

@@ -26,7 +26,7 @@ M_TRIM_THRESHOLD = -1
 M_MMAP_THRESHOLD = -3
 LARGEST = 2**31 - 1  # bytes that mallopt takes
 # How long processes wait for each other: the first one may wait for the lock of the run's folder.
-PATIENCE = timedelta(hours=12)
+LONGEST_WAIT = timedelta(hours=12)
 
 
 def pick_device(wanted: str = "auto") -> torch.device:
@@ -35,6 +35,7 @@ def pick_device(wanted: str = "auto") -> torch.device:
     Raises: ValueError if this machine has no such device.
     """
     present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    # The fastest first; a CPU is always there.
     names = [name for name, is_present in present.items() if is_present] + ["cpu"]
     device = torch.device(names[0] if wanted == "auto" else wanted)
     if device.type not in names:
@@ -48,6 +49,7 @@ def pick_precision(device: torch.device, wanted: str = "auto") -> torch.dtype:
     "auto" leaves the choice to `WORKBOOK_PRECISION`, and if that is unset, to the hardware. float16
     is never taken: its range is so small that the loss would have to be scaled.
     """
+    # bfloat16 has the range of float32, and so needs no scaling of the loss; float16 would.
     asked = asked_precision(wanted)
     if asked == "auto":
         return torch.bfloat16 if has_bf16(device) else torch.float32
@@ -67,6 +69,7 @@ def name_of(precision: torch.dtype) -> str:
 def has_bf16(device: torch.device) -> bool:
     """Whether the hardware itself multiplies bfloat16."""
     if device.type == "cuda":
+        # Emulated, it would be converted back and forth, and slower than float32.
         return torch.cuda.is_bf16_supported(including_emulation=False)
     return device.type == "cpu" and bool(BF16_FLAGS & config.processor_flags())
 
@@ -75,6 +78,7 @@ def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextMan
     """A context in which matmuls are computed in that precision; weights keep theirs."""
     if precision == torch.float32:
         return nullcontext()
+    # Weights and sums stay in float32; only matmuls take copies in half precision.
     return torch.autocast(device.type, precision)
 
 
@@ -102,6 +106,7 @@ def synchronize(device: torch.device) -> None:
     """Wait until the device has done what it was asked for: call it before you read a clock."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+    # A GPU works through a queue: a call returns at once, and the time it took is that of asking.
     elif device.type == "mps":
         torch.mps.synchronize()
 
@@ -112,6 +117,7 @@ def gpus() -> list[str]:
     They are counted without initialising any.
     """
     count = torch.cuda.device_count()
+    # A batch system may have given this process some of the machine's GPUs, by these names.
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")
     return (listed.split(",") if listed else [str(number) for number in range(count)])[:count]
 
@@ -128,6 +134,7 @@ def best_seconds(work: Callable[[], object], device: str = "cpu", at_least: floa
     place = torch.device(device)
     work()  # the first time is slower: memory is allocated, kernels are chosen
     synchronize(place)
+    # The shortest, not the mean: whatever else the machine does can only make a run longer.
     best = float("inf")
     begin = time.perf_counter()
     while time.perf_counter() - begin < at_least:
@@ -145,6 +152,7 @@ def matmul_peak(
     # A GPU finishes a small one before it is asked for the next.
     size = size or (8_192 if torch.device(device).type == "cuda" else 1_024)
     left, right = (torch.ones(size, size, dtype=dtype, device=device) for _ in range(2))
+    # n³ products and as many sums.
     return 2 * size**3 / best_seconds(lambda: left @ right, device)
 
 
@@ -164,7 +172,7 @@ def process_group(wanted_device: str = "auto") -> Iterator[None]:
     if on_gpu:
         # If several processes share a machine, each takes a GPU: "cuda" then means this one.
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
-    distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
+    distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=LONGEST_WAIT)
     try:
         yield
         distributed.barrier()  # no process closes a connection that another still uses
@@ -189,6 +197,7 @@ def process_mean(tensor: Tensor) -> Tensor:
     """The mean of a tensor over all processes."""
     if process_count() > 1:
         distributed.all_reduce(tensor)
+        # All processes add up, and each divides: so all hold the same number.
         tensor /= process_count()
     return tensor
 
@@ -198,6 +207,7 @@ def any_process(flag: bool) -> bool:
     if process_count() == 1:
         return flag
     device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
+    # A mean above 0: at least one of them said so, and now all know it.
     return process_mean(torch.tensor(float(flag), device=device)).item() > 0
 
 
@@ -205,6 +215,7 @@ def from_first_process(make: Callable[[], Any]) -> Any:
     """What `make()` returns in the first process, which alone calls it; the others get a copy."""
     if process_count() == 1:
         return make()
+    # A list, as torch puts what arrives into its place.
     made = [make() if process_rank() == 0 else None]
     distributed.broadcast_object_list(made, src=0)
     return made[0]

@@ -39,6 +39,7 @@ class ClimbWatch:
             return 0.0
         mean = sum(self.recent) / WINDOW
         self.lowest = min(self.lowest, mean)
+        # From the lowest mean, not from the last: a slow climb counts as much as a fast one.
         return mean - self.lowest
 
 
@@ -58,8 +59,10 @@ def stop_on_signal(until: float = math.inf) -> Iterator[Callable[[], bool]]:
     signals: list[int] = []
 
     def asked_to_stop() -> bool:
+        # Asked between two steps: nothing is interrupted in the middle of one.
         return bool(signals) or time.time() >= until
 
+    # Python lets only the main thread set handlers.
     if threading.current_thread() is not threading.main_thread():
         yield asked_to_stop
         return
@@ -68,6 +71,7 @@ def stop_on_signal(until: float = math.inf) -> Iterator[Callable[[], bool]]:
     before = {number: old for number, old in handlers.items() if old not in (signal.SIG_IGN, None)}
 
     def note(number: int, _frame: FrameType | None) -> None:
+        # A handler may run between any two instructions, so it does no more than take a note.
         signals.append(number)
         signal.signal(number, before[number])  # the next one does what it always did
 
@@ -76,6 +80,7 @@ def stop_on_signal(until: float = math.inf) -> Iterator[Callable[[], bool]]:
     try:
         yield asked_to_stop
     finally:
+        # Whoever called `train` finds the signals as they were.
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -90,11 +95,14 @@ def looks_ahead(model: nn.Module, inputs: Tensor) -> str | None:
     The second half of one sequence is changed, and the logits of the first half are compared.
     Logits that are not finite cannot be compared, and raise a flag of their own.
     """
+    # Dropout would change logits as well, at random.
     model.eval()
     logits = model(inputs[:1]).float()
     place = max(1, inputs.shape[1] // 2)
     changed = inputs[:1].clone()
+    # Every token of the second half becomes another one, and none leaves the vocabulary.
     changed[:, place:] = (changed[:, place:] + 1) % logits.shape[-1]
+    # Positions before `place` cannot have seen any of it, if the mask is right.
     change = (model(changed).float() - logits)[:, :place].abs().max().item()
     model.train()
     if not logits.isfinite().all():
@@ -109,6 +117,7 @@ def looks_ahead(model: nn.Module, inputs: Tensor) -> str | None:
 
 def targets_shifted(inputs: Tensor, targets: Tensor) -> str | None:
     """A flag if the targets of a batch are not its inputs one position later."""
+    # Targets that equal the inputs are the usual mistake: the loss falls to 0, as the model copies.
     if inputs.shape == targets.shape and torch.equal(inputs[:, 1:], targets[:, :-1]):
         return None
     return (
@@ -121,6 +130,7 @@ def splits_apart(data: TrainData) -> str | None:
     """A flag if the train and validation splits share documents."""
     if not data.shared_documents:
         return None
+    # A document in both splits may have been learnt by heart, and then says nothing of others.
     return (
         "documents of the validation split that are in the train split too:"
         f" {data.shared_documents:,}; the validation loss shows memory as well as skill"
@@ -137,6 +147,7 @@ def before_training(
 
 def too_good(bits_per_byte: float, data: TrainData) -> str | None:
     """A flag if the validation loss is lower than any honest model's could be."""
+    # In bits per byte, since a loss per token depends on how long tokens are.
     if not bits_per_byte < data.floor:  # NaN is not too good
         return None
     return (

@@ -28,7 +28,7 @@ CONFIG, ENVIRONMENT, LINES = "config.json", "environment.json", "log.jsonl"
 OUTCOME = "outcome.json"
 TOKENIZER = "tokenizer"  # a folder: what the run's tokens mean, wherever the run is taken
 SAMPLE = "sample.json"  # beside them in the runs of experiments: a text that the model wrote
-LIBRARIES = ("numpy", "torch")
+VERSIONED = ("numpy", "torch")
 
 Record = dict[str, Any]  # a line of the log
 Listener = Callable[[Record], object]  # called with each record
@@ -44,7 +44,9 @@ class RunLog:
     def __init__(self, folder: str | os.PathLike[str], listeners: Sequence[Listener] = ()) -> None:
         self.listeners = list(listeners)
         path = Path(folder) / LINES
+        # A line ends with a line end, so what follows the last one was never finished.
         whole = path.read_bytes().rfind(b"\n") + 1 if path.is_file() else 0
+        # Bytes, so that a position in the file is a number that a checkpoint can keep.
         self._file = path.open("ab")
         self._file.truncate(whole)  # drop the half line that a crash may have left
 
@@ -61,12 +63,14 @@ class RunLog:
 
     def position(self) -> int:
         """Force the log to disk; return its length in bytes, which a checkpoint remembers."""
+        # Without it, a power cut could lose lines that the checkpoint counts on.
         os.fsync(self._file.fileno())
         return self._file.tell()
 
     def truncate(self, position: int) -> None:
         """Cut off what was written after `position`: those steps will be done again."""
         self._file.truncate(min(position, self._file.seek(0, os.SEEK_END)))
+        # `truncate` leaves the position where it was, perhaps behind the new end.
         self._file.seek(0, os.SEEK_END)
 
     def __enter__(self) -> "RunLog":
@@ -86,6 +90,7 @@ def claim_folder(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> N
     """
     folder = Path(folder)
     asked: Record = json.loads(json.dumps(config))  # tuples become lists, as in the file
+    # The config tells a run from all others: a folder with another one is never written to.
     if (folder / CONFIG).is_file():
         there = load_json(folder / CONFIG) | settings.SAME_RUN
         here = asked | settings.SAME_RUN
@@ -95,6 +100,7 @@ def claim_folder(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> N
         if theirs.get("key") != now.get("key"):
             there = there | theirs.get("versions", {})
             here = here | now.get("versions", {})
+        # More steps make the same run longer; fewer would contradict what was done.
         is_longer = here.get("steps", 0) > there.get("steps", math.inf)
         if unlike := differences(there | {"steps": here["steps"]} if is_longer else there, here):
             raise ValueError(
@@ -113,6 +119,7 @@ def claim_folder(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> N
 
 def differences(there: Record, here: Record) -> list[str]:
     """In words, which settings of two configs differ, such as "steps: 60 there, 70 here"."""
+    # All settings side by side, whichever config they are in.
     one, other = (run | run.get("model", {}) | run.get("optimizer", {}) for run in (there, here))
     return [
         f"{name}: {one.get(name, 'none')} there, {other.get(name, 'none')} here"
@@ -140,6 +147,7 @@ def records(folder: str | os.PathLike[str]) -> list[Record]:
     path = Path(folder) / LINES
     if not path.is_file():
         raise FileNotFoundError(f"{folder} holds no {LINES}; give the folder of a run")
+    # Behind the last line end there is nothing, or what a crash cut short.
     *lines, _half = path.read_bytes().split(b"\n")
     try:
         return [json.loads(line) for line in lines]
@@ -162,6 +170,7 @@ def as_table(logged: list[Record] | dict[str, list[Any]]) -> "pd.DataFrame":
     """
     import pandas as pd  # here: a process that only trains need not load it
 
+    # A line without a value has NaN there: validation losses are measured now and then.
     frame = pd.DataFrame(logged)
     if not len(frame):
         return frame
@@ -172,7 +181,8 @@ def as_table(logged: list[Record] | dict[str, list[Any]]) -> "pd.DataFrame":
 
 def environment(**more: Any) -> Record:
     """The machine and the versions of this process; `more` is what the caller adds."""
-    versions = {"workbook": __version__} | settings.versions(LIBRARIES)
+    versions = {"workbook": __version__} | settings.versions(VERSIONED)
+    # Enough to say later why two machines gave different numbers.
     return {**settings.machine(), "versions": versions, "commit": commit(), **more}
 
 

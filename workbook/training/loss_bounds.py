@@ -28,7 +28,7 @@ STATED_FLOORS = {"tinystories": 0.35, "owt": 0.6, "docstrings": 0.6}
 # The share of what the random choices cost. That is only an upper bound on the entropy: a perfect
 # model could get below it, nobody knows how far. None of the course's size gets a tenth below.
 MARGIN = 0.9
-SAMPLE = 50_000  # bytes of stories, whose random choices are counted
+SAMPLED_BYTES = 50_000  # bytes of stories, whose random choices are counted
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ def bounds(
         floor = STATED_FLOORS[corpus]
         reason = "no model of this size is known to do better"
     else:
+        # Of real text nobody knows the entropy; of ours it follows from how it was drawn.
         floor = MARGIN * (_bits_of_stories() if entropy is None else entropy)
         reason = f"{MARGIN:.0%} of the entropy of the random choices behind the text"
     return LossBounds(bytes_per_token or BYTES_PER_TOKEN[corpus], floor, reason)
@@ -68,7 +69,7 @@ def bounds(
 def _bits_of_stories() -> float:
     """The entropy of the random choices behind some stories, in bits per byte."""
     bits, size = 0.0, 0
-    for text, cost in stories.write_stories(corpora.SEED, "validation", SAMPLE):
+    for text, cost in stories.write_stories(corpora.SEED, "validation", SAMPLED_BYTES):
         bits += cost
         size += len(text.encode()) + len(stories.SEPARATOR)
     return bits / size
@@ -80,6 +81,7 @@ def bits_per_byte(nats: float, bytes_per_token: float) -> float:
     >>> round(bits_per_byte(1.45, 4.1), 2)
     0.51
     """
+    # 1 bit is ln 2 nats, and a token has `bytes_per_token` bytes.
     return nats / math.log(2) / bytes_per_token
 
 
@@ -94,4 +96,5 @@ def uniform_loss(vocab_size: int) -> float:
     >>> round(uniform_loss(10_000), 2)
     9.21
     """
+    # -ln(1 / V): where an untrained model should begin, give or take a few tenths.
     return math.log(vocab_size)

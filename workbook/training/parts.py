@@ -41,6 +41,7 @@ class Parts:
     `generation`.
     """
 
+    # Functions, not objects: a resumed run, or a second process, makes its own.
     model: Callable[[ModelConfig], nn.Module] = TransformerLM.from_config
     loss: Callable[[Tensor, Tensor], Tensor] = KERNELS["fused"].cross_entropy
     optimizer: Callable[[Iterable[Tensor], OptimizerConfig], Optimizer] = optimizers.from_config
@@ -56,6 +57,7 @@ class Parts:
     @classmethod
     def ours(cls, config: TrainConfig) -> "Parts":
         """Our parts, with the kernels that a config asks for."""
+        # The model chooses its kernels by its config; only the loss is outside of it.
         return cls(loss=KERNELS[config.model.kernels].cross_entropy)
 
     @property
@@ -63,14 +65,18 @@ class Parts:
         """A hash of the sources of all parts that are not ours; "" if all are."""
         if not self.made_by:
             return ""
+        # Their sources, not their names: a part that was changed makes another run, in another
+        # folder.
         hashes = json.dumps({name: maker.hash for name, maker in sorted(self.made_by.items())})
         return sha256(hashes.encode()).hexdigest()[:8]
 
     def prepare(self, config: TrainConfig) -> data.TrainData:
         """The data of a run, encoded by the tokenizer of these parts. Raises: as in `data`."""
+        # Only a learner's tokenizer has to be compared with ours.
         return data.prepare(config, self.tokenizer if "tokenizer" in self.made_by else None)
 
     def __repr__(self) -> str:
+        # All parts are listed, so that one sees at a glance which are not ours.
         rows = {name: f"yours  {where}" for name, where in self.places.items()}
         return "\n".join(f"{name:<9}  {rows.get(name, 'ours')}" for name in NAMES)
 

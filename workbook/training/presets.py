@@ -25,6 +25,7 @@ def laptop() -> TrainConfig:
     return TrainConfig(
         name="laptop",
         model=config.laptop(),
+        # The small model wants a rate ten times as high as the course's, as notebook 08 finds.
         optimizer=OptimizerConfig(max_learning_rate=1e-2, min_learning_rate=1e-3, warmup_iters=20),
         corpus_bytes=5_000_000,  # 1.5 million tokens, of which the run draws 0.8
         steps=800,
@@ -121,13 +122,16 @@ def varied(base: TrainConfig, **changes: Any) -> TrainConfig:
     """
     if "max_learning_rate" in changes:
         usual = base.optimizer
+        # Otherwise a smaller maximum could lie below the minimum, and be refused.
         share = usual.min_learning_rate / (usual.max_learning_rate or 1)
         changes.setdefault("min_learning_rate", share * changes["max_learning_rate"])
     if changes.get("corpus", base.corpus) != base.corpus:
+        # A number of bytes belongs to the corpus that it was chosen for.
         changes.setdefault("corpus_bytes", None)
     inner = {}
     for name in INNER_CONFIGS:
         part = getattr(base, name)
+        # The three configs share no names, so a name alone says where a setting belongs.
         own = {setting: changes.pop(setting) for setting in vars(part) if setting in changes}
         inner[name] = replace(part, **own)
     if unknown := ", ".join(sorted(changes.keys() - vars(base).keys())):
@@ -142,6 +146,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         group = parser.add_argument_group(title)
         usual = laptop() if kind is TrainConfig else getattr(laptop(), title)
         # In the source, a comment behind each field says what it is.
+        # They are the help of the command line: written once, beside what they describe.
         comments = dict(re.findall(r"(?m)^    (\w+): .*  # (.*)$", inspect.getsource(kind)))
         for field in fields(kind):
             if field.name not in INNER_CONFIGS:
@@ -157,6 +162,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def option(field: Field[Any]) -> dict[str, Any]:
     """The arguments of `add_argument` for one field."""
+    # `int | None` has two kinds, of which one is no value to type.
     kinds = [kind for kind in get_args(field.type) or (field.type,) if kind is not NoneType]
     if get_origin(field.type) is Literal:
         return {"choices": kinds}
@@ -182,5 +188,6 @@ def or_none(kind: Callable[[str], Any]) -> Callable[[str], Any]:
 def chosen(options: argparse.Namespace) -> TrainConfig:
     """The preset with the settings that were given on the command line."""
     base = preset(options.preset)
+    # An option that was not given is not in `options` at all (`argparse.SUPPRESS`).
     known = vars(base) | vars(base.model) | vars(base.optimizer)
     return varied(base, **{name: value for name, value in vars(options).items() if name in known})

@@ -39,17 +39,21 @@ def train_plainly(config: TrainConfig, data: TrainData, out: str | os.PathLike[s
     for step in range(1, config.steps + 1):
         # Random windows of the text, and the same windows one token later.
         inputs, targets = get_batch(data.train, config.batch_size, context, generator=order)
+        # (batch, seq, vocab) against (batch, seq): each position predicts the token after it.
         loss = cross_entropy(model(inputs), targets)
         optimizer.zero_grad()  # or the gradients of all steps would add up
         loss.backward()
         # One bad batch must not move the weights far.
         clip_gradients(model.parameters(), asked.max_l2_norm)
+        # Before the step, whose rate it is; from step 1 on, as the rate of step 0 is 0.
         optimizer.param_groups[0]["lr"] = cosine_schedule(
             step, *rates, asked.warmup_iters, config.cosine_cycle_iters
         )
         optimizer.step()
+        # `item` waits for the value: nothing on a CPU, but a GPU would stand still at each step.
         losses.append(loss.item())
         if step % config.eval_every == 0 or step == config.steps:
+            # On text that no step sees: a model that learns by heart gets better in training alone.
             held_out = evaluate(model, data, context, config.eval_tokens)
             print(f"step {step:,}: training {losses[-1]:.3f}, validation {held_out.loss:.3f}")
             checkpoints.save_checkpoint(model, optimizer, step, out)

@@ -144,9 +144,11 @@ class Run:
 
     def model(self) -> nn.Module:
         """The model as it was last saved, on the CPU. A record of a run has none."""
+        # The newest that can be read: a damaged one is passed over.
         state = checkpoints.newest(self.folder / CHECKPOINTS)
         if state is None:
             raise FileNotFoundError(f"{self.folder} holds no checkpoint, so no model; train again")
+        # Made anew with random weights, which the checkpoint's then replace.
         model = (self.parts or Parts.ours(self.config)).model(self.config.model)
         checkpoints.restore(state, model)
         return model.eval()
@@ -161,11 +163,13 @@ def run_folder(config: TrainConfig, parts: Parts | None = None) -> Path:
     asked = devices.asked_precision(config.precision)
     forced = f"-{asked}" if asked != config.precision else ""
     made_of = f"-mine-{parts.key}" if parts and parts.made_by else ""
+    # The key is a hash of all settings: runs that differ in one of them never meet in a folder.
     return data_folder() / "trained" / f"{config.name}-{config.key}{forced}{made_of}"
 
 
 def asked_for(config: TrainConfig, parts: Parts) -> Record:
     """Everything that decides how a run goes, as its folder stores it."""
+    # Stored as JSON beside the log, so that a run can be understood without this code.
     asked = asdict(config)
     if parts.made_by:
         versions = {f"your {name}": maker.hash[:8] for name, maker in parts.made_by.items()}
@@ -194,12 +198,15 @@ def train(
     if not isinstance(data, TrainData):
         kind = type(data).__name__
         raise TypeError(f"train takes the data second, such as prepare(config), not a {kind}")
+    # Everything below calls these parts, never one of ours by name.
     parts = parts or Parts.ours(config)
     run = Run(config, Path(folder or run_folder(config, parts)), parts=parts)
     if is_done(run):  # checked without a lock, so that it works on a read-only disk too
         return run
+    # Training seeds all generators; whoever called goes on as if nothing had been drawn.
     before = checkpoints.random_state()
     try:
+        # Outside of everything else: each process has to leave the group, whatever happens.
         with devices.process_group(config.device):
             # Of several processes, only the first holds the lock, reads and writes. The others
             # get from it what they need.
@@ -207,6 +214,7 @@ def train(
                 Trainer(run, data).run(until)
                 return run
             with locked(run.folder):
+                # Under the lock, or two processes could both find the folder free.
                 log.claim_folder(run.folder, asked_for(config, parts))
                 with log.RunLog(run.folder, listeners) as run_log:
                     Trainer(run, data, run_log).run(until)
@@ -221,6 +229,7 @@ def is_done(run: Run) -> bool:
         return False
     # The log may say so while the newest checkpoint is damaged, or was removed.
     state = checkpoints.newest(run.folder / CHECKPOINTS) or {}
+    # The newest checkpoint has to be of this very config, and of the end of its run.
     made_of = run.parts or Parts.ours(run.config)
     is_same = state.get("config") == run.config.key and state.get("parts") == made_of.key
     return is_same and state["finished"]
@@ -240,6 +249,7 @@ class Trainer:
         self.log = run_log
         self.parts = parts = run.parts or Parts.ours(config)
         self.processes = devices.process_count()
+        # Equal parts, because a mean of means is the mean of the batch only then.
         if config.batch_size % (config.accumulation * self.processes):
             raise ValueError(
                 f"batch_size={config.batch_size} cannot be cut into {self.processes} processes ·"
@@ -249,6 +259,7 @@ class Trainer:
         self.device = devices.pick_device(config.device)
         self.precision = devices.pick_precision(self.device, config.precision)
         devices.tune(self.device)
+        # Before the model is made, as its first weights are drawn from these generators.
         checkpoints.seed_everything(config.seed)
         # Drawn on the CPU: the same weights whatever the device.
         self.model = parts.model(config.model).to(self.device)
@@ -256,7 +267,9 @@ class Trainer:
         # in a checkpoint are the same with and without torch.compile and several processes.
         self.forward: Any = devices.compiled(self.model) if config.compile else self.model
         if self.processes > 1:
+            # It begins by sending the first process's weights to all others.
             self.forward = DistributedDataParallel(self.forward)
+        # After `.to(device)`: the optimizer holds on to the tensors that it is given.
         self.optimizer = parts.optimizer(self.model.parameters(), config.optimizer)
         # The data have a generator of their own: evaluating or saving does not change their order.
         self.order = torch.Generator().manual_seed(config.seed)
@@ -271,9 +284,12 @@ class Trainer:
     def run(self, until: float = math.inf) -> None:
         """Take the steps that are left, and record how the run ends."""
         folder = self.folder / CHECKPOINTS
+        # From here on Ctrl-C only sets a flag, which the loop asks between two steps.
         with guards.stop_on_signal(until) as asked_to_stop:
             self.begin(devices.from_first_process(lambda: checkpoints.newest(folder)))
             try:
+                # Whatever ends the run early is recorded with its reason, and then raised all the
+                # same.
                 self.take_steps(asked_to_stop)
             except BaseException as error:
                 with suppress(OSError):  # the disk may be full
@@ -287,6 +303,7 @@ class Trainer:
         if state is not None:
             self.resume(state)
         # What the machine reaches in one large matmul: the MFU is a share of it.
+        # Measured and not looked up: data sheets promise what no program reaches.
         self.peak = matmul_peak(self.precision, str(self.device))
         if state is None:
             self.describe_and_check()
@@ -298,6 +315,7 @@ class Trainer:
             self.watch = ClimbWatch(untrained["validation_loss"])
             if self.log:
                 self.log.append({"step": 0, "tokens": 0, "seconds": 0.0, **untrained})
+        # The clock of steps begins here: what came before was not training.
         self.end_pause()
         self.outcome("running")
 
@@ -329,8 +347,10 @@ class Trainer:
         """
         config = self.config
         while not self.finished:
+            # On a GPU these two are promises: it may still be computing them.
             loss, norm = self.update()
             # The rest of the loop decides what happens between two steps.
+            # Decided first, because the last step evaluates and saves, whatever its number.
             self.finished = self.time_is_up() or self.step >= config.steps
             stops = devices.any_process(asked_to_stop())  # a signal may reach one process alone
             evaluates = self.is_due(config.eval_every)
@@ -339,6 +359,7 @@ class Trainer:
             # Reading a loss on a GPU means waiting for it, so there it is read only when needed.
             if logs or saves or self.device.type == "cpu":
                 self.check_finite(loss, norm)
+            # Evaluated before it is saved: a checkpoint then counts on a log that has this line.
             if logs:
                 self.record(loss, norm, evaluates)
             if saves:
@@ -357,6 +378,7 @@ class Trainer:
 
     def end_pause(self) -> None:
         """Go on measuring steps: evaluating and saving do not count in tokens per second."""
+        # Tokens per second are counted from here.
         self.mark = time.perf_counter(), self.tokens
         ended = self.seconds
         self.seconds = self.clock()
@@ -370,6 +392,7 @@ class Trainer:
         """
         ended = self.seconds
         self.seconds = self.clock()
+        # The step that would follow, and what comes before it, must fit into the time that is left.
         due = self.is_due(self.config.eval_every) or self.is_due(self.config.checkpoint_every)
         step = self.seconds - ended
         pause = self.pause if due else 0.0
@@ -379,12 +402,14 @@ class Trainer:
         """Take one step; return the loss of its batch and the norm of the gradients."""
         config = self.config
         context = self.config.model.context_length
+        # (batch_size, context) each: inputs, and the same one token later.
         batch = self.parts.get_batch(
             self.data.train, config.batch_size, context, self.device, self.order
         )
         # Every process draws the same batch, and computes its share of the sequences.
         rank = devices.process_rank()
         inputs, targets = (ids.chunk(self.processes)[rank] for ids in batch)
+        # Added up on the device: `item` after each piece would wait for it.
         loss = torch.zeros((), device=self.device)
         pieces = zip(*(ids.chunk(config.accumulation) for ids in (inputs, targets)), strict=True)
         for number, (some_inputs, some_targets) in enumerate(pieces, 1):
@@ -396,12 +421,17 @@ class Trainer:
                     # Divided here, so that the sum over the pieces is the mean of the batch.
                     some_loss = self.parts.loss(self.forward(some_inputs), some_targets)
                     some_loss = some_loss / config.accumulation
+                # Gradients of the pieces add up in `.grad`, as nothing sets them to None in
+                # between.
                 some_loss.backward()
             loss += some_loss.detach()
             self.tokens += some_inputs.numel() * self.processes
+        # Of all processes, so that every one of them sees the same loss, and stops at the same
+        # step.
         loss = devices.process_mean(loss)
         # After the backward pass all processes hold the same gradients, and clip them alike.
         norm = self.parts.clipping(self.model.parameters(), config.optimizer.max_l2_norm)
+        # Counted before the rate is asked for, so that the first step is step 1.
         self.step += 1
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate()
@@ -409,6 +439,7 @@ class Trainer:
         # mean waiting for it (`save` refuses spoilt weights).
         if self.device.type != "cpu" or bool(norm.isfinite()):
             self.optimizer.step()
+        # To None, not to zeros: the next backward pass then writes instead of adding.
         self.optimizer.zero_grad()
         return loss, norm
 
@@ -421,6 +452,7 @@ class Trainer:
         schedule = self.config.optimizer
         end = self.config.cosine_cycle_iters
         rates = schedule.max_learning_rate, schedule.min_learning_rate
+        # Without a limit the share is 0, and the steps alone decide.
         share = min(self.seconds / (self.config.max_seconds or math.inf), 1.0)
         step = max(self.step, round(share * end))
         return self.parts.schedule(step, *rates, schedule.warmup_iters, end)
@@ -432,6 +464,7 @@ class Trainer:
         """
         if self.config.max_seconds is None:
             return self.elapsed()
+        # Else the clock would be read while the GPU still works on the steps before.
         devices.synchronize(self.device)
         return devices.process_mean(torch.tensor(self.elapsed(), device=self.device)).item()
 
@@ -460,6 +493,7 @@ class Trainer:
         # Since the last pause: tokens per second are those of training alone.
         began, tokens = self.mark
         speed = (self.tokens - tokens) / (time.perf_counter() - began)
+        # FLOPs that the model needs, not those that were computed: waste does not raise an MFU.
         flops = accounting.flops_per_token(self.config.model) * speed / self.processes
         if flops > self.peak:  # then the machine was busy when its peak was measured
             self.peak = max(self.peak, matmul_peak(self.precision, str(self.device)))
@@ -477,6 +511,7 @@ class Trainer:
             line |= self.validation()
         if self.log:
             self.log.append(line)
+        # After the line is written: the log shows what the run was given up for.
         climbed = self.watch.climbed(line["train_loss"])
         if climbed > self.config.divergence:
             self.give_up(f"the mean of {guards.WINDOW} losses has climbed by {climbed:.2f} nats")
@@ -485,6 +520,7 @@ class Trainer:
         """The loss on the validation split in three units; in the end, a flag if it is too good."""
         context = self.config.model.context_length
         size = self.config.eval_tokens
+        # By one process alone, as all of them have the same weights.
         work = partial(evaluate, self.model, self.data, context, size)
         evaluation: Evaluation = devices.from_first_process(
             partial(work, device=self.device, precision=self.precision)
@@ -497,6 +533,7 @@ class Trainer:
 
     def save(self) -> None:
         """Write a checkpoint with everything needed to go on."""
+        # A spoilt checkpoint would replace a good one, and nothing could be resumed from it.
         if not all(weight.isfinite().all() for weight in self.model.parameters()):
             self.give_up("a weight is NaN or infinite")  # and keep the checkpoint before
         if self.log is None:
@@ -528,12 +565,14 @@ class Trainer:
         A run keeps the precision that it began in, even on a machine that would choose another.
         Raises: ValueError if the data have changed.
         """
+        # Only hashes are stored; they say that something changed, and which of the files.
         data = self.data.made_from
         if changed := [name for name in data if data[name] != state["data"].get(name)]:
             raise ValueError(
                 f"{self.folder} holds a run on other data: {' and '.join(changed)} changed since it"
                 " was saved. Restore the old data, or give another folder for a new run"
             )
+        # A curve that changes its precision halfway would be that of no one run.
         self.precision = FORMATS[state["precision"]].dtype
         # Weights, moments, every random generator, the order of the data, and the log.
         checkpoints.restore(state, self.model, self.optimizer)
@@ -559,6 +598,8 @@ class Trainer:
                 " its learning rates are those of no one run"
             )
         if self.log:
+            # Lines of steps after the checkpoint would stand there twice, since they are done
+            # again.
             self.log.truncate(state["log"])
             if self.log.position() < state["log"]:
                 self.flags.append("the log's first lines are missing: the file was removed or cut")
@@ -609,6 +650,7 @@ def lack_of_memory(config: TrainConfig) -> str:
 
     The bytes are an estimate for our model in float32, for each of several processes.
     """
+    # The parts of a batch that are computed one after another, and in several processes.
     pieces = config.accumulation * int(os.environ.get("WORLD_SIZE", "1"))
     needed = accounting.peak_bytes(config.model, max(config.batch_size // pieces, 1)).total
     device = devices.pick_device(config.device)
@@ -663,6 +705,7 @@ def time_left(config: TrainConfig, record: Record) -> str:
     """
     if not 0 < record["step"] < config.steps:
         return ""
+    # As if all steps, with their share of evaluations, took as long as those so far.
     left = record["seconds"] * (config.steps / record["step"] - 1)
     limit = (config.max_seconds or math.inf) - record["seconds"]
     return f"  {timedelta(seconds=round(max(min(left, limit), 0)))} left"

@@ -27,6 +27,7 @@ class RMSNorm(nn.RMSNorm):
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
         high = x.to(nn.float_type(x))
         weight = self.weight.to(high.dtype)
+        # torch.compile fuses the plain formula by itself.
         if x.device.type == "cpu" and not torch.compiler.is_compiling():
             return Normalise.apply(high, weight, self.eps).to(x.dtype)
         return functional.rms_norm(high, weight.shape, weight, self.eps).to(x.dtype)
@@ -42,9 +43,12 @@ class Normalise(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, gain: Tensor, eps: float) -> Tensor:
+        # √(Σ x²) in one pass; `x.square().mean()` would write all the squares to memory first.
+        # (..., 1)
         length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
         scale = torch.rsqrt(length.square() / x.shape[-1] + eps)
         normed = x * scale
+        # `normed` follows from x and scale, but computing it again would be one more pass.
         ctx.save_for_backward(x, gain, scale, normed)
         return normed * gain
 
@@ -52,9 +56,12 @@ class Normalise(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         x, gain, scale, normed = ctx.saved_tensors
+        # Σ g ⊙ n over all vectors: (..., d_model) -> (d_model,).
         product = grad * normed
         for_gain = product.reshape(-1, len(gain)).sum(0)
+        # mean(h ⊙ n) for each vector, (..., 1), in the memory of a product that is used up.
         along = product.mul_(gain).mean(-1, keepdim=True)
+        # s h - s² x mean(h ⊙ n): three passes over one tensor, and no temporary besides it.
         for_x = (grad * gain).mul_(scale).addcmul_(x, along * scale.square(), value=-1)
         return for_x, for_gain, None
 
@@ -63,6 +70,8 @@ class SwiGLU(nn.SwiGLU):
     """`nn.SwiGLU` with a SiLU that keeps nothing but its input for the backward pass."""
 
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
+        # The textbook's version keeps the sigmoid as well; this kernel computes it again on the way
+        # back.
         return self.w2(functional.silu(self.w1(x)) * self.w3(x))
 
 
@@ -92,6 +101,7 @@ class RotaryPositionalEmbedding(nn.RotaryPositionalEmbedding):
         high = torch.promote_types(x.dtype, turns.dtype)
         # (..., d_k) as d_k / 2 complex numbers: the memory is the same, only read another way.
         pairs = torch.view_as_complex(x.to(high).unflatten(-1, (-1, 2)))
+        # (a + ib)(cos + i sin) = (a cos - b sin) + i (a sin + b cos): the rotation matrix again.
         turned = pairs * torch.view_as_complex(turns.to(high))
         return torch.view_as_real(turned).flatten(-2).to(x.dtype)
 
@@ -112,12 +122,15 @@ def causal_attention(
     device = Q.device.type
     needs_gradients = torch.is_grad_enabled()
     if device == "mps" or (device == "cpu" and needs_gradients and Q.dtype.itemsize < 4):
+        # Dividing Q, (queries, d_k), costs less than dividing the scores, (queries, keys).
         scaled = Q / math.sqrt(Q.shape[-1])
         flat = (x.reshape(-1, *x.shape[-2:]) for x in (scaled, K, V))
         return BlockedAttention.apply(*flat).reshape(*V.shape[:-2], queries, V.shape[-1])
     if device == "meta":  # where nothing is computed, matmuls are counted: those of the textbook
         return nn.causal_attention(Q, K, V)
     all_seen = queries == 1  # a single query is the last position, and may see every key
+    # torch's `is_causal` puts the diagonal into the top left corner. That is right only for as many
+    # queries as keys; with a cache the queries are the last rows, so they get a mask of ours.
     mask = None if all_seen or queries == keys else causal_mask(queries, keys, Q.device)
     return functional.scaled_dot_product_attention(
         Q, K, V, attn_mask=mask, is_causal=queries == keys and not all_seen
@@ -149,12 +162,15 @@ class BlockedAttention(torch.autograd.Function):
         maps = []
         heads = []
         for block, seen in ctx.blocks:
+            # (heads, queries of the block, keys up to its end)
             scores = torch.bmm(Q[:, block], K[:, seen].mT)
             length = scores.shape[-2]
+            # Among the last keys, those of the block itself, a query sees its own and those before.
             scores[..., -length:] += scores.new_full((length, length), -math.inf).triu(1)
             # Autocast may compute a softmax in float32; the backward pass needs one type.
             maps.append(torch.softmax(scores, dim=-1).to(V.dtype))
             heads.append(torch.bmm(maps[-1], V[:, seen]))
+        # The maps, not the scores: a softmax's derivative needs its result alone.
         ctx.save_for_backward(Q, K, V, *maps)
         return torch.cat(heads, dim=1)
 
@@ -166,8 +182,10 @@ class BlockedAttention(torch.autograd.Function):
         for_K = torch.zeros_like(K)
         for_V = torch.zeros_like(V)
         for (block, seen), weights in zip(ctx.blocks, maps, strict=True):
+            # Added up, since later blocks look at the same keys and values again.
             for_V[:, seen] += torch.bmm(weights.mT, grad[:, block])
             for_weights = torch.bmm(grad[:, block], V[:, seen].mT)
+            # p ⊙ (g - Σ p ⊙ g) for each row p of the map, in one kernel.
             for_scores = torch._softmax_backward_data(for_weights, weights, -1, weights.dtype)
             for_Q.append(torch.bmm(for_scores, K[:, seen]))
             for_K[:, seen] += torch.bmm(for_scores.mT, Q[:, block])

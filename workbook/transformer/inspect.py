@@ -32,11 +32,14 @@ def attention_maps(
 
         return attend_and_record
 
+    # `modules` goes through the model in the order in which its layers were made: from the first to
+    # the last.
     layers = [part for part in model.modules() if isinstance(part, MultiHeadSelfAttention)]
     own = [attention.attend for attention in layers]
     try:
         for attention in layers:
             attention.attend = recorded(attention.attend)
+        # What a notebook calls must leave the model as it was, even if it fails halfway.
         model(token_ids)
     finally:
         for attention, attend in zip(layers, own, strict=True):
@@ -55,6 +58,7 @@ def residual_rms(
         sizes.append(rms(output).mean())
 
     parts = [model.token_embeddings, *model.layers]
+    # A hook sees what a module returns without any change to the module's code.
     hooks = [part.register_forward_hook(note) for part in parts]
     try:
         model(token_ids)
@@ -66,4 +70,5 @@ def residual_rms(
 
 def rms(x: Float[Tensor, "... d_model"]) -> Float[Tensor, "..."]:
     """The root mean square of each vector: what RMSNorm divides by."""
+    # Without the ε of RMSNorm: a vector of zeros has the size 0.
     return x.to(torch.promote_types(x.dtype, torch.float32)).square().mean(-1).sqrt()

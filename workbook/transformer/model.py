@@ -52,10 +52,13 @@ class KeyValueCache:
                 f"{self.length:,} positions do not fit in a cache of {self.capacity:,}; give it a"
                 f" larger capacity"
             )
+        # Only now is the shape known: (..., heads, capacity, d_head).
         if start == 0:
             self.keys, self.values = (
                 new.new_empty(*new.shape[:-2], self.capacity, new.shape[-1]) for new in (K, V)
             )
+        # Written into the memory that is there: `torch.cat` would copy the whole past for each
+        # token.
         self.keys[..., start : self.length, :] = K
         self.values[..., start : self.length, :] = V
         return self.keys[..., : self.length, :], self.values[..., : self.length, :]
@@ -86,10 +89,13 @@ class MultiHeadSelfAttention(Module):
         self.q_proj = parts.Linear(d_model, d_model, device, dtype)
         self.k_proj = parts.Linear(d_model, d_model, device, dtype)
         self.v_proj = parts.Linear(d_model, d_model, device, dtype)
+        # Until here no head has seen what another found: this matrix mixes their results.
         self.output_proj = parts.Linear(d_model, d_model, device, dtype)
+        # An attribute, which `inspect` replaces to look at the weights.
         self.attend: Callable[[Tensor, Tensor, Tensor], Tensor] = parts.causal_attention
         self.rope = None
         if theta is not None:
+            # RoPE turns pairs within a head, so its table is for d_head values.
             d_head = d_model // num_heads
             self.rope = parts.RotaryPositionalEmbedding(theta, d_head, max_seq_len, device, dtype)
 
@@ -106,14 +112,18 @@ class MultiHeadSelfAttention(Module):
             rearrange(project(x), split, heads=self.num_heads)
             for project in (self.q_proj, self.k_proj, self.v_proj)
         )
+        # Rotated in every layer anew: the residual stream itself carries no positions.
         if self.rope is not None:  # the values carry no position: only the scores depend on it
             if token_positions is not None:
                 token_positions = token_positions.unsqueeze(-2)  # (..., 1, seq): for all heads
             first = 0 if cache is None else len(cache)
             Q = self.rope(Q, token_positions, first)
             K = self.rope(K, token_positions, first)
+        # The keys in the cache were rotated when they came in, and never are again.
         if cache is not None:
             K, V = cache.extend(K, V)
+        # Each query sees its own position and those before, as in generation, where there are no
+        # later ones yet.
         heads = self.attend(Q, K, V)
         # (..., heads, seq, d_head) -> (..., seq, d_model): the heads side by side again.
         return self.output_proj(rearrange(heads, "... heads seq d_head -> ... seq (heads d_head)"))
@@ -141,6 +151,7 @@ class TransformerBlock(Module):
         parts: ModuleType = textbook,
     ) -> None:
         super().__init__()
+        # Attention moves information between positions; the feed-forward layer works on each alone.
         feed_forward = {"swiglu": parts.SwiGLU, "silu": parts.SiLUFeedForward}[ffn]
         self.norm = norm
         self.ln1 = normalisation(norm, d_model, device, dtype, parts)
@@ -156,6 +167,8 @@ class TransformerBlock(Module):
         token_positions: Int[Tensor, "... seq"] | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "... seq d_model"]:
+        # Each norm rescales the whole stream, and on the way back its gradient: post-norm needs a
+        # longer warm-up (Xiong et al. 2020).
         if self.norm == "post":  # the norm is on the residual stream itself
             x = self.ln1(x + self.attn(x, token_positions, cache))
             return self.ln2(x + self.ffn(x))
@@ -178,6 +191,7 @@ class ConfiguredModel(Module):
         cls: type[Model], config: ModelConfig, device: Device = None, dtype: Dtype = None
     ) -> Model:
         """The model of a config, with new weights."""
+        # The fields have the names of the constructor's parameters, or are among its `choices`.
         return cls(**asdict(config), device=device, dtype=dtype)
 
     def new_caches(self) -> list[KeyValueCache]:
@@ -186,6 +200,7 @@ class ConfiguredModel(Module):
 
     def check_length(self, token_ids: Tensor, caches: list[KeyValueCache] | None) -> None:
         """Raise ValueError if the ids, and what is in the caches, exceed the context length."""
+        # All caches are equally long: each layer sees the same positions.
         length = token_ids.shape[-1] + (len(caches[0]) if caches else 0)
         if length > self.config.context_length:
             raise ValueError(
@@ -216,6 +231,7 @@ class TransformerLM(ConfiguredModel):
         **choices: Any,
     ) -> None:
         super().__init__()
+        # Sizes that do not fit together are refused here, before memory is allocated.
         self.config = config = ModelConfig(
             vocab_size=vocab_size,
             context_length=context_length,
@@ -227,8 +243,10 @@ class TransformerLM(ConfiguredModel):
             **choices,
         )
         parts = PARTS[config.kernels]
+        # Without RoPE only the causal mask tells the model about order (NoPE).
         theta = rope_theta if config.position == "rope" else None
         self.token_embeddings = parts.Embedding(vocab_size, d_model, device, dtype)
+        # A plain list would hide its blocks from `parameters()`, and so from the optimizer.
         self.layers = ModuleList(
             TransformerBlock(
                 d_model,
@@ -244,7 +262,10 @@ class TransformerLM(ConfiguredModel):
             )
             for _ in range(num_layers)
         )
+        # Pre-norm never normalises the stream itself, to which every block adds: so once more
+        # before the head.
         self.ln_final = normalisation(config.norm, d_model, device, dtype, parts)
+        # A row for each token, like the embedding, but a matrix of its own unless they are tied.
         self.lm_head = parts.Linear(d_model, vocab_size, device, dtype)
         if config.tie_embeddings:
             # Both use the head's small initial weights: N(0, 1) would make the first logits huge.
@@ -260,7 +281,10 @@ class TransformerLM(ConfiguredModel):
         self.check_length(token_ids, caches)
         x = self.token_embeddings(token_ids)  # (..., seq, d_model): the residual stream begins
         for number, layer in enumerate(self.layers):
+            # Every block reads the stream and adds to it: (..., seq, d_model) in and out.
             x = layer(x, token_positions, caches[number] if caches else None)
+        # Logits, not probabilities: the loss needs their logarithm, which would lose digits through
+        # a softmax, and sampling divides them by a temperature first.
         return self.lm_head(self.ln_final(x))  # (..., seq, vocab)
 
 

@@ -32,6 +32,9 @@ class Linear(nn.Module):
         self, in_features: int, out_features: int, device: Device = None, dtype: Dtype = None
     ) -> None:
         super().__init__()
+        # The sum of `in` products grows with the root of `in`, and a gradient on its way back with
+        # that of `out`. 1 / in and 1 / out would each keep one of the two steady: this lies between
+        # them.
         std = math.sqrt(2 / (in_features + out_features))
         self.weight = drawn(out_features, in_features, std=std, device=device, dtype=dtype)
 
@@ -50,6 +53,7 @@ class Embedding(nn.Module):
         self.weight = drawn(num_embeddings, embedding_dim, std=1.0, device=device, dtype=dtype)
 
     def forward(self, token_ids: Integer[Tensor, "..."]) -> Float[Tensor, "... d_model"]:
+        # The same as a matmul with one-hot rows, without the multiplications by 0.
         check_in_range(token_ids, len(self.weight), "id", "the vocabulary")
         # `weight[token_ids]` gives the same rows, but with several threads on a CPU its gradient is
         # added up in an order that differs from run to run.
@@ -59,6 +63,8 @@ class Embedding(nn.Module):
 
 def drawn(rows: int, columns: int, *, std: float, device: Device, dtype: Dtype) -> nn.Parameter:
     """A matrix drawn from N(0, std²), truncated at 3 standard deviations."""
+    # Of a million normal numbers, 2,700 lie more than 3 standard deviations from 0; one such weight
+    # can outweigh many others.
     weight = torch.empty(rows, columns, device=device, dtype=dtype)
     return nn.Parameter(nn.init.trunc_normal_(weight, std=std, a=-3 * std, b=3 * std))
 
@@ -75,17 +81,23 @@ class RMSNorm(nn.Module):
     ) -> None:
         super().__init__()
         self.eps = eps
+        # A gain of 1 changes nothing: at first, the layer only normalises.
         self.weight = nn.Parameter(torch.ones(d_model, device=device, dtype=dtype))
 
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
+        # bfloat16 has 8 significant bits: a sum of squares in it would stop growing as soon as it
+        # was 256 times as large as the next square.
         high = x.to(float_type(x))
         # One number per vector, (..., 1): the kept axis lets it divide all of the vector.
         mean_square = high.square().mean(-1, keepdim=True)
+        # ε keeps a vector of zeros from 0 / 0. Only the result is rounded to the input's type: the
+        # gain is still multiplied in float32.
         return (high * torch.rsqrt(mean_square + self.eps) * self.weight).to(x.dtype)
 
 
 def silu(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """x · sigmoid(x): like a ReLU with a soft corner. Source: Hendrycks & Gimpel 2016."""
+    # Unlike a ReLU, it has a slope below 0 too: a unit that is off can still learn.
     return x * torch.sigmoid(x)
 
 
@@ -102,6 +114,7 @@ class SwiGLU(nn.Module):
         self.w3 = Linear(d_model, d_ff, device, dtype)  # the values
 
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
+        # (..., d_model) -> twice (..., d_ff), multiplied entry by entry -> (..., d_model).
         return self.w2(silu(self.w1(x)) * self.w3(x))
 
 
@@ -130,6 +143,8 @@ class RotaryPositionalEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         self.d_k = check_even(d_k)
+        # Pair 0 turns by 1 radian per position and tells neighbours apart. The last pair turns by
+        # about 1 / theta, so it has not gone round once where the first has a thousand times.
         k = torch.arange(d_k // 2, device="cpu", dtype=torch.float64)
         speeds = theta ** (-2 * k / d_k)  # radians per position: 1 for pair 0, then slower
         positions = torch.arange(max_seq_len, device="cpu", dtype=torch.float64)
@@ -144,6 +159,8 @@ class RotaryPositionalEmbedding(nn.Module):
     ) -> Float[Tensor, "... seq d_k"]:
         """Rotate x; without `token_positions`, the positions count up from `first`."""
         cos, sin = self.table(x.shape[-2], token_positions, first).unbind(-1)  # (..., seq, pair)
+        # A query at m and a key at n, both turned, have the score (R_m q) · (R_n k), and that is
+        # q · R_(n-m) k: only the distance n - m is left.
         high = x.to(float_type(x))
         even = high[..., 0::2]  # the two numbers of each pair
         odd = high[..., 1::2]
@@ -158,6 +175,8 @@ def softmax(x: Float[Tensor, "..."], dim: int) -> Float[Tensor, "..."]:
     The largest value is subtracted first: the result is the same, but no exp overflows.
     """
     high = x.to(float_type(x))
+    # exp(89) is too large for float32. One maximum for each row: with that of the whole tensor, all
+    # powers of a row far below it would be 0, and their sum too.
     # exp(x - m) / Σ exp(x - m) = exp(x) / Σ exp(x): the factor exp(-m) cancels out.
     powers = torch.exp(high - high.amax(dim, keepdim=True))
     return (powers / powers.sum(dim, keepdim=True)).to(x.dtype)
@@ -174,9 +193,14 @@ def scaled_dot_product_attention(
     A query sees the keys at which its row of `mask` is True, and must see at least one.
     Source: Vaswani et al. 2017, eq. 1.
     """
+    # Row i of the scores, (..., queries, keys), says how well each key matches query i.
     scores = einsum(Q, K, "... queries d_k, ... keys d_k -> ... queries keys")
     # The sum of d_k products of standard normal numbers has the standard deviation √d_k.
+    # Larger scores would give one key nearly all of the weight, where a softmax has hardly any
+    # gradient.
     scores = scores / math.sqrt(Q.shape[-1])
+    # Masked before the softmax, so that what is left still adds up to 1. A row with nothing left
+    # would be 0 / 0: that is why a query must see at least one key.
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)  # exp(-inf) = 0: a weight of exactly 0
     return einsum(softmax(scores, -1), V, "... queries keys, ... keys d_v -> ... queries d_v")
@@ -184,6 +208,8 @@ def scaled_dot_product_attention(
 
 def causal_mask(queries: int, keys: int, device: Device = None) -> Bool[Tensor, "queries keys"]:
     """True where a query may look: at its own position and before. The last query sees all keys."""
+    # Made for each call: that is cheap beside the scores, and a table for the longest context would
+    # have to move from device to device with the model.
     # With a cache there are more keys than queries: the diagonal begins that much further right.
     return torch.ones(queries, keys, device=device, dtype=torch.bool).tril(keys - queries)
 
@@ -194,6 +220,7 @@ def causal_attention(
     V: Float[Tensor, "... keys d_v"],
 ) -> Float[Tensor, "... queries d_v"]:
     """Attention in which no query sees a later key; the queries are the last positions."""
+    # (queries, keys): one mask for all sequences and heads, broadcast over the axes before it.
     mask = causal_mask(Q.shape[-2], K.shape[-2], Q.device)
     return scaled_dot_product_attention(Q, K, V, mask)
 
@@ -207,14 +234,17 @@ def cross_entropy(
     """
     check_in_range(targets, logits.shape[-1], "target", "the vocabulary")
     high = logits.to(float_type(logits))
+    # log(softmax(x)) in two steps would take the log of 0 where exp underflows.
     high = high - high.amax(-1, keepdim=True)
     # One logit per target: `gather` wants an index for each row, (..., 1).
     chosen = high.gather(-1, targets.long().unsqueeze(-1)).squeeze(-1)
+    # -log softmax(x)[target] = log Σ exp(x) - x[target], here with x shifted by its maximum.
     return (high.exp().sum(-1).log() - chosen).mean()
 
 
 def perplexity(losses: Float[Tensor, "..."]) -> Float[Tensor, ""]:
     """exp of the mean loss: how many equally likely tokens the model hesitates between."""
+    # The mean first: a mean of perplexities would be ruled by the worst of them.
     return losses.mean().exp()
 
 
@@ -233,6 +263,8 @@ class RotationTable(nn.Module):
         super().__init__()
         self.angles = angles  # not a buffer, so that it is neither moved nor rounded
         empty = torch.empty(0, device=device, dtype=dtype)
+        # A buffer, so that `.to(device)` takes it along; not persistent, so that the state dict has
+        # the weights of the course's model and nothing else.
         self.register_buffer("turns", empty, persistent=False)
         self.fill()
 
@@ -243,6 +275,7 @@ class RotationTable(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "RotationTable":
         """Fill the table again after `.to(...)` and the like: bfloat16 would spoil it."""
+        # In the slower pairs, cosines of neighbouring positions differ by less than it can tell.
         super()._apply(fn, recurse)
         self.fill()
         return self
@@ -291,4 +324,5 @@ def float_type(x: Tensor) -> torch.dtype:
     """float32 for half precision, else the type of x. Raises: ValueError unless it is floats."""
     if not x.is_floating_point():
         raise ValueError(f"expected a tensor of floats, got {x.dtype}: convert it by `.float()`")
+    # Not `.float()`: that would round float64.
     return torch.promote_types(x.dtype, torch.float32)

@@ -70,15 +70,6 @@ def words_that_meet(ax: Axes, plot) -> list[tuple[str, str]]:
     return [(a, b) for (a, box), (b, other) in combinations(boxes, 2) if box.overlaps(other)]
 
 
-ON_AXES = [plot for plot in PLOTS if get_type_hints(plot)["return"] is Axes]
-
-
-@pytest.mark.parametrize("plot", ON_AXES, ids=lambda plot: plot.__name__)
-def test_a_plot_of_one_panel_draws_on_the_axes_it_is_given(plot):
-    ax = plt.figure().add_subplot()
-    assert drawn(plot, ax=ax) is ax and len(plt.get_fignums()) == 1
-
-
 # Live views
 
 

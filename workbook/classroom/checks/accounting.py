@@ -133,7 +133,7 @@ def _by_size(attempt: Any) -> str:
     """Judge a dict of FLOPs and shares for each size of the model."""
     asked_for = Question(MODEL, "d", config.edition())
     handed = []
-    if not attempt.keys() <= {*explain.SIZES}:
+    if not attempt.keys() <= {*explain.ASKED_SIZES}:
         raise Unreadable(attempt)
     for size, entries in attempt.items():
         for one in _entries(entries, asked_for):

@@ -1,7 +1,7 @@
 """What the notebooks show: one file per notebook, its pictures and its live views together.
 
-Open the file of the notebook that you come from, such as `bpe` for 02: its plots take data and
-`ax=None`, draw one idea and return the axes, which `plots.show` puts on the page with words.
+Open the file of the notebook that you come from, such as `bpe` for 02: its plots take data,
+draw one idea and return the axes, which `plots.show` puts on the page with words.
 `plots` has what all pictures share.
 
 A live view, as the last line of a cell, shows a function of the package: when run, it follows what

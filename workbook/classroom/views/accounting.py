@@ -21,15 +21,15 @@ from workbook.accounting.assumptions import SWITCHES, Switch, asked, switches
 from workbook.accounting.training import GB, GiB
 from workbook.classroom.views import live, plots
 from workbook.classroom.views.live import Live, Shown
-from workbook.classroom.views.plots import BLUE, INK, PALE, axes, note
+from workbook.classroom.views.plots import BLUE, DASHED, PALE, axes, note
 from workbook.config import EDITIONS, Edition
 from workbook.optimizer import floats
 from workbook.optimizer.floats import FORMATS, FloatFormat, Stored
 
 
-def shares_along(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def shares_along(table: pd.DataFrame) -> Axes:
     """The columns' shares as bands over the index, which is on a log axis."""
-    ax = axes(ax)
+    ax = axes()
     parts = table.div(table.sum(axis=1), axis=0)
     ax.stackplot(table.index, parts.T, labels=parts.columns, colors=plots.colours_of(parts.columns))
     plots.log2_axis(ax, table.index, EngFormatter(sep="", places=0))
@@ -40,9 +40,9 @@ def shares_along(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def stacked(table: pd.DataFrame, quantity: str, limit: float, ax: Axes | None = None) -> Axes:
+def stacked(table: pd.DataFrame, quantity: str, limit: float) -> Axes:
     """One bar per row of `table`, its columns stacked, and a dashed line at the `limit`."""
-    ax = axes(ax)
+    ax = axes()
     colours = plots.colours_of(table.columns)
     table.plot.bar(ax=ax, stacked=True, width=0.75, rot=0, color=colours, legend=False)
     totals = table.sum(axis=1).map("{:,.1f}".format)
@@ -54,19 +54,17 @@ def stacked(table: pd.DataFrame, quantity: str, limit: float, ax: Axes | None = 
     return ax
 
 
-def float_ranges(
-    formats: Sequence[FloatFormat], marks: Mapping[str, float], ax: Axes | None = None
-) -> Axes:
+def float_ranges(formats: Sequence[FloatFormat], marks: Mapping[str, float]) -> Axes:
     """How far each format reaches on a log axis: normal numbers solid, subnormal ones pale.
 
     `marks` are numbers that are pointed out on the axis.
     """
-    ax = axes(ax, height=1.3 + 0.5 * len(formats))
+    ax = axes(1.3 + 0.5 * len(formats))
     for y, kind in enumerate(formats):
         ends = np.log10([kind.smallest_subnormal, kind.smallest_normal, kind.largest])
         ax.barh(y, np.diff(ends), 0.5, ends[:-1], color=(PALE[1], BLUE), ec=BLUE)
     for name, value in marks.items():
-        ax.axvline(np.log10(value), color=INK, linestyle="--", linewidth=1, zorder=3)
+        ax.axvline(np.log10(value), **DASHED, zorder=3)
         note(ax, name, (np.log10(value), -0.5), (0, 3), fontsize=8, ha="center", va="bottom")
     plots.named_rows(ax, [kind.name for kind in formats])
     plots.tens(ax, range(-45, 40, 15))
@@ -77,7 +75,7 @@ def float_ranges(
 
 # The bits of a number
 
-TONES = {"sign": "plain", "exponent": "tone1", "mantissa": "tone0"}  # as in the picture
+FIELD_TONES = {"sign": "plain", "exponent": "tone1", "mantissa": "tone0"}  # as in the picture
 LONGEST = 60  # characters that are read as a number
 
 
@@ -118,9 +116,9 @@ def _number_shown(text: str) -> Shown:
 
     stored = {name: kind.store(value) for name, kind in FORMATS.items()}
     ends = {name: became(value, FORMATS[name], bits) for name, bits in stored.items()}
-    key = " ".join(_bits({field: field for field in TONES}, field) for field in TONES)
+    key = " ".join(_bits({field: field for field in FIELD_TONES}, field) for field in FIELD_TONES)
     rows = [
-        (name, _bits(vars(bits), *TONES), f"{bits.value:.9g}", ends[name])
+        (name, _bits(vars(bits), *FIELD_TONES), f"{bits.value:.9g}", ends[name])
         for name, bits in stored.items()
     ]
     columns = ["format", "bits", "value", "what became of it"]
@@ -134,7 +132,7 @@ def _number_shown(text: str) -> Shown:
     lines = [
         [
             (name.ljust(8), "", ""),
-            *((getattr(bits, field), TONES[field], field) for field in TONES),
+            *((getattr(bits, field), FIELD_TONES[field], field) for field in FIELD_TONES),
             (f"= {bits.value:.9g}", "", ""),
         ]
         for name, bits in stored.items()
@@ -144,7 +142,9 @@ def _number_shown(text: str) -> Shown:
 
 def _bits(texts: Mapping[str, str], *fields: str) -> str:
     """The texts of some fields in their tones, in one frame."""
-    inside = "".join(f'<span class="{TONES[field]}">{texts[field]}</span>' for field in fields)
+    inside = "".join(
+        f'<span class="{FIELD_TONES[field]}">{texts[field]}</span>' for field in fields
+    )
     return f'<span class="bits">{inside}</span>'
 
 
@@ -180,7 +180,7 @@ QUESTIONS = {
 }
 # The switchboard leaves the size of the model and the number of its blocks alone.
 OFFERED = [switch for switch in SWITCHES if switch.field not in {"size", "every_block"}]
-NONE = "No switch is on: this is what the problem asks for."
+NO_SWITCH = "No switch is on: this is what the problem asks for."
 
 
 def switchboard(question: str = "parameters", edition: Edition = "2025") -> Live:
@@ -246,7 +246,7 @@ def _numbers_shown(question: str, edition: Edition, flipped: Sequence[Switch]) -
     right = numbers(question, edition)
     now = numbers(question, edition, *flipped)
     named = "; ".join(switch.words for switch in flipped)
-    summary = f"Flipped: {named}." if flipped else NONE
+    summary = f"Flipped: {named}." if flipped else NO_SWITCH
     rows = [(name, _written(right[name]), _written(now[name])) for name in right]
     cells = [
         (escape(name), before, f"<b>{after}</b>" if now[name] != right[name] else after)

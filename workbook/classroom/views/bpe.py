@@ -6,7 +6,6 @@ The live views are the merge stepper (training merge by merge) and the tokenizer
 from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import pairwise
-from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -15,7 +14,7 @@ from matplotlib.figure import Figure
 
 from workbook.classroom.views import live, plots
 from workbook.classroom.views.live import LINE, Framed, Live, Shown, plural, visible
-from workbook.classroom.views.plots import BLUE, COLOURS, GREY, INK, PALE, RED, axes, note
+from workbook.classroom.views.plots import BLUE, CENTRED, COLOURS, GREY, INK, PALE, RED, axes, note
 from workbook.tokenization.bpe import Pair
 from workbook.tokenization.tokenizer import Encoder, compression_ratio
 from workbook.tokenization.watch import TrainingStep, apply_merges, training_steps
@@ -30,12 +29,12 @@ DRAWN_TOKENS = 60  # in a picture
 ALTERNATING = ("tone0", "tone1", "tone2", "tone3")  # neighbours differ
 
 
-def tokenizers(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def tokenizers(table: pd.DataFrame) -> Axes:
     """Each row of `table` (columns vocabulary, bytes/token, unknown) as a named point.
 
     Further right is a larger vocabulary, higher up are shorter sequences. A ring: words are lost.
     """
-    ax = axes(ax)
+    ax = axes()
     best = table["bytes/token"].max()
     for colour, (name, row) in zip(COLOURS, table.iterrows(), strict=False):
         place = (row["vocabulary"], row["bytes/token"])
@@ -58,12 +57,12 @@ def tokenizers(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def shared_file(ends: Sequence[int], workers: int, ax: Axes | None = None) -> Axes:
+def shared_file(ends: Sequence[int], workers: int) -> Axes:
     """A file cut for workers: equal parts, each cut moved to the next of the `ends` of documents.
 
     Below are the parts that this gives, and the one list of counts that they add up to.
     """
-    ax = axes(ax, height=2.6)
+    ax = axes(2.6)
     size = ends[-1]
     blind = [size * part / workers for part in range(1, workers)]
     cuts = [0, *(min(end for end in ends if end >= at) for at in blind), size]
@@ -72,14 +71,13 @@ def shared_file(ends: Sequence[int], workers: int, ax: Axes | None = None) -> Ax
     for at, cut in zip(blind, cuts[1:], strict=False):
         ax.plot([at, at], [-0.45, 0.45], "--", color=RED)
         ax.annotate("", (cut, 0.7), (at, 0.45), arrowprops={"arrowstyle": "->", "color": RED})
-    centred: dict[str, Any] = {"ha": "center", "va": "center"}
     for number, (start, end) in enumerate(pairwise(cuts)):
         middle = (start + end) / 2
         ax.barh(1, end - start, 0.6, start, color=plots.SKY, edgecolor="white", lw=3)
-        ax.text(middle, 1, f"worker {number + 1}", color=INK, **centred)
+        ax.text(middle, 1, f"worker {number + 1}", color=INK, **CENTRED)
         ax.annotate("", (middle, 1.72), (middle, 1.3), arrowprops={"arrowstyle": "->"})
     ax.barh(2, size, 0.5, color=BLUE)
-    ax.text(size / 2, 2, "adds up the counts, then merges", color="white", **centred)
+    ax.text(size / 2, 2, "adds up the counts, then merges", color="white", **CENTRED)
     plots.named_rows(ax, ["documents", "parts", "parent"])
     ax.set_xlabel("position in the file (bytes); dashed: equal parts")
     return ax
@@ -154,7 +152,7 @@ def _stepped(step: TrainingStep, text: str) -> Shown:
         lines = [[(plural(count, "time").rjust(9), "", ""), *symbols] for symbols, count in words]
         lines.append([("your text".rjust(9), "", ""), *tokens[:DRAWN_TOKENS]])
         heights = [LINE * len(lines), 0.5 + 0.2 * len(pairs)]
-        size = plt.rcParams["figure.figsize"][0], sum(heights) + 0.2
+        size = plots.FIGURE_WIDTH, sum(heights) + 0.2
         figure, (above, below) = plt.subplots(2, 1, figsize=size, height_ratios=heights)
         live.token_lines(lines, above)
         counted = pd.DataFrame({"times": {_plus(pair): count for pair, count in pairs}})

@@ -17,15 +17,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, NullFormatter, NullLocator
 
 from workbook.classroom.views import plots
-from workbook.classroom.views.plots import BLUE, COLOURS, GREY, INK, RED, axes, note
+from workbook.classroom.views.plots import ABOVE, BLUE, COLOURS, DASHED, GREY, INK, RED, axes, note
 from workbook.experiments.results import Comparison
 from workbook.training.trainer import Run
 
 MARKERS = "osD^vPX*"
-X_AXES = {"tokens": "tokens", "seconds": "time (seconds)"}
 LOSS, FINAL = "validation loss (nats/token)", "final loss (nats/token)"
 FEW = 5  # groups with colours of their own
-WIDE, HEIGHT = 6.2, 3.0  # inches, of figures with panels side by side
+PANELS_WIDTH, PANELS_HEIGHT = 6.2, 3.0  # inches, of figures with panels side by side
 BAR = ("nats", "error")  # of a difference
 CEILING = 9.7  # nats per token: higher losses are drawn here
 # Of a run that diverged.
@@ -41,7 +40,7 @@ def curves(
     Over seconds each run has a line of its own. A diverged run shows its training loss, and ends in
     a cross. The loss before training is left out. `y` is the column of the log that is drawn.
     """
-    ax = axes(ax, HEIGHT)
+    ax = ax or axes(PANELS_HEIGHT)
     highest = 0.0
     for colour, marker, (name, runs) in zip(_colours(groups), cycle(MARKERS), groups.items()):
         look = {"color": colour, "marker": marker, "linewidth": 1.5, "ms": 3.5}
@@ -62,7 +61,7 @@ def curves(
         lowest = min(run.log[y].min() for runs in groups.values() for run in runs)
         room = 0.06 * (highest - lowest)
         ax.set_ylim(lowest - room, highest + room)
-    ax.set(xlabel=X_AXES[x], ylabel=LOSS)
+    ax.set(xlabel=plots.X_AXES[x], ylabel=LOSS)
     ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     ax.grid()
     _legend(ax, groups)
@@ -110,14 +109,12 @@ def _one_run(ax: Axes, run: Run, x: str, y: str, label: str, **look) -> float:
     return losses.max()
 
 
-def training_curves(
-    groups: Groups, edge: tuple[float, float] | None = None, ax: Axes | None = None
-) -> Axes:
+def training_curves(groups: Groups, edge: tuple[float, float] | None = None) -> Axes:
     """The training losses of many runs over steps, from dark to light in the order of the groups.
 
     A group is named by its learning rate; those beyond the `edge` are dashed.
     """
-    ax = axes(ax, HEIGHT + 0.4)
+    ax = axes(PANELS_HEIGHT + 0.4)
     for colour, (name, runs) in zip(_colours(groups), groups.items(), strict=True):
         dashes = "--" if edge and float(name) >= edge[1] else "-"
         for run in runs:
@@ -133,12 +130,12 @@ def training_curves(
     return ax
 
 
-def every_run(studied: Mapping[str, Sequence[Run]], ax: Axes | None = None) -> Axes:
+def every_run(studied: Mapping[str, Sequence[Run]]) -> Axes:
     """One row per experiment: a dot at the final loss of each run, a cross for one that diverged.
 
     Losses above `CEILING` are drawn there.
     """
-    ax = axes(ax, height=0.9 + 0.26 * len(studied))
+    ax = axes(0.9 + 0.26 * len(studied))
     for row, runs in enumerate(studied.values()):
         ended = [min(run.loss, CEILING) for run in runs if not run.diverged]
         ax.plot(ended, [row] * len(ended), "o", mec=BLUE, mfc="none", ms=5)
@@ -153,13 +150,12 @@ def every_run(studied: Mapping[str, Sequence[Run]], ax: Axes | None = None) -> A
 def sweep(
     sweeps: Mapping[str, Mapping[float, Run]],
     marks: Mapping[str, float] | None = None,
-    ax: Axes | None = None,
 ) -> Axes:
     """The final loss over the learning rate, one line per sweep; diverged runs are crosses on top.
 
     A diverged run has no final loss; higher losses are drawn at `CEILING`. `marks` name levels.
     """
-    ax = axes(ax, HEIGHT)
+    ax = axes(PANELS_HEIGHT)
     for colour, marker, (name, runs) in zip(_colours(sweeps), cycle(MARKERS), sweeps.items()):
         good = {rate: run.loss for rate, run in sorted(runs.items()) if not run.diverged}
         drawn = _cut(ax, pd.Series(good, dtype=float))
@@ -184,14 +180,14 @@ def ablation(comparisons: Mapping[int, Comparison], usual: str = "unchanged") ->
     losses by learning rate of the unchanged model (full lines) and the changed one (dashed), a
     colour per budget; a cross on top is a run that diverged.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, HEIGHT))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(PANELS_WIDTH, PANELS_HEIGHT))
     last = [*comparisons.values()][-1]
     old = last.unchanged.rate
     own = last.changed.rate
     sides = {f"{last.label} at {old:.3g}": [last.at_old_rate]}
     sides[f"{last.label} at {own:.3g}"] = [*last.changed.seeds.values()]
     curves({f"{usual} at {old:.3g}": [*last.unchanged.seeds.values()]} | sides, ax=left)
-    left.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1))
+    left.legend(fontsize=8, **ABOVE)
     rates: set[float] = set()
     heights = np.linspace(0.97, 0.85, len(comparisons))  # of crosses: none lies on another
     looks = zip(_colours(comparisons), heights, comparisons.items(), strict=True)
@@ -221,7 +217,7 @@ def ablation(comparisons: Mapping[int, Comparison], usual: str = "unchanged") ->
     right.xaxis.set_minor_formatter(NullFormatter())
     right.grid()
     # Long enough that the dashes can be seen beside the marker.
-    right.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, handlelength=3.4)
+    right.legend(fontsize=8, **ABOVE, ncols=2, handlelength=3.4)
     return figure
 
 
@@ -238,7 +234,7 @@ def effects(
     does not flatten the rest.
     """
     figure, (left, right) = plt.subplots(
-        1, 2, figsize=(WIDE, 3.6), sharey=True, width_ratios=(3, 2)
+        1, 2, figsize=(PANELS_WIDTH, 3.6), sharey=True, width_ratios=(3, 2)
     )
     looks = zip(COLOURS, MARKERS, family.items(), strict=False)
     for colour, marker, (name, comparisons) in looks:
@@ -267,7 +263,7 @@ def effects(
     right.set(xlabel="public runs, unverified:\n164 to 328 M tokens")
     right.tick_params(axis="x", labelrotation=20, labelsize=8)
     right.margins(x=0.2)
-    left.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
+    left.legend(fontsize=8, **ABOVE, ncols=3)
     return figure
 
 
@@ -277,7 +273,7 @@ def batches(runs_of: Mapping[int, Mapping[float, Run]]) -> Figure:
     `runs_of` has the runs of each batch size by learning rate. The dashed line is a best rate that
     grows with the root of the size.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDE, 2.9))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(PANELS_WIDTH, 2.9))
     top = {size: min(runs, key=lambda rate: runs[rate].loss) for size, runs in runs_of.items()}
     left.plot(list(top), [runs_of[size][rate].loss for size, rate in top.items()], marker="o")
     right.plot(list(top), list(top.values()), marker="o", label="best", zorder=3)
@@ -286,7 +282,7 @@ def batches(runs_of: Mapping[int, Mapping[float, Run]]) -> Figure:
     sizes = np.array(list(top))
     middle = sizes[len(sizes) // 2]
     root = top[middle] * np.sqrt(sizes / middle)
-    right.plot(sizes, root, color=INK, linestyle="--", linewidth=1, label="root of the batch")
+    right.plot(sizes, root, **DASHED, label="root of the batch")
     usual_rates = sorted({rate for _, rate in tried})
     right.set(yscale="log", ylabel="peak learning rate")
     right.set_yticks(usual_rates, [f"{rate:.3g}" for rate in usual_rates], fontsize=8)
@@ -299,9 +295,9 @@ def batches(runs_of: Mapping[int, Mapping[float, Run]]) -> Figure:
     return figure
 
 
-def in_bits(groups: Groups, ax: Axes | None = None) -> Axes:
+def in_bits(groups: Groups) -> Axes:
     """The validation losses over tokens, in the unit that all tokenizers share."""
-    ax = curves(groups, y="validation_bits_per_byte", ax=ax)
+    ax = curves(groups, y="validation_bits_per_byte")
     ax.set_ylabel("validation loss (bits/byte)")
     return ax
 
@@ -325,10 +321,10 @@ def _batch_axis(ax: Axes, sizes: Sequence[int]) -> None:
     ax.grid()
 
 
-def against_time(groups: Groups, cap: float, ax: Axes | None = None) -> Axes:
+def against_time(groups: Groups, cap: float) -> Axes:
     """Validation losses against seconds, and the time at which every run has to end."""
-    ax = curves(groups, "seconds", ax=ax)
-    ax.axvline(cap, color=INK, linestyle="--", linewidth=1)
+    ax = curves(groups, "seconds")
+    ax.axvline(cap, **DASHED)
     note(
         ax,
         f"limit: {cap:,.0f} s",

@@ -24,13 +24,13 @@ LEVELS = (
 )
 
 
-def reach(shares: Mapping[str, Sequence[float]], top_p: float, ax: Axes | None = None) -> Axes:
+def reach(shares: Mapping[str, Sequence[float]], top_p: float) -> Axes:
     """The cumulative probability of the likeliest tokens, one line per setting.
 
     `shares` are the probabilities of all tokens, in any order. The dashed line is `top_p`, and a
     ring shows where it cuts.
     """
-    ax = axes(ax)
+    ax = axes()
     ax.axhline(top_p, color=GREY, ls="--")
     ax.text(1, top_p, f"top-p {top_p:g} ", va="bottom", color="#555555")
     for colour, (name, one) in zip(COLOURS, shares.items(), strict=False):
@@ -56,9 +56,7 @@ def percent(probability: float) -> str:
     return f"{probability:.0%}" if probability >= 0.01 else "<1%"
 
 
-def judged_text(
-    tokens: Sequence[bytes], probabilities: Sequence[float], ax: Axes | None = None
-) -> Axes:
+def judged_text(tokens: Sequence[bytes], probabilities: Sequence[float]) -> Axes:
     """A text token by token, each marked by how likely it was, which is written below it.
 
     The first line says what the marks mean.
@@ -68,7 +66,7 @@ def judged_text(
         lines[-1].append((token, tone(probability), percent(probability)))
         if token.endswith(b"\n") and tokens[place + 1 : place + 2] != [b"\n"]:
             lines.append([])
-    return live.token_lines([line for line in lines if line], ax)
+    return live.token_lines([line for line in lines if line])
 
 
 LONGEST = 600  # characters of a text; a model sees only the last few anyway

@@ -248,7 +248,7 @@ def bar(length: float, look: str) -> str:
     )
 
 
-def token_html(token: bytes | str, tone: str, below: str = "") -> str:
+def token_html(token: bytes | str, tone: str, below: str) -> str:
     """A token in its frame, with signs for what cannot be seen; `below` is written under it."""
     note = f"<small>{escape(below)}</small>" if below else ""
     title = escape(repr(token), quote=True)
@@ -259,7 +259,7 @@ def token_html(token: bytes | str, tone: str, below: str = "") -> str:
 
 def plural(count: int, thing: str) -> str:
     """A count with its noun: 1 byte, 2 bytes."""
-    return f"{count:,} {thing}{'s' * (count != 1)}"
+    return f"{count:,} {thing if count == 1 else f'{thing}s'}"
 
 
 # Text made visible
@@ -295,20 +295,20 @@ def escaped(text: str) -> str:
     return text.encode("unicode_escape").decode("ascii")
 
 
-def drawable(text: str, family: str = "DejaVu Sans Mono") -> str:
+def drawable(text: str) -> str:
     """The text with each character escaped that matplotlib's font would draw as an empty box.
 
     >>> drawable("né人")
     'né\\\\u4eba'
     """
-    known = _glyphs(family)
+    known = _glyphs()
     return "".join(c if ord(c) in known else escaped(c) for c in text)
 
 
 @cache
-def _glyphs(family: str) -> frozenset[int]:
-    """The code points that a font has a glyph for."""
-    return frozenset(get_font(findfont(FontProperties(family=family))).get_charmap())
+def _glyphs() -> frozenset[int]:
+    """The code points that matplotlib's monospaced font has a glyph for."""
+    return frozenset(get_font(findfont(FontProperties(family="DejaVu Sans Mono"))).get_charmap())
 
 
 def character_name(character: str) -> str:
@@ -334,7 +334,7 @@ def token_lines(lines: Sequence[Sequence[Framed]], ax: Axes | None = None) -> Ax
     noted = any(note for *_, note in placed)
     if ax is None:
         height = 0.1 + LINE * depth * (1.7 if noted else 1)
-        ax = plots.axes(height=height)
+        ax = plots.axes(height)
     for x, y, text, tone, note in placed:
         middle = x + len(text) / 2
         height = 0.45 if noted else 0.7

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from workbook.classroom.views import live, plots
 from workbook.classroom.views.live import Live, Shown
-from workbook.classroom.views.plots import BLUE, INK, ORANGE, PALE, RED, axes, note
+from workbook.classroom.views.plots import BLUE, DASHED, INK, ORANGE, PALE, RED, axes, note
 from workbook.optimizer import toys
 from workbook.optimizer.floats import FORMATS
 
@@ -28,9 +28,8 @@ def valley(paths: Mapping[str, np.ndarray], height: Callable[[np.ndarray], np.nd
     point.
     """
     rows = -(-len(paths) // 3)
-    width = plt.rcParams["figure.figsize"][0]
     figure, panels = plt.subplots(
-        rows, 3, figsize=(width, 1.8 * rows), sharex=True, sharey=True, squeeze=False
+        rows, 3, figsize=(plots.FIGURE_WIDTH, 1.8 * rows), sharex=True, sharey=True, squeeze=False
     )
     across = np.linspace(-5, 5, 121)
     up = np.linspace(-3.6, 3.6, 121)
@@ -54,12 +53,13 @@ def side_by_side(
     tables: Mapping[str, pd.DataFrame], quantity: str, exact: pd.Series | None = None
 ) -> Figure:
     """One picture per table, each with a line per column over its index, all at one scale."""
-    width = plt.rcParams["figure.figsize"][0]
-    figure, panels = plt.subplots(1, len(tables), figsize=(width, 3.1), sharey=True, squeeze=False)
+    figure, panels = plt.subplots(
+        1, len(tables), figsize=(plots.FIGURE_WIDTH, 3.1), sharey=True, squeeze=False
+    )
     for ax, (title, table) in zip(panels.flat, tables.items(), strict=True):
         ax.plot(table, linewidth=2, label=list(table.columns))
         if exact is not None:
-            ax.plot(exact, color=INK, linestyle="--", linewidth=1, label=exact.name)
+            ax.plot(exact, **DASHED, label=exact.name)
         ax.set_title(title, fontsize=10)
         ax.set_xlabel(table.index.name)
         ax.grid()
@@ -69,9 +69,9 @@ def side_by_side(
     return figure
 
 
-def size_histogram(sizes: Mapping[str, np.ndarray], ax: Axes | None = None) -> Axes:
+def size_histogram(sizes: Mapping[str, np.ndarray]) -> Axes:
     """The distribution of sizes of numbers, on a log axis, and where float16 begins to lose any."""
-    ax = axes(ax, height=3.8)
+    ax = axes(3.8)
     half = FORMATS["float16"]
     edges = np.arange(-12, 2.01, 0.25)
     for colour, (name, numbers) in zip((BLUE, ORANGE), sizes.items(), strict=False):
@@ -84,7 +84,7 @@ def size_histogram(sizes: Mapping[str, np.ndarray], ax: Axes | None = None) -> A
     }
     ax.axvspan(edges[0], np.log10(half.smallest_subnormal / 2), color=RED, alpha=0.12, lw=0)
     for row, (name, size) in enumerate(lines.items()):
-        ax.axvline(np.log10(size), color=INK, linestyle="--", linewidth=1)
+        ax.axvline(np.log10(size), **DASHED)
         note(
             ax,
             f"← {name}",
@@ -104,7 +104,7 @@ def size_histogram(sizes: Mapping[str, np.ndarray], ax: Axes | None = None) -> A
 
 STEPS = 10
 FACTORS_OF_TEN = 16  # that bars and picture reach down, and bars up, from the first loss
-HALF = 6.0  # rem, the longest bar
+LONGEST_BAR = 6.0  # rem
 
 
 def learning_rate_slider(lr: int = 100) -> Live:
@@ -161,7 +161,7 @@ def _steps_shown(lr: int) -> Shown:
 def _bar(loss: float) -> str:
     """A bar to the left of the middle for a loss below 1, to the right for one above."""
     tens = math.log10(loss) if loss > 0 else -math.inf
-    length = min(abs(tens), FACTORS_OF_TEN) / FACTORS_OF_TEN * HALF
+    length = min(abs(tens), FACTORS_OF_TEN) / FACTORS_OF_TEN * LONGEST_BAR
     left, right = (length, 0.0) if tens < 0 else (0.0, length)
-    before = live.bar(left, f"margin-left: {HALF - left:.2f}rem; background: {BLUE};")
+    before = live.bar(left, f"margin-left: {LONGEST_BAR - left:.2f}rem; background: {BLUE};")
     return f"{before}|{live.bar(right, f'background: {RED};')}"

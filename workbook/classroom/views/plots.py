@@ -1,7 +1,7 @@
 """What all pictures share: their style, how they are shown, and the plots that fit any table.
 
-Each plot takes data and an `ax`, draws one idea and returns the axes; those of one notebook are in
-the file of its name. Importing this module sets one style for all of them. The colours are Okabe
+Each plot takes data, draws one idea and returns the axes; those of one notebook are in the file of
+its name. Importing this module sets one style for all of them. The colours are Okabe
 and Ito's, which stay apart for colour-blind eyes; what a colour says, a label says too. Labels keep
 to letters that matplotlib's own font has: a Chinese character or an emoji would come out as an
 empty box. At the end are tables of numbers as people read them.
@@ -32,8 +32,14 @@ COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW, GREY)
 INK = "#222222"
 PALE = ("#f2f2f2", "#d9d9d9")  # for what is as it should be, beside what is coloured
 DARK = (BLUE, GREEN)  # backgrounds on which white letters can be read
+FIGURE_WIDTH, FIGURE_HEIGHT = 6.4, 3.6  # inches, of a figure
+X_AXES = {"step": "steps", "tokens": "tokens", "seconds": "time (seconds)"}  # of a run's log
+# How a theory, a limit or a reference is drawn beside what was measured.
+DASHED: dict[str, Any] = {"color": INK, "linestyle": "--", "linewidth": 1}
+CENTRED: dict[str, Any] = {"ha": "center", "va": "center"}  # a text on its place
+ABOVE: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1)}  # a legend on the axes
 # What has one colour in all pictures: the parts of the model, and the kinds of memory.
-FIXED = {
+FIXED_COLOURS = {
     "embedding": SKY,
     "attention": ORANGE,
     "projections": ORANGE,
@@ -49,7 +55,7 @@ FIXED = {
 
 plt.rcParams.update(
     {
-        "figure.figsize": (6.4, 3.6),
+        "figure.figsize": (FIGURE_WIDTH, FIGURE_HEIGHT),
         "figure.dpi": 100,
         "figure.constrained_layout.use": True,
         "font.size": 10,
@@ -110,12 +116,9 @@ def png(figure: Figure) -> bytes:
     return small.getvalue()
 
 
-def axes(ax: Axes | None = None, height: float | None = None) -> Axes:
-    """The axes to draw on: those given, else those of a new figure `height` inches high."""
-    if ax is not None:
-        return ax
-    width, usual = plt.rcParams["figure.figsize"]
-    return plt.subplots(figsize=(width, height or usual))[1]
+def axes(height: float | None = None) -> Axes:
+    """The axes of a new figure, `height` inches high."""
+    return plt.subplots(figsize=(FIGURE_WIDTH, height or FIGURE_HEIGHT))[1]
 
 
 def note(ax: Axes, text: str, place: tuple, by: tuple[float, float], **look) -> None:
@@ -136,8 +139,7 @@ def cell(
 ) -> None:
     """Draw a box of width 1 with a corner at (x, y) and a text in its middle."""
     ax.add_patch(Rectangle((x, y), 1, height, fc=face, ec="white"))
-    centred = {"ha": "center", "va": "center"}
-    ax.text(x + 0.5, y + height / 2, str(text), **centred | look)
+    ax.text(x + 0.5, y + height / 2, str(text), **CENTRED | look)
 
 
 def bars_of(ax: Axes) -> list[Any]:
@@ -147,20 +149,20 @@ def bars_of(ax: Axes) -> list[Any]:
 
 def colours_of(names: Collection[str]) -> Sequence[str]:
     """The colours of some columns: their fixed ones, or COLOURS in order if any has none."""
-    known = set(names) <= set(FIXED)
-    return [FIXED[name] for name in names] if known else COLOURS
+    known = set(names) <= set(FIXED_COLOURS)
+    return [FIXED_COLOURS[name] for name in names] if known else COLOURS
 
 
 def legend_above(ax: Axes) -> None:
     """A legend on top of the axes, its entries side by side in as few rows as fit."""
     labels = ax.get_legend_handles_labels()[1]
     rows = -(-sum(len(label) + 7 for label in labels) // 78)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=-(-len(labels) // rows))
+    ax.legend(**ABOVE, ncols=-(-len(labels) // rows))
 
 
 def level(ax: Axes, name: str, height: float, x: float, **look) -> None:
     """A dashed line at a height, with its name above it from `x` on."""
-    ax.axhline(height, color=INK, linestyle="--", linewidth=1, zorder=1)  # above the grid
+    ax.axhline(height, **DASHED, zorder=1)  # above the grid
     note(ax, name, (x, height), (0, 3), fontsize=8, color=INK, **look)
 
 
@@ -183,7 +185,7 @@ def grouped_bars(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> 
 
     `quantity` names what is measured and its unit, for the axis. A single column has no legend.
     """
-    ax = axes(ax, height=0.9 + 0.2 * table.size)
+    ax = ax or axes(0.9 + 0.2 * table.size)
     table.plot.barh(ax=ax, width=0.8, color=COLOURS, legend=False)
     for bars in bars_of(ax):
         ax.bar_label(bars, fmt=_short, padding=3, fontsize=8)
@@ -195,9 +197,9 @@ def grouped_bars(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> 
     return ax
 
 
-def shares(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
+def shares(table: pd.DataFrame, quantity: str) -> Axes:
     """One bar per row of `table`, cut into its columns' shares; small shares have no number."""
-    ax = axes(ax, height=1.2 + 0.42 * len(table))
+    ax = axes(1.2 + 0.42 * len(table))
     colours = colours_of(table.columns)
     parts = table.div(table.sum(axis=1), axis=0)
     parts.plot.barh(ax=ax, stacked=True, width=0.7, color=colours, legend=False)
@@ -212,9 +214,9 @@ def shares(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def points(values: Mapping[str, float], quantity: str, ax: Axes | None = None) -> Axes:
+def points(values: Mapping[str, float], quantity: str) -> Axes:
     """One row per value, the largest on top: a point on a log axis, with the value beside it."""
-    ax = axes(ax, height=0.9 + 0.32 * len(values))
+    ax = axes(0.9 + 0.32 * len(values))
     names = sorted(values, key=values.get, reverse=True)
     for y, value in enumerate(values[name] for name in names):
         ax.plot(value, y, "o", ms=8, color=BLUE)
@@ -229,7 +231,6 @@ def points(values: Mapping[str, float], quantity: str, ax: Axes | None = None) -
 def curves(
     table: pd.DataFrame,
     quantity: str,
-    ax: Axes | None = None,
     *,
     log: bool = False,
     log_y: bool = False,
@@ -243,13 +244,13 @@ def curves(
     which is logarithmic with `log`; y is with `log_y`, and may begin at `lowest`, from where a 0
     runs off the bottom. Where a number is infinite, a line has a gap or its end. `exact` is dashed.
     """
-    ax = axes(ax)
+    ax = axes()
     finite = table.replace([np.inf, -np.inf], np.nan)
     for colour, name in zip(COLOURS, finite.columns, strict=False):
         look: dict[str, Any] = {"marker": "o", "ms": 4} if log else {}
         ax.plot(finite[name], color=colour, linewidth=2, label=name, **look)
     if exact is not None:
-        ax.plot(exact, color=INK, linestyle="--", linewidth=1, zorder=3)
+        ax.plot(exact, **DASHED, zorder=3)
     if log_y:
         ax.set_yscale("log")
         ax.set_ylim(bottom=lowest)
@@ -271,9 +272,10 @@ def _name_ends(ax: Axes, lines: Sequence[pd.Series]) -> bool:
     ends = [(line.index[-1], line.iloc[-1]) for line in lines]
     ax.get_ylim()  # settles the limits, on which the next line depends
     heights = (ax.transScale + ax.transLimits).transform(ends)[:, 1]  # 0 to 1 in the picture
+    placed = [(x, height) for (x, _), height in zip(ends, heights, strict=True)]
     close = any(
-        one[0] == other[0] and abs(height - other_height) < 0.06
-        for (one, height), (other, other_height) in combinations(zip(ends, heights, strict=True), 2)
+        one[0] == other[0] and abs(one[1] - other[1]) < 0.06
+        for one, other in combinations(placed, 2)
     )
     if close or min(heights) < 0:
         return False

@@ -17,26 +17,23 @@ from IPython.display import DisplayHandle
 from matplotlib.axes import Axes
 
 from workbook.classroom.views import plots
-from workbook.classroom.views.plots import BLUE, INK, ORANGE, SKY, axes
+from workbook.classroom.views.plots import BLUE, DASHED, INK, ORANGE, SKY, axes
 from workbook.config import TrainConfig
 from workbook.training import log as runlog
 from workbook.training.data import TrainData
 from workbook.training.parts import Parts
 from workbook.training.trainer import Run, progress_line, run_folder, time_left, train
 
-X_AXES = {"step": "steps", "tokens": "tokens", "seconds": "time (seconds)"}
 LOSS, BITS = "loss (nats/token)", "validation_bits_per_byte"
 
 
-def loss_curve(
-    log: pd.DataFrame, x: str = "step", choices: float | None = None, ax: Axes | None = None
-) -> Axes:
+def loss_curve(log: pd.DataFrame, x: str = "step", choices: float | None = None) -> Axes:
     """Training and validation loss of a run against "step", "tokens" or "seconds".
 
     `choices` is what the choices of the text's generator cost, in nats per token, as a dashed line:
     an upper bound on the entropy of the text.
     """
-    ax = axes(ax)
+    ax = axes()
     table = log.reset_index()
     train = table.dropna(subset="train_loss")
     held_out = table.dropna(subset="validation_loss")
@@ -52,49 +49,50 @@ def loss_curve(
     )
     if choices is not None:
         label = "the generator's choices"
-        ax.axhline(choices, color=INK, linestyle="--", linewidth=1, label=label)
+        ax.axhline(choices, **DASHED, label=label)
     ax.legend()
     ax.set_ylim(bottom=0)
-    ax.set(xlabel=X_AXES[x], ylabel=LOSS)
+    ax.set(xlabel=plots.X_AXES[x], ylabel=LOSS)
     if x == "tokens":
         ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.grid()
     return ax
 
 
-def start_counts(starts: Sequence[int], possible: int, ax: Axes | None = None) -> Axes:
+def start_counts(starts: Sequence[int], possible: int) -> Axes:
     """How often windows began at each place; dashed, the mean if all are equally likely."""
     counts = np.bincount(starts, minlength=possible)
-    ax = axes(ax, height=2.6)
+    ax = axes(2.6)
     ax.bar(np.arange(len(counts)), counts, color=BLUE, width=0.8)
-    ax.axhline(len(starts) / possible, color=INK, linestyle="--", linewidth=1)
+    ax.axhline(len(starts) / possible, **DASHED)
     ax.set(xlabel="start of the window (token position)", ylabel="number of windows")
     return ax
 
 
-def overlaid(logs: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
+def overlaid(logs: Mapping[str, pd.DataFrame]) -> Axes:
     """The training losses of up to three runs, each a thinner line on the one before."""
-    ax = axes(ax)
+    ax = axes()
     looks = ((SKY, 9), (ORANGE, 4), (INK, 1))
-    for (colour, width), (name, log) in zip(looks, logs.items(), strict=False):
-        ax.plot(log["train_loss"].dropna(), color=colour, linewidth=width, label=name)
+    for name, (colour, width) in zip(logs, looks, strict=False):
+        ax.plot(logs[name]["train_loss"].dropna(), color=colour, linewidth=width, label=name)
     ax.set(xlabel="steps", ylabel=LOSS)
     ax.legend()
     ax.grid()
     return ax
 
 
-def compared(logs: Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
+def compared(logs: Mapping[str, pd.DataFrame]) -> Axes:
     """The losses of up to three runs by step: thin in training, thick on held-out text.
 
     They are in nats per token, or in bits per byte if the runs cut the text into different tokens:
     then no other unit compares them.
     """
-    ax = axes(ax)
+    ax = axes()
     bits = {name: _bits_per_nat(log) for name, log in logs.items()}
     in_bits = max(bits.values()) > (1 + 1e-6) * min(bits.values())
     looks = ((SKY, "o", 5), (ORANGE, "s", 2.5), (INK, "^", 1))  # each thinner than the one before
-    for (colour, marker, width), (name, log) in zip(looks, logs.items(), strict=False):
+    for name, (colour, marker, width) in zip(logs, looks, strict=False):
+        log = logs[name]
         scale = bits[name] if in_bits else 1
         ax.plot(scale * log["train_loss"].dropna(), color=colour, linewidth=1)
         held_out = scale * log["validation_loss"].dropna()
@@ -124,7 +122,12 @@ def words(log: pd.DataFrame) -> str:
     )
 
 
-WIDTH, HEIGHT, LEFT, BELOW = 520, 200, 40, 24  # pixels of the live curve, and of its margins
+CURVE_WIDTH, CURVE_HEIGHT, LEFT, BELOW = (
+    520,
+    200,
+    40,
+    24,
+)  # pixels of the live curve, and of its margins
 LOSSES = {"train_loss": BLUE, "validation_loss": ORANGE}
 
 
@@ -134,7 +137,7 @@ class LiveCurve:
     def __init__(self, config: TrainConfig):
         self.config = config
         self.records = list[dict[str, Any]]()
-        self.bar = ipywidgets.IntProgress(max=config.steps, layout={"width": f"{WIDTH}px"})
+        self.bar = ipywidgets.IntProgress(max=config.steps, layout={"width": f"{CURVE_WIDTH}px"})
         self.curve = ipywidgets.HTML()
         self.box = ipywidgets.VBox([self.bar, self.curve])
 
@@ -188,8 +191,8 @@ def still(config: TrainConfig, folder: Path, beside: Run | None = None) -> tuple
 
 def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
     """The losses so far as a picture, and the last record as a line of text."""
-    width = WIDTH - LEFT
-    height = HEIGHT - BELOW
+    width = CURVE_WIDTH - LEFT
+    height = CURVE_HEIGHT - BELOW
     curves = {
         name: [(record["step"], record[name]) for record in records if record.get(name) is not None]
         for name in LOSSES
@@ -203,14 +206,15 @@ def curve_html(config: TrainConfig, records: Sequence[dict]) -> str:
         )
         lines += f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{points}"/>'
     axis = (
-        f'<path d="M{LEFT} 0V{height}H{WIDTH}" fill="none" stroke="currentColor"/>'
+        f'<path d="M{LEFT} 0V{height}H{CURVE_WIDTH}" fill="none" stroke="currentColor"/>'
         f'<text x="0" y="12">{highest:.1f}</text><text x="0" y="{height}">0.0</text>'
-        f'<text x="{LEFT}" y="{HEIGHT - 6}">0 steps</text>'
-        f'<text x="{WIDTH}" y="{HEIGHT - 6}" text-anchor="end">{config.steps:,}</text>'
+        f'<text x="{LEFT}" y="{CURVE_HEIGHT - 6}">0 steps</text>'
+        f'<text x="{CURVE_WIDTH}" y="{CURVE_HEIGHT - 6}" text-anchor="end">{config.steps:,}</text>'
     )
     latest = progress_line(config, records[-1]) + time_left(config, records[-1])
     return (
-        f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="Loss so far: {latest}"'
+        f'<svg width="{CURVE_WIDTH}" height="{CURVE_HEIGHT}" role="img"'
+        f' aria-label="Loss so far: {latest}"'
         ' style="font-size: 12px; fill: currentColor; color: var(--jp-content-font-color1)">'
         f"{axis}{lines}</svg><div>{latest} (blue: training, orange: validation)</div>"
     )

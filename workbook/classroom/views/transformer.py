@@ -5,7 +5,7 @@ The live views are RoPE as turning arrows, and the attention viewer: what attend
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,24 +16,24 @@ from numpy.typing import ArrayLike
 
 from workbook.classroom.views import live, plots
 from workbook.classroom.views.live import Live, Shown, drawable, plural, visible
-from workbook.classroom.views.plots import BLUE, GREY, INK, PALE, RED, axes
+from workbook.classroom.views.plots import BLUE, CENTRED, GREY, INK, PALE, RED, axes
 from workbook.config import ModelConfig
 
 TINTS = ("#d3e8f7", "#fbe3b5", "#cbeee1", "#f6d8e8")  # light enough to write on
 # The parts of the model, in tints of the colours that they have in all plots.
-EMBEDDING = "#d6eefb"
-ATTENTION = TINTS[1]
-FEED_FORWARD = "#b0cfe6"
-HEAD = TINTS[2]
+EMBEDDING_TINT = "#d6eefb"
+ATTENTION_TINT = TINTS[1]
+FEED_FORWARD_TINT = "#b0cfe6"
+HEAD_TINT = TINTS[2]
 BOX: dict[str, Any] = {"boxstyle": "round,pad=0.08", "ec": GREY}
 
 
-def architecture(config: ModelConfig, ax: Axes | None = None) -> Axes:
+def architecture(config: ModelConfig) -> Axes:
     """The path of a batch through a pre-norm model, from left to right, with the shapes below.
 
     One block is drawn; the line above it is the residual stream, to which each layer adds.
     """
-    ax = axes(ax, height=2.5)
+    ax = axes(2.5)
     low, stream = 0.4, 1.5  # heights of the layers in a block, and of the residual stream
     ax.plot([0.1, 9.7], [stream, stream], color=INK, lw=1.5, zorder=1)
     for branch, end in ((1.8, 4.6), (4.9, 7.7)):  # away from the stream, and back into it
@@ -42,31 +42,30 @@ def architecture(config: ModelConfig, ax: Axes | None = None) -> Axes:
             end,
             stream,
             "+",
-            ha="center",
-            va="center",
+            **CENTRED,
             fontsize=11,
             zorder=4,
             bbox={"boxstyle": "circle,pad=0.1", "fc": "white", "ec": INK},
         )
     for x, y, name, colour in (
-        (0.9, stream, "embed", EMBEDDING),
+        (0.9, stream, "embed", EMBEDDING_TINT),
         (2.5, low, "norm", PALE[0]),
-        (3.7, low, "attention", ATTENTION),
+        (3.7, low, "attention", ATTENTION_TINT),
         (5.6, low, "norm", PALE[0]),
-        (6.8, low, "feed-\nforward", FEED_FORWARD),
+        (6.8, low, "feed-\nforward", FEED_FORWARD_TINT),
         (8.6, stream, "norm", PALE[0]),
-        (9.7, stream, "head", HEAD),
+        (9.7, stream, "head", HEAD_TINT),
     ):
         box = FancyBboxPatch((x - 0.42, y - 0.28), 0.84, 0.56, fc=colour, zorder=3, **BOX)
         ax.add_patch(box)
-        ax.text(x, y, name, ha="center", va="center", fontsize=8, zorder=4, color=INK)
+        ax.text(x, y, name, **CENTRED, fontsize=8, zorder=4, color=INK)
     ax.add_patch(FancyBboxPatch((1.6, -0.1), 6.3, 2, fc="none", ls="--", zorder=0, **BOX))
     for x, y, words in (
         (-0.45, stream, "tokens"),
         (10.6, stream, "logits"),
         (4.75, 2.08, f"a block, {config.num_layers} times"),
     ):
-        ax.text(x, y, words, ha="center", va="center", fontsize=9, color=INK)
+        ax.text(x, y, words, **CENTRED, fontsize=9, color=INK)
     for x, shape in (
         (0.3, "(batch, seq)"),
         (4.75, f"(batch, seq, {config.d_model})"),
@@ -105,15 +104,15 @@ def heat_maps(
     return figure
 
 
-def turned(vectors: ArrayLike, pairs: Sequence[int], shown: int = 6) -> Figure:
-    """The same vector at positions 0, 1, 2 ...: an arrow for each, a circle for each of `pairs`.
+def turned(vectors: ArrayLike, pairs: Sequence[int]) -> Figure:
+    """The same vector at positions 0 to 5: an arrow for each, a circle for each of `pairs`.
 
     `vectors` is (positions, d_k), as RoPE gives it back; its pairs are neighbours.
     """
     vectors = np.asarray(vectors)
     figure, panels = plt.subplots(1, len(pairs), figsize=(1.7 * len(pairs), 1.95), squeeze=False)
     for ax, pair in zip(panels[0], pairs, strict=True):
-        both = vectors[:shown, 2 * pair : 2 * pair + 2]
+        both = vectors[:6, 2 * pair : 2 * pair + 2]
         radius = np.hypot(*both[0])
         _ring(ax, f"pair {pair}", 10, radius, 1.4 * radius)
         labelled = both[0] + radius
@@ -121,7 +120,7 @@ def turned(vectors: ArrayLike, pairs: Sequence[int], shown: int = 6) -> Figure:
             colour = RED if position == 0 else BLUE
             ax.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour})
             if np.hypot(*(both[position] - labelled)) > 0.25 * radius:  # or it covers the last one
-                ax.text(1.18 * x, 1.18 * y, position, ha="center", va="center", color=colour)
+                ax.text(1.18 * x, 1.18 * y, position, **CENTRED, color=colour)
                 labelled = both[position]
     return figure
 
@@ -145,7 +144,8 @@ def number_grids(grids: Mapping[str, ArrayLike], owners: Mapping[int, int] | Non
     figure, panels = plt.subplots(
         1, len(grids), figsize=(8.4, height), width_ratios=columns, squeeze=False
     )
-    for place, (ax, (name, grid)) in enumerate(zip(panels[0], grids.items(), strict=True)):
+    for place, (name, grid) in enumerate(grids.items()):
+        ax = panels[0, place]
         for (row, column), number in np.ndenumerate(np.asarray(grid)):
             owner = place if owners is None else owners[int(number)]
             plots.cell(ax, column, row, f"{number:.3g}", TINTS[owner % len(TINTS)], fontsize=9)
@@ -159,8 +159,17 @@ def number_grids(grids: Mapping[str, ArrayLike], owners: Mapping[int, int] | Non
 
 MOST_PAIRS = 4  # that get a circle
 NAMES_APART = 0.22  # radians between the names of two arrows
-# The name, colour and line of an arrow, on paper and in SVG.
-ARROWS = (("q", BLUE, "solid", ""), ("k", RED, "dashed", "6 4"))
+
+
+class Arrow(NamedTuple):
+    """How an arrow looks, and where it goes in the unit circle."""
+
+    name: str
+    colour: str
+    line: str  # on paper
+    dashes: str  # in SVG
+    tip: np.ndarray
+    name_at: np.ndarray
 
 
 def rope_arrows(queries: ArrayLike, keys: ArrayLike, query_at: int = 3, key_at: int = 1) -> Live:
@@ -168,7 +177,9 @@ def rope_arrows(queries: ArrayLike, keys: ArrayLike, query_at: int = 3, key_at: 
 
     Row i of `queries`, and of `keys`, is the vector as RoPE turns it at position i.
     """
-    queries, keys, last = np.asarray(queries), np.asarray(keys), len(queries) - 1
+    queries = np.asarray(queries)
+    keys = np.asarray(keys)
+    last = len(queries) - 1
     sliders = {
         "query_at": live.slider("Query at position", query_at, 0, last),
         "key_at": live.slider("Key at position", key_at, 0, last),
@@ -208,32 +219,32 @@ def _degrees(arrow: np.ndarray) -> int:
     return round(np.degrees(np.arctan2(arrow[1], arrow[0]))) % 360
 
 
-def _tips_and_names(query: np.ndarray, key: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Where each of two arrows ends in the unit circle, and where its name goes around it.
-
-    The longer arrow reaches the circle. The names never overlap.
-    """
+def _arrows(query: np.ndarray, key: np.ndarray) -> list[Arrow]:
+    """The arrows of a query and a key. The longer reaches the circle; the names never overlap."""
     size = max(np.hypot(*query), np.hypot(*key))
     angles = np.array([np.arctan2(arrow[1], arrow[0]) for arrow in (query, key)])
     between = (angles[0] - angles[1] + np.pi) % (2 * np.pi) - np.pi
     lacking = max(NAMES_APART - abs(between), 0) * (1 if between >= 0 else -1)
     angles += np.array([lacking, -lacking]) / 2
     names = [1.22 * np.array([np.cos(angle), np.sin(angle)]) for angle in angles]
-    return list(zip((query / size, key / size), names, strict=True))
+    return [
+        Arrow("q", BLUE, "solid", "", query / size, names[0]),
+        Arrow("k", RED, "dashed", "6 4", key / size, names[1]),
+    ]
 
 
 def _circle(place: int, query: np.ndarray, key: np.ndarray) -> str:
     """One pair as SVG: a circle, the arrow of the query and that of the key."""
     arrows = ""
-    for look, ends in zip(ARROWS, _tips_and_names(query, key), strict=True):
-        name, colour, _, dashes = look
-        ((x, y), (left, up)) = (60 * end for end in ends)
+    for arrow in _arrows(query, key):
+        x, y = 60 * arrow.tip
+        left, up = 60 * arrow.name_at
         arrows += (
-            f'<line x1="0" y1="0" x2="{x:.1f}" y2="{-y:.1f}" stroke="{colour}" stroke-width="4"'
-            f' stroke-dasharray="{dashes}"/>'
-            f'<circle cx="{x:.1f}" cy="{-y:.1f}" r="5" fill="{colour}"/>'
+            f'<line x1="0" y1="0" x2="{x:.1f}" y2="{-y:.1f}" stroke="{arrow.colour}"'
+            f' stroke-width="4" stroke-dasharray="{arrow.dashes}"/>'
+            f'<circle cx="{x:.1f}" cy="{-y:.1f}" r="5" fill="{arrow.colour}"/>'
             f'<text x="{left:.1f}" y="{5 - up:.1f}" text-anchor="middle"'
-            f' fill="currentColor">{name}</text>'
+            f' fill="currentColor">{arrow.name}</text>'
         )
     label = f"pair {place}: the query points to {_degrees(query)}°, the key to {_degrees(key)}°"
     return (
@@ -248,11 +259,11 @@ def _arrows_drawn(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Figure:
     figure, panels = plt.subplots(1, len(pairs), figsize=(1.6 * len(pairs), 1.9), squeeze=False)
     for place, (ax, pair) in enumerate(zip(panels[0], pairs, strict=True)):
         _ring(ax, f"pair {place}: {pair[0] @ pair[1]:+.3f}", 9, 1, 1.35)
-        for look, ((x, y), at) in zip(ARROWS, _tips_and_names(*pair), strict=True):
-            name, colour, line, _ = look
-            ax.plot([0, x], [0, y], color=colour, lw=2.5, ls=line)
-            ax.plot(x, y, "o", color=colour)
-            ax.text(*at, name, ha="center", va="center", color=INK)
+        for arrow in _arrows(*pair):
+            x, y = arrow.tip
+            ax.plot([0, x], [0, y], color=arrow.colour, lw=2.5, ls=arrow.line)
+            ax.plot(x, y, "o", color=arrow.colour)
+            ax.text(*arrow.name_at, arrow.name, **CENTRED, color=INK)
     return figure
 
 

@@ -20,11 +20,9 @@ MOST_SHOWN = 64  # characters in the live table
 MOST_DRAWN = 8  # and in the picture
 
 
-def size_steps(
-    table: pd.DataFrame, quantity: str, marks: Mapping[str, int], ax: Axes | None = None
-) -> Axes:
+def size_steps(table: pd.DataFrame, quantity: str, marks: Mapping[str, int]) -> Axes:
     """One staircase per column of `table` over its index, on a log axis; `marks` names places."""
-    ax = axes(ax)
+    ax = axes()
     for i, column in enumerate(table.columns):
         # A line that lies on another would hide it: each is wider than the one in front of it.
         look: dict[str, Any] = {"color": COLOURS[i], "linewidth": 2 + 2.5 * i, "zorder": 2 - i}
@@ -40,9 +38,9 @@ def size_steps(
     return ax
 
 
-def bit_layout(rows: Mapping[str, bytes], ax: Axes | None = None) -> Axes:
+def bit_layout(rows: Mapping[str, bytes]) -> Axes:
     """Each row's UTF-8 bytes bit by bit: the template dark, the number's own bits light."""
-    ax = axes(ax, height=0.7 + 0.55 * len(rows))
+    ax = axes(0.7 + 0.55 * len(rows))
     stride = 8.6  # eight bits and a gap
     for y, data in enumerate(rows.values()):
         for i, byte in enumerate(data):
@@ -69,9 +67,7 @@ def bit_layout(rows: Mapping[str, bytes], ax: Axes | None = None) -> Axes:
     return ax
 
 
-def byte_pairs(
-    kinds: Sequence[Sequence[str]], valid: Collection[str], ax: Axes | None = None
-) -> Axes:
+def byte_pairs(kinds: Sequence[Sequence[str]], valid: Collection[str]) -> Axes:
     """A 256 x 256 map of the first byte (down) and the second (across): pale where `valid`.
 
     `kinds[first][second]` names what the pair is. The key beside the map begins with what is valid,
@@ -82,7 +78,7 @@ def byte_pairs(
     rank = np.argsort(order)[codes.reshape(256, 256)]
     pale = sum(name in valid for name in names)
     colours = PALE[:pale] + COLOURS[: len(names) - pale]
-    ax = axes(ax, height=4.1)
+    ax = axes(4.1)
     ax.imshow(rank, cmap=ListedColormap(colours), interpolation="nearest")
     key = [
         Rectangle((0, 0), 1, 1, fc=colour, ec=GREY, label=f"{names[which]}: {counts[which]:,}")
@@ -122,10 +118,11 @@ def _explored(text: str) -> Shown:
     )
     hidden = len(text) - MOST_DRAWN
     plain = ", ".join(f"{size:,} in {title}" for title, size in sizes.items())
-    words = (
-        f"{text!r}: {points}; bytes: {plain}.{' ' * bool(summary)}{summary}"
-        f"{f'; and {hidden:,} more' if hidden > 0 else ''}"
-    )
+    words = f"{text!r}: {points}; bytes: {plain}."
+    if summary:
+        words += f" {summary}"
+    if hidden > 0:
+        words += f"; and {hidden:,} more"
     return Shown(html, words, lambda: _drawn(text[:MOST_DRAWN]))
 
 

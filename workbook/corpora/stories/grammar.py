@@ -266,7 +266,11 @@ def group_lines(lines: list[str]) -> list[tuple[str, list[str]]]:
         if indent > depth:  # it continues the line before
             groups[-1][1][-1] += " " + text
             continue
-        mark = text if text == "--" else text[0] if text[:2] in ("| ", "? ") else ""
+        mark = ""
+        if text == "--":
+            mark = text
+        elif text.startswith(("| ", "? ")):
+            mark = text[0]
         text = text.removeprefix(mark).strip()
         if mark and mark == last:
             groups[-1][1].append(text)

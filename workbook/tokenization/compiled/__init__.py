@@ -36,5 +36,6 @@ def train_on_file(
     Raises: ValueError if the file is not UTF-8.
     """
     load_kernels()  # compiled once, here, and not in every worker
+    # The text is only read here: what merges see is its different pre-tokens, a small part of it.
     counts = count.count_file(path, special_tokens, executor)
     return merge.spelled_out(merge.learn_merges(counts, num_merges))

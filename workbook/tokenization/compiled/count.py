@@ -37,6 +37,7 @@ class Counts:
     def __post_init__(self) -> None:
         if len(self.lengths) != len(self.counts) or self.lengths.min(initial=1) < 1:
             raise ValueError("each pre-token has a length of at least one byte, and a count")
+        # Compiled code reads up to 64 bytes at a time, so also behind the last pre-token.
         text_address(self.text[: self.lengths.sum()])
 
 
@@ -52,6 +53,7 @@ def count_file(
     with unchanged(path), bar:
         # Only threads of ours can move a bar: the workers of an executor may be elsewhere.
         task = partial(count_spans, path, special_tokens, seen=int if executor else bar.update)
+        # The first part's own table serves for all if there is no second.
         parts = share(task, cut_points(path, special_tokens), executor)
         counts = next(parts)
         total = None
@@ -78,7 +80,9 @@ def count_spans(
     # file may be a single byte, however large the file.
     size = cuts[-1] - cuts[0]
     total = table.PretokenTable(2 << min(13, (size // 16).bit_length()))
+    # Their ids are not asked for: they only separate documents.
     special = text.SpecialTokens(dict.fromkeys(special_tokens, 0))
+    # Each span in the same memory, so a file of any size takes no more than one span.
     for span in text.read_spans(path, cuts):
         count_text(total, span, special)
         seen(len(span))
@@ -90,7 +94,9 @@ def count_text(total: table.PretokenTable, span: np.ndarray, special: text.Speci
     documents = text.documents_of(span, special)
     kinds = scan.character_kinds()
     batch = scan.new_batch()
+    # Where to go on: the document, and the address in it. The kernel writes it before it returns.
     progress = np.array([0, span.ctypes.data])
+    # Plain addresses: whoever passes them keeps the arrays alive during the call.
     addresses = kinds.ctypes.data, batch.ctypes.data, total.address
     while longest := count_on(documents, *addresses, progress):
         total.grow(longest)
@@ -102,11 +108,17 @@ def count_on(documents, kinds, batch, facts, progress):
     pre-token for which the table, whose `facts` are at this address, has no room."""
     at = progress[1]
     for document in range(progress[0], len(documents)):
-        end = documents[document, text.END]
+        end = documents[document, text.DOCUMENT_END]
         while at < end:
+            # First find many pre-tokens, then look them up: the processor loads their slots
+            # meanwhile.
             number = table.next_batch(at, end, kinds, facts, batch)
             for item in range(batch, batch + scan.ITEM_BYTES * number, scan.ITEM_BYTES):
+                # Nearly always the pre-token is in the first slot that is looked at; the long way
+                # is rare.
                 slot = table.slot_at_home(item)
+                # A pre-token ends where the next one begins, whose address is the next item's first
+                # number.
                 at = np.int64(word(item + scan.ITEM_BYTES))
                 if slot == 0:
                     start = np.int64(word(item))
@@ -115,8 +127,9 @@ def count_on(documents, kinds, batch, facts, progress):
                         progress[0] = document
                         progress[1] = start
                         return at - start
+                # The value of a slot is the count here, and the ids in `encode`.
                 store(slot + table.VALUE, word(slot + table.VALUE) + table.ONE)
-        at = documents[document, text.NEXT]
+        at = documents[document, text.NEXT_DOCUMENT]
     return 0
 
 
@@ -132,6 +145,7 @@ def add_words(lengths, counts, facts, progress):
     """Continue from `progress` (word, address); return what `count_on` would."""
     at = progress[1]
     for index in range(progress[0], len(lengths)):
+        # As in `count_on`, but the pre-tokens lie one after the other, and each has a count.
         slot = table.entry(facts, at, lengths[index])
         if slot == 0:
             progress[0] = index

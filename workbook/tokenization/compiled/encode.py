@@ -53,6 +53,7 @@ class CompiledEncoder:
     def __init__(
         self, merges: np.ndarray, ids: np.ndarray, special_ids: Mapping[str, int], dtype: np.dtype
     ) -> None:
+        # The kernel reads them by address, eight bytes each: no other type or layout will do.
         self.ids = np.ascontiguousarray(ids, np.int64)
         self.dtype = dtype
         self.special = text.SpecialTokens(special_ids)
@@ -67,10 +68,12 @@ class CompiledEncoder:
         self.job = np.zeros(WIDTH + 1, np.int64)
         self.encode_on = encode_on.with_arguments(self.job)
         # Memory for a short text: its bytes, the row of its one document, its ids.
+        # Made once and used for every short text, as to make them takes longer than to encode it.
         few = padded(bytes(FEW_BYTES))
         row = np.array([0, 0, -1])
         held = few, row, np.empty(FEW_BYTES + 16, self.dtype), self.job
         at, first, to, _ = (array.ctypes.data for array in held)
+        # Memory views: to set a single number of an array takes NumPy longer.
         self.views = [array.data for array in held]
         self.begin = np.array([first, first + ROW_BYTES, at, to]).data
         self.forget()
@@ -82,6 +85,7 @@ class CompiledEncoder:
             raise ValueError(f"256 bytes and {len(merges)} merges need an id each, got {symbols}")
         if symbols > MOST_SYMBOLS:
             raise ValueError(f"a pair has room for {MOST_SYMBOLS:,} symbols, got {symbols:,}")
+        # Numbers from a file that somebody edited would otherwise be taken for addresses.
         if merges.min(initial=0) < 0 or merges.max(initial=0) >= symbols:
             raise ValueError(f"merges are pairs of the symbols 0 to {symbols - 1}")
         if self.dtype not in (np.uint16, np.uint32):
@@ -112,16 +116,19 @@ class CompiledEncoder:
         # Room for an id per byte, as memory that is never written to costs nothing; and for the
         # excess behind the last ones.
         ids = np.empty(most + 16, self.dtype)
+        # From here on an address: the kernel writes ids and moves it on.
         to = ids.ctypes.data
         for span in spans:
             most -= len(span)
             if most < 0:
                 raise ValueError(f"the spans are {-most} bytes longer than the room for their ids")
             documents = text.documents_of(span, self.special)
+            # The kernel goes through the rows by address, from the first to behind the last.
             row = documents.ctypes.data
             self.job[: TO + 1] = row, row + documents.nbytes, span.ctypes.data, to
             self.run()
             to = int(self.job[TO])
+        # What was written is kept; the rest of the memory was never touched.
         ids.resize((to - ids.ctypes.data) // ids.itemsize, refcheck=False)
         return ids
 
@@ -134,19 +141,22 @@ class CompiledEncoder:
             raise ValueError(f"there is room for {FEW_BYTES:,} bytes, got {len(data):,}")
         few, row, ids, job = self.views
         few[: len(data)] = data
-        row[text.END] = self.begin[AT] + len(data)
+        row[text.DOCUMENT_END] = self.begin[AT] + len(data)
         job[: TO + 1] = self.begin
         self.run()
         return ids[: (job[TO] - self.begin[TO]) // ids.itemsize].tolist()
 
     def run(self) -> None:
         """Call the kernel until it has found enough memory."""
+        # 0 is the end. Any other number is the length of a pre-token that found no room: Python
+        # makes some, and the kernel goes on where it stopped.
         while longest := self.encode_on():
             self.make_room(longest)
 
     def make_room(self, length: int) -> None:
         """Enlarge the memory for a pre-token of this length; at the limit, empty the table."""
         many = self.table.is_full() and len(self.table.slots) >= MOST_SLOTS
+        # Emptied as a whole: to find out which words are rare would need a count for each.
         if many or self.table.pool_used > MOST_BYTES:
             self.forget()
         self.table.grow(length)
@@ -156,6 +166,7 @@ class CompiledEncoder:
 
     def point(self) -> None:
         """Tell the kernel where everything is."""
+        # Arrays that have grown lie elsewhere now.
         held = self.kinds, self.batch, self.table.facts, self.pairs, self.ids, self.scratch
         addresses = [array.ctypes.data for array in held]
         self.job[KINDS:] = *addresses, len(self.scratch), self.dtype.itemsize
@@ -169,12 +180,17 @@ def make_encoder(
     That is so if some byte has no id, two merges make the same token, a merge joins a token that
     no merge makes, an id needs more than 32 bits, or there are two million tokens.
     """
+    # Never one byte for an id, as in `token_dtype`.
     dtype = np.min_scalar_type(max([256, *ids.values()]))
     tokens = [bytes([value]) for value in range(256)] + [left + right for left, right in merges]
+    # Symbols are numbered in the order of the merges: so the smallest symbol that a pair can make
+    # is the merge that was learnt first, and no table of ranks is needed.
     symbols = {token: symbol for symbol, token in enumerate(tokens)}
     if len(symbols) < len(tokens) or len(tokens) > MOST_SYMBOLS or dtype.itemsize > 4:
         return None
     try:
+        # A KeyError: a merge joins what no merge makes, or a token has no id. The readable
+        # tokenizer does not mind.
         pairs = [symbols[part] for merge in merges for part in merge]
         symbol_ids = np.array([ids[token] for token in tokens], np.int64)
     except KeyError:
@@ -194,12 +210,13 @@ def encode_on(job):
     facts = job[TABLE]
     width = job[WIDTH]
     lacking = 0
+    # For the symbols of a pre-token that is merged, three lists and a tree.
     scratch = array_at(job[SCRATCH], job[SCRATCH_SIZE])
     while row < job[LAST] and lacking == 0:
         document = array_at(row, 3)
-        while at < document[text.END] and lacking == 0:
+        while at < document[text.DOCUMENT_END] and lacking == 0:
             batch = job[BATCH]
-            number = table.next_batch(at, document[text.END], job[KINDS], facts, batch)
+            number = table.next_batch(at, document[text.DOCUMENT_END], job[KINDS], facts, batch)
             item = batch
             stop = batch + scan.ITEM_BYTES * number
             while item < stop:
@@ -215,6 +232,7 @@ def encode_on(job):
                     start = np.int64(word(item))
                     item += scan.ITEM_BYTES
                     length = np.int64(word(item)) - start
+                    # 0 is no address, so it stands for "none".
                     slot = 0
                     if PER_BYTE * length <= len(scratch):
                         slot = table.entry(facts, start, length)
@@ -222,6 +240,7 @@ def encode_on(job):
                         lacking = length
                         at = start
                         break
+                    # 0 is neither a number of ids nor a place in the pool, which begins at 8.
                     if word(slot + table.VALUE) == 0:  # a new one
                         if length <= FEW_SYMBOLS:
                             left = merge_few(start, length, job[PAIRS], job[SCRATCH])
@@ -230,12 +249,13 @@ def encode_on(job):
                         remember(facts, slot, left, job[IDS_OF], scratch, width)
                     to = write_ids(facts, slot, width, to)
             if lacking == 0:
+                # The item behind the last one has the address where the batch ends.
                 at = np.int64(word(stop))
         if lacking == 0:
-            if document[text.ID] >= 0:
-                store(to, np.uint64(document[text.ID]))
+            if document[text.SPECIAL_ID] >= 0:
+                store(to, np.uint64(document[text.SPECIAL_ID]))
                 to += width
-            at = document[text.NEXT]
+            at = document[text.NEXT_DOCUMENT]
             row += ROW_BYTES
     job[ROW] = row
     job[AT] = at
@@ -248,11 +268,14 @@ def remember(facts, slot, number, ids, symbols, width):
     """Write the ids of a new pre-token's symbols to the pool; and if they fit, to its slot."""
     place = word(facts + table.POOL_USED)
     to = table.pooled(facts, place)
+    # In the pool: the number of ids, then the ids, one behind the other.
     store(to, np.uint64(number))
     for index in range(number):
         # Eight bytes, of which the next id overwrites what is too much.
         store(to + 8 + width * index, word(ids + 8 * symbols[index]))
-    if width * number < 16 and word(slot + table.SECOND_KEY) < table.LONG:
+    # Up to 15 bytes fit into the slot beside their number, and the pool is not needed. A long
+    # pre-token has its place in the pool where the ids would be.
+    if width * number < 16 and word(slot + table.SECOND_KEY) < table.LONG_KEY:
         store(slot + IDS, word(to + 8))
         store(slot + table.VALUE, word(to + 16) | np.uint64(number) << NUMBER_BITS)
     else:
@@ -264,6 +287,7 @@ def remember(facts, slot, number, ids, symbols, width):
 def write_few(slot, width, to):
     """Write the ids that are in a slot to an address; return the address behind them."""
     value = word(slot + table.VALUE)
+    # 16 bytes are copied, whatever the number: two moves, and no branch to guess.
     store(to, word(slot + IDS))
     store(to + 8, value)
     return to + width * np.int64(value >> NUMBER_BITS)
@@ -295,6 +319,7 @@ def merge_few(at, length, pairs, symbols):
         store(symbols + 8 * place, np.uint64(byte(at + place)))
         store(made + 8 * place, np.uint64(made_by_both(symbols + 8 * place, pairs)))
     while True:
+        # The smallest symbol is the earliest merge; `<` takes the leftmost of equal ones.
         best = np.uint64(NEVER)
         right = 0
         for place in range(1, length):
@@ -308,6 +333,7 @@ def merge_few(at, length, pairs, symbols):
         for place in range(right, length):  # those behind the right one move up
             store(symbols + 8 * place, word(symbols + 8 * (place + 1)))
             store(made + 8 * place, word(made + 8 * (place + 1)))
+        # Two pairs are new: the merged symbol with the one before it, and with the one behind.
         for place in range(max(right - 1, 1), min(right + 1, length)):
             store(made + 8 * place, np.uint64(made_by_both(symbols + 8 * place, pairs)))
 
@@ -327,6 +353,7 @@ def merge(at, length, pairs, scratch):
     leftmost. A tree finds it: `tree[1]` is the smaller of `tree[2]` and `tree[3]`, and so on to the
     leaves, `tree[length + place]`. So n bytes take n log n steps.
     """
+    # Views of one array that is made beforehand: a kernel allocates nothing.
     symbols = scratch[:length]
     behind = scratch[length : 2 * length]
     ahead = scratch[2 * length : 3 * length]
@@ -337,6 +364,7 @@ def merge(at, length, pairs, scratch):
         ahead[place] = place + 1
     for place in range(length):
         tree[length + place] = merge_at(place, symbols, ahead, pairs)
+    # From the leaves upwards, each node the smaller of its two children.
     for node in range(length - 1, 0, -1):
         tree[node] = min(tree[2 * node], tree[2 * node + 1])
     while tree[1] >> PLACE_BITS < NEVER:
@@ -366,6 +394,7 @@ def merge_at(place, symbols, ahead, pairs):
     made = NEVER
     if ahead[place] < len(symbols):
         made = made_by(pairs, symbols[place], symbols[ahead[place]])
+    # One number that is compared as a whole: first the merge, then the place.
     return made << PLACE_BITS | place
 
 
@@ -374,6 +403,7 @@ def set_leaf(tree, node, value):
     """Change a leaf of a tree of minima."""
     tree[node] = value
     while node > 1:
+        # `node ^ 1` is the sibling: children are numbered 2n and 2n + 1.
         value = min(value, tree[node ^ 1])
         node >>= 1
         tree[node] = value
@@ -389,8 +419,10 @@ def made_by(pairs, left, right):
 @compiled
 def place_of_pair(pairs, left, right):
     """The address of a pair in their table: its own, or the free one where it belongs."""
+    # Never 0, which stands for a free place.
     key = np.uint64(left + 1) << SYMBOL_BITS | np.uint64(right)
     last = word(pairs) - table.ONE
+    # Multiplicative hashing: the upper bits of the product depend on all bits of the key.
     index = key * table.MIX_A >> np.uint64(32)
     while True:
         place = pairs + 8 + 8 * np.int64(index & last)
@@ -407,5 +439,6 @@ def add_pairs(pairs, merges):
     for index in range(len(merges)):
         left = merges[index, 0]
         right = merges[index, 1]
+        # Key and result in one word, so that one load answers.
         value = (left + 1 << 21 | right) << 21 | 256 + index
         store(place_of_pair(pairs, left, right), np.uint64(value))

@@ -50,6 +50,7 @@ class Compiled:
 
     @cached_property
     def _numba_type_(self) -> Any:
+        # Not at the top of the file: with machine code on disk, numba is never loaded.
         from numba import njit
 
         # LLVM inlines these functions only if told to, and a call for each pre-token costs time.
@@ -75,13 +76,16 @@ class Intrinsic:
         from numba.core.sigutils import normalize_signature
         from numba.extending import intrinsic
 
+        # numba's own reading of "int64(int64, uint64)".
         arguments, result = normalize_signature(self.types)
 
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            # A function without a result still has to give numba something: a dummy.
             return self.emit(builder, *values) or context.get_dummy_value()
 
         @wraps(self.emit)  # numba counts its parameters; the first is the context, or the builder
         def define(context: Any, *_: Any) -> Any:
+            # What the types are, and the function that writes the code.
             return result(*arguments), generate
 
         made = intrinsic(define)
@@ -106,11 +110,14 @@ class Kernel(Compiled):
 
         Raises: TypeError for arguments of other types than the kernel's.
         """
+        # numba's convention: the function returns a status, and writes its result to an address.
         result = ctypes.c_int64()
         error = ctypes.c_void_p()
         references = ctypes.byref(result), ctypes.byref(error)
+        # Turning arguments into C's takes longer than a short text does: so once, for many calls.
         call = partial(self._code, *references, *self._flat(arguments))
 
+        # `held` keeps the arrays alive, whose addresses the call uses.
         def again(held: tuple[int | np.ndarray, ...] = arguments) -> int:
             return call() or result.value  # it returns 0: nothing is raised
 
@@ -122,10 +129,12 @@ class Kernel(Compiled):
         address = load_kernels().get_function_address(self.name)
         if address == 0:  # to call it would end Python
             raise RuntimeError(f"{self.name} was defined after the kernels were loaded")
+        # CFUNCTYPE and not PYFUNCTYPE: Python's lock is released, so threads work side by side.
         return ctypes.CFUNCTYPE(ctypes.c_int32)(address)
 
     def _flat(self, arguments: tuple[int | np.ndarray, ...]) -> Iterator[ctypes.c_int64]:
         """The arguments as numba passes them, an array as several numbers."""
+        # A wrong type would be read as an address, and end Python: so each is checked.
         for argument, expected in zip(arguments, self.types, strict=True):
             if not fits(argument, expected):
                 raise TypeError(f"{self.name} takes {expected}, got {argument_in_words(argument)}")
@@ -144,7 +153,9 @@ class Kernel(Compiled):
         options = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         dispatcher = njit(f"({', '.join(self.types)},)", **options)(self.function)
         made: Any = next(iter(dispatcher.overloads.values()))
+        # As text: numba's module belongs to its own engine, and this one goes into a file.
         module = llvm.parse_assembly(made.library.get_llvm_str())
+        # A name that the next process can ask for: numba's differs from process to process.
         module.get_function(made.fndesc.llvm_func_name).name = self.name
         return module
 
@@ -156,6 +167,7 @@ def fits(argument: int | np.ndarray, expected: str) -> bool:
     kind, _, axes = expected.partition("[")
     if argument.dtype != kind or argument.ndim != axes.count(":") - 1:  # "::1" is the last axis
         return False
+    # The kernels step from element to element by their size alone.
     return argument.flags.c_contiguous
 
 
@@ -191,6 +203,7 @@ def intrinsic(types: str) -> Callable[[Function], Intrinsic]:
 def load_kernels() -> llvm.ExecutionEngine:
     """All kernels in memory; compiled first if this machine has not kept them."""
     global _engine
+    # Two threads may ask for the first kernel at once, and only one may compile.
     with _lock:
         if _engine is None:
             _engine = _load()
@@ -202,6 +215,7 @@ def _load() -> llvm.ExecutionEngine:
     """All kernels in memory, for this processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    # For this very processor: its vectors decide how fast the scan is.
     target = llvm.Target.from_triple(llvm.get_process_triple())
     machine = target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),
@@ -212,7 +226,9 @@ def _load() -> llvm.ExecutionEngine:
         jit=True,
     )
     file = code_file()
+    # From disk if it is there, else compiled; kept for the next process if there is a place.
     code = (read_code(file) or compile_into(file, machine)) if file else compile_all(machine)
+    # An empty module: all code comes from the object file.
     jit = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     jit.add_object_file(llvm.ObjectFileRef.from_data(code))
     jit.finalize_object()
@@ -224,6 +240,7 @@ def compile_into(file: Path, machine: llvm.TargetMachine) -> bytes:
     with ExitStack() as stack:
         with suppress(OSError):  # a file system without locks, as some network drives
             stack.enter_context(locked(file.parent))
+        # Asked again under the lock.
         code = read_code(file)
         if code is None:  # else another process has compiled it meanwhile
             code = compile_all(machine)
@@ -235,6 +252,7 @@ def compile_into(file: Path, machine: llvm.TargetMachine) -> bytes:
 def compile_all(machine: llvm.TargetMachine) -> bytes:
     """The machine code of all kernels."""
     say("workbook: compiling the fast engine, once, about 10 s ...")
+    # One module for all, so that functions that several kernels call are linked once.
     module, *others = [kernel.lowered() for kernel in KERNELS]
     for other in others:
         module.link_in(other)
@@ -245,6 +263,7 @@ def read_code(file: Path) -> bytes | None:
     """The machine code in a file; None if there is none, or not what was written."""
     if not file.is_file():
         return None
+    # A file that is cut short, or damaged, must not run: its hash stands before the code.
     content = file.read_bytes()
     # As `compile_into` wrote them.
     digest = content[:32]
@@ -259,6 +278,7 @@ def code_file() -> Path | None:
     None if neither can be written to; then every process compiles for itself. The name is a hash of
     all that the code depends on.
     """
+    # A home on a network is shared by machines with different processors.
     host = platform.machine(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     compiler = sha256(repr((llvmlite.__version__, host)).encode()).hexdigest()[:12]
     for folder in code_folders():

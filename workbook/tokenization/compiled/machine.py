@@ -26,6 +26,7 @@ BITS, BYTES, INDICES = (ir.VectorType(kind, BLOCK) for kind in (BIT, BYTE, INDEX
 
 def padded(data: bytes | np.ndarray) -> np.ndarray:
     """The bytes as an array, followed by `PADDING` zeros."""
+    # Zeros, which are no letters: what is read behind the end never looks like text.
     text = np.zeros(len(data) + PADDING, np.uint8)
     text[: len(data)] = np.frombuffer(data, np.uint8)
     return text
@@ -38,6 +39,7 @@ def text_address(text: np.ndarray) -> int:
     """
     if text.dtype != np.uint8 or text.ndim != 1 or not text.flags.c_contiguous:
         raise ValueError(f"a text is bytes in a row, got {text.dtype} with strides {text.strides}")
+    # NumPy knows which array a part belongs to, and so how far the memory reaches behind it.
     at = text.ctypes.data
     behind = 0
     whole = text.base  # the array that holds the memory, if the text is a part of one
@@ -51,6 +53,8 @@ def text_address(text: np.ndarray) -> int:
 def load(builder: Any, address: Any, kind: Any) -> Any:
     """LLVM's code that reads a value of a type at an address."""
     value = builder.load(builder.inttoptr(address, kind.as_pointer()))
+    # LLVM would otherwise assume an address that is a multiple of eight, and may use instructions
+    # that fail elsewhere.
     value.align = 1  # texts begin anywhere
     return value
 
@@ -58,12 +62,14 @@ def load(builder: Any, address: Any, kind: Any) -> Any:
 @intrinsic("int64(int64)")
 def byte(builder, address):
     """The byte at an address: 0 to 255."""
+    # `zext` fills with zeros: 200 stays 200, and does not become -56.
     return builder.zext(load(builder, address, BYTE), WORD)
 
 
 @intrinsic("uint64(int64)")
 def word(builder, address):
     """The eight bytes at an address as one number, the first one lowest."""
+    # The first byte lowest: little-endian, as are all processors that numba comes for.
     return load(builder, address, WORD)
 
 
@@ -78,6 +84,8 @@ def array_at(builder, address, length):
     """The 64-bit numbers at an address as one of numba's arrays, without an owner."""
     pointer = BYTE.as_pointer()
     row = ir.ArrayType(WORD, 1)
+    # As numba lays out an array: owner and parent, number and size of elements, data, shape,
+    # strides.
     kind = ir.LiteralStructType([pointer, pointer, WORD, WORD, WORD.as_pointer(), row, row])
     data = builder.inttoptr(address, WORD.as_pointer())
     array = ir.Constant(kind, None)
@@ -90,12 +98,14 @@ def array_at(builder, address, length):
 @intrinsic("int64(uint64)")
 def trailing_zeros(builder, value):
     """How many of the lowest bits are 0; 64 if all are."""
+    # The bit says that a value of 0 is allowed, and gives 64.
     return builder.cttz(value, BIT(0))
 
 
 @intrinsic("int64(uint64)")
 def ones(builder, value):
     """How many bits are 1."""
+    # Most processors have an instruction for it; a loop would take 64 steps.
     return builder.ctpop(value)
 
 
@@ -104,6 +114,7 @@ def prefetch(builder, address):
     """Begin to load what is at an address into the processor's cache, and do not wait for it."""
     pointer = BYTE.as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [pointer, INDEX, INDEX, INDEX])
+    # A hint: at an address that does not exist, nothing happens.
     name = "llvm.prefetch.p0"
     function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
     hints = INDEX(0), INDEX(3), INDEX(1)  # to read it; it is used again soon; it is data
@@ -119,6 +130,7 @@ def bytes_within(*ranges: str) -> Any:
 
     @intrinsic("uint64(int64)")
     def within(builder, address):
+        # 64 comparisons side by side, one for each byte, and one bit from each.
         found = BITS([0] * BLOCK)
         for low, high in ranges:
             # Unsigned, so that what is below the range is a large number.
@@ -133,6 +145,7 @@ def bytes_within(*ranges: str) -> Any:
 @intrinsic("uint64(int64, int64)")
 def bytes_equal(builder, address, value):
     """Compare the 64 bytes at an address with one byte, as `bytes_within` does."""
+    # The byte into the first place of a vector, then from there into all 64.
     one = builder.insert_element(BYTES(None), builder.trunc(value, BYTE), INDEX(0))
     same = builder.shuffle_vector(one, one, INDICES([0] * BLOCK))
     found = builder.icmp_unsigned("==", load(builder, address, BYTES), same)
@@ -142,6 +155,7 @@ def bytes_equal(builder, address, value):
 @compiled
 def same_bytes(one, other, length):
     """Whether `length` bytes at two addresses are equal."""
+    # Byte by byte, as long pre-tokens and special tokens are rare.
     step = 0
     while step < length and byte(one + step) == byte(other + step):
         step += 1

@@ -28,8 +28,8 @@ SYMBOL, COUNT = 0, 1  # columns of `cells`
 LEFT, RIGHT, START, STOP, BOUND = range(5)  # columns of `pairs`: symbols, part of `places`, bound
 # Columns of `symbols`: bytes, the first of them as one number, a cell where they stand; and for the
 # pairs of a new symbol with this one, on its left and on its right: their number, their count.
-LENGTH, HEAD, CELL, NUMBER, WEIGHT = 0, 1, 2, 3, 5
-HEAD_BYTES = 7
+LENGTH, PREFIX, CELL, NUMBER, WEIGHT = 0, 1, 2, 3, 5
+PREFIX_BYTES = 7
 BYTE_PAIRS = 1 << 16
 AHEAD, CELL_BYTES = 24, 16  # how far ahead cells are loaded; each is two numbers
 
@@ -39,23 +39,29 @@ def learn_merges(words: Counts, num_merges: int) -> np.ndarray:
 
     Raises: ValueError for more bytes than `places` has numbers for.
     """
+    # A cell for each byte, and one between words, so that no pair reaches from one into the next.
     last = int(words.lengths.sum()) + len(words.lengths)
     if last > MOST_CELLS:
         raise ValueError(f"{last:,} bytes of different pre-tokens are too many; use less text")
+    # A cell holds a symbol, and how often its word occurs, side by side: one load brings both.
     cells, around = np.empty((2, last + 1, 2), np.int64)
     letters = np.empty(len(cells), np.uint8)  # of each cell, whatever becomes of its symbol
     # A merge removes a cell and makes at most two pairs, so three places per cell suffice.
     places = np.empty(3 * len(cells), np.int32)
     # At first all pairs of bytes, at most one for each cell, and what the first merge may add.
     pairs = np.zeros((min(BYTE_PAIRS, len(cells) + 2 * 257), 5), np.int64)
+    # By the two bytes as one number: 65,536 counters in place of a dictionary.
     number = np.zeros(BYTE_PAIRS, np.int32)
     used = lay_out(words.text, words.lengths, words.counts, cells, letters, places, pairs, number)
+    # Each merge removes at least one cell, so there can be no more of them than cells.
     merges = np.empty((min(num_merges, last), 2), np.int64)
     symbols = np.zeros((256 + len(merges), 7), np.int64)
     symbols[:256, LENGTH] = 1
-    symbols[:256, HEAD] = np.arange(256) << 8 * (HEAD_BYTES - 1)
+    # The first byte highest: then numbers compare as byte strings do, up to seven bytes.
+    symbols[:256, PREFIX] = np.arange(256) << 8 * (PREFIX_BYTES - 1)
     heap = np.empty(len(pairs), np.int64)
     progress = np.array([0, used, pairs[used - 1, STOP], 0])
+    # A kernel allocates nothing. It stops when the pairs are full, and goes on in larger arrays.
     while learn(cells, letters, places, pairs, heap, merges, symbols, around, progress):
         pairs = doubled(pairs)
         heap = doubled(heap)
@@ -65,6 +71,7 @@ def learn_merges(words: Counts, num_merges: int) -> np.ndarray:
 @no_collection()
 def spelled_out(merges: np.ndarray) -> list[tuple[bytes, bytes]]:
     """The merges as pairs of byte strings."""
+    # In order, so that both halves of a token are spelled out before it is.
     tokens = [bytes([value]) for value in range(256)]
     lefts, rights = merges.T.tolist()
     for left, right in zip(lefts, rights, strict=True):
@@ -92,10 +99,13 @@ def lay_out(text, lengths, counts, cells, letters, places, pairs, number):
             cells[cell, COUNT] = counts[word]
             letters[cell] = text[at]
             if step > 0:
+                # Counted first: then the places of each pair get a stretch of just the right
+                # length.
                 number[text[at - 1] << 8 | text[at]] += 1
             at += 1
         cell += 1
     cells[cell, SYMBOL] = EDGE
+    # `places` is cut into stretches, one behind the other; `free` is where the next one begins.
     used = free = 0
     for code in range(BYTE_PAIRS):
         if number[code] > 0:
@@ -109,6 +119,7 @@ def lay_out(text, lengths, counts, cells, letters, places, pairs, number):
         left = cells[cell - 1, SYMBOL]
         right = cells[cell, SYMBOL]
         if left >= 0 and right >= 0:
+            # A place is the cell of the left symbol; the bound adds up the counts of the words.
             pair = number[left << 8 | right]
             places[pairs[pair, STOP]] = cell - 1
             pairs[pair, STOP] += 1
@@ -130,12 +141,15 @@ def learn(cells, letters, places, pairs, heap, merges, symbols, around, progress
     # The first pair that is not in the heap: at the very beginning, the heap is empty.
     waiting = used if size > 0 else 0
     while True:
+        # Only now are the pairs of the last merge complete, and their bounds known.
         for pair in range(waiting, used):
             size = push_pair(heap, size, pair, pairs, symbols, letters)
         waiting = used
         if done == len(merges) or size == 0:
             break
+        # The pair with the highest bound, which is looked at again before it is believed.
         best = heap[0]
+        # Symbols are numbers in the order in which they are made.
         new = 256 + done
         if used + 2 * (new + 1) > len(pairs):  # one with each symbol, itself too, on either side
             short = True
@@ -143,6 +157,7 @@ def learn(cells, letters, places, pairs, heap, merges, symbols, around, progress
         # Merges since the bound was set may have used up some of the pair's places.
         bound = pairs[best, BOUND]
         recount(cells, places, pairs, best, symbols)
+        # It goes back with its true count; only the next time that it is on top, it is merged.
         if 0 < pairs[best, BOUND] < bound:
             sift_down(heap, size, pairs, symbols, letters)
             continue  # another pair may be more frequent now
@@ -158,8 +173,9 @@ def learn(cells, letters, places, pairs, heap, merges, symbols, around, progress
         done += 1
         length = symbols[left, LENGTH]
         symbols[new, LENGTH] = length + symbols[right, LENGTH]
-        rest = symbols[right, HEAD] >> 8 * min(length, HEAD_BYTES)
-        symbols[new, HEAD] = symbols[left, HEAD] | rest
+        # The right half's bytes behind those of the left, as far as seven bytes reach.
+        rest = symbols[right, PREFIX] >> 8 * min(length, PREFIX_BYTES)
+        symbols[new, PREFIX] = symbols[left, PREFIX] | rest
         symbols[new, CELL] = places[pairs[best, START]]
         used = apply(cells, places, pairs, used, best, new, symbols, around)
         free = add_pairs(places, free, pairs, waiting, used, best, new, symbols, around)
@@ -185,6 +201,7 @@ def recount(cells, places, pairs, pair, symbols):
     for index in range(pairs[pair, START], pairs[pair, STOP]):
         cell = places[index]
         fetch_ahead(cells, places, index)
+        # `&` and not `and`: both sides are computed, and nothing has to be guessed.
         there = (cells[cell, SYMBOL] == left) & (cells[cell + length, SYMBOL] == right)
         total += cells[cell, COUNT] * there
         places[stop] = cell
@@ -199,6 +216,8 @@ def fetch_ahead(cells, places, index):
 
     It may be another pair's place, or none: then nothing comes of it.
     """
+    # A cell far away takes long to come from memory. The places are known beforehand, so the
+    # processor can fetch some while it counts others.
     ahead = places[min(index + AHEAD, len(places) - 1)]
     prefetch(cells.ctypes.data + CELL_BYTES * np.int64(ahead))
 
@@ -215,6 +234,7 @@ def apply(cells, places, pairs, used, pair, new, symbols, around):
     right = pairs[pair, RIGHT]
     length = symbols[left, LENGTH]
     whole = symbols[new, LENGTH]
+    # The list is written anew while it is read: at its front, the places that were merged.
     start = stop = pairs[pair, START]
     for index in range(start, pairs[pair, STOP]):
         cell = places[index]
@@ -235,6 +255,7 @@ def apply(cells, places, pairs, used, pair, new, symbols, around):
                         used += 1
                     symbols[other, NUMBER + side] += 1
                     symbols[other, WEIGHT + side] += cells[cell, COUNT]
+                # Noted now, and written down as places when it is known how many each pair has.
                 around[stop - start, side] = other
             places[stop] = cell
             stop += 1
@@ -247,6 +268,7 @@ def add_pairs(places, free, pairs, first, used, merged, new, symbols, around):
     """Write down the places of the pairs from `first` on; return the first place that is free."""
     for pair in range(first, used):
         # Two new symbols side by side are found from the one on the right.
+        # On which side of the new symbol the other one stands.
         side = LEFT if pairs[pair, RIGHT] == new else RIGHT
         other = pairs[pair, side]
         pairs[pair, START] = free
@@ -261,6 +283,8 @@ def add_pairs(places, free, pairs, first, used, merged, new, symbols, around):
         for side in (LEFT, RIGHT):
             other = around[index - start, side]
             if other >= 0:
+                # A pair's place is its first cell: with the new symbol on the right, that of the
+                # other.
                 back = symbols[other, LENGTH] if side == LEFT else 0
                 places[symbols[other, NUMBER + side]] = places[index] - back
                 symbols[other, NUMBER + side] += 1
@@ -275,6 +299,7 @@ def add_pairs(places, free, pairs, first, used, merged, new, symbols, around):
 @compiled
 def push_pair(heap, size, pair, pairs, symbols, letters):
     """Add a pair; return the new size."""
+    # From the end upwards, until the parent comes first.
     at = size
     while at > 0:
         parent = (at - 1) >> 1
@@ -289,6 +314,7 @@ def push_pair(heap, size, pair, pairs, symbols, letters):
 @compiled
 def sift_down(heap, size, pairs, symbols, letters):
     """Move the first pair, whose bound may have fallen, to where it belongs."""
+    # The last in the heap took the first place, or the first got a lower bound.
     pair = heap[0]
     at = 0
     while True:
@@ -308,6 +334,7 @@ def precedes(one, other, pairs, symbols, letters):
     if pairs[one, BOUND] != pairs[other, BOUND]:
         return pairs[one, BOUND] > pairs[other, BOUND]
     for side in (LEFT, RIGHT):
+        # As tuples compare: the left symbols decide, and if they are equal, the right ones.
         order = compare_bytes(pairs[one, side], pairs[other, side], symbols, letters)
         if order != 0:
             return order > 0
@@ -317,11 +344,12 @@ def precedes(one, other, pairs, symbols, letters):
 @compiled
 def compare_bytes(one, other, symbols, letters):
     """Above 0 if the first symbol's bytes are greater, below 0 if they are smaller."""
-    if one == other or symbols[one, HEAD] != symbols[other, HEAD]:
-        return symbols[one, HEAD] - symbols[other, HEAD]  # nearly always, they differ here
+    if one == other or symbols[one, PREFIX] != symbols[other, PREFIX]:
+        return symbols[one, PREFIX] - symbols[other, PREFIX]  # nearly always, they differ here
+    # The bytes of a symbol still stand at the place where it first occurred: none is stored twice.
     at = symbols[one, CELL]
     before = symbols[other, CELL]
-    for step in range(HEAD_BYTES, min(symbols[one, LENGTH], symbols[other, LENGTH])):
+    for step in range(PREFIX_BYTES, min(symbols[one, LENGTH], symbols[other, LENGTH])):
         difference = np.int64(letters[at + step]) - np.int64(letters[before + step])
         if difference != 0:
             return difference

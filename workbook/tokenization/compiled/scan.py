@@ -38,7 +38,7 @@ OTHER, LETTER, NUMBER, WHITE = map(np.int64, range(4))
 MOST = 128  # pre-tokens that are wanted at a time
 ITEM_BYTES = 32  # each gets an item in a batch, which begins with its address
 LETTERS_END = 0x40000  # no character from here on is a letter, a number or white space
-ONE, NONE, ALL = map(np.uint64, (1, 0, 2**64 - 1))
+ONE, NO_BITS, ALL_BITS = map(np.uint64, (1, 0, 2**64 - 1))
 
 letters_at = bytes_within("AZ", "az")
 numbers_at = bytes_within("09")
@@ -51,6 +51,7 @@ first_bytes_at = bytes_within("\xc0\xff")  # of characters that are not ASCII
 
 def new_batch() -> np.ndarray:
     """Memory for a batch: the last block that is read may go beyond what is wanted."""
+    # A block of 64 bytes may hold 64 pre-tokens, and the end of the last is written behind it.
     return np.zeros((MOST + BLOCK + 1, ITEM_BYTES // 8), np.uint64)
 
 
@@ -63,10 +64,13 @@ def character_kinds() -> np.ndarray:
     """
     # Without surrogates, and without the planes that have no letters: to ask for them takes time.
     codes = np.delete(np.arange(LETTERS_END, dtype="<u4"), np.s_[0xD800:0xE000])
+    # All characters as one string, so that three searches find all kinds.
     everything = codes.tobytes().decode("utf-32-le")
     kinds = np.full(0x110000, OTHER, np.uint8)
     for kind, pattern in ((LETTER, r"\p{L}+"), (NUMBER, r"\p{N}+"), (WHITE, r"\s+")):
         for run in regex.finditer(pattern, everything):
+            # A run may cross the surrogates, which are left out; they get its kind too, and never
+            # occur.
             kinds[codes[run.start()] : codes[run.end() - 1] + 1] = kind
     return kinds
 
@@ -78,46 +82,59 @@ def find_pretokens(at, end, kinds, batch):
     `kinds` is the address of `character_kinds()`. Returns how many items there are in the batch;
     the address where the last one ends follows them.
     """
+    # Where the next item is written.
     to = batch
     enough = batch + ITEM_BYTES * MOST
     # Is the byte before one?
-    letter = NONE
-    numeral = NONE
-    other = NONE
-    white = NONE
-    space = NONE
+    letter = NO_BITS
+    numeral = NO_BITS
+    other = NO_BITS
+    white = NO_BITS
+    space = NO_BITS
     while at < end and to <= enough:
+        # What lies behind the end is padding, or another document: its bits are masked out below.
         size = min(end - at, BLOCK)
         letters = letters_at(at)
         numbers = numbers_at(at)
         whites = white_at(at)
-        inside = NONE
-        if not_ascii_at(at) != NONE:
+        # Bytes within a character, where nothing may begin.
+        inside = NO_BITS
+        if not_ascii_at(at) != NO_BITS:
             size, letters, numbers, whites = with_others(at, size, kinds, letters, numbers, whites)
             inside = not_ascii_at(at) & ~first_bytes_at(at)
+        # What is none of the three; spaces are white, and also marked by themselves.
         others = ~(letters | numbers | whites)
         spaces = spaces_at(at)
+        # The bit that is shifted out at the top comes in at the bottom of the next block.
         white_before = whites << ONE | white
         same = letters & (letters << ONE | letter) | numbers & (numbers << ONE | numeral)
         same |= others & (others << ONE | other) | whites & white_before
+        # A pre-token begins where neither the kind goes on nor a space before belongs to it.
         begins = ~(same | (spaces << ONE | space) & ~whites)
         # White space before something visible, in the next block too, and there its last character.
+        # A run of white space leaves its last character to what is visible behind it, which may be
+        # in the next block: so one character there is looked at.
         after, _ = decode_character(at + size)
         follows = np.uint64(at + size < end and byte(kinds + after) != WHITE)
         visible = ~whites & low_bits(size)
         last = whites & (visible >> ONE | follows << np.uint64(size - 1))
-        while last & inside != NONE:
+        # White space of several bytes: from its last byte back to its first.
+        while last & inside != NO_BITS:
             last = last & ~inside | (last & inside) >> ONE
         begins |= last & white_before
+        # Few: only where a "'" begins a pre-token may it begin a contraction.
         quotes = begins & quotes_at(at) & low_bits(size)
-        while quotes != NONE:
+        while quotes != NO_BITS:
             place = trailing_zeros(quotes)
+            # Clears the lowest bit that is set.
             quotes &= quotes - ONE
             if place > 0 and size <= place + 3:
                 size = place
                 break
             length = contraction_length(at + place, end)
             if length > 0:
+                # "'s" is one pre-token: the letter does not begin another, but what follows it
+                # does.
                 begins &= ~(ONE << np.uint64(place + 1))
                 begins |= ONE << np.uint64(place + length)
         begins &= low_bits(size)
@@ -128,6 +145,7 @@ def find_pretokens(at, end, kinds, batch):
                 store(item, np.uint64(at + trailing_zeros(begins)))
                 begins &= begins - ONE
         to += ITEM_BYTES * number
+        # What the next block has to know about the last byte of this one.
         top = np.uint64(size - 1)
         letter = letters >> top & ONE
         numeral = numbers >> top & ONE
@@ -145,25 +163,27 @@ def find_pretokens(at, end, kinds, batch):
 def with_others(at, size, kinds, letters, numbers, whites):
     """The masks with characters that are not ASCII, and the size without one that is cut off."""
     firsts = first_bytes_at(at)
-    while firsts != NONE:
+    while firsts != NO_BITS:
         place = trailing_zeros(firsts)
         firsts &= firsts - ONE
         code, length = decode_character(at + place)
+        # The character goes on behind the block, which ends before it.
         if place + length > size:
             size = min(size, place)
             break
+        # One byte for each code point: a table of a megabyte, of which a text uses little.
         kind = byte(kinds + code)
         mask = low_bits(length) << np.uint64(place)
-        letters |= mask if kind == LETTER else NONE
-        numbers |= mask if kind == NUMBER else NONE
-        whites |= mask if kind == WHITE else NONE
+        letters |= mask if kind == LETTER else NO_BITS
+        numbers |= mask if kind == NUMBER else NO_BITS
+        whites |= mask if kind == WHITE else NO_BITS
     return size, letters, numbers, whites
 
 
 @compiled
 def low_bits(number):
     """A mask of the first 1 to 64 bytes."""
-    return ALL >> np.uint64(64 - number)
+    return ALL_BITS >> np.uint64(64 - number)
 
 
 @compiled

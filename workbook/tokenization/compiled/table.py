@@ -18,21 +18,19 @@ import numpy as np
 
 from workbook.tokenization.compiled.kernels import INT, compiled, kernel
 from workbook.tokenization.compiled.machine import PADDING, prefetch, same_bytes, store, word
-from workbook.tokenization.compiled.scan import ITEM_BYTES, find_pretokens
+from workbook.tokenization.compiled.scan import ALL_BITS, ITEM_BYTES, ONE, find_pretokens
 
 SLOT_BYTES = 32
 POOLED = 8  # bytes that the pool has room for, by those of a new pre-token: it, and what it has
 SHORT = 15  # bytes of a pre-token that fits into its keys
 SECOND_KEY, PLACE, VALUE = 8, 16, 24  # where these begin in a slot, in bytes
 FIRST, SECOND, HOME = 8, 16, 24  # where these begin in an item
-ONE = np.uint64(1)
-ALL_BITS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 LENGTH_BITS = np.uint64(56)  # in the second key
-LONG = np.uint64(0xFF << 56)
+LONG_KEY = np.uint64(0xFF << 56)
 # Odd numbers whose bits look random: 2**64 over the golden ratio, and a prime of xxHash.
 MIX_A = np.uint64(0x9E37_79B9_7F4A_7C15)
 MIX_B = np.uint64(0xC2B2_AE3D_27D4_EB4F)
-HALF = np.uint64(32)
+HALF_A_WORD = np.uint64(32)
 # The facts of a table for compiled code: 64-bit numbers at these offsets from one address.
 SLOTS, CAPACITY, SHIFT, LIMIT, USED, POOL, POOL_BYTES, POOL_USED, NOWHERE = range(0, 72, 8)
 
@@ -48,9 +46,11 @@ class PretokenTable:
         # none: a shift by all 64 bits, whose result is undefined.
         if capacity < 2 or capacity & (capacity - 1):
             raise ValueError(f"a table has 2 slots, 4, 8 or another power of two, got {capacity}")
+        # 32 bytes, half of what the processor loads at a time: one access brings the whole slot.
         self.slots = np.zeros((capacity, 4), np.uint64)
         self.pool = np.zeros(1 << 16, np.uint8)
         # NOWHERE is a slot that stays free.
+        # Compiled code gets one address, and finds all the others there.
         self.facts = np.zeros((NOWHERE + SLOT_BYTES) // 8, np.int64)
         self.facts[POOL_USED // 8] = 8  # so 0 is no place
         self.address = self.facts.ctypes.data
@@ -71,6 +71,8 @@ class PretokenTable:
     def grow(self, longest: int) -> None:
         """Make room: twice the slots if half are used, and `longest` more bytes in the pool."""
         if self.is_full():
+            # With twice as many slots, a home is told by one more bit of the hash: all are entered
+            # anew.
             old = self.slots
             self.slots = np.zeros((2 * len(self.slots), 4), np.uint64)
             self._point()
@@ -83,9 +85,10 @@ class PretokenTable:
 
     def contents(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All pre-tokens, one after the other and padded, their lengths, and their values."""
+        # The second key holds the length, so it is 0 in a free slot only.
         slots = self.slots[self.slots[:, 1] > 0]
         lengths = (slots[:, 1] >> LENGTH_BITS).astype(np.int64)
-        lengths = np.where(lengths <= SHORT, lengths, (slots[:, 1] & ~LONG).astype(np.int64))
+        lengths = np.where(lengths <= SHORT, lengths, (slots[:, 1] & ~LONG_KEY).astype(np.int64))
         text = np.zeros(lengths.sum() + PADDING, np.uint8)
         write_pretokens(slots.ctypes.data, len(slots), self.address, text.ctypes.data)
         return text, lengths, slots[:, 3].astype(np.int64)
@@ -94,6 +97,7 @@ class PretokenTable:
         capacity = len(self.slots)
         self.facts[SLOTS // 8] = self.slots.ctypes.data
         self.facts[CAPACITY // 8] = capacity
+        # For 2ⁿ slots, 64 - n: the upper n bits of a hash are left.
         self.facts[SHIFT // 8] = 65 - capacity.bit_length()
         self.facts[LIMIT // 8] = capacity // 2  # half full, so that a search soon meets a free slot
         self.facts[POOL // 8] = self.pool.ctypes.data
@@ -105,23 +109,27 @@ def keys_of(at, length):
     """The two keys of the pre-token at this address."""
     if length <= SHORT:
         return short_keys(at, length)
+    # Longer than 15 bytes: a hash of all of them, eight at a time.
     first = np.uint64(length)
     for step in range(0, length - 8, 8):
         first = (first ^ word(at + step)) * MIX_A
-        first ^= first >> HALF
-    return first ^ word(at + length - 8), np.uint64(length) | LONG
+        first ^= first >> HALF_A_WORD
+    # The last eight bytes may overlap those before, so that no rest needs a case of its own.
+    return first ^ word(at + length - 8), np.uint64(length) | LONG_KEY
 
 
 @compiled
 def length_of(second):
     """The length of a pre-token that has this second key."""
-    return np.int64(second & ~LONG if second >= LONG else second >> LENGTH_BITS)
+    # A short one's length, up to 15, is in the highest byte; 255 there marks a long one.
+    return np.int64(second & ~LONG_KEY if second >= LONG_KEY else second >> LENGTH_BITS)
 
 
 @compiled
 def short_keys(at, length):
     """`keys_of` for 1 to 15 bytes. What follows them in the text is masked out, as numbers, since
     to guess which branch a word's length takes would fail too often."""
+    # Bytes 0 to 7, and what follows the pre-token as zeros; below, bytes 8 to 14.
     first = word(at) & (ALL_BITS >> np.uint64(64 - 8 * min(length, 8)))
     second = word(at + 8) & ((ONE << np.uint64(8 * max(length - 8, 0))) - ONE)
     return first, second | np.uint64(length) << LENGTH_BITS
@@ -130,6 +138,7 @@ def short_keys(at, length):
 @compiled
 def home_of(table, first, second):
     """The address of the slot where the search for the keys begins."""
+    # The upper bits of a product depend on all bits below them, the lower ones do not.
     mixed = (first * MIX_A ^ second * MIX_B) >> word(table + SHIFT)
     return np.int64(word(table + SLOTS)) + SLOT_BYTES * np.int64(mixed)
 
@@ -137,6 +146,7 @@ def home_of(table, first, second):
 @compiled
 def next_batch(at, end, kinds, table, batch):
     """Find the next pre-tokens of a document, and ask for their homes; return how many."""
+    # In two rounds over the batch: this one asks for the slots, and the caller's reads them.
     number = find_pretokens(at, end, kinds, batch)
     for item in range(batch, batch + ITEM_BYTES * number, ITEM_BYTES):
         at = np.int64(word(item))
@@ -157,6 +167,7 @@ def next_batch(at, end, kinds, table, batch):
 def slot_at_home(item):
     """The slot of a pre-token that is at home; 0 if it is not, or is long."""
     slot = np.int64(word(item + HOME))
+    # Both keys in one question: it is answered alike nearly always, and so guessed rightly.
     one = word(slot) ^ word(item + FIRST)
     other = word(slot + SECOND_KEY) ^ word(item + SECOND)
     return slot if one | other == 0 else 0
@@ -168,6 +179,7 @@ def slot_of_keys(table, first, second, at, length):
 
     `at` is not read if the keys are the whole pre-token.
     """
+    # Linear probing: from home on, slot by slot, until the pre-token or a free slot is met.
     slots = np.int64(word(table + SLOTS))
     stop = slots + SLOT_BYTES * np.int64(word(table + CAPACITY))
     slot = home_of(table, first, second)
@@ -197,11 +209,13 @@ def entry(table, at, length):
     first, second = keys_of(at, length)
     slot = slot_of_keys(table, first, second, at, length)
     if word(slot + SECOND_KEY) == 0:
+        # It is new. Without room, 0 is returned before anything is written.
         used = word(table + USED)
         place = word(table + POOL_USED)
         room = np.int64(word(table + POOL_BYTES) - place) - PADDING
         if used >= word(table + LIMIT) or POOLED * length > room:
             return 0
+        # One thread alone owns the table, so the order of these writes does not matter.
         store(slot, first)
         store(slot + SECOND_KEY, second)
         store(table + USED, used + ONE)
@@ -222,6 +236,7 @@ def rehash(table, old, capacity):
         if second != 0:
             at = pooled(table, word(slot + PLACE))  # which is not read if the pre-token is short
             new = slot_of_keys(table, first, second, at, length_of(second))
+            # The value as well: a pre-token keeps its count, or its ids.
             for part in range(0, SLOT_BYTES, 8):
                 store(new + part, word(slot + part))
 
@@ -230,6 +245,7 @@ def rehash(table, old, capacity):
 def write_pretokens(slots, number, table, to):
     """Write the bytes of the pre-tokens of `number` used slots, one after the other."""
     for slot in range(slots, slots + SLOT_BYTES * number, SLOT_BYTES):
+        # A short pre-token is spelled by its keys, a long one lies in the pool.
         length = length_of(word(slot + SECOND_KEY))
         if length <= SHORT:
             store(to, word(slot))  # the next pre-token overwrites the excess

@@ -22,10 +22,11 @@ from workbook.files import changed
 from workbook.tokenization.compiled import machine
 from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, compiled, kernel
 from workbook.tokenization.compiled.machine import PADDING, byte, padded
+from workbook.tokenization.compiled.scan import not_ascii_at
 from workbook.tokenization.pretokens import longest_first
 from workbook.tokenization.spans import cuts_between, not_utf8
 
-END, NEXT, ID = range(3)  # columns of documents
+DOCUMENT_END, NEXT_DOCUMENT, SPECIAL_ID = range(3)  # columns of documents
 
 # Python raises what the function does; and no other thread runs, which it needs.
 _utf8 = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.POINTER(ctypes.c_ssize_t))(
@@ -37,17 +38,21 @@ class SpecialTokens:
     """Special tokens for compiled code, the longest first, as bytes one after the other."""
 
     def __init__(self, ids: Mapping[str, int]) -> None:
+        # Of those that begin at one place, the first that matches wins: so the longest.
         self.tokens = longest_first(ids)
         self.ids = np.array([ids[token] for token in self.tokens], np.int64)
         encoded = [token.encode() for token in self.tokens]
         self.text = padded(b"".join(encoded))
+        # Token i lies between edges i and i + 1.
         self.edges = np.cumsum([0, *map(len, encoded)])
 
 
 def documents_of(text: np.ndarray, special: SpecialTokens) -> np.ndarray:
     """The documents between the special tokens of UTF-8 bytes, which are padded."""
+    # Refuses a text without padding: the search looks at 64 bytes at a time.
     start = machine.text_address(text)
     most = len(text) // np.diff(special.edges).min(initial=len(text) + 1)
+    # As many rows as there could be at most, if the text were nothing but the shortest token.
     rows = np.empty((most + 1, 3), np.int64)
     number = find_specials(
         start, start + len(text), special.text.ctypes.data, special.edges, special.ids, rows
@@ -60,25 +65,28 @@ def find_specials(at, end, tokens, edges, ids, rows):
     """Write a row for each document; return how many special tokens there are."""
     number = 0
     for block in range(at, end, machine.BLOCK):
+        # 64 bytes at a time: most blocks hold no such letter, and are done.
         candidates = np.uint64(0)  # where a first letter is
         for index in range(len(ids)):
             candidates |= machine.bytes_equal(block, byte(tokens + edges[index]))
         while candidates != 0:
             start = block + machine.trailing_zeros(candidates)
+            # Clears the lowest bit that is set.
             candidates &= candidates - np.uint64(1)
             for index in range(len(ids)):
                 token = tokens + edges[index]
                 stop = start + edges[index + 1] - edges[index]
+                # A candidate before `at` lies in the token that was found last.
                 if at <= start and stop <= end and machine.same_bytes(start, token, stop - start):
-                    rows[number, END] = start
-                    rows[number, NEXT] = stop
-                    rows[number, ID] = ids[index]
+                    rows[number, DOCUMENT_END] = start
+                    rows[number, NEXT_DOCUMENT] = stop
+                    rows[number, SPECIAL_ID] = ids[index]
                     number = number + 1
                     at = stop
                     break
-    rows[number, END] = end
-    rows[number, NEXT] = end
-    rows[number, ID] = -1
+    rows[number, DOCUMENT_END] = end
+    rows[number, NEXT_DOCUMENT] = end
+    rows[number, SPECIAL_ID] = -1
     return number
 
 
@@ -88,6 +96,7 @@ def utf8_of(text: str) -> np.ndarray:
     Raises: UnicodeEncodeError if the text holds a lone surrogate.
     """
     size = ctypes.c_ssize_t()
+    # Python keeps a string's UTF-8 with it once it was asked for; for ASCII it is the string.
     address = _utf8(text, ctypes.byref(size))
     memory: Any = (ctypes.c_uint8 * size.value).from_address(address)
     memory.string = text  # so that it lives as long as the array
@@ -112,10 +121,12 @@ def read_spans(path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
 
     Raises: ValueError if the file is not UTF-8, or ends before the last cut.
     """
+    # Before any memory is taken: with cuts in disorder a length would be negative.
     lengths = [end - start for start, end in pairwise(cuts)]
     if min(lengths, default=-1) < 0:
         raise ValueError(f"a part of a file lies between ascending cuts, got {list(cuts)}")
     longest = max(lengths)
+    # One piece of memory for all spans: fresh memory costs a page fault every 4 kB.
     memory = np.empty(longest + PADDING, np.uint8)
     with path.open("rb") as file:
         file.seek(cuts[0])
@@ -130,6 +141,7 @@ def read_spans(path: Path, cuts: Sequence[int]) -> Iterator[np.ndarray]:
 def check_utf8(path: Path, start: int, data: np.ndarray) -> None:
     """Raise ValueError if the bytes of a file that begin at `start` are not UTF-8."""
     begin = machine.text_address(data)
+    # Compiled code finds the place, fast; Python's decoder then says what is wrong there.
     at = first_not_utf8(begin, begin + len(data)) - begin
     try:
         codecs.utf_8_decode(data[at : at + 4].data, "strict", True)  # which has the words for it
@@ -141,7 +153,8 @@ def check_utf8(path: Path, start: int, data: np.ndarray) -> None:
 def first_not_utf8(at, end):
     """The address of the first byte that is not part of a UTF-8 character; `end` if all are."""
     while at < end:
-        length = machine.BLOCK if not_ascii(at) == 0 else character_length(at, end)
+        # 64 bytes of ASCII at once, which is most of most texts.
+        length = machine.BLOCK if not_ascii_at(at) == 0 else character_length(at, end)
         if length == 0:
             break
         at += length
@@ -152,14 +165,23 @@ def first_not_utf8(at, end):
 def character_length(at, end):
     """The length of a UTF-8 character, or of up to 64 of ASCII, at an address; 0 if it is none."""
     first = byte(at)
+    # Read before it is known whether there is one: the padding allows that.
     second = byte(at + 1)
     if first < 0x80:
-        return min(machine.trailing_zeros(not_ascii(at)), end - at)
+        return min(machine.trailing_zeros(not_ascii_at(at)), end - at)
     if first < 0xC2 or first > 0xF4:
         return 0
-    # A longer form than needed, a surrogate and a code point that is too high are forbidden.
-    lowest = 0xA0 if first == 0xE0 else 0x90 if first == 0xF0 else 0x80
-    highest = 0x9F if first == 0xED else 0x8F if first == 0xF4 else 0xBF
+    lowest = 0x80
+    highest = 0xBF
+    if first == 0xE0:
+        lowest = 0xA0  # below, it is a longer form than the character needs
+    elif first == 0xED:
+        highest = 0x9F  # above, it is a surrogate
+    elif first == 0xF0:
+        lowest = 0x90  # below, it is a longer form than needed
+    elif first == 0xF4:
+        highest = 0x8F  # above, there are no code points
+    # The first byte says how long the character is; only its second is restricted further.
     length = 2 + (first >= 0xE0) + (first >= 0xF0)
     if second < lowest or second > highest or at + length > end:
         return 0
@@ -167,6 +189,3 @@ def character_length(at, end):
         if byte(at + step) & 0xC0 != 0x80:
             return 0
     return length
-
-
-not_ascii = machine.bytes_within("\x80\xff")
