@@ -488,7 +488,10 @@ def run_train(options: argparse.Namespace) -> int:
     if options.dry_run:
         return dry_run.report_runs([config])
     run = trainer.train_and_print(config, options.folder, parts)
-    if options.text and os.environ.get("RANK", "0") == "0":
+    is_first = os.environ.get("RANK", "0") == "0"
+    if is_first:
+        print("Your runs as a table:  from workbook.experiments import my_runs; my_runs()")
+    if options.text and is_first:
         print()
         main(["generate", str(run.folder), "--tokens", "100", "--seed", "0"])
         print(f"\nMore of it:    workbook generate {run.folder} 'How it begins'")

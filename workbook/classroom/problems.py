@@ -164,7 +164,7 @@ def _problem(id: str, title: str, *, points: int | dict[str, int | None], **rest
 def _runs(run: str, remark: str = "") -> str:
     """Write what a problem about training runs takes, with a run as an example."""
     rows = f"a list with a dict per run, such as [{run}, ...]{remark}"
-    return f"{rows}, a pandas table with these columns, or a text"
+    return f"{rows}, a pandas table with these columns, the folders of your runs, or a text"
 
 
 _RECORDS = (
@@ -1174,7 +1174,7 @@ _RECORDS = (
         notebook="08_experiments",
         asks_corpora=("owt",),
         differs="the time allowed",
-        takes=_runs('{"name": "tied", "loss": 3.4, "seconds": 2640}'),
+        takes=_runs('{"name": "tied", "corpus": "owt", "loss": 3.4, "seconds": 2640}'),
         facts=(
             "the final validation loss, and the time the run took",
             "a curve against time that ends before the limit",

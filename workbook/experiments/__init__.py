@@ -3,7 +3,8 @@
 Open `studies` first: the plan of each experiment, and how large they are on a laptop and on a GPU.
 `plans` is the engine that carries out a plan, `records` finds the runs that are done. `results`
 reads tables, ablations and batch sizes from them, `significance` says what may be luck, and
-`published` has what others claim. `dry_run` estimates how long missing runs take.
+`published` has what others claim. `own_runs` lists the learner's own runs, and `dry_run` estimates
+how long missing ones take.
 """
 
 from workbook.lazy import lazy
@@ -14,6 +15,7 @@ HOMES = {
     "at_hand": "dry_run",
     "claims": "published",
     "compare_runs": "results",
+    "my_runs": "own_runs",
     "run_plans": "plans",
 }
 __all__ = list(HOMES)

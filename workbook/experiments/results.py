@@ -41,7 +41,7 @@ WIDTH = 88  # characters of a line of a text that a model wrote
 
 def runs_table(runs: Mapping[Any, Run]) -> pd.DataFrame:
     """One row per run: the settings in which the runs differ, and what came out."""
-    settings = pd.DataFrame([_settings_of(run.config) for run in runs.values()])
+    settings = pd.DataFrame([settings_of(run.config) for run in runs.values()])
     outcomes = pd.DataFrame(
         {
             "status": run.status,
@@ -58,7 +58,7 @@ def runs_table(runs: Mapping[Any, Run]) -> pd.DataFrame:
     return differing.join(outcomes).set_index(pd.Index(runs, name="run"))
 
 
-def _settings_of(config: TrainConfig) -> dict[str, Any]:
+def settings_of(config: TrainConfig) -> dict[str, Any]:
     """All settings by name, those of the model and the optimizer among them."""
     flat = asdict(config)
     del flat["name"]
@@ -71,11 +71,15 @@ def compare_runs(runs: Results) -> pd.DataFrame:
     Losses of runs whose tokenizers differ can be compared only in bits per byte.
     """
     table = runs_table(runs)
-    parts = [set(run.made_of) for run in runs.values()]
-    if any(parts):
-        yours = ["all" if names >= {*NAMES} else ", ".join(sorted(names)) for names in parts]
-        table.insert(0, "yours", yours)
+    if any(run.made_of for run in runs.values()):
+        table.insert(0, "yours", [yours(run) for run in runs.values()])
     return table
+
+
+def yours(run: Run) -> str:
+    """The parts of a run that are the learner's own, in words."""
+    names = set(run.made_of)
+    return "all" if names >= {*NAMES} else ", ".join(sorted(names))
 
 
 # ------------------------------------------------------------------------- the log of experiments

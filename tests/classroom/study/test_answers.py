@@ -166,15 +166,28 @@ ANSWERS = [
 
 @pytest.mark.parametrize(("problem", "part", "text", "figures", "said"), ANSWERS)
 def test_what_is_missing_is_named(problem, part, text, figures, said):
-    missing = complaints(problem, part, text, figures, None, False)
+    missing = complaints(problem, part, text, figures, None, ["owt"])
     assert (not missing) if said is None else said in missing[0]
 
 
-def test_a_level_is_read_from_the_loss_that_was_handed_in_and_not_from_a_quoted_target():
+LOSSES = [  # a corpus, the loss of an answer and of the check, and what is said
+    ("tinystories", 6.2, None, "the loss is 6.2, but must be at most 2"),
+    ("stories", 6.2, None, None),  # a text in place of the one that is asked for
+    ("tinystories", 1.44, None, None),
+    ("tinystories", 0.2, None, "the loss is 0.2, and no model can get below 0.99"),
+    ("stories", 0.2, None, "no model can get below"),
+    ("stories", 1.9, 1.5, "the best run that `check` has seen has 1.5"),
+    ("stories", 1.51, 1.5, None),
+]
+
+
+@pytest.mark.parametrize(("corpus", "loss", "checked", "said"), LOSSES)
+def test_a_loss_that_is_handed_in_is_held_to_its_bounds_and_to_the_runs(
+    corpus, loss, checked, said
+):
     text = "A validation loss of 6.2. The course asks for a loss of 1.45."
-    said = ["the loss is 6.2, but must be at most 2"]
-    for loss, stand_in, lacks in ((6.2, False, said), (6.2, True, []), (1.44, False, [])):
-        assert complaints("learning_rate", "a", text, 1, loss, stand_in) == lacks
+    missing = complaints("learning_rate", "a", text, 1, loss, [corpus], checked)
+    assert (not missing) if said is None else said in missing[0]
 
 
 @pytest.mark.parametrize("loss", ["1.4", True, math.nan, -1, math.inf])

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from unittest.mock import Mock
 
+import matplotlib.pyplot as plt
 import pytest
 
 from workbook import config
@@ -59,8 +60,17 @@ def test_a_week_in_the_table(study):
     assert "Solved: 0.7 of 107 points. Answered for the write-up: 1 of 35" in progress_table(study)
 
 
+ENTRY = [{"loss": 4.9, "seconds": 60}]
+
+
+def figure():
+    figure, _ = plt.subplots()
+    plt.close(figure)
+    return figure
+
+
 WIDTHS = [{"ffn": "swiglu", "d_ff": 384}, {"ffn": "silu", "d_ff": 576}]
-OF_RUNS = [("leaderboard", [{"loss": 4.9}]), ("generate", 300), ("swiglu_ablation", WIDTHS)]
+OF_RUNS = [("leaderboard", ENTRY), ("generate", 300), ("swiglu_ablation", WIDTHS)]
 
 
 @pytest.mark.parametrize(("problem", "numbers"), OF_RUNS, ids=[name for name, _ in OF_RUNS])
@@ -75,14 +85,15 @@ def test_numbers_that_nobody_can_have_seen_are_possible_and_give_no_points(study
 
 BOARD = [  # after the numbers, what an answer shows, what is said of it and what it is worth
     ({}, "it shows no figure: pass yours, as answer(..., figure=fig); it hands in no loss", 0),
-    ({"figure": "fig", "loss": 5.4, "corpora": ["owt"]}, "loss is 5.4, but must be at most 5.", 0),
-    ({"figure": "fig", "loss": 4.9}, "Only you can judge", 6),
+    ({"figure": figure(), "loss": 5.4, "corpora": ["owt"]}, "has 4.9.", 0),
+    ({"figure": figure(), "loss": 0.2}, "the loss is 0.2, and no model can get below", 0),
+    ({"figure": figure(), "loss": 4.9}, "That solves leaderboard: 6 points.", 6),
     ({}, "This part is solved already, and stays so.", 6),
 ]
 
 
 def test_experiments_get_their_points_with_the_figure_and_the_text(study, capsys):
-    check("leaderboard", [{"loss": 4.9}])
+    check("leaderboard", ENTRY)
     for shown, said, points in BOARD:
         answer("leaderboard", None, "Tied embeddings.", **shown)
         assert said in capsys.readouterr().out
@@ -95,7 +106,7 @@ def test_a_text_on_an_experiment_needs_its_figure_even_when_all_is_ticked(study)
     assert "3 of 3 ticked off.\n" in str(tick("no_pos_emb"))
     assert tick("no_pos_emb").then == (study.of("no_pos_emb", None).no_points_yet,)
     assert "no points yet, answered" in lines(study)["no_pos_emb"]
-    answer("no_pos_emb", None, "It is worse without.", "fig")
+    answer("no_pos_emb", None, "It is worse without.", figure())
     assert "Solved: 1 of 107" in progress_table(study)
 
 

@@ -183,10 +183,13 @@ def test_facts_are_ticked_by_number_or_all(study):
     report = verbs.tick("unicode1", "(C)", 2)
     assert report.status == "read" and str(report).count("✓") == 1
     assert "2. ✓ when printed, the text looks" in report._repr_html_()
-    assert verbs.tick("unicode1", "c", 1, 3).status == "ticked"
+    report = verbs.tick("unicode1", "c", 1, 3)
+    assert report.status == "ticked"
+    assert report.then == ("That solves unicode1 (c): 1 of 3 parts.",)
     report = check("unicode1", "It stays in the text.", "c")
     assert str(report).count("✓") == 3 and "tick(" not in str(report)
     assert "is solved already" in str(report)
+    assert check("unicode1", "U+0000", "a").then == ("That solves unicode1 (a): 2 of 3 parts.",)
     assert check("unicode1", "U+0000", "a").then == ()
     wrong = check("unicode1", "U+0041", "a")
     assert wrong.status == "wrong" and "is solved already" in wrong._repr_html_()

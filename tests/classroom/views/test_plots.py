@@ -21,6 +21,34 @@ def displayed(monkeypatch):
     return seen
 
 
+def test_every_form_of_a_picture_becomes_figures(tmp_path):
+    figure, axes = plt.subplots(1, 2)
+    other = plt.figure()
+    path = tmp_path / "plot.png"
+    figure.savefig(path)
+    plt.close("all")
+    for form in (figure, axes, axes[0], [axes[0], axes[1]], [figure]):
+        assert plots.figures_in(form) == [figure]
+    assert plots.figures_in([figure, other]) == [figure, other]
+    (saved,) = plots.figures_in(str(path))
+    assert Image.open(BytesIO(plots.png(saved))).size == (figure.bbox.width, figure.bbox.height)
+
+
+def test_what_is_no_picture_is_told(tmp_path):
+    text = tmp_path / "plot.png"
+    for form, said in (
+        (plt, "not the module matplotlib.pyplot; `plt.gcf\\(\\)` is the figure"),
+        (pd.DataFrame(), "expected a matplotlib figure, its axes, .* not DataFrame"),
+        (text, "there is no picture .*plot.png"),
+        ([text], "there is no picture .*plot.png"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            plots.figures_in(form)
+    text.write_text("no picture")
+    with pytest.raises(ValueError, match="is not a picture that can be read, such as a PNG"):
+        plots.figures_in(text)
+
+
 def test_show_gives_picture_and_words(displayed):
     plots.show(drawn(plots.grouped_bars), "Two texts in two encodings.")
     ((data, metadata),) = displayed

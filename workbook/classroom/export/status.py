@@ -229,7 +229,7 @@ def _entry(
 def _complaints(answer: Answer) -> list[str]:
     """List how an answer falls short of what is asked."""
     figures = sum(output.kind == "picture" for output in answer.outputs)
-    return complaints(*answer.place, answer.text, figures, answer.loss, answer.stand_in)
+    return complaints(*answer.place, answer.text, figures, answer.loss, answer.corpora)
 
 
 def _own(answers: list[Answer], worked: list[Answer], notes: list[str]) -> list[Answer]:

@@ -22,6 +22,7 @@ from workbook.classroom.study import solutions
 from workbook.corpora import corpora
 from workbook.corpora.corpora import CORPORA
 from workbook.tokenization.pretokens import pretokenize
+from workbook.training.loss_bounds import BYTES_PER_TOKEN, bounds
 
 Corpora: TypeAlias = Iterable[str | Path] | None
 BEGINNING = 300  # characters of a long answer, for what shows plain text only
@@ -53,7 +54,16 @@ def as_loss(loss: float) -> float:
     return float(loss)
 
 
-def show_answer(record: dict, figure: Any = None, alt: str | None = None) -> None:
+def as_figures(figure: Any) -> list:
+    """Return the figures of an answer. Raises: ValueError for what is none."""
+    if figure is None:
+        return []
+    from workbook.classroom.views import plots
+
+    return plots.figures_in(figure)
+
+
+def show_answer(record: dict, figures: list, alt: str | None = None) -> None:
     """Show an answer, and in a notebook store its record in the output."""
     details = problems.with_id(record["problem"])
     name = _name(details, record["part"])
@@ -64,7 +74,7 @@ def show_answer(record: dict, figure: Any = None, alt: str | None = None) -> Non
         return
     from IPython.display import display
 
-    if figure is not None and text:
+    for figure in figures:
         from workbook.classroom.views import plots
 
         plots.show(figure, alt or text.partition("\n")[0].split(". ")[0])
@@ -130,7 +140,7 @@ def _used(problem: Problem, corpora_named: Corpora) -> list[dict]:
 
 def _replaced(problem: Problem, corpus: str) -> str | None:
     """Name the corpus that the problem asks for and that this one stands in for, by its title."""
-    asked = CORPORA[corpus].stands_in_for
+    asked = CORPORA[corpus].stands_in_for if corpus in CORPORA else ""
     return CORPORA[asked].title if asked in problem.asks_corpora else None
 
 
@@ -175,11 +185,18 @@ QUANTITIES = {  # the kinds that a `Requirement` may ask for
 }
 END = re.compile(r"<\|endoftext\|>|end[- ]of[- ]text|end[- ]token|\bEOS\b", re.IGNORECASE)
 QUOTED = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1|((?:^>[^\n]*(?:\n|\Z))+)", re.DOTALL | re.M)
+AGREES = 0.02  # relative: of a loss in an answer and in a table, both rounded
 TOKENS_PER_PIECE = 1.5  # with more tokens per word or mark, the tokenizer was made for another text
 
 
 def complaints(
-    problem: str, part: str, text: str, figures: int, loss: float | None, stand_in: bool
+    problem: str,
+    part: str,
+    text: str,
+    figures: int,
+    loss: float | None,
+    corpora: Iterable[str],
+    checked: float | None = None,
 ) -> list[str]:
     """List what an answer lacks of what its problem requires, each in a few words.
 
@@ -187,10 +204,12 @@ def complaints(
         part: such as "a"; "" where the problem has no parts.
         figures: how many the answer shows.
         loss: the one that was passed to `answer`; losses in the text may be anybody's.
-        stand_in: whether the answer rests on a text in place of the one asked for, on which no
-            level of the loss is required.
+        corpora: the names of those that the answer rests on. On a text in place of the one asked
+            for, no level of the loss is required.
+        checked: the lowest loss of the runs that `check` has seen, if it has seen any.
     """
-    required = problems.with_id(problem).requires.get(part, Requirement())
+    details = problems.with_id(problem)
+    required = details.requires.get(part, Requirement())
     missing = []
     if required.figure and not figures:
         missing.append("it shows no figure: pass yours, as answer(..., figure=fig)")
@@ -200,11 +219,28 @@ def complaints(
     if (most := required.loss_at_most) is not None:
         if loss is None:
             missing.append("it hands in no loss: pass that of your run, as answer(..., loss=1.44)")
-        elif loss > most and not stand_in:
-            missing.append(f"the loss is {loss:g}, but must be at most {most:g}")
+        else:
+            stands_in = any(_replaced(details, corpus) for corpus in corpora)
+            missing += _odd_loss(loss, None if stands_in else most, corpora, checked)
     if required.tokens_at_least is not None:
         missing += _too_short(text, required.tokens_at_least)
     return missing
+
+
+def _odd_loss(
+    loss: float, most: float | None, corpora: Iterable[str], checked: float | None
+) -> list[str]:
+    """Complain about a loss that is too high, impossible, or not that of the runs."""
+    lowest = min(
+        (bounds(corpus).lowest for corpus in corpora if corpus in BYTES_PER_TOKEN), default=0
+    )
+    if loss < lowest:
+        return [f"the loss is {loss:g}, and no model can get below {lowest:.2f} on this text"]
+    if checked is not None and abs(loss - checked) > AGREES * checked:
+        return [f"the loss is {loss:g}, but the best run that `check` has seen has {checked:.4g}"]
+    if most is not None and loss > most:
+        return [f"the loss is {loss:g}, but must be at most {most:g}"]
+    return []
 
 
 def _too_short(text: str, least: int) -> list[str]:

@@ -59,6 +59,7 @@ class Part(RecordEntry):
     ticked: list[str] = field(default_factory=list)  # of the facts that a text should state
     source: str = ""  # of code that passed, or almost: a module, as `mine` gathered it
     trouble: str | None = None  # why that does not import by itself; "": it does; None: not tried
+    loss: float | None = None  # the lowest of the runs that a check found possible last
     day: str = ""  # on which it was solved, such as "2026-09-30"
 
     def __post_init__(self) -> None:
@@ -231,6 +232,19 @@ def record_answer(problem: str, part: str | None, text: str, lacks: list[str]) -
                 entry.answered = bool(text.strip())
                 entry.lacks = lacks
                 entry.reach(entry.best)
+
+
+def solved_now(study: Progress, problem: Problem, part: str | None) -> str:
+    """Say what was just solved, and what it is worth, in a sentence."""
+    entries = [entry for each, _, entry in study.parts() if each.id == problem.id]
+    name = problem.ids[config.edition()]
+    points = problem.points[config.edition()]
+    if not all(entry.is_solved for entry in entries):
+        done = sum(entry.is_solved for entry in entries)
+        return f"That solves {label(name, part)}: {done} of {len(entries)} parts."
+    if not points:
+        return f"That solves {name}."
+    return f"That solves {name}: {points} {'point' if points == 1 else 'points'}."
 
 
 def progress_table(study: Progress) -> str:

@@ -42,22 +42,34 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
     return note_outcome(replace(report, claim=claim), attempt)
 
 
-def note_outcome(report: Report, attempt: Any = None) -> Report:
-    """Count the outcome in the study folder, if this is one, and keep code that passed."""
+def note_outcome(
+    report: Report, attempt: Any = None, before: progress.Part | None = None
+) -> Report:
+    """Count the outcome in the study folder, if this is one, and keep code that passed.
+
+    Arguments:
+        before: the record of this part, if it has been changed since the attempt was handed in.
+    """
     is_counted = report.status != "not attempted" and report.problem in problems.PROBLEMS
     if is_counted and (study := progress.current()) is not None:
         try:
-            return _noted(report, study, problems.with_id(report.problem), attempt)
+            return _noted(report, study, problems.with_id(report.problem), attempt, before)
         except Exception as error:  # a full disk is not a wrong attempt
             return replace(report, then=(progress.UNSAVED.format(error),))
     return report
 
 
-def _noted(report: Report, study: progress.Progress, problem: Problem, attempt: Any) -> Report:
+def _noted(
+    report: Report,
+    study: progress.Progress,
+    problem: Problem,
+    attempt: Any,
+    before: progress.Part | None,
+) -> Report:
     """Note the outcome in a study folder, and keep the code of an attempt that passed."""
     kept = None
     then = tuple[str, ...]()
-    before = study.of(problem.id, report.part)
+    before = before or study.of(problem.id, report.part)
     kept_for = {"correct"} if before.best == "correct" else {"correct", "almost"}
     has_file = isinstance(attempt, str | Path | ModuleType)  # or a text, in the notebook itself
     if report.status in kept_for and problem.form and not has_file:
@@ -68,9 +80,12 @@ def _noted(report: Report, study: progress.Progress, problem: Problem, attempt: 
         then = (words,)
     with study.changing(problem.id, report.part) as entry:
         entry.reach(report.status)
+        entry.loss = entry.loss if report.loss is None else report.loss
         if kept is not None:
             entry.source, entry.trouble = kept
-    if entry.best == "possible" and report.status != "wrong":
+    if entry.is_solved and not before.is_solved:
+        then += (progress.solved_now(study, problem, report.part),)
+    elif entry.best == "possible" and report.status != "wrong":
         then = (entry.no_points_yet,)
     elif report.status == "read" and not entry.is_solved:
         report = replace(report, next_step="tick")
@@ -106,7 +121,8 @@ def tick(problem: str, part: str | None = None, *facts: int) -> Report:
     study = progress.current()
     if study is None:
         raise ValueError("not in a study folder, so nothing is counted; `workbook lab` creates one")
-    if not study.of(details.id, part).has_text:
+    before = study.of(details.id, part)
+    if not before.has_text:
         raise ValueError(
             f"no text for {problems.label(details.id, part)} was handed in yet, so there is nothing"
             f" to tick off; write it in {details.notebook}.ipynb, and run `check` or `answer`"
@@ -117,7 +133,11 @@ def tick(problem: str, part: str | None = None, *facts: int) -> Report:
     status: Status = "ticked" if len(entry.ticked) == len(known) else "read"
     claim = f"{len(entry.ticked)} of {len(known)} ticked off."
     ticked = tuple(entry.ticked)
-    then = (entry.no_points_yet,) if entry.best == "possible" else ()
+    then = tuple[str, ...]()
+    if entry.best == "possible":
+        then = (entry.no_points_yet,)
+    elif entry.is_solved and not before.is_solved:
+        then = (progress.solved_now(study, details, part),)
     record = {"problem": details.id, "part": part, "status": status}
     return Report(
         status, details.id, part, claim, facts=known, ticked=ticked, then=then, record=record
@@ -145,7 +165,7 @@ def answer(
         part: such as "a"; None if the problem has no parts.
         text: the answer; an empty one counts as none, unless `check` was given a text for this part
             since the kernel started: then that is the answer.
-        figure: a matplotlib figure to show with it.
+        figure: a matplotlib figure to show with it, its axes, the path of a picture, or a list.
         corpora: names or files of the corpora that it rests on; by default those of the profile,
             if the problem asks for TinyStories or OpenWebText.
         alt: what the figure shows, in words.
@@ -156,19 +176,23 @@ def answer(
     if isinstance(text, str) and not text.strip():
         text = _handed_in.get((details.id, part), text)
     record = answers.record_of(details, part, text, corpora, measured_on)
-    record["figure"] = figure is not None
+    figures = answers.as_figures(figure)
+    record["figure"] = bool(figures)
     if loss is not None:
         record["loss"] = answers.as_loss(loss)
-    shown = record["text"], record["figure"], record.get("loss")
-    lacks = answers.complaints(details.id, part or "", *shown, record["stand_in"])
+    study = progress.current()
+    before = study.of(details.id, part) if study else progress.Part()
+    used = [corpus["name"] for corpus in record["corpora"]]
+    shown = record["text"], record["figure"], record.get("loss"), used, before.loss
+    lacks = answers.complaints(details.id, part or "", *shown)
     report = None
-    if record["text"] and details.kind == "written" and progress.current() is not None:
+    if record["text"] and details.kind == "written" and study is not None:
         report = judge_attempt(details.id, record["text"], record["part"])
         record["verdict"] = report.status
-    answers.show_answer(record, figure, alt)
+    answers.show_answer(record, figures if record["text"] else [], alt)
     progress.record_answer(details.id, record["part"], record["text"], lacks)
     if report is not None:
-        answers.display_or_print(note_outcome(report, record["text"]))
+        answers.display_or_print(note_outcome(report, record["text"], before))
 
 
 def hint(problem: str, part: str | None = None) -> Panel:

@@ -7,11 +7,14 @@ to letters that matplotlib's own font has: a Chinese character or an emoji would
 empty box. At the end are tables of numbers as people read them.
 """
 
+import inspect
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from io import BytesIO
 from itertools import combinations
 from math import isqrt
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -89,6 +92,43 @@ def bundle(picture: Axes | Figure, alt: str) -> tuple[dict, dict]:
     width = round(figure.get_figwidth() * 100)  # CSS pixels
     plt.close(figure)  # else Jupyter shows it a second time, without its words
     return data, {"image/png": {"alt": alt, "width": width}}
+
+
+def figures_in(picture: Any) -> list[Figure]:
+    """The figures that somebody hands in: matplotlib's, axes, saved pictures, or a list of these.
+
+    Raises: ValueError for anything else.
+    """
+    if isinstance(picture, list | tuple | np.ndarray):
+        # The axes of one figure, as `plt.subplots` returns them, are one picture.
+        return [*dict.fromkeys(figure for part in picture for figure in figures_in(part))]
+    if isinstance(picture, Figure):
+        return [picture]
+    if isinstance(picture, Axes):
+        return [picture.get_figure(root=True)]
+    if isinstance(picture, str | os.PathLike):
+        return [_saved(Path(picture))]
+    kind = f"the module {picture.__name__}" if inspect.ismodule(picture) else type(picture).__name__
+    raise ValueError(
+        "expected a matplotlib figure, its axes, the path of a saved picture, or a list of these,"
+        f" not {kind}; `plt.gcf()` is the figure that was drawn last"
+    )
+
+
+def _saved(path: Path) -> Figure:
+    """A picture in a file as a figure of its size. Raises: ValueError if there is none."""
+    try:
+        pixels = plt.imread(path)
+    except FileNotFoundError:
+        raise ValueError(f"there is no picture {path}") from None
+    except (OSError, SyntaxError, ValueError) as error:  # the second one: of a damaged PNG
+        raise ValueError(f"{path} is not a picture that can be read, such as a PNG") from error
+    height, width = pixels.shape[:2]
+    figure = Figure(figsize=(width / 100, height / 100), dpi=100)
+    figure.set_layout_engine("none")
+    figure.add_axes((0, 0, 1, 1)).axis("off")
+    figure.axes[0].imshow(pixels, cmap="gray")
+    return figure
 
 
 def png(figure: Figure) -> bytes:

@@ -55,6 +55,7 @@ class Report:
     then: tuple[str, ...] = ()  # what was kept in a study folder, or is missing there
     next_step: Literal["", "tick", "again"] = ""  # each front end has its own words for it
     state: str = ""  # what the heading says in place of the status
+    loss: float | None = None  # the best of a table of runs, which an answer should name too
     record: dict | None = None  # what the export finds in the stored output
 
     def to_json(self) -> dict:
@@ -153,6 +154,8 @@ def judge_attempt(problem: str, attempt: Any, part: str | None = None) -> Report
     try:
         if details.form == "script" and isinstance(attempt, str | Path):
             attempt = _in_full(str(attempt))
+        if details.needs_runs:
+            attempt = _as_rows(attempt)
         return from_worker(run_judge, details, part, attempt, part)
     except PackError as error:
         claim = f"Nothing was checked: {error}, and a check runs in a process of its own."
@@ -230,6 +233,15 @@ def _with_output(report: Report) -> Report:
     return replace(report, rows=(*report.rows, ("printed", printed)), likely=likely)
 
 
+def _as_rows(attempt: Any) -> Any:
+    """Turn folders of runs, and runs, into a table: a check runs in a folder of its own."""
+    if attempt is None or isinstance(attempt, int | float) or hasattr(attempt, "to_dict"):
+        return attempt
+    from workbook.experiments import own_runs  # it loads torch
+
+    return own_runs.as_rows(attempt)
+
+
 def _in_full(command: str) -> str:
     """A command with the full paths of its files: a check runs in a folder of its own."""
     if "\n" in command:
@@ -258,7 +270,9 @@ def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
             facts = tuple(praise) or problem.facts[part or ""]
             return Report("read", problem.id, part, praise.claim, facts=facts)
         status: Status = "possible" if problem.needs_runs else "correct"
-        return Report(status, problem.id, part, praise or "It passes every case.")
+        claim = praise or "It passes every case."
+        loss = getattr(praise, "loss", None)
+        return Report(status, problem.id, part, claim, loss=loss)
     except verdicts.Unreadable as other:
         if isinstance(attempt, str) and attempt.strip():  # a sentence is read, never judged
             return Report("read", problem.id, part, Facts.claim, facts=problem.facts[part or ""])

@@ -81,6 +81,17 @@ class Prose(str):
     """A text that is shown as it is; a plain str is shown as a literal in quotes."""
 
 
+class Praise(str):
+    """What a check says of numbers that are possible, and the best `loss` among them, if any."""
+
+    loss: float | None
+
+    def __new__(cls, words: str, loss: float | None = None) -> "Praise":
+        praise = super().__new__(cls, words)
+        praise.loss = loss
+        return praise
+
+
 class NotAttempted(Exception):  # noqa: N818 - a verdict, not an error
     """Nothing to judge yet. The message, if any, says what passes and what is not written yet."""
 

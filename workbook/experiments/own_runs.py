@@ -1,0 +1,134 @@
+"""Your own training runs: listed with their settings and what came out, and as rows of a table.
+
+`my_runs()` lists what `workbook train` made on this machine, of the workbook's parts or of your
+own. Each row names the folder of its run, which `records.load_run` opens.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from workbook.config import data_folder
+from workbook.experiments import records
+from workbook.experiments.results import settings_of, yours
+from workbook.training import log
+from workbook.training.loss_bounds import nats_per_token
+from workbook.training.trainer import Run
+
+# The settings that problems ask about are in every table; of the others, those that differ.
+MAIN = ["learning_rate", "batch_size", "norm", "position", "ffn", "d_ff", "corpus", "seed"]
+OUTCOME = ["status", "loss", "bits_per_byte", "steps", "tokens", "seconds", "yours", "folder"]
+
+Row = dict[str, Any]
+
+
+def my_runs(*folders: str | os.PathLike[str]) -> pd.DataFrame:
+    """A table of your training runs, a row each, the oldest first: settings, and what came out.
+
+    Every check of runs takes it, or some of its rows:
+
+        runs = my_runs()
+        check("learning_rate", runs[runs.tokens < 1_000_000], "a")
+
+    `learning_rate` is the highest of a run, `loss` the last validation loss in nats per token:
+    infinite if the run diverged, nan as long as it goes on. `yours` names the parts that are your
+    own, and `folder` is where the run lies. Settings that are the same in all runs are left out,
+    but for the usual ones.
+
+    Arguments:
+        folders: of runs, or with runs in them; by default where `workbook train` puts them.
+
+    Raises: ValueError if a folder holds no run.
+    """
+    places = [Path(folder) for folder in folders] or [data_folder() / "trained"]
+    found = [row for place in places for row in rows_in(place)] if folders else _all_in(places[0])
+    table = pd.DataFrame(found or None, columns=None if found else ["name", *MAIN, *OUTCOME])
+    table = table.set_index("name")
+    settings = [name for name in table if name not in OUTCOME]
+    differing = [name for name in settings if table[name].nunique(dropna=False) > 1]
+    others = [name for name in differing if name not in MAIN]
+    return table[[*MAIN, *others, *OUTCOME]]
+
+
+def rows_in(folder: Path) -> list[Row]:
+    """The row of the run in a folder, or those of all runs in its folders.
+
+    Raises: ValueError if there is none.
+    """
+    rows = [_opened(folder)] if _is_run(folder) else _all_in(folder)
+    if not rows:
+        raise ValueError(
+            f"{folder} holds no run: expected the folder that `workbook train` names at its end, or"
+            " one with such folders in it"
+        )
+    return rows
+
+
+def _all_in(folder: Path) -> list[Row]:
+    """The rows of all runs in the folders of a folder, the oldest first."""
+    runs = [path for path in folder.glob("*") if _is_run(path)]
+    runs.sort(key=lambda path: (path / log.LINES).stat().st_mtime)
+    return [_opened(path) for path in runs]
+
+
+def _opened(folder: Path) -> Row:
+    return row_of(records.load_run(folder)) | {
+        "name": folder.name,
+        "folder": str(folder.absolute()),
+    }
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether something was logged there."""
+    lines = folder / log.LINES
+    return (folder / log.CONFIG).is_file() and lines.is_file() and lines.stat().st_size > 0
+
+
+def row_of(run: Run) -> Row:
+    """A run as a row: all its settings by name, and what came out."""
+    row = settings_of(run.config)
+    row["learning_rate"] = row.pop("max_learning_rate")
+    has_ended = run.status in ("finished", "diverged")
+    if has_ended and not run.diverged:
+        row["bytes_per_token"] = run.loss / nats_per_token(run.bits_per_byte, 1)
+    return row | {
+        "name": run.config.name,
+        "status": run.status,
+        "steps": run.steps,
+        "tokens": run.tokens,
+        "seconds": run.seconds,
+        "loss": run.loss if has_ended else float("nan"),
+        "bits_per_byte": run.bits_per_byte if has_ended else float("nan"),
+        "yours": yours(run),
+    }
+
+
+def as_rows(handed_in: Any) -> Any:
+    """Turn folders of runs and runs themselves into rows, also those in a list or by their names.
+
+    Whatever holds none of them is returned as it is.
+
+    Raises: ValueError for a folder that holds no run.
+    """
+    if isinstance(handed_in, Run):
+        return [row_of(handed_in)]
+    if isinstance(handed_in, os.PathLike) or _names_a_folder(handed_in):
+        return rows_in(Path(handed_in))
+    if isinstance(handed_in, Mapping) and any(isinstance(run, Run) for run in handed_in.values()):
+        rows = {name: as_rows(run) for name, run in handed_in.items()}
+        return [row | {"name": str(name)} for name, some in rows.items() for row in some]
+    if isinstance(handed_in, list | tuple | set):
+        return [row for each in handed_in for row in _listed(as_rows(each))]
+    return handed_in
+
+
+def _names_a_folder(text: Any) -> bool:
+    """Whether a text is a path, and not an answer: it has no blanks, and leads somewhere."""
+    return isinstance(text, str) and len(text.split()) == 1 and os.path.isdir(text)
+
+
+def _listed(rows: Any) -> Iterable[Any]:
+    return rows if isinstance(rows, list) else [rows]
