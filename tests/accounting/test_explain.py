@@ -62,7 +62,10 @@ def test_what_cannot_be_explained_is_a_clear_error():
         (("linear", 3, "GB", "a"), r"nothing is counted in linear \(a\); choose from transformer"),
         ((MODEL, float("nan"), "GB", "a"), "expected a positive, finite number, got nan"),
         ((MODEL, "three", "GB", "a"), "expected a number such as 1.56e9, got 'three'"),
-        ((MODEL, 3, "gigs", "a"), "no unit is called 'gigs'; the units are parameters, FLOPs"),
+        (
+            (MODEL, 3, "gigs", "a"),
+            "no unit is called 'gigs'; the units are parameters, million parameters",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             explain(*arguments)

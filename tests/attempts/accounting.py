@@ -12,11 +12,17 @@ def by_size(key, *values):
 
 
 RIGHT = {
-    (MODEL, "a"): [2127057600, 2127057600.0, 2.127e9, 2127.06e6],
-    (MODEL, "b"): [4513336524800, 4.51e12, "4.51e12", "4.5 TFLOPs"],
+    (MODEL, "a"): [
+        *(2127057600, 2127057600.0, 2.127e9, 2127.06e6),
+        *("2.13 billion", "2.127 Billion parameters", "2,127,057,600 params"),
+        {"gb": "8.51gb"},
+    ],
+    (MODEL, "b"): [4513336524800, 4.51e12, "4.51e12", "4.5 TFLOPs", "4.5 tflop", "4.513 TFLOPS"],
     (MODEL, "c"): [
         "ffn",
+        "FFN",
         66.9,
+        {"ffn": 0.669, "attention": 0.294, "head": 0.036},
         {"ffn": 66.9, "attention": 29.4, "head": "3.6 %"},
         {"ffn": 67, "projections": 22, "scores": 7.1},
     ],
@@ -40,7 +46,14 @@ RIGHT = {
         {"a": "14.45 GiB", "b": "24.37 GiB"},
     ],
     (ADAMW, "c"): [14, "14 FLOPs per parameter", 15, 12],
-    (ADAMW, "d"): [5115, 5115.19, "5,115 days", 6593],
+    (ADAMW, "d"): [5115, 5115.19, "5,115 days", 6593, "14 years", "122764.6 h", "4.42e8 s"],
+}
+
+# Right in edition 2026 and handed in under 2025; once one number is, all are judged by it.
+OF_THE_OTHER = {
+    (MODEL, "c"): [{"ffn": 57.5, "projections": 28.6, "scores": 9.2, "head": 4.7}],
+    (MODEL, "e"): [{"flops": 1.336e14, "growth": 38, "scores": 61.7}],
+    (ADAMW, "d"): ["4850 h"],
 }
 
 RIGHT_2026 = {
@@ -77,6 +90,8 @@ WRONG = {
         (4513313484800, "is it a slip in a sum?"),
         (13540009574400, "backward pass is counted in"),
         (4.6e12, "times that"),
+        ("4.5 TFLOP/s", "FLOP/s a speed"),
+        ("4.5 TFLOPs per second", "FLOP/s a speed"),
     ],
     (MODEL, "c"): [
         ("scores", "grow with the square of the context"),
@@ -97,6 +112,7 @@ WRONG = {
         ({"growth": 256}, "256 times as many"),
         (4513336524800, "the context is left at 1,024"),
         ({"flops": 1.495e14, "ffn": 55.2}, "share of the scores"),
+        ({"flops": 1.336e14, "growth": 38, "scores": 50}, "(`scores`)"),
     ],
     (ADAMW, "a"): [("19.6 GB", "one of the two moments"), ({"optimizer_gb": 6.54}, "`optimizer")],
     (ADAMW, "b"): [
@@ -105,6 +121,7 @@ WRONG = {
         (3.47, "rounded down"),
         ({"a": 14.4, "b": 34}, ""),
         ({"a": 15.5, "b": 34, "batch": 3}, "Your own a and b give another batch"),
+        ({"a": 7.75, "b": 26.2, "batch": 3}, "7.75 GB (`a`)"),
     ],
     (ADAMW, "c"): [(18, "expected"), (6, "forward and backward pass")],
     (ADAMW, "d"): [
@@ -120,8 +137,11 @@ REFUSED = {
     (MODEL, "a"): [
         ((2127057600, "8.51 GB"), ""),
         ({"count": 2127057600}, "'count' is not a key"),
-        (2.13, "In billions?"),
-        ({"parameters": 2.127}, "In billions"),
+        (2.13, 'In billion parameters it is right: hand in "2.13 billion parameters".'),
+        ({"parameters": 2.127}, "In billion parameters it is right"),
+        (2.05, 'Write the unit, as in "0.52 billion parameters"'),
+        ("2,127,057,600 parameters, 8.51 GB", "no number in a text is judged. Hand in"),
+        ("about 2.05 billions of them", "no number in a text is judged"),
         ("2e9", "two digits at least"),
         (math.nan, ""),
         (10**400, ""),
@@ -130,5 +150,18 @@ REFUSED = {
     ],
     (MODEL, "c"): [(("ffn", 66.9), ""), ({"feed-forward": 66.9}, "is not a key")],
     (MODEL, "d"): [({"xl": {"flops": 3e12}}, "")],
-    (ADAMW, "d"): [({"seconds": 4.4e8}, "'seconds' is not a key"), (5000, "15 days")],
+    (MODEL, "e"): [(33, 'As the growth it is right: hand in {"growth": 33}.')],
+    (ADAMW, "a"): [
+        ("16P bytes = 26.2 GB", "no number in a text is judged. Hand in"),
+        (26.2, '26.2 what? In GB it is right: hand in "26.2 GB".'),
+    ],
+    (ADAMW, "b"): [({"a": 15.52e9, "b": 26.2, "batch": 3}, "In bytes it is right")],
+    (ADAMW, "c"): [(22897526400, 'As the FLOPs of a step it is right: hand in {"step": 2289')],
+    (ADAMW, "d"): [
+        ({"seconds": 4.4e8}, "'seconds' is not a key"),
+        (5000, "15 days"),
+        (122764.6, "In hours it is right"),
+        (4.42e8, "In seconds it is right"),
+        ("140 years or so", "no number in a text is judged"),
+    ],
 }

@@ -169,8 +169,8 @@ WRONG = {
 
 # What is read whatever the part, and what only some parts do not take for a value.
 SENTENCES = (
-    "62.44 s, 0.1084 GB (184 MB)",
-    "2,127,057,600 parameters, 8.51 GB (7.92 GiB)",
+    "It took 62.44 s and 0.1084 GB (184 MB)",
+    "The model has 2,127,057,600 parameters, 8.51 GB (7.92 GiB)",
     "The repr shows '\\x00'; print shows what looks like a space in my terminal.",
     "The head dominates.",
     "With lr = 100 the loss bounces back at the end",
@@ -181,9 +181,7 @@ SENTENCES = (
 READ = {
     (ONE, "a"): r"\u0000 (NUL)",
     (USE, "a"): "TinyStories 2.86",
-    (USE, "d"): "65,535",
     (TEXT, None): "300 tokens",
-    ("adamwAccounting", "a"): "16 P",
 }
 
 # Other forms, and a piece of what is said; without one, the form that is taken.

@@ -20,21 +20,54 @@ MOST_CHANGES = max(map(len, COMBINED))
 ASKED_SIZES = ("small", "medium", "large")  # that (d) of transformer_accounting asks about
 UNITS: dict[str, tuple[str, float]] = {  # as written: what is measured, and how many of its unit
     "parameters": ("count", 1),
+    "million parameters": ("count", 1e6),
+    "billion parameters": ("count", 1e9),
     "FLOPs": ("flops", 1),
     "GFLOPs": ("flops", 1e9),
     "TFLOPs": ("flops", 1e12),
+    "PFLOPs": ("flops", 1e15),
     "FLOPs per parameter": ("per parameter", 1),
     "bytes": ("bytes", 1),
+    "KB": ("bytes", 1_000),
     "MB": ("bytes", 1_000**2),
     "MiB": ("bytes", 1_024**2),
     "GB": ("bytes", GB),
     "GiB": ("bytes", GiB),
+    "TB": ("bytes", 1_000 * GB),
     "%": ("share", 0.01),
     "times": ("factor", 1),
     "sequences": ("batch", 1),
     "seconds": ("seconds", 1),
+    "minutes": ("seconds", 60),
     "hours": ("seconds", HOUR),
     "days": ("seconds", DAY),
+    "years": ("seconds", 365.25 * DAY),
+}
+# Other spellings, in small letters; that of a unit itself is known in any letters.
+SPELLINGS = {
+    "params": "parameters",
+    "param": "parameters",
+    "million": "million parameters",
+    "million params": "million parameters",
+    "billion": "billion parameters",
+    "billion params": "billion parameters",
+    "flop": "FLOPs",
+    "gflop": "GFLOPs",
+    "tflop": "TFLOPs",
+    "pflop": "PFLOPs",
+    "flops/parameter": "FLOPs per parameter",
+    "byte": "bytes",
+    "percent": "%",
+    "x": "times",
+    "s": "seconds",
+    "sec": "seconds",
+    "second": "seconds",
+    "min": "minutes",
+    "h": "hours",
+    "hour": "hours",
+    "d": "days",
+    "day": "days",
+    "year": "years",
 }
 MISTAKEN = {"MB": "MiB", "MiB": "MB", "GB": "GiB", "GiB": "GB"}
 
@@ -101,6 +134,16 @@ class Explanation:
         if not self.changes:
             return f"{self.quantity}, as the problem states it"
         return f"{self.quantity}, when {joined(self.changes)}"
+
+
+def unit_named(text: str) -> str | None:
+    """The unit of `UNITS` that a text spells, in any letters; None if it is none.
+
+    >>> unit_named("gb"), unit_named("Tflop"), unit_named("furlongs")
+    ('GB', 'TFLOPs', None)
+    """
+    known = {unit.lower(): unit for unit in UNITS} | SPELLINGS
+    return known.get(" ".join(text.lower().split()))
 
 
 def explain(problem: str, value: str | float, unit: str, part: str) -> str:

@@ -1,7 +1,7 @@
 """Costs: what each edition asks, and an open choice; more in `test_written`."""
 
 import pytest
-from attempts.accounting import ADAMW, MODEL, RIGHT_2026
+from attempts.accounting import ADAMW, MODEL, OF_THE_OTHER, RIGHT_2026
 
 from workbook.classroom.study.verbs import check
 
@@ -21,6 +21,14 @@ def test_the_other_editions_value_is_recognised_as_such(monkeypatch, judged_here
     assert "right in edition 2026" in report.claim and "WORKBOOK_EDITION=2026" in report.claim
     monkeypatch.setenv("WORKBOOK_EDITION", "2026")
     assert "right in edition 2025" in check(MODEL, "4.5133e12", "b").claim
+
+
+@pytest.mark.parametrize(("place", "attempts"), OF_THE_OTHER.items())
+def test_once_one_number_is_the_other_editions_all_are_judged_by_it(place, attempts, judged_here):
+    problem, part = place
+    for attempt in attempts:
+        report = check(problem, attempt, part)
+        assert report.status == "correct" and "right in edition 2026" in report.claim, report
 
 
 def test_the_scores_under_the_name_of_attention_are_a_question(judged_here):

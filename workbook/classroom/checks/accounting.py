@@ -5,13 +5,14 @@ A number is right if the problem gives it, to the digits written. Where the cour
 choice is right. A number that other assumptions give is wrong, and they are named.
 """
 
+import re
 from decimal import Decimal
 from functools import cache, partial
 from typing import Any, NamedTuple
 
 from workbook import config
 from workbook.accounting import explain
-from workbook.accounting.explain import UNITS, Amount, Explanation, joined
+from workbook.accounting.explain import MISTAKEN, UNITS, Amount, Explanation, joined, unit_named
 from workbook.classroom.checks.machinery.verdicts import (
     NotAttempted,
     Prose,
@@ -71,12 +72,17 @@ OPEN: dict[str, dict[str, tuple]] = {
 # How far off a number may be that was computed from rounded ones.
 SLACK = {"time": 5e-3, "bytes per sequence": 1e-2, "growth": 1e-2}
 THE_OTHER = "right in edition {0}. The workbook is set to {1}: is WORKBOOK_EDITION={0} yours?"
+LEADING = re.compile(r"[+-]?\d[\d,_]*(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
+SPEED = re.compile(r"[kmgtp]?flops?\s*(/|per)\s*s(ec(ond)?)?", re.IGNORECASE)
+OF_SPEED = (
+    "FLOPs are an amount of work, FLOP/s a speed: how many of them a machine does per second."
+)
 SCORES_ALONE = "are these the scores and weighted sums alone? Then it is right: say so."
-HINTS = {  # where no assumption gives a number
-    (MODEL, "e"): "With 16 times the tokens, the T × T matmuls need 256 times as many FLOPs, all"
+HINTS = {  # by key, where no assumption gives a number
+    "growth": "With 16 times the tokens, the T × T matmuls need 256 times as many FLOPs, all"
     " others 16 times as many.",
-    (ADAMW, "b"): "The batch is rounded down: there is no half a sequence.",
-    (ADAMW, "c"): "Count, for one parameter, all operations on m and v, in the step and in the"
+    "batch": "The batch is rounded down: there is no half a sequence.",
+    "per_parameter": "Count, for one parameter, all operations on m and v, in the step and in the"
     " decay, divisions and roots included; the forward and backward passes do not count.",
 }
 WHY = {  # every other part needs less than the feed-forward layers
@@ -99,8 +105,15 @@ class Handed(NamedTuple):
     """A number that was handed in."""
 
     amount: Amount
+    written: str  # its digits, where no unit was written; ""
     key: str  # of `QUANTITIES`
     quantity: str  # its name in `accounting.explain`, with the size of the model in part (d)
+    is_alone: bool  # and not in a dict
+
+    @property
+    def named(self) -> str:
+        """The number with its unit, and its key."""
+        return f"{self.amount.text} (`{self.key}`)"
 
     def agrees(self, way: Explanation) -> bool:
         """True for the value itself, rounded or cut off to the digits that were written."""
@@ -122,7 +135,7 @@ def _costs(problem: str, part: str, attempt: Any) -> str:
 
 def _largest_part(attempt: Any) -> str:
     """Judge the name of the part that needs most FLOPs, or a dict of shares in percent."""
-    name = attempt if isinstance(attempt, str) else ""
+    name = attempt.strip().lower() if isinstance(attempt, str) else ""
     expect(name not in WHY, "Another part needs more.", WHY.get(name), got=name)
     if name == "ffn":
         return "The feed-forward layers: three matmuls with the widest matrices in each block."
@@ -165,29 +178,43 @@ def _entries(attempt: Any, part: Question) -> list[Handed]:
     entries = attempt if isinstance(attempt, dict) else {keys[0]: attempt}
     if unknown := [key for key in entries if key not in keys]:
         raise Unreadable(attempt, f"{unknown[0]!r} is not a key of this answer.")
-    return [Handed(_amount(key, x), key, QUANTITIES[key][0]) for key, x in entries.items()]
+    handed = []
+    for key, value in entries.items():
+        amount, written = _amount(key, value)
+        is_alone = not isinstance(attempt, dict)
+        handed.append(Handed(amount, written, key, QUANTITIES[key][0], is_alone))
+    return handed
 
 
-def _amount(key: str, value: Any) -> Amount:
-    """A number with its unit, such as 1.2e9 or "5 GB". Raises: `Unreadable` for anything else."""
+def _amount(key: str, value: Any) -> tuple[Amount, str]:
+    """A number with its unit, such as 1.2e9 or "5 GB", and its digits if it has no unit.
+
+    Raises: `Unreadable` for anything else.
+    """
     # Fifteen digits of a float: 39.8 / 100 would show the rounding of its last bit.
-    text = f"{value:.15g}" if type(value) is float else str(value).replace("%", " %")
-    digits, _, unit = text.partition(" ")
-    unit = unit.strip() or QUANTITIES[key][1]
+    text = f"{value:.15g}" if type(value) is float else str(value).strip()
+    number = LEADING.match(text)
+    if number is None:
+        raise Unreadable(value, f"{shown(value)} cannot be the `{key}`.")
+    digits = number[0].replace(",", "").replace("_", "")
+    written = text[number.end() :].strip()
+    if SPEED.fullmatch(written):
+        raise Wrong(f"{text} is a speed.", got=Prose(text), mistake=OF_SPEED)
+    usual = QUANTITIES[key][1]
+    unit = unit_named(written) if written else usual
     try:
-        amount = Amount.of(_shown(digits.replace(",", "")), unit, f"{digits} {unit}")
+        amount = Amount.of(_shown(digits), unit or "", f"{digits} {unit}")
     except (ArithmeticError, ValueError):  # no number, no unit, or out of range
         amount = None
     # What is measured under this key, such as bytes, is the first in `UNITS`.
-    fits = amount and 0 < amount.value < 1e300 and amount.kind == UNITS[QUANTITIES[key][1]][0]
+    fits = amount and 0 < amount.value < 1e300 and amount.kind == UNITS[usual][0]
     if not fits:
         raise Unreadable(value, f"{shown(value)} cannot be the `{key}`.")
-    # No model here is so small: a number such as 2.13 was meant in billions.
-    small = amount.kind != "seconds" and amount.value < 1e6
-    if amount.kind in ("count", "bytes", "flops", "seconds") and (small or amount.digits < 2):
-        doubt = "In billions? " if small else ""
-        raise NotAttempted(f'{doubt}Write two digits at least, as in 1.2e8, "0.52 GB", "15 days".')
-    return amount
+    if amount.kind == "share" and not written and amount.value < 0.01:  # 0.669: no share is as low
+        amount = Amount.of(_shown(str(Decimal(digits).scaleb(2))), unit)
+    if amount.kind in ("count", "bytes", "flops", "seconds") and amount.digits < 2:
+        raise NotAttempted('Write two digits at least, as in 1.2e8, "0.52 GB", "15 days".')
+    return amount, "" if written else digits
 
 
 def _shown(digits: str) -> str:
@@ -203,9 +230,59 @@ def _shown(digits: str) -> str:
 def _judged(handed: list[Handed], part: Question) -> str:
     """Praise for numbers that are all right. Raises: `Wrong` with the cause of one that is not."""
     praise = {one: _praise(one, part) for one in handed}
-    if bad := [one for one in handed if not praise[one]]:
-        raise _wrong(bad, part)
-    return " ".join(praise.values())
+    if other := _of_the_other_edition(handed, part):
+        # Once one number is that edition's, the others may be, and are explained by it.
+        said = THE_OTHER.format(other.edition, part.edition)
+        for one in handed:
+            praise[one] = praise[one] or (_praise(one, other) and f"{one.named}: {said}")
+    bad = [one for one in handed if not praise[one]]
+    if not bad:
+        return " ".join(praise.values())
+    for one in bad:
+        _expect_a_unit(one, other or part)
+    raise _wrong(bad, other or part)
+
+
+def _of_the_other_edition(handed: list[Handed], part: Question) -> Question | None:
+    """The same part in the other edition, if a number is right there, and not here.
+
+    Two digits alone may agree by chance.
+    """
+    (name,) = {*EDITIONS} - {part.edition}
+    other = part._replace(edition=name)
+    for one in handed:
+        if _praise(one, part) or one.amount.digits < 3:
+            continue
+        if any(not way.changes for way in _right(one, other)):
+            return other
+    return None
+
+
+def _expect_a_unit(handed: Handed, part: Question) -> None:
+    """Raise `NotAttempted` for a number without a unit that is right in another, or too small."""
+    amount = handed.amount
+    if handed.written:
+        # GiB where GB are asked for is a mistake with a name.
+        kinds = {
+            unit: kind for unit, (kind, _) in UNITS.items() if unit != MISTAKEN.get(amount.unit)
+        }
+        units = [unit for unit, kind in kinds.items() if kind == amount.kind]
+        for unit in units:
+            meant = Amount.of(_shown(handed.written), unit)
+            if _right(handed._replace(amount=meant), part):
+                right = f'In {unit} it is right: hand in "{handed.written} {unit}".'
+                raise NotAttempted(f"{handed.written} what? {right}")
+        for key in KEYS[part[:2]] if handed.is_alone else ():
+            name, unit = QUANTITIES[key]
+            other = Handed(Amount.of(_shown(handed.written), unit), "", key, name, False)
+            if unit not in units and _right(other, part):
+                right = f'As the {name} it is right: hand in {{"{key}": {handed.written}}}.'
+                raise NotAttempted(f"{handed.written} what? {right}")
+    # No model here is so small: a number such as 2.13 was meant in billions.
+    is_small = amount.kind in ("count", "bytes", "flops") and amount.value < 1e6
+    if is_small and handed.written:
+        example = {"bytes": "GB", "flops": "TFLOPs", "count": "billion parameters"}[amount.kind]
+        raise NotAttempted(f'{handed.written} what? Write the unit, as in "0.52 {example}".')
 
 
 @cache
@@ -230,20 +307,16 @@ def _right(handed: Handed, part: Question) -> list[Explanation]:
 
 
 def _praise(handed: Handed, part: Question) -> str:
-    """What is said of a right number, also where it is that of the other edition; "" if wrong."""
-    named = f"{handed.amount.text} (`{handed.key}`)"
+    """What is said of a right number; "" if it is wrong."""
     if right := _right(handed, part):
         changes = right[0].changes
         choice = f" if {joined(changes)}. Say so in the answer" if changes else ""
-        return f"{named}: right{choice}."
+        return f"{handed.named}: right{choice}."
     # Many call only these two matmuls attention, and the others projections.
     alone = handed.quantity.replace(QUANTITIES["attention"][0], QUANTITIES["scores"][0])
     if _right(handed._replace(quantity=alone), part):
-        return f"{named}: {SCORES_ALONE}"
-    (other,) = {*EDITIONS} - {part.edition}
-    there = any(not way.changes for way in _right(handed, part._replace(edition=other)))
-    is_there = there and handed.amount.digits > 2
-    return f"{named}: {THE_OTHER.format(other, part.edition)}" if is_there else ""
+        return f"{handed.named}: {SCORES_ALONE}"
+    return ""
 
 
 def _causes(handed: Handed, part: Question) -> list[Explanation]:
@@ -256,7 +329,7 @@ def _wrong(bad: list[Handed], part: Question) -> Wrong:
     """What is wrong: the key, the assumptions that give the number, or how far off it is."""
     handed = next((one for one in bad if _causes(one, part)), bad[0])
     ways = _causes(handed, part)
-    got = Prose(f"{handed.amount.text} (`{handed.key}`)")
+    got = Prose(handed.named)
     # A right number at the wrong place needs no other explanation.
     alike = (way for way in _good(part) if way.kind == handed.amount.kind)
     if way := next(filter(handed.agrees, alike), None):
@@ -271,7 +344,7 @@ def _wrong(bad: list[Handed], part: Question) -> Wrong:
     nearest = min(right, key=lambda one: max(one / value, value / one))
     expected = Prose(f"{nearest / value:.6g} times that")
     claim = "No assumption known here gives this number: is it a slip in a sum?"
-    return Wrong(claim, expected=expected, got=got, mistake=HINTS.get(part[:2]))
+    return Wrong(claim, expected=expected, got=got, mistake=HINTS.get(handed.key))
 
 
 ANY = int | float | str | dict

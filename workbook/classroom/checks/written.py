@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from workbook.classroom.checks.machinery.verdicts import (
     Facts,
     NotAttempted,
+    NumberInWords,
     Prose,
     Unreadable,
     Wrong,
@@ -25,6 +26,7 @@ from workbook.tokenization.utf8 import flaw
 
 # The types of attempts.
 NUMBER = int | float
+FEW_WORDS = 10  # in which nobody explains anything
 PAIR = list | tuple
 
 
@@ -35,9 +37,21 @@ def judged_part(attempt: Any, part: str | None = None, /, **judges: tuple) -> st
     """
     kind, judge = judges.get(part or "whole", ((), None))
     fits = isinstance(attempt, kind)
-    if not fits or attempt == {} or (isinstance(attempt, str) and attempt.isspace()):
-        raise Unreadable(attempt)
-    return judge(attempt)
+    try:
+        if not fits or attempt == {} or (isinstance(attempt, str) and attempt.isspace()):
+            raise Unreadable(attempt)
+        return judge(attempt)
+    except Unreadable as other:
+        takes_number = judge is not None and isinstance(1.0, kind)
+        if takes_number and isinstance(attempt, str) and _is_number_in_words(attempt):
+            raise NumberInWords(attempt) from other
+        raise
+
+
+def _is_number_in_words(text: str) -> bool:
+    """Whether a text is a number and a few words, and no sum or sentence about it."""
+    begins = re.match(r"\W*(about |roughly )?\W*\d", text, re.IGNORECASE)
+    return bool(begins) and "+" not in text and len(text.split()) <= FEW_WORDS
 
 
 def _number(value: Any) -> float:
@@ -365,4 +379,10 @@ tokenizer_experiments = partial(
     judged_part, a=(NUMBER | dict, _own), b=(NUMBER, _ratio), c=(PAIR, _pile), d=(NUMBER, _uint16)
 )
 learning_rate_tuning = partial(judged_part, whole=(dict, _tuning))
-generate = partial(judged_part, whole=(NUMBER, _generated))
+
+
+def generate(attempt: Any, part: str | None = None) -> str | Facts:
+    """Judge the number of a text's tokens; the text itself, which may begin with one, is read."""
+    if isinstance(attempt, str) and attempt.strip():
+        return Facts()
+    return judged_part(attempt, whole=(NUMBER, _generated))

@@ -274,7 +274,8 @@ def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
         loss = getattr(praise, "loss", None)
         return Report(status, problem.id, part, claim, loss=loss)
     except verdicts.Unreadable as other:
-        if isinstance(attempt, str) and attempt.strip():  # a sentence is read, never judged
+        is_sentence = isinstance(attempt, str) and not isinstance(other, verdicts.NumberInWords)
+        if is_sentence and attempt.strip():  # it is read, never judged
             return Report("read", problem.id, part, Facts.claim, facts=problem.facts[part or ""])
         claim = f"{other} Hand in {_taken(problem, part)}."
         return Report("not attempted", problem.id, part, claim)

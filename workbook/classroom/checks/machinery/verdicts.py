@@ -144,6 +144,13 @@ class Unreadable(NotAttempted):
         super().__init__(why or f"The check cannot read {kind_of(attempt)}.")
 
 
+class NumberInWords(Unreadable):
+    """A short text that begins with a number: no sentence to read, and in no form to judge."""
+
+    def __init__(self, attempt: str):
+        super().__init__(attempt, "This begins with a number, but no number in a text is judged.")
+
+
 def expect(holds: Any, claim: str, mistake: str | None = None, **values: Any) -> None:
     """Raise `Wrong` with this claim and the likely mistake, and with `values`, unless it holds."""
     if not holds:
