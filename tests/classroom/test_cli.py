@@ -118,6 +118,23 @@ def test_a_verdict_speaks_of_commands_and_not_of_cells(attempt, capsys):
         assert said in capsys.readouterr().out
 
 
+UNKNOWN = [
+    (["train", "laptop", "--lr", "0.01"], "--lr 0.01; is --max-learning-rate meant?"),
+    (["train", "laptop", "--learning-rate=3"], "is --max-learning-rate meant?"),
+    (["train", "laptop", "--batchsize", "3"], "is --batch-size meant?"),
+    (["train", "laptop", "twice"], "unrecognized arguments: twice\n"),
+    (["generate", "here", "--lr", "1"], "unrecognized arguments: --lr 1\n"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), UNKNOWN)
+def test_what_a_command_does_not_know_is_told_under_its_own_usage(arguments, said, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(arguments)
+    error = capsys.readouterr().err
+    assert said in error and error.startswith(f"usage: workbook {arguments[0]} ")
+
+
 def test_a_pair_is_found_by_its_two_names(attempt, monkeypatch):
     monkeypatch.syspath_prepend("")  # puts the import path back afterwards
     attempt.write_text("def load_checkpoint():\n    1\ndef save_checkpoint():\n    1\n")

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from datetime import date
+from difflib import get_close_matches
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from workbook.lazy import __version__
 from workbook.training import presets
 
 COMMANDS: list[tuple[str, str, tuple, Callable]] = []  # name, help, arguments, what it runs
+ALSO_CALLED = dict.fromkeys(("lr", "learning-rate"), "max-learning-rate")
 COMMAND_GROUPS = {
     "data": "list, make or download the corpora",
     "experiments": "sweeps and ablations: run what is missing, show the results",
@@ -35,7 +37,10 @@ def main(arguments: list[str] | None = None) -> int:
     It is 0 for success, 1 for a wrong attempt or something that is missing, 2 for an error to fix
     first, and 128 plus the number of the signal that ended the command. Nothing asks for the help.
     """
-    options = parser().parse_args((sys.argv[1:] if arguments is None else arguments) or ["--help"])
+    given = sys.argv[1:] if arguments is None else arguments
+    options, unknown = parser().parse_known_args(given or ["--help"])
+    if unknown:  # under the usage of the subcommand: argparse would show the list of all
+        options.parser.error(words_for_unknown(unknown, options.parser.format_help()))
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open until we end
     # An old console may lack a character that we print.
@@ -79,10 +84,21 @@ def parser() -> argparse.ArgumentParser:
             added = places[""].add_parser(group, help=COMMAND_GROUPS[group])
             places[group] = added.add_subparsers(metavar=" | ".join(kinds), required=True)
         added = places[group].add_parser(kind, help=help, description=run.__doc__)
-        added.set_defaults(run=run)
+        added.set_defaults(run=run, parser=added)
         for add in arguments:
             add(added)
     return top
+
+
+def words_for_unknown(unknown: list[str], help: str) -> str:
+    """Say which arguments a subcommand does not know, and which option may be meant."""
+    words = f"unrecognized arguments: {' '.join(unknown)}"
+    options = re.findall(r"--([a-z][\w-]*)", help)
+    asked = next((word for word in unknown if word.startswith("--")), "").strip("-")
+    name = asked.partition("=")[0]
+    near = [ALSO_CALLED.get(name, ""), *get_close_matches(name, options, n=1)]
+    meant = next((option for option in near if option in options), None)
+    return f"{words}; is --{meant} meant?" if meant else words
 
 
 def command(name: str, help: str, *arguments: Callable) -> Callable:
