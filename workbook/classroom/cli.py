@@ -4,7 +4,6 @@ What a subcommand needs is imported inside it, so that `workbook --help` answers
 """
 
 import argparse
-import importlib.util
 import math
 import os
 import re
@@ -347,26 +346,24 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
 
 def load_module(path: Path):
     """Run the file `path` as an import would, under a time limit; return the module."""
+    from workbook.classroom.checks.machinery import loading
     from workbook.classroom.checks.machinery.judging import TOTAL_SECONDS
-    from workbook.classroom.checks.machinery.timeout import TimedOut, limited
+    from workbook.classroom.checks.machinery.timeout import TimedOut
 
     name = path.stem
     root = path.resolve().parent
     while (root / "__init__.py").is_file():  # the file may import `from .neighbour`
         name = f"{root.name}.{name}"
         root = root.parent
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None:
-        raise ValueError(f"{path} is not a Python file; its name must end in .py")
-    module = importlib.util.module_from_spec(spec)
     # If Python has a module of this name, as with random.py, all other code must still get that.
     known = PathFinder.find_spec(path.stem)
-    if path.stem not in sys.modules and (known is None or known.origin == str(path)):
-        sys.modules[name] = module  # worker processes look its functions up by name
+    if path.stem in sys.modules or (known is not None and known.origin != str(path)):
+        name += "_of_yours"
+    module = loading.module_of(path, name)
     # The file may import its neighbours.
     sys.path += dict.fromkeys(map(str, (path.resolve().parent, root)))
     try:
-        limited(TOTAL_SECONDS, lambda: spec.loader.exec_module(module))
+        loading.run_module(module, TOTAL_SECONDS)
     except KeyboardInterrupt:
         raise
     except TimedOut as error:

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +28,7 @@ from workbook import transformer
 from workbook.classroom.checks.machinery import worker
 from workbook.classroom.checks.machinery.calling import SIZES
 from workbook.classroom.checks.machinery.judging import Report, judge_attempt
+from workbook.classroom.checks.machinery.loading import load_file
 from workbook.classroom.checks.machinery.modules import own_parameters, uncompiled
 from workbook.classroom.checks.machinery.tensors import alike
 from workbook.classroom.checks.machinery.timeout import TimedOut, limited
@@ -436,9 +436,7 @@ def _why_not(folder: str, names: Mapping[str, str]) -> dict[str, str]:
 def _tried(folder: str, names: dict[str, str]) -> Iterator[list[str]]:
     """Try the adapters in a folder; yield each one's name and why it does not work, or ""."""
     sys.path.insert(0, folder)
-    spec = spec_from_file_location("adapters", Path(folder, ADAPTERS))
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_file(Path(folder, ADAPTERS), "adapters")
     for name, problem in names.items():
         used = [adapter for adapter in FUNCTIONS[problem] if adapter in names]
         functions = {adapter: getattr(module, adapter) for adapter in used}

@@ -24,8 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, chdir, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec, resolve_name
+from importlib.util import resolve_name
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
@@ -34,6 +33,7 @@ from unittest.mock import MagicMock
 from workbook.classroom import problems
 from workbook.classroom.checks.machinery import worker
 from workbook.classroom.checks.machinery.calling import meaning, plain
+from workbook.classroom.checks.machinery.loading import is_installed, module_of, replace_trackers
 from workbook.classroom.checks.machinery.timeout import TimedOut, limited
 from workbook.classroom.checks.machinery.verdicts import NotJudged
 from workbook.classroom.problems import PROBLEMS
@@ -59,8 +59,6 @@ NEWER = "; it needs a newer Python: install the workbook in that one"
 WHERE = re.compile(r"[^:]+:[^\W\d][\w.]*|[^:]+\.py")
 SKIPPED = {"venv", "env", "site-packages", "node_modules", "__pycache__", "build", "dist", "wandb"}
 MOST_FILES = 2000  # in a repository; a home folder has more
-# They only record what a run does: where one is missing, a stand-in that does nothing will do.
-TRACKERS = ("wandb", "torch.utils.tensorboard", "tensorboard", "tensorboardX", "swanlab", "mlflow")
 CODE = tuple(problem.id for problem in PROBLEMS.values() if problem.form)
 # By problem, what is in the names that learners give the part, in lower case and without
 # underscores, and the functions in the course's `tests/adapters.py`. From simple to complex: what a
@@ -239,11 +237,7 @@ class Repository:
         if self.adapters_file.is_file():
             sys.modules["tests"] = tests = ModuleType("tests")
             tests.__path__ = [str(self.adapters_file.parent)]
-        for name in TRACKERS:
-            if not _is_installed(name.rpartition(".")[2]):  # torch's only wraps another package
-                sys.modules[name] = tracker = MagicMock(name=name)
-                tracker.__spec__ = ModuleSpec(name, None)
-                tracker.__path__ = []
+        replace_trackers(also_installed=False)
         torch: Any = importlib.import_module("torch")
         vars(torch.serialization).setdefault("FILE_LIKE", Any)  # a type of its older versions
         if not hasattr(torch._C, "_nvtx"):  # marks for a profiler, which builds for CPUs refuse
@@ -285,13 +279,8 @@ class Repository:
 
     def _in_pieces(self, name: str, file: Path) -> ModuleType:
         """Run a module statement by statement: one that fails is noted, and the rest works."""
-        module = sys.modules[name] = ModuleType(name)
+        module = module_of(file, name)
         parent, _, last = name.rpartition(".")
-        module.__file__ = str(file)
-        module.__package__ = parent
-        if file.name == "__init__.py":
-            module.__package__ = name
-            module.__path__ = [str(file.parent)]
         # As an import does, and for those below it that an earlier try has imported.
         if parent in sys.modules:
             setattr(sys.modules[parent], last, module)
@@ -436,7 +425,7 @@ class Repository:
         for module in self.modules:
             if module.lower() == name.lower() and module != name:
                 return f"; your module is `{module}`: upper and lower case matter"
-        if _is_installed(top) or any((root / top).exists() for root in self.roots):
+        if is_installed(top) or any((root / top).exists() for root in self.roots):
             return ""
         # The package may have another name than the module: `hydra` is in `hydra-core`.
         asked = re.findall(rf'"([\w.-]*{re.escape(top)}\b[^"\n]*)"', text, re.I)
@@ -495,12 +484,6 @@ class Repository:
 
 
 _entered: dict[Path, Repository] = {}
-
-
-def _is_installed(module: str) -> bool:
-    with suppress(ModuleNotFoundError, ValueError):  # of a package above it; it was made by hand
-        return find_spec(module) is not None
-    return module in sys.modules
 
 
 # The search for the parts.

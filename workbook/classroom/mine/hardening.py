@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 from workbook.classroom import problems
 from workbook.classroom.checks.machinery import engine, judging, verdicts
 from workbook.classroom.checks.machinery.mutants import planted
-from workbook.classroom.checks.machinery.timeout import limited
 from workbook.classroom.problems import Problem
 from workbook.classroom.study import progress, solutions
 from workbook.classroom.study.records import RecordEntry
@@ -31,7 +30,13 @@ HEADER = "# {}, with one mistake in it: harden says more\n"
 # A small model by somebody else, for the same game in code that is not the learner's own.
 STRANGER = "stranger"
 STRANGERS_CODE = Path(__file__).with_name("stranger.txt")
-TRAINED = "transformer_lm, cross_entropy, adamw, learning_rate_schedule, gradient_clipping"
+TRAINED = (  # the problems whose parts change the losses of a run
+    "transformer_lm",
+    "cross_entropy",
+    "adamw",
+    "learning_rate_schedule",
+    "gradient_clipping",
+)
 IMPORT_SECONDS = 10.0  # of processor time, for the statements at the top of the learner's file
 # Claims that show a reader nothing to reason from: mistakes that end so are not planted.
 MUTE = re.compile("It (was stopped|did not|ended|cannot be)|The check itself|.*not understood")
@@ -235,7 +240,7 @@ def judge_copy(problem: str, source: str) -> Iterator[dict]:
     path = Path("copy_of_yours.py")
     path.write_text(source, "utf-8")
     try:
-        _, attempt = limited(IMPORT_SECONDS, lambda: solutions.imported(path, details))
+        _, attempt = solutions.imported(path, details, IMPORT_SECONDS)
     except Exception as error:
         claim = f"It cannot be imported any more: {verdicts.failure(error)}."
         yield Report("wrong", problem, None, claim).to_json()
@@ -245,7 +250,7 @@ def judge_copy(problem: str, source: str) -> Iterator[dict]:
 
 def _curves(details: Problem, source: str) -> Iterator[tuple[str, str]]:
     """The losses of a short run with our parts and with the copy in the place of one of them."""
-    if details.id not in TRAINED.split(", "):
+    if details.id not in TRAINED:
         return
     from workbook.classroom.mine import twin
 

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib.util import decode_source, module_from_spec, spec_from_file_location
+from importlib.util import decode_source
 from itertools import count
 from pathlib import Path
 from types import (
@@ -43,6 +43,7 @@ from types import (
 from typing import Any
 
 from workbook.classroom.checks.machinery import judging, worker
+from workbook.classroom.checks.machinery.loading import load_file
 from workbook.classroom.checks.machinery.verdicts import CACHED, is_learners, unwrapped
 from workbook.classroom.panels import SIGNS
 from workbook.classroom.problems import PROBLEMS, Problem, with_id
@@ -93,15 +94,14 @@ def stored(study: Path) -> dict[str, tuple[str, str]]:
     return sources
 
 
-def imported(path: Path, problem: Problem) -> tuple[tuple[str, ...], Any]:
+def imported(
+    path: Path, problem: Problem, seconds: float | None = None
+) -> tuple[tuple[str, ...], Any]:
     """Import a file that was kept for a problem: the names, and the object or the pair of them.
 
-    Raises: what the import raises.
+    It may take so many seconds; None: as long as its process may. Raises: as `load_file`.
     """
-    name = f"workbook_study_{problem.id}"
-    spec = spec_from_file_location(name, path)
-    module = sys.modules[name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_file(path, f"workbook_study_{problem.id}", seconds)
     # What a file of the study folder defines for its problem is in its `__all__`.
     names = tuple(getattr(module, "__all__", problem.names))
     things = tuple(getattr(module, name) for name in names)
@@ -129,10 +129,8 @@ def tried_import(source: str, name: str, judged: tuple) -> Iterator[str]:
     """Yield what `why_not_alone` returns; in a worker."""
     path = Path(f"{name}.py").resolve()
     path.write_text(source, encoding="utf-8")
-    spec = spec_from_file_location(name, path)
-    module = sys.modules[name] = module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        module = load_file(path, name)
     except BaseException as error:
         yield traceback.format_exception_only(error)[-1].strip()
         return
