@@ -92,7 +92,7 @@ class TestFromTheNotebooks:
 def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports, capsys):
     adopt.adopt(FOLDER / name, {}, study)
     parts = mine.parts()
-    assert set(parts.made_by) == set(own_parts.PARTS)
+    assert set(parts.made_by) == set(own_parts.MAKERS)
     ours = TransformerLM.from_config(CONFIG.model)
     model = parts.model(CONFIG.model)
     ids = torch.arange(32).reshape(2, 16)

@@ -34,7 +34,7 @@ from workbook.classroom.checks.machinery.tensors import alike
 from workbook.classroom.checks.machinery.timeout import TimedOut, limited
 from workbook.classroom.checks.machinery.verdicts import NotJudged
 from workbook.classroom.mine import course_adapters
-from workbook.classroom.mine.adopt import FUNCTIONS
+from workbook.classroom.mine.course_parts import PARTS
 from workbook.classroom.panels import Status
 from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import solutions
@@ -45,21 +45,24 @@ SECONDS = 120.0  # for one run of an adapter, on a busy machine
 UNKNOWN = "It cannot be checked"
 TOLERANCE = 1e-3
 MARKS = 2**24  # multiples of 1 / MARKS below 1 are exact in float32
-# Our class with the same weights, and what the adapter calls the arguments that it is made with.
-WITH_ROPE = ("d_model", "num_heads", "max_seq_len", "theta")
-BLOCK = ("d_model", "num_heads", "d_ff", "max_seq_len", "theta")
-LAYERS = {
-    "run_linear": (transformer.Linear, ("d_in", "d_out")),
-    "run_embedding": (transformer.Embedding, ("vocab_size", "d_model")),
-    "run_rmsnorm": (transformer.RMSNorm, ("d_model", "eps")),
-    "run_swiglu": (transformer.SwiGLU, ("d_model", "d_ff")),
-    "run_multihead_self_attention": (transformer.MultiHeadSelfAttention, WITH_ROPE[:2]),
-    "run_multihead_self_attention_with_rope": (transformer.MultiHeadSelfAttention, WITH_ROPE),
-    "run_transformer_block": (transformer.TransformerBlock, BLOCK),
-    "run_transformer_lm": (transformer.TransformerLM, SIZES),
+LAYERS = {  # our class with the same weights
+    "run_linear": transformer.Linear,
+    "run_embedding": transformer.Embedding,
+    "run_rmsnorm": transformer.RMSNorm,
+    "run_swiglu": transformer.SwiGLU,
+    "run_multihead_self_attention": transformer.MultiHeadSelfAttention,
+    "run_multihead_self_attention_with_rope": transformer.MultiHeadSelfAttention,
+    "run_transformer_block": transformer.TransformerBlock,
+    "run_transformer_lm": transformer.TransformerLM,
 }
-OF_TENSORS = {*LAYERS, "run_rope", "run_silu", "run_softmax", "run_cross_entropy"}
-OF_TENSORS.add("run_scaled_dot_product_attention")
+OF_TENSORS = {
+    *LAYERS,
+    "run_rope",
+    "run_silu",
+    "run_softmax",
+    "run_cross_entropy",
+    "run_scaled_dot_product_attention",
+}
 SMALL = {
     "d_in": 8,
     "d_out": 6,
@@ -85,7 +88,6 @@ def example(name: str, spread: float = 0.0, **sizes: Any) -> dict[str, Any]:
         sizes: those that shall not be as in `SMALL`.
     """
     sizes = {**SMALL, **sizes}
-    asked = inspect.signature(getattr(course_adapters, name)).parameters
     n = min(5, sizes["max_seq_len"], sizes["context_length"])
     x = torch.randn(2, n, sizes["d_in" if name == "run_linear" else "d_model"])
     values: dict[str, Any] = dict.fromkeys(("in_features", "in_query_or_key", "Q"), x)
@@ -94,14 +96,23 @@ def example(name: str, spread: float = 0.0, **sizes: Any) -> dict[str, Any]:
     values["mask"] = torch.ones(n, n, dtype=torch.bool).tril()
     values["token_positions"] = torch.arange(n) if name == "run_rope" else torch.arange(n)[None]
     if name in LAYERS:
-        kind, made_with = LAYERS[name]
-        weights = kind(*(sizes[size] for size in made_with)).state_dict()
+        weights = LAYERS[name](*(sizes[size] for size in sizes_of(name))).state_dict()
         for weight in weights.values():
             weight += spread * torch.randn_like(weight) * (weight.ndim == 1)
         values["weights"] = weights if len(weights) > 1 else weights["weight"]
         for own, weight in weights.items():  # `output_proj.weight` is `o_proj_weight`
             values[own.replace("output", "o").replace(".", "_")] = weight
-    return {name: {**sizes, **values}[name] for name in asked}
+    return {asked: {**sizes, **values}[asked] for asked in arguments_of(name)}
+
+
+def arguments_of(name: str) -> list[str]:
+    """The names of an adapter's arguments."""
+    return [*inspect.signature(getattr(course_adapters, name)).parameters]
+
+
+def sizes_of(name: str) -> list[str]:
+    """Those of its arguments that the layer is made with, in the order of ours."""
+    return [argument for argument in arguments_of(name) if argument in SMALL]
 
 
 def differs(adapter: Callable, name: str) -> str | None:
@@ -200,7 +211,7 @@ def attempt(adapters: Mapping[str, Callable], problem: str, part: Any = None) ->
     Args:
         part: the learner's own object, if that is known.
     """
-    names = FUNCTIONS[problem]
+    names = PARTS[problem].adapters
     first = next(iter(adapters.values()))
     if problem == "adamw":
         return first()  # which returns the class
@@ -211,8 +222,8 @@ def attempt(adapters: Mapping[str, Callable], problem: str, part: Any = None) ->
         return tuple(adapters.values())
     if names[0] not in LAYERS:
         return first
-    reference, made_with = LAYERS[names[0]]
-    signature = inspect.signature(reference)
+    made_with = sizes_of(names[0])
+    signature = inspect.signature(LAYERS[names[0]])
     parameters = [*signature.parameters.values()][: len(made_with)]
     signature = signature.replace(parameters=parameters)
 
@@ -222,7 +233,7 @@ def attempt(adapters: Mapping[str, Callable], problem: str, part: Any = None) ->
         values = zip(made_with, bound.arguments.values(), strict=True)
         sizes = {name: value for name, value in values if value is not None}
         # Without theta, it is the second function, for an attention without RoPE.
-        name = names[-1] if sizes.keys() == {*LAYERS[names[-1]][1]} else names[0]
+        name = names[-1] if sizes.keys() == {*sizes_of(names[-1])} else names[0]
         return caught(adapters.get(name, first), example(name, **sizes), part).module
 
     return _class(type(make(*(SMALL[size] for size in made_with))), make, signature)
@@ -364,7 +375,7 @@ def export_repository(study: Path, to: Path) -> list[str]:
         )
     kept = {problem: source for problem, (source, _) in sources.items()}
     files = {f"{PACKAGE}/{problem}.py": source for problem, source in kept.items()}
-    problem_of = {name: problem for problem, names in FUNCTIONS.items() for name in names}
+    problem_of = {name: problem for problem, part in PARTS.items() for name in part.adapters}
     problem_of["run_silu"] = "positionwise_feedforward"  # where it is most often a helper
     codes = {n: _code(n, p, kept[p]) if p in kept else _stub(n, "") for n, p in problem_of.items()}
     solved = {name: problem for name, problem in problem_of.items() if problem in kept}
@@ -438,7 +449,7 @@ def _tried(folder: str, names: dict[str, str]) -> Iterator[list[str]]:
     sys.path.insert(0, folder)
     module = load_file(Path(folder, ADAPTERS), "adapters")
     for name, problem in names.items():
-        used = [adapter for adapter in FUNCTIONS[problem] if adapter in names]
+        used = [adapter for adapter in PARTS[problem].adapters if adapter in names]
         functions = {adapter: getattr(module, adapter) for adapter in used}
         words = differs(getattr(module, name), name)
         if words is None:  # not one of tensors

@@ -36,6 +36,7 @@ from workbook.classroom.checks.machinery.calling import meaning, plain
 from workbook.classroom.checks.machinery.loading import is_installed, module_of, replace_trackers
 from workbook.classroom.checks.machinery.timeout import TimedOut, limited
 from workbook.classroom.checks.machinery.verdicts import NotJudged
+from workbook.classroom.mine.course_parts import PARTS, is_named
 from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import solutions
 from workbook.classroom.study.progress import MARK
@@ -60,40 +61,8 @@ WHERE = re.compile(r"[^:]+:[^\W\d][\w.]*|[^:]+\.py")
 SKIPPED = {"venv", "env", "site-packages", "node_modules", "__pycache__", "build", "dist", "wandb"}
 MOST_FILES = 2000  # in a repository; a home folder has more
 CODE = tuple(problem.id for problem in PROBLEMS.values() if problem.form)
-# By problem, what is in the names that learners give the part, in lower case and without
-# underscores, and the functions in the course's `tests/adapters.py`. From simple to complex: what a
-# simple one uses belongs to it, and what a complex one uses besides belongs to that one.
-_PARTS = {
-    "linear": ("linear", "run_linear"),
-    "embedding": ("embed", "run_embedding"),
-    "rmsnorm": ("norm", "run_rmsnorm"),
-    "silu": ("silu|swish|sigmoid", "run_silu"),  # not a problem, but what it uses is not SwiGLU
-    "softmax": ("softmax", "run_softmax"),
-    "rope": ("rope|rotr?ary", "run_rope"),
-    "positionwise_feedforward": ("glu|ffn|feedforward|mlp", "run_swiglu"),
-    "scaled_dot_product_attention": ("scaled|dotp|sdpa|^att", "run_scaled_dot_product_attention"),
-    "multihead_self_attention": (
-        "head|mhs?a|att",
-        "run_multihead_self_attention_with_rope",
-        "run_multihead_self_attention",
-    ),
-    "transformer_block": ("block|layer|encoder|transformer", "run_transformer_block"),
-    "transformer_lm": ("(lm|model|gpt|transformer)$", "run_transformer_lm"),
-    "cross_entropy": ("entropy|loss", "run_cross_entropy"),
-    "adamw": ("adam", "get_adamw_cls"),
-    "learning_rate_schedule": ("sched|cos|lr|rate|anneal", "run_get_lr_cosine_schedule"),
-    "gradient_clipping": ("clip", "run_gradient_clipping"),
-    "data_loading": ("batch|load|sample", "run_get_batch"),
-    "checkpointing": ("save|load|checkpoint|ckpt", "run_save_checkpoint", "run_load_checkpoint"),
-    "tokenizer": ("tokenizer|bpe", "get_tokenizer"),
-    "train_bpe": ("train|bpe|learn", "run_train_bpe"),
-}
-FUNCTIONS = {problem: functions for problem, (_, *functions) in _PARTS.items()}
-NAMES = {problem: pattern for problem, (pattern, *_) in _PARTS.items()}
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-DECODES = re.compile("decode|generat|sample|complet")
 GENERATES = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
-TRAINS = re.compile("main|(do|start|run)?(pre)?train(ing)?(lm|model|loop|llm|together|run)?")
 TORCH = re.compile(rb"(?m)^\s*(import|from) torch")
 ASIDE = re.compile("/(scripts?|experiments?|old|backup|examples?)/")  # rather not the part itself
 COMPILED = (".pyi", ".pyx", ".c", ".cc", ".cpp", ".cu", ".rs")  # what a compiler makes modules of
@@ -522,8 +491,10 @@ class _Search:
         repository = self.repository
         names = _written_adapters(self.repository)
         module = repository.imported(ADAPTERS) if names else None
-        for problem, functions in FUNCTIONS.items() if module else ():
-            uses = {name: self.uses(name, module) for name in functions if name in names}
+        if module is None:
+            return
+        for problem, details in PARTS.items():
+            uses = {name: self.uses(name, module) for name in details.adapters if name in names}
             if problem != "checkpointing":  # one is enough; the second does less
                 uses = dict(sorted(uses.items(), key=lambda item: not item[1].keys() - {""})[:1])
             parts = [self.part(problem, *used) for used in uses.items()]
@@ -551,7 +522,7 @@ class _Search:
                     self.repository.run_statement(part, scope, ADAPTERS)
             its_own = _local_names(node)
             for first, *rest in filter(None, map(_path, ast.walk(node))):
-                is_adapter = any(first in functions for functions in FUNCTIONS.values())
+                is_adapter = any(first in details.adapters for details in PARTS.values())
                 if first in self.adapters:
                     todo += [] if is_adapter or first in todo else [first]
                 elif first not in its_own:
@@ -592,27 +563,28 @@ class _Search:
         if isinstance(method, staticmethod | classmethod):
             value = getattr(value, rest[0])
         module, path = (getattr(value, name, None) for name in ("__module__", "__qualname__"))
-        is_named = isinstance(module, str) and isinstance(path, str) and "<" not in path
-        return {f"{module}:{path}": value} if is_named and self.repository.holds(module) else {}
+        has_place = isinstance(module, str) and isinstance(path, str) and "<" not in path
+        return {f"{module}:{path}": value} if has_place and self.repository.holds(module) else {}
 
     def part(self, problem: str, name: str, uses: dict[str, Any]) -> tuple[str, str] | None:
         """The object an adapter uses that is likeliest the problem's own, or else the adapter."""
         ranked = []
-        others = NAMES.keys() - self.found - {problem}
+        known = {other for other, details in PARTS.items() if details.adapters}
+        others = known - self.found - {problem}
         form = PROBLEMS[problem].form if problem in PROBLEMS else "function"
         for place, (where, value) in enumerate(uses.items()):
             is_lost = isinstance(value, Loss)
             own = plain(re.split("[:.]", where)[-1])
-            is_named = bool(re.search(NAMES[problem], own))
-            is_others = any(re.search(NAMES[other], own) for other in others)
+            is_its_own = is_named(own, problem)
+            is_others = any(is_named(own, other) for other in others)
             # A helper in a body of its own; SiLU may be a method of the class for SwiGLU.
-            is_helper = not is_named and (problem == "silu" or is_others)
+            is_helper = not is_its_own and (problem == "silu" or is_others)
             owner = self.taken.get(where if is_lost else id(value), problem)
             if where and not is_helper and owner == problem:
                 unfit = not is_lost and inspect.isclass(value) != (form == "class")
                 # What is there is a helper of the part if its name says nothing, and the part lost.
-                is_beside = not is_named and not is_lost
-                ranked.append((not is_named, is_beside, is_others, unfit, -place, where))
+                is_beside = not is_its_own and not is_lost
+                ranked.append((not is_its_own, is_beside, is_others, unfit, -place, where))
         if ranked and not ("" in uses and min(ranked)[1]):
             where = min(ranked)[-1]
             is_lost = isinstance(uses[where], Loss)
@@ -641,9 +613,10 @@ class _Search:
                 arguments = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
                 known = {meaning(argument, GENERATES) for argument in arguments} - {None}
                 name = plain(node.name)
-                if DECODES.search(name) and len(known) > 1 and "token" not in prefix.lower():
+                if is_named(name, "decoding") and len(known) > 1 and "token" not in prefix.lower():
                     ranked["decoding"].append((-len(known), *rest))
-                if trains and not prefix and TRAINS.fullmatch(name) and "train" in path + name:
+                is_trainer = is_named(name, "training_together") and "train" in path + name
+                if trains and not prefix and is_trainer:
                     ranked["training_together"].append((not in_script, name == "main", *rest))
             if trains and in_script and any(map(_does, tree.body)):  # for want of a function
                 ranked["training_together"].append((True, True, is_aside, len(path), path))
@@ -934,6 +907,7 @@ def load_adopted(adopted: Adopted, problem: str) -> Any:
 def adapters(adopted: Adopted, problem: str) -> dict[str, Callable]:
     """The functions in `tests/adapters.py` for a problem, without those that are not written."""
     repository = enter(adopted)
-    names = [name for name in FUNCTIONS.get(problem, ()) if name in _written_adapters(repository)]
+    written = _written_adapters(repository)
+    names = [name for name in PARTS[problem].adapters if name in written]
     module = repository.imported(ADAPTERS) if names else None
     return {name: getattr(module, name) for name in names if hasattr(module, name)}

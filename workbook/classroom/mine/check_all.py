@@ -14,18 +14,12 @@ from workbook.classroom.checks.machinery import worker
 from workbook.classroom.checks.machinery.judging import Report
 from workbook.classroom.mine import adopt
 from workbook.classroom.mine.adopt import ADAPTERS, CODE
+from workbook.classroom.mine.course_parts import PARTS
 from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import progress
 
 SECONDS = 90.0  # for one part without a word; a check stops itself sooner
 SCRIPT_SECONDS = 300.0  # a training script is run twice
-# What a part is made of. If one of these is wrong, a wrong verdict on the part says nothing.
-RESTS_ON = {
-    "scaled_dot_product_attention": ("softmax",),
-    "multihead_self_attention": ("linear", "rope", "scaled_dot_product_attention"),
-    "transformer_block": ("rmsnorm", "positionwise_feedforward", "multihead_self_attention"),
-    "transformer_lm": ("embedding", "transformer_block"),
-}
 NOT_JUDGED = "not judged"
 BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse to better
 # Claims that say less than the rest of a report.
@@ -73,7 +67,7 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcom
     told: dict[str, str] = {}  # the first part that is almost right, by what is said of it
     for group, seconds in ((others, SECONDS), (scripts, SCRIPT_SECONDS)):
         for name, status, message, cause in _apart(study, group, seconds):
-            below = [part for part in RESTS_ON.get(name, ()) if part in faulty]
+            below = [part for part in PARTS[name].rests_on if part in faulty]
             if status == "wrong":
                 faulty.add(name)
                 if below:

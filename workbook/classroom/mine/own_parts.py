@@ -36,6 +36,7 @@ from workbook.classroom.checks.machinery.verdicts import (
 )
 from workbook.classroom.mine import adopt
 from workbook.classroom.mine.adapters import AdoptedModel, Unusable, attempt
+from workbook.classroom.mine.course_parts import PROBLEM_OF
 from workbook.classroom.panels import Panel
 from workbook.classroom.study import answers, progress, solutions
 from workbook.config import ModelConfig, TrainConfig, data_folder
@@ -136,7 +137,8 @@ def parts(study: Path | None = None) -> Parts:
     study = study or progress.nearest()
     own: dict[str, Callable] = {}
     made_by: dict[str, Maker] = {}
-    for name, (problem, make) in PARTS.items():
+    for name, make in MAKERS.items():
+        problem = PROBLEM_OF[name]
         if own_part := find_part(problem, study):
             own[name] = partial(make, LearnerPart(name, problem, own_part, study))
             broken = f" (broken: {own_part.trouble})" if own_part.trouble else ""
@@ -438,15 +440,15 @@ def _decode(
     return part.tried(run)
 
 
-PARTS: dict[str, tuple[str, Callable]] = {  # of a run: the problem, and what makes it a part
-    "model": ("transformer_lm", OwnModel),
-    "loss": ("cross_entropy", _loss),
-    "optimizer": ("adamw", _optimizer),
-    "schedule": ("learning_rate_schedule", _schedule),
-    "clipping": ("gradient_clipping", _clipping),
-    "get_batch": ("data_loading", _get_batch),
-    "tokenizer": ("tokenizer", LearnersTokenizer),
-    "decode": ("decoding", _decode),
+MAKERS: dict[str, Callable] = {  # by the fields of `Parts`
+    "model": OwnModel,
+    "loss": _loss,
+    "optimizer": _optimizer,
+    "schedule": _schedule,
+    "clipping": _clipping,
+    "get_batch": _get_batch,
+    "tokenizer": LearnersTokenizer,
+    "decode": _decode,
 }
 
 
@@ -544,7 +546,7 @@ def now_yours(*names: str) -> Callable:
             return
         try:
             there = adopt.places(study.folder)
-            if not all(PARTS.get(name, (name,))[0] in there for name in names):
+            if not all(PROBLEM_OF.get(name, name) in there for name in names):
                 return
             shown = function(parts(study.folder))
         except Exception as error:
