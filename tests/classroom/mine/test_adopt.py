@@ -11,7 +11,7 @@ from made_repositories import FOLDER, NAMES, PARTS
 
 from workbook.classroom import cli
 from workbook.classroom.mine import adopt
-from workbook.classroom.mine.adapters import AdoptedModel
+from workbook.classroom.mine.adapters import LearnerModelByAdapter
 from workbook.config import ModelConfig
 from workbook.transformer import TransformerLM
 
@@ -343,7 +343,7 @@ MAKES, CALLS = "lm.MyLM(lm.Settings(*sizes))", "return model(in_indices)"
 BEGINS, RETURNS = "self, config: Settings):", "return self.unembed(self.final_norm(x))"
 
 
-def source(monkeypatch, changes: dict[str, str]) -> AdoptedModel:
+def source(monkeypatch, changes: dict[str, str]) -> LearnerModelByAdapter:
     """The model of the repository `renamed`, with some of its text changed."""
     model = LM
     course = COURSE
@@ -361,7 +361,7 @@ def source(monkeypatch, changes: dict[str, str]) -> AdoptedModel:
     exec(model, vars(module))
     names: dict = {}
     exec(course, names)
-    return AdoptedModel(names["run_transformer_lm"], CONFIG, None)
+    return LearnerModelByAdapter(names["run_transformer_lm"], CONFIG, None)
 
 
 @pytest.mark.parametrize(
@@ -436,4 +436,4 @@ def test_a_model_that_cannot_be_trained_is_refused(monkeypatch, changes, words):
 def test_a_model_that_is_no_module_is_named():
     words = r"Path is no nn\.Module, so torch finds no parameters in it"
     with pytest.raises(ValueError, match=words):
-        AdoptedModel(lambda **arguments: None, CONFIG, Path).make()
+        LearnerModelByAdapter(lambda **arguments: None, CONFIG, Path).make()

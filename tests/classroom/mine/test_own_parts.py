@@ -184,11 +184,10 @@ FAILING = [
 
 
 @pytest.mark.parametrize(("use", "problem", "source", "words"), FAILING)
-def test_a_part_that_fails_is_named_with_its_place(use, problem, source, words, study, monkeypatch):
-    monkeypatch.setattr(own_parts, "CALL_SECONDS", 0.5 if source == ENDLESS else 120.0)
+def test_a_part_that_fails_is_named_with_its_place(use, problem, source, words, study):
     solved(study, **{problem: source})
     with pytest.raises(PartError, match=words):
-        use(mine.parts())
+        use(mine.parts(seconds=0.5 if source == ENDLESS else 120.0))
 
 
 def test_a_fault_of_ours_is_no_fault_of_the_part(study, monkeypatch):

@@ -1,8 +1,8 @@
 """A learner's parts through the functions of the course's `tests/adapters.py`, and those written.
 
 These functions take the same arguments everywhere, and only they know how a learner's part is made
-and called. So a layer is caught while its adapter runs, and `AdoptedModel` is the whole model that
-`run_transformer_lm` makes. In the other direction, `export_repository` makes a
+and called. So a layer is caught while its adapter runs, and `LearnerModelByAdapter` is the whole
+model that `run_transformer_lm` makes. In the other direction, `export_repository` makes a
 repository of the course of the code that a study folder keeps: its adapters are those of
 `course_adapters`, each tried once.
 """
@@ -257,7 +257,7 @@ def report_on(name: str, load: Callable[[], Any]) -> Report:
         return Report(status, name, None, f"{UNKNOWN}: {error}.")
 
 
-class AdoptedModel:
+class LearnerModelByAdapter:
     """A learner's model with the sizes of one config, as their `run_transformer_lm` makes it.
 
     The adapter hands weights in, so its initial weights are ours, drawn by the handout's rule.

@@ -167,8 +167,8 @@ def _serve(study: str, preset: str, steps: int) -> Iterator[dict | None]:
 
     Raises: ValueError if there is no part to try.
     """
-    own_parts.allow_each_call(CALL_SECONDS)
-    learners = own_parts.expect_some(own_parts.parts(Path(study)), Path(study))
+    learners = own_parts.parts(Path(study), CALL_SECONDS)
+    own_parts.expect_some(learners, Path(study))
     if not learners.made_by.keys() & {name for _, name, _ in COMPARED}:
         raise ValueError("none of your parts is used in a training step, so none can be compared")
     report = TwinReport(preset, steps)
