@@ -44,7 +44,7 @@ from typing import Any
 
 from workbook.classroom.checks.machinery import judging, worker
 from workbook.classroom.checks.machinery.loading import load_file
-from workbook.classroom.checks.machinery.verdicts import CACHED, is_learners, unwrapped
+from workbook.classroom.checks.machinery.verdicts import CACHED, innermost, is_learners
 from workbook.classroom.panels import SIGNS
 from workbook.classroom.problems import PROBLEMS, Problem, with_id
 from workbook.classroom.study.progress import MARK, Part
@@ -625,8 +625,7 @@ def _root(node: ast.expr) -> set[str]:
 def _functions(value: Any) -> Iterator[FunctionType]:
     """List the function that a value is or wraps, or those that its class wrote."""
     for member in vars(value).values() if isinstance(value, type) else [value]:
-        member = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
-        member = unwrapped(member)
+        member = innermost(member)
         if isinstance(member, FunctionType) and member.__module__ == value.__module__:
             yield member
 
