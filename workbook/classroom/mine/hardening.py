@@ -17,7 +17,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from workbook.classroom import problems
-from workbook.classroom.checks.machinery import engine, judging, verdicts
+from workbook.classroom.checks.machinery import engine, judging
 from workbook.classroom.checks.machinery.mutants import planted
 from workbook.classroom.problems import Problem
 from workbook.classroom.study import progress, solutions
@@ -37,7 +37,6 @@ TRAINED = (  # the problems whose parts change the losses of a run
     "learning_rate_schedule",
     "gradient_clipping",
 )
-IMPORT_SECONDS = 10.0  # of processor time, for the statements at the top of the learner's file
 # Claims that show a reader nothing to reason from: mistakes that end so are not planted.
 MUTE = re.compile("It (was stopped|did not|ended|cannot be)|The check itself|.*not understood")
 # Others show little; they come where no more values differ.
@@ -236,16 +235,7 @@ def _checked(details: Problem, source: str) -> Report:
 def judge_copy(problem: str, source: str) -> Iterator[dict]:
     """Yield what the check says of the code in a source, as values for JSON. For a worker."""
     engine.hurry()
-    details = problems.with_id(problem)
-    path = Path("copy_of_yours.py")
-    path.write_text(source, "utf-8")
-    try:
-        _, attempt = solutions.imported(path, details, IMPORT_SECONDS)
-    except Exception as error:
-        claim = f"It cannot be imported any more: {verdicts.failure(error)}."
-        yield Report("wrong", problem, None, claim).to_json()
-    else:
-        yield judging.judge_here(problem, attempt, None).to_json()
+    yield from solutions.judge_source(problem, source)
 
 
 def _curves(details: Problem, source: str) -> Iterator[tuple[str, str]]:

@@ -44,10 +44,11 @@ from typing import Any
 
 from workbook.classroom.checks.machinery import judging, worker
 from workbook.classroom.checks.machinery.loading import load_file
-from workbook.classroom.checks.machinery.verdicts import CACHED, innermost, is_learners
+from workbook.classroom.checks.machinery.verdicts import CACHED, failure, innermost, is_learners
 from workbook.classroom.panels import SIGNS
 from workbook.classroom.problems import PROBLEMS, Problem, with_id
 from workbook.classroom.study.progress import MARK, Part
+from workbook.config import PACKAGE
 from workbook.files import atomic_write, notebooks_in
 
 FOLDER = "mine"
@@ -62,9 +63,10 @@ OUTDATED = (
     ' checked, and its own check says "{}". Define the right one in a cell, with `def` or `class`,'
     " or import it from a file of your own, and check again."
 )
+NOT_OWN = "it is imported, not your own code"
 OTHER = "it is another version than the one that was checked"
 IMPORT_SECONDS = 60  # on a busy machine torch alone takes ten
-OURS = __name__.partition(".")[0]
+SOURCE_SECONDS = 10.0  # of processor time, for one that was imported before
 # A kernel adds to Python's own names some that only a notebook has.
 BUILTINS = set(dir(builtins)) - {"display", "get_ipython"}
 MAGIC = re.compile(r"\A\s*%%(time|capture|prun)\b.*\n")  # of cells that are Python below it
@@ -193,8 +195,13 @@ def judge_source(problem: str, source: str) -> Iterator[dict]:
     """Yield the report on what a module of this source hands out; in a worker."""
     path = Path("..", f"{problem}.py").resolve()  # beside the empty folder that it is judged in
     path.write_text(source, encoding="utf-8")
-    _, attempt = imported(path, with_id(problem))
-    yield judging.judge_here(problem, attempt, None).to_json()
+    try:
+        _, attempt = imported(path, with_id(problem), SOURCE_SECONDS)
+    except Exception as error:
+        claim = f"It cannot be imported any more: {failure(error)}."
+        yield judging.Report("wrong", problem, None, claim).to_json()
+    else:
+        yield judging.judge_here(problem, attempt, None).to_json()
 
 
 def make_way(path: Path, known: set[str]) -> None:
@@ -235,7 +242,7 @@ def collect(attempt: Any, names: tuple[str, ...], not_own: frozenset[str] = froz
     for name, thing in zip(names, attempts, strict=True):
         home = _home(thing)
         if home is None:
-            return "", "it is imported, not your own code"
+            return "", NOT_OWN
         own = getattr(thing, "__name__", "")
         if home.get(own) is not thing:
             called = (key for key, value in home.items() if value is thing and key[:1] != "_")
@@ -389,7 +396,7 @@ class _Gathered:
                 return
             line = f"from {'.' * node.level}{node.module or ''} {line}"
         self._own(space, name, line)
-        if _is_own(value) or line.split()[1].partition(".")[0] == OURS:
+        if _is_own(value) or line.split()[1].partition(".")[0] == PACKAGE.name:
             space.stand_ins[name] = line
         else:
             self.imports.add(line)
@@ -397,50 +404,61 @@ class _Gathered:
     def module(self, held: dict[str, str]) -> tuple[str, str]:
         """Write the module; `held` has what each name to hand out is called in it."""
         if not any(space.taken for space in self.spaces.values()):
-            return "", next(iter(self.troubles), "it is imported, not your own code")
-        blocks: list[str] = []
-        for space in self.spaces.values():
-            taken = [space.statements[place] for place in sorted(space.taken)]
-            nodes = [node for statement in taken for node in ast.walk(statement.node)]
-            for name, line in space.stand_ins.items():
-                blocks += self._stand_in(name, line, space.names.get(name), nodes)
-            blocks += (statement.text for statement in taken)
-            for statement in space.statements:
-                if statement not in taken and space.needed & statement.sets_later:
-                    first = statement.text.partition("\n")[0]
-                    self.troubles.append(f"`{first}` sets what it needs, by `global`")
-        renamed = {name: own for name, own in held.items() if name not in self.owners}
-        blocks += [f"{name} = {own}" for name, own in renamed.items()]
-        handed_out = [name if name in renamed else own for name, own in held.items()]
-        future = "from __future__ import annotations"  # holds in the cells below too
-        texts = {statement.text for space in self.spaces.values() for statement in space.statements}
-        top = [*{future} & texts, *sorted(self.imports, key=lambda line: (line[0] == "f", line))]
-        names = ", ".join(f'"{name}"' for name in handed_out)
-        source = "\n\n".join(["\n".join(top), *blocks, f"__all__ = [{names}]\n"]).lstrip()
+            return "", next(iter(self.troubles), NOT_OWN)
+        blocks = [block for space in self.spaces.values() for block in self._blocks(space)]
+        handed_out = []
+        for name, own in held.items():
+            if name not in self.owners:
+                blocks.append(f"{name} = {own}")
+                own = name
+            handed_out.append(f'"{own}"')
+        blocks.append(f"__all__ = [{', '.join(handed_out)}]\n")
+        source = "\n\n".join(["\n".join(self._top()), *blocks]).lstrip()
         return source, next(iter(self.troubles), "")
 
-    def _stand_in(self, name: str, line: str, value: Any, nodes: list[ast.AST]) -> Iterator[str]:
+    def _top(self) -> list[str]:
+        """List the lines of the imports, `import` before `from`."""
+        future = "from __future__ import annotations"  # holds in the cells below too
+        texts = {statement.text for space in self.spaces.values() for statement in space.statements}
+        imports = sorted(self.imports, key=lambda line: (line.startswith("from"), line))
+        return [future, *imports] if future in texts else imports
+
+    def _blocks(self, space: _Space) -> list[str]:
+        """List what is written of a namespace: stand-ins for imports, then what was taken."""
+        taken = [space.statements[place] for place in sorted(space.taken)]
+        nodes = [node for statement in taken for node in ast.walk(statement.node)]
+        for statement in space.statements:
+            if statement not in taken and space.needed & statement.sets_later:
+                first = statement.text.partition("\n")[0]
+                self.troubles.append(f"`{first}` sets what it needs, by `global`")
+        stand_ins = [self._stand_in(space, name, nodes) for name in space.stand_ins]
+        return [*filter(None, stand_ins), *(statement.text for statement in taken)]
+
+    def _stand_in(self, space: _Space, name: str, nodes: list[ast.AST]) -> str:
         """Write what an import brings in from the learner's files, or from our package.
 
         The course does not install that: where only plain values of it are used, these are kept.
+        Returns "" where the import itself stays.
         """
+        line = space.stand_ins[name]
+        value = space.names.get(name)
+        if line.isidentifier():  # another name of one of the learner's objects
+            return f"{name} = {line}"
+        if type(value) in (str, int):
+            return f"{name} = {value!r}"
         uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
         asked = [n.attr for n in nodes if isinstance(n, ast.Attribute) and n.value in uses]
         values = {attribute: getattr(value, attribute, None) for attribute in sorted(asked)}
+        own = _is_own(value)
         are_plain = all(type(part) in (str, int) for part in values.values())
-        if _is_own(value) or (isinstance(value, ModuleType) and are_plain):
-            self.imports.add("from types import SimpleNamespace")
-            own = _is_own(value)
-            fields = [f"{key}={key if own else repr(values[key])}" for key in values]
-            yield f"{name} = SimpleNamespace({', '.join(fields)})"
-            if len(asked) < len(uses) or any(isinstance(e, ModuleType) for e in values.values()):
-                self.troubles.append(f"`{line}` takes a whole file")
-        elif type(value) in (str, int):
-            yield f"{name} = {value!r}"
-        elif line.isidentifier():
-            yield f"{name} = {line}"
-        else:
+        if not own and not (isinstance(value, ModuleType) and are_plain):
             self.imports.add(line)
+            return ""
+        if len(asked) < len(uses) or any(isinstance(e, ModuleType) for e in values.values()):
+            self.troubles.append(f"`{line}` takes a whole file")
+        self.imports.add("from types import SimpleNamespace")
+        fields = [f"{key}={key if own else repr(values[key])}" for key in values]
+        return f"{name} = SimpleNamespace({', '.join(fields)})"
 
 
 def _statements(names: dict[str, Any], not_own: frozenset[str]) -> Iterator[Statement]:
