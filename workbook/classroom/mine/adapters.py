@@ -41,10 +41,12 @@ from workbook.classroom.study import solutions
 from workbook.config import ModelConfig
 from workbook.files import atomic_write
 
-SECONDS = 120.0  # for one run of an adapter, on a busy machine
+ADAPTER_SECONDS = 120.0  # for one run of an adapter, on a busy machine
+IMPORT_SECONDS = 60.0  # for the import of a part
+ALL_SECONDS = 300.0  # without a word from the process that tries the adapters that are written
 UNKNOWN = "It cannot be checked"
 TOLERANCE = 1e-3
-MARKS = 2**24  # multiples of 1 / MARKS below 1 are exact in float32
+EXACT_STEPS = 2**24  # multiples of 1 / EXACT_STEPS below 1 are exact in float32
 LAYERS = {  # our class with the same weights
     "run_linear": transformer.Linear,
     "run_embedding": transformer.Embedding,
@@ -128,7 +130,7 @@ def differs(adapter: Callable, name: str) -> str | None:
         torch.manual_seed(0)
         try:
             with uncompiled():
-                got = limited(SECONDS, lambda: adapter(**example(name, spread=0.2)))
+                got = limited(ADAPTER_SECONDS, lambda: adapter(**example(name, spread=0.2)))
         except NotJudged:
             return None
         except Exception as error:
@@ -184,7 +186,7 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
         # torch's `remove` leaves this behind, and then warns of a hook whenever it compiles.
         stack.callback(hooks._global_forward_hooks_with_kwargs.pop, called.id, None)
         try:
-            result = limited(SECONDS, lambda: adapter(**arguments))
+            result = limited(ADAPTER_SECONDS, lambda: adapter(**arguments))
         except NotJudged:
             raise
         except Exception as error:
@@ -249,7 +251,7 @@ def _class(kind: type, make: Callable, signature: inspect.Signature) -> type:
 def report_on(name: str, load: Callable[[], Any]) -> Report:
     """The report on what `load` returns; what cannot be imported or made is not attempted."""
     try:
-        return judge_attempt(name, limited(SECONDS / 2, load))
+        return judge_attempt(name, limited(IMPORT_SECONDS, load))
     except TimedOut as error:
         return Report("not attempted", name, None, f"{UNKNOWN}: its import was {error}.")
     except Exception as error:
@@ -332,12 +334,12 @@ class LearnerModelByAdapter:
         begin = 0
         for name in sorted(weights):
             numbers = torch.arange(begin, begin + weights[name].numel())
-            marks[name] = numbers.reshape(weights[name].shape) / MARKS
+            marks[name] = numbers.reshape(weights[name].shape) / EXACT_STEPS
             begin += len(numbers)
         indices = {}
         module = self._run(marks).module
         for name, parameter in own_parameters(module).items():
-            number = parameter.detach().double().cpu() * MARKS
+            number = parameter.detach().double().cpu() * EXACT_STEPS
             indices[name] = index = number.round().long().clamp(0, begin - 1)
             if not number.equal(index.double()) or index.unique().numel() < index.numel():
                 kind = type(module).__name__
@@ -347,9 +349,10 @@ class LearnerModelByAdapter:
 
 # Adapters that are written.
 
-PACKAGE, ADAPTERS = "cs336_basics", "tests/adapters.py"
-COURSE = "https://github.com/stanford-cs336/assignment1-basics"
-HEAD = f'''"""The course's adapters for the parts in `{PACKAGE}`.
+PACKAGE = "cs336_basics"
+ADAPTERS_FILE = "tests/adapters.py"
+COURSE_URL = "https://github.com/stanford-cs336/assignment1-basics"
+ADAPTERS_HEAD = f'''"""The course's adapters for the parts in `{PACKAGE}`.
 
 `workbook export --adapters` wrote them: each makes a part with the handout's arguments, loads the
 course's weights under the course's names, and calls it. One that did not work so is left to you.
@@ -380,25 +383,27 @@ def export_repository(study: Path, to: Path) -> list[str]:
     codes = {n: _code(n, p, kept[p]) if p in kept else _stub(n, "") for n, p in problem_of.items()}
     solved = {name: problem for name, problem in problem_of.items() if problem in kept}
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        _save(Path(folder), {**files, f"{PACKAGE}/__init__.py": "", ADAPTERS: _module(codes)})
+        _save(Path(folder), {**files, f"{PACKAGE}/__init__.py": "", ADAPTERS_FILE: _module(codes)})
         why_not = _why_not(folder, solved)
     codes |= {name: _stub(name, why) for name, why in why_not.items()}
-    files[ADAPTERS] = _module(codes)
+    files[ADAPTERS_FILE] = _module(codes)
     if not (to / PACKAGE / "__init__.py").exists():
         files[f"{PACKAGE}/__init__.py"] = ""
     files |= {name: text for name, text in TUTOR.items() if not (to / name).exists()}
     saved = _save(to, files)
-    number = f"{len(kept)} solved problem{'s' * (len(kept) != 1)}"
+    number = "1 solved problem" if len(kept) == 1 else f"{len(kept)} solved problems"
     works = f"{len(solved) - len(why_not)} of {len(codes)} adapters"
-    lines = [f"{to}: {number} in {PACKAGE}, and {works} in {ADAPTERS}"]
+    lines = [f"{to}: {number} in {PACKAGE}, and {works} in {ADAPTERS_FILE}"]
     lines += [f"  {name} is left to you: {why}" for name, why in why_not.items()]
     almost = [name for name, (_, status) in sources.items() if status == "almost"]
     ours = [n for n, source in kept.items() if re.search("(?m)^ *(from|import) workbook", source)]
-    lists = {"almost right when checked": almost}
-    lists["import the workbook, which the course does not install"] = ours
-    lists["not solved yet"] = [name for name in codes if name not in solved]
+    lists = {
+        "almost right when checked": almost,
+        "import the workbook, which the course does not install": ours,
+        "not solved yet": [name for name in codes if name not in solved],
+    }
     lines += [f"  {title}: {', '.join(names)}" for title, names in lists.items() if names]
-    return [*lines, *saved, f"The course's tests: `uv run pytest` in {to}, a clone of {COURSE}"]
+    return [*lines, *saved, f"The course's tests: `uv run pytest` in {to}, a clone of {COURSE_URL}"]
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -429,7 +434,7 @@ def _stub(name: str, why: str) -> str:
 def _module(codes: Mapping[str, str]) -> str:
     """The text of `tests/adapters.py`."""
     helpers = (course_adapters.loaded, course_adapters.projections)
-    return "\n\n".join([HEAD, *map(inspect.getsource, helpers), *codes.values()])
+    return "\n\n".join([ADAPTERS_HEAD, *map(inspect.getsource, helpers), *codes.values()])
 
 
 def _why_not(folder: str, names: Mapping[str, str]) -> dict[str, str]:
@@ -438,7 +443,7 @@ def _why_not(folder: str, names: Mapping[str, str]) -> dict[str, str]:
     while left := [name for name in names if name not in why]:
         asked = _tried, folder, {name: names[name] for name in left}
         try:
-            why.update(worker.results(*asked, seconds=2.5 * SECONDS))
+            why.update(worker.results(*asked, seconds=ALL_SECONDS))
         except worker.EndedError as error:
             why[next(name for name in left if name not in why)] = str(error)
     return {name: words for name, words in why.items() if words}
@@ -447,7 +452,7 @@ def _why_not(folder: str, names: Mapping[str, str]) -> dict[str, str]:
 def _tried(folder: str, names: dict[str, str]) -> Iterator[list[str]]:
     """Try the adapters in a folder; yield each one's name and why it does not work, or ""."""
     sys.path.insert(0, folder)
-    module = load_file(Path(folder, ADAPTERS), "adapters")
+    module = load_file(Path(folder, ADAPTERS_FILE), "adapters")
     for name, problem in names.items():
         used = [adapter for adapter in PARTS[problem].adapters if adapter in names]
         functions = {adapter: getattr(module, adapter) for adapter in used}

@@ -44,7 +44,7 @@ from workbook.files import atomic_write, locked
 
 FILE = "adopted.toml"
 ADAPTERS = "tests.adapters"
-SECONDS = 180.0  # for one part
+PART_SECONDS = 180.0  # for one part
 IMPORT_SECONDS = 60.0  # for one statement of a module
 LATER_SECONDS = 10.0  # once one of them did not come to an end
 NO_END = (
@@ -853,7 +853,7 @@ def adopt(path: str | os.PathLike, options: Mapping[str, Where], study: Path | s
     asked = {name: _both(where) for name, where in wanted.items()}
     search = find_parts, str(repository.folder), asked
     try:
-        for finding in worker.results(*search, seconds=SECONDS):
+        for finding in worker.results(*search, seconds=PART_SECONDS):
             if "trouble" in finding:
                 adopted.notes.append(f"Note: {finding['trouble']}")
             else:

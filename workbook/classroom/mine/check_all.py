@@ -18,7 +18,7 @@ from workbook.classroom.mine.course_parts import PARTS
 from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import progress
 
-SECONDS = 90.0  # for one part without a word; a check stops itself sooner
+PART_SECONDS = 90.0  # for one part without a word; a check stops itself sooner
 SCRIPT_SECONDS = 300.0  # a training script is run twice
 NOT_JUDGED = "not judged"
 BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse to better
@@ -65,7 +65,7 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcom
     others = [name for name in places if name not in scripts]
     faulty: set[str] = set()  # wrong, or resting on what is wrong
     told: dict[str, str] = {}  # the first part that is almost right, by what is said of it
-    for group, seconds in ((others, SECONDS), (scripts, SCRIPT_SECONDS)):
+    for group, seconds in ((others, PART_SECONDS), (scripts, SCRIPT_SECONDS)):
         for name, status, message, cause in _apart(study, group, seconds):
             below = [part for part in PARTS[name].rests_on if part in faulty]
             if status == "wrong":
@@ -139,8 +139,9 @@ def _report(study: str, name: str) -> Iterator[dict]:
         second = report_on(name, partial(attempt, functions, name, part))
         is_better = BETTER.index(second.status) > BETTER.index(outcome.status)
         if second.claim.startswith(UNKNOWN) and "is no nn.Module" not in second.claim:
-            right = "Your adapter gives the right numbers. " * ({*words.values()} == {""})
-            outcome = replace(outcome, claim=f"{right}{outcome.claim}")
+            if set(words.values()) == {""}:
+                said = f"Your adapter gives the right numbers. {outcome.claim}"
+                outcome = replace(outcome, claim=said)
         elif is_better or where.startswith(ADAPTERS) or outcome.claim.startswith(OF_THE_CALL):
             outcome = replace(second, claim=f"As your adapter calls it: {second.claim}")
     yield outcome.to_json()
