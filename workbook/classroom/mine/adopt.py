@@ -20,6 +20,7 @@ import re
 import sys
 import tomllib
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, chdir, suppress
 from dataclasses import dataclass, field
@@ -61,7 +62,6 @@ WHERE = re.compile(r"[^:]+:[^\W\d][\w.]*|[^:]+\.py")
 SKIPPED = {"venv", "env", "site-packages", "node_modules", "__pycache__", "build", "dist", "wandb"}
 MOST_FILES = 2000  # in a repository; a home folder has more
 CODE = tuple(problem.id for problem in PROBLEMS.values() if problem.form)
-_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 GENERATES = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
 TORCH = re.compile(rb"(?m)^\s*(import|from) torch")
 ASIDE = re.compile("/(scripts?|experiments?|old|backup|examples?)/")  # rather not the part itself
@@ -164,6 +164,10 @@ class Repository:
         inside = {f for file in self.trees for f in file.parents if f.is_relative_to(self.folder)}
         loose = sorted(inside, key=lambda folder: (len(folder.parts), folder))
         return list(dict.fromkeys([self.folder, self.folder / "src", *loose]))
+
+    def path_of(self, file: Path) -> str:
+        """The path of a file, from the repository's folder."""
+        return file.relative_to(self.folder).as_posix()
 
     def name_of(self, file: Path) -> str:
         """The name by which the module in a file is imported."""
@@ -283,12 +287,11 @@ class Repository:
         if isinstance(node, ast.ImportFrom):
             self._after_import_from(node, scope, where, why)
         elif why:
-            for name, origin in _made_by(node).items():
+            for name, module in _made_by(node).items():
                 made = scope.get(name)
                 # A module is the same one, whichever statement imports it.
                 if made is before.get(name) and not isinstance(made, ModuleType):
-                    path = _absolute(origin or f"{where}.{name}", scope)
-                    self._lose(scope, where, name, Loss(why, path))
+                    self._lose(scope, where, name, Loss(why, module or f"{where}.{name}"))
             for part in ast.walk(node):
                 if isinstance(part, ast.Import):
                     for alias in part.names:
@@ -299,7 +302,9 @@ class Repository:
 
         `import *` from a module that has lost names succeeds without them.
         """
-        origin = _absolute("." * node.level + (node.module or ""), scope)
+        origin = node.module or ""
+        if node.level:
+            origin = resolve_name("." * node.level + origin, scope["__package__"])
         module = sys.modules.get(origin)
         lost = self.lost.get(origin, {})
         made = {alias.asname or alias.name: alias.name for alias in node.names}
@@ -407,7 +412,7 @@ class Repository:
         places = getattr(above, "__path__", []) if package else map(str, self.roots)
         files = (Path(place, f"{name}{ending}") for place in places for ending in COMPILED)
         inside = (file for file in files if name and file.is_relative_to(self.folder))
-        return [file.relative_to(self.folder).as_posix() for file in inside if file.is_file()]
+        return [self.path_of(file) for file in inside if file.is_file()]
 
     def why(self, error: BaseException) -> str:
         """Say in words why an import fails, and what to do: the first reason of several."""
@@ -476,13 +481,24 @@ def find_parts(folder: str, wanted: dict[str, list[str]]) -> Iterator[dict]:
     yield from ({"trouble": f"{what}: {why}"} for why, what in repository.troubles.items())
 
 
+class _Candidate(NamedTuple):
+    """An object that an adapter uses. The least one is likeliest the part."""
+
+    has_other_name: bool  # than learners give the part
+    is_beside: bool  # it is there, but its name says nothing: a helper, if the part itself is lost
+    is_others: bool
+    is_unfit: bool  # a class where a function is asked for, or the other way round
+    order: int  # the last one that is used first
+    where: str
+
+
 class _Search:
     """What is found so far in one repository."""
 
     def __init__(self, repository: Repository):
         self.repository = repository
         self.found: set[str] = set()  # problems
-        self.taken: dict[Any, str] = {}  # the problem that has an object, by its id or its place
+        self.taken: dict[str, str] = {}  # the problem that has an object, by its place
         tree = repository.trees.get(repository.adapters_file, ast.Module([], []))
         self.adapters = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
 
@@ -495,10 +511,11 @@ class _Search:
             return
         for problem, details in PARTS.items():
             uses = {name: self.uses(name, module) for name in details.adapters if name in names}
-            if problem != "checkpointing":  # one is enough; the second does less
+            is_pair = problem == "checkpointing"
+            if not is_pair:  # one is enough; the second does less
                 uses = dict(sorted(uses.items(), key=lambda item: not item[1].keys() - {""})[:1])
             parts = [self.part(problem, *used) for used in uses.items()]
-            if None not in parts and len(parts) == 1 + (problem == "checkpointing"):
+            if None not in parts and len(parts) == 1 + is_pair:
                 self.found.add(problem)
                 wheres = [where for where, _ in parts]
                 where = wheres if len(wheres) > 1 else wheres[0]
@@ -567,62 +584,80 @@ class _Search:
         return {f"{module}:{path}": value} if has_place and self.repository.holds(module) else {}
 
     def part(self, problem: str, name: str, uses: dict[str, Any]) -> tuple[str, str] | None:
-        """The object an adapter uses that is likeliest the problem's own, or else the adapter."""
-        ranked = []
+        """The object an adapter uses that is likeliest the problem's own, or else the adapter.
+
+        Returns where it is, and how it was found, in words.
+        """
+        best = min(self.candidates(problem, uses), default=None)
+        if best is not None and not (best.is_beside and "" in uses):
+            self.taken[best.where] = problem
+            but = ", but its import fails" if isinstance(uses[best.where], Loss) else ""
+            return best.where, f"{name} uses it{but}"
+        # `get_adamw_cls` is not an optimizer itself: it takes no arguments.
+        if problem in ("silu", "adamw") or any(isinstance(value, Loss) for value in uses.values()):
+            return None
+        return f"{ADAPTERS}:{name}", "its body is in tests/adapters.py"
+
+    def candidates(self, problem: str, uses: dict[str, Any]) -> Iterator[_Candidate]:
+        """Yield the objects an adapter uses that may be the problem's own."""
         known = {other for other, details in PARTS.items() if details.adapters}
         others = known - self.found - {problem}
-        form = PROBLEMS[problem].form if problem in PROBLEMS else "function"
+        is_class = problem in PROBLEMS and PROBLEMS[problem].form == "class"
         for place, (where, value) in enumerate(uses.items()):
-            is_lost = isinstance(value, Loss)
             own = plain(re.split("[:.]", where)[-1])
             is_its_own = is_named(own, problem)
             is_others = any(is_named(own, other) for other in others)
             # A helper in a body of its own; SiLU may be a method of the class for SwiGLU.
             is_helper = not is_its_own and (problem == "silu" or is_others)
-            owner = self.taken.get(where if is_lost else id(value), problem)
-            if where and not is_helper and owner == problem:
-                unfit = not is_lost and inspect.isclass(value) != (form == "class")
-                # What is there is a helper of the part if its name says nothing, and the part lost.
-                is_beside = not is_its_own and not is_lost
-                ranked.append((not is_its_own, is_beside, is_others, unfit, -place, where))
-        if ranked and not ("" in uses and min(ranked)[1]):
-            where = min(ranked)[-1]
-            is_lost = isinstance(uses[where], Loss)
-            self.taken[where if is_lost else id(uses[where])] = problem
-            but = ", but its import fails" if is_lost else ""
-            return where, f"{name} uses it{but}"
-        # `get_adamw_cls` is not an optimizer itself: it takes no arguments.
-        is_whole = not any(isinstance(value, Loss) for value in uses.values())
-        is_part = is_whole and problem not in ("silu", "adamw")
-        return (f"{ADAPTERS}:{name}", "its body is in tests/adapters.py") if is_part else None
+            if not where or is_helper or self.taken.get(where, problem) != problem:
+                continue
+            is_lost = isinstance(value, Loss)
+            yield _Candidate(
+                has_other_name=not is_its_own,
+                is_beside=not is_its_own and not is_lost,
+                is_others=is_others,
+                is_unfit=not is_lost and inspect.isclass(value) != is_class,
+                order=-place,
+                where=where,
+            )
 
     def by_names(self) -> Iterator[dict]:
-        """Yield what generates and what trains, for which the course has no adapters."""
-        ranked: dict[str, list[tuple]] = {"training_together": [], "decoding": []}
-        for file, tree in self.repository.trees.items():
-            path = file.relative_to(self.repository.folder).as_posix()
-            module = self.repository.name_of(file)
-            is_aside = bool(ASIDE.search(f"/{path}"))
-            knows_torch = tree.body and TORCH.search(file.read_bytes())
-            trains = knows_torch and not re.search("bpe|tok|test", path.lower())
-            in_script = "train" in file.stem.lower()
-            if path.startswith("tests/"):
-                continue
-            for prefix, node in _functions(tree):
-                rest = (is_aside, len(path), f"{module}:{prefix}{node.name}")
-                arguments = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
-                known = {meaning(argument, GENERATES) for argument in arguments} - {None}
-                name = plain(node.name)
-                if is_named(name, "decoding") and len(known) > 1 and "token" not in prefix.lower():
-                    ranked["decoding"].append((-len(known), *rest))
-                is_trainer = is_named(name, "training_together") and "train" in path + name
-                if trains and not prefix and is_trainer:
-                    ranked["training_together"].append((not in_script, name == "main", *rest))
-            if trains and in_script and any(map(_does, tree.body)):  # for want of a function
-                ranked["training_together"].append((True, True, is_aside, len(path), path))
-        for problem, places in ranked.items():
-            if places:
-                yield {"problem": problem, "where": min(places)[-1], "how": "by its name"}
+        """Yield what trains and what generates, for which the course has no adapters."""
+        paths = {file: self.repository.path_of(file) for file in self.repository.trees}
+        for problem, search in (("training_together", self.trainers), ("decoding", self.decoders)):
+            ranked = [
+                (*rank, bool(ASIDE.search(f"/{path}")), len(path), where)
+                for file, path in paths.items()
+                if not path.startswith("tests/")
+                for *rank, where in search(file)
+            ]
+            if ranked:
+                yield {"problem": problem, "where": min(ranked)[-1], "how": "by its name"}
+
+    def trainers(self, file: Path) -> Iterator[tuple]:
+        """Yield what may train in a file: its rank, the least first, and at last where it is."""
+        tree = self.repository.trees[file]
+        path = self.repository.path_of(file)
+        knows_torch = tree.body and TORCH.search(file.read_bytes())
+        if not knows_torch or re.search("bpe|tok|test", path.lower()):
+            return
+        in_script = "train" in file.stem.lower()
+        for prefix, node in _functions(tree):
+            name = plain(node.name)
+            if not prefix and is_named(name, "training_together") and "train" in path + name:
+                where = f"{self.repository.name_of(file)}:{node.name}"
+                yield not in_script, name == "main", where
+        if in_script and any(map(_does, tree.body)):  # for want of a function
+            yield True, True, path
+
+    def decoders(self, file: Path) -> Iterator[tuple]:
+        """Yield what may generate in a file: its rank, the least first, and at last where it is."""
+        for prefix, node in _functions(self.repository.trees[file]):
+            arguments = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
+            known = {meaning(argument, GENERATES) for argument in arguments} - {None}
+            is_decoder = is_named(plain(node.name), "decoding") and "token" not in prefix.lower()
+            if is_decoder and len(known) > 1:
+                yield -len(known), f"{self.repository.name_of(file)}:{prefix}{node.name}"
 
 
 def _written_adapters(repository: Repository) -> set[str]:
@@ -663,28 +698,21 @@ def _path(node: ast.AST) -> list[str]:
     return []
 
 
-def _made_by(node: ast.AST) -> dict[str, str]:
-    """The names that a statement of a module makes there.
+def _made_by(node: ast.stmt) -> dict[str, str]:
+    """The names that a statement of a module makes there; "*" for those of another module.
 
-    By each, where its object is from, as the statement says it: "" from this module itself, or such
-    as "package.module.name" and ".module.name".
+    By each, the module that it is, such as "package.module", or "" for anything else.
     """
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return {node.name: ""}
-    if isinstance(node, ast.Name):
-        return {node.id: ""} if isinstance(node.ctx, ast.Store) else {}
     if isinstance(node, ast.Import):
-        tops = [alias.name.partition(".")[0] for alias in node.names if not alias.asname]
+        tops = {alias.name.partition(".")[0] for alias in node.names if not alias.asname}
         named = {alias.asname: alias.name for alias in node.names if alias.asname}
-        return dict(zip(tops, tops, strict=True)) | named
+        return {**{top: top for top in tops}, **named}
     if isinstance(node, ast.ImportFrom):
-        origin = "." * node.level + (f"{node.module}." if node.module else "")
-        return {alias.asname or alias.name: f"{origin}{alias.name}" for alias in node.names}
-    made: dict[str, str] = {}
-    if not isinstance(node, _SCOPES):
-        for child in ast.iter_child_nodes(node):
-            made |= _made_by(child)
-    return made
+        return {alias.asname or alias.name: "" for alias in node.names}
+    # A `return` there is an error, and Python warns when the module is imported.
+    with suppress(SyntaxError), warnings.catch_warnings(action="ignore"):
+        return dict.fromkeys(solutions.names_bound(compile(ast.Module([node], []), "", "exec")), "")
+    return {}
 
 
 def _not_imported(error: BaseException) -> tuple[str, str]:
@@ -698,11 +726,6 @@ def _not_imported(error: BaseException) -> tuple[str, str]:
         return package, missing
     found = re.match("cannot import name '(.*?)' from", str(error))
     return (name, found[1]) if name and found else ("", "")
-
-
-def _absolute(name: str, scope: dict) -> str:
-    """The name of a module, or of an object in one, that may be relative to that of a scope."""
-    return resolve_name(name, scope["__package__"]) if name.startswith(".") else name
 
 
 def _local_names(node: ast.AST) -> set[str]:

@@ -587,11 +587,15 @@ def _names(
     node: ast.stmt, code: CodeType, inside: list[CodeType]
 ) -> tuple[set[str], set[str], set[str]]:
     """List the names that a statement binds, reads when it runs, and reads in code inside it."""
-    binds = {e.argval for e in dis.get_instructions(code) if e.opname == "STORE_NAME"}
     # A function does not evaluate the annotations of its local names, but its reader does.
     notes = [e.annotation for e in ast.walk(node) if isinstance(e, ast.AnnAssign)]
     noted = {e.id for note in notes for e in ast.walk(note) if isinstance(e, ast.Name)}
-    return binds, _reads(code), noted.union(*map(_reads, inside))
+    return names_bound(code), _reads(code), noted.union(*map(_reads, inside))
+
+
+def names_bound(code: CodeType) -> set[str]:
+    """List the names that the code of a statement, at the top level of a file, binds."""
+    return {e.argval for e in dis.get_instructions(code) if e.opname == "STORE_NAME"}
 
 
 def _with_inner(code: CodeType) -> list[CodeType]:
