@@ -11,7 +11,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -163,36 +163,15 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
         raise Unusable(f"{part.__name__} is no nn.Module, so torch finds no parameters in it")
     made: dict[int, nn.Module] = {}
     calls: dict[int, tuple] = {}
-
-    def note(module: nn.Module, *registered: Any) -> None:
-        made[id(module)] = module
-
-    def note_call(module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
-        made[id(module)] = module
-        calls[id(module)] = (args, kwargs)
-
-    def size(module: nn.Module) -> tuple[int, int]:
-        return sum(p.numel() for p in module.parameters()), len([*module.modules()])
-
-    with ExitStack() as stack:
-        stack.enter_context(uncompiled())
-        called = hooks.register_module_forward_hook(note_call, with_kwargs=True)
-        for handle in (
-            called,
-            hooks.register_module_module_registration_hook(note),
-            hooks.register_module_parameter_registration_hook(note),
-        ):
-            stack.callback(handle.remove)
-        # torch's `remove` leaves this behind, and then warns of a hook whenever it compiles.
-        stack.callback(hooks._global_forward_hooks_with_kwargs.pop, called.id, None)
+    with uncompiled(), _noting(made, calls):
         try:
             result = limited(ADAPTER_SECONDS, lambda: adapter(**arguments))
         except NotJudged:
             raise
         except Exception as error:
             raise Unusable(f"the adapter fails: {type(error).__name__}: {error}") from error
-    module = max(made.values(), key=size, default=None)
-    if module is None or not size(module)[0]:
+    module = max(made.values(), key=_size, default=None)
+    if module is None or not _size(module)[0]:
         raise Unusable("the adapter makes no torch module that has parameters")
     own = set(module.parameters())
     for child in (made[key] for key in calls):
@@ -205,6 +184,37 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
     return SimpleNamespace(result=result, module=module, args=args, kwargs=kwargs)
 
 
+@contextmanager
+def _noting(made: dict[int, nn.Module], calls: dict[int, tuple]) -> Iterator[None]:
+    """Note, by their ids, the modules that are made or called meanwhile, and the last call."""
+
+    def note(module: nn.Module, *registered: Any) -> None:
+        made[id(module)] = module
+
+    def note_call(module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
+        made[id(module)] = module
+        calls[id(module)] = (args, kwargs)
+
+    called = hooks.register_module_forward_hook(note_call, with_kwargs=True)
+    handles = (
+        called,
+        hooks.register_module_module_registration_hook(note),
+        hooks.register_module_parameter_registration_hook(note),
+    )
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+        # torch's `remove` leaves this behind, and then warns of a hook whenever it compiles.
+        hooks._global_forward_hooks_with_kwargs.pop(called.id, None)
+
+
+def _size(module: nn.Module) -> tuple[int, int]:
+    """The number of a module's parameters, and of the modules in it."""
+    return sum(p.numel() for p in module.parameters()), len([*module.modules()])
+
+
 def attempt(adapters: Mapping[str, Callable], problem: str, part: Any = None) -> Any:
     """What a check takes, made and called as the adapters for a problem do it.
 
@@ -213,7 +223,6 @@ def attempt(adapters: Mapping[str, Callable], problem: str, part: Any = None) ->
     Args:
         part: the learner's own object, if that is known.
     """
-    names = PARTS[problem].adapters
     first = next(iter(adapters.values()))
     if problem == "adamw":
         return first()  # which returns the class
@@ -222,8 +231,13 @@ def attempt(adapters: Mapping[str, Callable], problem: str, part: Any = None) ->
         return _class(kind, first, inspect.signature(first))
     if problem == "checkpointing":
         return tuple(adapters.values())
-    if names[0] not in LAYERS:
-        return first
+    names = PARTS[problem].adapters
+    return _layer(adapters, names, part) if names[0] in LAYERS else first
+
+
+def _layer(adapters: Mapping[str, Callable], names: tuple[str, ...], part: Any) -> type:
+    """The class of a layer, as one of the adapters of these names makes it."""
+    first = next(iter(adapters.values()))
     made_with = sizes_of(names[0])
     signature = inspect.signature(LAYERS[names[0]])
     parameters = [*signature.parameters.values()][: len(made_with)]
@@ -351,6 +365,7 @@ class LearnerModelByAdapter:
 
 PACKAGE = "cs336_basics"
 ADAPTERS_FILE = "tests/adapters.py"
+OF_WORKBOOK = re.compile("(?m)^ *(from|import) workbook")
 COURSE_URL = "https://github.com/stanford-cs336/assignment1-basics"
 ADAPTERS_HEAD = f'''"""The course's adapters for the parts in `{PACKAGE}`.
 
@@ -391,19 +406,24 @@ def export_repository(study: Path, to: Path) -> list[str]:
         files[f"{PACKAGE}/__init__.py"] = ""
     files |= {name: text for name, text in TUTOR.items() if not (to / name).exists()}
     saved = _save(to, files)
-    number = "1 solved problem" if len(kept) == 1 else f"{len(kept)} solved problems"
     works = f"{len(solved) - len(why_not)} of {len(codes)} adapters"
-    lines = [f"{to}: {number} in {PACKAGE}, and {works} in {ADAPTERS_FILE}"]
-    lines += [f"  {name} is left to you: {why}" for name, why in why_not.items()]
-    almost = [name for name, (_, status) in sources.items() if status == "almost"]
-    ours = [n for n, source in kept.items() if re.search("(?m)^ *(from|import) workbook", source)]
+    number = "1 solved problem" if len(kept) == 1 else f"{len(kept)} solved problems"
     lists = {
-        "almost right when checked": almost,
-        "import the workbook, which the course does not install": ours,
+        "almost right when checked": [
+            n for n, (_, status) in sources.items() if status == "almost"
+        ],
+        "import the workbook, which the course does not install": [
+            name for name, source in kept.items() if OF_WORKBOOK.search(source)
+        ],
         "not solved yet": [name for name in codes if name not in solved],
     }
-    lines += [f"  {title}: {', '.join(names)}" for title, names in lists.items() if names]
-    return [*lines, *saved, f"The course's tests: `uv run pytest` in {to}, a clone of {COURSE_URL}"]
+    return [
+        f"{to}: {number} in {PACKAGE}, and {works} in {ADAPTERS_FILE}",
+        *(f"  {name} is left to you: {why}" for name, why in why_not.items()),
+        *(f"  {title}: {', '.join(names)}" for title, names in lists.items() if names),
+        *saved,
+        f"The course's tests: `uv run pytest` in {to}, a clone of {COURSE_URL}",
+    ]
 
 
 def _split(name: str) -> tuple[str, str]:
