@@ -142,21 +142,25 @@ class Repository:
         Raises: ValueError if there are none, or far too many.
         """
         trees: dict[Path, ast.Module] = {}
-        for folder, below, names in os.walk(self.folder):
-            hidden = [name for name in below if name.startswith(".") or name in SKIPPED]
-            hidden += [name for name in below if Path(folder, name, "pyvenv.cfg").exists()]
-            below[:] = sorted({*below} - {*hidden})
-            files = (Path(folder, name) for name in sorted(names) if name.endswith(".py"))
-            for file in filter(Path.is_file, files):  # to read a pipe would take for ever
-                trees[file] = ast.Module([], [])
-                # The last two: it is nested too deep, as only generated code is.
-                with suppress(OSError, ValueError, SyntaxError, RecursionError, MemoryError):
-                    trees[file] = ast.parse(file.read_bytes(), str(file))
+        for file in self._python_files():
+            trees[file] = ast.Module([], [])
+            # The last two: it is nested too deep, as only generated code is.
+            with suppress(OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+                trees[file] = ast.parse(file.read_bytes(), str(file))
             if len(trees) > MOST_FILES:
                 raise ValueError(f"{self.folder} has too many Python files; name your repository")
         if not trees:
             raise ValueError(f"{self.folder} has no Python files; expected your repository")
         return trees
+
+    def _python_files(self) -> Iterator[Path]:
+        """Yield those that somebody wrote, folder by folder."""
+        for folder, below, names in os.walk(self.folder):
+            hidden = [name for name in below if name.startswith(".") or name in SKIPPED]
+            hidden += [name for name in below if Path(folder, name, "pyvenv.cfg").exists()]
+            below[:] = sorted({*below} - {*hidden})
+            files = (Path(folder, name) for name in sorted(names) if name.endswith(".py"))
+            yield from filter(Path.is_file, files)  # to read a pipe would take for ever
 
     @cached_property
     def roots(self) -> list[Path]:
