@@ -346,10 +346,12 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
 
 def load_module(path: Path):
     """Run the file `path` as an import would, under a time limit; return the module."""
-    from workbook.classroom.checks.machinery import loading
     from workbook.classroom.checks.machinery.judging import TOTAL_SECONDS
+    from workbook.classroom.checks.machinery.loading import load_file
     from workbook.classroom.checks.machinery.timeout import TimedOut
 
+    if path.suffix != ".py":
+        raise ValueError(f"{path} is not a Python file; its name must end in .py")
     name = path.stem
     root = path.resolve().parent
     while (root / "__init__.py").is_file():  # the file may import `from .neighbour`
@@ -359,11 +361,10 @@ def load_module(path: Path):
     known = PathFinder.find_spec(path.stem)
     if path.stem in sys.modules or (known is not None and known.origin != str(path)):
         name += "_of_yours"
-    module = loading.module_of(path, name)
     # The file may import its neighbours.
     sys.path += dict.fromkeys(map(str, (path.resolve().parent, root)))
     try:
-        loading.run_module(module, TOTAL_SECONDS)
+        return load_file(path, name, TOTAL_SECONDS)
     except KeyboardInterrupt:
         raise
     except TimedOut as error:
@@ -371,7 +372,6 @@ def load_module(path: Path):
         raise ValueError(f"{path} does not run: it was {error}; {remedy}") from error
     except BaseException as error:  # a script that ends with sys.exit() too
         raise ValueError(f"{path} does not run: {type(error).__name__}: {error}") from error
-    return module
 
 
 @command(

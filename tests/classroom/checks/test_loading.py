@@ -55,5 +55,3 @@ def test_a_file_is_found_by_its_name_while_it_runs_and_is_stopped_in_time(tmp_pa
         file.write_text("while True:\n    pass\n# another length\n")
         with pytest.raises(TimedOut):
             loading.load_file(file, "made.up", seconds=0.2)
-    with pytest.raises(ValueError, match=r"notes.txt is not a Python file; its name must end in"):
-        loading.module_of(tmp_path / "notes.txt", "notes")

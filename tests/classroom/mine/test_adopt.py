@@ -129,7 +129,7 @@ def test_parts_are_found_where_the_adapters_call_them(made):
 
 @pytest.mark.usefixtures("clean_imports")
 def test_an_endless_import_costs_its_own_names_only(tmp_path, monkeypatch):
-    monkeypatch.setattr(adopt, "IMPORT_SECONDS", 2.0)
+    monkeypatch.setattr(adopt, "STATEMENT_SECONDS", 2.0)
     monkeypatch.setattr(adopt, "LATER_SECONDS", 1.0)
     adapters = "from runs_on import a\nimport runs_on\nfrom quick import softmax\n"
     adapters += "def run_softmax(x, dim):\n    return softmax(x, dim)\n"

@@ -42,7 +42,7 @@ from workbook.config import ModelConfig
 from workbook.files import atomic_write
 
 ADAPTER_SECONDS = 120.0  # for one run of an adapter, on a busy machine
-IMPORT_SECONDS = 60.0  # for the import of a part
+PART_IMPORT_SECONDS = 60.0  # for the import of a part
 ALL_SECONDS = 300.0  # without a word from the process that tries the adapters that are written
 UNKNOWN = "It cannot be checked"
 TOLERANCE = 1e-3
@@ -265,7 +265,7 @@ def _class(kind: type, make: Callable, signature: inspect.Signature) -> type:
 def report_on(name: str, load: Callable[[], Any]) -> Report:
     """The report on what `load` returns; what cannot be imported or made is not attempted."""
     try:
-        return judge_attempt(name, limited(IMPORT_SECONDS, load))
+        return judge_attempt(name, limited(PART_IMPORT_SECONDS, load))
     except TimedOut as error:
         return Report("not attempted", name, None, f"{UNKNOWN}: its import was {error}.")
     except Exception as error:

@@ -45,8 +45,8 @@ from workbook.files import atomic_write, locked
 
 FILE = "adopted.toml"
 ADAPTERS = "tests.adapters"
-PART_SECONDS = 180.0  # for one part
-IMPORT_SECONDS = 60.0  # for one statement of a module
+SEARCH_SECONDS = 180.0  # for one part
+STATEMENT_SECONDS = 60.0  # for one statement of a module
 LATER_SECONDS = 10.0  # once one of them did not come to an end
 NO_END = (
     'it does not come to an end; put what a script does under `if __name__ == "__main__":`, so'
@@ -130,7 +130,7 @@ class Repository:
         self.folder = next(is_whole, path)
         self.adapters_file = self.folder / "tests" / "adapters.py"
         self.troubles: dict[str, str] = {}  # what could not be imported, by the reason
-        self.seconds = IMPORT_SECONDS  # for the next statement
+        self.seconds = STATEMENT_SECONDS  # for the next statement
         # What statements that failed should have made, by module and name. "*" stands for all
         # other names, after an `import *` from a module of unknown content.
         self.lost: dict[str, dict[str, Loss]] = {}
@@ -880,7 +880,7 @@ def adopt(path: str | os.PathLike, options: Mapping[str, Where], study: Path | s
     asked = {name: _both(where) for name, where in wanted.items()}
     search = find_parts, str(repository.folder), asked
     try:
-        for finding in worker.results(*search, seconds=PART_SECONDS):
+        for finding in worker.results(*search, seconds=SEARCH_SECONDS):
             if "trouble" in finding:
                 adopted.notes.append(f"Note: {finding['trouble']}")
             else:

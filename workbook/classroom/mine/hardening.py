@@ -37,6 +37,7 @@ TRAINED = (  # the problems whose parts change the losses of a run
     "learning_rate_schedule",
     "gradient_clipping",
 )
+TOP_SECONDS = 10.0  # of processor time, for the statements at the top of the learner's file
 # Claims that show a reader nothing to reason from: mistakes that end so are not planted.
 MUTE = re.compile("It (was stopped|did not|ended|cannot be)|The check itself|.*not understood")
 # Others show little; they come where no more values differ.
@@ -235,7 +236,7 @@ def _checked(details: Problem, source: str) -> Report:
 def judge_copy(problem: str, source: str) -> Iterator[dict]:
     """Yield what the check says of the code in a source, as values for JSON. For a worker."""
     engine.hurry()
-    yield from solutions.judge_source(problem, source)
+    yield from solutions.judge_source(problem, source, TOP_SECONDS)
 
 
 def _curves(details: Problem, source: str) -> Iterator[tuple[str, str]]:

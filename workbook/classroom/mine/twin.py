@@ -35,7 +35,7 @@ from workbook.transformer.model import TransformerLM
 
 # The longest silence of a call, and of the process: after it, a part hangs. Its inputs are small.
 STEP_SECONDS = 50.0  # for a step
-CALL_SECONDS = 20.0  # for a call in it
+SMALL_CALL_SECONDS = 20.0  # for a call in it
 # What is compared: the part that is named, the field of `Parts`, and the method of `Lockstep`. The
 # batches come last because they cannot make the losses differ: both runs are given ours.
 COMPARED = (
@@ -175,7 +175,7 @@ def _serve(study: str, preset: str, steps: int) -> Iterator[dict | None]:
 
     Raises: ValueError if there is no part to try.
     """
-    learners = own_parts.parts(Path(study), CALL_SECONDS)
+    learners = own_parts.parts(Path(study), SMALL_CALL_SECONDS)
     own_parts.expect_some(learners, Path(study))
     if not learners.made_by.keys() & {name for _, name, _ in COMPARED}:
         raise ValueError("none of your parts is used in a training step, so none can be compared")

@@ -43,7 +43,7 @@ from types import (
 from typing import Any
 
 from workbook.classroom.checks.machinery import judging, worker
-from workbook.classroom.checks.machinery.loading import load_file
+from workbook.classroom.checks.machinery.loading import LOAD_SECONDS, load_file
 from workbook.classroom.checks.machinery.verdicts import CACHED, failure, innermost, is_learners
 from workbook.classroom.panels import SIGNS
 from workbook.classroom.problems import PROBLEMS, Problem, with_id
@@ -66,7 +66,6 @@ OUTDATED = (
 NOT_OWN = "it is imported, not your own code"
 OTHER = "it is another version than the one that was checked"
 IMPORT_SECONDS = 60  # on a busy machine torch alone takes ten
-SOURCE_SECONDS = 10.0  # of processor time, for one that was imported before
 # A kernel adds to Python's own names some that only a notebook has.
 BUILTINS = set(dir(builtins)) - {"display", "get_ipython"}
 MAGIC = re.compile(r"\A\s*%%(time|capture|prun)\b.*\n")  # of cells that are Python below it
@@ -97,11 +96,11 @@ def stored(study: Path) -> dict[str, tuple[str, str]]:
 
 
 def imported(
-    path: Path, problem: Problem, seconds: float | None = None
+    path: Path, problem: Problem, seconds: float = LOAD_SECONDS
 ) -> tuple[tuple[str, ...], Any]:
     """Import a file that was kept for a problem: the names, and the object or the pair of them.
 
-    It may take so many seconds; None: as long as its process may. Raises: as `load_file`.
+    Raises: as `load_file`.
     """
     module = load_file(path, f"workbook_study_{problem.id}", seconds)
     # What a file of the study folder defines for its problem is in its `__all__`.
@@ -168,7 +167,7 @@ def keep_code(
     if not trouble and (source, "") != (before.source, before.trouble):
         trouble = why_not_alone(source, problem.id, tuple(_in_order(attempt, names)))
     if trouble == OTHER:
-        again = judging.from_worker(judge_source, problem, None, source).status
+        again = judging.from_worker(judge_source, problem, None, source, IMPORT_SECONDS).status
         if again != status:
             return None, OUTDATED.format(again)
         trouble = ""
@@ -191,12 +190,15 @@ def keep_code(
     return (source, ""), f"{where}: it holds all that it needs, and can be imported on its own."
 
 
-def judge_source(problem: str, source: str) -> Iterator[dict]:
-    """Yield the report on what a module of this source hands out; in a worker."""
+def judge_source(problem: str, source: str, seconds: float) -> Iterator[dict]:
+    """Yield the report on what a module of this source hands out; in a worker.
+
+    `seconds` is how long its import may take.
+    """
     path = Path("..", f"{problem}.py").resolve()  # beside the empty folder that it is judged in
     path.write_text(source, encoding="utf-8")
     try:
-        _, attempt = imported(path, with_id(problem), SOURCE_SECONDS)
+        _, attempt = imported(path, with_id(problem), seconds)
     except Exception as error:
         claim = f"It cannot be imported any more: {failure(error)}."
         yield judging.Report("wrong", problem, None, claim).to_json()

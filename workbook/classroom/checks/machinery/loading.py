@@ -11,42 +11,26 @@ from unittest.mock import MagicMock
 
 from workbook.classroom.checks.machinery.timeout import limited
 
+LOAD_SECONDS = 120.0  # for a file that does not end by itself
 # They only record what a run does: where one is missing, a stand-in will do.
 TRACKERS = ("wandb", "torch.utils.tensorboard", "tensorboard", "tensorboardX", "swanlab", "mlflow")
 LOGGING = ("log", "log_metric", "log_metrics", "add_scalar")  # their methods that take values
 
 
 def module_of(path: Path, name: str) -> ModuleType:
-    """The module that a file is to be, where imports of this name find it; none of it has run.
-
-    Raises: ValueError if it is no Python file.
-    """
-    spec = spec_from_file_location(name, path)
-    if spec is None:
-        raise ValueError(f"{path} is not a Python file; its name must end in .py")
-    module = sys.modules[name] = module_from_spec(spec)
+    """The module that a file is to be, where imports of this name find it; none of it has run."""
+    module = sys.modules[name] = module_from_spec(spec_from_file_location(name, path))
     return module
 
 
-def load_file(path: Path, name: str, seconds: float | None = None) -> ModuleType:
-    """Run a file as an import of this name would. Raises: as `module_of` and `run_module`."""
+def load_file(path: Path, name: str, seconds: float = LOAD_SECONDS) -> ModuleType:
+    """Run a file as an import of this name would, and return the module.
+
+    `seconds` are of processor time. Raises: TimedOut, and what the file raises.
+    """
     module = module_of(path, name)
-    run_module(module, seconds)
+    limited(seconds, lambda: module.__spec__.loader.exec_module(module))
     return module
-
-
-def run_module(module: ModuleType, seconds: float | None = None) -> None:
-    """Run a module that `module_of` has made.
-
-    Args:
-        seconds: of processor time that it may take; None: as long as its process may.
-
-    Raises: TimedOut, and what the file raises.
-    """
-    if seconds is None:
-        module.__spec__.loader.exec_module(module)
-    else:
-        limited(seconds, lambda: module.__spec__.loader.exec_module(module))
 
 
 def is_installed(name: str) -> bool:
@@ -66,7 +50,9 @@ def replace_trackers(also_installed: bool) -> None:
     for name in TRACKERS:
         # The one in torch only wraps another package.
         if also_installed or not is_installed(name.rpartition(".")[2]):
-            tracker = MagicMock(name=name, **dict.fromkeys(LOGGING, _print_values))
+            tracker = MagicMock(
+                name=name, **dict.fromkeys(LOGGING, lambda *values, **_: print(*values))
+            )
             tracker.__spec__ = ModuleSpec(name, None)
             tracker.__path__ = []
             tracker.__enter__.return_value = tracker
@@ -75,7 +61,3 @@ def replace_trackers(also_installed: bool) -> None:
             loaded: Any = sys.modules.setdefault(name, tracker)
             loaded.init = tracker.init
             loaded.log = tracker.log
-
-
-def _print_values(*values: Any, **_: Any) -> None:
-    print(*values)
