@@ -1,7 +1,7 @@
 """A learner's parts through the functions of the course's `tests/adapters.py`, and those written.
 
 These functions take the same arguments everywhere, and only they know how a learner's part is made
-and called. So a layer is caught while its adapter runs, and `LearnerModelByAdapter` is the whole
+and called. So a layer is caught while its adapter runs, and `AdoptedModelRunner` is the whole
 model that `run_transformer_lm` makes. In the other direction, `export_repository` makes a
 repository of the course of the code that a study folder keeps: its adapters are those of
 `course_adapters`, each tried once.
@@ -273,7 +273,7 @@ def report_on(name: str, load: Callable[[], Any]) -> Report:
         return Report(status, name, None, f"{UNKNOWN}: {error}.")
 
 
-class LearnerModelByAdapter:
+class AdoptedModelRunner:
     """A learner's model with the sizes of one config, as their `run_transformer_lm` makes it.
 
     The adapter hands weights in, so its initial weights are ours, drawn by the handout's rule.
@@ -293,23 +293,23 @@ class LearnerModelByAdapter:
 
     def make(self) -> nn.Module:
         """Make a new model. Raises: Unusable, and what the model itself raises."""
-        run = self._run(transformer.TransformerLM.from_config(self.config).state_dict())
-        self.args = (self.ids,) if run.args is None else run.args
-        self.kwargs = run.kwargs
+        made = self._made_with(transformer.TransformerLM.from_config(self.config).state_dict())
+        self.args = (self.ids,) if made.args is None else made.args
+        self.kwargs = made.kwargs
         with torch.no_grad():
-            logits = self.call(run.module, self.ids.to(next(run.module.parameters()).device))
-        if isinstance(run.result, Tensor) and alike(logits, run.result.detach(), TOLERANCE):
-            return run.module.train()
-        name = f"{type(run.module).__name__}.forward"
+            logits = self.run(made.module, self.ids.to(next(made.module.parameters()).device))
+        if isinstance(made.result, Tensor) and alike(logits, made.result.detach(), TOLERANCE):
+            return made.module.train()
+        name = f"{type(made.module).__name__}.forward"
         raise Unusable(f"run_transformer_lm returns something other than the result of {name}")
 
-    def _run(self, weights: Mapping[str, Tensor]) -> SimpleNamespace:
+    def _made_with(self, weights: Mapping[str, Tensor]) -> SimpleNamespace:
         arguments = {name: getattr(self.config, name) for name in SIZES}
         arguments |= {"weights": weights, "in_indices": self.ids.clone()}
         with torch.random.fork_rng(devices=[]):  # what the adapter draws is drawn for nothing
             return caught(self.adapter, arguments, self.part)
 
-    def call(self, module: nn.Module, ids: Tensor) -> Tensor:
+    def run(self, module: nn.Module, ids: Tensor) -> Tensor:
         """The logits of a model that `make` made, for (batch, seq) ids."""
         kwargs = {name: self._fitted(value, ids) for name, value in self.kwargs.items()}
         output = module(*(self._fitted(value, ids) for value in self.args), **kwargs)
@@ -351,7 +351,7 @@ class LearnerModelByAdapter:
             marks[name] = numbers.reshape(weights[name].shape) / EXACT_STEPS
             begin += len(numbers)
         indices = {}
-        module = self._run(marks).module
+        module = self._made_with(marks).module
         for name, parameter in own_parameters(module).items():
             number = parameter.detach().double().cpu() * EXACT_STEPS
             indices[name] = index = number.round().long().clamp(0, begin - 1)

@@ -30,12 +30,11 @@ from workbook.classroom.checks.machinery.verdicts import (
     NotAttempted,
     Prose,
     Wrong,
-    call,
     failure,
     where,
 )
 from workbook.classroom.mine import adopt
-from workbook.classroom.mine.adapters import LearnerModelByAdapter, Unusable, attempt
+from workbook.classroom.mine.adapters import AdoptedModelRunner, Unusable, attempt
 from workbook.classroom.mine.course_parts import PROBLEM_OF
 from workbook.classroom.panels import Panel
 from workbook.classroom.study import answers, progress, solutions
@@ -64,7 +63,7 @@ class PartError(ValueError):
 
 
 @dataclass(eq=False)
-class LearnerPart:
+class PartRunner:
     """A learner's object for a problem, or why it cannot be imported; called with our arguments."""
 
     name: str  # that messages call it by
@@ -88,7 +87,7 @@ class LearnerPart:
         """What is called: the adapter, which knows how, or else the learner's object itself."""
         return attempt(self.adapters, self.problem) if self.adapters else self.thing
 
-    def __call__(self, values: Mapping[str, Any], **options: Any) -> Any:
+    def run(self, values: Mapping[str, Any], **options: Any) -> Any:
         """Call it with these values, by the handout's names. Raises: PartError."""
         how = {"given": NOTHING, "seconds": self.seconds, **options}
         return self.tried(lambda: call_part(self.called, values, **how))
@@ -96,12 +95,12 @@ class LearnerPart:
     def made(self, values: Mapping[str, Any]) -> Any:
         """Make an instance with these values, by the handout's names. Raises: PartError."""
         args, kwargs, _ = self.tried(lambda: bind(self.called, values, given=NOTHING))
-        return self.run(self.called, *args, **kwargs)
+        return self.call(self.called, *args, **kwargs)
 
-    def run(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+    def call(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Call something of it, such as a method, under the time limit. Raises: PartError."""
         how: Any = {"given": NOTHING, "seconds": self.seconds, **kwargs}
-        return self.tried(lambda: call(function, *args, **how))
+        return self.tried(lambda: verdicts.call(function, *args, **how))
 
     def tried(self, function: Callable[[], Any]) -> Any:
         """Return what a function returns that runs the learner's code. Raises: PartError."""
@@ -156,7 +155,7 @@ def _leave(pid: int, leave: Callable, status: int) -> None:
 # --- What there is ------------------------------------------------------------------------------
 
 
-def find_part(problem: str, study: Path) -> LearnerPart | None:
+def find_part(problem: str, study: Path) -> PartRunner | None:
     """What the learner has for a code problem: adopted, or kept in a study folder; None: nothing.
 
     Raises: ValueError if `adopted.toml` is damaged, OSError if the folder that it names is gone.
@@ -168,10 +167,10 @@ def find_part(problem: str, study: Path) -> LearnerPart | None:
         return load_part(problem, study)
     except Exception as error:  # that of `adopt` begins with the name of the module
         trouble = str(error).partition(" cannot be imported: ")[2] or failure(error)
-        return LearnerPart(problem, problem, study, place, trouble=trouble)
+        return PartRunner(problem, problem, study, place, trouble=trouble)
 
 
-def load_part(problem: str, study: Path) -> LearnerPart:
+def load_part(problem: str, study: Path) -> PartRunner:
     """Import what the learner has for a code problem. Raises: what the import raises."""
     adopted = adopt.read_adopted(study)
     folder = study.absolute()
@@ -184,7 +183,7 @@ def load_part(problem: str, study: Path) -> LearnerPart:
         names, thing = solutions.imported(path, problems.with_id(problem))
         place = f"{solutions.FOLDER}.{problem}:{', '.join(names)}"
     hash = _hash_of(thing if isinstance(thing, tuple) else (thing,), folder)
-    return LearnerPart(problem, problem, study, place, thing, hash)
+    return PartRunner(problem, problem, study, place, thing, hash)
 
 
 def _hash_of(things: Iterable[Any], folder: Path) -> str:
@@ -248,7 +247,7 @@ def own(problem: str) -> Callable:
     part = find_part(problem, progress.nearest())
     if part is None:
         raise PartError(f"you have no part for {problem} yet")
-    return lambda **values: part(values)
+    return lambda **values: part.run(values)
 
 
 # --- Called as a run calls them -------------------------------------------------------------------
@@ -257,7 +256,7 @@ def own(problem: str) -> Callable:
 class LearnerModel(nn.Module):
     """A learner's model as a run needs it: token ids in, logits out, nothing else."""
 
-    def __init__(self, part: LearnerPart, config: ModelConfig):
+    def __init__(self, part: PartRunner, config: ModelConfig):
         super().__init__()
         usual = vars(ModelConfig(**{name: getattr(config, name) for name in SIZES}))
         for name in ("norm", "position", "ffn", "tie_embeddings"):
@@ -268,19 +267,19 @@ class LearnerModel(nn.Module):
                 )
         self.part = part
         self.config = config
-        self.source, self.theirs = part.tried(self._made)
+        self.runner, self.theirs = part.tried(self._made)
 
-    def _made(self) -> tuple["LearnerModelByAdapter | LearnerModelByNames", nn.Module]:
+    def _made(self) -> tuple["AdoptedModelRunner | NamedModelRunner", nn.Module]:
         """The model as their adapter makes it, or else by the handout's names."""
-        source: LearnerModelByAdapter | LearnerModelByNames
+        runner: AdoptedModelRunner | NamedModelRunner
         if adapter := next(iter(self.part.adapters.values()), None):
-            source = LearnerModelByAdapter(adapter, self.config, self.part.thing)
+            runner = AdoptedModelRunner(adapter, self.config, self.part.thing)
         else:
-            source = LearnerModelByNames(self.part.thing, self.config)
-        return source, source.make()
+            runner = NamedModelRunner(self.part.thing, self.config)
+        return runner, runner.make()
 
     def forward(self, token_ids: Tensor) -> Tensor:
-        logits = self.part.run(self.source.call, self.theirs, token_ids)
+        logits = self.part.call(self.runner.run, self.theirs, token_ids)
         asked = (*token_ids.shape, self.config.vocab_size)
         got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
         self.part.expect(got == asked, f"returns {got} instead of logits of shape {asked}")
@@ -292,10 +291,10 @@ class LearnerModel(nn.Module):
 
     def places(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Weights by the course's names, as the learner's parameters hold them, by theirs."""
-        return self.part.tried(lambda: self.source.places(weights))
+        return self.part.tried(lambda: self.runner.places(weights))
 
 
-class LearnerModelByNames:
+class NamedModelRunner:
     """A learner's model that is made with the handout's arguments, its weights known by names."""
 
     def __init__(self, attempt: Any, config: ModelConfig):
@@ -316,7 +315,7 @@ class LearnerModelByNames:
             self.learner(self.case)  # finds out whether square matrices are stored transposed
         return self.learner.layout(replace(self.case, weights=weights))
 
-    def call(self, module: nn.Module, ids: Tensor) -> Tensor:
+    def run(self, module: nn.Module, ids: Tensor) -> Tensor:
         """The logits. Raises: Wrong, and what the model raises."""
         n = ids.shape[-1]
         device = ids.device
@@ -335,7 +334,7 @@ class LearnerModelByNames:
 
 def _loss(part, logits, targets):
     """Their loss, of tokens in one row, because some take no other shape."""
-    loss = part({"logits": logits.flatten(0, -2), "targets": targets.flatten()})
+    loss = part.run({"logits": logits.flatten(0, -2), "targets": targets.flatten()})
     got = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
     part.expect(got in ((), (1,)), f"returns {got} instead of one number")
     return loss.reshape(())
@@ -356,13 +355,13 @@ def _optimizer(part, params, config):
         'has no param_groups with "lr", which a schedule sets: inherit from torch.optim.Optimizer',
     )
     step = optimizer.step
-    optimizer.step = lambda *args: part.run(step, *args)
+    optimizer.step = lambda *args: part.call(step, *args)
     return optimizer
 
 
 def _schedule(part, it, highest, lowest, warmup, end):
     names = ("it", "max_learning_rate", "min_learning_rate", "warmup_iters", "cosine_cycle_iters")
-    rate = part(dict(zip(names, (it, highest, lowest, warmup, end), strict=True)))
+    rate = part.run(dict(zip(names, (it, highest, lowest, warmup, end), strict=True)))
     is_rate = isinstance(rate, int | float | Tensor) and 0 <= float(rate) < float("inf")
     part.expect(is_rate, f"returns {rate!r} for step {it} instead of a finite number from 0 on")
     return float(rate)
@@ -372,14 +371,14 @@ def _clipping(part, parameters, limit):
     parameters = list(parameters)
     norm = clip_gradients(parameters, float("inf"))  # which scales nothing
     # As `model.parameters()` is handed in: a generator, which can be gone over only once.
-    part({"parameters": iter(parameters), "max_l2_norm": limit})
+    part.run({"parameters": iter(parameters), "max_l2_norm": limit})
     return norm
 
 
 def _get_batch(part, dataset, batch_size, context_length, device, generator):
     """Their batch, drawn from the global random generators, which a checkpoint keeps too."""
     sizes = {"batch_size": batch_size, "context_length": context_length}
-    batch = part({"dataset": dataset, **sizes, "device": str(device)}, optional=["device"])
+    batch = part.run({"dataset": dataset, **sizes, "device": str(device)}, optional=["device"])
     pair = batch if isinstance(batch, tuple | list | Tensor) else [batch]  # such as None
     got = [tuple(getattr(tensor, "shape", ())) for tensor in pair]
     asked = (batch_size, context_length)
@@ -390,7 +389,7 @@ def _get_batch(part, dataset, batch_size, context_length, device, generator):
 class LearnerTokenizer(Tokenizer):
     """Our tokenizer, with the learner's doing the encoding and decoding."""
 
-    def __init__(self, part: LearnerPart, vocab, merges, special_tokens):
+    def __init__(self, part: PartRunner, vocab, merges, special_tokens):
         super().__init__(vocab, merges, special_tokens)
         values = {"vocab": dict(vocab), "merges": list(merges)}
         self.part = part
@@ -405,7 +404,7 @@ class LearnerTokenizer(Tokenizer):
         return self._called("decode", list(ids))
 
     def _called(self, method: str, value: Any) -> Any:
-        result = self.part.run(getattr(self.theirs, method), value)
+        result = self.part.call(getattr(self.theirs, method), value)
         return self.part.tried(lambda: tokenizers.in_one_form(result, method, NOTHING))
 
 
@@ -486,7 +485,7 @@ def _one_step(config: TrainConfig, parts: Parts, device, precision: torch.dtype)
     loss.backward()
     parts.clipping(model.parameters(), config.optimizer.max_l2_norm)
     optimizer.step()
-    if isinstance(getattr(model, "source", None), LearnerModelByAdapter):
+    if isinstance(getattr(model, "runner", None), AdoptedModelRunner):
         print(OUR_START)
 
 

@@ -41,7 +41,7 @@ INSTEAD = (
     "Here, from scratch means: from `torch.nn` only `Module`, `Parameter`, containers and "
     "`nn.init.trunc_normal_`, from `torch.optim` only `Optimizer`, no function that does it all."
 )
-HAND_IN_YOURS = (
+NOT_YOURS = (
     "Hand in what you wrote yourself: the workbook's own code is there only to compare with."
 )
 WAYS = {
@@ -147,5 +147,5 @@ def _is_theirs(frame: FrameType) -> bool:
 def _refuse(thing: str, name: str) -> None:
     way = WAYS.get(name.lower(), "Write that yourself.")
     claim, expected = "The values are right, but the code is not from scratch yet.", "your own code"
-    mistake = f"{INSTEAD} {way}" if "torch" in thing else HAND_IN_YOURS
+    mistake = f"{INSTEAD} {way}" if "torch" in thing else NOT_YOURS
     raise Wrong(claim, expected=Prose(expected), got=Prose(thing), mistake=mistake)
