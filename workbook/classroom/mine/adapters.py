@@ -408,22 +408,27 @@ def export_repository(study: Path, to: Path) -> list[str]:
     saved = _save(to, files)
     works = f"{len(solved) - len(why_not)} of {len(codes)} adapters"
     number = "1 solved problem" if len(kept) == 1 else f"{len(kept)} solved problems"
-    lists = {
-        "almost right when checked": [
-            n for n, (_, status) in sources.items() if status == "almost"
-        ],
-        "import the workbook, which the course does not install": [
-            name for name, source in kept.items() if OF_WORKBOOK.search(source)
-        ],
-        "not solved yet": [name for name in codes if name not in solved],
-    }
     return [
         f"{to}: {number} in {PACKAGE}, and {works} in {ADAPTERS_FILE}",
         *(f"  {name} is left to you: {why}" for name, why in why_not.items()),
-        *(f"  {title}: {', '.join(names)}" for title, names in lists.items() if names),
+        *_remarks(sources, [name for name in codes if name not in solved]),
         *saved,
         f"The course's tests: `uv run pytest` in {to}, a clone of {COURSE_URL}",
     ]
+
+
+def _remarks(sources: Mapping[str, tuple[str, str]], missing: list[str]) -> list[str]:
+    """A line each on the kept sources that need a second look, and on the adapters without one."""
+    lists = {
+        "almost right when checked": [
+            problem for problem, (_, status) in sources.items() if status == "almost"
+        ],
+        "import the workbook, which the course does not install": [
+            problem for problem, (source, _) in sources.items() if OF_WORKBOOK.search(source)
+        ],
+        "not solved yet": missing,
+    }
+    return [f"  {title}: {', '.join(names)}" for title, names in lists.items() if names]
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -250,7 +250,8 @@ def compare_steps(report: TwinReport, config: TrainConfig, learners: Parts) -> I
     is_broken = False
     for step in lockstep.steps(batches[:-1]):
         for part, name, method in COMPARED:
-            if name not in made_by or part in lockstep.wrong or (part == "batches" and step):
+            is_over = part in lockstep.wrong or (part == "batches" and step > 0)
+            if is_over or name not in made_by:
                 continue
             at = step + (part in AFTER_STEP)
             whose = f"Your {name} ({made_by[name].where})"

@@ -174,20 +174,23 @@ def keep_code(
     if trouble and before.trouble == "" and status_of(before.source, problem.id) == status:
         return None, f"What was kept before stays, as this does not work on its own: {trouble}."
     path = folder / FOLDER / f"{problem.id}.py"
+    return (source, trouble), _write_kept(path, source, trouble, before)
+
+
+def _write_kept(path: Path, source: str, trouble: str, before: Part) -> str:
+    """Write the file of a solution, if it works on its own; say where it is, or why not."""
     try:
         make_way(path, set() if trouble else {before.source, source})
         if trouble:
-            return (source, trouble), (
-                f"It is not kept as a file, as it does not work on its own: {trouble}. {REMEDY}"
-            )
+            return f"It is not kept as a file, as it does not work on its own: {trouble}. {REMEDY}"
         with atomic_write(path) as file:
             file.write(source)
     except OSError as error:
-        return (source, trouble), f"Its code is kept in your progress, but not as a file: {error}."
+        return f"Its code is kept in your progress, but not as a file: {error}."
     # As JupyterLab shows it; in full only for a command that was called somewhere else.
-    is_near = Path.cwd() in (folder, folder.parent)
-    where = f"Kept as `{path.relative_to(folder.parent) if is_near else path}`"
-    return (source, ""), f"{where}: it holds all that it needs, and can be imported on its own."
+    study = path.parents[1]
+    where = path.relative_to(study.parent) if Path.cwd() in (study, study.parent) else path
+    return f"Kept as `{where}`: it holds all that it needs, and can be imported on its own."
 
 
 def judge_source(problem: str, source: str, seconds: float) -> Iterator[dict]:
