@@ -9,10 +9,11 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
+
+from workbook.classroom.checks.machinery.loading import load_file
 
 FOLDER = Path(__file__).parent / "classroom" / "mine" / "repositories"
 NAMES = ("flat", "renamed")
@@ -60,9 +61,7 @@ def module(repository: str, file: str) -> ModuleType:
     """A file of a checkout that imports none of the others, as a module of its own."""
     name = f"made_{repository}_{Path(file).stem}"
     if name not in sys.modules:
-        spec = spec_from_file_location(name, FOLDER / repository / file)
-        sys.modules[name] = module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
+        load_file(FOLDER / repository / file, name)
     return sys.modules[name]
 
 

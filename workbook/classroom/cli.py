@@ -4,7 +4,6 @@ What a subcommand needs is imported inside it, so that `workbook --help` answers
 """
 
 import argparse
-import importlib.util
 import math
 import os
 import re
@@ -364,25 +363,24 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
 def load_module(path: Path):
     """Run the file `path` as an import would, under a time limit; return the module."""
     from workbook.classroom.checks.machinery.judging import TOTAL_SECONDS
-    from workbook.classroom.checks.machinery.timeout import TimedOut, limited
+    from workbook.classroom.checks.machinery.loading import load_file
+    from workbook.classroom.checks.machinery.timeout import TimedOut
 
+    if path.suffix != ".py":
+        raise ValueError(f"{path} is not a Python file; its name must end in .py")
     name = path.stem
     root = path.resolve().parent
     while (root / "__init__.py").is_file():  # the file may import `from .neighbour`
         name = f"{root.name}.{name}"
         root = root.parent
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None:
-        raise ValueError(f"{path} is not a Python file; its name must end in .py")
-    module = importlib.util.module_from_spec(spec)
     # If Python has a module of this name, as with random.py, all other code must still get that.
     known = PathFinder.find_spec(path.stem)
-    if path.stem not in sys.modules and (known is None or known.origin == str(path)):
-        sys.modules[name] = module  # worker processes look its functions up by name
+    if path.stem in sys.modules or (known is not None and known.origin != str(path)):
+        name += "_of_yours"
     # The file may import its neighbours.
     sys.path += dict.fromkeys(map(str, (path.resolve().parent, root)))
     try:
-        limited(TOTAL_SECONDS, lambda: spec.loader.exec_module(module))
+        return load_file(path, name, TOTAL_SECONDS)
     except KeyboardInterrupt:
         raise
     except TimedOut as error:
@@ -390,7 +388,6 @@ def load_module(path: Path):
         raise ValueError(f"{path} does not run: it was {error}; {remedy}") from error
     except BaseException as error:  # a script that ends with sys.exit() too
         raise ValueError(f"{path} does not run: {type(error).__name__}: {error}") from error
-    return module
 
 
 @command(

@@ -5,6 +5,7 @@ import sys
 import pytest
 import tiny_runs
 
+from workbook.classroom.checks.machinery import loading
 from workbook.classroom.mine import adopt
 from workbook.training import data, trainer
 
@@ -35,7 +36,7 @@ def clean_imports():
     yield
     for name in set(sys.modules) - modules:
         top = name.partition(".")[0]
-        if top in ("cs336_basics", "own", "tests") or name in adopt.TRACKERS:
+        if top in ("cs336_basics", "own", "tests") or name in loading.TRACKERS:
             del sys.modules[name]
     sys.path[:] = path
     adopt._entered.clear()

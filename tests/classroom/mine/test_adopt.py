@@ -11,7 +11,7 @@ from made_repositories import FOLDER, NAMES, PARTS
 
 from workbook.classroom import cli
 from workbook.classroom.mine import adopt
-from workbook.classroom.mine.adapters import AdoptedModel
+from workbook.classroom.mine.adapters import AdoptedModelRunner
 from workbook.config import ModelConfig
 from workbook.transformer import TransformerLM
 
@@ -129,7 +129,7 @@ def test_parts_are_found_where_the_adapters_call_them(made):
 
 @pytest.mark.usefixtures("clean_imports")
 def test_an_endless_import_costs_its_own_names_only(tmp_path, monkeypatch):
-    monkeypatch.setattr(adopt, "IMPORT_SECONDS", 2.0)
+    monkeypatch.setattr(adopt, "STATEMENT_SECONDS", 2.0)
     monkeypatch.setattr(adopt, "LATER_SECONDS", 1.0)
     adapters = "from runs_on import a\nimport runs_on\nfrom quick import softmax\n"
     adapters += "def run_softmax(x, dim):\n    return softmax(x, dim)\n"
@@ -343,7 +343,7 @@ MAKES, CALLS = "lm.MyLM(lm.Settings(*sizes))", "return model(in_indices)"
 BEGINS, RETURNS = "self, config: Settings):", "return self.unembed(self.final_norm(x))"
 
 
-def source(monkeypatch, changes: dict[str, str]) -> AdoptedModel:
+def source(monkeypatch, changes: dict[str, str]) -> AdoptedModelRunner:
     """The model of the repository `renamed`, with some of its text changed."""
     model = LM
     course = COURSE
@@ -361,7 +361,7 @@ def source(monkeypatch, changes: dict[str, str]) -> AdoptedModel:
     exec(model, vars(module))
     names: dict = {}
     exec(course, names)
-    return AdoptedModel(names["run_transformer_lm"], CONFIG, None)
+    return AdoptedModelRunner(names["run_transformer_lm"], CONFIG, None)
 
 
 @pytest.mark.parametrize(
@@ -408,13 +408,13 @@ def test_a_model_is_caught(monkeypatch, changes):
     assert type(model).__name__ == "MyLM" and model.training
     assert model.tok_emb.embeddings.equal(ours.token_embeddings.weight)  # so it starts as ours does
     ids = torch.randint(0, 29, (3, 7))
-    torch.testing.assert_close(adopted.call(model, ids), ours(ids), rtol=1e-3, atol=1e-4)
-    adopted.call(model, ids).sum().backward()
+    torch.testing.assert_close(adopted.run(model, ids), ours(ids), rtol=1e-3, atol=1e-4)
+    adopted.run(model, ids).sum().backward()
     assert all(each.grad is not None for each in model.parameters())
     other = TransformerLM.from_config(CONFIG)
     for name, value in adopted.places(other.state_dict()).items():
         model.get_parameter(name).data.copy_(value)
-    torch.testing.assert_close(adopted.call(model, ids), other(ids), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(adopted.run(model, ids), other(ids), rtol=1e-3, atol=1e-4)
 
 
 UNTRAINABLE = [
@@ -436,4 +436,4 @@ def test_a_model_that_cannot_be_trained_is_refused(monkeypatch, changes, words):
 def test_a_model_that_is_no_module_is_named():
     words = r"Path is no nn\.Module, so torch finds no parameters in it"
     with pytest.raises(ValueError, match=words):
-        AdoptedModel(lambda **arguments: None, CONFIG, Path).make()
+        AdoptedModelRunner(lambda **arguments: None, CONFIG, Path).make()

@@ -92,7 +92,7 @@ class TestFromTheNotebooks:
 def test_a_repository_trains_writes_and_goes_on(name, study, clean_imports, capsys):
     adopt.adopt(FOLDER / name, {}, study)
     parts = mine.parts()
-    assert set(parts.made_by) == set(own_parts.PARTS)
+    assert set(parts.made_by) == set(own_parts.MAKERS)
     ours = TransformerLM.from_config(CONFIG.model)
     model = parts.model(CONFIG.model)
     ids = torch.arange(32).reshape(2, 16)
@@ -184,11 +184,10 @@ FAILING = [
 
 
 @pytest.mark.parametrize(("use", "problem", "source", "words"), FAILING)
-def test_a_part_that_fails_is_named_with_its_place(use, problem, source, words, study, monkeypatch):
-    monkeypatch.setattr(own_parts, "CALL_SECONDS", 0.5 if source == ENDLESS else 120.0)
+def test_a_part_that_fails_is_named_with_its_place(use, problem, source, words, study):
     solved(study, **{problem: source})
     with pytest.raises(PartError, match=words):
-        use(mine.parts())
+        use(mine.parts(seconds=0.5 if source == ENDLESS else 120.0))
 
 
 def test_a_fault_of_ours_is_no_fault_of_the_part(study, monkeypatch):

@@ -284,9 +284,8 @@ def test_a_fault_of_ours_is_not_told_as_theirs(monkeypatch):
 
 
 def test_gains_in_rows_do_not_differ(tmp_path):
-    own_part = own_parts.OwnPart("mine:model", GainsInRows)
-    part = own_parts.LearnerPart("model", "transformer_lm", own_part, tmp_path)
-    report = report_on(steps=2, model=partial(own_parts.OwnModel, part))
+    part = own_parts.PartRunner("model", "transformer_lm", tmp_path, "mine:model", GainsInRows)
+    report = report_on(steps=2, model=partial(own_parts.LearnerModel, part))
     assert not report.differs, report
 
 

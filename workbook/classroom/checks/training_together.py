@@ -22,7 +22,7 @@ from torch import Tensor
 from workbook.classroom.checks.machinery import verdicts, watched, worker
 from workbook.classroom.checks.machinery.calling import signature_of
 from workbook.classroom.checks.machinery.verdicts import Findings, NotJudged, Prose, Wrong, expect
-from workbook.classroom.checks.machinery.watched import SECONDS, Seen
+from workbook.classroom.checks.machinery.watched import RUN_SECONDS, Seen
 
 SPARE_SECONDS = 20.0  # for a run that cannot be stopped, until its process is ended
 STEPS, MORE = 20, 30  # of the first run, and of the one that goes on to more
@@ -122,7 +122,10 @@ class LearnerScript:
         for path in self._logs():
             path.unlink()
         request = (self.attempt, words, values or {}, str(self.folder), steps)
-        limits: Any = {"printed": self.folder / watched.PRINTED, "seconds": SECONDS + SPARE_SECONDS}
+        limits: Any = {
+            "printed": self.folder / watched.PRINTED,
+            "seconds": RUN_SECONDS + SPARE_SECONDS,
+        }
         try:
             seen = Seen(**worker.forked(watched.observed, *request, **limits))
         except worker.EndedError as error:

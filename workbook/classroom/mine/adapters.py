@@ -1,8 +1,8 @@
 """A learner's parts through the functions of the course's `tests/adapters.py`, and those written.
 
 These functions take the same arguments everywhere, and only they know how a learner's part is made
-and called. So a layer is caught while its adapter runs, and `AdoptedModel` is the whole model that
-`run_transformer_lm` makes. In the other direction, `export_repository` makes a
+and called. So a layer is caught while its adapter runs, and `AdoptedModelRunner` is the whole
+model that `run_transformer_lm` makes. In the other direction, `export_repository` makes a
 repository of the course of the code that a study folder keeps: its adapters are those of
 `course_adapters`, each tried once.
 """
@@ -11,9 +11,8 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import contextmanager
 from functools import partial
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,37 +28,43 @@ from workbook import transformer
 from workbook.classroom.checks.machinery import worker
 from workbook.classroom.checks.machinery.calling import SIZES
 from workbook.classroom.checks.machinery.judging import Report, judge_attempt
+from workbook.classroom.checks.machinery.loading import load_file
 from workbook.classroom.checks.machinery.modules import own_parameters, uncompiled
 from workbook.classroom.checks.machinery.tensors import alike
 from workbook.classroom.checks.machinery.timeout import TimedOut, limited
 from workbook.classroom.checks.machinery.verdicts import NotJudged
 from workbook.classroom.mine import course_adapters
-from workbook.classroom.mine.adopt import FUNCTIONS
+from workbook.classroom.mine.course_parts import PARTS
 from workbook.classroom.panels import Status
 from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import solutions
 from workbook.config import ModelConfig
 from workbook.files import atomic_write
 
-SECONDS = 120.0  # for one run of an adapter, on a busy machine
+ADAPTER_SECONDS = 120.0  # for one run of an adapter, on a busy machine
+PART_IMPORT_SECONDS = 60.0  # for the import of a part
+ALL_SECONDS = 300.0  # without a word from the process that tries the adapters that are written
 UNKNOWN = "It cannot be checked"
 TOLERANCE = 1e-3
-MARKS = 2**24  # multiples of 1 / MARKS below 1 are exact in float32
-# Our class with the same weights, and what the adapter calls the arguments that it is made with.
-WITH_ROPE = ("d_model", "num_heads", "max_seq_len", "theta")
-BLOCK = ("d_model", "num_heads", "d_ff", "max_seq_len", "theta")
-LAYERS = {
-    "run_linear": (transformer.Linear, ("d_in", "d_out")),
-    "run_embedding": (transformer.Embedding, ("vocab_size", "d_model")),
-    "run_rmsnorm": (transformer.RMSNorm, ("d_model", "eps")),
-    "run_swiglu": (transformer.SwiGLU, ("d_model", "d_ff")),
-    "run_multihead_self_attention": (transformer.MultiHeadSelfAttention, WITH_ROPE[:2]),
-    "run_multihead_self_attention_with_rope": (transformer.MultiHeadSelfAttention, WITH_ROPE),
-    "run_transformer_block": (transformer.TransformerBlock, BLOCK),
-    "run_transformer_lm": (transformer.TransformerLM, SIZES),
+EXACT_STEPS = 2**24  # multiples of 1 / EXACT_STEPS below 1 are exact in float32
+LAYERS = {  # our class with the same weights
+    "run_linear": transformer.Linear,
+    "run_embedding": transformer.Embedding,
+    "run_rmsnorm": transformer.RMSNorm,
+    "run_swiglu": transformer.SwiGLU,
+    "run_multihead_self_attention": transformer.MultiHeadSelfAttention,
+    "run_multihead_self_attention_with_rope": transformer.MultiHeadSelfAttention,
+    "run_transformer_block": transformer.TransformerBlock,
+    "run_transformer_lm": transformer.TransformerLM,
 }
-OF_TENSORS = {*LAYERS, "run_rope", "run_silu", "run_softmax", "run_cross_entropy"}
-OF_TENSORS.add("run_scaled_dot_product_attention")
+OF_TENSORS = {
+    *LAYERS,
+    "run_rope",
+    "run_silu",
+    "run_softmax",
+    "run_cross_entropy",
+    "run_scaled_dot_product_attention",
+}
 SMALL = {
     "d_in": 8,
     "d_out": 6,
@@ -85,7 +90,6 @@ def example(name: str, spread: float = 0.0, **sizes: Any) -> dict[str, Any]:
         sizes: those that shall not be as in `SMALL`.
     """
     sizes = {**SMALL, **sizes}
-    asked = inspect.signature(getattr(course_adapters, name)).parameters
     n = min(5, sizes["max_seq_len"], sizes["context_length"])
     x = torch.randn(2, n, sizes["d_in" if name == "run_linear" else "d_model"])
     values: dict[str, Any] = dict.fromkeys(("in_features", "in_query_or_key", "Q"), x)
@@ -94,14 +98,23 @@ def example(name: str, spread: float = 0.0, **sizes: Any) -> dict[str, Any]:
     values["mask"] = torch.ones(n, n, dtype=torch.bool).tril()
     values["token_positions"] = torch.arange(n) if name == "run_rope" else torch.arange(n)[None]
     if name in LAYERS:
-        kind, made_with = LAYERS[name]
-        weights = kind(*(sizes[size] for size in made_with)).state_dict()
+        weights = LAYERS[name](*(sizes[size] for size in sizes_of(name))).state_dict()
         for weight in weights.values():
             weight += spread * torch.randn_like(weight) * (weight.ndim == 1)
         values["weights"] = weights if len(weights) > 1 else weights["weight"]
         for own, weight in weights.items():  # `output_proj.weight` is `o_proj_weight`
             values[own.replace("output", "o").replace(".", "_")] = weight
-    return {name: {**sizes, **values}[name] for name in asked}
+    return {asked: {**sizes, **values}[asked] for asked in arguments_of(name)}
+
+
+def arguments_of(name: str) -> list[str]:
+    """The names of an adapter's arguments."""
+    return [*inspect.signature(getattr(course_adapters, name)).parameters]
+
+
+def sizes_of(name: str) -> list[str]:
+    """Those of its arguments that the layer is made with, in the order of ours."""
+    return [argument for argument in arguments_of(name) if argument in SMALL]
 
 
 def differs(adapter: Callable, name: str) -> str | None:
@@ -117,7 +130,7 @@ def differs(adapter: Callable, name: str) -> str | None:
         torch.manual_seed(0)
         try:
             with uncompiled():
-                got = limited(SECONDS, lambda: adapter(**example(name, spread=0.2)))
+                got = limited(ADAPTER_SECONDS, lambda: adapter(**example(name, spread=0.2)))
         except NotJudged:
             return None
         except Exception as error:
@@ -150,36 +163,15 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
         raise Unusable(f"{part.__name__} is no nn.Module, so torch finds no parameters in it")
     made: dict[int, nn.Module] = {}
     calls: dict[int, tuple] = {}
-
-    def note(module: nn.Module, *registered: Any) -> None:
-        made[id(module)] = module
-
-    def note_call(module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
-        made[id(module)] = module
-        calls[id(module)] = (args, kwargs)
-
-    def size(module: nn.Module) -> tuple[int, int]:
-        return sum(p.numel() for p in module.parameters()), len([*module.modules()])
-
-    with ExitStack() as stack:
-        stack.enter_context(uncompiled())
-        called = hooks.register_module_forward_hook(note_call, with_kwargs=True)
-        for handle in (
-            called,
-            hooks.register_module_module_registration_hook(note),
-            hooks.register_module_parameter_registration_hook(note),
-        ):
-            stack.callback(handle.remove)
-        # torch's `remove` leaves this behind, and then warns of a hook whenever it compiles.
-        stack.callback(hooks._global_forward_hooks_with_kwargs.pop, called.id, None)
+    with uncompiled(), _noting(made, calls):
         try:
-            result = limited(SECONDS, lambda: adapter(**arguments))
+            result = limited(ADAPTER_SECONDS, lambda: adapter(**arguments))
         except NotJudged:
             raise
         except Exception as error:
             raise Unusable(f"the adapter fails: {type(error).__name__}: {error}") from error
-    module = max(made.values(), key=size, default=None)
-    if module is None or not size(module)[0]:
+    module = max(made.values(), key=_size, default=None)
+    if module is None or not _size(module)[0]:
         raise Unusable("the adapter makes no torch module that has parameters")
     own = set(module.parameters())
     for child in (made[key] for key in calls):
@@ -192,6 +184,37 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
     return SimpleNamespace(result=result, module=module, args=args, kwargs=kwargs)
 
 
+@contextmanager
+def _noting(made: dict[int, nn.Module], calls: dict[int, tuple]) -> Iterator[None]:
+    """Note, by their ids, the modules that are made or called meanwhile, and the last call."""
+
+    def note(module: nn.Module, *registered: Any) -> None:
+        made[id(module)] = module
+
+    def note_call(module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
+        made[id(module)] = module
+        calls[id(module)] = (args, kwargs)
+
+    called = hooks.register_module_forward_hook(note_call, with_kwargs=True)
+    handles = (
+        called,
+        hooks.register_module_module_registration_hook(note),
+        hooks.register_module_parameter_registration_hook(note),
+    )
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+        # torch's `remove` leaves this behind, and then warns of a hook whenever it compiles.
+        hooks._global_forward_hooks_with_kwargs.pop(called.id, None)
+
+
+def _size(module: nn.Module) -> tuple[int, int]:
+    """The number of a module's parameters, and of the modules in it."""
+    return sum(p.numel() for p in module.parameters()), len([*module.modules()])
+
+
 def attempt(adapters: Mapping[str, Callable], problem: str, part: Any = None) -> Any:
     """What a check takes, made and called as the adapters for a problem do it.
 
@@ -200,7 +223,6 @@ def attempt(adapters: Mapping[str, Callable], problem: str, part: Any = None) ->
     Args:
         part: the learner's own object, if that is known.
     """
-    names = FUNCTIONS[problem]
     first = next(iter(adapters.values()))
     if problem == "adamw":
         return first()  # which returns the class
@@ -209,10 +231,15 @@ def attempt(adapters: Mapping[str, Callable], problem: str, part: Any = None) ->
         return _class(kind, first, inspect.signature(first))
     if problem == "checkpointing":
         return tuple(adapters.values())
-    if names[0] not in LAYERS:
-        return first
-    reference, made_with = LAYERS[names[0]]
-    signature = inspect.signature(reference)
+    names = PARTS[problem].adapters
+    return _layer(adapters, names, part) if names[0] in LAYERS else first
+
+
+def _layer(adapters: Mapping[str, Callable], names: tuple[str, ...], part: Any) -> type:
+    """The class of a layer, as one of the adapters of these names makes it."""
+    first = next(iter(adapters.values()))
+    made_with = sizes_of(names[0])
+    signature = inspect.signature(LAYERS[names[0]])
     parameters = [*signature.parameters.values()][: len(made_with)]
     signature = signature.replace(parameters=parameters)
 
@@ -222,7 +249,7 @@ def attempt(adapters: Mapping[str, Callable], problem: str, part: Any = None) ->
         values = zip(made_with, bound.arguments.values(), strict=True)
         sizes = {name: value for name, value in values if value is not None}
         # Without theta, it is the second function, for an attention without RoPE.
-        name = names[-1] if sizes.keys() == {*LAYERS[names[-1]][1]} else names[0]
+        name = names[-1] if sizes.keys() == {*sizes_of(names[-1])} else names[0]
         return caught(adapters.get(name, first), example(name, **sizes), part).module
 
     return _class(type(make(*(SMALL[size] for size in made_with))), make, signature)
@@ -238,7 +265,7 @@ def _class(kind: type, make: Callable, signature: inspect.Signature) -> type:
 def report_on(name: str, load: Callable[[], Any]) -> Report:
     """The report on what `load` returns; what cannot be imported or made is not attempted."""
     try:
-        return judge_attempt(name, limited(SECONDS / 2, load))
+        return judge_attempt(name, limited(PART_IMPORT_SECONDS, load))
     except TimedOut as error:
         return Report("not attempted", name, None, f"{UNKNOWN}: its import was {error}.")
     except Exception as error:
@@ -246,7 +273,7 @@ def report_on(name: str, load: Callable[[], Any]) -> Report:
         return Report(status, name, None, f"{UNKNOWN}: {error}.")
 
 
-class AdoptedModel:
+class AdoptedModelRunner:
     """A learner's model with the sizes of one config, as their `run_transformer_lm` makes it.
 
     The adapter hands weights in, so its initial weights are ours, drawn by the handout's rule.
@@ -266,23 +293,23 @@ class AdoptedModel:
 
     def make(self) -> nn.Module:
         """Make a new model. Raises: Unusable, and what the model itself raises."""
-        run = self._run(transformer.TransformerLM.from_config(self.config).state_dict())
-        self.args = (self.ids,) if run.args is None else run.args
-        self.kwargs = run.kwargs
+        made = self._made_with(transformer.TransformerLM.from_config(self.config).state_dict())
+        self.args = (self.ids,) if made.args is None else made.args
+        self.kwargs = made.kwargs
         with torch.no_grad():
-            logits = self.call(run.module, self.ids.to(next(run.module.parameters()).device))
-        if isinstance(run.result, Tensor) and alike(logits, run.result.detach(), TOLERANCE):
-            return run.module.train()
-        name = f"{type(run.module).__name__}.forward"
+            logits = self.run(made.module, self.ids.to(next(made.module.parameters()).device))
+        if isinstance(made.result, Tensor) and alike(logits, made.result.detach(), TOLERANCE):
+            return made.module.train()
+        name = f"{type(made.module).__name__}.forward"
         raise Unusable(f"run_transformer_lm returns something other than the result of {name}")
 
-    def _run(self, weights: Mapping[str, Tensor]) -> SimpleNamespace:
+    def _made_with(self, weights: Mapping[str, Tensor]) -> SimpleNamespace:
         arguments = {name: getattr(self.config, name) for name in SIZES}
         arguments |= {"weights": weights, "in_indices": self.ids.clone()}
         with torch.random.fork_rng(devices=[]):  # what the adapter draws is drawn for nothing
             return caught(self.adapter, arguments, self.part)
 
-    def call(self, module: nn.Module, ids: Tensor) -> Tensor:
+    def run(self, module: nn.Module, ids: Tensor) -> Tensor:
         """The logits of a model that `make` made, for (batch, seq) ids."""
         kwargs = {name: self._fitted(value, ids) for name, value in self.kwargs.items()}
         output = module(*(self._fitted(value, ids) for value in self.args), **kwargs)
@@ -321,12 +348,12 @@ class AdoptedModel:
         begin = 0
         for name in sorted(weights):
             numbers = torch.arange(begin, begin + weights[name].numel())
-            marks[name] = numbers.reshape(weights[name].shape) / MARKS
+            marks[name] = numbers.reshape(weights[name].shape) / EXACT_STEPS
             begin += len(numbers)
         indices = {}
-        module = self._run(marks).module
+        module = self._made_with(marks).module
         for name, parameter in own_parameters(module).items():
-            number = parameter.detach().double().cpu() * MARKS
+            number = parameter.detach().double().cpu() * EXACT_STEPS
             indices[name] = index = number.round().long().clamp(0, begin - 1)
             if not number.equal(index.double()) or index.unique().numel() < index.numel():
                 kind = type(module).__name__
@@ -336,9 +363,11 @@ class AdoptedModel:
 
 # Adapters that are written.
 
-PACKAGE, ADAPTERS = "cs336_basics", "tests/adapters.py"
-COURSE = "https://github.com/stanford-cs336/assignment1-basics"
-HEAD = f'''"""The course's adapters for the parts in `{PACKAGE}`.
+PACKAGE = "cs336_basics"
+ADAPTERS_FILE = "tests/adapters.py"
+OF_WORKBOOK = re.compile("(?m)^ *(from|import) workbook")
+COURSE_URL = "https://github.com/stanford-cs336/assignment1-basics"
+ADAPTERS_HEAD = f'''"""The course's adapters for the parts in `{PACKAGE}`.
 
 `workbook export --adapters` wrote them: each makes a part with the handout's arguments, loads the
 course's weights under the course's names, and calls it. One that did not work so is left to you.
@@ -364,30 +393,42 @@ def export_repository(study: Path, to: Path) -> list[str]:
         )
     kept = {problem: source for problem, (source, _) in sources.items()}
     files = {f"{PACKAGE}/{problem}.py": source for problem, source in kept.items()}
-    problem_of = {name: problem for problem, names in FUNCTIONS.items() for name in names}
+    problem_of = {name: problem for problem, part in PARTS.items() for name in part.adapters}
     problem_of["run_silu"] = "positionwise_feedforward"  # where it is most often a helper
     codes = {n: _code(n, p, kept[p]) if p in kept else _stub(n, "") for n, p in problem_of.items()}
     solved = {name: problem for name, problem in problem_of.items() if problem in kept}
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        _save(Path(folder), {**files, f"{PACKAGE}/__init__.py": "", ADAPTERS: _module(codes)})
+        _save(Path(folder), {**files, f"{PACKAGE}/__init__.py": "", ADAPTERS_FILE: _module(codes)})
         why_not = _why_not(folder, solved)
     codes |= {name: _stub(name, why) for name, why in why_not.items()}
-    files[ADAPTERS] = _module(codes)
+    files[ADAPTERS_FILE] = _module(codes)
     if not (to / PACKAGE / "__init__.py").exists():
         files[f"{PACKAGE}/__init__.py"] = ""
     files |= {name: text for name, text in TUTOR.items() if not (to / name).exists()}
     saved = _save(to, files)
-    number = f"{len(kept)} solved problem{'s' * (len(kept) != 1)}"
     works = f"{len(solved) - len(why_not)} of {len(codes)} adapters"
-    lines = [f"{to}: {number} in {PACKAGE}, and {works} in {ADAPTERS}"]
-    lines += [f"  {name} is left to you: {why}" for name, why in why_not.items()]
-    almost = [name for name, (_, status) in sources.items() if status == "almost"]
-    ours = [n for n, source in kept.items() if re.search("(?m)^ *(from|import) workbook", source)]
-    lists = {"almost right when checked": almost}
-    lists["import the workbook, which the course does not install"] = ours
-    lists["not solved yet"] = [name for name in codes if name not in solved]
-    lines += [f"  {title}: {', '.join(names)}" for title, names in lists.items() if names]
-    return [*lines, *saved, f"The course's tests: `uv run pytest` in {to}, a clone of {COURSE}"]
+    number = "1 solved problem" if len(kept) == 1 else f"{len(kept)} solved problems"
+    return [
+        f"{to}: {number} in {PACKAGE}, and {works} in {ADAPTERS_FILE}",
+        *(f"  {name} is left to you: {why}" for name, why in why_not.items()),
+        *_remarks(sources, [name for name in codes if name not in solved]),
+        *saved,
+        f"The course's tests: `uv run pytest` in {to}, a clone of {COURSE_URL}",
+    ]
+
+
+def _remarks(sources: Mapping[str, tuple[str, str]], missing: list[str]) -> list[str]:
+    """A line each on the kept sources that need a second look, and on the adapters without one."""
+    lists = {
+        "almost right when checked": [
+            problem for problem, (_, status) in sources.items() if status == "almost"
+        ],
+        "import the workbook, which the course does not install": [
+            problem for problem, (source, _) in sources.items() if OF_WORKBOOK.search(source)
+        ],
+        "not solved yet": missing,
+    }
+    return [f"  {title}: {', '.join(names)}" for title, names in lists.items() if names]
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -418,7 +459,7 @@ def _stub(name: str, why: str) -> str:
 def _module(codes: Mapping[str, str]) -> str:
     """The text of `tests/adapters.py`."""
     helpers = (course_adapters.loaded, course_adapters.projections)
-    return "\n\n".join([HEAD, *map(inspect.getsource, helpers), *codes.values()])
+    return "\n\n".join([ADAPTERS_HEAD, *map(inspect.getsource, helpers), *codes.values()])
 
 
 def _why_not(folder: str, names: Mapping[str, str]) -> dict[str, str]:
@@ -427,7 +468,7 @@ def _why_not(folder: str, names: Mapping[str, str]) -> dict[str, str]:
     while left := [name for name in names if name not in why]:
         asked = _tried, folder, {name: names[name] for name in left}
         try:
-            why.update(worker.results(*asked, seconds=2.5 * SECONDS))
+            why.update(worker.results(*asked, seconds=ALL_SECONDS))
         except worker.EndedError as error:
             why[next(name for name in left if name not in why)] = str(error)
     return {name: words for name, words in why.items() if words}
@@ -436,11 +477,9 @@ def _why_not(folder: str, names: Mapping[str, str]) -> dict[str, str]:
 def _tried(folder: str, names: dict[str, str]) -> Iterator[list[str]]:
     """Try the adapters in a folder; yield each one's name and why it does not work, or ""."""
     sys.path.insert(0, folder)
-    spec = spec_from_file_location("adapters", Path(folder, ADAPTERS))
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_file(Path(folder, ADAPTERS_FILE), "adapters")
     for name, problem in names.items():
-        used = [adapter for adapter in FUNCTIONS[problem] if adapter in names]
+        used = [adapter for adapter in PARTS[problem].adapters if adapter in names]
         functions = {adapter: getattr(module, adapter) for adapter in used}
         words = differs(getattr(module, name), name)
         if words is None:  # not one of tensors

@@ -20,12 +20,12 @@ import re
 import sys
 import tomllib
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, chdir, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec, resolve_name
+from importlib.util import resolve_name
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
@@ -34,8 +34,10 @@ from unittest.mock import MagicMock
 from workbook.classroom import problems
 from workbook.classroom.checks.machinery import worker
 from workbook.classroom.checks.machinery.calling import meaning, plain
+from workbook.classroom.checks.machinery.loading import is_installed, module_of, replace_trackers
 from workbook.classroom.checks.machinery.timeout import TimedOut, limited
 from workbook.classroom.checks.machinery.verdicts import NotJudged
+from workbook.classroom.mine.course_parts import PARTS, is_named
 from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import solutions
 from workbook.classroom.study.progress import MARK
@@ -43,8 +45,8 @@ from workbook.files import atomic_write, locked
 
 FILE = "adopted.toml"
 ADAPTERS = "tests.adapters"
-SECONDS = 180.0  # for one part
-IMPORT_SECONDS = 60.0  # for one statement of a module
+SEARCH_SECONDS = 180.0  # for one part
+STATEMENT_SECONDS = 60.0  # for one statement of a module
 LATER_SECONDS = 10.0  # once one of them did not come to an end
 NO_END = (
     'it does not come to an end; put what a script does under `if __name__ == "__main__":`, so'
@@ -59,43 +61,8 @@ NEWER = "; it needs a newer Python: install the workbook in that one"
 WHERE = re.compile(r"[^:]+:[^\W\d][\w.]*|[^:]+\.py")
 SKIPPED = {"venv", "env", "site-packages", "node_modules", "__pycache__", "build", "dist", "wandb"}
 MOST_FILES = 2000  # in a repository; a home folder has more
-# They only record what a run does: where one is missing, a stand-in that does nothing will do.
-TRACKERS = ("wandb", "torch.utils.tensorboard", "tensorboard", "tensorboardX", "swanlab", "mlflow")
 CODE = tuple(problem.id for problem in PROBLEMS.values() if problem.form)
-# By problem, what is in the names that learners give the part, in lower case and without
-# underscores, and the functions in the course's `tests/adapters.py`. From simple to complex: what a
-# simple one uses belongs to it, and what a complex one uses besides belongs to that one.
-_PARTS = {
-    "linear": ("linear", "run_linear"),
-    "embedding": ("embed", "run_embedding"),
-    "rmsnorm": ("norm", "run_rmsnorm"),
-    "silu": ("silu|swish|sigmoid", "run_silu"),  # not a problem, but what it uses is not SwiGLU
-    "softmax": ("softmax", "run_softmax"),
-    "rope": ("rope|rotr?ary", "run_rope"),
-    "positionwise_feedforward": ("glu|ffn|feedforward|mlp", "run_swiglu"),
-    "scaled_dot_product_attention": ("scaled|dotp|sdpa|^att", "run_scaled_dot_product_attention"),
-    "multihead_self_attention": (
-        "head|mhs?a|att",
-        "run_multihead_self_attention_with_rope",
-        "run_multihead_self_attention",
-    ),
-    "transformer_block": ("block|layer|encoder|transformer", "run_transformer_block"),
-    "transformer_lm": ("(lm|model|gpt|transformer)$", "run_transformer_lm"),
-    "cross_entropy": ("entropy|loss", "run_cross_entropy"),
-    "adamw": ("adam", "get_adamw_cls"),
-    "learning_rate_schedule": ("sched|cos|lr|rate|anneal", "run_get_lr_cosine_schedule"),
-    "gradient_clipping": ("clip", "run_gradient_clipping"),
-    "data_loading": ("batch|load|sample", "run_get_batch"),
-    "checkpointing": ("save|load|checkpoint|ckpt", "run_save_checkpoint", "run_load_checkpoint"),
-    "tokenizer": ("tokenizer|bpe", "get_tokenizer"),
-    "train_bpe": ("train|bpe|learn", "run_train_bpe"),
-}
-FUNCTIONS = {problem: functions for problem, (_, *functions) in _PARTS.items()}
-NAMES = {problem: pattern for problem, (pattern, *_) in _PARTS.items()}
-_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-DECODES = re.compile("decode|generat|sample|complet")
 GENERATES = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
-TRAINS = re.compile("main|(do|start|run)?(pre)?train(ing)?(lm|model|loop|llm|together|run)?")
 TORCH = re.compile(rb"(?m)^\s*(import|from) torch")
 ASIDE = re.compile("/(scripts?|experiments?|old|backup|examples?)/")  # rather not the part itself
 COMPILED = (".pyi", ".pyx", ".c", ".cc", ".cpp", ".cu", ".rs")  # what a compiler makes modules of
@@ -163,7 +130,7 @@ class Repository:
         self.folder = next(is_whole, path)
         self.adapters_file = self.folder / "tests" / "adapters.py"
         self.troubles: dict[str, str] = {}  # what could not be imported, by the reason
-        self.seconds = IMPORT_SECONDS  # for the next statement
+        self.seconds = STATEMENT_SECONDS  # for the next statement
         # What statements that failed should have made, by module and name. "*" stands for all
         # other names, after an `import *` from a module of unknown content.
         self.lost: dict[str, dict[str, Loss]] = {}
@@ -175,21 +142,25 @@ class Repository:
         Raises: ValueError if there are none, or far too many.
         """
         trees: dict[Path, ast.Module] = {}
-        for folder, below, names in os.walk(self.folder):
-            hidden = [name for name in below if name.startswith(".") or name in SKIPPED]
-            hidden += [name for name in below if Path(folder, name, "pyvenv.cfg").exists()]
-            below[:] = sorted({*below} - {*hidden})
-            files = (Path(folder, name) for name in sorted(names) if name.endswith(".py"))
-            for file in filter(Path.is_file, files):  # to read a pipe would take for ever
-                trees[file] = ast.Module([], [])
-                # The last two: it is nested too deep, as only generated code is.
-                with suppress(OSError, ValueError, SyntaxError, RecursionError, MemoryError):
-                    trees[file] = ast.parse(file.read_bytes(), str(file))
+        for file in self._python_files():
+            trees[file] = ast.Module([], [])
+            # The last two: it is nested too deep, as only generated code is.
+            with suppress(OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+                trees[file] = ast.parse(file.read_bytes(), str(file))
             if len(trees) > MOST_FILES:
                 raise ValueError(f"{self.folder} has too many Python files; name your repository")
         if not trees:
             raise ValueError(f"{self.folder} has no Python files; expected your repository")
         return trees
+
+    def _python_files(self) -> Iterator[Path]:
+        """Yield those that somebody wrote, folder by folder."""
+        for folder, below, names in os.walk(self.folder):
+            hidden = [name for name in below if name.startswith(".") or name in SKIPPED]
+            hidden += [name for name in below if Path(folder, name, "pyvenv.cfg").exists()]
+            below[:] = sorted({*below} - {*hidden})
+            files = (Path(folder, name) for name in sorted(names) if name.endswith(".py"))
+            yield from filter(Path.is_file, files)  # to read a pipe would take for ever
 
     @cached_property
     def roots(self) -> list[Path]:
@@ -197,6 +168,10 @@ class Repository:
         inside = {f for file in self.trees for f in file.parents if f.is_relative_to(self.folder)}
         loose = sorted(inside, key=lambda folder: (len(folder.parts), folder))
         return list(dict.fromkeys([self.folder, self.folder / "src", *loose]))
+
+    def path_of(self, file: Path) -> str:
+        """The path of a file, from the repository's folder."""
+        return file.relative_to(self.folder).as_posix()
 
     def name_of(self, file: Path) -> str:
         """The name by which the module in a file is imported."""
@@ -239,11 +214,7 @@ class Repository:
         if self.adapters_file.is_file():
             sys.modules["tests"] = tests = ModuleType("tests")
             tests.__path__ = [str(self.adapters_file.parent)]
-        for name in TRACKERS:
-            if not _is_installed(name.rpartition(".")[2]):  # torch's only wraps another package
-                sys.modules[name] = tracker = MagicMock(name=name)
-                tracker.__spec__ = ModuleSpec(name, None)
-                tracker.__path__ = []
+        replace_trackers(also_installed=False)
         torch: Any = importlib.import_module("torch")
         vars(torch.serialization).setdefault("FILE_LIKE", Any)  # a type of its older versions
         if not hasattr(torch._C, "_nvtx"):  # marks for a profiler, which builds for CPUs refuse
@@ -285,13 +256,8 @@ class Repository:
 
     def _in_pieces(self, name: str, file: Path) -> ModuleType:
         """Run a module statement by statement: one that fails is noted, and the rest works."""
-        module = sys.modules[name] = ModuleType(name)
+        module = module_of(file, name)
         parent, _, last = name.rpartition(".")
-        module.__file__ = str(file)
-        module.__package__ = parent
-        if file.name == "__init__.py":
-            module.__package__ = name
-            module.__path__ = [str(file.parent)]
         # As an import does, and for those below it that an earlier try has imported.
         if parent in sys.modules:
             setattr(sys.modules[parent], last, module)
@@ -325,12 +291,11 @@ class Repository:
         if isinstance(node, ast.ImportFrom):
             self._after_import_from(node, scope, where, why)
         elif why:
-            for name, origin in _made_by(node).items():
+            for name, module in _made_by(node).items():
                 made = scope.get(name)
                 # A module is the same one, whichever statement imports it.
                 if made is before.get(name) and not isinstance(made, ModuleType):
-                    path = _absolute(origin or f"{where}.{name}", scope)
-                    self._lose(scope, where, name, Loss(why, path))
+                    self._lose(scope, where, name, Loss(why, module or f"{where}.{name}"))
             for part in ast.walk(node):
                 if isinstance(part, ast.Import):
                     for alias in part.names:
@@ -341,7 +306,9 @@ class Repository:
 
         `import *` from a module that has lost names succeeds without them.
         """
-        origin = _absolute("." * node.level + (node.module or ""), scope)
+        origin = node.module or ""
+        if node.level:
+            origin = resolve_name("." * node.level + origin, scope["__package__"])
         module = sys.modules.get(origin)
         lost = self.lost.get(origin, {})
         made = {alias.asname or alias.name: alias.name for alias in node.names}
@@ -436,7 +403,7 @@ class Repository:
         for module in self.modules:
             if module.lower() == name.lower() and module != name:
                 return f"; your module is `{module}`: upper and lower case matter"
-        if _is_installed(top) or any((root / top).exists() for root in self.roots):
+        if is_installed(top) or any((root / top).exists() for root in self.roots):
             return ""
         # The package may have another name than the module: `hydra` is in `hydra-core`.
         asked = re.findall(rf'"([\w.-]*{re.escape(top)}\b[^"\n]*)"', text, re.I)
@@ -449,7 +416,7 @@ class Repository:
         places = getattr(above, "__path__", []) if package else map(str, self.roots)
         files = (Path(place, f"{name}{ending}") for place in places for ending in COMPILED)
         inside = (file for file in files if name and file.is_relative_to(self.folder))
-        return [file.relative_to(self.folder).as_posix() for file in inside if file.is_file()]
+        return [self.path_of(file) for file in inside if file.is_file()]
 
     def why(self, error: BaseException) -> str:
         """Say in words why an import fails, and what to do: the first reason of several."""
@@ -497,12 +464,6 @@ class Repository:
 _entered: dict[Path, Repository] = {}
 
 
-def _is_installed(module: str) -> bool:
-    with suppress(ModuleNotFoundError, ValueError):  # of a package above it; it was made by hand
-        return find_spec(module) is not None
-    return module in sys.modules
-
-
 # The search for the parts.
 
 
@@ -524,13 +485,24 @@ def find_parts(folder: str, wanted: dict[str, list[str]]) -> Iterator[dict]:
     yield from ({"trouble": f"{what}: {why}"} for why, what in repository.troubles.items())
 
 
+class _Candidate(NamedTuple):
+    """An object that an adapter uses. The least one is likeliest the part."""
+
+    has_other_name: bool  # than learners give the part
+    is_beside: bool  # it is there, but its name says nothing: a helper, if the part itself is lost
+    is_others: bool
+    is_unfit: bool  # a class where a function is asked for, or the other way round
+    order: int  # the last one that is used first
+    where: str
+
+
 class _Search:
     """What is found so far in one repository."""
 
     def __init__(self, repository: Repository):
         self.repository = repository
         self.found: set[str] = set()  # problems
-        self.taken: dict[Any, str] = {}  # the problem that has an object, by its id or its place
+        self.taken: dict[str, str] = {}  # the problem that has an object, by its place
         tree = repository.trees.get(repository.adapters_file, ast.Module([], []))
         self.adapters = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
 
@@ -539,12 +511,15 @@ class _Search:
         repository = self.repository
         names = _written_adapters(self.repository)
         module = repository.imported(ADAPTERS) if names else None
-        for problem, functions in FUNCTIONS.items() if module else ():
-            uses = {name: self.uses(name, module) for name in functions if name in names}
-            if problem != "checkpointing":  # one is enough; the second does less
+        if module is None:
+            return
+        for problem, details in PARTS.items():
+            uses = {name: self.uses(name, module) for name in details.adapters if name in names}
+            is_pair = problem == "checkpointing"
+            if not is_pair:  # one is enough; the second does less
                 uses = dict(sorted(uses.items(), key=lambda item: not item[1].keys() - {""})[:1])
             parts = [self.part(problem, *used) for used in uses.items()]
-            if None not in parts and len(parts) == 1 + (problem == "checkpointing"):
+            if None not in parts and len(parts) == 1 + is_pair:
                 self.found.add(problem)
                 wheres = [where for where, _ in parts]
                 where = wheres if len(wheres) > 1 else wheres[0]
@@ -568,7 +543,7 @@ class _Search:
                     self.repository.run_statement(part, scope, ADAPTERS)
             its_own = _local_names(node)
             for first, *rest in filter(None, map(_path, ast.walk(node))):
-                is_adapter = any(first in functions for functions in FUNCTIONS.values())
+                is_adapter = any(first in details.adapters for details in PARTS.values())
                 if first in self.adapters:
                     todo += [] if is_adapter or first in todo else [first]
                 elif first not in its_own:
@@ -609,64 +584,84 @@ class _Search:
         if isinstance(method, staticmethod | classmethod):
             value = getattr(value, rest[0])
         module, path = (getattr(value, name, None) for name in ("__module__", "__qualname__"))
-        is_named = isinstance(module, str) and isinstance(path, str) and "<" not in path
-        return {f"{module}:{path}": value} if is_named and self.repository.holds(module) else {}
+        has_place = isinstance(module, str) and isinstance(path, str) and "<" not in path
+        return {f"{module}:{path}": value} if has_place and self.repository.holds(module) else {}
 
     def part(self, problem: str, name: str, uses: dict[str, Any]) -> tuple[str, str] | None:
-        """The object an adapter uses that is likeliest the problem's own, or else the adapter."""
-        ranked = []
-        others = NAMES.keys() - self.found - {problem}
-        form = PROBLEMS[problem].form if problem in PROBLEMS else "function"
-        for place, (where, value) in enumerate(uses.items()):
-            is_lost = isinstance(value, Loss)
-            own = plain(re.split("[:.]", where)[-1])
-            is_named = bool(re.search(NAMES[problem], own))
-            is_others = any(re.search(NAMES[other], own) for other in others)
-            # A helper in a body of its own; SiLU may be a method of the class for SwiGLU.
-            is_helper = not is_named and (problem == "silu" or is_others)
-            owner = self.taken.get(where if is_lost else id(value), problem)
-            if where and not is_helper and owner == problem:
-                unfit = not is_lost and inspect.isclass(value) != (form == "class")
-                # What is there is a helper of the part if its name says nothing, and the part lost.
-                is_beside = not is_named and not is_lost
-                ranked.append((not is_named, is_beside, is_others, unfit, -place, where))
-        if ranked and not ("" in uses and min(ranked)[1]):
-            where = min(ranked)[-1]
-            is_lost = isinstance(uses[where], Loss)
-            self.taken[where if is_lost else id(uses[where])] = problem
-            but = ", but its import fails" if is_lost else ""
-            return where, f"{name} uses it{but}"
+        """The object an adapter uses that is likeliest the problem's own, or else the adapter.
+
+        Returns where it is, and how it was found, in words.
+        """
+        best = min(self.candidates(problem, uses), default=None)
+        if best is not None and not (best.is_beside and "" in uses):
+            self.taken[best.where] = problem
+            but = ", but its import fails" if isinstance(uses[best.where], Loss) else ""
+            return best.where, f"{name} uses it{but}"
         # `get_adamw_cls` is not an optimizer itself: it takes no arguments.
-        is_whole = not any(isinstance(value, Loss) for value in uses.values())
-        is_part = is_whole and problem not in ("silu", "adamw")
-        return (f"{ADAPTERS}:{name}", "its body is in tests/adapters.py") if is_part else None
+        if problem in ("silu", "adamw") or any(isinstance(value, Loss) for value in uses.values()):
+            return None
+        return f"{ADAPTERS}:{name}", "its body is in tests/adapters.py"
+
+    def candidates(self, problem: str, uses: dict[str, Any]) -> Iterator[_Candidate]:
+        """Yield the objects an adapter uses that may be the problem's own."""
+        known = {other for other, details in PARTS.items() if details.adapters}
+        others = known - self.found - {problem}
+        is_class = problem in PROBLEMS and PROBLEMS[problem].form == "class"
+        for place, (where, value) in enumerate(uses.items()):
+            own = plain(re.split("[:.]", where)[-1])
+            is_its_own = is_named(own, problem)
+            is_others = any(is_named(own, other) for other in others)
+            # A helper in a body of its own; SiLU may be a method of the class for SwiGLU.
+            is_helper = not is_its_own and (problem == "silu" or is_others)
+            if not where or is_helper or self.taken.get(where, problem) != problem:
+                continue
+            is_lost = isinstance(value, Loss)
+            yield _Candidate(
+                has_other_name=not is_its_own,
+                is_beside=not is_its_own and not is_lost,
+                is_others=is_others,
+                is_unfit=not is_lost and inspect.isclass(value) != is_class,
+                order=-place,
+                where=where,
+            )
 
     def by_names(self) -> Iterator[dict]:
-        """Yield what generates and what trains, for which the course has no adapters."""
-        ranked: dict[str, list[tuple]] = {"training_together": [], "decoding": []}
-        for file, tree in self.repository.trees.items():
-            path = file.relative_to(self.repository.folder).as_posix()
-            module = self.repository.name_of(file)
-            is_aside = bool(ASIDE.search(f"/{path}"))
-            knows_torch = tree.body and TORCH.search(file.read_bytes())
-            trains = knows_torch and not re.search("bpe|tok|test", path.lower())
-            in_script = "train" in file.stem.lower()
-            if path.startswith("tests/"):
-                continue
-            for prefix, node in _functions(tree):
-                rest = (is_aside, len(path), f"{module}:{prefix}{node.name}")
-                arguments = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
-                known = {meaning(argument, GENERATES) for argument in arguments} - {None}
-                name = plain(node.name)
-                if DECODES.search(name) and len(known) > 1 and "token" not in prefix.lower():
-                    ranked["decoding"].append((-len(known), *rest))
-                if trains and not prefix and TRAINS.fullmatch(name) and "train" in path + name:
-                    ranked["training_together"].append((not in_script, name == "main", *rest))
-            if trains and in_script and any(map(_does, tree.body)):  # for want of a function
-                ranked["training_together"].append((True, True, is_aside, len(path), path))
-        for problem, places in ranked.items():
-            if places:
-                yield {"problem": problem, "where": min(places)[-1], "how": "by its name"}
+        """Yield what trains and what generates, for which the course has no adapters."""
+        paths = {file: self.repository.path_of(file) for file in self.repository.trees}
+        for problem, search in (("training_together", self.trainers), ("decoding", self.decoders)):
+            ranked = [
+                (*rank, bool(ASIDE.search(f"/{path}")), len(path), where)
+                for file, path in paths.items()
+                if not path.startswith("tests/")
+                for *rank, where in search(file)
+            ]
+            if ranked:
+                yield {"problem": problem, "where": min(ranked)[-1], "how": "by its name"}
+
+    def trainers(self, file: Path) -> Iterator[tuple]:
+        """Yield what may train in a file: its rank, the least first, and at last where it is."""
+        tree = self.repository.trees[file]
+        path = self.repository.path_of(file)
+        knows_torch = tree.body and TORCH.search(file.read_bytes())
+        if not knows_torch or re.search("bpe|tok|test", path.lower()):
+            return
+        in_script = "train" in file.stem.lower()
+        for prefix, node in _functions(tree):
+            name = plain(node.name)
+            if not prefix and is_named(name, "training_together") and "train" in path + name:
+                where = f"{self.repository.name_of(file)}:{node.name}"
+                yield not in_script, name == "main", where
+        if in_script and any(map(_does, tree.body)):  # for want of a function
+            yield True, True, path
+
+    def decoders(self, file: Path) -> Iterator[tuple]:
+        """Yield what may generate in a file: its rank, the least first, and at last where it is."""
+        for prefix, node in _functions(self.repository.trees[file]):
+            arguments = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
+            known = {meaning(argument, GENERATES) for argument in arguments} - {None}
+            is_decoder = is_named(plain(node.name), "decoding") and "token" not in prefix.lower()
+            if is_decoder and len(known) > 1:
+                yield -len(known), f"{self.repository.name_of(file)}:{prefix}{node.name}"
 
 
 def _written_adapters(repository: Repository) -> set[str]:
@@ -707,28 +702,21 @@ def _path(node: ast.AST) -> list[str]:
     return []
 
 
-def _made_by(node: ast.AST) -> dict[str, str]:
-    """The names that a statement of a module makes there.
+def _made_by(node: ast.stmt) -> dict[str, str]:
+    """The names that a statement of a module makes there; "*" for those of another module.
 
-    By each, where its object is from, as the statement says it: "" from this module itself, or such
-    as "package.module.name" and ".module.name".
+    By each, the module that it is, such as "package.module", or "" for anything else.
     """
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return {node.name: ""}
-    if isinstance(node, ast.Name):
-        return {node.id: ""} if isinstance(node.ctx, ast.Store) else {}
     if isinstance(node, ast.Import):
-        tops = [alias.name.partition(".")[0] for alias in node.names if not alias.asname]
+        tops = {alias.name.partition(".")[0] for alias in node.names if not alias.asname}
         named = {alias.asname: alias.name for alias in node.names if alias.asname}
-        return dict(zip(tops, tops, strict=True)) | named
+        return {**{top: top for top in tops}, **named}
     if isinstance(node, ast.ImportFrom):
-        origin = "." * node.level + (f"{node.module}." if node.module else "")
-        return {alias.asname or alias.name: f"{origin}{alias.name}" for alias in node.names}
-    made: dict[str, str] = {}
-    if not isinstance(node, _SCOPES):
-        for child in ast.iter_child_nodes(node):
-            made |= _made_by(child)
-    return made
+        return {alias.asname or alias.name: "" for alias in node.names}
+    # A `return` there is an error, and Python warns when the module is imported.
+    with suppress(SyntaxError), warnings.catch_warnings(action="ignore"):
+        return dict.fromkeys(solutions.names_bound(compile(ast.Module([node], []), "", "exec")), "")
+    return {}
 
 
 def _not_imported(error: BaseException) -> tuple[str, str]:
@@ -742,11 +730,6 @@ def _not_imported(error: BaseException) -> tuple[str, str]:
         return package, missing
     found = re.match("cannot import name '(.*?)' from", str(error))
     return (name, found[1]) if name and found else ("", "")
-
-
-def _absolute(name: str, scope: dict) -> str:
-    """The name of a module, or of an object in one, that may be relative to that of a scope."""
-    return resolve_name(name, scope["__package__"]) if name.startswith(".") else name
 
 
 def _local_names(node: ast.AST) -> set[str]:
@@ -897,7 +880,7 @@ def adopt(path: str | os.PathLike, options: Mapping[str, Where], study: Path | s
     asked = {name: _both(where) for name, where in wanted.items()}
     search = find_parts, str(repository.folder), asked
     try:
-        for finding in worker.results(*search, seconds=SECONDS):
+        for finding in worker.results(*search, seconds=SEARCH_SECONDS):
             if "trouble" in finding:
                 adopted.notes.append(f"Note: {finding['trouble']}")
             else:
@@ -951,6 +934,7 @@ def load_adopted(adopted: Adopted, problem: str) -> Any:
 def adapters(adopted: Adopted, problem: str) -> dict[str, Callable]:
     """The functions in `tests/adapters.py` for a problem, without those that are not written."""
     repository = enter(adopted)
-    names = [name for name in FUNCTIONS.get(problem, ()) if name in _written_adapters(repository)]
+    written = _written_adapters(repository)
+    names = [name for name in PARTS[problem].adapters if name in written]
     module = repository.imported(ADAPTERS) if names else None
     return {name: getattr(module, name) for name in names if hasattr(module, name)}

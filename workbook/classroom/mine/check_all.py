@@ -4,28 +4,23 @@ It runs in a process of its own, which a part may end, hang or fill up: that is 
 wrong with this part, and another process goes on with the next.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from workbook.classroom import panels
 from workbook.classroom.checks.machinery import worker
 from workbook.classroom.checks.machinery.judging import Report
 from workbook.classroom.mine import adopt
 from workbook.classroom.mine.adopt import ADAPTERS, CODE
+from workbook.classroom.mine.course_parts import PARTS
 from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import progress
 
-SECONDS = 90.0  # for one part without a word; a check stops itself sooner
+PART_SECONDS = 90.0  # for one part without a word; a check stops itself sooner
 SCRIPT_SECONDS = 300.0  # a training script is run twice
-# What a part is made of. If one of these is wrong, a wrong verdict on the part says nothing.
-RESTS_ON = {
-    "scaled_dot_product_attention": ("softmax",),
-    "multihead_self_attention": ("linear", "rope", "scaled_dot_product_attention"),
-    "transformer_block": ("rmsnorm", "positionwise_feedforward", "multihead_self_attention"),
-    "transformer_lm": ("embedding", "transformer_block"),
-}
 NOT_JUDGED = "not judged"
 BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse to better
 # Claims that say less than the rest of a report.
@@ -71,9 +66,9 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcom
     others = [name for name in places if name not in scripts]
     faulty: set[str] = set()  # wrong, or resting on what is wrong
     told: dict[str, str] = {}  # the first part that is almost right, by what is said of it
-    for group, seconds in ((others, SECONDS), (scripts, SCRIPT_SECONDS)):
+    for group, seconds in ((others, PART_SECONDS), (scripts, SCRIPT_SECONDS)):
         for name, status, message, cause in _apart(study, group, seconds):
-            below = [part for part in RESTS_ON.get(name, ()) if part in faulty]
+            below = [part for part in PARTS[name].rests_on if part in faulty]
             if status == "wrong":
                 faulty.add(name)
                 if below:
@@ -126,30 +121,46 @@ def summary_of(outcomes: Collection[CheckOutcome]) -> str:
 def _report(study: str, name: str) -> Iterator[dict]:
     """Check the part for this problem; yield the report on it."""
     from workbook.classroom.mine import own_parts  # with torch
-    from workbook.classroom.mine.adapters import UNKNOWN, attempt, differs, report_on
+    from workbook.classroom.mine.adapters import report_on
 
-    adopted = adopt.read_adopted(Path(study))
-    outcome = report_on(name, lambda: own_parts.load_part(name, Path(study)).thing)
+    folder = Path(study)
+    report = report_on(name, lambda: own_parts.load_part(name, folder).thing)
+    adopted = adopt.read_adopted(folder)
     where = adopted.where(name) if adopted is not None else ""
     functions = adopt.adapters(adopted, name) if where else {}
+    if functions:
+        part = own_parts.find_part(name, folder)
+        report = _beside_adapters(report, functions, part.thing, where)
+    yield report.to_json()
+
+
+def _beside_adapters(
+    report: Report, functions: Mapping[str, Callable], part: Any, where: str
+) -> Report:
+    """The report on a part, or on what its adapters make of it if that says more."""
+    from workbook.classroom.mine.adapters import UNKNOWN, attempt, differs, report_on
+
     words = {adapter: differs(function, adapter) for adapter, function in functions.items()}
-    wrong = next((f"{adapter} {words[adapter]}" for adapter in words if words[adapter]), "")
-    got, tried_with = (dict(outcome.rows).get(label, "") for label in ("got", "input"))
+    if report.status == "correct":
+        wrong = [f"{adapter} {words[adapter]}" for adapter in words if words[adapter]]
+        if not wrong:
+            return report
+        remark = f"Worth knowing: your {wrong[0]}; does it load the weights as it should?"
+        return replace(report, claim=f"{report.claim} {remark}")
+    rows = dict(report.rows)
     # Initial weights are no matter of the call, and the adapter hands in ours.
-    is_wrong = outcome.status == "wrong" and not tried_with.startswith("a new ")
-    if outcome.status == "correct" and wrong:
-        remark = f"Worth knowing: your {wrong}; does it load the weights as it should?"
-        outcome = replace(outcome, claim=f"{outcome.claim} {remark}")
-    elif functions and (is_wrong or "a signature of" in got):
-        part = own_parts.find_part(name, Path(study)).thing
-        second = report_on(name, partial(attempt, functions, name, part))
-        is_better = BETTER.index(second.status) > BETTER.index(outcome.status)
-        if second.claim.startswith(UNKNOWN) and "is no nn.Module" not in second.claim:
-            right = "Your adapter gives the right numbers. " * ({*words.values()} == {""})
-            outcome = replace(outcome, claim=f"{right}{outcome.claim}")
-        elif is_better or where.startswith(ADAPTERS) or outcome.claim.startswith(OF_THE_CALL):
-            outcome = replace(second, claim=f"As your adapter calls it: {second.claim}")
-    yield outcome.to_json()
+    is_wrong = report.status == "wrong" and not rows.get("input", "").startswith("a new ")
+    if not is_wrong and "a signature of" not in rows.get("got", ""):
+        return report
+    second = report_on(report.problem, partial(attempt, functions, report.problem, part))
+    if second.claim.startswith(UNKNOWN) and "is no nn.Module" not in second.claim:
+        if set(words.values()) != {""}:
+            return report
+        return replace(report, claim=f"Your adapter gives the right numbers. {report.claim}")
+    is_better = BETTER.index(second.status) > BETTER.index(report.status)
+    if is_better or where.startswith(ADAPTERS) or report.claim.startswith(OF_THE_CALL):
+        return replace(second, claim=f"As your adapter calls it: {second.claim}")
+    return report
 
 
 def _cause(report: Report) -> str:

@@ -17,9 +17,8 @@ from random import Random
 from typing import Any, ClassVar
 
 from workbook.classroom import problems
-from workbook.classroom.checks.machinery import engine, judging, verdicts
+from workbook.classroom.checks.machinery import engine, judging
 from workbook.classroom.checks.machinery.mutants import planted
-from workbook.classroom.checks.machinery.timeout import limited
 from workbook.classroom.problems import Problem
 from workbook.classroom.study import progress, solutions
 from workbook.classroom.study.records import RecordEntry
@@ -31,8 +30,14 @@ HEADER = "# {}, with one mistake in it: harden says more\n"
 # A small model by somebody else, for the same game in code that is not the learner's own.
 STRANGER = "stranger"
 STRANGERS_CODE = Path(__file__).with_name("stranger.txt")
-TRAINED = "transformer_lm, cross_entropy, adamw, learning_rate_schedule, gradient_clipping"
-IMPORT_SECONDS = 10.0  # of processor time, for the statements at the top of the learner's file
+TRAINED = (  # the problems whose parts change the losses of a run
+    "transformer_lm",
+    "cross_entropy",
+    "adamw",
+    "learning_rate_schedule",
+    "gradient_clipping",
+)
+TOP_SECONDS = 10.0  # of processor time, for the statements at the top of the learner's file
 # Claims that show a reader nothing to reason from: mistakes that end so are not planted.
 MUTE = re.compile("It (was stopped|did not|ended|cannot be)|The check itself|.*not understood")
 # Others show little; they come where no more values differ.
@@ -231,21 +236,12 @@ def _checked(details: Problem, source: str) -> Report:
 def judge_copy(problem: str, source: str) -> Iterator[dict]:
     """Yield what the check says of the code in a source, as values for JSON. For a worker."""
     engine.hurry()
-    details = problems.with_id(problem)
-    path = Path("copy_of_yours.py")
-    path.write_text(source, "utf-8")
-    try:
-        _, attempt = limited(IMPORT_SECONDS, lambda: solutions.imported(path, details))
-    except Exception as error:
-        claim = f"It cannot be imported any more: {verdicts.failure(error)}."
-        yield Report("wrong", problem, None, claim).to_json()
-    else:
-        yield judging.judge_here(problem, attempt, None).to_json()
+    yield from solutions.judge_source(problem, source, TOP_SECONDS)
 
 
 def _curves(details: Problem, source: str) -> Iterator[tuple[str, str]]:
     """The losses of a short run with our parts and with the copy in the place of one of them."""
-    if details.id not in TRAINED.split(", "):
+    if details.id not in TRAINED:
         return
     from workbook.classroom.mine import twin
 

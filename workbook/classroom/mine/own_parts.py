@@ -9,12 +9,12 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -30,12 +30,12 @@ from workbook.classroom.checks.machinery.verdicts import (
     NotAttempted,
     Prose,
     Wrong,
-    call,
     failure,
     where,
 )
 from workbook.classroom.mine import adopt
-from workbook.classroom.mine.adapters import AdoptedModel, Unusable, attempt
+from workbook.classroom.mine.adapters import AdoptedModelRunner, Unusable, attempt
+from workbook.classroom.mine.course_parts import PROBLEM_OF
 from workbook.classroom.panels import Panel
 from workbook.classroom.study import answers, progress, solutions
 from workbook.config import ModelConfig, TrainConfig, data_folder
@@ -55,29 +55,107 @@ OUR_START = (
 )
 
 
-def allow_each_call(seconds: float) -> None:
-    """Set the time that each call of a learner's part may take in this process."""
-    global CALL_SECONDS
-    CALL_SECONDS = seconds
-
-
 class PartError(ValueError):
     """A part of the learner's fails; the message names it, its file and line, and what to do."""
+
+
+# --- A part ---------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class PartRunner:
+    """A learner's object for a problem, or why it cannot be imported; called with our arguments."""
+
+    name: str  # that messages call it by
+    problem: str
+    study: Path
+    where: str
+    thing: Any = None
+    hash: str = ""  # of its source and of all that it imports from beside it
+    trouble: str = ""  # of its import
+    seconds: float = CALL_SECONDS  # for each call
+
+    @cached_property
+    def adapters(self) -> dict[str, Callable]:
+        """The functions of the repository's `tests/adapters.py` for it, if that was adopted."""
+        adopted = adopt.read_adopted(self.study)
+        is_found = adopted is not None and self.problem in adopted.found.keys() - adopted.by_hand
+        return adopt.adapters(adopted, self.problem) if is_found else {}
+
+    @cached_property
+    def called(self) -> Any:
+        """What is called: the adapter, which knows how, or else the learner's object itself."""
+        return attempt(self.adapters, self.problem) if self.adapters else self.thing
+
+    def run(self, values: Mapping[str, Any], **options: Any) -> Any:
+        """Call it with these values, by the handout's names. Raises: PartError."""
+        how = {"given": NOTHING, "seconds": self.seconds, **options}
+        return self.tried(lambda: call_part(self.called, values, **how))
+
+    def made(self, values: Mapping[str, Any]) -> Any:
+        """Make an instance with these values, by the handout's names. Raises: PartError."""
+        args, kwargs, _ = self.tried(lambda: bind(self.called, values, given=NOTHING))
+        return self.call(self.called, *args, **kwargs)
+
+    def call(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        """Call something of it, such as a method, under the time limit. Raises: PartError."""
+        how: Any = {"given": NOTHING, "seconds": self.seconds, **kwargs}
+        return self.tried(lambda: verdicts.call(function, *args, **how))
+
+    def tried(self, function: Callable[[], Any]) -> Any:
+        """Return what a function returns that runs the learner's code. Raises: PartError."""
+        if self.trouble:
+            raise self.error(f"cannot be imported: {self.trouble}")
+        try:
+            with patch.object(os, "_exit", partial(_leave, os.getpid(), os._exit)):
+                return function()
+        except PartError:
+            raise
+        except verdicts.NotJudged as error:
+            raise self.error(f"cannot be run: {str(error).rstrip('.')}") from error
+        except NotAttempted as error:
+            raise self.error(f"is not written yet{where(error.__cause__)}") from error
+        except Exception as error:
+            verdicts.expect_not_ours(error, Wrong, Unusable)
+            raise self.error(f"fails: {_in_words(error).rstrip('.')}") from error
+
+    def error(self, what: str) -> PartError:
+        """The error for a failure of this part."""
+        advice = f'`check("{self.problem}", ...)` or `workbook check --all` says more'
+        return PartError(f"your {self.name} ({self.where}) {what}; {advice}")
+
+    def expect(self, holds: bool, what: str) -> None:
+        """Raise PartError unless a result is as expected."""
+        if not holds:
+            raise self.error(what)
+
+
+def _in_words(error: Exception) -> str:
+    """What went wrong in a learner's code."""
+    if isinstance(error, Unusable):
+        return str(error)
+    if not isinstance(error, Wrong):
+        return failure(error)
+    if error.error is not None:
+        return failure(error.error)
+    got = f"Got {dict(error.rows).get('got', 'nothing')}."
+    return " ".join(filter(None, (error.claim, got, error.mistake)))
+
+
+def _leave(pid: int, leave: Callable, status: int) -> None:
+    """Stand for `os._exit` while a part runs: it would end a run without a word.
+
+    A process that the part has forked may end as it likes.
+    """
+    if os.getpid() != pid:
+        leave(status)
+    sys.exit(f"os._exit({status})")
 
 
 # --- What there is ------------------------------------------------------------------------------
 
 
-class OwnPart(NamedTuple):
-    """A learner's object for a problem, and where it is; or why it could not be imported."""
-
-    where: str
-    thing: Any = None
-    hash: str = ""  # of its source and of all that it imports from beside it
-    trouble: str = ""
-
-
-def find_part(problem: str, study: Path) -> OwnPart | None:
+def find_part(problem: str, study: Path) -> PartRunner | None:
     """What the learner has for a code problem: adopted, or kept in a study folder; None: nothing.
 
     Raises: ValueError if `adopted.toml` is damaged, OSError if the folder that it names is gone.
@@ -89,10 +167,10 @@ def find_part(problem: str, study: Path) -> OwnPart | None:
         return load_part(problem, study)
     except Exception as error:  # that of `adopt` begins with the name of the module
         trouble = str(error).partition(" cannot be imported: ")[2] or failure(error)
-        return OwnPart(place, trouble=trouble)
+        return PartRunner(problem, problem, study, place, trouble=trouble)
 
 
-def load_part(problem: str, study: Path) -> OwnPart:
+def load_part(problem: str, study: Path) -> PartRunner:
     """Import what the learner has for a code problem. Raises: what the import raises."""
     adopted = adopt.read_adopted(study)
     folder = study.absolute()
@@ -104,7 +182,8 @@ def load_part(problem: str, study: Path) -> OwnPart:
         path = study / solutions.FOLDER / f"{problem}.py"
         names, thing = solutions.imported(path, problems.with_id(problem))
         place = f"{solutions.FOLDER}.{problem}:{', '.join(names)}"
-    return OwnPart(place, thing, _hash_of(thing if isinstance(thing, tuple) else (thing,), folder))
+    hash = _hash_of(thing if isinstance(thing, tuple) else (thing,), folder)
+    return PartRunner(problem, problem, study, place, thing, hash)
 
 
 def _hash_of(things: Iterable[Any], folder: Path) -> str:
@@ -124,7 +203,7 @@ def _hash_of(things: Iterable[Any], folder: Path) -> str:
     return sha256(b"\0".join(sources)).hexdigest()
 
 
-def parts(study: Path | None = None) -> Parts:
+def parts(study: Path | None = None, seconds: float = CALL_SECONDS) -> Parts:
     """The parts of a run: the learner's in place of ours wherever there is one.
 
     Printed, it is a table that says whose each part is. A part that cannot be imported is there
@@ -132,15 +211,16 @@ def parts(study: Path | None = None) -> Parts:
 
     Args:
         study: the study folder; None: the nearest one.
+        seconds: that each call of a learner's part may take.
     """
     study = study or progress.nearest()
     own: dict[str, Callable] = {}
     made_by: dict[str, Maker] = {}
-    for name, (problem, make) in PARTS.items():
-        if own_part := find_part(problem, study):
-            own[name] = partial(make, LearnerPart(name, problem, own_part, study))
-            broken = f" (broken: {own_part.trouble})" if own_part.trouble else ""
-            made_by[name] = Maker(own_part.where + broken, own_part.hash)
+    for name, make in MAKERS.items():
+        if part := find_part(PROBLEM_OF[name], study):
+            own[name] = partial(make, replace(part, name=name, seconds=seconds))
+            broken = f" (broken: {part.trouble})" if part.trouble else ""
+            made_by[name] = Maker(part.where + broken, part.hash)
     return replace(Parts(), **own, made_by=made_by)
 
 
@@ -163,105 +243,20 @@ def own(problem: str) -> Callable:
 
     Raises: PartError if it is missing; later, whenever a call of it fails.
     """
-    study = progress.nearest()
     problem = problems.with_id(problem).id
-    if (own_part := find_part(problem, study)) is None:
+    part = find_part(problem, progress.nearest())
+    if part is None:
         raise PartError(f"you have no part for {problem} yet")
-    part = LearnerPart(problem, problem, own_part, study)
-    return lambda **values: part(values)
+    return lambda **values: part.run(values)
 
 
-# --- Called as a run calls them -----------------------------------------------------------------
+# --- Called as a run calls them -------------------------------------------------------------------
 
 
-class LearnerPart:
-    """A learner's object for a part, to be called with our arguments."""
-
-    def __init__(self, name: str, problem: str, own_part: OwnPart, study: Path):
-        self.name = name
-        self.problem = problem
-        self.found = own_part
-        self.study = study
-
-    @cached_property
-    def adapters(self) -> dict[str, Callable]:
-        """The functions of the repository's `tests/adapters.py` for it, if that was adopted."""
-        adopted = adopt.read_adopted(self.study)
-        is_found = adopted is not None and self.problem in adopted.found.keys() - adopted.by_hand
-        return adopt.adapters(adopted, self.problem) if is_found else {}
-
-    @cached_property
-    def thing(self) -> Any:
-        """What is called: the adapter, which knows how, or else the learner's object itself."""
-        return attempt(self.adapters, self.problem) if self.adapters else self.found.thing
-
-    def __call__(self, values: Mapping[str, Any], **options: Any) -> Any:
-        """Call it with these values, by the handout's names. Raises: PartError."""
-        return self.tried(
-            lambda: call_part(self.thing, values, given=NOTHING, seconds=CALL_SECONDS, **options)
-        )
-
-    def made(self, values: Mapping[str, Any]) -> Any:
-        """Make an instance with these values, by the handout's names. Raises: PartError."""
-
-        def make() -> Any:
-            args, kwargs, _ = bind(self.thing, values, given=NOTHING)
-            return _called(self.thing, *args, **kwargs)
-
-        return self.tried(make)
-
-    def tried(self, function: Callable[[], Any]) -> Any:
-        """Return what a function returns that runs the learner's code. Raises: PartError."""
-        if self.found.trouble:
-            raise self.error(f"cannot be imported: {self.found.trouble}")
-        try:
-            with patch.object(os, "_exit", partial(_leave, os.getpid(), os._exit)):
-                return function()
-        except PartError:
-            raise
-        except verdicts.NotJudged as error:
-            raise self.error(f"cannot be run: {str(error).rstrip('.')}") from error
-        except NotAttempted as error:
-            raise self.error(f"is not written yet{where(error.__cause__)}") from error
-        except Exception as error:
-            verdicts.expect_not_ours(error, Wrong, Unusable)
-            words = str(error) if isinstance(error, Unusable) else failure(error)
-            if isinstance(error, Wrong):
-                got = f"Got {dict(error.rows).get('got', 'nothing')}."
-                words = " ".join(filter(None, (error.claim, got, error.mistake)))
-                words = failure(error.error) if error.error else words
-            raise self.error(f"fails: {words.rstrip('.')}") from error
-
-    def error(self, what: str) -> PartError:
-        """The error for a failure of this part."""
-        advice = f'`check("{self.problem}", ...)` or `workbook check --all` says more'
-        return PartError(f"your {self.name} ({self.found.where}) {what}; {advice}")
-
-    def expect(self, holds: bool, what: str) -> None:
-        """Raise PartError unless a result is as expected."""
-        if not holds:
-            raise self.error(what)
-
-
-def _leave(pid: int, leave: Callable, status: int) -> None:
-    """Stand for `os._exit` while a part runs: it would end a run without a word.
-
-    A process that the part has forked may end as it likes.
-    """
-    if os.getpid() != pid:
-        leave(status)
-    sys.exit(f"os._exit({status})")
-
-
-def _called(function: Callable, *args: Any, **kwargs: Any) -> Any:
-    """Call the learner's code: what goes wrong becomes `Wrong`."""
-    return call(function, *args, given=NOTHING, seconds=CALL_SECONDS, **kwargs)
-
-
-class OwnModel(nn.Module):
+class LearnerModel(nn.Module):
     """A learner's model as a run needs it: token ids in, logits out, nothing else."""
 
-    def __init__(self, part: LearnerPart, config: ModelConfig):
+    def __init__(self, part: PartRunner, config: ModelConfig):
         super().__init__()
         usual = vars(ModelConfig(**{name: getattr(config, name) for name in SIZES}))
         for name in ("norm", "position", "ffn", "tie_embeddings"):
@@ -272,19 +267,19 @@ class OwnModel(nn.Module):
                 )
         self.part = part
         self.config = config
-        self.source, self.theirs = part.tried(self._made)
+        self.runner, self.theirs = part.tried(self._made)
 
-    def _made(self) -> tuple["AdoptedModel | NamedModel", nn.Module]:
+    def _made(self) -> tuple["AdoptedModelRunner | NamedModelRunner", nn.Module]:
         """The model as their adapter makes it, or else by the handout's names."""
-        source: AdoptedModel | NamedModel
+        runner: AdoptedModelRunner | NamedModelRunner
         if adapter := next(iter(self.part.adapters.values()), None):
-            source = AdoptedModel(adapter, self.config, self.part.found.thing)
+            runner = AdoptedModelRunner(adapter, self.config, self.part.thing)
         else:
-            source = NamedModel(self.part.found.thing, self.config)
-        return source, source.make()
+            runner = NamedModelRunner(self.part.thing, self.config)
+        return runner, runner.make()
 
     def forward(self, token_ids: Tensor) -> Tensor:
-        logits = self.part.tried(partial(_called, self.source.call, self.theirs, token_ids))
+        logits = self.part.call(self.runner.run, self.theirs, token_ids)
         asked = (*token_ids.shape, self.config.vocab_size)
         got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
         self.part.expect(got == asked, f"returns {got} instead of logits of shape {asked}")
@@ -296,10 +291,10 @@ class OwnModel(nn.Module):
 
     def places(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Weights by the course's names, as the learner's parameters hold them, by theirs."""
-        return self.part.tried(lambda: self.source.places(weights))
+        return self.part.tried(lambda: self.runner.places(weights))
 
 
-class NamedModel:
+class NamedModelRunner:
     """A learner's model that is made with the handout's arguments, its weights known by names."""
 
     def __init__(self, attempt: Any, config: ModelConfig):
@@ -320,7 +315,7 @@ class NamedModel:
             self.learner(self.case)  # finds out whether square matrices are stored transposed
         return self.learner.layout(replace(self.case, weights=weights))
 
-    def call(self, module: nn.Module, ids: Tensor) -> Tensor:
+    def run(self, module: nn.Module, ids: Tensor) -> Tensor:
         """The logits. Raises: Wrong, and what the model raises."""
         n = ids.shape[-1]
         device = ids.device
@@ -339,7 +334,7 @@ class NamedModel:
 
 def _loss(part, logits, targets):
     """Their loss, of tokens in one row, because some take no other shape."""
-    loss = part({"logits": logits.flatten(0, -2), "targets": targets.flatten()})
+    loss = part.run({"logits": logits.flatten(0, -2), "targets": targets.flatten()})
     got = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
     part.expect(got in ((), (1,)), f"returns {got} instead of one number")
     return loss.reshape(())
@@ -348,7 +343,7 @@ def _loss(part, logits, targets):
 def _optimizer(part, params, config):
     values = {"params": list(params), "lr": config.max_learning_rate}
     values |= {name: getattr(config, name) for name in ("betas", "eps", "weight_decay")}
-    if {"beta1", "beta2"} <= {e.name for e in part.tried(lambda: parameters_of(part.thing))}:
+    if {"beta1", "beta2"} <= {e.name for e in part.tried(lambda: parameters_of(part.called))}:
         values["beta1"], values["beta2"] = values.pop("betas")
     # The first optimizer of a process loads torch's compiler, which takes seconds. Stopped halfway,
     # it would stay half imported, so it is loaded before the clock of the learner's code starts.
@@ -360,13 +355,13 @@ def _optimizer(part, params, config):
         'has no param_groups with "lr", which a schedule sets: inherit from torch.optim.Optimizer',
     )
     step = optimizer.step
-    optimizer.step = lambda *args: part.tried(partial(_called, step, *args))
+    optimizer.step = lambda *args: part.call(step, *args)
     return optimizer
 
 
 def _schedule(part, it, highest, lowest, warmup, end):
     names = ("it", "max_learning_rate", "min_learning_rate", "warmup_iters", "cosine_cycle_iters")
-    rate = part(dict(zip(names, (it, highest, lowest, warmup, end), strict=True)))
+    rate = part.run(dict(zip(names, (it, highest, lowest, warmup, end), strict=True)))
     is_rate = isinstance(rate, int | float | Tensor) and 0 <= float(rate) < float("inf")
     part.expect(is_rate, f"returns {rate!r} for step {it} instead of a finite number from 0 on")
     return float(rate)
@@ -376,14 +371,14 @@ def _clipping(part, parameters, limit):
     parameters = list(parameters)
     norm = clip_gradients(parameters, float("inf"))  # which scales nothing
     # As `model.parameters()` is handed in: a generator, which can be gone over only once.
-    part({"parameters": iter(parameters), "max_l2_norm": limit})
+    part.run({"parameters": iter(parameters), "max_l2_norm": limit})
     return norm
 
 
 def _get_batch(part, dataset, batch_size, context_length, device, generator):
     """Their batch, drawn from the global random generators, which a checkpoint keeps too."""
     sizes = {"batch_size": batch_size, "context_length": context_length}
-    batch = part({"dataset": dataset, **sizes, "device": str(device)}, optional=["device"])
+    batch = part.run({"dataset": dataset, **sizes, "device": str(device)}, optional=["device"])
     pair = batch if isinstance(batch, tuple | list | Tensor) else [batch]  # such as None
     got = [tuple(getattr(tensor, "shape", ())) for tensor in pair]
     asked = (batch_size, context_length)
@@ -391,10 +386,10 @@ def _get_batch(part, dataset, batch_size, context_length, device, generator):
     return tuple(tensor.to(device, torch.int64) for tensor in batch)
 
 
-class LearnersTokenizer(Tokenizer):
+class LearnerTokenizer(Tokenizer):
     """Our tokenizer, with the learner's doing the encoding and decoding."""
 
-    def __init__(self, part: LearnerPart, vocab, merges, special_tokens):
+    def __init__(self, part: PartRunner, vocab, merges, special_tokens):
         super().__init__(vocab, merges, special_tokens)
         values = {"vocab": dict(vocab), "merges": list(merges)}
         self.part = part
@@ -409,8 +404,8 @@ class LearnersTokenizer(Tokenizer):
         return self._called("decode", list(ids))
 
     def _called(self, method: str, value: Any) -> Any:
-        call = partial(_called, getattr(self.theirs, method), value)
-        return self.part.tried(lambda: tokenizers.in_one_form(call(), method, NOTHING))
+        result = self.part.call(getattr(self.theirs, method), value)
+        return self.part.tried(lambda: tokenizers.in_one_form(result, method, NOTHING))
 
 
 def _decode(
@@ -425,28 +420,28 @@ def _decode(
             setattr(own, name, getattr(config, name, device))
 
     def run() -> list[int]:
-        learner = decoding.Decoder(part.thing)
+        learner = decoding.Decoder(part.called)
         learner.find_form()
         length = config.context_length
         prompt = learner.as_prompt(list(prompt_ids))
         prompt = tokenizer.decode(prompt_ids) if isinstance(prompt, str) else prompt
         ids = tuple(prompt_ids)
         case = decoding.Request(ids, max_new_tokens, end_id, length, temperature, top_p)
-        new = learner.asked(own, prompt, case, end_id or 0, tokenizer, CALL_SECONDS)
+        new = learner.asked(own, prompt, case, end_id or 0, tokenizer, part.seconds)
         return new[: new.index(end_id)] if end_id in new else new
 
     return part.tried(run)
 
 
-PARTS: dict[str, tuple[str, Callable]] = {  # of a run: the problem, and what makes it a part
-    "model": ("transformer_lm", OwnModel),
-    "loss": ("cross_entropy", _loss),
-    "optimizer": ("adamw", _optimizer),
-    "schedule": ("learning_rate_schedule", _schedule),
-    "clipping": ("gradient_clipping", _clipping),
-    "get_batch": ("data_loading", _get_batch),
-    "tokenizer": ("tokenizer", LearnersTokenizer),
-    "decode": ("decoding", _decode),
+MAKERS: dict[str, Callable] = {  # by the fields of `Parts`
+    "model": LearnerModel,
+    "loss": _loss,
+    "optimizer": _optimizer,
+    "schedule": _schedule,
+    "clipping": _clipping,
+    "get_batch": _get_batch,
+    "tokenizer": LearnerTokenizer,
+    "decode": _decode,
 }
 
 
@@ -490,7 +485,7 @@ def _one_step(config: TrainConfig, parts: Parts, device, precision: torch.dtype)
     loss.backward()
     parts.clipping(model.parameters(), config.optimizer.max_l2_norm)
     optimizer.step()
-    if isinstance(getattr(model, "source", None), AdoptedModel):
+    if isinstance(getattr(model, "runner", None), AdoptedModelRunner):
         print(OUR_START)
 
 
@@ -544,7 +539,7 @@ def now_yours(*names: str) -> Callable:
             return
         try:
             there = adopt.places(study.folder)
-            if not all(PARTS.get(name, (name,))[0] in there for name in names):
+            if not all(PROBLEM_OF.get(name, name) in there for name in names):
                 return
             shown = function(parts(study.folder))
         except Exception as error:

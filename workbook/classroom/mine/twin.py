@@ -34,8 +34,8 @@ from workbook.training.parts import Parts
 from workbook.transformer.model import TransformerLM
 
 # The longest silence of a call, and of the process: after it, a part hangs. Its inputs are small.
-SECONDS = 50.0  # for a step
-CALL_SECONDS = 20.0  # for a call in it
+STEP_SECONDS = 50.0  # for a step
+SMALL_CALL_SECONDS = 20.0  # for a call in it
 # What is compared: the part that is named, the field of `Parts`, and the method of `Lockstep`. The
 # batches come last because they cannot make the losses differ: both runs are given ours.
 COMPARED = (
@@ -51,7 +51,7 @@ COMPARED = (
 AFTER_STEP = ("schedule", "optimizer")  # these belong to the step that is being taken
 
 # Of every twin test.
-SIZES: dict[str, Any] = {
+SMALL_SIZES: dict[str, Any] = {
     "vocab_size": 500,
     "context_length": 32,
     "d_model": 64,
@@ -59,14 +59,20 @@ SIZES: dict[str, Any] = {
     "num_heads": 4,
     "d_ff": 192,
 }
-BATCH, TOKENS, SEED = 8, 5_000, 336
+BATCH = 8
+TOKENS = 5_000
+SEED = 336
 # Before the first step a model reads texts that grow and start short again, as in generation, in
 # batches that are neither one sequence nor as many as it has heads; the last is a whole batch.
 SHORTER = ((3, 4), (5, 6), (3, 3))
 
 # How far correct parts may differ, as a share of the largest value. Our own two kinds of kernels
 # differ by a hundredth of these, and a norm with another small eps by a tenth.
-FORWARD, LOSS, GRADIENT, CLIPPING, SCHEDULE = 1e-4, 1e-4, 1e-3, 1e-4, 1e-4
+FORWARD = 1e-4
+LOSS = 1e-4
+GRADIENT = 1e-3
+CLIPPING = 1e-4
+SCHEDULE = 1e-4
 UPDATE = 2e-3  # of the distance that the learning rates let a weight move
 ROUNDING = 1e-6  # and of the weight itself, for each step
 WHOLE = 2e-3  # of the loss in a whole run, where our two kinds of kernels differ by 2e-7
@@ -139,9 +145,11 @@ class TwinReport:
         rows = [(part, self.outcome(part), where) for part, where in self.places.items()]
         table = [f"  {part:9}  {outcome:18}  {where}".rstrip() for part, outcome, where in rows]
         title = f"{self.steps} steps with your parts and with ours: {self.preset}, scaled down"
-        sizes = ", ".join(f"{name} {n}" for name, n in {**SIZES, "batch_size": BATCH}.items())
-        more = " `workbook check --all` looks at each part more closely." * self.differs
-        return "\n".join([title, f"({sizes})", "", *table, "", f"{self.message}{more}"])
+        sizes = ", ".join(f"{name} {n}" for name, n in {**SMALL_SIZES, "batch_size": BATCH}.items())
+        message = self.message
+        if self.differs:
+            message += " `workbook check --all` looks at each part more closely."
+        return "\n".join([title, f"({sizes})", "", *table, "", message])
 
 
 def twin(preset: str = "laptop", steps: int = 20, study: Path | None = None) -> TwinReport:
@@ -157,7 +165,7 @@ def twin(preset: str = "laptop", steps: int = 20, study: Path | None = None) -> 
     """
     presets.preset(preset)
     study = Path(study or progress.nearest()).absolute()
-    report = worker.result(_serve, str(study), preset, steps, seconds=SECONDS)
+    report = worker.result(_serve, str(study), preset, steps, seconds=STEP_SECONDS)
     report["findings"] = [Finding(*finding) for finding in report["findings"]]
     return TwinReport(**report)
 
@@ -167,8 +175,8 @@ def _serve(study: str, preset: str, steps: int) -> Iterator[dict | None]:
 
     Raises: ValueError if there is no part to try.
     """
-    own_parts.allow_each_call(CALL_SECONDS)
-    learners = own_parts.expect_some(own_parts.parts(Path(study)), Path(study))
+    learners = own_parts.parts(Path(study), SMALL_CALL_SECONDS)
+    own_parts.expect_some(learners, Path(study))
     if not learners.made_by.keys() & {name for _, name, _ in COMPARED}:
         raise ValueError("none of your parts is used in a training step, so none can be compared")
     report = TwinReport(preset, steps)
@@ -215,7 +223,7 @@ def small(preset: str, steps: int) -> TrainConfig:
         weight_decay=base.optimizer.weight_decay or 0.1,
         update="textbook",
     )
-    model = replace(base.model, **SIZES, kernels="textbook")
+    model = replace(base.model, **SMALL_SIZES, kernels="textbook")
     sizes: dict[str, Any] = {"steps": steps, "batch_size": BATCH, "accumulation": 1, "seed": SEED}
     return replace(base, model=model, optimizer=optimizer, **sizes)
 
@@ -242,7 +250,8 @@ def compare_steps(report: TwinReport, config: TrainConfig, learners: Parts) -> I
     is_broken = False
     for step in lockstep.steps(batches[:-1]):
         for part, name, method in COMPARED:
-            if name not in made_by or part in lockstep.wrong or (part == "batches" and step):
+            is_over = part in lockstep.wrong or (part == "batches" and step > 0)
+            if is_over or name not in made_by:
                 continue
             at = step + (part in AFTER_STEP)
             whose = f"Your {name} ({made_by[name].where})"
@@ -526,7 +535,8 @@ def of_logits(got: Tensor, expected: Tensor) -> str:
 def of_gradients(got: Mapping, expected: Mapping[str, Tensor], share: float) -> str:
     """In words, where gradients differ most, if by more than a share of the tensor's largest."""
     if missing := [f"`{name}`" for name in expected if got[name] is None]:
-        return f"no gradient reaches {', '.join(missing[:3])}{', ...' * (len(missing) > 3)}"
+        shown = missing if len(missing) <= 3 else [*missing[:3], "..."]
+        return f"no gradient reaches {', '.join(shown)}"
     largest = max(tensor.abs().max() for tensor in expected.values())
     # What is tiny beside the others is rounding.
     gap = largest_gap(got, expected, lambda g: share * max(g.abs().max(), share * largest))

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib.util import decode_source, module_from_spec, spec_from_file_location
+from importlib.util import decode_source
 from itertools import count
 from pathlib import Path
 from types import (
@@ -43,10 +43,12 @@ from types import (
 from typing import Any
 
 from workbook.classroom.checks.machinery import judging, worker
-from workbook.classroom.checks.machinery.verdicts import CACHED, is_learners, unwrapped
+from workbook.classroom.checks.machinery.loading import LOAD_SECONDS, load_file
+from workbook.classroom.checks.machinery.verdicts import CACHED, failure, innermost, is_learners
 from workbook.classroom.panels import SIGNS
 from workbook.classroom.problems import PROBLEMS, Problem, with_id
 from workbook.classroom.study.progress import MARK, Part
+from workbook.config import PACKAGE
 from workbook.files import atomic_write, notebooks_in
 
 FOLDER = "mine"
@@ -61,9 +63,9 @@ OUTDATED = (
     ' checked, and its own check says "{}". Define the right one in a cell, with `def` or `class`,'
     " or import it from a file of your own, and check again."
 )
+NOT_OWN = "it is imported, not your own code"
 OTHER = "it is another version than the one that was checked"
 IMPORT_SECONDS = 60  # on a busy machine torch alone takes ten
-OURS = __name__.partition(".")[0]
 # A kernel adds to Python's own names some that only a notebook has.
 BUILTINS = set(dir(builtins)) - {"display", "get_ipython"}
 MAGIC = re.compile(r"\A\s*%%(time|capture|prun)\b.*\n")  # of cells that are Python below it
@@ -93,15 +95,14 @@ def stored(study: Path) -> dict[str, tuple[str, str]]:
     return sources
 
 
-def imported(path: Path, problem: Problem) -> tuple[tuple[str, ...], Any]:
+def imported(
+    path: Path, problem: Problem, seconds: float = LOAD_SECONDS
+) -> tuple[tuple[str, ...], Any]:
     """Import a file that was kept for a problem: the names, and the object or the pair of them.
 
-    Raises: what the import raises.
+    Raises: as `load_file`.
     """
-    name = f"workbook_study_{problem.id}"
-    spec = spec_from_file_location(name, path)
-    module = sys.modules[name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_file(path, f"workbook_study_{problem.id}", seconds)
     # What a file of the study folder defines for its problem is in its `__all__`.
     names = tuple(getattr(module, "__all__", problem.names))
     things = tuple(getattr(module, name) for name in names)
@@ -129,10 +130,8 @@ def tried_import(source: str, name: str, judged: tuple) -> Iterator[str]:
     """Yield what `why_not_alone` returns; in a worker."""
     path = Path(f"{name}.py").resolve()
     path.write_text(source, encoding="utf-8")
-    spec = spec_from_file_location(name, path)
-    module = sys.modules[name] = module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        module = load_file(path, name)
     except BaseException as error:
         yield traceback.format_exception_only(error)[-1].strip()
         return
@@ -168,35 +167,46 @@ def keep_code(
     if not trouble and (source, "") != (before.source, before.trouble):
         trouble = why_not_alone(source, problem.id, tuple(_in_order(attempt, names)))
     if trouble == OTHER:
-        again = judging.from_worker(judge_source, problem, None, source).status
+        again = judging.from_worker(judge_source, problem, None, source, IMPORT_SECONDS).status
         if again != status:
             return None, OUTDATED.format(again)
         trouble = ""
     if trouble and before.trouble == "" and status_of(before.source, problem.id) == status:
         return None, f"What was kept before stays, as this does not work on its own: {trouble}."
     path = folder / FOLDER / f"{problem.id}.py"
+    return (source, trouble), _write_kept(path, source, trouble, before)
+
+
+def _write_kept(path: Path, source: str, trouble: str, before: Part) -> str:
+    """Write the file of a solution, if it works on its own; say where it is, or why not."""
     try:
         make_way(path, set() if trouble else {before.source, source})
         if trouble:
-            return (source, trouble), (
-                f"It is not kept as a file, as it does not work on its own: {trouble}. {REMEDY}"
-            )
+            return f"It is not kept as a file, as it does not work on its own: {trouble}. {REMEDY}"
         with atomic_write(path) as file:
             file.write(source)
     except OSError as error:
-        return (source, trouble), f"Its code is kept in your progress, but not as a file: {error}."
+        return f"Its code is kept in your progress, but not as a file: {error}."
     # As JupyterLab shows it; in full only for a command that was called somewhere else.
-    is_near = Path.cwd() in (folder, folder.parent)
-    where = f"Kept as `{path.relative_to(folder.parent) if is_near else path}`"
-    return (source, ""), f"{where}: it holds all that it needs, and can be imported on its own."
+    study = path.parents[1]
+    where = path.relative_to(study.parent) if Path.cwd() in (study, study.parent) else path
+    return f"Kept as `{where}`: it holds all that it needs, and can be imported on its own."
 
 
-def judge_source(problem: str, source: str) -> Iterator[dict]:
-    """Yield the report on what a module of this source hands out; in a worker."""
+def judge_source(problem: str, source: str, seconds: float) -> Iterator[dict]:
+    """Yield the report on what a module of this source hands out; in a worker.
+
+    `seconds` is how long its import may take.
+    """
     path = Path("..", f"{problem}.py").resolve()  # beside the empty folder that it is judged in
     path.write_text(source, encoding="utf-8")
-    _, attempt = imported(path, with_id(problem))
-    yield judging.judge_here(problem, attempt, None).to_json()
+    try:
+        _, attempt = imported(path, with_id(problem), seconds)
+    except Exception as error:
+        claim = f"It cannot be imported any more: {failure(error)}."
+        yield judging.Report("wrong", problem, None, claim).to_json()
+    else:
+        yield judging.judge_here(problem, attempt, None).to_json()
 
 
 def make_way(path: Path, known: set[str]) -> None:
@@ -237,7 +247,7 @@ def collect(attempt: Any, names: tuple[str, ...], not_own: frozenset[str] = froz
     for name, thing in zip(names, attempts, strict=True):
         home = _home(thing)
         if home is None:
-            return "", "it is imported, not your own code"
+            return "", NOT_OWN
         own = getattr(thing, "__name__", "")
         if home.get(own) is not thing:
             called = (key for key, value in home.items() if value is thing and key[:1] != "_")
@@ -391,7 +401,7 @@ class _Gathered:
                 return
             line = f"from {'.' * node.level}{node.module or ''} {line}"
         self._own(space, name, line)
-        if _is_own(value) or line.split()[1].partition(".")[0] == OURS:
+        if _is_own(value) or line.split()[1].partition(".")[0] == PACKAGE.name:
             space.stand_ins[name] = line
         else:
             self.imports.add(line)
@@ -399,50 +409,61 @@ class _Gathered:
     def module(self, held: dict[str, str]) -> tuple[str, str]:
         """Write the module; `held` has what each name to hand out is called in it."""
         if not any(space.taken for space in self.spaces.values()):
-            return "", next(iter(self.troubles), "it is imported, not your own code")
-        blocks: list[str] = []
-        for space in self.spaces.values():
-            taken = [space.statements[place] for place in sorted(space.taken)]
-            nodes = [node for statement in taken for node in ast.walk(statement.node)]
-            for name, line in space.stand_ins.items():
-                blocks += self._stand_in(name, line, space.names.get(name), nodes)
-            blocks += (statement.text for statement in taken)
-            for statement in space.statements:
-                if statement not in taken and space.needed & statement.sets_later:
-                    first = statement.text.partition("\n")[0]
-                    self.troubles.append(f"`{first}` sets what it needs, by `global`")
-        renamed = {name: own for name, own in held.items() if name not in self.owners}
-        blocks += [f"{name} = {own}" for name, own in renamed.items()]
-        handed_out = [name if name in renamed else own for name, own in held.items()]
-        future = "from __future__ import annotations"  # holds in the cells below too
-        texts = {statement.text for space in self.spaces.values() for statement in space.statements}
-        top = [*{future} & texts, *sorted(self.imports, key=lambda line: (line[0] == "f", line))]
-        names = ", ".join(f'"{name}"' for name in handed_out)
-        source = "\n\n".join(["\n".join(top), *blocks, f"__all__ = [{names}]\n"]).lstrip()
+            return "", next(iter(self.troubles), NOT_OWN)
+        blocks = [block for space in self.spaces.values() for block in self._blocks(space)]
+        handed_out = []
+        for name, own in held.items():
+            if name not in self.owners:
+                blocks.append(f"{name} = {own}")
+                own = name
+            handed_out.append(f'"{own}"')
+        blocks.append(f"__all__ = [{', '.join(handed_out)}]\n")
+        source = "\n\n".join(["\n".join(self._top()), *blocks]).lstrip()
         return source, next(iter(self.troubles), "")
 
-    def _stand_in(self, name: str, line: str, value: Any, nodes: list[ast.AST]) -> Iterator[str]:
+    def _top(self) -> list[str]:
+        """List the lines of the imports, `import` before `from`."""
+        future = "from __future__ import annotations"  # holds in the cells below too
+        texts = {statement.text for space in self.spaces.values() for statement in space.statements}
+        imports = sorted(self.imports, key=lambda line: (line.startswith("from"), line))
+        return [future, *imports] if future in texts else imports
+
+    def _blocks(self, space: _Space) -> list[str]:
+        """List what is written of a namespace: stand-ins for imports, then what was taken."""
+        taken = [space.statements[place] for place in sorted(space.taken)]
+        nodes = [node for statement in taken for node in ast.walk(statement.node)]
+        for statement in space.statements:
+            if statement not in taken and space.needed & statement.sets_later:
+                first = statement.text.partition("\n")[0]
+                self.troubles.append(f"`{first}` sets what it needs, by `global`")
+        stand_ins = [self._stand_in(space, name, nodes) for name in space.stand_ins]
+        return [*filter(None, stand_ins), *(statement.text for statement in taken)]
+
+    def _stand_in(self, space: _Space, name: str, nodes: list[ast.AST]) -> str:
         """Write what an import brings in from the learner's files, or from our package.
 
         The course does not install that: where only plain values of it are used, these are kept.
+        Returns "" where the import itself stays.
         """
+        line = space.stand_ins[name]
+        value = space.names.get(name)
+        if line.isidentifier():  # another name of one of the learner's objects
+            return f"{name} = {line}"
+        if type(value) in (str, int):
+            return f"{name} = {value!r}"
         uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
         asked = [n.attr for n in nodes if isinstance(n, ast.Attribute) and n.value in uses]
         values = {attribute: getattr(value, attribute, None) for attribute in sorted(asked)}
+        own = _is_own(value)
         are_plain = all(type(part) in (str, int) for part in values.values())
-        if _is_own(value) or (isinstance(value, ModuleType) and are_plain):
-            self.imports.add("from types import SimpleNamespace")
-            own = _is_own(value)
-            fields = [f"{key}={key if own else repr(values[key])}" for key in values]
-            yield f"{name} = SimpleNamespace({', '.join(fields)})"
-            if len(asked) < len(uses) or any(isinstance(e, ModuleType) for e in values.values()):
-                self.troubles.append(f"`{line}` takes a whole file")
-        elif type(value) in (str, int):
-            yield f"{name} = {value!r}"
-        elif line.isidentifier():
-            yield f"{name} = {line}"
-        else:
+        if not own and not (isinstance(value, ModuleType) and are_plain):
             self.imports.add(line)
+            return ""
+        if len(asked) < len(uses) or any(isinstance(e, ModuleType) for e in values.values()):
+            self.troubles.append(f"`{line}` takes a whole file")
+        self.imports.add("from types import SimpleNamespace")
+        fields = [f"{key}={key if own else repr(values[key])}" for key in values]
+        return f"{name} = SimpleNamespace({', '.join(fields)})"
 
 
 def _statements(names: dict[str, Any], not_own: frozenset[str]) -> Iterator[Statement]:
@@ -571,11 +592,15 @@ def _names(
     node: ast.stmt, code: CodeType, inside: list[CodeType]
 ) -> tuple[set[str], set[str], set[str]]:
     """List the names that a statement binds, reads when it runs, and reads in code inside it."""
-    binds = {e.argval for e in dis.get_instructions(code) if e.opname == "STORE_NAME"}
     # A function does not evaluate the annotations of its local names, but its reader does.
     notes = [e.annotation for e in ast.walk(node) if isinstance(e, ast.AnnAssign)]
     noted = {e.id for note in notes for e in ast.walk(note) if isinstance(e, ast.Name)}
-    return binds, _reads(code), noted.union(*map(_reads, inside))
+    return names_bound(code), _reads(code), noted.union(*map(_reads, inside))
+
+
+def names_bound(code: CodeType) -> set[str]:
+    """List the names that the code of a statement, at the top level of a file, binds."""
+    return {e.argval for e in dis.get_instructions(code) if e.opname == "STORE_NAME"}
 
 
 def _with_inner(code: CodeType) -> list[CodeType]:
@@ -627,8 +652,7 @@ def _root(node: ast.expr) -> set[str]:
 def _functions(value: Any) -> Iterator[FunctionType]:
     """List the function that a value is or wraps, or those that its class wrote."""
     for member in vars(value).values() if isinstance(value, type) else [value]:
-        member = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
-        member = unwrapped(member)
+        member = innermost(member)
         if isinstance(member, FunctionType) and member.__module__ == value.__module__:
             yield member
 

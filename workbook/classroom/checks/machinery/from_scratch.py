@@ -6,7 +6,6 @@ calls them: the learner's lines, `map` or a `partial`.
 """
 
 import sys
-import sysconfig
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from types import FrameType
@@ -15,7 +14,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from workbook.classroom.checks.machinery.verdicts import Findings, Prose, Wrong
+from workbook.classroom.checks.machinery.verdicts import Findings, Prose, Wrong, is_learners
 from workbook.config import PACKAGE
 
 TORCH = str(Path(torch.__file__).parent)
@@ -24,7 +23,6 @@ OPTIMIZERS = str(Path(TORCH, "optim"))
 BASES = ("optimizer.py", "lr_scheduler.py", "sgd.py")
 # Code that calls an attempt, and contains nothing that learners are to write.
 CALLERS = str(PACKAGE / "classroom")
-LIBRARY = sysconfig.get_path("stdlib")
 # What learners are to write. Others, such as `one_hot` and `pad`, are only helpers.
 MODULES = (
     "Linear LazyLinear Bilinear Embedding EmbeddingBag RMSNorm LayerNorm SiLU Sigmoid GELU GLU "
@@ -43,7 +41,9 @@ INSTEAD = (
     "Here, from scratch means: from `torch.nn` only `Module`, `Parameter`, containers and "
     "`nn.init.trunc_normal_`, from `torch.optim` only `Optimizer`, no function that does it all."
 )
-OURS = "Hand in what you wrote yourself: the workbook's own code is there only to compare with."
+NOT_YOURS = (
+    "Hand in what you wrote yourself: the workbook's own code is there only to compare with."
+)
 WAYS = {
     "linear": "A Parameter and a matmul with `@` or an einsum do it.",
     "embedding": "A Parameter and indexing do it: `weight[token_ids]`.",
@@ -141,11 +141,11 @@ def _is_theirs(frame: FrameType) -> bool:
     path = frame.f_code.co_filename
     if path.startswith(CALLERS):
         return path != __file__
-    return not path.startswith((TORCH, str(PACKAGE), LIBRARY, "<frozen"))
+    return is_learners(path) and not path.startswith(TORCH)
 
 
 def _refuse(thing: str, name: str) -> None:
     way = WAYS.get(name.lower(), "Write that yourself.")
     claim, expected = "The values are right, but the code is not from scratch yet.", "your own code"
-    mistake = f"{INSTEAD} {way}" if "torch" in thing else OURS
+    mistake = f"{INSTEAD} {way}" if "torch" in thing else NOT_YOURS
     raise Wrong(claim, expected=Prose(expected), got=Prose(thing), mistake=mistake)

@@ -17,16 +17,23 @@ import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
-from functools import cached_property, lru_cache, partial, partialmethod, singledispatchmethod
+from functools import lru_cache, partial
 from importlib import import_module
 from importlib.machinery import PathFinder
 from multiprocessing.pool import Pool
-from types import FunctionType, MethodType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NewType, ParamSpec
 
 import cloudpickle
 
-from workbook.classroom.checks.machinery.verdicts import CACHED, failure, is_learners, kind_of
+from workbook.classroom.checks.machinery.verdicts import (
+    CACHED,
+    WRAPPERS,
+    failure,
+    is_learners,
+    kind_of,
+    layers_of,
+)
 
 # How deep lists may be nested inside one another. Python 3.11 counts their levels as if they were
 # calls, of which it allows a thousand; later versions have a limit that no setting moves.
@@ -76,19 +83,6 @@ MADE_AGAIN: dict[type, Callable[[Any], tuple]] = {
     weakref.WeakValueDictionary: lambda weak: (type(weak), (), None, None, iter(weak.items())),
 }
 DYNAMO = "torch._dynamo.eval_frame"  # the module of the functions that `torch.compile` returns
-# Whatever wraps a function, and the attributes that may hold it.
-WRAPPERS: tuple[type, ...] = (
-    CACHED,
-    MethodType,
-    classmethod,
-    staticmethod,
-    property,
-    cached_property,
-    partial,
-    partialmethod,
-    singledispatchmethod,
-)
-WRAPPED_AS = ("__func__", "func", "fget", "__wrapped__")
 QUITTERS = ("ExitAutocall", "ZMQExitAutocall")  # a kernel's `exit`, which would end the kernel
 
 
@@ -232,26 +226,12 @@ def functions_of(value: Any) -> Iterator[FunctionType]:
     elif isinstance(value, partial):
         yield from functions_of(value.func)
     elif isinstance(value, (FunctionType, *WRAPPERS)):
-        yield from _layers(value)
+        yield from layers_of(value)
     else:
         kind = value if inspect.isclass(value) else type(value)
         members = [member for base in kind.__mro__ for member in vars(base).values()]
         for member in members:
-            yield from _layers(member)
-
-
-def _layers(value: Any) -> Iterator[FunctionType]:
-    """The functions that wrap one another, from the outside to the inside."""
-    seen: set[int] = set()  # by `update_wrapper(f, f)`, a function wraps itself
-    while value is not None and id(value) not in seen:
-        seen.add(id(value))
-        if isinstance(value, FunctionType):
-            yield value
-            value = getattr(value, "__wrapped__", None)
-        elif isinstance(value, WRAPPERS):
-            value = next(getattr(value, name) for name in WRAPPED_AS if hasattr(value, name))
-        else:
-            return
+            yield from layers_of(member)
 
 
 def _culprit(arguments: tuple) -> str:

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass
 from difflib import get_close_matches
-from functools import lru_cache, partialmethod, singledispatchmethod
+from functools import cached_property, lru_cache, partial, partialmethod, singledispatchmethod
 from pathlib import Path
-from types import FrameType, FunctionType
+from types import FrameType, FunctionType, MethodType
 from typing import Any, Literal, get_args
 
 from workbook.classroom.checks.machinery.timeout import Stopped, TimedOut, limited
@@ -43,6 +43,19 @@ USUAL_WORK = (*CALLED, "train", "generate", "decode", "sample", "get_lr", "get_b
 CACHED = type(lru_cache(len))  # of a function with a cache
 # The types of methods.
 METHODS = (FunctionType, staticmethod, classmethod, CACHED, partialmethod, singledispatchmethod)
+# Whatever wraps a function, and the attributes that may hold it.
+WRAPPERS: tuple[type, ...] = (
+    CACHED,
+    MethodType,
+    classmethod,
+    staticmethod,
+    property,
+    cached_property,
+    partial,
+    partialmethod,
+    singledispatchmethod,
+)
+WRAPPED_AS = ("__func__", "func", "fget", "__wrapped__")
 NO_LEARNERS = ("builtins", "torch.", "abc", "typing", "collections")
 # In a NotImplementedError from torch, for an operation that a dtype or a device lacks.
 TORCHS = re.compile("not implemented for '|aten::")
@@ -65,8 +78,8 @@ CONSTANTS = {"LOAD_CONST", "RETURN_CONST"}
 STUB_NAMES = {"NotImplementedError", "super", "__init__", "__class__", "self"}
 # How the paths of files begin that contain none of the learner's lines, and what is in others.
 LIBRARIES = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
-OURS = (PACKAGE, *LIBRARIES, *map(os.path.realpath, LIBRARIES))
-NOT_THEIRS = (*(f"{path}{os.sep}" for path in OURS), "<frozen", "<reference>")
+OTHERS_FOLDERS = (PACKAGE, *LIBRARIES, *map(os.path.realpath, LIBRARIES))
+NOT_THEIRS = (*(f"{path}{os.sep}" for path in OTHERS_FOLDERS), "<frozen", "<reference>")
 INSTALLED = re.compile(r"\b(site|dist)-packages\b")
 NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
 
@@ -393,8 +406,7 @@ def is_untouched(attempt: Any) -> bool:
         attempt = methods_of(attempt)
     if isinstance(attempt, tuple | list | dict):
         return all(map(is_untouched, attempt.values() if isinstance(attempt, dict) else attempt))
-    function = unwrapped(attempt)
-    function = getattr(function, "__func__", function)  # of a method
+    function = innermost(attempt)
     if type(function) is not FunctionType:
         return function is None or function is ...
     steps = [*dis.get_instructions(function)]
@@ -407,11 +419,24 @@ def is_untouched(attempt: Any) -> bool:
     ) and not (raises and _goes_on(function))
 
 
-def unwrapped(value: Any) -> Any:
-    """The innermost function that a function wraps, by `functools.wraps`; or the value itself."""
-    with suppress(ValueError):  # a function that wraps itself
-        return inspect.unwrap(value) if callable(value) else value
-    return value
+def layers_of(value: Any) -> Iterator[FunctionType]:
+    """The functions that wrap one another, from the outside to the inside."""
+    seen: set[int] = set()  # by `update_wrapper(f, f)`, a function wraps itself
+    while value is not None and id(value) not in seen:
+        seen.add(id(value))
+        if isinstance(value, FunctionType):
+            yield value
+            value = getattr(value, "__wrapped__", None)
+        elif isinstance(value, WRAPPERS):
+            value = next(getattr(value, name) for name in WRAPPED_AS if hasattr(value, name))
+        else:
+            return
+
+
+def innermost(value: Any) -> Any:
+    """The innermost function that a value wraps; the value itself if it is or wraps none."""
+    *_, last = (value, *layers_of(value))
+    return last
 
 
 def _goes_on(function: FunctionType) -> bool:

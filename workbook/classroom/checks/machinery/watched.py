@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from torch import Tensor
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 from workbook.classroom.checks.machinery.engine import usual
+from workbook.classroom.checks.machinery.loading import replace_trackers
 from workbook.classroom.checks.machinery.modules import as_it_is
 from workbook.classroom.checks.machinery.timeout import Stopped
 from workbook.classroom.checks.machinery.verdicts import (
@@ -30,7 +30,7 @@ from workbook.classroom.checks.machinery.verdicts import (
     unfinished,
 )
 
-SECONDS = 40.0  # for one run
+RUN_SECONDS = 40.0  # for one run
 PRINTED = "printed.txt"
 LOGS = (".txt", ".log", ".jsonl")
 # "train_loss=3.21", {"val/loss": 3.25}, "loss: tensor(3.21)"
@@ -117,7 +117,7 @@ def observed(attempt: Any, words: list, values: dict, folder: str, steps: int) -
     _watch(seen, 3 * steps)  # then the run is stopped
     start = (lambda: _run_script(Path(attempt))) if isinstance(attempt, str) else attempt
     try:
-        call(start, seconds=SECONDS, given="", **values)
+        call(start, seconds=RUN_SECONDS, given="", **values)
     except Stopped:
         pass  # after more steps than it was told to take
     except NotAttempted as nothing:
@@ -174,8 +174,4 @@ def _watch(seen: Seen, most_steps: int) -> None:
     register_optimizer_step_post_hook(count_step)
     # Compiling takes long.
     torch.compile = as_it_is
-    tracker = MagicMock(log=lambda values, *_, **__: print(values))
-    tracker.init.return_value = tracker
-    wandb: Any = sys.modules.setdefault("wandb", tracker)  # a function's module may have it already
-    wandb.init = tracker.init
-    wandb.log = tracker.log
+    replace_trackers(also_installed=True)
