@@ -5,17 +5,19 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
+from work import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="the test kills a copy of itself"),
     pytest.mark.slow,
 ]
-PATIENCE = 30  # seconds; it takes five, and without the option that is tested it never ends
 
 DIES = """
 import os, signal, time
@@ -55,19 +57,25 @@ def test_a_process_that_dies_ends_the_run_with_the_name_of_its_test(tmp_path, ta
     command = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "-p", "conftest"]
     command += [*options(target), "-p", "no:cacheprovider", tmp_path]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-    # Not `run`: it would wait for the copy that holds the output open.
     printed = tmp_path / "printed"
     with printed.open("w") as output:
         run = subprocess.Popen(
             command, cwd=tmp_path, env=environment, stdout=output, stderr=subprocess.STDOUT
         )
-        try:
-            status = run.wait(PATIENCE)
-        finally:
-            run.kill()
-            copy = psutil.Process(int((tmp_path / "copy").read_text()))
-            copy.kill()
-    assert status == 1, printed.read_text()
-    assert "crashed while running" in printed.read_text()
-    assert "test_dying.py::test_that_dies" in printed.read_text()
-    assert "1 failed" in printed.read_text()  # it was not run a second time
+    try:
+        # Not `run.communicate`: it would wait for the copy that holds the output open. Without the
+        # option that is tested, a second process takes the place of the one that died.
+        give_up = time.monotonic() + PATIENCE
+        while run.poll() is None and "replacing" not in printed.read_text():
+            assert time.monotonic() < give_up, printed.read_text()
+            time.sleep(0.1)
+    finally:
+        run.kill()
+        run.wait()
+        with suppress(FileNotFoundError):
+            psutil.Process(int((tmp_path / "copy").read_text())).kill()
+    said = printed.read_text()
+    assert run.returncode == 1, said
+    assert "crashed while running" in said
+    assert "test_dying.py::test_that_dies" in said
+    assert "1 failed" in said  # it was not run a second time
