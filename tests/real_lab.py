@@ -15,13 +15,12 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat import NotebookNode
+from work import PATIENCE
 
 from workbook.classroom.study import lab
 
 ROOT = Path(__file__).parents[1]
 SCREENSHOTS = ROOT / "build" / "screenshots"
-PATIENCE = 300  # seconds, which only what hangs takes
-LONGEST = 3_600  # of one cell, which may train a model
 
 
 def chromium() -> str | None:
@@ -228,7 +227,7 @@ class Desk:
         prompt = cell.locator(".jp-InputPrompt")
         prompt.click()
         self.page.keyboard.press("Control+Enter")
-        expect(prompt).to_have_text(re.compile(r"\d"), timeout=1000 * LONGEST)
+        expect(prompt).to_have_text(re.compile(r"\d"), timeout=1000 * PATIENCE)
         return cell.locator(".jp-OutputArea-output")
 
     def wait_until_stored(self, text: str) -> None:

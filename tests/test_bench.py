@@ -5,7 +5,9 @@ import os
 import time
 from concurrent.futures import ProcessPoolExecutor
 
+import psutil
 import pytest
+from work import PATIENCE
 
 from workbook import bench
 from workbook.bench import measured, timed
@@ -29,20 +31,20 @@ def hold_in_child(until):
 @pytest.fixture
 def seen(tmp_path, monkeypatch):
     """A file that is there once a sample has met the process that holds much."""
-    memory = bench._memory
+    memory = psutil.Process.memory_full_info
     file = tmp_path / "seen"
 
-    def watched(pid):
-        found = memory(pid)
-        if max(found, default=0) > HELD:
+    def watched(process):
+        found = memory(process)
+        if found.uss > HELD:
             file.touch()
         return found
 
-    monkeypatch.setattr(bench, "_memory", watched)
+    monkeypatch.setattr(psutil.Process, "memory_full_info", watched)
     return file
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(PATIENCE)
 def test_memory_of_the_run_is_seen_and_that_of_this_process_is_not(seen):
     mine = bytearray(b"x") * (3 * HELD)
     start = time.perf_counter()
@@ -53,7 +55,7 @@ def test_memory_of_the_run_is_seen_and_that_of_this_process_is_not(seen):
     assert HELD < run.parent_peak_bytes <= run.peak_bytes
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(PATIENCE)
 def test_a_child_counts_in_the_whole_and_not_in_the_parent(seen):
     run = measured(hold_in_child, seen)
     assert run.peak_bytes > HELD > run.parent_peak_bytes > 0
@@ -66,18 +68,18 @@ def test_an_error_of_the_function_is_raised_here_and_a_process_that_dies_is_a_cl
         measured(os._exit, 3)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(PATIENCE)
 def test_nothing_runs_on_when_the_wait_is_interrupted(monkeypatch):
     started = []
 
-    def interrupt(pid):
-        started.append(pid)
+    def interrupt(process):
+        started.append(process)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench, "_memory", interrupt)
+    monkeypatch.setattr(psutil.Process, "memory_full_info", interrupt)
     with pytest.raises(KeyboardInterrupt):
         measured(time.sleep, 10_000)
-    assert not bench.psutil.pid_exists(started[0])
+    assert not started[0].is_running()
 
 
 def test_the_best_of_several_times_and_the_longest_are_kept():

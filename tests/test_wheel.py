@@ -22,7 +22,8 @@ from zipfile import ZipFile
 import pytest
 from jupyterlab.commands import get_app_dir
 from made_repositories import FOLDER as REPOSITORIES
-from real_lab import PATIENCE, ROOT, Desk, browse, menu, require_browser, serve, settings
+from real_lab import ROOT, Desk, browse, menu, require_browser, serve, settings
+from work import PATIENCE
 
 from workbook.classroom.study import notebooks
 

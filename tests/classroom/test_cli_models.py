@@ -28,9 +28,7 @@ def run(tmp_path, monkeypatch):
     corpus.write_text("The fox ran to the café. " * 40, encoding="utf-8")
     tokenizer = Tokenizer(*train_bpe(corpus, 270, ["<|endoftext|>"]), ["<|endoftext|>"])
     files = tmp_path / "data" / "tokenizers" / "stories-2048"
-    tokenizer.save(files / "vocab.json", files / "merges.txt")
-    hashes = {name: token_files._file_hash(files / name) for name in ("vocab.json", "merges.txt")}
-    write_json(files / token_files.RECORD, hashes)
+    token_files.save_tokenizer(tokenizer, files)
     torch.manual_seed(0)
     model = TransformerLM.from_config(ModelConfig(**SIZES))
     folder = tmp_path / "run"

@@ -58,7 +58,7 @@ def test_the_model_is_huggingfaces_llama(kernels, tmp_path):
     weights = dict(model.named_parameters())
     llama_weights = dict(llama.named_parameters())
     for name, llama_name in formats.weight_names(BASE):
-        grad = formats._reordered(name, weights[name].grad, BASE)  # it rotates halves, not pairs
+        grad = formats.reordered(name, weights[name].grad, BASE)  # it rotates halves, not pairs
         torch.testing.assert_close(llama_weights[llama_name].grad, grad, atol=1e-6, rtol=1e-4)
 
 

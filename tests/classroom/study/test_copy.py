@@ -323,13 +323,13 @@ def test_a_pipe_is_no_notebook_and_no_record_and_nobody_waits_for_it(checkout):
 def test_a_notebook_that_is_saved_meanwhile_is_not_overwritten(checkout, monkeypatch):
     path = checkout / "study" / "02_bpe.ipynb"
     before = path.read_text()
-    start_over = update._start_over
+    backup_path = study.backup_path
 
     def saved_meanwhile(*arguments):
         path.write_text(before + "\n")  # as JupyterLab would
-        return start_over(*arguments)
+        return backup_path(*arguments)
 
-    monkeypatch.setattr(update, "_start_over", saved_meanwhile)
+    monkeypatch.setattr(study, "backup_path", saved_meanwhile)
     with pytest.raises(ValueError, match="changed while it was read"):
         update.reset("train_bpe")
     assert path.read_text() == before + "\n"

@@ -11,7 +11,8 @@ from unittest.mock import Mock
 import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
-from real_lab import PATIENCE, serve
+from real_lab import serve
+from work import PATIENCE
 
 from workbook import config
 from workbook.classroom.study import lab, notebooks

@@ -6,11 +6,12 @@ import sys
 from unittest.mock import Mock
 
 import pytest
+from work import PATIENCE
 
 from workbook import config
 from workbook.classroom import cli
 from workbook.classroom.problems import PROBLEMS
-from workbook.classroom.study import progress, records
+from workbook.classroom.study import progress, records, verbs
 from workbook.classroom.study.progress import Part, Progress, nearest, points_in, progress_table
 from workbook.classroom.study.verbs import answer, check, tick
 
@@ -20,7 +21,7 @@ def study(tmp_path, monkeypatch, judged_here):
     """A study folder that we stand in."""
     (tmp_path / "study" / ".workbook").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "study")
-    monkeypatch.setattr("workbook.classroom.study.verbs._handed_in", {})  # by other tests
+    monkeypatch.setattr(verbs, "handed_in", {})  # by other tests
     return Progress(tmp_path / "study")
 
 
@@ -204,7 +205,7 @@ for n in range(25):
 
 def test_two_kernels_lose_nothing_of_each_other(study):
     kernels = [subprocess.Popen([sys.executable, "-c", SOLVE, name]) for name in ("one", "two")]
-    assert [kernel.wait(300) for kernel in kernels] == [0, 0]
+    assert [kernel.wait(PATIENCE) for kernel in kernels] == [0, 0]
     assert len(study.read()) == 50
     assert {path.name for path in study.path.parent.iterdir()} == {".lock", "progress.json"}
 

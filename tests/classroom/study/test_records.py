@@ -11,6 +11,7 @@ from pkgutil import iter_modules
 from random import Random
 
 import pytest
+from work import PATIENCE
 
 from workbook import calibration, check, harden, predict, recall
 from workbook.classroom import cli
@@ -306,7 +307,7 @@ for n in range(25):
 def test_two_kernels_keep_a_damaged_file_aside_once_and_lose_nothing_of_each_other(study):
     file_of(study, Guess).write_text('{"good": {"guess": 1}, "bad": {"guess": -1}}')
     kernels = [subprocess.Popen([sys.executable, "-c", KEEP, name]) for name in ("one", "two")]
-    assert [kernel.wait(300) for kernel in kernels] == [0, 0]
+    assert [kernel.wait(PATIENCE) for kernel in kernels] == [0, 0]
     assert len(study.notes(Guess)) == 51 and len(kept_aside(study, Guess)) == 1
 
 

@@ -208,7 +208,7 @@ def _degrees(arrow: np.ndarray) -> int:
     return round(np.degrees(np.arctan2(arrow[1], arrow[0]))) % 360
 
 
-def _tips_and_names(query: np.ndarray, key: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+def tips_and_names(query: np.ndarray, key: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Where each of two arrows ends in the unit circle, and where its name goes around it.
 
     The longer arrow reaches the circle. The names never overlap.
@@ -225,7 +225,7 @@ def _tips_and_names(query: np.ndarray, key: np.ndarray) -> list[tuple[np.ndarray
 def _circle(place: int, query: np.ndarray, key: np.ndarray) -> str:
     """One pair as SVG: a circle, the arrow of the query and that of the key."""
     arrows = ""
-    for look, ends in zip(ARROWS, _tips_and_names(query, key), strict=True):
+    for look, ends in zip(ARROWS, tips_and_names(query, key), strict=True):
         name, colour, _, dashes = look
         ((x, y), (left, up)) = (60 * end for end in ends)
         arrows += (
@@ -248,7 +248,7 @@ def _arrows_drawn(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Figure:
     figure, panels = plt.subplots(1, len(pairs), figsize=(1.6 * len(pairs), 1.9), squeeze=False)
     for place, (ax, pair) in enumerate(zip(panels[0], pairs, strict=True)):
         _ring(ax, f"pair {place}: {pair[0] @ pair[1]:+.3f}", 9, 1, 1.35)
-        for look, ((x, y), at) in zip(ARROWS, _tips_and_names(*pair), strict=True):
+        for look, ((x, y), at) in zip(ARROWS, tips_and_names(*pair), strict=True):
             name, colour, line, _ = look
             ax.plot([0, x], [0, y], color=colour, lw=2.5, ls=line)
             ax.plot(x, y, "o", color=colour)

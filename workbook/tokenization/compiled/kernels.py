@@ -193,12 +193,12 @@ def load_kernels() -> llvm.ExecutionEngine:
     global _engine
     with _lock:
         if _engine is None:
-            _engine = _load()
+            _engine = load_anew()
             engine.loaded = True
         return _engine
 
 
-def _load() -> llvm.ExecutionEngine:
+def load_anew() -> llvm.ExecutionEngine:
     """All kernels in memory, for this processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
