@@ -15,9 +15,10 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat import NotebookNode
+from nbformat.v4 import new_notebook
 from work import PATIENCE
 
-from workbook.classroom.study import lab
+from workbook.classroom.study import lab, notebooks
 
 ROOT = Path(__file__).parents[1]
 SCREENSHOTS = ROOT / "build" / "screenshots"
@@ -83,6 +84,12 @@ class Server:
             return any(k["execution_state"] == "idle" and k["connections"] > 0 for k in kernels)
 
         wait_for(is_ready, f"the kernel of {name} is not idle")
+
+
+def write_notebook(path: Path, cells: list[NotebookNode]) -> None:
+    """Write a notebook that JupyterLab opens with our kernel."""
+    metadata = {"kernelspec": notebooks.METADATA["kernelspec"]}
+    notebooks.write_notebook(path, new_notebook(cells=cells, metadata=metadata))
 
 
 def wait_for(condition, complaint: str) -> None:

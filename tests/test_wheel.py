@@ -28,12 +28,18 @@ from work import PATIENCE
 from workbook.classroom.study import notebooks
 
 # What is never shipped: made by users, left by an earlier build.
-USED = """
-    build/lib/workbook/gone.py build/writeup.pdf data/bench/tokenizer-mine.json
-    data/corpora/stories/train-20MB.txt data/runs/mine.runs.jsonl
-    data/tokenizers/stories-2048/vocab.json data/trained/mine-0123456789ab/step-20.pt
-    notebooks/scratch.ipynb study/01_unicode.ipynb study/.workbook/progress.json
-"""
+USED = [
+    "build/lib/workbook/gone.py",
+    "build/writeup.pdf",
+    "data/bench/tokenizer-mine.json",
+    "data/corpora/stories/train-20MB.txt",
+    "data/runs/mine.runs.jsonl",
+    "data/tokenizers/stories-2048/vocab.json",
+    "data/trained/mine-0123456789ab/step-20.pt",
+    "notebooks/scratch.ipynb",
+    "study/01_unicode.ipynb",
+    "study/.workbook/progress.json",
+]
 LEARNER = REPOSITORIES / "flat" / "cs336_basics"
 RUN_A_NOTEBOOK = """
 from nbclient import execute
@@ -117,7 +123,7 @@ def checkout(tmp_path_factory) -> Path:
     """A copy of this checkout, as git knows it, after it was used."""
     folder = tmp_path_factory.mktemp("checkout")
     names = tracked()
-    for name in [*names, *USED.split()]:
+    for name in [*names, *USED]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes((ROOT / name).read_bytes() if name in names else b"{}")
     run(["git", "init", "--quiet"], folder)
@@ -186,26 +192,10 @@ def test_a_corpus_is_made_a_model_trained_and_a_text_generated(installed):
     assert environment["commit"] is None and environment["versions"]["workbook"]
 
 
-def test_recorded_runs_and_published_claims_come_along(installed):
-    shown = installed.workbook("experiments", "show", "learning_rate")
-    assert "rate 0.01" in shown and "missing" not in shown
-    asked = "from workbook.experiments import published; from workbook.bench import recorded\n"
-    asked += "print(len(published.all_claims()), recorded('train')['machine'])"
-    claims, machine = installed.ask(asked).split(maxsplit=1)
-    assert int(claims) > 50 and "processor" in machine
-
-
 def test_what_needs_a_checkout_says_so(installed):
     said = installed.workbook("notebooks", status=2)
     assert said.startswith("workbook: this is an installed package: clone the repository")
     assert said.count("\n") == 1
-
-
-def test_the_worked_answers_are_written_up(installed):
-    said = installed.workbook("export", "--to", "ours", status=2)  # ours is not written unasked
-    worked = re.search(r"name the folder with yours \(ours: (.+)\)", said)[1]
-    said = installed.workbook("export", worked, "--edition", "2026", "--to", "ours")
-    assert said.startswith("Reference write-up, edition 2026: 38 problems")
 
 
 def test_a_worked_notebook_runs_in_any_folder(installed):
@@ -304,10 +294,6 @@ def test_a_week(installed):
         said = monday.fill(monday.cell("answer", "unicode1", "b"), FIGURE + text)
         assert "✎ unicode1 (b): read" in said and 'tick("unicode1", "b")' in said
         monday.above(("answer", "unicode1", "c"), 'tick("unicode1", "b")')
-        guess = 'predict("the length of the family", 3)'
-        assert "Noted for the length of" in monday.fill(monday.cell("guess", None), guess)
-        said = monday.show(monday.select(monday.places.index(("guess", None, None)) + 1))
-        assert "you guessed 3, it is 5; ratio 0.6" in said
         monday.save()
 
         # Tuesday: BPE, with helpers in cells of their own.
@@ -317,15 +303,9 @@ def test_a_week(installed):
         assert "✓ train_bpe: correct" in said and "study/mine/train_bpe.py" in said
         tuesday.save()
 
-        # Wednesday, some weeks later: the model; the kernel is restarted between two parts.
-        record = study / ".workbook" / "progress.json"
-        earlier = re.sub(r'"day": "20\d\d', '"day": "2020', record.read_text("utf-8"))
-        record.write_text(earlier, "utf-8")
+        # Wednesday: the model; the kernel is restarted between two parts.
         wednesday = Exercises(context.new_page(), server, "03_transformer")
-        assert "1. train_bpe: " in wednesday.show(wednesday.cell("guess", None))  # recall()
         assert "✓ softmax: correct" in wednesday.solve("softmax", *typed("model.py", "softmax"))
-        said = wednesday.above(("try", "rope", None), 'from workbook import *\nharden("softmax")')
-        assert "a mistake is in the copy" in said and "6. Test: " in said
         menu(wednesday.page, "Kernel", "Restart Kernel…")
         wednesday.page.get_by_role("button", name="Confirm Kernel Restart").click()
         wednesday.wait()
@@ -347,21 +327,8 @@ def test_a_week(installed):
     assert "Answered for the write-up: 2 of 35" in printed
     assert "Next: unicode1 (b)" not in printed and "Next: unicode1 (c), open" in printed
 
-    # Friday: a newer version of the workbook.
-    original = student.packages / "workbook" / "shipped" / "notebooks" / "01_unicode.ipynb"
-    newer = notebooks.read_notebook(original)
-    newer.cells[4].source += "\n\nAND THIS IS NEW."
-    notebooks.write_notebook(original, newer)
-    assert "study/01_unicode.ipynb is older than its original" in student.workbook("study")
-    said = student.workbook("study", "--update")
-    assert "is up to date now" in said and "older" not in said
-    cells = notebooks.read_notebook(study / "01_unicode.ipynb").cells
-    assert "AND THIS IS NEW." in "".join(cell.source for cell in cells)
-
-    # The weekend: the folder gets another name, and is written up from there.
+    # Friday: the folder gets another name, and is written up from there.
     study.rename(student.work / "week one")
-    said = student.workbook("check", "--all", folder=student.work / "week one")
-    assert len(re.findall("^✓ ", said, re.M)) == 4
     student.workbook("export", "week one", "--name", "Ada Lovelace", "--to", "handed in")
     write_up = (student.work / "handed in" / "writeup.md").read_text(encoding="utf-8")
     assert "**Name** Ada Lovelace" in write_up and "**Date** 20" in write_up
@@ -370,10 +337,6 @@ def test_a_week(installed):
     assert "answered: a, b; unanswered: c" in write_up
     packed = ZipFile(student.work / "handed in" / "code.zip")
     assert packed.namelist() == ["linear.py", "rmsnorm.py", "softmax.py", "train_bpe.py"]
-    packed.extractall(student.work / "unpacked")
-    each = "import runpy, sys\nfor name in sys.argv[1:]: runpy.run_path(name)"
-    command = [student.python, "-I", "-c", each, *packed.namelist()]
-    run(command, student.work / "unpacked", student.environment)
 
     # Nothing that was typed is lost.
     for desk in (monday, tuesday, wednesday):

@@ -196,7 +196,14 @@ def test_nothing_is_stored_from_a_busy_machine(folder):
 
 
 CELL = '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"source": ""}]}'
-BROKEN = ["text", "[]", '{"nbformat": 4, "cells": 3}', '{"nbformat": 99, "cells": []}']
+BROKEN = [
+    "",
+    "text",
+    "[]",
+    "[" * 100_000,
+    '{"nbformat": 4, "cells": 3}',
+    '{"nbformat": 99, "cells": []}',
+]
 RAW = CELL.replace('{"source"', '{"cell_type": "raw", "metadata": NOTES, "source"')
 NOTES = ['{"workbook": 3}', '{"workbook": {"original": 3}}', '{"tags": null}']
 
