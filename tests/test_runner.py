@@ -1,4 +1,4 @@
-"""The runs of `make check` and `make test` end, whatever becomes of a test's process."""
+"""`make check` has a bit of everything, and its runs end, whatever becomes of a test's process."""
 
 import os
 import shlex
@@ -6,18 +6,32 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
+from slow import QUICK_OF_SLOW
 from work import PATIENCE
 
 ROOT = Path(__file__).parents[1]
-pytestmark = [
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="the test kills a copy of itself"),
-    pytest.mark.slow,
-]
+
+
+def test_make_check_has_a_case_of_every_test_file(request):
+    every = set((ROOT / "tests").rglob("test_*.py"))
+    found = defaultdict(set)
+    quick = set()
+    for item in request.session.items:
+        found[item.path] |= {item.name, getattr(item, "originalname", None)}
+        if item.get_closest_marker("slow") is None:
+            quick.add(item.path)
+    if not every <= found.keys():
+        pytest.skip("this is a run of some files")
+    assert every - quick == set()
+    for name, tests in QUICK_OF_SLOW.items():
+        assert set(tests) <= found[ROOT / "tests" / name]
+
 
 DIES = """
 import os, signal, time
@@ -48,6 +62,7 @@ def options(target: str) -> list[str]:
     return [word for word in words if word not in ("workbook", "tests", "notebooks")]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the test kills a copy of itself")
 @pytest.mark.skipif(not shutil.which("make"), reason="it is make's runs that are tested")
 @pytest.mark.parametrize("target", ["check", "test"])
 def test_a_process_that_dies_ends_the_run_with_the_name_of_its_test(tmp_path, target):
