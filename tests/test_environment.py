@@ -23,14 +23,16 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-PINS = {
-    canonicalize_name(pin.name): pin
-    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    if line and not line.startswith("#")
-    for pin in [Requirement(line)]
-}
 
 
+def by_name(lines: list[str]) -> dict[str, Requirement]:
+    """What lines of requirements ask for, by the name of the package."""
+    asked = map(Requirement, lines)
+    return {canonicalize_name(requirement.name): requirement for requirement in asked}
+
+
+LINES = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+PINS = by_name([line for line in LINES if line and not line.startswith("#")])
 INSTALLED = {canonicalize_name(package.name): package for package in distributions()}
 
 
@@ -45,12 +47,8 @@ def test_a_pin_names_one_version_that_any_system_can_have():
 
 
 def test_uv_takes_the_pinned_versions_of_what_decides_the_results():
-    pins = {
-        canonicalize_name(Requirement(line).name): Requirement(line)
-        for line in PYPROJECT["tool"]["uv"]["constraint-dependencies"]
-    }
-    wanted = [Requirement(line).name for line in PROJECT["dependencies"]]
-    assert pins.keys() == {canonicalize_name(name) for name in (*wanted, *LIBRARIES)}
+    pins = by_name(PYPROJECT["tool"]["uv"]["constraint-dependencies"])
+    assert pins.keys() == by_name([*PROJECT["dependencies"], *LIBRARIES]).keys()
     assert pins.items() <= PINS.items()
 
 

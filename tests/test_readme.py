@@ -17,16 +17,12 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = ["README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md")))]
 TEXT = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
-COMMANDS = [
-    line
-    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.M | re.S)
-    if not language
-    for line in block.split("\n")
-]
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.M | re.S)
+COMMANDS = "".join(block for language, block in BLOCKS if not language)
 
 
 def test_every_make_target_exists():
-    named = set(re.findall(r"\bmake ([a-z]+)\b", "\n".join(COMMANDS)))
+    named = set(re.findall(r"\bmake ([a-z]+)\b", COMMANDS))
     targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M)[1].split()
     assert named == {"lab", "test", "writeup"}
     assert named <= set(targets)
@@ -34,14 +30,14 @@ def test_every_make_target_exists():
 
 @pytest.mark.parametrize(
     "arguments",
-    [match[1] for line in COMMANDS if (match := re.search(r"\bworkbook ((?:[a-z].*)?)$", line))],
+    re.findall(r"\bworkbook ((?:[a-z].*)?)$", COMMANDS, re.M),
 )
 def test_every_workbook_command_is_understood(arguments):
     assert cli.parser().parse_args(shlex.split(arguments)).run
 
 
 def test_every_way_to_set_a_checkout_up_installs_the_same():
-    ways = [line for line in COMMANDS if "pip install" in line and ".whl" not in line]
+    ways = [line for line in COMMANDS.splitlines() if "pip install" in line and ".whl" not in line]
     assert len(ways) == 2
     assert all(way.endswith('pip install -c constraints.txt -e ".[test]"') for way in ways)
 

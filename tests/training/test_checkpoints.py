@@ -189,7 +189,10 @@ def test_a_lack_of_memory_is_no_damage(tmp_path, monkeypatch):
     checkpoints.keep_last({"iteration": 1}, tmp_path, 3)
     torchs = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 B")
     for owner, name in ((zipfile.ZipFile, "testzip"), (torch, "load")):
-        for error in (MemoryError(), KeyboardInterrupt()) + (torchs,) * (owner is torch):
+        errors = [MemoryError(), KeyboardInterrupt()]
+        if owner is torch:
+            errors.append(torchs)
+        for error in errors:
             with monkeypatch.context() as patched:
                 patched.setattr(owner, name, Mock(side_effect=error))
                 with pytest.raises(type(error)):

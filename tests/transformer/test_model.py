@@ -14,14 +14,11 @@ from workbook.transformer import nn
 from workbook.transformer.model import KeyValueCache, MultiHeadSelfAttention, TransformerLM
 
 BASE = ModelConfig(vocab_size=53, context_length=12, d_model=32, num_layers=2, num_heads=4, d_ff=48)
-ABLATIONS = {
-    f"{norm}-{position}-{ffn}" + "-tied" * tie: replace(
-        BASE, norm=norm, position=position, ffn=ffn, tie_embeddings=tie
-    )
-    for norm, position, ffn, tie in product(
-        ("pre", "post", "none"), ("rope", "none"), ("swiglu", "silu"), (False, True)
-    )
-}
+ABLATIONS = {}
+for norm, position, ffn in product(("pre", "post", "none"), ("rope", "none"), ("swiglu", "silu")):
+    ablated = replace(BASE, norm=norm, position=position, ffn=ffn)
+    ABLATIONS[f"{norm}-{position}-{ffn}"] = ablated
+    ABLATIONS[f"{norm}-{position}-{ffn}-tied"] = replace(ablated, tie_embeddings=True)
 
 
 @pytest.fixture(params=ABLATIONS)

@@ -443,10 +443,10 @@ def test_nothing_typed_is_lost_whatever_both_sides_did(tmp_path_factory, old, ot
         assert len(set(ids)) == len(ids)
         if was_old:
             assert [cell.id for cell in new.cells] == [i for i in ids if i in by_id(new)]
-        for cell in new.cells if was_old else []:
-            here = by_id(result)[cell.id]
-            assert here.metadata.workbook == cell.metadata.workbook
-            assert plain(here.source) in {plain(cell.source), *typed}
+            for cell in new.cells:
+                here = by_id(result)[cell.id]
+                assert here.metadata.workbook == cell.metadata.workbook
+                assert plain(here.source) in {plain(cell.source), *typed}
 
         before = path.read_bytes()
         update.update(folder=folder / "study")
