@@ -108,7 +108,7 @@ def settings(folder: Path, windowing: str = "none") -> dict[str, str]:
     """
     file = folder / "settings" / "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({"windowingMode": windowing}), encoding="utf-8")
+    file.write_text(json.dumps({"windowingMode": windowing}), "utf-8")
     names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
     private = {name: str(folder / name.lower()) for name in names}
     return private | {"JUPYTERLAB_SETTINGS_DIR": str(folder / "settings")}
@@ -133,7 +133,7 @@ def serve(root: Path, environment: dict[str, str], start: str = START, python=sy
     told = []
 
     def is_up() -> bool:
-        printed = log.read_text(encoding="utf-8")
+        printed = log.read_text("utf-8")
         assert process.poll() is None, printed
         told[:] = re.finditer(r"(http://\S+/)lab(?:/tree/)?(\S*)\?token=(\w+)", printed)
         return bool(told)

@@ -104,6 +104,6 @@ def test_a_trace_has_each_operation_and_complains_of_nothing(tmp_path, capfd):
     square = torch.ones(64, 64)
     taken = bench.trace(lambda: (square @ square).exp_(), tmp_path / "trace.json")
     assert list(taken.values()) == sorted(taken.values(), reverse=True)
-    events = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+    events = json.loads((tmp_path / "trace.json").read_text("utf-8"))["traceEvents"]
     assert {"aten::mm", "aten::exp_"} <= taken.keys() & {event.get("name") for event in events}
     assert capfd.readouterr().err == ""

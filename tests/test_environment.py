@@ -19,10 +19,10 @@ ROOT = Path(__file__).parents[1]
 OLDEST = "3.11.0"
 NEWEST = "3.13.0"  # the newest Python that the Makefile asks for by name
 
-PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = PYPROJECT["project"]
-CONDA = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
-MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+CONDA = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 
 
 def by_name(lines: list[str]) -> dict[str, Requirement]:
@@ -31,7 +31,7 @@ def by_name(lines: list[str]) -> dict[str, Requirement]:
     return {canonicalize_name(requirement.name): requirement for requirement in asked}
 
 
-LINES = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+LINES = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
 PINS = by_name([line for line in LINES if line and not line.startswith("#")])
 INSTALLED = {canonicalize_name(package.name): package for package in distributions()}
 
@@ -53,7 +53,7 @@ def test_uv_takes_the_pinned_versions_of_what_decides_the_results():
 
 
 def test_a_container_is_set_up_as_by_make():
-    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text(encoding="utf-8"))
+    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text("utf-8"))
     assert container["postCreateCommand"].startswith("make .venv/complete && ")
     assert "stamp := .venv/complete" in MAKEFILE
 

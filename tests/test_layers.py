@@ -52,7 +52,7 @@ def own_imports(file: Path) -> set[str]:
     """The modules of the package that a file imports, named as in `modules`."""
     found = set()
     known = modules()
-    for name in imported(file.read_text(encoding="utf-8")):
+    for name in imported(file.read_text("utf-8")):
         parts = name.split(".")
         if parts[0] == "workbook":
             longest = (".".join(parts[1:end]) for end in range(len(parts), 1, -1))
@@ -107,7 +107,7 @@ def test_notebooks_import_chapters_verbs_and_pictures():
     names = "|".join([*CHAPTERS, *PUBLIC["workbook"], r"classroom\.views"])
     allowed = re.compile(rf"workbook\.({names})\b")
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        cells = json.loads(path.read_text("utf-8"))["cells"]
         code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
         ours = {name for name in imported(code) if name.startswith("workbook")}
         assert [name for name in ours if not allowed.match(name)] == [], path.name
@@ -150,7 +150,7 @@ def test_a_public_name_is_defined_in_one_room_only():
     rooms = defaultdict(set)
     for name, file in modules().items():
         parts = name.split(".")
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        for node in ast.parse(file.read_text("utf-8")).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
                 rooms[node.name].add(".".join(parts[: 2 if parts[0] == "classroom" else 1]))
     assert {name for name, where in rooms.items() if len(where) > 1} == SHARED

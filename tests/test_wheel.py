@@ -188,7 +188,7 @@ def test_a_corpus_is_made_a_model_trained_and_a_text_generated(installed):
     assert all(Path(path).is_relative_to(installed.home) for path in (corpus, trained))
     said = installed.workbook("generate", trained, "Once", "--tokens", "5", "--seed", "1")
     assert said.startswith("Once")
-    environment = json.loads(Path(trained, "environment.json").read_text(encoding="utf-8"))
+    environment = json.loads(Path(trained, "environment.json").read_text("utf-8"))
     assert environment["commit"] is None and environment["versions"]["workbook"]
 
 
@@ -215,7 +215,7 @@ FIGURE = "import matplotlib.pyplot as plt\n\nfigure, axes = plt.subplots()\n"
 
 def typed(file: str, *names: str) -> list[str]:
     """Cells of a learner: the imports and constants of their file, and some definitions in it."""
-    source = (LEARNER / file).read_text(encoding="utf-8")
+    source = (LEARNER / file).read_text("utf-8")
     pieces = defaultdict(str)
     for statement in ast.parse(source).body:
         pieces[getattr(statement, "name", "")] += f"{ast.get_source_segment(source, statement)}\n"
@@ -330,7 +330,7 @@ def test_a_week(installed):
     # Friday: the folder gets another name, and is written up from there.
     study.rename(student.work / "week one")
     student.workbook("export", "week one", "--name", "Ada Lovelace", "--to", "handed in")
-    write_up = (student.work / "handed in" / "writeup.md").read_text(encoding="utf-8")
+    write_up = (student.work / "handed in" / "writeup.md").read_text("utf-8")
     assert "**Name** Ada Lovelace" in write_up and "**Date** 20" in write_up
     for words in ("U+0000: mine", "my words", "class Linear", "def merge_word", "Figure 1."):
         assert words in write_up

@@ -25,7 +25,7 @@ def run(tmp_path, monkeypatch):
     """The folder of a run, as training leaves it, and a data folder with its tokenizer."""
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
     corpus = tmp_path / "corpus.txt"
-    corpus.write_text("The fox ran to the café. " * 40, encoding="utf-8")
+    corpus.write_text("The fox ran to the café. " * 40, "utf-8")
     tokenizer = Tokenizer(*train_bpe(corpus, 270, ["<|endoftext|>"]), ["<|endoftext|>"])
     files = tmp_path / "data" / "tokenizers" / "stories-2048"
     token_files.save_tokenizer(tokenizer, files)
@@ -94,7 +94,7 @@ def text(tmp_path, monkeypatch):
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(trainer, "matmul_peak", lambda *_: 1e15)
     path = tmp_path / "mine.txt"
-    path.write_text("The fox ran to the café; the owl sat in the oak. " * 20, encoding="utf-8")
+    path.write_text("The fox ran to the café; the owl sat in the oak. " * 20, "utf-8")
     return path
 
 

@@ -56,7 +56,7 @@ def test_every_record_has_one_line_under_the_hash_of_its_config_and_one_log():
         lines = records.read_lines(path)
         logs = path.name.replace(records.RUNS, records.LOGS)
         keys = [records.config_from(line["config"]).key for line in lines.values()]
-        assert keys == [*lines] and len(path.read_text(encoding="utf-8").splitlines()) == len(keys)
+        assert keys == [*lines] and len(path.read_text("utf-8").splitlines()) == len(keys)
         assert [*records.read_lines(path.with_name(logs))] == keys
 
 

@@ -336,7 +336,7 @@ def test_a_stream_needs_less_than_a_megabyte(tmp_path, readable):
     readable.save(*files[:2])
     # 2 MB, and all words are different, so that a cache without a bound would show.
     lines = (f"{CORPUS[: number % 90]} word{number:x}{END}\n" for number in range(25_000))
-    files[2].write_text("".join(lines), encoding="utf-8")
+    files[2].write_text("".join(lines), "utf-8")
     command = [sys.executable, "-c", STREAM_IN_ONE_MEGABYTE, *map(str, files)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

@@ -54,7 +54,7 @@ def test_normalising_twice_changes_nothing_more(notebook):
 
 
 def test_nbval_makes_the_same_replacements():
-    config = Path(__file__).parents[2].joinpath("sanitize.cfg").read_text(encoding="utf-8")
+    config = Path(__file__).parents[2].joinpath("sanitize.cfg").read_text("utf-8")
     assert get_sanitize_patterns(config) == list(REPLACEMENTS)
 
 

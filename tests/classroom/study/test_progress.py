@@ -9,17 +9,15 @@ from workbook import config
 from workbook.classroom import cli
 from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import progress, records, verbs
-from workbook.classroom.study.progress import Part, Progress, nearest, points_in, progress_table
+from workbook.classroom.study.progress import Part, nearest, points_in, progress_table
 from workbook.classroom.study.verbs import answer, check, tick
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch, judged_here):
+def study(judged_here, study, monkeypatch):
     """A study folder that we stand in."""
-    (tmp_path / "study" / ".workbook").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "study")
     monkeypatch.setattr(verbs, "handed_in", {})  # by other tests
-    return Progress(tmp_path / "study")
+    return study
 
 
 def lines(study):

@@ -19,7 +19,7 @@ from workbook.classroom import study as study_room
 from workbook.classroom.mine.hardening import Hunt
 from workbook.classroom.study import records
 from workbook.classroom.study.guesses import Guess
-from workbook.classroom.study.progress import Part, Progress
+from workbook.classroom.study.progress import Part
 from workbook.classroom.study.recall import Topic
 
 for module in iter_modules(study_room.__path__):
@@ -41,13 +41,10 @@ ENTRIES = {  # two of each kind, with every field, under the names "one" and "tw
 }
 
 
-@pytest.fixture
-def study(tmp_path, monkeypatch):
-    """A study folder that we stand in."""
-    (tmp_path / "study" / ".workbook").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "study")
-    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
-    return Progress(tmp_path / "study")
+@pytest.fixture(autouse=True)
+def named(study, monkeypatch):
+    """The folder is the one that the command line means, too."""
+    monkeypatch.setenv("WORKBOOK_STUDY", str(study.folder))
 
 
 def keep(study, kind, name, entry):
