@@ -44,6 +44,7 @@ def test_every_link_leads_to_a_page_and_a_heading(site):
                 assert page.removesuffix(".html") in known, link
 
 
+@pytest.mark.slow
 def test_nothing_is_wider_than_a_phone(site):
     """The narrowest of phones too: how wide a word is depends on the fonts that there are."""
     require_browser()

@@ -65,6 +65,7 @@ def test_records_are_a_handful_of_files_that_git_takes():
     assert {path.suffix for path in files} == {".jsonl"} and len(files) == 2 * len(STUDIES) + 1
 
 
+@pytest.mark.slow
 def test_every_plan_of_the_laptop_is_played_from_them_and_needs_them_all():
     found = results.Recorded("laptop", "2025")
     assert [study for study, stage in found.stages.items() if not stage.over] == []

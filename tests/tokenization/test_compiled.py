@@ -233,6 +233,7 @@ def test_more_bytes_than_32_bit_places_reach_are_refused(monkeypatch):
         merge.learn_merges(words, 1)
 
 
+@pytest.mark.slow
 def test_memory_that_runs_short_is_enlarged(monkeypatch):
     """The merges stay the same where the array of pairs begins too small."""
     draw = random.Random(2)
@@ -248,6 +249,7 @@ def test_memory_that_runs_short_is_enlarged(monkeypatch):
     assert merges == train_incremental(as_counter(counts), 12_000)
 
 
+@pytest.mark.slow
 def test_all_pairs_of_bytes_leave_no_room_for_the_first_merge():
     """The array of pairs is enlarged, and then no pair may enter the heap a second time."""
     draw = random.Random(0)

@@ -163,6 +163,7 @@ def test_an_older_checkpoint_stands_in_for_a_damaged_one_which_is_named(tmp_path
         newest(tmp_path)
 
 
+@pytest.mark.slow
 def test_whichever_bit_is_flipped_a_checkpoint_is_read_right_or_the_older_one_is(tmp_path):
     for iteration in (1, 2):
         state = {"iteration": iteration, "weight": torch.full((3,), float(iteration))}

@@ -162,6 +162,7 @@ def test_a_formula_between_two_prices_is_shown_as_jupyterlab_does_and_named(pric
 BOMB = [("a", "x"), *((new, f"\\{old}") for old, new in pairwise("abcdefgh"))]
 
 
+@pytest.mark.slow
 def test_a_text_that_is_a_maze_is_still_set():
     mazes = [
         "> " * 1500 + "deep",
