@@ -229,13 +229,14 @@ class Desk:
         cell.locator(".jp-InputPrompt").click()
         return cell
 
-    def run(self, cell):
-        """Run a cell from the keyboard, to its end; return its outputs."""
+    def run(self, cell, *said: str) -> None:
+        """Run a cell from the keyboard, to its end; it has to show these words."""
         prompt = cell.locator(".jp-InputPrompt")
         prompt.click()
         self.page.keyboard.press("Control+Enter")
-        expect(prompt).to_have_text(re.compile(r"\d"), timeout=1000 * PATIENCE)
-        return cell.locator(".jp-OutputArea-output")
+        expect(prompt).to_have_text(re.compile(r"\d"))
+        for words in said:
+            expect(cell.locator(".jp-Cell-outputArea")).to_contain_text(words)
 
     def wait_until_stored(self, text: str) -> None:
         """Wait until the file holds a text, although nobody saves the notebook."""

@@ -235,35 +235,29 @@ class Exercises(Desk):
         """The cell of a problem in this role, scrolled into sight and selected."""
         return self.select(self.places.index((role, problem, part)))
 
-    def show(self, cell) -> str:
-        """Run a cell; return all that it shows."""
-        outputs = self.run(cell)
-        self.wait()
-        return "\n".join(outputs.all_inner_texts())
-
-    def fill(self, cell, source: str) -> str:
-        """Type a source over what a cell holds, and run it."""
+    def fill(self, cell, source: str, *said: str) -> None:
+        """Type a source over what a cell holds, and run it; it has to show these words."""
         cell.locator(".cm-content").click()
         self.page.keyboard.press("Control+a")
         self.page.keyboard.insert_text(source.strip())
         self.typed.append(source.strip())
         self.page.keyboard.press("Escape")
-        return self.show(cell)
+        self.run(cell, *said)
 
-    def above(self, place: tuple, source: str) -> str:
+    def above(self, place: tuple, source: str, *said: str) -> None:
         """Type a source into a new cell above the one of this role, problem and part; run it."""
         self.cell(*place)
         self.page.keyboard.press("a")
         self.places.insert(self.places.index(place), ())
-        return self.fill(self.page.locator(".jp-Notebook .jp-Cell.jp-mod-selected"), source)
+        self.fill(self.page.locator(".jp-Notebook .jp-Cell.jp-mod-selected"), source, *said)
 
-    def solve(self, problem: str, *sources: str, part: str | None = None) -> str:
+    def solve(self, problem: str, *sources: str, part: str | None = None, said: str) -> None:
         """Type helpers into cells of their own, the attempt into its cell, and check it."""
         *helpers, attempt = sources
         for helper in helpers:
             self.above(("try", problem, part), helper)
         self.fill(self.cell("try", problem, part), attempt)
-        return self.show(self.cell("check", problem, part))
+        self.run(self.cell("check", problem, part), said)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the server is stopped by a signal")
@@ -283,33 +277,37 @@ def test_a_week(installed):
         monday = Exercises(context.new_page(), server, "01_unicode")
         page_config = monday.page.locator("#jupyter-config-data").text_content()
         assert '"cs336-workbook"' in page_config, "our extension of JupyterLab came along"
-        said = monday.solve("unicode1", 'my_character = "U+0041"', part="a")
-        assert "✗ unicode1 (a): wrong" in said
-        said = monday.solve("unicode1", 'my_character = "U+0000"', part="a")
-        assert "✓ unicode1 (a): correct" in said
+        for character, verdict in (
+            ("U+0041", "✗ unicode1 (a): wrong"),
+            ("U+0000", "✓ unicode1 (a)"),
+        ):
+            attempt = f'my_character = "{character}"'
+            monday.solve("unicode1", attempt, part="a", said=verdict)
         text = 'answer("unicode1", "a", """\nIt is the null character, U+0000: mine.\n""")'
-        said = monday.fill(monday.cell("answer", "unicode1", "a"), text)
-        assert "null character, U+0000: mine" in said and "unicode1 (a): " in said
+        shown = "null character, U+0000: mine", "unicode1 (a): "
+        monday.fill(monday.cell("answer", "unicode1", "a"), text, *shown)
         text = 'answer("unicode1", "b", """\nThe repr escapes it, my words.\n""", figure)'
-        said = monday.fill(monday.cell("answer", "unicode1", "b"), FIGURE + text)
-        assert "✎ unicode1 (b): read" in said and 'tick("unicode1", "b")' in said
-        monday.above(("answer", "unicode1", "c"), 'tick("unicode1", "b")')
+        shown = "✎ unicode1 (b): read", 'tick("unicode1", "b")'
+        monday.fill(monday.cell("answer", "unicode1", "b"), FIGURE + text, *shown)
+        monday.above(("answer", "unicode1", "c"), 'tick("unicode1", "b")', "✓ unicode1 (b): ticked")
         monday.save()
 
         # Tuesday: BPE, with helpers in cells of their own.
         tuesday = Exercises(context.new_page(), server, "02_bpe")
         names = "count_words", "merge_word", "train_bpe"
-        said = tuesday.solve("train_bpe", *typed("tokenizer.py", *names))
-        assert "✓ train_bpe: correct" in said and "study/mine/train_bpe.py" in said
+        solution = typed("tokenizer.py", *names)
+        tuesday.solve("train_bpe", *solution, said="✓ train_bpe: correct")
+        assert (study / "mine" / "train_bpe.py").exists()
         tuesday.save()
 
         # Wednesday: the model; the kernel is restarted between two parts.
         wednesday = Exercises(context.new_page(), server, "03_transformer")
-        assert "✓ softmax: correct" in wednesday.solve("softmax", *typed("model.py", "softmax"))
+        softmax = typed("model.py", "softmax")
+        wednesday.solve("softmax", *softmax, said="✓ softmax: correct")
         menu(wednesday.page, "Kernel", "Restart Kernel…")
         wednesday.page.get_by_role("button", name="Confirm Kernel Restart").click()
         wednesday.wait()
-        assert "✓ linear: correct" in wednesday.solve("linear", *typed("model.py", "Linear"))
+        wednesday.solve("linear", *typed("model.py", "Linear"), said="✓ linear: correct")
         wednesday.save()
         assert left == []
 
