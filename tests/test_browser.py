@@ -141,7 +141,7 @@ def test_every_live_view_answers_to_mouse_and_keyboard(server, page):
     assert [output.traceback for output in outputs if output.output_type == "error"] == []
     assert not [o for o in outputs if WIDGET_VIEW in o.get("data", {})], "it needs its kernel"
     boxes = page.locator(".workbook-live")
-    assert boxes.count() == len(STEPS)
+    expect(boxes).to_have_count(len(STEPS))
     for place, steps in enumerate(STEPS.values()):
         view = boxes.nth(place)
         view.scroll_into_view_if_needed()
