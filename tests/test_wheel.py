@@ -292,26 +292,19 @@ def test_a_week(installed):
         monday.above(("answer", "unicode1", "c"), 'tick("unicode1", "b")', "✓ unicode1 (b): ticked")
         monday.save()
 
-        # Tuesday: BPE, with helpers in cells of their own.
-        tuesday = Exercises(context.new_page(), server, "02_bpe")
-        names = "count_words", "merge_word", "train_bpe"
-        solution = typed("tokenizer.py", *names)
-        tuesday.solve("train_bpe", *solution, said="✓ train_bpe: correct")
-        assert (study / "mine" / "train_bpe.py").exists()
+        # Tuesday: the model, with helpers in cells of their own. The kernel is restarted.
+        tuesday = Exercises(context.new_page(), server, "03_transformer")
+        tuesday.solve("softmax", *typed("model.py", "softmax"), said="✓ softmax: correct")
+        menu(tuesday.page, "Kernel", "Restart Kernel…")
+        tuesday.page.get_by_role("button", name="Confirm Kernel Restart").click()
+        tuesday.wait()
+        parts = typed("model.py", "silu", "Linear", "SwiGLU")
+        tuesday.solve("positionwise_feedforward", *parts, said="✓ positionwise_feedforward: cor")
+        assert (study / "mine" / "positionwise_feedforward.py").exists()
         tuesday.save()
-
-        # Wednesday: the model; the kernel is restarted between two parts.
-        wednesday = Exercises(context.new_page(), server, "03_transformer")
-        softmax = typed("model.py", "softmax")
-        wednesday.solve("softmax", *softmax, said="✓ softmax: correct")
-        menu(wednesday.page, "Kernel", "Restart Kernel…")
-        wednesday.page.get_by_role("button", name="Confirm Kernel Restart").click()
-        wednesday.wait()
-        wednesday.solve("linear", *typed("model.py", "Linear"), said="✓ linear: correct")
-        wednesday.save()
         assert left == []
 
-    # Thursday: a file in another folder, checked from the command line.
+    # Wednesday: a file in another folder, checked from the command line.
     (student.work / "code").mkdir()
     shutil.copy(LEARNER / "model.py", student.work / "code")
     said = student.workbook("check", "rmsnorm", "model.py:RMSNorm", folder=student.work / "code")
@@ -319,25 +312,25 @@ def test_a_week(installed):
     printed = student.workbook("study")
     lines = {line.split()[0]: line for line in printed.splitlines() if line.startswith("  ")}
     assert "a ✓ correct, answered · b ✓ ticked, answered · c ○ open" in lines["unicode1"]
-    for solved in ("train_bpe", "softmax", "linear", "rmsnorm"):
+    for solved in ("positionwise_feedforward", "softmax", "rmsnorm"):
         assert "✓ correct" in lines[solved]
-    assert "Solved: 18.7 of 107 points" in printed and "hours, that is" in printed
+    assert "Solved: 4.7 of 107 points" in printed and "hours, that is" in printed
     assert "Answered for the write-up: 2 of 35" in printed
     assert "Next: unicode1 (b)" not in printed and "Next: unicode1 (c), open" in printed
 
-    # Friday: the folder gets another name, and is written up from there.
+    # Thursday: the folder gets another name, and is written up from there.
     study.rename(student.work / "week one")
     student.workbook("export", "week one", "--name", "Ada Lovelace", "--to", "handed in")
     write_up = (student.work / "handed in" / "writeup.md").read_text("utf-8")
     assert "**Name** Ada Lovelace" in write_up and "**Date** 20" in write_up
-    for words in ("U+0000: mine", "my words", "class Linear", "def merge_word", "Figure 1."):
+    for words in ("U+0000: mine", "my words", "class SwiGLU", "def silu", "Figure 1."):
         assert words in write_up
     assert "answered: a, b; unanswered: c" in write_up
     packed = ZipFile(student.work / "handed in" / "code.zip")
-    assert packed.namelist() == ["linear.py", "rmsnorm.py", "softmax.py", "train_bpe.py"]
+    assert packed.namelist() == ["positionwise_feedforward.py", "rmsnorm.py", "softmax.py"]
 
     # Nothing that was typed is lost.
-    for desk in (monday, tuesday, wednesday):
+    for desk in (monday, tuesday):
         cells = notebooks.read_notebook(student.work / "week one" / desk.path.name).cells
         replaced = {'my_character = "U+0041"'}
         assert {*desk.typed} - {cell.source for cell in cells} - replaced == set()
