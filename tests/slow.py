@@ -37,7 +37,6 @@ QUICK_OF_SLOW = {
     ],
     "classroom/checks/test_transfer.py": [
         "test_threads_that_copy_at_the_same_time_do_not_disturb_one_another",
-        "test_a_right_attempt_stays_right_in_a_wrapper[partial]",
     ],
     "classroom/checks/test_worker.py": [
         "test_values_and_errors_come_back_in_order_and_what_came_before_a_crash",

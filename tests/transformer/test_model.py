@@ -127,6 +127,7 @@ def test_without_positions_order_still_tells_through_the_mask_alone():
     assert not torch.allclose(model_of(BASE)(mixed)[:, -1], model_of(BASE)(inputs)[:, -1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["textbook", "fused"])
 def test_two_threads_give_the_same_bits_every_time(kernels):
     threads = torch.get_num_threads()
