@@ -162,6 +162,7 @@ def test_each_kind_has_a_file_of_its_own_and_is_tried_here():
     assert len({kind.file for kind in KINDS}) == len(KINDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_became_of_a_file_nothing_is_lost(study, capsys, kind):
     wrong = {}
@@ -203,6 +204,7 @@ def with_bad_entries(stored, kind):
             yield json.dumps(content, ensure_ascii=False).replace(json.dumps(here), bad).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_bad_entry_costs_itself_alone(study, capsys, kind, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # these files may be lost with the machine
