@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from slow import QUICK_OF_SLOW
 
 # A first call may compile or fill a cache; how long a machine takes says nothing about the claim.
 settings.register_profile("workbook", deadline=None)
@@ -61,48 +62,35 @@ def judged_here(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # in a worker, too, it is an empty folder
 
 
-# What starts processes, trains, typesets or waits for a time limit: not for `make check`. In files
-# that are quick, single tests are marked.
-SLOW = """
-    classroom/checks/test_bpe.py classroom/checks/test_catalogue.py
-    classroom/checks/test_mutants.py classroom/checks/test_own_answers.py
-    classroom/checks/test_timeout.py classroom/checks/test_tokenizer.py
-    classroom/checks/test_training_together.py classroom/checks/test_transfer.py
-    classroom/checks/test_worker.py classroom/mine/test_adapters.py
-    classroom/mine/test_check_all.py classroom/mine/test_now_yours.py
-    classroom/mine/test_twin.py classroom/export/test_pdf.py classroom/export/test_write.py
-    classroom/study/test_lab.py classroom/study/test_labextension.py
-    classroom/views/test_every_view.py experiments/test_plans.py test_bench.py test_browser.py
-    test_profiles.py test_setup.py test_wheel.py tokenization/test_cluster.py
-    tokenization/test_kernels.py training/test_train.py training/test_train_in_processes.py
-    training/test_train_killed.py
-"""
-SLOW_PATHS = {Path(__file__).parent / name for name in SLOW.split()}
-assert all(path.exists() for path in SLOW_PATHS)
-
-
-def pytest_ignore_collect(collection_path, config):
-    """Where slow tests are not wanted, do not even import their files."""
-    wanted = config.option.markexpr
-    return True if wanted == "not slow" and collection_path in SLOW_PATHS else None
-
-
 # What takes longest begins first, so that no worker is left alone at the end. 07 trains the model
 # that 06 shows too: by the time that 06 begins, nobody has to wait for it.
-FIRST = """07_generation test_wheel 02_bpe test_labextension 08_experiments 06_training
-    test_check_all 05_optimizer test_browser 03_transformer 04_accounting"""
+FIRST = [
+    "07_generation",
+    "test_wheel",
+    "02_bpe",
+    "test_labextension",
+    "08_experiments",
+    "06_training",
+    "test_check_all",
+    "05_optimizer",
+    "test_browser",
+    "03_transformer",
+    "04_accounting",
+]
+SLOW_PATHS = {Path(__file__).parent / name: quick for name, quick in QUICK_OF_SLOW.items()}
 
 
 def pytest_collection_modifyitems(items):
     """Mark what is slow, and begin with what takes longest."""
     for item in items:
-        if SLOW_PATHS & {item.path, *item.path.parents}:
+        names = {item.name, getattr(item, "originalname", None)}
+        if item.path in SLOW_PATHS and names.isdisjoint(SLOW_PATHS[item.path]):
             item.add_marker("slow")
         if "judged_here" in getattr(item, "fixturenames", ()):
             # A stop may strike in the callback of a weak reference, which Python tells and forgets.
             ignored = "ignore::pytest.PytestUnraisableExceptionWarning"
             item.add_marker(pytest.mark.filterwarnings(ignored))
-    place = {name: number for number, name in enumerate(FIRST.split())}
+    place = {name: number for number, name in enumerate(FIRST)}
     items.sort(key=lambda item: place.get(item.path.stem, len(place)))  # a file's keep their order
     gc.freeze()  # what is loaded by now stays: the collector need not look at it again and again
 

@@ -56,7 +56,7 @@ def notebook(path, *cells):
     """A notebook file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": list(cells)}
-    path.write_text(json.dumps(content), encoding="utf-8")
+    path.write_text(json.dumps(content), "utf-8")
     return path
 
 

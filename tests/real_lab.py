@@ -15,13 +15,13 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat import NotebookNode
+from nbformat.v4 import new_notebook
+from work import PATIENCE
 
-from workbook.classroom.study import lab
+from workbook.classroom.study import lab, notebooks
 
 ROOT = Path(__file__).parents[1]
 SCREENSHOTS = ROOT / "build" / "screenshots"
-PATIENCE = 300  # seconds, which only what hangs takes
-LONGEST = 3_600  # of one cell, which may train a model
 
 
 def chromium() -> str | None:
@@ -86,6 +86,12 @@ class Server:
         wait_for(is_ready, f"the kernel of {name} is not idle")
 
 
+def write_notebook(path: Path, cells: list[NotebookNode]) -> None:
+    """Write a notebook that JupyterLab opens with our kernel."""
+    metadata = {"kernelspec": notebooks.METADATA["kernelspec"]}
+    notebooks.write_notebook(path, new_notebook(cells=cells, metadata=metadata))
+
+
 def wait_for(condition, complaint: str) -> None:
     """Return as soon as `condition` holds; TimeoutError with the complaint if it never does."""
     deadline = time.monotonic() + PATIENCE
@@ -102,7 +108,7 @@ def settings(folder: Path, windowing: str = "none") -> dict[str, str]:
     """
     file = folder / "settings" / "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({"windowingMode": windowing}), encoding="utf-8")
+    file.write_text(json.dumps({"windowingMode": windowing}), "utf-8")
     names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
     private = {name: str(folder / name.lower()) for name in names}
     return private | {"JUPYTERLAB_SETTINGS_DIR": str(folder / "settings")}
@@ -127,7 +133,7 @@ def serve(root: Path, environment: dict[str, str], start: str = START, python=sy
     told = []
 
     def is_up() -> bool:
-        printed = log.read_text(encoding="utf-8")
+        printed = log.read_text("utf-8")
         assert process.poll() is None, printed
         told[:] = re.finditer(r"(http://\S+/)lab(?:/tree/)?(\S*)\?token=(\w+)", printed)
         return bool(told)
@@ -223,13 +229,14 @@ class Desk:
         cell.locator(".jp-InputPrompt").click()
         return cell
 
-    def run(self, cell):
-        """Run a cell from the keyboard, to its end; return its outputs."""
+    def run(self, cell, *said: str) -> None:
+        """Run a cell from the keyboard, to its end; it has to show these words."""
         prompt = cell.locator(".jp-InputPrompt")
         prompt.click()
         self.page.keyboard.press("Control+Enter")
-        expect(prompt).to_have_text(re.compile(r"\d"), timeout=1000 * LONGEST)
-        return cell.locator(".jp-OutputArea-output")
+        expect(prompt).to_have_text(re.compile(r"\d"))
+        for words in said:
+            expect(cell.locator(".jp-Cell-outputArea")).to_contain_text(words)
 
     def wait_until_stored(self, text: str) -> None:
         """Wait until the file holds a text, although nobody saves the notebook."""

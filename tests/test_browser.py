@@ -14,8 +14,8 @@ import socket
 import pytest
 import real_lab
 from contrast import contrast
-from nbformat.v4 import new_code_cell, new_notebook
-from real_lab import ROOT, SCREENSHOTS, Desk, browse, expect, require_browser, serve
+from nbformat.v4 import new_code_cell
+from real_lab import ROOT, SCREENSHOTS, Desk, browse, expect, require_browser, serve, write_notebook
 
 from workbook.classroom import views
 from workbook.classroom.study import notebooks
@@ -92,17 +92,12 @@ def server(tmp_path_factory, trap):
     require_browser()
     root = tmp_path_factory.mktemp("browser")
     sources = ["import view_inputs", *(f'view_inputs.VIEWS["{name}"][0]()' for name in STEPS)]
-    write(root / "views.ipynb", [new_code_cell(source) for source in sources])
+    write_notebook(root / "views.ipynb", [new_code_cell(source) for source in sources])
     web = f"http://{HOST}:{trap.getsockname()[1]}"
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     environment = os.environ | real_lab.settings(root) | {"HTTP_PROXY": web, "HTTPS_PROXY": web}
     with serve(root, environment | {"PYTHONPATH": path}) as running:
         yield running
-
-
-def write(path, cells) -> None:
-    kernel = {"kernelspec": notebooks.METADATA["kernelspec"]}
-    notebooks.write_notebook(path, new_notebook(cells=cells, metadata=kernel))
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +141,7 @@ def test_every_live_view_answers_to_mouse_and_keyboard(server, page):
     assert [output.traceback for output in outputs if output.output_type == "error"] == []
     assert not [o for o in outputs if WIDGET_VIEW in o.get("data", {})], "it needs its kernel"
     boxes = page.locator(".workbook-live")
-    assert boxes.count() == len(STEPS)
+    expect(boxes).to_have_count(len(STEPS))
     for place, steps in enumerate(STEPS.values()):
         view = boxes.nth(place)
         view.scroll_into_view_if_needed()
@@ -166,13 +161,23 @@ def test_every_live_view_answers_to_mouse_and_keyboard(server, page):
             boxes.nth(place).screenshot(path=SCREENSHOTS / f"{name}_{theme}.png")
 
 
-def test_the_notebooks_views_are_pictures_until_they_are_run(server, page):
-    live = re.compile(rf"^(?:\w+ = )?(?:views\.)?({'|'.join(STEPS)})\(", re.M)
+LIVE = re.compile(rf"^(?:\w+ = )?(?:views\.)?({'|'.join(STEPS)})\(", re.M)
+
+
+def cells_with_views():
+    """The cells of the worked notebooks that show a live view."""
     worked = [cell for path in PATHS for cell in notebooks.read_notebook(path).cells]
-    shown = [cell for cell in worked if cell.cell_type == "code" and live.search(cell.source)]
-    names = {live.search(cell.source)[1] for cell in shown}
+    return [cell for cell in worked if cell.cell_type == "code" and LIVE.search(cell.source)]
+
+
+def test_every_live_view_of_the_notebooks_is_tried():
+    names = {LIVE.search(cell.source)[1] for cell in cells_with_views()}
     # `train_live` has no controls: it shows a run while it trains.
     assert names == set(STEPS) == set(views.__all__) - {"train_live"}
-    write(server.root / "stored.ipynb", shown)
+
+
+def test_the_notebooks_views_are_pictures_until_they_are_run(server, page):
+    shown = cells_with_views()
+    write_notebook(server.root / "stored.ipynb", shown)
     page.goto(server.page("stored.ipynb"))
     expect(page.locator(".jp-CodeCell img")).to_have_count(len(shown))

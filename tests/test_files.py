@@ -11,6 +11,7 @@ import threading
 from unittest import mock
 
 import pytest
+from work import PATIENCE
 
 from workbook import files
 from workbook.files import atomic_write, locked
@@ -128,7 +129,7 @@ def waiting(tmp_path, monkeypatch):
 
         thread = threading.Thread(target=wait)
         thread.start()
-        assert waits.wait(300)
+        assert waits.wait(PATIENCE)
         return thread
 
     return start
@@ -139,7 +140,7 @@ def test_two_threads_take_turns_in_a_folder(tmp_path, waiting):
     with locked(tmp_path):
         thread = waiting(lambda: order.append("other"))
         order.append("this")
-    thread.join(300)
+    thread.join(PATIENCE)
     assert order == ["this", "other"]
 
 
@@ -154,7 +155,7 @@ def test_a_process_that_is_killed_leaves_no_lock_to_those_that_it_forked(tmp_pat
         order.append("killed")
         first.kill()
         first.wait()
-        thread.join(300)
+        thread.join(PATIENCE)
         os.kill(forked, signal.SIGKILL)  # it was still there
     assert order == ["killed", "other"]
 

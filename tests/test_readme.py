@@ -14,19 +14,15 @@ from workbook.classroom.study import notebooks
 from workbook.corpora import corpora
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text("utf-8")
 PAGES = ["README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md")))]
-TEXT = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
-COMMANDS = [
-    line
-    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.M | re.S)
-    if not language
-    for line in block.split("\n")
-]
+TEXT = "\n".join((ROOT / page).read_text("utf-8") for page in PAGES)
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.M | re.S)
+COMMANDS = "".join(block for language, block in BLOCKS if not language)
 
 
 def test_every_make_target_exists():
-    named = set(re.findall(r"\bmake ([a-z]+)\b", "\n".join(COMMANDS)))
+    named = set(re.findall(r"\bmake ([a-z]+)\b", COMMANDS))
     targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M)[1].split()
     assert named == {"lab", "test", "writeup"}
     assert named <= set(targets)
@@ -34,14 +30,14 @@ def test_every_make_target_exists():
 
 @pytest.mark.parametrize(
     "arguments",
-    [match[1] for line in COMMANDS if (match := re.search(r"\bworkbook ((?:[a-z].*)?)$", line))],
+    re.findall(r"\bworkbook ((?:[a-z].*)?)$", COMMANDS, re.M),
 )
 def test_every_workbook_command_is_understood(arguments):
     assert cli.parser().parse_args(shlex.split(arguments)).run
 
 
 def test_every_way_to_set_a_checkout_up_installs_the_same():
-    ways = [line for line in COMMANDS if "pip install" in line and ".whl" not in line]
+    ways = [line for line in COMMANDS.splitlines() if "pip install" in line and ".whl" not in line]
     assert len(ways) == 2
     assert all(way.endswith('pip install -c constraints.txt -e ".[test]"') for way in ways)
 
@@ -52,7 +48,7 @@ def test_the_code_on_the_page_about_runs_works(tmp_path, monkeypatch):
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
     monkeypatch.setattr("workbook.training.trainer.matmul_peak", lambda *_: 1e15)
     (tmp_path / "mine.txt").write_text("A text of one's own, over and over again. " * 99)
-    page = (ROOT / "docs/running.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/running.md").read_text("utf-8")
     [code] = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
     small = {"vocab_size=1024": "vocab_size=270, context_length=8, steps=20", ", 1024,": ", 270,"}
     for whole, part in small.items():
@@ -65,13 +61,13 @@ def test_the_code_on_the_page_about_runs_works(tmp_path, monkeypatch):
 
 def test_every_switch_is_one_that_is_read():
     switches = set(re.findall(r"WORKBOOK_[A-Z]+", TEXT))
-    source = (ROOT / "workbook" / "config.py").read_text(encoding="utf-8")
+    source = (ROOT / "workbook" / "config.py").read_text("utf-8")
     assert switches and all(switch in source for switch in switches)
 
 
 @pytest.mark.parametrize("page", [*PAGES, "data/README.md", "CONTRIBUTING.md"])
 def test_every_link_leads_somewhere(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
+    text = (ROOT / page).read_text("utf-8")
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
     assert not [link for link in links if not (ROOT / page).parent.joinpath(link).exists()]
 
@@ -88,7 +84,7 @@ def test_the_table_lists_every_notebook_with_its_problems():
 
 
 def test_the_pages_about_data_name_every_corpus():
-    text = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "data" / "README.md").read_text("utf-8")
     for corpus in corpora.CORPORA.values():
         [row] = re.findall(rf"^\| `{corpus.name}` \|.*$", text, re.M)
         assert corpus.licence in row
@@ -119,5 +115,5 @@ def test_the_badges_are_made_from_the_public_address():
 
 
 def test_the_oldest_python_is_named():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in README

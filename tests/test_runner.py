@@ -1,21 +1,37 @@
-"""The runs of `make check` and `make test` end, whatever becomes of a test's process."""
+"""`make check` has a bit of everything, and its runs end, whatever becomes of a test's process."""
 
 import os
 import shlex
 import shutil
 import subprocess
 import sys
+import time
+from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
+from slow import QUICK_OF_SLOW
+from work import PATIENCE
 
 ROOT = Path(__file__).parents[1]
-pytestmark = [
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="the test kills a copy of itself"),
-    pytest.mark.slow,
-]
-PATIENCE = 30  # seconds; it takes five, and without the option that is tested it never ends
+
+
+def test_make_check_has_a_case_of_every_test_file(request):
+    every = set((ROOT / "tests").rglob("test_*.py"))
+    found = defaultdict(set)
+    quick = set()
+    for item in request.session.items:
+        found[item.path] |= {item.name, getattr(item, "originalname", None)}
+        if item.get_closest_marker("slow") is None:
+            quick.add(item.path)
+    if not every <= found.keys():
+        pytest.skip("this is a run of some files")
+    assert every - quick == set()
+    for name, tests in QUICK_OF_SLOW.items():
+        assert set(tests) <= found[ROOT / "tests" / name]
+
 
 DIES = """
 import os, signal, time
@@ -27,7 +43,7 @@ def test_before():
 def test_that_dies():
     copy = os.fork()
     if copy == 0:
-        time.sleep(600)
+        time.sleep(10**6)
         os._exit(0)
     Path("copy").write_text(str(copy))
     os.kill(os.getpid(), signal.SIGKILL)
@@ -46,6 +62,7 @@ def options(target: str) -> list[str]:
     return [word for word in words if word not in ("workbook", "tests", "notebooks")]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the test kills a copy of itself")
 @pytest.mark.skipif(not shutil.which("make"), reason="it is make's runs that are tested")
 @pytest.mark.parametrize("target", ["check", "test"])
 def test_a_process_that_dies_ends_the_run_with_the_name_of_its_test(tmp_path, target):
@@ -55,19 +72,25 @@ def test_a_process_that_dies_ends_the_run_with_the_name_of_its_test(tmp_path, ta
     command = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "-p", "conftest"]
     command += [*options(target), "-p", "no:cacheprovider", tmp_path]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-    # Not `run`: it would wait for the copy that holds the output open.
     printed = tmp_path / "printed"
     with printed.open("w") as output:
         run = subprocess.Popen(
             command, cwd=tmp_path, env=environment, stdout=output, stderr=subprocess.STDOUT
         )
-        try:
-            status = run.wait(PATIENCE)
-        finally:
-            run.kill()
-            copy = psutil.Process(int((tmp_path / "copy").read_text()))
-            copy.kill()
-    assert status == 1, printed.read_text()
-    assert "crashed while running" in printed.read_text()
-    assert "test_dying.py::test_that_dies" in printed.read_text()
-    assert "1 failed" in printed.read_text()  # it was not run a second time
+    try:
+        # Not `run.communicate`: it would wait for the copy that holds the output open. Without the
+        # option that is tested, a second process takes the place of the one that died.
+        give_up = time.monotonic() + PATIENCE
+        while run.poll() is None and "replacing" not in printed.read_text():
+            assert time.monotonic() < give_up, printed.read_text()
+            time.sleep(0.1)
+    finally:
+        run.kill()
+        run.wait()
+        with suppress(FileNotFoundError):
+            psutil.Process(int((tmp_path / "copy").read_text())).kill()
+    said = printed.read_text()
+    assert run.returncode == 1, said
+    assert "crashed while running" in said
+    assert "test_dying.py::test_that_dies" in said
+    assert "1 failed" in said  # it was not run a second time

@@ -21,7 +21,7 @@ def site(tmp_path_factory):
 
 
 def test_a_page_shows_what_is_stored_and_needs_nothing_else(site):
-    html = (site / "03_transformer.html").read_text(encoding="utf-8")
+    html = (site / "03_transformer.html").read_text("utf-8")
     notebook = notebooks.read_notebook(ROOT / "notebooks" / "03_transformer.ipynb")
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert html.count('<img alt="') == sum("image/png" in o.get("data", {}) for o in outputs) > 9
@@ -34,7 +34,7 @@ def test_a_page_shows_what_is_stored_and_needs_nothing_else(site):
 def test_every_link_leads_to_a_page_and_a_heading(site):
     known = {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")} | {"index"}
     for name in ("index.html", "03_transformer.html"):
-        html = (site / name).read_text(encoding="utf-8")
+        html = (site / name).read_text("utf-8")
         headings = set(map(unescape, re.findall(r' id="([^"]+)"', html)))
         for link in map(unescape, re.findall(r'<a [^>]*href="([^"]+)"', html)):
             page, _, heading = link.partition("#")
@@ -44,6 +44,7 @@ def test_every_link_leads_to_a_page_and_a_heading(site):
                 assert page.removesuffix(".html") in known, link
 
 
+@pytest.mark.slow
 def test_nothing_is_wider_than_a_phone(site):
     """The narrowest of phones too: how wide a word is depends on the fonts that there are."""
     require_browser()

@@ -26,7 +26,7 @@ def copied(name: str) -> ModuleType:
         for path in PACKAGE.rglob("*.py"):
             to = folder / NAME / path.relative_to(PACKAGE)
             to.parent.mkdir(parents=True, exist_ok=True)
-            text = path.read_text(encoding="utf-8").replace("workbook.", f"{NAME}.")
+            text = path.read_text("utf-8").replace("workbook.", f"{NAME}.")
             text = text.replace(f"{NAME}.tokenization.compiled", "workbook.tokenization.compiled")
             if path.parts[-2:] == ("transformer", "model.py"):
                 text += FROM_SCRATCH

@@ -46,13 +46,15 @@ def kept(problem):
     asked = (problem, "correct")
     attempts = [one for name, one, status, _ in lists.ATTEMPTS if (name, status) == asked]
     attempts += [pairs.ATTEMPTS[problem, None][0]]
-    attempts += [bpe_right.opens_a_path] * (problem == "train_bpe")
+    if problem == "train_bpe":
+        attempts.append(bpe_right.opens_a_path)
     theirs = PARTS["renamed"].get(problem, "")
     if isinstance(theirs, str) and theirs.startswith(("cs336_basics.lm:", "cs336_basics.tok:")):
         file, name = theirs.removeprefix("cs336_basics.").split(":")
         attempts.append(getattr(home(f"made_renamed_{file}"), name))
     sources = [source(each if isinstance(each, tuple | list) else (each,)) for each in attempts]
-    sources += [hardening.STRANGERS_CODE.read_text("utf-8")] * (problem == "transformer_lm")
+    if problem == "transformer_lm":
+        sources.append(hardening.STRANGERS_CODE.read_text("utf-8"))
     return [*dict.fromkeys(filter(None, sources))]
 
 
@@ -80,12 +82,11 @@ def source(attempts):
     lines = ["from attempts.styles import home"]
     for name in dict.fromkeys(thing.__module__ for thing in reversed(own)):
         lines.append(f"globals().update(vars(home({name!r})))")
-    pieces = [re.sub(r"^@right\(.*\n", "", inspect.getsource(each), flags=re.M) for each in own]
-    pieces = [
-        piece
-        + f"\n\n{names[id(thing)]} = {thing.__name__}\n" * (names[id(thing)] != thing.__name__)
-        for piece, thing in zip(pieces, own, strict=True)
-    ]
+    pieces = []
+    for thing in own:
+        pieces.append(re.sub(r"^@right\(.*\n", "", inspect.getsource(thing), flags=re.M))
+        if names[id(thing)] != thing.__name__:
+            pieces.append(f"{names[id(thing)]} = {thing.__name__}\n")
     last = f"__all__ = {[each.__name__ for each in attempts]}\n"
     return "\n\n".join(["\n".join(lines), *pieces, last])
 

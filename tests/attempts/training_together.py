@@ -194,7 +194,7 @@ def main(**settings):
     train(**settings)
 
 
-for name in "train-path valid-path checkpoint-path resume".split():
+for name in ("train-path", "valid-path", "checkpoint-path", "resume"):
     main = click.option(f"--{name}", default=None)(main)
 for name in (
     "vocab-size", "context-length", "d-model", "num-layers", "num-heads", "d-ff", "batch-size",

@@ -25,12 +25,10 @@ def run(tmp_path, monkeypatch):
     """The folder of a run, as training leaves it, and a data folder with its tokenizer."""
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
     corpus = tmp_path / "corpus.txt"
-    corpus.write_text("The fox ran to the café. " * 40, encoding="utf-8")
+    corpus.write_text("The fox ran to the café. " * 40, "utf-8")
     tokenizer = Tokenizer(*train_bpe(corpus, 270, ["<|endoftext|>"]), ["<|endoftext|>"])
     files = tmp_path / "data" / "tokenizers" / "stories-2048"
-    tokenizer.save(files / "vocab.json", files / "merges.txt")
-    hashes = {name: token_files._file_hash(files / name) for name in ("vocab.json", "merges.txt")}
-    write_json(files / token_files.RECORD, hashes)
+    token_files.save_tokenizer(tokenizer, files)
     torch.manual_seed(0)
     model = TransformerLM.from_config(ModelConfig(**SIZES))
     folder = tmp_path / "run"
@@ -84,10 +82,10 @@ def test_a_folder_without_a_model_is_named(run, tmp_path, capsys):
     assert "has no checkpoint yet" in capsys.readouterr().err
 
 
-SMALL = """
-    laptop --vocab-size 270 --context-length 16 --d-model 16 --num-layers 1 --num-heads 2 --d-ff 24
-    --warmup-iters 1 --eval-tokens 32 --batch-size 2
-"""
+SMALL = [
+    *("laptop", "--vocab-size=270", "--context-length=16", "--d-model=16", "--num-layers=1"),
+    *("--num-heads=2", "--d-ff=24", "--warmup-iters=1", "--eval-tokens=32", "--batch-size=2"),
+]
 
 
 @pytest.fixture
@@ -96,12 +94,12 @@ def text(tmp_path, monkeypatch):
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(trainer, "matmul_peak", lambda *_: 1e15)
     path = tmp_path / "mine.txt"
-    path.write_text("The fox ran to the café; the owl sat in the oak. " * 20, encoding="utf-8")
+    path.write_text("The fox ran to the café; the owl sat in the oak. " * 20, "utf-8")
     return path
 
 
 def test_a_run_on_ones_own_text_goes_on_and_is_read_anywhere(text, tmp_path, monkeypatch, capsys):
-    asked = ["train", *SMALL.split(), "--text", text, "--steps"]
+    asked = ["train", *SMALL, "--text", text, "--steps"]
     folder = tmp_path / "run"
     said = command(capsys, *asked, 2, "--folder", folder)
     assert "step 2 of 2" in said and f"workbook generate {folder} 'How it begins'" in said
@@ -111,7 +109,7 @@ def test_a_run_on_ones_own_text_goes_on_and_is_read_anywhere(text, tmp_path, mon
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "none"))
     assert command(capsys, "generate", folder, "The fox", "--tokens", 3).startswith("The fox")
     assert not (tmp_path / "none").exists()
-    assert cli.main(["train", *SMALL.split(), "--text", str(text), "--corpus", "owt"]) == 2
+    assert cli.main(["train", *SMALL, "--text", str(text), "--corpus", "owt"]) == 2
     assert "give either --text or --corpus" in capsys.readouterr().err
 
 
@@ -123,7 +121,7 @@ def test_a_vocabulary_without_all_bytes_is_refused_before_anything_is_printed(te
 
 def test_a_text_that_is_too_short_is_told_the_sizes_that_it_is_enough_for(text, capsys):
     text.write_text("a b a b c d c d " * 4)
-    small = ["train", *SMALL.split(), "--steps", "1", "--text", str(text)]
+    small = ["train", *SMALL, "--steps", "1", "--text", str(text)]
     assert cli.main(small) == 2
     said = capsys.readouterr().err
     sizes = re.search(r"give more text, or (.*), which", said)[1].split()

@@ -278,7 +278,7 @@ def made_of_samples(folder) -> dict[str, str]:
         (library / name).parent.mkdir(parents=True, exist_ok=True)
         shared = "Words that come twice. " * 9
         own = f"Only {name} says so. " * 9
-        (library / name).write_text(text.format(shared=shared, own=own), encoding="utf-8")
+        (library / name).write_text(text.format(shared=shared, own=own), "utf-8")
     found = docstrings.harvest([library])
     splits = [docstrings.split_of(f"lib.{number}") for number in range(99)]
     made = {"stories": "\n".join(stories.sources()) + tales, "docstrings": repr((found, splits))}

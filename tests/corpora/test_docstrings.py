@@ -18,7 +18,7 @@ def library(folder, files):
     for path, text in files.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        file.write_text(text, "utf-8")
     return folder
 
 
@@ -87,7 +87,7 @@ def test_a_docstring_is_cleaned(document, written, cleaned):
 
 
 def test_the_versions_are_those_of_constraints_txt():
-    lines = (Path(__file__).parents[2] / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    lines = (Path(__file__).parents[2] / "constraints.txt").read_text("utf-8").splitlines()
     pins = {line.lower() for line in lines}
     assert {f"{name}=={v}".lower() for name, v in docstrings.LIBRARIES.items()} <= pins
 

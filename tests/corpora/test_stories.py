@@ -2,10 +2,7 @@
 
 import lzma
 import math
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from fractions import Fraction
 
@@ -45,14 +42,6 @@ def test_any_story_can_be_made_alone():
     in_order = list(stories.write_stories(3, "validation", 20_000))
     assert [stories.story(3, "validation", index) for index in (5, 0)] == [in_order[5], in_order[0]]
     assert next(stories.write_stories(3, "validation", 10**15)) == in_order[0]
-
-
-def test_bytes_do_not_depend_on_the_order_of_sets():
-    code = "from workbook.corpora import stories; print(stories.story(5, 'train', 5))"
-    environment = os.environ | {"PYTHONHASHSEED": "1", "PYTHONIOENCODING": "utf-8"}
-    run = [sys.executable, "-c", code]
-    out = subprocess.run(run, env=environment, capture_output=True, check=True, encoding="utf-8")
-    assert out.stdout.strip() == str(stories.story(5, "train", 5))
 
 
 # The price of a story ----------------------------------------------------------------------------
@@ -162,12 +151,11 @@ SLIPS = {
 
 
 def test_no_story_has_a_slip(train):
-    slips = [
-        (slip, story[max(0, match.start() - 30) : match.end() + 20])
-        for slip, pattern in SLIPS.items()
-        for story, _ in train[:3000]
-        if (match := re.search(pattern, story))
-    ]
+    slips = []
+    for story, _ in train[:3000]:
+        for slip, pattern in SLIPS.items():
+            if match := re.search(pattern, story):
+                slips.append((slip, story[max(0, match.start() - 30) : match.end() + 20]))
     assert slips == []
     paragraphs = [paragraph for story, _ in train for paragraph in story.split("\n\n")]
     assert [paragraph for paragraph in paragraphs if paragraph.count('"') % 2] == []

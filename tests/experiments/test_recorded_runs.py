@@ -56,7 +56,7 @@ def test_every_record_has_one_line_under_the_hash_of_its_config_and_one_log():
         lines = records.read_lines(path)
         logs = path.name.replace(records.RUNS, records.LOGS)
         keys = [records.config_from(line["config"]).key for line in lines.values()]
-        assert keys == [*lines] and len(path.read_text(encoding="utf-8").splitlines()) == len(keys)
+        assert keys == [*lines] and len(path.read_text("utf-8").splitlines()) == len(keys)
         assert [*records.read_lines(path.with_name(logs))] == keys
 
 
@@ -65,6 +65,7 @@ def test_records_are_a_handful_of_files_that_git_takes():
     assert {path.suffix for path in files} == {".jsonl"} and len(files) == 2 * len(STUDIES) + 1
 
 
+@pytest.mark.slow
 def test_every_plan_of_the_laptop_is_played_from_them_and_needs_them_all():
     found = results.Recorded("laptop", "2025")
     assert [study for study, stage in found.stages.items() if not stage.over] == []

@@ -218,7 +218,7 @@ def test_a_piece_comes_before_the_next_id_is_asked_for():
 
 def test_text_is_written_until_its_end(tmp_path):
     corpus = tmp_path / "corpus.txt"
-    corpus.write_text("a fox ran. " * 50, encoding="utf-8")
+    corpus.write_text("a fox ran. " * 50, "utf-8")
     tokenizer = Tokenizer(*train_bpe(corpus, 270, ["<|endoftext|>"]), ["<|endoftext|>"])
     assert sampling.end_of_text(tokenizer) == 0
     assert sampling.end_of_text(Tokenizer(tokenizer.vocab, tokenizer.merges)) is None

@@ -30,7 +30,7 @@ def test_merges_are_read_with_and_without_the_version_line(tmp_path):
     path = tmp_path / "merges.txt"
     merges = [(b"#", b"#"), (b" ", b"t"), (b"\xc3", b"\xa9")]
     gpt2_files.write_merges(path, merges)
-    assert path.read_text(encoding="utf-8").splitlines() == ["#version: 0.2", "# #", "Ġ t", "Ã ©"]
+    assert path.read_text("utf-8").splitlines() == ["#version: 0.2", "# #", "Ġ t", "Ã ©"]
     assert read_merges(path) == merges
     path.write_bytes("\ufeff#version: 0.2\r\n# #\r\nĠ t\r\n".encode())  # as Notepad saves it
     assert read_merges(path) == merges[:2]
@@ -54,7 +54,7 @@ def test_a_file_that_is_no_vocabulary_is_refused(tmp_path):
 def test_a_file_that_holds_no_merges_is_refused(tmp_path):
     path = tmp_path / "merges.txt"
     for line in ("a b c", "ab", "a 天"):
-        path.write_text(f"a b\n{line}\n", encoding="utf-8")
+        path.write_text(f"a b\n{line}\n", "utf-8")
         with pytest.raises(ValueError, match="line 2: expected two tokens"):
             read_merges(path)
     path.write_bytes(b"\xff\xfe")

@@ -118,7 +118,7 @@ def test_a_damaged_file_is_compiled_anew(monkeypatch, tmp_path, capsys):
 
 def load_and_listen(capsys):
     """Load kernels anew, in this process; whether that says that it compiles."""
-    assert kernels._load().get_function_address(table.rehash.name)
+    assert kernels.load_anew().get_function_address(table.rehash.name)
     return "compiling" in capsys.readouterr().err
 
 

@@ -29,12 +29,14 @@ def test_every_corpus_has_a_floor_and_an_unknown_one_is_named():
         bounds("wikipedia")
 
 
+@pytest.mark.slow
 def test_the_floor_of_the_stories_is_that_of_the_whole_split():
     # A sample stands for all: the cost of a byte varies by about a hundredth from sample to sample.
     whole = corpora.record(corpora.path("stories", "validation"))["bits_per_byte"]
     assert bounds("stories").floor == pytest.approx(loss_bounds.MARGIN * whole, rel=0.03)
 
 
+@pytest.mark.slow
 def test_a_token_is_as_long_as_is_said():
     _, tokenizer = token_files.tokenizer_for("stories")
     with corpora.path("stories", "validation").open(encoding="utf-8") as file:

@@ -69,14 +69,14 @@ class TestTokenizer:
     def corpus(self, tmp_path, monkeypatch):
         monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
         text = tmp_path / "text.txt"
-        text.write_text("ab é<|endoftext|>\nabab<|endoftext|>\n" * 30, encoding="utf-8")
+        text.write_text("ab é<|endoftext|>\nabab<|endoftext|>\n" * 30, "utf-8")
         vocab = {i: bytes([i]) for i in range(256)} | {256: b"<|endoftext|>", 257: b"ab"}
         ours = Tokenizer(vocab, [(b"a", b"b")], ["<|endoftext|>"])
         monkeypatch.setattr(data.token_files, "tokenizer_for", lambda *_, **__: ("tiny-258", ours))
         monkeypatch.setattr(data.corpora, "path", lambda *_: text)
         monkeypatch.setattr(data.corpora, "record", lambda *_: {})
         self.config = replace(CONFIG, model=replace(CONFIG.model, vocab_size=258))
-        self.text = text.read_text(encoding="utf-8")
+        self.text = text.read_text("utf-8")
         self.folder = tmp_path / "tokens"
 
     def test_one_with_other_ids_is_refused_before_anything_is_encoded(self):

@@ -14,6 +14,7 @@ import pytest
 import tiny_runs
 import torch
 from torch.nn.parallel import DistributedDataParallel
+from work import PATIENCE
 
 from workbook.training import checkpoints, devices, log
 from workbook.training.data import get_batch
@@ -22,7 +23,6 @@ from workbook.transformer.model import TransformerLM
 
 STRESS = int(os.environ.get("STRESS", "0"))
 
-pytestmark = pytest.mark.slow
 stress_only = pytest.mark.skipif(not STRESS, reason="a part of `make stress`")
 
 
@@ -120,7 +120,7 @@ def test_processes_that_part_do_not_wait_for_each_other():
         ports = [each.getsockname()[1] for each in free]
     both = [tiny_runs.forked(part_often, rank, ports) for rank in (0, 1)]
     for process in both:
-        process.join(60 + 10 * STRESS)
+        process.join(PATIENCE)
         process.kill()  # where it hangs
         process.join()
     assert [process.exitcode for process in both] == [0, 0]

@@ -20,8 +20,6 @@ from workbook.training.trainer import CHECKPOINTS, Run
 STRESS = int(os.environ.get("STRESS", "0"))
 SETTINGS = {"steps": 40, "checkpoint_every": 3, "eval_every": 20}
 
-pytestmark = pytest.mark.slow
-
 
 def work(folder, threads, killed_at=None):
     """Train in a process of its own; as many threads give the same bits."""

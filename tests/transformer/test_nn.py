@@ -81,7 +81,8 @@ def test_attention_is_torchs(leading, masked):
     V = random(*leading, 6, 5)
     mask = None
     if masked != "not":
-        mask = torch.rand(*(leading if masked == "each apart" else ()), 6, 6) < 0.5
+        apart = leading if masked == "each apart" else ()
+        mask = torch.rand(*apart, 6, 6) < 0.5
         mask[..., 0] = True  # a query must see a key
     attended = nn.scaled_dot_product_attention(Q, K, V, mask)
     if masked == "causal":

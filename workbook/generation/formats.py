@@ -130,7 +130,7 @@ def save_model(
         )
     state = model.state_dict()
     weights = {
-        llama_name: _reordered(name, state[name], config).detach().cpu().contiguous()
+        llama_name: reordered(name, state[name], config).detach().cpu().contiguous()
         for name, llama_name in weight_names(config)
     }
     if config.tie_embeddings:
@@ -149,7 +149,7 @@ def save_model(
     return folder
 
 
-def _reordered(name: str, weight: Tensor, config: ModelConfig) -> Tensor:
+def reordered(name: str, weight: Tensor, config: ModelConfig) -> Tensor:
     """The weight, with its rows in Llama's order if RoPE rotates its output."""
     if not name.endswith(("q_proj.weight", "k_proj.weight")):
         return weight

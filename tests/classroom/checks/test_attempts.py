@@ -24,7 +24,7 @@ def named(problem, attempt, status, words):
 
 
 def marks(problem):
-    return [pytest.mark.slow] * (problem in ("train_bpe", "tokenizer"))
+    return pytest.mark.slow if problem in ("train_bpe", "tokenizer") else ()
 
 
 @pytest.mark.parametrize(

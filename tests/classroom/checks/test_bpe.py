@@ -19,7 +19,7 @@ from workbook.tokenization.bpe import train_bpe
 @pytest.fixture
 def short(monkeypatch, judged_here):
     """No long texts, for what is plain and slow."""
-    monkeypatch.setattr(bpe, "_long_texts", tuple)
+    monkeypatch.setattr(bpe, "long_texts", tuple)
 
 
 def test_a_solution_may_start_processes():
@@ -138,7 +138,6 @@ def test_who_takes_long_to_start_is_asked_less(monkeypatch, judged_here):
     assert check("train_bpe", bpe_right.indexed).status == "correct"
 
 
-@pytest.mark.slow
 def test_a_script_without_a_guard_starts_no_check_in_its_workers(tmp_path):
     (tmp_path / "script.py").write_text(
         "import multiprocessing\n"

@@ -43,6 +43,7 @@ def test_in_another_profile_too_only_impossible_tables_are_refused(monkeypatch, 
         assert check(problem, runs.WRONG[problem, part][0][0], part).status == "wrong", problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "part", "study"),
     [

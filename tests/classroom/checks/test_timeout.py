@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from work import PATIENCE
 
 from workbook.classroom.checks.machinery import timeout
 from workbook.classroom.checks.machinery.timeout import Stopwatch, TimedOut, limited
@@ -48,7 +49,7 @@ def test_an_attempt_that_hangs_is_stopped(attempt):
 def printed_by(program):
     """What a program prints in a process of its own, which may hang or multiply."""
     run = [sys.executable, "-c", program]
-    return subprocess.run(run, capture_output=True, text=True, timeout=300, check=True).stdout
+    return subprocess.run(run, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
 
 
 LOSES_AN_ALARM = """
@@ -159,7 +160,7 @@ def test_processor_time_of_children_is_seen():
     ended = of_children()
     assert ended - before > 0.4
     living = subprocess.Popen([sys.executable, "-c", f"{BURNS}\ntime.sleep(600)"])
-    give_up = time.monotonic() + 120
+    give_up = time.monotonic() + PATIENCE
     while of_children() < ended + 0.4 and time.monotonic() < give_up:
         time.sleep(0.05)
     seen = of_children() - ended

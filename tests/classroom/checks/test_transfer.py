@@ -21,6 +21,7 @@ from attempts import (  # noqa: F401 - they fill the list
 from beartype import beartype
 from jaxtyping import jaxtyped
 from made_repositories import module
+from work import PATIENCE
 
 from workbook.classroom.checks.machinery import transfer
 from workbook.classroom.study.verbs import judge_attempt
@@ -215,7 +216,7 @@ def said(tmp_path_factory):
     (folder / "homework 7.py").write_text(SOFTMAX + cached)
     (folder / "kernel.py").write_text(NOTEBOOK)
     run = [sys.executable, "kernel.py"]
-    done = subprocess.run(run, cwd=folder, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(run, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout.split("=====\n")[1:]
 

@@ -120,6 +120,7 @@ def test_rope_need_be_no_module_of_torch(judged_here):
     assert "`token_positions` is ignored" in ignoring.likely
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", RIGHT)
 def test_a_right_attempt_is_judged_with_little_work(problem, judged_here):
     check(problem, RIGHT[problem])

@@ -2,7 +2,9 @@
 
 import re
 from io import BytesIO
+from unittest.mock import Mock
 
+import matplotlib
 import pytest
 import typst
 from export_folders import answered, cleaned, learner, png, shown
@@ -58,15 +60,15 @@ def test_letters_without_a_font_are_named_and_never_boxes():
     assert "no font here has U+F0000: the PDF shows numbers" in note and "fonts-noto-cjk" in note
 
 
-def test_the_fonts_of_matplotlib_and_of_the_system_are_asked_for_letters(monkeypatch):
+def test_the_fonts_of_matplotlib_and_of_the_system_are_asked_for_letters(monkeypatch, tmp_path):
     class Found:
         path = None
 
     monkeypatch.setattr(typst.Fonts, "fonts", lambda self: [Found])
     asked = "a\u200d\ufe0f\u0301\x85é שלום مرحبا λόγος नमस्ते ⑳ 数🦊"
     assert pdf.missing_letters(asked) == ["数", "🦊"]
-    Found.path = pdf._deja_vu()[0]
-    monkeypatch.setattr(pdf, "_deja_vu", list)
+    Found.path = f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans.ttf"
+    monkeypatch.setattr(pdf, "find_spec", lambda name: Mock(origin=tmp_path / name))
     assert pdf.missing_letters("λ 数") == ["数"]
 
 
@@ -74,8 +76,9 @@ def test_a_formula_that_cannot_be_set_stands_as_it_was_typed():
     done, (note,) = pdf.pdf(document(*cleaned(r"Here: $\nosuch{x}$ and $x^2$.")))
     assert note.endswith(r"is shown as it was typed: \nosuch{x}") and r"\nosuch{x}" in text_in(done)
     blocks = cleaned("A $$\\nosuch{x} % why\n= // 3$$ b.\n\nA $$2 % why\n= 3$$ b.")
-    markup, refused = pdf._markup(document(*blocks), ())
-    assert refused == [r"\nosuch{x} = // 3"] and "#raw(" in markup and "\n=" not in markup
+    done, (note,) = pdf.pdf(document(*blocks))
+    assert note.endswith(r"typed: \nosuch{x} = // 3") and "= // 3" in text_in(done)
+    assert PdfReader(BytesIO(done)).outline == [], "no line of a formula is taken for a heading"
 
 
 def test_what_pandoc_names_unlike_typst_is_set_all_the_same():
@@ -110,10 +113,7 @@ def test_an_answer_that_cannot_be_set_stands_as_typed_among_others_and_is_named(
 
 
 def test_what_fails_without_any_answer_is_told(tmp_path, monkeypatch):
-    def broken(*job):
-        raise ValueError("typst could not set the write-up: no font")
-
-    monkeypatch.setattr(pdf, "_compiled", broken)
+    monkeypatch.setattr(typst, "compile", Mock(side_effect=typst.TypstError("no font")))
     learner(tmp_path / "study", answered("unicode1", "a", "It is NUL."))
     with pytest.raises(ValueError, match="no font"):
         export(tmp_path / "study", to=tmp_path / "build")

@@ -28,7 +28,7 @@ def test_a_study_folder_is_exported_with_their_answers_and_code_and_nothing_of_o
     build = tmp_path / "build"
     copy.make_copies(folder)
     path = folder / "01_unicode.ipynb"
-    filled = json.loads(path.read_text(encoding="utf-8"))
+    filled = json.loads(path.read_text("utf-8"))
     for stored in filled["cells"]:
         about = stored["metadata"].get("workbook", {})
         role, problem, part = map(about.get, ("role", "problem", "part"))
@@ -38,10 +38,10 @@ def test_a_study_folder_is_exported_with_their_answers_and_code_and_nothing_of_o
             folded = "<details>OURS, looked up</details>"
             stored["outputs"] = [shown(markdown=folded, plain="OURS")]
     learner(folder, passed={"train_bpe": "def train_bpe(path):\n    return MY_CODE, []\n"})
-    path.write_text(json.dumps(filled), encoding="utf-8")
+    path.write_text(json.dumps(filled), "utf-8")
     assert export(folder, to=build)[0].startswith("Write-up, edition 2025")
-    text = (build / "writeup.md").read_text(encoding="utf-8")
-    for page in (text, (build / "writeup.html").read_text(encoding="utf-8")):
+    text = (build / "writeup.md").read_text("utf-8")
+    for page in (text, (build / "writeup.html").read_text("utf-8")):
         assert "WORDS on a" in page and "WORDS on b" in page and "MY_CODE" in page
     assert "answered: a, b; unanswered: c" in text
     with zipfile.ZipFile(build / "code.zip") as archive:
@@ -160,7 +160,7 @@ def test_what_is_no_folder_of_notebooks_is_told_in_one_line(tmp_path, capsys, co
 
 def test_a_notebook_that_cannot_be_read_is_left_aside_and_hidden_files_are_none(tmp_path, capsys):
     folder = learner(tmp_path / "study", answered("unicode1", "a", "It is NUL."))
-    whole = (folder / "01_unicode.ipynb").read_text(encoding="utf-8")
+    whole = (folder / "01_unicode.ipynb").read_text("utf-8")
     for name, text in {
         "._01_unicode.ipynb": "x\0",
         ".~01_unicode.ipynb": "",
@@ -168,13 +168,13 @@ def test_a_notebook_that_cannot_be_read_is_left_aside_and_hidden_files_are_none(
         "03_transformer.ipynb": f"<<<<<<< HEAD\n{whole}",
         "04_accounting.ipynb": "",
     }.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(text, "utf-8")
     (folder / "05_optimizer.ipynb").symlink_to("nowhere")
     assert cli.main(["export", str(folder), "--to", str(tmp_path / "build")]) == 0
     said = capsys.readouterr().err
     named = re.findall(r"left aside: \S+/(\S+) cannot be read", said)
     assert [name[:2] for name in named] == ["02", "03", "04", "05"]
-    assert "It is NUL." in (tmp_path / "build" / "writeup.md").read_text(encoding="utf-8")
+    assert "It is NUL." in (tmp_path / "build" / "writeup.md").read_text("utf-8")
     with pytest.raises(ValueError, match="nothing was written") as error:
         export(folder, strict=True, to=tmp_path / "strict")
     assert "02_bpe.ipynb cannot be read" in str(error.value)

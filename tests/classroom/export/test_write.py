@@ -39,7 +39,7 @@ def test_every_problem_comes_in_the_order_of_the_handout_with_points_and_state(e
 
 def test_the_reference_says_what_it_is_and_shows_answers_figures_and_the_package(tmp_path):
     said = export(edition="2025", to=tmp_path)
-    text = (tmp_path / "writeup.md").read_text(encoding="utf-8")
+    text = (tmp_path / "writeup.md").read_text("utf-8")
     before, _, after = text.partition("| Problem")
     assert "reference write-up" in before and "follow its policy" in before
     assert "def train_bpe(" in after and "**Figure 1.**" in after
@@ -85,7 +85,7 @@ def test_wrong_answers_and_attempts_are_marked_as_such(tmp_path):
     assert "unicode1 (b): wrong\n" in listed and "unicode1 (c): wrong\n" in listed
     said = export(folder, to=tmp_path / "build")
     assert "2 wrong" in said[0]
-    text = (tmp_path / "build" / "writeup.md").read_text(encoding="utf-8")
+    text = (tmp_path / "build" / "writeup.md").read_text("utf-8")
     assert "✗ answered: a; wrong: b, c" in text and "Its check found it wrong." in text
     assert "0 of 38 problems, worth 0 of 107 points" in text
 
@@ -105,7 +105,7 @@ def test_name_and_date_stand_on_the_first_page_of_a_learners_write_up(tmp_path, 
     build = tmp_path / "build"
     assert cli.main(["export", str(folder), "--name", "Ada <b>Lovelace", "--to", str(build)]) == 0
     assert cli.main(["export", str(folder), "--to", str(build)]) == 0  # it is remembered
-    first = (build / "writeup.md").read_text(encoding="utf-8").split("# The state")[0]
+    first = (build / "writeup.md").read_text("utf-8").split("# The state")[0]
     assert "**Name** Ada \\<b\\>Lovelace" in first
     assert f"**Date** {date.today().isoformat()}" in first
     assert cli.main(["export", str(WORKED), "--name", "Ada", "--to", str(build)]) == 2

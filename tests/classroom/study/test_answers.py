@@ -7,7 +7,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from workbook import config
 from workbook.classroom.problems import PROBLEMS
-from workbook.classroom.study import answers, notebooks
+from workbook.classroom.study import answers, notebooks, verbs
 from workbook.classroom.study.answers import MIME, QUANTITIES, complaints, look_up
 from workbook.classroom.study.verbs import answer, check
 from workbook.corpora import corpora
@@ -23,7 +23,7 @@ def bundles(monkeypatch):
     # `plots` first: imported while IPython's own is replaced, it would keep the replacement.
     for display in ("workbook.classroom.views.plots.display", "IPython.display.display"):
         monkeypatch.setattr(display, lambda bundle, **_: shown.append(bundle))
-    monkeypatch.setattr("workbook.classroom.study.verbs._handed_in", {})
+    monkeypatch.setattr(verbs, "handed_in", {})
     yield shown
     InteractiveShell.clear_instance()
 

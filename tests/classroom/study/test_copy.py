@@ -281,17 +281,17 @@ def test_the_command_line_says_what_is_older_and_updates_it(checkout, capsys):
         assert said in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("damage", ["", "<<<<<<< HEAD\n", "[" * 100_000])
-def test_a_damaged_notebook_is_named_and_the_others_are_updated(checkout, damage):
+def test_a_damaged_notebook_is_named_and_the_others_are_updated(checkout):
     path = checkout / "study" / "02_bpe.ipynb"
     other = path.with_name("copied.ipynb")
     other.write_bytes(path.read_bytes())
     publish(checkout, revised(train_bpe_check="newer"))
-    path.write_text(damage)
+    path.write_text("<<<<<<< HEAD\n")
     assert f"{path} cannot be read as a notebook" in update.notices(checkout / "study")[0]
     with pytest.raises(ValueError, match=r"02_bpe\.ipynb cannot be read as a notebook"):
         update.update()
-    assert notebooks.read_notebook(other).cells[-2].source == "newer" and path.read_text() == damage
+    assert notebooks.read_notebook(other).cells[-2].source == "newer"
+    assert path.read_text() == "<<<<<<< HEAD\n"
 
 
 def test_what_stands_in_the_place_of_a_notebook_is_told(checkout):
@@ -308,14 +308,11 @@ def test_what_stands_in_the_place_of_a_notebook_is_told(checkout):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="only POSIX has named pipes")
-def test_a_pipe_is_no_notebook_and_no_record_and_nobody_waits_for_it(checkout):
+def test_a_pipe_is_no_notebook_and_nobody_waits_for_it(checkout):
     path = checkout / "study" / "02_bpe.ipynb"
-    record = Progress(checkout / "study").path
     path.unlink()
     os.mkfifo(path)
-    os.mkfifo(record)
-    assert update.notices(checkout / "study") == [] and Progress(checkout / "study").read() == {}
-    assert [left.is_fifo() for left in record.parent.glob("progress-broken-*.json")] == [True]
+    assert update.notices(checkout / "study") == []
     with pytest.raises(ValueError, match="there is no notebook '02_bpe'"):
         update.reset("train_bpe")
 
@@ -323,13 +320,13 @@ def test_a_pipe_is_no_notebook_and_no_record_and_nobody_waits_for_it(checkout):
 def test_a_notebook_that_is_saved_meanwhile_is_not_overwritten(checkout, monkeypatch):
     path = checkout / "study" / "02_bpe.ipynb"
     before = path.read_text()
-    start_over = update._start_over
+    backup_path = study.backup_path
 
     def saved_meanwhile(*arguments):
         path.write_text(before + "\n")  # as JupyterLab would
-        return start_over(*arguments)
+        return backup_path(*arguments)
 
-    monkeypatch.setattr(update, "_start_over", saved_meanwhile)
+    monkeypatch.setattr(study, "backup_path", saved_meanwhile)
     with pytest.raises(ValueError, match="changed while it was read"):
         update.reset("train_bpe")
     assert path.read_text() == before + "\n"
@@ -446,10 +443,10 @@ def test_nothing_typed_is_lost_whatever_both_sides_did(tmp_path_factory, old, ot
         assert len(set(ids)) == len(ids)
         if was_old:
             assert [cell.id for cell in new.cells] == [i for i in ids if i in by_id(new)]
-        for cell in new.cells if was_old else []:
-            here = by_id(result)[cell.id]
-            assert here.metadata.workbook == cell.metadata.workbook
-            assert plain(here.source) in {plain(cell.source), *typed}
+            for cell in new.cells:
+                here = by_id(result)[cell.id]
+                assert here.metadata.workbook == cell.metadata.workbook
+                assert plain(here.source) in {plain(cell.source), *typed}
 
         before = path.read_bytes()
         update.update(folder=folder / "study")

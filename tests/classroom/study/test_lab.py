@@ -11,7 +11,8 @@ from unittest.mock import Mock
 import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
-from real_lab import PATIENCE, serve
+from real_lab import serve
+from work import PATIENCE
 
 from workbook import config
 from workbook.classroom.study import lab, notebooks
@@ -90,7 +91,7 @@ def test_a_worked_notebook_stays_as_it_is(server, checkout):
 def test_ctrl_c_stops_it_and_it_has_loaded_nothing_slow(server, checkout):
     server.process.send_signal(signal.SIGINT)
     assert server.process.wait(PATIENCE) == 0
-    printed = server.log.read_text(encoding="utf-8")
+    printed = server.log.read_text("utf-8")
     assert "Traceback" not in printed
     loaded = set(printed.partition("loaded:")[2].split())
     assert "jupyterlab.labapp" in loaded

@@ -11,11 +11,20 @@ from random import Random
 import psutil
 import pytest
 from contrast import contrast
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from real_lab import SCREENSHOTS, Desk, browse, expect, menu, require_browser, serve, set_theme
+from nbformat.v4 import new_code_cell, new_markdown_cell
+from real_lab import (
+    SCREENSHOTS,
+    Desk,
+    browse,
+    expect,
+    menu,
+    require_browser,
+    serve,
+    set_theme,
+    write_notebook,
+)
 from real_lab import settings as lab_settings
 
-from workbook.classroom.study import notebooks
 from workbook.classroom.study.answers import MIME
 from workbook.classroom.study.progress import MARK, Progress
 
@@ -74,13 +83,11 @@ def server(tmp_path_factory):
 
 def write(server) -> None:
     """Write the two notebooks."""
-    kernel = {"kernelspec": notebooks.METADATA["kernelspec"]}
-    study = new_notebook(cells=CELLS, metadata=kernel)
-    notebooks.write_notebook(server.root / STUDY, study)
-    worked = deepcopy(study)
-    for copied in worked.cells:
+    write_notebook(server.root / STUDY, CELLS)
+    worked = deepcopy(CELLS)
+    for copied in worked:
         copied.metadata.pop("tags", None)
-    notebooks.write_notebook(server.root / WORKED, worked)
+    write_notebook(server.root / WORKED, worked)
 
 
 @pytest.fixture(scope="module")

@@ -62,7 +62,7 @@ def test_normalising_twice_changes_nothing_more(notebook):
 
 
 def test_nbval_makes_the_same_replacements():
-    config = Path(__file__).parents[2].joinpath("sanitize.cfg").read_text(encoding="utf-8")
+    config = Path(__file__).parents[2].joinpath("sanitize.cfg").read_text("utf-8")
     assert get_sanitize_patterns(config) == list(REPLACEMENTS)
 
 
@@ -203,7 +203,14 @@ def test_nothing_is_stored_from_a_busy_machine(folder, monkeypatch):
 
 
 CELL = '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"source": ""}]}'
-BROKEN = ["text", "[]", '{"nbformat": 4, "cells": 3}', '{"nbformat": 99, "cells": []}']
+BROKEN = [
+    "",
+    "text",
+    "[]",
+    "[" * 100_000,
+    '{"nbformat": 4, "cells": 3}',
+    '{"nbformat": 99, "cells": []}',
+]
 RAW = CELL.replace('{"source"', '{"cell_type": "raw", "metadata": NOTES, "source"')
 NOTES = ['{"workbook": 3}', '{"workbook": {"original": 3}}', '{"tags": null}']
 

@@ -22,12 +22,9 @@ TODAY = date.today()
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch):
+def study(study, monkeypatch):
     """A study folder that we are in; three problems were solved two days ago, one today."""
-    (tmp_path / "study" / ".workbook").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "study")
-    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
-    study = progress.Progress(tmp_path / "study")
+    monkeypatch.setenv("WORKBOOK_STUDY", str(study.folder))
     for problem in ("linear", "softmax", "data_loading", "rope"):
         with study.changing(problem, None) as entry:
             entry.reach("correct")

@@ -11,6 +11,7 @@ from pkgutil import iter_modules
 from random import Random
 
 import pytest
+from work import PATIENCE
 
 from workbook import calibration, check, harden, predict, recall
 from workbook.classroom import cli
@@ -18,7 +19,7 @@ from workbook.classroom import study as study_room
 from workbook.classroom.mine.hardening import Hunt
 from workbook.classroom.study import records
 from workbook.classroom.study.guesses import Guess
-from workbook.classroom.study.progress import Part, Progress
+from workbook.classroom.study.progress import Part
 from workbook.classroom.study.recall import Topic
 
 for module in iter_modules(study_room.__path__):
@@ -40,13 +41,10 @@ ENTRIES = {  # two of each kind, with every field, under the names "one" and "tw
 }
 
 
-@pytest.fixture
-def study(tmp_path, monkeypatch):
-    """A study folder that we stand in."""
-    (tmp_path / "study" / ".workbook").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "study")
-    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
-    return Progress(tmp_path / "study")
+@pytest.fixture(autouse=True)
+def named(study, monkeypatch):
+    """The folder is the one that the command line means, too."""
+    monkeypatch.setenv("WORKBOOK_STUDY", str(study.folder))
 
 
 def keep(study, kind, name, entry):
@@ -164,6 +162,7 @@ def test_each_kind_has_a_file_of_its_own_and_is_tried_here():
     assert len({kind.file for kind in KINDS}) == len(KINDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_became_of_a_file_nothing_is_lost(study, capsys, kind):
     wrong = {}
@@ -205,6 +204,7 @@ def with_bad_entries(stored, kind):
             yield json.dumps(content, ensure_ascii=False).replace(json.dumps(here), bad).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_bad_entry_costs_itself_alone(study, capsys, kind, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # these files may be lost with the machine
@@ -306,7 +306,7 @@ for n in range(25):
 def test_two_kernels_keep_a_damaged_file_aside_once_and_lose_nothing_of_each_other(study):
     file_of(study, Guess).write_text('{"good": {"guess": 1}, "bad": {"guess": -1}}')
     kernels = [subprocess.Popen([sys.executable, "-c", KEEP, name]) for name in ("one", "two")]
-    assert [kernel.wait(300) for kernel in kernels] == [0, 0]
+    assert [kernel.wait(PATIENCE) for kernel in kernels] == [0, 0]
     assert len(study.notes(Guess)) == 51 and len(kept_aside(study, Guess)) == 1
 
 

@@ -171,7 +171,7 @@ def test_cells_of_ours_are_known_also_from_an_older_copy(tmp_path):
     old = next(one for one in notebook.cells if notebooks.role(one) == "evidence")
     old.source, old.metadata.workbook["original"] = "old = 1", "0123abcd-2"
     notebooks.write_notebook(tmp_path / "02_bpe.ipynb", notebook)
-    ours = solutions._own_cells(tmp_path, problems.with_id("train_bpe"))
+    ours = solutions.own_cells(tmp_path, problems.with_id("train_bpe"))
     assert "0123abcd" in ours
     for cell in copy.fresh(worked).cells:
         assert (notebooks.digest(cell) in ours) == (notebooks.role(cell) not in copy.STUBS)

@@ -28,7 +28,7 @@ def start(tmp_path, monkeypatch):
         folder.mkdir(parents=True, exist_ok=True)
         monkeypatch.chdir(folder)
         namespace = {"__builtins__": __builtins__, **learners}
-        exec(compile(STARTUP.read_text(encoding="utf-8"), str(STARTUP), "exec"), namespace)
+        exec(compile(STARTUP.read_text("utf-8"), str(STARTUP), "exec"), namespace)
         del namespace["__builtins__"]
         return namespace
 
@@ -52,7 +52,7 @@ def test_before_its_first_cell_a_kernel_imports_what_its_notebook_does(tmp_path,
     top = "import json\nfrom math import pi as tau\nbase = 1\nimport no_such_module\nimport math"
     setup = {"metadata": {"workbook": {"role": "setup"}}, "source": top.splitlines(keepends=True)}
     cells = [{"metadata": {}, "source": "import csv"}, setup]
-    (tmp_path / "02_bpe.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    (tmp_path / "02_bpe.ipynb").write_text(json.dumps({"cells": cells}), "utf-8")
     monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "02_bpe.ipynb"))
     typed = ["", "def loads(text): return json.loads(text)"]
     names = {"__name__": "__main__"}
@@ -88,7 +88,7 @@ def test_a_kernel_starts_although_its_folder_is_gone(start, tmp_path, monkeypatc
     monkeypatch.chdir(gone)
     gone.rmdir()
     namespace = {}
-    exec(STARTUP.read_text(encoding="utf-8"), namespace)
+    exec(STARTUP.read_text("utf-8"), namespace)
     assert set(namespace) == {"__builtins__"}
 
 
@@ -103,5 +103,5 @@ def test_the_environment_has_what_kernels_and_jupyterlab_look_for_there():
     assert len(installed) == 6
     for file, copy in installed.items():
         assert copy.exists() and copy.read_bytes() == file.read_bytes(), "pip install -e ."
-    package = json.loads((EXTENSION / "package.json").read_text(encoding="utf-8"))
+    package = json.loads((EXTENSION / "package.json").read_text("utf-8"))
     assert package["version"] == workbook.__version__

@@ -29,16 +29,13 @@ every_view = pytest.mark.parametrize("name", VIEWS)
 
 
 def test_every_plot_is_tried():
-    names = [f"workbook.classroom.views.{module.name}" for module in iter_modules(views.__path__)]
-    files = map(import_module, names)
-    public = {
-        function
-        for file in files
-        for name, function in inspect.getmembers(file, inspect.isfunction)
-        if function.__module__ == file.__name__
-        and not name.startswith("_")
-        and get_type_hints(function).get("return") in (Axes, Figure)
-    }
+    public = set()
+    for module in iter_modules(views.__path__):
+        file = import_module(f"workbook.classroom.views.{module.name}")
+        for name, function in inspect.getmembers(file, inspect.isfunction):
+            is_own = function.__module__ == file.__name__ and not name.startswith("_")
+            if is_own and get_type_hints(function).get("return") in (Axes, Figure):
+                public.add(function)
     assert set(PLOTS) == public - {plots.axes, live.token_lines}  # helpers of the others
 
 
@@ -62,11 +59,8 @@ def words_that_meet(ax: Axes, plot) -> list[tuple[str, str]]:
     written = [*ax.texts]
     if plot.__module__ == accounting.__name__:  # whose bars have words beside the ticks
         written += [*ax.get_xticklabels(), *ax.get_yticklabels()]
-    boxes = [
-        (text.get_text(), Text.get_window_extent(text))
-        for text in written
-        if text.get_text().strip()
-    ]
+    seen = [text for text in written if text.get_text().strip()]
+    boxes = [(text.get_text(), Text.get_window_extent(text)) for text in seen]
     return [(a, b) for (a, box), (b, other) in combinations(boxes, 2) if box.overlaps(other)]
 
 

@@ -41,7 +41,7 @@ def test_only_the_distance_counts():
 def test_the_names_of_two_arrows_never_meet(angle):
     query = np.array([np.cos(angle), np.sin(angle)])
     key = np.array([1.0, 0.0])
-    first, second = (arrow.name_at for arrow in transformer._arrows(query, key))
+    first, second = (arrow.name_at for arrow in transformer.arrows_of(query, key))
     assert np.hypot(*(first - second)) > 0.25
 
 

@@ -627,7 +627,7 @@ def train_bpe(attempt: Any, part: str | None = None) -> str:
 
 
 @lru_cache
-def _long_texts() -> tuple[tuple[Text, list[Pair], str, str], ...]:
+def long_texts() -> tuple[tuple[Text, list[Pair], str, str], ...]:
     """Long texts: each case, its merges, the file described in words, and the likely mistake."""
     rng = random.Random(336)
     times = 160_001
@@ -648,7 +648,7 @@ def _expect_long_texts(learner: Trainee) -> None:
     def merges(case: Text, seconds: float, given: Prose) -> list[Pair]:
         return learner(case, seconds, given)[1]
 
-    for case, right, held, likely in _long_texts():
+    for case, right, held, likely in long_texts():
         given = Prose(f"{called(case)}; the file holds {held}")
         run = partial(merges, case)
         shared.expect_right_and_quick("Training", run, right, given, (likely, THROUGH_ALL))

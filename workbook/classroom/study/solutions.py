@@ -159,7 +159,7 @@ def keep_code(
     A source that is not what was judged is kept if it gets the same verdict, or else not at all.
     """
     names = problem.names or (getattr(attempt, "__name__", problem.id),)
-    not_own = _own_cells(folder, problem) if shell() is not None else frozenset()
+    not_own = own_cells(folder, problem) if shell() is not None else frozenset()
     source, trouble = collect(attempt, names, not_own)
     if not source:
         return None, f"It is not kept: {trouble}. {REMEDY}"
@@ -216,7 +216,7 @@ def make_way(path: Path, known: set[str]) -> None:
         path.replace(next(name for name in names if not name.exists()))
 
 
-def _own_cells(folder: Path, problem: Problem) -> frozenset[str]:
+def own_cells(folder: Path, problem: Problem) -> frozenset[str]:
     """List digests of the workbook's own cells, of this version and of those copied before."""
     from workbook.classroom.study import copy, notebooks  # not in each kernel: they load nbformat
 

@@ -22,7 +22,7 @@ from workbook.classroom.study.answers import look_up
 __all__ = ["Report", "answer", "check", "hint", "look_up", "reveal", "tick"]
 
 _hints_given: Counter[str] = Counter()
-_handed_in: dict[tuple[str, str | None], str] = {}  # texts that `check` could only read
+handed_in: dict[tuple[str, str | None], str] = {}  # texts that `check` could only read
 
 
 def check(problem: str, attempt: Any, part: str | None = None) -> Report:
@@ -38,7 +38,7 @@ def check(problem: str, attempt: Any, part: str | None = None) -> Report:
         not_run = solutions.not_run(attempt)
     claim = f"{not_run} {report.claim}".strip()
     if report.status == "read" and isinstance(attempt, str):
-        _handed_in[report.problem, report.part] = attempt
+        handed_in[report.problem, report.part] = attempt
     return note_outcome(replace(report, claim=claim), attempt)
 
 
@@ -174,7 +174,7 @@ def answer(
     """
     details, part = problems.place(problem, part)
     if isinstance(text, str) and not text.strip():
-        text = _handed_in.get((details.id, part), text)
+        text = handed_in.get((details.id, part), text)
     record = answers.record_of(details, part, text, corpora, measured_on)
     figures = answers.as_figures(figure)
     record["figure"] = bool(figures)

@@ -219,7 +219,7 @@ def _degrees(arrow: np.ndarray) -> int:
     return round(np.degrees(np.arctan2(arrow[1], arrow[0]))) % 360
 
 
-def _arrows(query: np.ndarray, key: np.ndarray) -> list[Arrow]:
+def arrows_of(query: np.ndarray, key: np.ndarray) -> list[Arrow]:
     """The arrows of a query and a key. The longer reaches the circle; the names never overlap."""
     size = max(np.hypot(*query), np.hypot(*key))
     angles = np.array([np.arctan2(arrow[1], arrow[0]) for arrow in (query, key)])
@@ -236,7 +236,7 @@ def _arrows(query: np.ndarray, key: np.ndarray) -> list[Arrow]:
 def _circle(place: int, query: np.ndarray, key: np.ndarray) -> str:
     """One pair as SVG: a circle, the arrow of the query and that of the key."""
     arrows = ""
-    for arrow in _arrows(query, key):
+    for arrow in arrows_of(query, key):
         x, y = 60 * arrow.tip
         left, up = 60 * arrow.name_at
         arrows += (
@@ -259,7 +259,7 @@ def _arrows_drawn(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Figure:
     figure, panels = plt.subplots(1, len(pairs), figsize=(1.6 * len(pairs), 1.9), squeeze=False)
     for place, (ax, pair) in enumerate(zip(panels[0], pairs, strict=True)):
         _ring(ax, f"pair {place}: {pair[0] @ pair[1]:+.3f}", 9, 1, 1.35)
-        for arrow in _arrows(*pair):
+        for arrow in arrows_of(*pair):
             x, y = arrow.tip
             ax.plot([0, x], [0, y], color=arrow.colour, lw=2.5, ls=arrow.line)
             ax.plot(x, y, "o", color=arrow.colour)

@@ -206,12 +206,12 @@ def load_kernels() -> llvm.ExecutionEngine:
     # Two threads may ask for the first kernel at once, and only one may compile.
     with _lock:
         if _engine is None:
-            _engine = _load()
+            _engine = load_anew()
             engine.loaded = True
         return _engine
 
 
-def _load() -> llvm.ExecutionEngine:
+def load_anew() -> llvm.ExecutionEngine:
     """All kernels in memory, for this processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
