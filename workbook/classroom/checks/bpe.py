@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from workbook.classroom.checks import pretokens as shared
 from workbook.classroom.checks.machinery import verdicts
-from workbook.classroom.checks.machinery.calling import call_part
+from workbook.classroom.checks.machinery.calling import Runner, call_part
 from workbook.classroom.checks.machinery.engine import Exercise, Program, judge, mistake, shrink
 from workbook.classroom.checks.machinery.from_scratch import check_style
 from workbook.classroom.checks.machinery.timeout import processor_seconds
@@ -405,13 +405,13 @@ def called(case: Text) -> str:
     return f"train_bpe(path, {case.vocab_size}, {list(case.special_tokens)})"
 
 
-def _described(case: Text) -> Prose:
+def _described(case: Text) -> str:
     """The call, and what the file holds."""
     room = f"{case.num_merges} merge{'' if case.num_merges == 1 else 's'}"
-    return Prose(f"{called(case)}, room for {room}; the file holds {shown(case.text)}")
+    return f"{called(case)}, room for {room}; the file holds {shown(case.text)}"
 
 
-def _answer(result: Any, given: Prose) -> tuple[dict[int, bytes], list[Pair]]:
+def _answer(result: Any, given: str) -> tuple[dict[int, bytes], list[Pair]]:
     """The vocabulary and the merges; raises `Wrong` if they are not in the form asked for."""
     if result is None:
         raise NotAttempted("It returned None: is `return vocab, merges` missing?")
@@ -525,15 +525,22 @@ def _why_not(pair: Pair, wanted: Pair, counts: Counter[Pair]) -> str:
     )
 
 
-class Trainee:
-    """The learner's function, with the text in a new file at each call."""
+class BpeRunner(Runner):
+    """Runs a function, with the text in a new file at each call."""
 
     def __init__(self, attempt: Callable, folder: str):
-        self.attempt = attempt
+        super().__init__(attempt)
         self.folder = Path(folder)
         self.calls = 0
 
-    def __call__(self, case: Text, seconds: float, given: Prose | None = None) -> Any:
+    def run(self, case: Text) -> list[Pair]:
+        """The merges; if they are right, the vocabulary must be too."""
+        vocab, merges = self.train(case)
+        if merges == BPE.expected(case):
+            expect_vocabulary(vocab, merges, case)
+        return merges
+
+    def train(self, case: Text, seconds: float = QUICK, given: str | None = None) -> Any:
         """The vocabulary and the merges. Raises `Wrong` or `NotAttempted` as `call_part` does."""
         self.calls += 1
         path = self.folder / f"text{self.calls}.txt"
@@ -550,14 +557,6 @@ class Trainee:
                 failure.mistake = HINTS.get(case.what, ANY_TOKENS)
             raise
         return _answer(result, given)
-
-
-def merges_of(learner: Trainee, case: Text) -> list[Pair]:
-    """The learner's merges; if they are right, the vocabulary must be too."""
-    vocab, merges = learner(case, QUICK)
-    if merges == BPE.expected(case):
-        expect_vocabulary(vocab, merges, case)
-    return merges
 
 
 def _smaller(case: Text, fails: Callable[[Text], bool]) -> Text:
@@ -593,7 +592,7 @@ BPE = Exercise(
     mistakes=(*TIES, *SPLITTING, *COUNTS, *shared.MISTAKES),
     cases=(*SMALL, EVERYTHING),
     corners=CORNERS,
-    run=merges_of,
+    run=BpeRunner.run,
     same=lambda right, got: right == got,
     report=_beside,
     smaller=_smaller,
@@ -609,20 +608,20 @@ def train_bpe(attempt: Any, part: str | None = None) -> str:
     """Praise for a right `train_bpe`; raises `Wrong` with the smallest input that fails."""
     verdicts.expect_function(attempt, SIGNATURE)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        learner = Trainee(attempt, folder)
+        runner = BpeRunner(attempt, folder)
         findings = Findings()
         exercise = BPE
         before = processor_seconds()
         with findings("use"):
-            shared.expect_no_memory(BPE, learner, TINY, FRESH_START)
+            shared.expect_no_memory(BPE, runner, TINY, FRESH_START)
         if processor_seconds() - before > len(TINY) * SLOW:
             exercise = replace(BPE, cases=(EVERYTHING,), corners=CORNERS[:3])
-        findings = findings or judge(exercise, learner)
+        findings = findings or judge(exercise, runner)
         if not findings.in_use:
             with findings("use"):
-                _expect_long_texts(learner)
+                _expect_long_texts(runner)
         findings.wrongs = shared.one_for_each_cause(findings.wrongs)
-        check_style(findings, lambda: learner(SMALL[0], QUICK), [attempt])
+        check_style(findings, lambda: runner.train(SMALL[0]), [attempt])
     return findings.verdict("Merges and vocabulary agree with the reference on every text.")
 
 
@@ -642,13 +641,13 @@ def _long_texts() -> tuple[tuple[Text, list[Pair], str, str], ...]:
     return tuple(zip(cases, merges, held, (CUT, AT_SIZE), strict=True))
 
 
-def _expect_long_texts(learner: Trainee) -> None:
+def _expect_long_texts(runner: BpeRunner) -> None:
     """Raise `Wrong` if a long file is read in parts that cut words, or takes far too long."""
 
-    def merges(case: Text, seconds: float, given: Prose) -> list[Pair]:
-        return learner(case, seconds, given)[1]
+    def merges(case: Text, seconds: float, given: str) -> list[Pair]:
+        return runner.train(case, seconds, given)[1]
 
     for case, right, held, likely in _long_texts():
-        given = Prose(f"{called(case)}; the file holds {held}")
+        given = f"{called(case)}; the file holds {held}"
         run = partial(merges, case)
         shared.expect_right_and_quick("Training", run, right, given, (likely, THROUGH_ALL))

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from workbook.classroom.checks.machinery import verdicts
-from workbook.classroom.checks.machinery.calling import call_part, meaning, parameters_of
+from workbook.classroom.checks.machinery.calling import Runner, call_part, meaning, parameters_of
 from workbook.classroom.checks.machinery.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.machinery.from_scratch import check_style
 from workbook.classroom.checks.machinery.verdicts import NotAttempted, Prose, Wrong, expect, kind_of
@@ -382,11 +382,11 @@ as_text = Letters(0).decode
 FORMS: tuple[Callable, ...] = (list, torch.tensor, lambda ids: torch.tensor([ids]), as_text)
 
 
-class Decoder:
-    """The learner's function or class: how it wants its arguments, and what to remark on."""
+class DecodingRunner(Runner):
+    """Runs a function or class: how it wants its arguments, and what to remark on."""
 
     def __init__(self, attempt: Callable):
-        self.attempt = attempt
+        super().__init__(attempt)
         self.with_prompt = False
         self.notes = set[str]()
         self.as_prompt: Callable[[list[int]], Any] = list
@@ -412,7 +412,7 @@ class Decoder:
         wants_text = prompt and prompt.annotation in (str, "str")
         for self.as_prompt in (as_text,) if wants_text else FORMS:
             try:
-                self.written(CHAINS[1])
+                chain_of(self, CHAINS[1])
                 break
             except (Wrong, NoSuchError):
                 tried.append((self.model.calls, self.as_prompt))
@@ -420,25 +420,12 @@ class Decoder:
             self.as_prompt = max(tried, key=itemgetter(0))[1]
         self.notes.clear()
 
-    def written(self, case: Request) -> list[int]:
-        """The new tokens of a chain. Raises: Wrong."""
-        new = self.run(sure(case.context_length), case)
-        right = written(case)
-        # It may as well stop where the context is full, before or after the token that fills it.
-        is_full = len(new) + len(case.prompt) - case.context_length in (0, 1)
-        return right if is_full and right[: len(new)] == new else new
-
-    def drawn(self, case: Request) -> list[int]:
-        """How often each token was drawn. Raises: Wrong."""
-        new = self.run(undecided(), case)
-        return [new.count(token) for token in range(len(SHARES))]
-
-    def run(self, made_with: tuple, case: Request) -> list[int]:
+    def run(self, case: Request, model_of: tuple) -> list[int]:
         """The new ids of a model, without prompt and end token. Raises: Wrong."""
-        self.model = model = self.model_kind(*made_with)
+        self.model = model = self.model_kind(*model_of)
         model.most_calls = case.max_new_tokens + len(case.prompt) + 8
         prompt = self.as_prompt(list(case.prompt))
-        new = self.asked(model, prompt, case, never=model.vocab_size - 1)
+        new = self.new_ids(model, prompt, case, never=model.vocab_size - 1)
         habits = {
             "gradients": model.with_gradients,
             "context": model.longest > model.context_length,
@@ -447,7 +434,7 @@ class Decoder:
         self.notes |= {name for name, holds in habits.items() if holds}
         return new[:-1] if new and new[-1] == case.end_id else new
 
-    def asked(
+    def new_ids(
         self, model: Any, prompt: Any, case: Request, never: int, tokenizer: Any = None, seconds=5.0
     ) -> list[int]:
         """The ids that the function returns, without the prompt.
@@ -468,7 +455,7 @@ class Decoder:
         values = (model, prompt, case.max_new_tokens, case.temperature, case.top_p, end_token)
         arguments = dict(zip(ASKED, values, strict=True)) | {"tokenizer": tokenizer}
         arguments |= {name: getattr(model, name) for name in self.about}
-        given = Prose(case)
+        given = case
         optional = [*self.about, "end_token", "tokenizer"]
         result = call_part(self.attempt, arguments, optional=optional, given=given, seconds=seconds)
         if isinstance(result, str) and (
@@ -484,6 +471,21 @@ class Decoder:
         return ids
 
 
+def chain_of(runner: DecodingRunner, case: Request) -> list[int]:
+    """The new tokens of a chain. Raises: Wrong."""
+    new = runner.run(case, sure(case.context_length))
+    right = written(case)
+    # It may as well stop where the context is full, before or after the token that fills it.
+    is_full = len(new) + len(case.prompt) - case.context_length in (0, 1)
+    return right if is_full and right[: len(new)] == new else new
+
+
+def draws_of(runner: DecodingRunner, case: Request) -> list[int]:
+    """How often each token was drawn. Raises: Wrong."""
+    new = runner.run(case, undecided())
+    return [new.count(token) for token in range(len(SHARES))]
+
+
 def _ids_of(result: Any, case: Request) -> list[int]:
     """The ids in what was returned, a list or a tensor. Raises: Wrong if it holds none."""
     if result is None:
@@ -494,7 +496,7 @@ def _ids_of(result: Any, case: Request) -> list[int]:
             return ids.flatten().tolist()
     advice = "Ids are integers: return a list of them, a tensor of int64, or their text."
     got = Prose(kind_of(result))
-    raise Wrong("It does not return ids.", given=Prose(case), got=got, mistake=advice)
+    raise Wrong("It does not return ids.", given=case, got=got, mistake=advice)
 
 
 def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
@@ -523,61 +525,57 @@ OTHER_TOKENS = "The new tokens are not right."
 
 def _chain_beside(case: Request, right: list[int], new: list[int]) -> Wrong:
     small = f" of context_length {case.context_length}" if case.context_length < ENDLESS else ""
-    given = Prose(f"{case}, with a model{small} that leaves no choice")
+    given = f"{case}, with a model{small} that leaves no choice"
     return Wrong(OTHER_TOKENS, given=given, expected=right, got=new)
 
 
 def _counts_beside(case: Request, shares: np.ndarray, counts: list[int]) -> Wrong:
     claim = "The tokens are not drawn as often as they should be."
-    given = Prose(f"{case}, with a model that gives the ids the probabilities {SHARES[:-1]}")
+    given = f"{case}, with a model that gives the ids the probabilities {SHARES[:-1]}"
     expected = Prose(f"about {[round(DRAWS * share) for share in shares]} times")
     return Wrong(claim, given=given, expected=expected, got=Prose(f"{counts} times"))
 
 
-CHAIN = Exercise(
-    Program(written), CHAIN_MISTAKES, CHAINS, Decoder.written, eq, _chain_beside, ERRORS
-)
+CHAIN = Exercise(Program(written), CHAIN_MISTAKES, CHAINS, chain_of, eq, _chain_beside, ERRORS)
 drawing = Program(probabilities)
-CHOICE = Exercise(
-    drawing, CHOICE_MISTAKES, CHOICES, Decoder.drawn, plausible, _counts_beside, ERRORS
-)
+CHOICE = Exercise(drawing, CHOICE_MISTAKES, CHOICES, draws_of, plausible, _counts_beside, ERRORS)
 CHAIN_WORDS = {mistake.words for mistake in CHAIN_MISTAKES}
 
 
 def decoding(attempt: Any, part: str | None = None) -> str:
     """Praise for a right function; raises `Wrong` with the first case that fails."""
-    learner = Decoder(attempt)
-    learner.find_form()
-    findings = _tokens_or_draws(learner)
+    runner = DecodingRunner(attempt)
+    runner.find_form()
+    findings = _tokens_or_draws(runner)
     if not findings:
         case = Request(end_id=0)  # a model without a choice would repeat the end token
         with findings("use"):
-            few = len(learner.run(undecided(), case)) <= DRAWS // 2
+            few = len(runner.run(case, undecided())) <= DRAWS // 2
             skips = "It leaves the end token out, and goes on: stop there."
-            expect(few, "It does not stop at the end token.", skips, given=Prose(case))
+            expect(few, "It does not stop at the end token.", skips, given=case)
     if not findings:
-        run = partial(learner.run, undecided(), Request(max_new_tokens=2, top_p=0.5))
+        run = partial(runner.run, Request(max_new_tokens=2, top_p=0.5), undecided())
         check_style(findings, run, [attempt], allowed=("softmax", "log_softmax"))
         with findings("corner"):
-            _expect_usable_again(learner)
+            _expect_usable_again(runner)
     praise = "The new tokens are right, and each is drawn as often as it should be."
-    return findings.verdict(praise, [note for name, note in NOTES.items() if name in learner.notes])
+    return findings.verdict(praise, [note for name, note in NOTES.items() if name in runner.notes])
 
 
-def _tokens_or_draws(learner: Decoder) -> verdicts.Findings:
+def _tokens_or_draws(runner: DecodingRunner) -> verdicts.Findings:
     """What is wrong with the tokens of a chain, or else with the draws."""
-    chain = judge(CHAIN, learner)
+    chain = judge(CHAIN, runner)
     for wrong in chain.wrongs:
         if wrong.claim != OTHER_TOKENS or wrong.mistake in CHAIN_WORDS:
             return chain
     # Wrong tokens without a name: what spoils the draws may spoil those of a chain, too.
-    return judge(CHOICE, learner) or chain
+    return judge(CHOICE, runner) or chain
 
 
-def _expect_usable_again(learner: Decoder) -> None:
+def _expect_usable_again(runner: DecodingRunner) -> None:
     """Raise `Wrong` where a second call would suffer from the first."""
-    one, other = (learner.run(undecided(), Request(max_new_tokens=40)) for _ in range(2))
+    one, other = (runner.run(Request(max_new_tokens=40), undecided()) for _ in range(2))
     seeded = "The generator is seeded inside: let the caller set the seed."
-    expect(one != other or learner.takes_seed, "Every call draws the same tokens.", seeded)
+    expect(one != other or runner.takes_seed, "Every call draws the same tokens.", seeded)
     again = "A second call would start from a different prompt: copy it first."
-    expect("changed" not in learner.notes, "The prompt that was passed in is changed.", again)
+    expect("changed" not in runner.notes, "The prompt that was passed in is changed.", again)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from workbook.classroom.checks.machinery import verdicts
-from workbook.classroom.checks.machinery.calling import bind, call_part, parameters_of
+from workbook.classroom.checks.machinery.calling import Runner, call_bound, call_part, parameters_of
 from workbook.classroom.checks.machinery.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.machinery.from_scratch import check_style
 from workbook.classroom.checks.machinery.verdicts import (
@@ -41,9 +41,7 @@ def _row(values: Sequence[float]) -> Prose:
 
 def _beside(claim: str) -> Callable[[Any, Sequence[float], Sequence[float]], Wrong]:
     """The report of an exercise whose results are lists of numbers."""
-    return lambda case, right, got: Wrong(
-        claim, given=Prose(case), expected=_row(right), got=_row(got)
-    )
+    return lambda case, right, got: Wrong(claim, given=case, expected=_row(right), got=_row(got))
 
 
 def _listed(name: str, tensors: Sequence[tuple | None]) -> str:
@@ -172,14 +170,14 @@ SCHEDULE_MISTAKES = (
 def learning_rate(schedule: Any, case: ScheduleStep) -> list[float]:
     """The learner's learning rate of one step. Raises: Wrong."""
     names = ("it", "max_learning_rate", "min_learning_rate", "warmup_iters", "cosine_cycle_iters")
-    value = call_part(schedule, dict(zip(names, case, strict=False)), given=Prose(case))
+    value = call_part(schedule, dict(zip(names, case, strict=False)), given=case)
     try:
         return [float(value + 0.0)]  # a str cannot be added to
     except (TypeError, ValueError, RuntimeError):
         advice = "Return a float in each of the three branches."
         got = Prose(kind_of(value))
         claim = "It does not return a number."
-        raise Wrong(claim, given=Prose(case), got=got, mistake=advice) from None
+        raise Wrong(claim, given=case, got=got, mistake=advice) from None
 
 
 def steps(its: Iterable[int], *settings: Any) -> tuple[ScheduleStep, ...]:
@@ -352,7 +350,7 @@ GRADIENTS = (
 def gradients_after(clip: Any, case: Gradients) -> list[float]:
     """All gradients after the learner's clipping. Raises: Wrong if anything else was changed."""
     parameters = case.parameters()
-    given = Prose(case)
+    given = case
     handed_in = (p for p in parameters) if case.generator else list(parameters)
     call_part(clip, {"parameters": handed_in, "max_l2_norm": case.limit}, given=given)
     for parameter in parameters:
@@ -673,11 +671,8 @@ MOVES = (
 )
 
 
-class Stepper:
-    """A learner's class at work: made, given gradients, stepped, saved and loaded."""
-
-    def __init__(self, attempt: type):
-        self.attempt = attempt
+class OptimizerRunner(Runner):
+    """Runs a class: an optimizer is made, given gradients, stepped, saved and loaded."""
 
     def make(self, params: Any, case: Moves) -> Any:
         """An optimizer with the settings of a case."""
@@ -685,8 +680,7 @@ class Stepper:
         values |= {"eps": case.eps, "weight_decay": case.weight_decay}
         if {"beta1", "beta2"} <= {p.name for p in parameters_of(self.attempt)}:
             values["beta1"], values["beta2"] = values.pop("betas")
-        args, kwargs, _ = bind(self.attempt, values, given=Prose(case))
-        return call(self.attempt, *args, given=Prose(case), **kwargs)
+        return call_bound(self.attempt, values, given=case)
 
     def run(self, case: Moves) -> list[list[float]]:
         """The parameters after the steps of a case, as a list of one form. Raises: Wrong."""
@@ -700,22 +694,22 @@ class Stepper:
             return after_steps(case)[:1]  # it has one decay for all groups, which is its choice
         for i, gradients in enumerate(case.gradients):
             if i == case.resumed:
-                state = copy.deepcopy(call(optimizer.state_dict, given=Prose(case)))
+                state = copy.deepcopy(call(optimizer.state_dict, given=case))
                 thetas = [parameter(theta.tolist()) for theta in thetas]
                 optimizer = self.make(thetas, case)
-                call(optimizer.load_state_dict, state, given=Prose(case))
+                call(optimizer.load_state_dict, state, given=case)
             if case.rates:
                 # Without `super().__init__` there are none: that is the learner's error.
-                groups = call(getattr, optimizer, "param_groups", given=Prose(case))
+                groups = call(getattr, optimizer, "param_groups", given=case)
                 groups[0]["lr"] = case.rates[i]
             for theta, gradient in zip(thetas, gradients, strict=True):
                 theta.grad = None if gradient is None else parameter(gradient).detach()
-            call(optimizer.step, given=Prose(case))
+            call(optimizer.step, given=case)
             for theta, gradient in zip(thetas, gradients, strict=True):
                 after = [] if theta.grad is None else theta.grad.flatten().tolist()
                 # To clear the gradients does little harm.
                 kept = not gradient or not any(after) or same(after, gradient)
-                values = {"given": Prose(case), "got": _row(after)}
+                values = {"given": case, "got": _row(after)}
                 verdicts.expect(kept, "The step rewrote a gradient.", REWRITTEN, **values)
         return [[value for theta in thetas for value in theta.flatten().tolist()]]
 
@@ -736,7 +730,7 @@ ADAMW = Exercise(
     program=Program(AdamW.update, moved, after_steps),
     mistakes=ADAMW_MISTAKES,
     cases=(MOVES[0], *MOVES),  # the first twice: no optimizer may share state with another
-    run=Stepper.run,
+    run=OptimizerRunner.run,
     # Each form of what came out is one of the right ones.
     same=lambda rights, got: all(any(same(right, one) for right in rights) for one in got),
     report=wrong_moves,
@@ -770,8 +764,8 @@ def adamw(attempt: Any, part: str | None = None) -> str:
     # The first optimizer of a process loads torch's compiler, which takes seconds: no
     # learner's call should time out because of that.
     torch.optim.SGD([parameter((0.0,))], lr=0.1)
-    stepper = Stepper(attempt)
-    findings = judge(ADAMW, stepper)
-    check_style(findings, lambda: stepper.run(MOVES[0]), [attempt])
+    runner = OptimizerRunner(attempt)
+    findings = judge(ADAMW, runner)
+    check_style(findings, lambda: runner.run(MOVES[0]), [attempt])
     praise = "The parameters move like the reference's, in the handout's form or in torch's."
     return findings.verdict(praise)

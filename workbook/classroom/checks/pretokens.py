@@ -13,7 +13,7 @@ import regex
 
 from workbook.classroom.checks.machinery.engine import Exercise, Mistake, mistake
 from workbook.classroom.checks.machinery.timeout import processor_seconds
-from workbook.classroom.checks.machinery.verdicts import Prose, Wrong, difference_at, slow
+from workbook.classroom.checks.machinery.verdicts import Wrong, difference_at, slow
 from workbook.tokenization.pretokens import PATTERN
 
 END = "<|endoftext|>"
@@ -292,7 +292,7 @@ SKIPPED = mistake(
 
 
 def expect_right_and_quick(
-    name: str, run: Callable[..., Any], right: list, given: Prose, mistakes: tuple[str, str]
+    name: str, run: Callable[..., Any], right: list, given: str, mistakes: tuple[str, str]
 ) -> None:
     """Raise `Wrong` unless a call on a long text gives the right list in time.
 

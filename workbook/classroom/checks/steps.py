@@ -17,7 +17,6 @@ from workbook.classroom.checks import pretokens as shared
 from workbook.classroom.checks.machinery.engine import Exercise, Program, judge, mistake
 from workbook.classroom.checks.machinery.verdicts import (
     NotAttempted,
-    Prose,
     Wrong,
     call,
     expect,
@@ -51,8 +50,8 @@ def _step(
         same: whether a result is right.
     """
 
-    def given(case: Any) -> Prose:
-        return Prose(words.format(", ".join(map(shown, arguments(case)))))
+    def given(case: Any) -> str:
+        return words.format(", ".join(map(shown, arguments(case))))
 
     def run(attempt: Callable, case: Any) -> Any:
         result = call(work, attempt, *arguments(case), given=given(case))

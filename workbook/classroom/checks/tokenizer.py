@@ -24,7 +24,7 @@ import regex
 
 from workbook.classroom.checks import pretokens as shared
 from workbook.classroom.checks.machinery import verdicts
-from workbook.classroom.checks.machinery.calling import bind
+from workbook.classroom.checks.machinery.calling import Runner, bind, call_bound
 from workbook.classroom.checks.machinery.engine import (
     Exercise,
     Program,
@@ -515,25 +515,20 @@ ODD_STREAMS = cases(
 # A learner's tokenizer at work.
 
 
-class Attempt:
-    """The learner's class; each case gets a tokenizer of its own, with copies of the arguments."""
+class TokenizerRunner(Runner):
+    """Runs a class; each case gets a tokenizer of its own, with copies of the arguments."""
 
-    def __init__(self, attempt: Any):
-        self.attempt = attempt
-
-    def make(self, one: Setup, given: Prose | None = None) -> Any:
+    def make(self, one: Setup, given: str | None = None) -> Any:
         """A tokenizer. Raises: Wrong or NotAttempted, as `verdicts.call`."""
-        given = given or Prose(_made_of(one))
         values = {"vocab": dict(one.vocab()), "merges": [*one.merges]}
         if one.special_tokens is not None:
             values["special_tokens"] = list(one.special_tokens)
         # An extra is passed only where the class has no default.
         extras = {"special_tokens": None}
-        args, kwargs, _ = bind(self.attempt, values, extras=extras, given=given)
-        return call(self.attempt, *args, given=given, **kwargs)
+        return call_bound(self.attempt, values, extras=extras, given=given or _made_of(one))
 
-    def __call__(
-        self, case: Call, tokenizer: Any = None, seconds: float = 0, given: Prose | None = None
+    def run(
+        self, case: Call, tokenizer: Any = None, seconds: float = QUICK, given: str | None = None
     ) -> list[int] | str:
         """What the method returns, as a str or a list of ints. Raises: Wrong and NotAttempted."""
         given = given or _described(case)
@@ -543,7 +538,7 @@ class Attempt:
         if case.method == "encode_iterable":
             method = partial(used_up, method)
         try:
-            result = call(method, value, seconds=seconds or QUICK, given=given)
+            result = call(method, value, seconds=seconds, given=given)
         except Wrong as wrong:
             if wrong.error:
                 wrong.claim = f"`{case.method}` raised an error{case.with_what}."
@@ -557,7 +552,7 @@ def used_up(method: Callable, pieces: Sequence[str]) -> Any:
     return result if result is None or isinstance(result, str | bytes) else list(result)
 
 
-def in_one_form(result: Any, method: str, given: Prose) -> list[int] | str:
+def in_one_form(result: Any, method: str, given: Any) -> list[int] | str:
     """A result as a str or a list of ints. Raises: Wrong if it is something else."""
     if result is None:
         raise NotAttempted(f"`{method}` returned None: is a `return` missing?")
@@ -587,13 +582,13 @@ def _same(one: list[int] | str, other: list[int] | str) -> bool:
 # What is said about a case.
 
 
-def _described(case: Call) -> Prose:
+def _described(case: Call) -> str:
     """The call, and what the tokenizer is made of as far as it matters."""
     if case.method == "decode":
-        return Prose(f"decode(ids) with the ids {_readable(list(case.given), case.setup)}")
+        return f"decode(ids) with the ids {_readable(list(case.given), case.setup)}"
     argument = case.given if case.method == "encode" else list(case.given)
     made = _made_of(case.setup, case.text)
-    return Prose(f"{case.method}({verdicts.shown(argument)}) of a tokenizer {made}")
+    return f"{case.method}({verdicts.shown(argument)}) of a tokenizer {made}"
 
 
 def _made_of(one: Setup, text: str = "") -> str:
@@ -660,7 +655,7 @@ def _smaller(case: Call, fails: Callable[[Call], bool]) -> Call:
 
 # The exercises.
 
-COMMON: Any = {"run": Attempt.__call__, "same": _same, "report": _beside, "smaller": _smaller}
+COMMON: Any = {"run": TokenizerRunner.run, "same": _same, "report": _beside, "smaller": _smaller}
 TOO_SHORT = {"(min|max)[(][)]": "A word of one byte has no pair to choose from: stop there."}
 OF_NONE = {
     r"NoneType' object is not (iter|subscr)|NoneType' has no len": "special_tokens is None, which "
@@ -720,13 +715,13 @@ SLOW = {
 MANY_LINES = ORDINARY * (80_000 // len("".join(ORDINARY)))
 
 
-def expect_quick(learner: Attempt, method: str) -> None:
+def expect_quick(runner: TokenizerRunner, method: str) -> None:
     """Raise `Wrong` if a long text takes much longer than it needs, or gives other ids."""
     case = Call(PLAIN, method, MANY_LINES if method == "encode_iterable" else "".join(MANY_LINES))
-    given = Prose(f"{method}(text), where the text is {len(case.text):,} characters in lines")
+    given = f"{method}(text), where the text is {len(case.text):,} characters in lines"
     right = _ids_of(PLAIN, case.text)
     likely = (CUT_IN_TWO, SLOW[method])
-    shared.expect_right_and_quick(f"`{method}`", partial(learner, case), right, given, likely)
+    shared.expect_right_and_quick(f"`{method}`", partial(runner.run, case), right, given, likely)
 
 
 LAZY = "It reads the whole stream first. Join no pieces, make no list: `yield` as you go."
@@ -735,9 +730,9 @@ FEW, MANY = 8_000, 40_000  # characters after which the memory that is held is c
 BUFFER = 32_000  # memory is not compared where more is read ahead: a buffer is not a leak
 
 
-def expect_lazy(learner: Attempt) -> None:
+def expect_lazy(runner: TokenizerRunner) -> None:
     """Raise `Wrong` if no id comes before the stream has been read to its end, or all is kept."""
-    given = Prose("`encode_iterable(lines)`, with endless lines")
+    given = "`encode_iterable(lines)`, with endless lines"
     read = 0
     held = []
 
@@ -750,7 +745,7 @@ def expect_lazy(learner: Attempt) -> None:
             yield line
 
     def run() -> None:
-        ids = iter(learner.make(PLAIN).encode_iterable(lines()))
+        ids = iter(runner.make(PLAIN).encode_iterable(lines()))
         held.append(next(ids))
         tracemalloc.start(1)
         try:
@@ -779,16 +774,16 @@ def expect_lazy(learner: Attempt) -> None:
         raise Wrong(claim, given=given, got=got, mistake=why)
 
 
-FROM_FILES = Prose("Tokenizer.from_files(vocab_filepath, merges_filepath, special_tokens)")
+FROM_FILES = "Tokenizer.from_files(vocab_filepath, merges_filepath, special_tokens)"
 
 
-def check_files(learner: Attempt) -> Findings:
+def check_files(runner: TokenizerRunner) -> Findings:
     """What is wrong with `from_files`: it cannot be called, or makes no tokenizer.
 
     The course leaves the format of the files open. GPT-2's are passed; who reads others may fail.
     """
     findings = Findings()
-    method = inspect.getattr_static(learner.attempt, "from_files")
+    method = inspect.getattr_static(runner.attempt, "from_files")
     spelt = {to_readable(token): token_id for token, token_id in ENDED.ids().items()}
     lines = [f"{to_readable(left)} {to_readable(right)}\n" for left, right in ENDED.merges]
     with findings("corner"), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -800,9 +795,9 @@ def check_files(learner: Attempt) -> Findings:
         Path(vocab).write_text(json.dumps(spelt), encoding="utf-8")
         Path(merges).write_bytes("".join(lines).encode())
         values = {"vocab_filepath": vocab, "merges_filepath": merges, "special_tokens": [END]}
-        args, kwargs, _ = bind(learner.attempt.from_files, values, given=FROM_FILES)
+        args, kwargs, _ = bind(runner.attempt.from_files, values, given=FROM_FILES)
         try:
-            made = call(learner.attempt.from_files, *args, given=FROM_FILES, **kwargs)
+            made = call(runner.attempt.from_files, *args, given=FROM_FILES, **kwargs)
         except Wrong as wrong:
             if isinstance(wrong.error, NameError):  # whatever the format is
                 raise
@@ -818,30 +813,30 @@ def check_files(learner: Attempt) -> Findings:
 # The verdict.
 
 
-def check_encode(learner: Attempt) -> Findings:
+def check_encode(runner: TokenizerRunner) -> Findings:
     """What is wrong with `encode`."""
     findings = Findings()
     with findings("use"):
-        shared.expect_no_memory(ENCODE, learner, BOTH, FRESH_START)
-    findings = findings or judge(ENCODE, learner)
+        shared.expect_no_memory(ENCODE, runner, BOTH, FRESH_START)
+    findings = findings or judge(ENCODE, runner)
     if not findings.in_use:
         with findings("use"):
-            expect_quick(learner, "encode")
+            expect_quick(runner, "encode")
     return findings
 
 
-def check_stream(learner: Attempt) -> Findings:
+def check_stream(runner: TokenizerRunner) -> Findings:
     """What is wrong with `encode_iterable`."""
-    findings = judge(STREAM, learner)
+    findings = judge(STREAM, runner)
     if not findings.in_use:
         with findings("use"):
-            expect_quick(learner, "encode_iterable")
-            one = learner.make(PLAIN)
-            again = replace(STREAM, run=lambda learner, case: learner(case, one))
-            shared.expect_no_memory(again, learner, STREAMS[:1] * 2, FRESH_START)
+            expect_quick(runner, "encode_iterable")
+            one = runner.make(PLAIN)
+            again = replace(STREAM, run=lambda runner, case: runner.run(case, one))
+            shared.expect_no_memory(again, runner, STREAMS[:1] * 2, FRESH_START)
             findings.passes = ["`encode_iterable` is right for the lines of ordinary text."]
         with findings("corner"):
-            expect_lazy(learner)
+            expect_lazy(runner)
     return findings
 
 
@@ -852,7 +847,7 @@ CHECKS |= {"encode_iterable": check_stream, "from_files": check_files}
 def tokenizer(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the smallest input that fails."""
     verdicts.expect_class(attempt, "class Tokenizer(vocab, merges, special_tokens=None)")
-    learner = Attempt(attempt)
+    runner = TokenizerRunner(attempt)
     findings = Findings()
     missing = {}
     for name, check in CHECKS.items():
@@ -862,7 +857,7 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
             method = getattr(attempt, name, None)
             if not callable(method) or verdicts.is_untouched(method):
                 raise NotAttempted(f"`{name}` is still missing{meant(attempt, name, CHECKS)}")
-            new = check(learner)
+            new = check(runner)
         except verdicts.NotJudged:
             raise
         except NotAttempted as stub:
@@ -880,5 +875,5 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
             " ".join([*findings.passes, *(wrong.claim for wrong in findings.wrongs)])
         )
     findings.wrongs = shared.one_for_each_cause(findings.wrongs)
-    check_style(findings, lambda: learner(TEXTS[0]), [attempt])
+    check_style(findings, lambda: runner.run(TEXTS[0]), [attempt])
     return findings.verdict("Every text is encoded and decoded as in the reference, in pieces too.")

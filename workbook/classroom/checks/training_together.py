@@ -10,7 +10,7 @@ import re
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -20,7 +20,7 @@ import numpy as np
 from torch import Tensor
 
 from workbook.classroom.checks.machinery import verdicts, watched, worker
-from workbook.classroom.checks.machinery.calling import signature_of
+from workbook.classroom.checks.machinery.calling import Runner, signature_of
 from workbook.classroom.checks.machinery.verdicts import Findings, NotJudged, Prose, Wrong, expect
 from workbook.classroom.checks.machinery.watched import SECONDS, Seen
 
@@ -57,12 +57,12 @@ def training_together(attempt: Any, part: str | None = None) -> str:
     """Praise for a script or function that trains; raises `Wrong` with what it does not do."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         _write_data(Path(folder))
-        trainer = LearnerScript(attempt, Path(folder))
+        runner = ScriptRunner(attempt, Path(folder))
         findings = Findings()
         for judge in (_judge_steps, _judge_log, _judge_checkpoint, _judge_resumed):
             if not findings.in_use:
                 with findings("use"):
-                    judge(trainer, findings)
+                    judge(runner, findings)
     praise = f"It trained for {STEPS} steps as it was told, and went on from its checkpoint."
     return findings.verdict(praise)
 
@@ -80,14 +80,14 @@ def _write_data(folder: Path) -> None:
         np.array(ids, dtype=np.uint16).tofile(folder / f"{name}.bin")
 
 
-class LearnerScript:
-    """A script, or a function, that trains: how it is told its settings, and its runs."""
+class ScriptRunner(Runner):
+    """Runs a script, or a function, that trains: a case is the settings that it is told."""
 
     def __init__(self, attempt: Any, folder: Path):
         """Find out which settings it has, and run it once. Raises: NotAttempted."""
         if attempt is None or attempt is ... or verdicts.is_untouched(attempt):
             raise verdicts.NotAttempted
-        self.attempt = attempt
+        super().__init__(attempt)
         self.folder = folder
         self.extra = []
         names = []
@@ -105,17 +105,16 @@ class LearnerScript:
         self.asked = {name.lstrip("-").replace("-", "_"): name for name in names}
         if missing := NEEDED - self.asked.keys():
             raise NotJudged(f"It lacks the settings {', '.join(sorted(missing))}. {CONTRACT}")
-        self.first = self.run()
+        self.first = self.run(SETTINGS)
         self.path, self.saved = watched.checkpoint(folder / "saved")
 
-    def run(self, **changes: Any) -> Seen:
+    def run(self, case: Mapping[str, Any]) -> Seen:
         """Train. Raises: Wrong if it fails, ends its process or never ends; NotAttempted."""
-        settings = SETTINGS | changes
-        values = {name: x for name, x in settings.items() if name in self.asked}
+        values = {name: x for name, x in case.items() if name in self.asked}
         if not self.has_options:
-            return self._run([], settings["steps"], values)
+            return self._run([], case["steps"], values)
         words = [f"{self.asked[name]}={x}" for name, x in values.items() if x is not None]
-        return self._run(words + self.extra, settings["steps"])
+        return self._run(words + self.extra, case["steps"])
 
     def _run(self, words: list[str], steps: int = 0, values: dict | None = None) -> Seen:
         """Run it once, in a process of its own, with words of a command line or with values."""
@@ -177,24 +176,24 @@ def _command(text: str) -> list[str]:
     return [str(Path(words[0]).resolve()), *words[1:]]
 
 
-def _judge_steps(trainer: LearnerScript, findings: Findings) -> None:
+def _judge_steps(runner: ScriptRunner, findings: Findings) -> None:
     """Judge how many steps the first run took, and what can be set."""
-    steps = trainer.first.steps
+    steps = runner.first.steps
     expect(steps, "It took no step: `optimizer.step()` is never called.")
     with findings("use" if abs(steps - STEPS) > 1 else "corner"):
         expect(steps == STEPS, f"It took {steps} steps, but was told to take {STEPS}.")
     with findings("corner"):
-        missing = ", ".join(sorted(WANTED - trainer.asked.keys()))
+        missing = ", ".join(sorted(WANTED - runner.asked.keys()))
         expect(not missing, f"These cannot be set from outside: {missing}.")
 
 
-def _judge_log(trainer: LearnerScript, findings: Findings) -> None:
+def _judge_log(runner: ScriptRunner, findings: Findings) -> None:
     """Judge the losses that the first run logged."""
-    seen = trainer.first
-    used = _ids_used(trainer.saved)
+    seen = runner.first
+    used = _ids_used(runner.saved)
     train = seen.losses()
     valid = seen.losses(validation=True)
-    with findings("use" if {"log_every", "eval_every"} <= trainer.asked.keys() else "corner"):
+    with findings("use" if {"log_every", "eval_every"} <= runner.asked.keys() else "corner"):
         split = "validation" if train else "training"
         claim = f"No {split} loss is reported: print `train_loss=3.21` and `val_loss=3.25`."
         expect(train and valid, claim)
@@ -231,9 +230,9 @@ def _ids_used(saved: dict[str, Any]) -> set[int]:
     return set()
 
 
-def _judge_checkpoint(trainer: LearnerScript, findings: Findings) -> None:
+def _judge_checkpoint(runner: ScriptRunner, findings: Findings) -> None:
     """Judge whether the checkpoint holds what a run needs to go on, in the sizes asked for."""
-    saved = trainer.saved
+    saved = runner.saved
     is_state = watched.OPTIMIZERS.search
     expect(saved, "It leaves no checkpoint that `torch.load` can read without your code.")
     weights = {n: x for n, x in saved.items() if isinstance(x, Tensor) and not is_state(n)}
@@ -246,25 +245,25 @@ def _judge_checkpoint(trainer: LearnerScript, findings: Findings) -> None:
     applied = {name: SETTINGS[name] in sizes for name in ("vocab_size", "d_model")}
     applied["num_layers"] = 2 in times or max(times) == 1
     for name, is_applied in applied.items():
-        expect(is_applied or name not in trainer.asked, f"`{name}` is not applied.")
+        expect(is_applied or name not in runner.asked, f"`{name}` is not applied.")
     step = watched.step_of(saved)
     expect(step not in (0, 1), f"It saved at step {step} only: save at the end, too.")
     with findings("corner"):
         expect(step is not None, "It saves no number of the step, as `iteration`.")
 
 
-def _judge_resumed(trainer: LearnerScript, findings: Findings) -> None:
+def _judge_resumed(runner: ScriptRunner, findings: Findings) -> None:
     """Run it once more, from the checkpoint, and judge whether it goes on where it stopped."""
-    if "resume" not in trainer.asked:
+    if "resume" not in runner.asked:
         return
-    first = trainer.first
-    seen = trainer.run(steps=MORE, resume=str(trainer.path))
+    first = runner.first
+    seen = runner.run(SETTINGS | {"steps": MORE, "resume": str(runner.path)})
     old = first.losses()
     new = seen.losses()
     if old and new:
         claim = f"A resumed run starts over at {new[0]:.2f}: are the last weights saved and loaded?"
         expect(new[0] <= old[0] - 0.4 * (old[0] - old[-1]), claim)
-    saved = trainer.saved, watched.checkpoint(trainer.path.parent)[1]
+    saved = runner.saved, watched.checkpoint(runner.path.parent)[1]
     counted, counts = map(watched.steps_counted, saved)
     claim = "A resumed run begins with a new optimizer: load its state from the checkpoint, too."
     expect(not seen.steps == counts != counted, claim)

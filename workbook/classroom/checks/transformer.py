@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from workbook.classroom.checks.machinery import engine, tensors
-from workbook.classroom.checks.machinery.calling import SIZES, call_part
+from workbook.classroom.checks.machinery.calling import SIZES
 from workbook.classroom.checks.machinery.engine import (
     Exercise,
     Mistake,
@@ -27,7 +27,8 @@ from workbook.classroom.checks.machinery.engine import (
 )
 from workbook.classroom.checks.machinery.from_scratch import expect_from_scratch
 from workbook.classroom.checks.machinery.modules import (
-    Learner,
+    ModuleRunner,
+    TensorRunner,
     Weights,
     check_first_weights,
     check_gradients,
@@ -35,14 +36,12 @@ from workbook.classroom.checks.machinery.modules import (
 from workbook.classroom.checks.machinery.tensors import (
     Case,
     alike,
-    copied,
     mismatch,
     noise,
-    tensor_of,
 )
 from workbook.classroom.checks.machinery.verdicts import (
     CALLED,
-    Prose,
+    Findings,
     Wrong,
     expect_function,
     work_of,
@@ -228,42 +227,46 @@ class Task(Exercise):
         """Praise for what is right; raises `Wrong`."""
         part = self
         case = self.gradients
-        learner = None
-        run: Any
-        if not case.weights and (not case.arguments or is_plain(attempt)):
-            expect_function(attempt, case.signature)
-            run = partial(call_function, attempt)
-            made = [attempt]
-        else:
-            run = learner = Learner(attempt, part, ReadyRope)
-            if "num_heads" in case.arguments:
-                part = learner.exercise = possible(part, learner)
-        findings = judge(part, run)
+        runner: Any = self.runner(attempt)
+        is_class = isinstance(runner, ModuleRunner)
+        if "num_heads" in case.arguments:
+            part = runner.exercise = possible(self, runner)
+        findings = judge(part, runner)
         if not findings.in_use:
             with findings("use"):
-                check_gradients(run, part, case, learner)
-                if learner:
-                    check_second_calls(part, learner)
+                check_gradients(runner, part, case)
+                if is_class:
+                    check_second_calls(part, runner)
                 if {"theta", "num_heads"} <= case.arguments.keys():
-                    check_own_positions(part, learner)
+                    check_own_positions(part, runner)
         if not findings.in_use:
-            if learner:
-                run = learner.run
-                parts = learner.module.modules()
-                made = [module for module in parts if not isinstance(module, ReadyRope)]
+            if is_class:
                 with findings("corner"):
-                    learner.expect_upright()
+                    runner.expect_upright()
             with findings("style"):
-                expect_from_scratch(lambda: run(case), made)
-        if part.large and not findings.in_use:
-            check_first_weights(learner, part.large, findings)
+                expect_from_scratch(lambda: runner.rerun(case), runner.consists_of())
+        if self.large and not findings.in_use:
+            check_first_weights(runner, self.large, findings)
         for wrong in findings.wrongs:
-            wrong.mistake = wrong.mistake or engine.usual(wrong.error)
-            if learner and wrong.case:
-                wrong.mistake = ((wrong.mistake or "") + learner.assumed()).strip() or None
-            if wrong.case and "theta" in wrong.case.arguments.keys() - part.cases[0].arguments:
+            part.explain(wrong, runner, findings)
+        return findings.verdict(self.praise)
+
+    def runner(self, attempt: Any) -> TensorRunner:
+        """What runs the attempt: a function will do where nothing is learned."""
+        case = self.gradients
+        if not case.weights and (not case.arguments or is_plain(attempt)):
+            expect_function(attempt, case.signature)
+            return TensorRunner(attempt)
+        return ModuleRunner(attempt, self, ReadyRope)
+
+    def explain(self, wrong: Wrong, runner: TensorRunner, findings: Findings) -> None:
+        """Add to a finding what an error comes from, how weights were read, and what is right."""
+        words = [wrong.mistake or engine.usual(wrong.error) or ""]
+        if wrong.case:
+            words.append(runner.assumed())
+            if "theta" in wrong.case.arguments.keys() - self.cases[0].arguments:
                 findings.passes.append("The cases without RoPE are right.")
-        return findings.verdict(part.praise)
+        wrong.mistake = "".join(words).strip() or None
 
 
 NOT_TAKEN = {
@@ -274,19 +277,23 @@ NOT_TAKEN = {
     "view size is not compatible": "After a transpose, call `.contiguous()` before `view`.",
 }
 of_tensors = partial(
-    Task, run=lambda run, case: run(case), same=alike, report=mismatch, errors=NOT_TAKEN
+    Task,
+    run=lambda runner, case: runner.run(case),
+    same=alike,
+    report=mismatch,
+    errors=NOT_TAKEN,
 )
 SIZES_KEPT = "Something keeps the sizes of the first call, such as a mask: make it in each call."
 
 
-def possible(part: Task, learner: Learner) -> Task:
+def possible(part: Task, runner: ModuleRunner) -> Task:
     """A part without the cases that a class has no place for.
 
     Where RoPE is always applied these are the cases without it; where `forward` takes no positions,
     those with other positions than 0, 1, ...
     """
-    always_rope = learner.turns()
-    takes_positions = learner.takes_positions()
+    always_rope = runner.turns()
+    takes_positions = runner.takes_positions()
     cases = []
     for case in part.cases:
         positions = case.inputs.get("token_positions")
@@ -297,7 +304,7 @@ def possible(part: Task, learner: Learner) -> Task:
     return replace(part, cases=tuple(cases))
 
 
-def check_second_calls(part: Task, learner: Learner) -> None:
+def check_second_calls(part: Task, runner: ModuleRunner) -> None:
     """Raise `Wrong` unless an instance can be called again, with an input of another size.
 
     Generation does that: its text grows token by token, and the next one starts short again.
@@ -306,8 +313,8 @@ def check_second_calls(part: Task, learner: Learner) -> None:
     inputs = [one for one in made_alike if one.dtype == part.gradients.dtype and not one.seldom]
     for first, case in pairwise((*inputs, inputs[0])):
         before, now = (tuple(next(iter(one.inputs.values())).shape) for one in (first, case))
-        learner(first)
-        outcome = tried(part, learner.run, case)
+        runner.run(first)
+        outcome = tried(replace(part, run=ModuleRunner.rerun), runner, case)
         if not outcome.right:
             wrong = outcome.failure or part.report(case, part.expected(case), outcome.result)
             wrong.claim = f"A second call, with an input of shape {now} after {before}, fails."
@@ -315,16 +322,16 @@ def check_second_calls(part: Task, learner: Learner) -> None:
             raise wrong
 
 
-def check_own_positions(part: Task, learner: Learner) -> None:
+def check_own_positions(part: Task, runner: ModuleRunner) -> None:
     """Raise `Wrong` if `forward` is called without positions, and those it makes do not fit.
 
     Without them, some do not rotate at all, some refuse, and some turn by all their angles,
     which are as many as the positions here: only sizes that clash even so are a mistake.
     """
     case = next(case for case in part.cases if "theta" in case.arguments)
-    learner.hands_in_positions = False  # from here on
+    runner.hands_in_positions = False  # from here on
     try:
-        learner(replace(case, inputs={"x": noise(3, LONGEST, 8, seed=6)}))
+        runner.run(replace(case, inputs={"x": noise(3, LONGEST, 8, seed=6)}))
     except Wrong as wrong:
         if engine.SIZES.search(str(wrong.error)):
             wrong.mistake = FOR_EACH_HEAD
@@ -336,14 +343,6 @@ def is_plain(attempt: Any) -> bool:
     is_class = inspect.isclass(attempt) and not issubclass(attempt, nn.Module)
     is_function = isinstance(attempt, partial) or inspect.isroutine(attempt)
     return is_function or (is_class and work_of(attempt) in CALLED)
-
-
-def call_function(attempt: Any, case: Case) -> Tensor:
-    """What a learner's function of tensors makes of copies of its inputs. Raises: Wrong."""
-    given = Prose(str(case))
-    values = {**case.arguments, **{name: copied(value) for name, value in case.inputs.items()}}
-    result = call_part(attempt, values, optional=("d_k", "max_seq_len"), given=given)
-    return tensor_of(result, given)
 
 
 def either(words: str, piece: str, *codes: str) -> tuple[Mistake, ...]:

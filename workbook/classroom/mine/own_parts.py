@@ -304,7 +304,9 @@ class NamedModel:
 
     def __init__(self, attempt: Any, config: ModelConfig):
         """Make no model yet. Raises: Wrong if it is no class."""
-        self.learner = modules.Learner(attempt, transformer.transformer_lm, transformer.ReadyRope)
+        self.learner = modules.ModuleRunner(
+            attempt, transformer.transformer_lm, transformer.ReadyRope
+        )
         arguments = {name: getattr(config, name) for name in SIZES}
         ids = torch.arange(2 * min(5, config.context_length)).reshape(2, -1) % config.vocab_size
         weights = TransformerLM.from_config(config).state_dict()
@@ -317,7 +319,7 @@ class NamedModel:
     def places(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Weights by the course's names as the learner's parameters hold them. Raises: Wrong."""
         if self.learner.module is None:
-            self.learner(self.case)  # finds out whether square matrices are stored transposed
+            self.learner.run(self.case)  # finds out whether square matrices are stored transposed
         return self.learner.layout(replace(self.case, weights=weights))
 
     def call(self, module: nn.Module, ids: Tensor) -> Tensor:
@@ -425,14 +427,14 @@ def _decode(
             setattr(own, name, getattr(config, name, device))
 
     def run() -> list[int]:
-        learner = decoding.Decoder(part.thing)
+        learner = decoding.DecodingRunner(part.thing)
         learner.find_form()
         length = config.context_length
         prompt = learner.as_prompt(list(prompt_ids))
         prompt = tokenizer.decode(prompt_ids) if isinstance(prompt, str) else prompt
         ids = tuple(prompt_ids)
         case = decoding.Request(ids, max_new_tokens, end_id, length, temperature, top_p)
-        new = learner.asked(own, prompt, case, end_id or 0, tokenizer, CALL_SECONDS)
+        new = learner.new_ids(own, prompt, case, end_id or 0, tokenizer, CALL_SECONDS)
         return new[: new.index(end_id)] if end_id in new else new
 
     return part.tried(run)

@@ -9,7 +9,7 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -19,7 +19,9 @@ from torch import Tensor, nn
 
 from workbook.classroom.checks.machinery import verdicts
 from workbook.classroom.checks.machinery.calling import (
+    Runner,
     bind,
+    call_part,
     is_switch,
     meaning,
     parameters_of,
@@ -53,13 +55,34 @@ IN_INIT = "It happens in `__init__`, before any weight or input is there."
 # Making and calling.
 
 
-class Learner:
-    """A learner's class in the cases of an exercise; each case gets a module of its own."""
+class TensorRunner(Runner):
+    """Runs a function of tensors; a case is one of `tensors`."""
+
+    def run(self, case: Case) -> Tensor:
+        """What the function makes of copies of the inputs of a case. Raises: Wrong."""
+        given = str(case)
+        values = {**case.arguments, **{name: copied(value) for name, value in case.inputs.items()}}
+        result = call_part(self.attempt, values, optional=("d_k", "max_seq_len"), given=given)
+        return tensor_of(result, given)
+
+    rerun = run  # nothing is made for a case that could be used again
+
+    def consists_of(self) -> Iterable[Any]:
+        """The attempt, and what it was seen to be made of."""
+        return [self.attempt]
+
+    def assumed(self) -> str:
+        """How the check has read the parameters, where that may be other than they are meant."""
+        return ""
+
+
+class ModuleRunner(TensorRunner):
+    """Runs a class of modules; each case gets a module of its own."""
 
     def __init__(self, attempt: Any, exercise: Exercise, rope: type[nn.Module]):
+        super().__init__(attempt)
         longest = max(exercise.cases, key=lambda case: len(case.arguments))
         verdicts.expect_class(attempt, f"class {longest.name} with {longest.signature}")
-        self.attempt = attempt
         self.exercise = exercise
         self.rope = rope
         self.forward = getattr(attempt, "forward", None)
@@ -68,21 +91,21 @@ class Learner:
         # Whether a matrix is stored transposed, by the parameter's name, once that is known.
         self.transposed: dict[str, bool] = {}
 
-    def __call__(self, case: Case) -> Tensor:
+    def run(self, case: Case) -> Tensor:
         """What a module makes of a case, with its weights filled in. Raises: Wrong."""
         self.module = module = self.make(case)
         for parameter in module.parameters():
             parameter.data = parameter.data.to(case.dtype)
         weights = self.layout(case)
         fill(module, weights)
-        result = self.run(case)
+        result = self.rerun(case)
         # The shape of a square matrix does not show how it is stored: the result does.
         square = [n for n, w in weights.items() if n not in self.transposed and not _is_vector(w)]
         if square and alike(result, self.exercise.expected(case)):
             self.transposed |= dict.fromkeys(square, False)
         elif square:
             fill(module, {name: weights[name].T for name in square})
-            if alike(other := self.run(case), self.exercise.expected(case)):
+            if alike(other := self.rerun(case), self.exercise.expected(case)):
                 self.transposed |= dict.fromkeys(square, True)
                 return other
         return result
@@ -94,7 +117,7 @@ class Learner:
         """
         own = own_parameters(self.module)
         if case.weights and not own:
-            self.run(case)  # raises NotAttempted for a skeleton that returns nothing
+            self.rerun(case)  # raises NotAttempted for a skeleton that returns nothing
         weights = named_weights(self.module, case.weights)
         for name, weight in weights.items():
             if weight.ndim == 2 and weight.shape != weight.T.shape:
@@ -112,8 +135,11 @@ class Learner:
         upright = not any(self.transposed.values())
         expect(upright, "The weights are stored transposed.", TRANSPOSED)
 
+    def consists_of(self) -> Iterable[nn.Module]:
+        """The modules inside the last one, but for RoPE of ours."""
+        return [part for part in self.module.modules() if not isinstance(part, self.rope)]
+
     def assumed(self) -> str:
-        """How the check has read the parameters, where that may be other than they are meant."""
         # A fused matrix is never square, so its shape shows how it is stored.
         fused = [name for name in self.transposed if re.search(FUSED, name)]
         turned = [name for name, is_turned in self.transposed.items() if is_turned]
@@ -152,7 +178,7 @@ class Learner:
     def make(self, case: Case, **further: Any) -> nn.Module:
         """A module of the sizes of a case. Raises: Wrong, NotAttempted."""
         values = dict(case.arguments)
-        given = Prose(f"{case.name}({', '.join(f'{name}={v:g}' for name, v in values.items())})")
+        given = f"{case.name}({', '.join(f'{name}={v:g}' for name, v in values.items())})"
         d_head = values.get("d_model", 0) // values.get("num_heads", 1)
         theta = _first(values, THETA)
         # Some are not told θ, but handed the layer that rotates: here, or in each call.
@@ -179,10 +205,10 @@ class Learner:
             raise Wrong("It is not a torch module.", got=got, mistake=NO_MODULE + NO_INIT)
         return module.cpu().eval()
 
-    def run(self, case: Case) -> Tensor:
+    def rerun(self, case: Case) -> Tensor:
         """What the last module makes of copies of the inputs of a case."""
         module = self.module
-        given = Prose(str(case))
+        given = str(case)
         if verdicts.is_untouched(type(module).forward):
             raise NotAttempted("`forward` is still missing.")
         values = {name: copied(value) for name, value in case.inputs.items()}
@@ -203,9 +229,8 @@ class Learner:
                 optional = ("token_positions",)
             elif has_rope and self.hands_in_positions and "token_positions" not in values:
                 values["token_positions"] = extras["token_positions"]
-        args, kwargs, _ = bind(
-            module.forward, values, optional=optional, extras=extras, given=given
-        )
+        options: dict[str, Any] = {"optional": optional, "extras": extras}
+        args, kwargs, _ = bind(module.forward, values, given=given, **options)
         result = call(module, *args, given=given, **kwargs)
         # Beside the output there may be what `forward` has an argument for, such as a cache.
         asked = [p for p in parameters_of(module.forward) if BESIDE.search(p.name)]
@@ -479,19 +504,17 @@ PADDING = "Row 0 learns nothing: it is not padding, but a vector like any other.
 IN_PLACE = "A tensor that is needed later is changed in place (`x -= ...`): make a new one."
 
 
-def check_gradients(
-    run: Callable[[Case], Tensor], exercise: Exercise, case: Case, learner: Learner | None = None
-) -> None:
+def check_gradients(runner: TensorRunner, exercise: Exercise, case: Case) -> None:
     """Raise `Wrong` unless the gradients that a right result sends back are the right ones.
 
     Those of the inputs, and of the parameters of a learner's module, are compared with the
     reference's.
     """
     leaves = _leaves(case.inputs)
-    given = Prose(str(case))
+    given = str(case)
     # Inputs are handed in as if they had been computed from the leaves.
     inputs = {**case.inputs, **{name: leaf.clone() for name, leaf in leaves.items()}}
-    result = run(replace(case, inputs=inputs))
+    result = runner.run(replace(case, inputs=inputs))
     expect(result.requires_grad, "No gradient can flow through the result.", CUT, given=given)
     # Weighted differently, because the sum of a row of softmax has no gradient at all.
     factors = noise(*result.shape, seed=99) if result.ndim else torch.tensor(1.0)
@@ -508,10 +531,10 @@ def check_gradients(
     with torch.enable_grad():
         (exercise.program.edited()(again) * factors).sum().backward()
     pairs = [(name, leaf.grad, values[name].grad) for name, leaf in leaves.items()]
-    if learner:
+    if isinstance(runner, ModuleRunner):
         gradients = {name: leaf.grad for name, leaf in weights.items()}
-        laid_out = learner.layout(replace(case, weights=gradients))
-        own = own_parameters(learner.module)
+        laid_out = runner.layout(replace(case, weights=gradients))
+        own = own_parameters(runner.module)
         pairs += [(name, parameter.grad, laid_out[name]) for name, parameter in own.items()]
     for name, grad, expected in pairs:
         expect(grad is not None, f"No gradient reaches `{name}`.", CUT, given=given)
@@ -537,7 +560,7 @@ SAME = "All numbers are (nearly) the same, and rows that start equal stay equal:
 CUT_STD = 0.98658  # of N(0, 1) without what lies beyond 3
 
 
-def check_first_weights(learner: Learner, case: Case, findings: Findings) -> None:
+def check_first_weights(runner: ModuleRunner, case: Case, findings: Findings) -> None:
     """Find the gains of a large module that do not start at 1, and weights not drawn as asked.
 
     A wrong gain goes wrong in use, and so does a wrong scale in a single layer; in a larger part
@@ -548,11 +571,11 @@ def check_first_weights(learner: Learner, case: Case, findings: Findings) -> Non
     before = torch.get_deterministic_debug_mode()
     torch.set_deterministic_debug_mode("warn")  # in which `torch.empty` and the like hold NaN
     try:
-        learner.module = learner.make(case)
+        runner.module = runner.make(case)
     finally:
         torch.set_deterministic_debug_mode(before)
-    own = {name: p.detach().double() for name, p in own_parameters(learner.module).items()}
-    given = Prose(f"a new {case.name}")
+    own = {name: p.detach().double() for name, p in own_parameters(runner.module).items()}
+    given = f"a new {case.name}"
     is_model = "num_layers" in case.arguments
     empty = [name for name, weight in own.items() if weight.isnan().any()]
     is_gain = bool(empty) and _is_vector(own[empty[0]])
@@ -571,7 +594,7 @@ def check_first_weights(learner: Learner, case: Case, findings: Findings) -> Non
         return
     # Ones in place of the embedding's numbers show which parameter holds it.
     marks = {n: torch.full_like(w, float("emb" in n)) for n, w in case.weights.items()}
-    held = learner.layout(replace(case, weights=marks))
+    held = runner.layout(replace(case, weights=marks))
     # A fused matrix may be drawn as a whole, or like any of the matrices that are fused in it.
     shapes = [tuple(weight.shape) for weight in case.weights.values() if weight.ndim == 2]
     with findings("use" if len(own) == 1 else "corner"):
@@ -618,7 +641,7 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
     expected = Prose(f"numbers from N(0, {std:.4g}²), truncated at ±{cut}")
     got = Prose(f"standard deviation {spread:.4g}, mean {mean:.2g}, largest {largest:.4g}")
     claim = "The weight is not drawn as the course asks."
-    wrong = Wrong(claim, given=Prose(made), expected=expected, got=got, mistake=mistake)
+    wrong = Wrong(claim, given=made, expected=expected, got=got, mistake=mistake)
     wrong.weight = weight_of
     raise wrong
 

@@ -86,7 +86,7 @@ def _scale(tensor: Tensor) -> float:
     return finite.abs().max().item() if finite.numel() else 1.0
 
 
-def tensor_of(result: Any, given: Prose) -> Tensor:
+def tensor_of(result: Any, given: Any) -> Tensor:
     """A result as a tensor of numbers; raises `Wrong` if it is something else."""
     if result is None:
         raise NotAttempted("It returned None: is a `return` missing?")

@@ -93,13 +93,13 @@ class NotJudged(NotAttempted):
 class Wrong(Exception):  # noqa: N818 - a verdict, not an error
     """One sentence on what fails, the input with expected beside got, and the likely mistake.
 
-    `given` shows the call as code; `expected` and `got` are shown as literals unless they are
-    `Prose`.
+    `given` is the call, a str or what `str` turns into one; `expected` and `got` are shown as
+    literals unless they are `Prose`.
     """
 
     claim: str
     _: KW_ONLY
-    given: InitVar[str | None] = None
+    given: InitVar[Any] = None
     expected: InitVar[Any] = NOT_GIVEN
     got: InitVar[Any] = NOT_GIVEN
     mistake: str | None = None
@@ -109,7 +109,7 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
     case: Any = None  # the one of an exercise that fails
     also: tuple["Wrong", ...] = ()  # the lighter findings
 
-    def __post_init__(self, given: str | None, expected: Any, got: Any):
+    def __post_init__(self, given: Any, expected: Any, got: Any):
         super().__init__(self.claim)
         # Put into words at once, while the timer runs: a learner's __repr__ may never end.
         if expected is not NOT_GIVEN and got is not NOT_GIVEN:
