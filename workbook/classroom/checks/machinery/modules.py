@@ -376,21 +376,7 @@ def named_weights(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
     if len(own) == len(weights) == 1:  # whatever its name
         return dict(zip(own, weights.values(), strict=True))
     by_place = {_place(name): weight for name, weight in weights.items()}
-    groups: dict[Place | None, list[str]] = {}
-    for name in own:
-        groups.setdefault(place_of_learners(name, by_place), []).append(name)
-    unknown = groups.pop(None, [])
-    missing = [at for at in by_place if not any(at in _held(group) for group in groups)]
-    # The one name in a block that says nothing belongs to the one weight there that has no name;
-    # two gains without a name, as in a list of norms, are used in the order in which they are made.
-    for layer in {at.layer for at in missing}:  # None: outside the blocks
-        left = [at for at in missing if at.layer == layer]
-        names = [name for name in unknown if layer_of(name, by_place) == layer]
-        gains = [_is_vector(x) for x in [own[n] for n in names] + [by_place[at] for at in left]]
-        if len(left) == len(names) == 1 or (len(left) == len(names) and all(gains)):
-            groups |= {at: [name] for at, name in zip(left, names, strict=True)}
-            missing = [at for at in missing if at not in left]
-            unknown = [name for name in unknown if name not in names]
+    groups, unknown = _grouped(own, by_place)
     arranged: dict[str, Tensor] = {}
     for at, names in groups.items():
         whole = torch.cat([by_place[place] for place in _held(at)])
@@ -398,14 +384,55 @@ def named_weights(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
             arranged |= zip(names, whole.chunk(len(names)), strict=True)
         else:
             unknown += names  # of two names for one weight, neither tells
+    missing = _unheld(by_place, groups)
     if missing or unknown:
-        absent = [name for name in weights if _place(name) in missing]
-        mistake = "The check, like the course's tests, fills in weights by these names."
-        mistake += f" Missing: {_listed(absent)}." if absent else ""
-        mistake += f" Not understood: {_listed(unknown)}." if unknown else ""
-        claim = "The parameters have names or shapes other than those of the course."
-        raise Wrong(claim, expected=_names(weights), got=_names(own), mistake=mistake + ADAPTER)
+        raise _of_other_names(own, weights, missing, unknown)
     return arranged
+
+
+def _grouped(
+    own: Weights, by_place: Mapping[Place, Tensor]
+) -> tuple[dict[Place, list[str]], list[str]]:
+    """The learner's names by the place that each belongs to, and the names that say nothing."""
+    groups: dict[Place, list[str]] = {}
+    unknown = []
+    for name in own:
+        at = place_of_learners(name, by_place)
+        if at is None:
+            unknown.append(name)
+        else:
+            groups.setdefault(at, []).append(name)
+    missing = _unheld(by_place, groups)
+    for layer in {at.layer for at in missing}:  # None: outside the blocks
+        left = [at for at in missing if at.layer == layer]
+        names = [name for name in unknown if layer_of(name, by_place) == layer]
+        tensors = [*(own[name] for name in names), *(by_place[at] for at in left)]
+        # The one name in a block that says nothing belongs to the one weight there that has no
+        # name. Gains without names, as in a list of norms, are used in the order in which they
+        # are made.
+        is_clear = len(left) == 1 or all(map(_is_vector, tensors))
+        if is_clear and len(left) == len(names):
+            groups |= {at: [name] for at, name in zip(left, names, strict=True)}
+            unknown = [name for name in unknown if name not in names]
+    return groups, unknown
+
+
+def _unheld(by_place: Mapping[Place, Tensor], groups: Iterable[Place]) -> list[Place]:
+    """The places of weights that no parameter of the learner's holds."""
+    held = {place for at in groups for place in _held(at)}
+    return [place for place in by_place if place not in held]
+
+
+def _of_other_names(
+    own: Weights, weights: Weights, missing: list[Place], unknown: list[str]
+) -> Wrong:
+    """What to say about parameters that their names do not tell apart."""
+    absent = [name for name in weights if _place(name) in missing]
+    mistake = "The check, like the course's tests, fills in weights by these names."
+    mistake += f" Missing: {_listed(absent)}." if absent else ""
+    mistake += f" Not understood: {_listed(unknown)}." if unknown else ""
+    claim = "The parameters have names or shapes other than those of the course."
+    return Wrong(claim, expected=_names(weights), got=_names(own), mistake=mistake + ADAPTER)
 
 
 def _held(at: Place) -> list[Place]:
@@ -557,6 +584,9 @@ def _leaves(values: Mapping[str, Any]) -> dict[str, Tensor]:
 
 CUT_AT = 3  # standard deviations
 SAME = "All numbers are (nearly) the same, and rows that start equal stay equal: draw them here."
+UNFILLED = "`torch.empty` holds whatever was in memory: "
+ONES = "a gain is all ones."
+DRAW = "draw numbers in the layer itself."
 CUT_STD = 0.98658  # of N(0, 1) without what lies beyond 3
 
 
@@ -567,28 +597,21 @@ def check_first_weights(runner: ModuleRunner, case: Case, findings: Findings) ->
     that is a corner. So is a weight that nothing fills, since the model may do so; in the model
     itself it is not.
     """
-    torch.manual_seed(0)
-    before = torch.get_deterministic_debug_mode()
-    torch.set_deterministic_debug_mode("warn")  # in which `torch.empty` and the like hold NaN
-    try:
-        runner.module = runner.make(case)
-    finally:
-        torch.set_deterministic_debug_mode(before)
+    runner.module = _made_visibly_empty(runner, case)
     own = {name: p.detach().double() for name, p in own_parameters(runner.module).items()}
+    gains = {name: weight for name, weight in own.items() if _is_vector(weight)}
     given = f"a new {case.name}"
-    is_model = "num_layers" in case.arguments
-    empty = [name for name, weight in own.items() if weight.isnan().any()]
-    is_gain = bool(empty) and _is_vector(own[empty[0]])
-    if empty:
-        mistake = "`torch.empty` holds whatever was in memory: "
-        mistake += "a gain is all ones." if is_gain else "draw numbers in the layer itself."
-        with findings("use" if is_model or is_gain else "corner"):
-            raise Wrong(f"Nothing fills `{empty[0]}`.", given=given, mistake=mistake)
-        return
+    for name, weight in own.items():
+        if weight.isnan().any():
+            in_use = name in gains or "num_layers" in case.arguments
+            with findings("use" if in_use else "corner"):
+                mistake = UNFILLED + (ONES if name in gains else DRAW)
+                raise Wrong(f"Nothing fills `{name}`.", given=given, mistake=mistake)
+            return
     with findings("use"):
-        for name, weight in own.items():
-            if _is_vector(weight) and not weight.eq(1).all():
-                got = Prose(f"numbers from {weight.min():.4g} to {weight.max():.4g}")
+        for name, gain in gains.items():
+            if not gain.eq(1).all():
+                got = Prose(f"numbers from {gain.min():.4g} to {gain.max():.4g}")
                 raise Wrong(f"The gain `{name}` does not start at 1.", given=given, got=got)
     if findings and len(own) > 1:
         return
@@ -598,9 +621,21 @@ def check_first_weights(runner: ModuleRunner, case: Case, findings: Findings) ->
     # A fused matrix may be drawn as a whole, or like any of the matrices that are fused in it.
     shapes = [tuple(weight.shape) for weight in case.weights.values() if weight.ndim == 2]
     with findings("use" if len(own) == 1 else "corner"):
-        for name, weight in [(n, w) for n, w in own.items() if not _is_vector(w)]:
+        for name in [name for name in own if name not in gains]:
             is_table = case.name == "Embedding" or bool(held[name].any())
-            check_drawn(weight, [tuple(weight.shape), *shapes], is_table, f"{given}: its `{name}`")
+            all_shapes = [tuple(own[name].shape), *shapes]
+            check_drawn(own[name], all_shapes, is_table, f"{given}: its `{name}`")
+
+
+def _made_visibly_empty(runner: ModuleRunner, case: Case) -> nn.Module:
+    """A module in which what `torch.empty` and the like leave unfilled is NaN."""
+    torch.manual_seed(0)
+    before = torch.get_deterministic_debug_mode()
+    torch.set_deterministic_debug_mode("warn")
+    try:
+        return runner.make(case)
+    finally:
+        torch.set_deterministic_debug_mode(before)
 
 
 def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: str) -> None:

@@ -381,12 +381,13 @@ def is_untouched(attempt: Any) -> bool:
         return function is None or function is ...
     steps = [*dis.get_instructions(function)]
     raises = any(step.opname == "RAISE_VARARGS" for step in steps)
-    return all(
-        step.opname in OF_STUBS
-        or step.argval in STUB_NAMES
-        or (step.opname in CONSTANTS and (step.argval in (None, ...) or raises))
-        for step in steps
-    ) and not (raises and _goes_on(function))
+
+    def does_nothing(step: dis.Instruction) -> bool:
+        if step.opname in CONSTANTS and (raises or step.argval in (None, ...)):
+            return True
+        return step.opname in OF_STUBS or step.argval in STUB_NAMES
+
+    return all(map(does_nothing, steps)) and not (raises and _goes_on(function))
 
 
 def unwrapped(value: Any) -> Any:
