@@ -421,9 +421,14 @@ def _answer(result: Any, given: str) -> tuple[dict[int, bytes], list[Pair]]:
         odd = odd_parts(vocab, merges)
         if not odd:  # numpy's integers become Python's, and lists of two become tuples
             return {int(i): token for i, token in vocab.items()}, [tuple(pair) for pair in merges]
-    claim = "The result is not in the form asked for."
     got = f"among other things {shown(odd[0])}"
-    raise Wrong(claim, given=given, expected=FORM, got=Prose(got), mistake=TWO_THINGS)
+    raise Wrong(
+        "The result is not in the form asked for.",
+        given=given,
+        expected=FORM,
+        got=Prose(got),
+        mistake=TWO_THINGS,
+    )
 
 
 def odd_parts(vocab: Any, merges: Any) -> list:
@@ -467,10 +472,13 @@ def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Text) -> 
     last = max(got, default="none")
     size = wanted.total()
     odd = f"missing: {missing[:4]}, not expected: {extra[:4]}"
-    claim = "The merges are right, but the vocabulary is not."
-    expected = Prose(f"{size} entries, ids up to {size - 1}")
-    counted = Prose(f"{having.total()} entries, ids up to {last}; {odd}")
-    raise Wrong(claim, given=_described(case), expected=expected, got=counted, mistake=likely)
+    raise Wrong(
+        "The merges are right, but the vocabulary is not.",
+        given=_described(case),
+        expected=Prose(f"{size} entries, ids up to {size - 1}"),
+        got=Prose(f"{having.total()} entries, ids up to {last}; {odd}"),
+        mistake=likely,
+    )
 
 
 # What to say about wrong merges, from the state in which they went wrong.

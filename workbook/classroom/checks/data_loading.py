@@ -144,9 +144,8 @@ class BatchRunner(Runner):
     def wrong(self, fault: str, got: Any) -> Wrong:
         """The verdict on a fault."""
         claim, expected, mistake = FAULTS[fault]
-        expected = Prose(expected)
         got = Prose(got)
-        return Wrong(claim, given=self.case, expected=expected, got=got, mistake=mistake)
+        return Wrong(claim, given=self.case, expected=Prose(expected), got=got, mistake=mistake)
 
     def run(self, case: Draw) -> Iterator[list[Tensor]]:
         """Some batches, each as inputs and targets in int64. Raises: Wrong."""

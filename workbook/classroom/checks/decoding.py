@@ -494,9 +494,12 @@ def _ids_of(result: Any, case: Request) -> list[int]:
         ids = torch.as_tensor(result)
         if not ids.numel() or not ids.is_floating_point():
             return ids.flatten().tolist()
-    advice = "Ids are integers: return a list of them, a tensor of int64, or their text."
-    got = Prose(kind_of(result))
-    raise Wrong("It does not return ids.", given=case, got=got, mistake=advice)
+    raise Wrong(
+        "It does not return ids.",
+        given=case,
+        got=Prose(kind_of(result)),
+        mistake="Ids are integers: return a list of them, a tensor of int64, or their text.",
+    )
 
 
 def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
@@ -525,15 +528,21 @@ OTHER_TOKENS = "The new tokens are not right."
 
 def _chain_beside(case: Request, right: list[int], new: list[int]) -> Wrong:
     small = f" of context_length {case.context_length}" if case.context_length < ENDLESS else ""
-    given = f"{case}, with a model{small} that leaves no choice"
-    return Wrong(OTHER_TOKENS, given=given, expected=right, got=new)
+    return Wrong(
+        OTHER_TOKENS,
+        given=f"{case}, with a model{small} that leaves no choice",
+        expected=right,
+        got=new,
+    )
 
 
 def _counts_beside(case: Request, shares: np.ndarray, counts: list[int]) -> Wrong:
-    claim = "The tokens are not drawn as often as they should be."
-    given = f"{case}, with a model that gives the ids the probabilities {SHARES[:-1]}"
-    expected = Prose(f"about {[round(DRAWS * share) for share in shares]} times")
-    return Wrong(claim, given=given, expected=expected, got=Prose(f"{counts} times"))
+    return Wrong(
+        "The tokens are not drawn as often as they should be.",
+        given=f"{case}, with a model that gives the ids the probabilities {SHARES[:-1]}",
+        expected=Prose(f"about {[round(DRAWS * share) for share in shares]} times"),
+        got=Prose(f"{counts} times"),
+    )
 
 
 CHAIN = Exercise(Program(written), CHAIN_MISTAKES, CHAINS, chain_of, eq, _chain_beside, ERRORS)
@@ -550,9 +559,12 @@ def decoding(attempt: Any, part: str | None = None) -> str:
     if not findings:
         case = Request(end_id=0)  # a model without a choice would repeat the end token
         with findings("use"):
-            few = len(runner.run(case, undecided())) <= DRAWS // 2
-            skips = "It leaves the end token out, and goes on: stop there."
-            expect(few, "It does not stop at the end token.", skips, given=case)
+            expect(
+                len(runner.run(case, undecided())) <= DRAWS // 2,
+                "It does not stop at the end token.",
+                "It leaves the end token out, and goes on: stop there.",
+                given=case,
+            )
     if not findings:
         run = partial(runner.run, Request(max_new_tokens=2, top_p=0.5), undecided())
         check_style(findings, run, [attempt], allowed=("softmax", "log_softmax"))
@@ -575,7 +587,13 @@ def _tokens_or_draws(runner: DecodingRunner) -> verdicts.Findings:
 def _expect_usable_again(runner: DecodingRunner) -> None:
     """Raise `Wrong` where a second call would suffer from the first."""
     one, other = (runner.run(Request(max_new_tokens=40), undecided()) for _ in range(2))
-    seeded = "The generator is seeded inside: let the caller set the seed."
-    expect(one != other or runner.takes_seed, "Every call draws the same tokens.", seeded)
-    again = "A second call would start from a different prompt: copy it first."
-    expect("changed" not in runner.notes, "The prompt that was passed in is changed.", again)
+    expect(
+        one != other or runner.takes_seed,
+        "Every call draws the same tokens.",
+        "The generator is seeded inside: let the caller set the seed.",
+    )
+    expect(
+        "changed" not in runner.notes,
+        "The prompt that was passed in is changed.",
+        "A second call would start from a different prompt: copy it first.",
+    )

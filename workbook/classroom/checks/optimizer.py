@@ -174,10 +174,12 @@ def learning_rate(schedule: Any, case: ScheduleStep) -> list[float]:
     try:
         return [float(value + 0.0)]  # a str cannot be added to
     except (TypeError, ValueError, RuntimeError):
-        advice = "Return a float in each of the three branches."
-        got = Prose(kind_of(value))
-        claim = "It does not return a number."
-        raise Wrong(claim, given=case, got=got, mistake=advice) from None
+        raise Wrong(
+            "It does not return a number.",
+            given=case,
+            got=Prose(kind_of(value)),
+            mistake="Return a float in each of the three branches.",
+        ) from None
 
 
 def steps(its: Iterable[int], *settings: Any) -> tuple[ScheduleStep, ...]:
@@ -355,9 +357,12 @@ def gradients_after(clip: Any, case: Gradients) -> list[float]:
     call_part(clip, {"parameters": handed_in, "max_l2_norm": case.limit}, given=given)
     for parameter in parameters:
         if bool((parameter != VALUE).any()):
-            values = _row(parameter.flatten().tolist())
-            advice = "Scale `p.grad`, and not `p`."
-            raise Wrong("A parameter was changed.", given=given, got=values, mistake=advice)
+            raise Wrong(
+                "A parameter was changed.",
+                given=given,
+                got=_row(parameter.flatten().tolist()),
+                mistake="Scale `p.grad`, and not `p`.",
+            )
     pairs = zip(parameters, case.gradients, strict=True)
     after = [p.grad for p, gradient in pairs if gradient is not None and p.grad is not None]
     return [float(value) for gradient in after for value in gradient.flatten()]
@@ -757,8 +762,10 @@ def adamw(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the first case that fails."""
     verdicts.expect_class(attempt, "AdamW(params, lr, betas, eps, weight_decay)")
     if not issubclass(attempt, torch.optim.Optimizer):
-        base = "Schedules and checkpoints rely on the groups and the state of the base class."
-        raise Wrong("It is not a subclass of torch.optim.Optimizer.", mistake=base)
+        raise Wrong(
+            "It is not a subclass of torch.optim.Optimizer.",
+            mistake="Schedules and checkpoints rely on the groups and the state of the base class.",
+        )
     if verdicts.is_untouched(attempt.step):  # torch's own, or the stub's
         raise NotAttempted(f"`step` is still missing{meant(attempt, 'step')}")
     # The first optimizer of a process loads torch's compiler, which takes seconds: no

@@ -314,10 +314,13 @@ def expect_right_and_quick(
     used = processor_seconds() - before
     at = difference_at(right, result)
     if result != right:
-        claim = f"{name} goes wrong at index {at:,} of a long text, though short texts are right."
-        expected = right[at : at + 4]
-        got = result[at : at + 4]
-        raise Wrong(claim, given=given, expected=expected, got=got, mistake=mistakes[0])
+        raise Wrong(
+            f"{name} goes wrong at index {at:,} of a long text, though short texts are right.",
+            given=given,
+            expected=right[at : at + 4],
+            got=result[at : at + 4],
+            mistake=mistakes[0],
+        )
     if used > LONG:
         raise slow(f"{name} is right", used, LONG, given, mistakes[1])
 

@@ -245,8 +245,11 @@ B = 'b.mul_(group["momentum"]).add_(g)'
 def _numbers(values: Iterable[Any]) -> list[float]:
     """Numbers of a learner's, as they are shown."""
     graph = any(getattr(value, "requires_grad", False) for value in values)
-    why = "It keeps the graph of its step, and all tensors in it: return `loss.item()`."
-    expect(not graph, "A loss is a tensor, not a number.", why)
+    expect(
+        not graph,
+        "A loss is a tensor, not a number.",
+        "It keeps the graph of its step, and all tensors in it: return `loss.item()`.",
+    )
     return [round(float(value), 6) for value in values]
 
 

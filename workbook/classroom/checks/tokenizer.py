@@ -567,9 +567,13 @@ def in_one_form(result: Any, method: str, given: Any) -> list[int] | str:
     elif isinstance(result, Iterable) and not isinstance(result, str | bytes):
         with suppress(TypeError):
             return [operator.index(item) for item in result]  # numpy's integers become Python's
-    claim = f"`{method}` does not give {asked}."
-    got = Prose(verdicts.kind_of(result))
-    raise Wrong(claim, given=given, expected=Prose(asked), got=got, mistake=why)
+    raise Wrong(
+        f"`{method}` does not give {asked}.",
+        given=given,
+        expected=Prose(asked),
+        got=Prose(verdicts.kind_of(result)),
+        mistake=why,
+    )
 
 
 def _same(one: list[int] | str, other: list[int] | str) -> bool:
@@ -620,8 +624,13 @@ def _beside(case: Call, asked: Any, got: Any) -> Wrong:
         mistake = _seen(case, got)
         asked = _readable(asked, case.setup)
         got = _readable(got, case.setup)
-    claim = f"`{case.method}` does not give the expected result{case.with_what}."
-    return Wrong(claim, given=_described(case), expected=asked, got=got, mistake=mistake)
+    return Wrong(
+        f"`{case.method}` does not give the expected result{case.with_what}.",
+        given=_described(case),
+        expected=asked,
+        got=got,
+        mistake=mistake,
+    )
 
 
 def _seen(case: Call, got: list[int]) -> str:
@@ -764,14 +773,19 @@ def expect_lazy(runner: TokenizerRunner) -> None:
             return  # tracing memory takes time: that is not the tokenizer's fault
         if held or (wrong.error and not isinstance(wrong.error, EOFError)):
             raise
-        claim = "`encode_iterable` is not lazy."
-        got = Prose(f"no id after {read:,} characters")
-        raise Wrong(claim, given=given, got=got, mistake=LAZY) from None
+        raise Wrong(
+            "`encode_iterable` is not lazy.",
+            given=given,
+            got=Prose(f"no id after {read:,} characters"),
+            mistake=LAZY,
+        ) from None
     if len(held) > 1 and held[2] - held[1] > (MANY - FEW) // 2:
-        claim = "`encode_iterable` needs more memory the more it reads."
-        got = Prose(f"{held[2] - held[1]:,} more bytes after {MANY - FEW:,} more characters")
-        why = "The text that was read, or its ids, is kept: drop both once the ids are out."
-        raise Wrong(claim, given=given, got=got, mistake=why)
+        raise Wrong(
+            "`encode_iterable` needs more memory the more it reads.",
+            given=given,
+            got=Prose(f"{held[2] - held[1]:,} more bytes after {MANY - FEW:,} more characters"),
+            mistake="The text that was read, or its ids, is kept: drop both once the ids are out.",
+        )
 
 
 FROM_FILES = "Tokenizer.from_files(vocab_filepath, merges_filepath, special_tokens)"
@@ -788,8 +802,11 @@ def check_files(runner: TokenizerRunner) -> Findings:
     lines = [f"{to_readable(left)} {to_readable(right)}\n" for left, right in ENDED.merges]
     with findings("corner"), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         if not isinstance(method, classmethod | staticmethod):
-            why = "`@classmethod` is missing above `def from_files(cls, ...)`."
-            raise Wrong("`from_files` must be a class method.", given=FROM_FILES, mistake=why)
+            raise Wrong(
+                "`from_files` must be a class method.",
+                given=FROM_FILES,
+                mistake="`@classmethod` is missing above `def from_files(cls, ...)`.",
+            )
         vocab = f"{folder}/vocab.json"
         merges = f"{folder}/merges"
         Path(vocab).write_text(json.dumps(spelt), encoding="utf-8")
@@ -803,10 +820,12 @@ def check_files(runner: TokenizerRunner) -> Findings:
                 raise
             return findings
         if not hasattr(made, "encode"):
-            why = "End it with `return cls(vocab, merges, special_tokens)`."
-            claim = "`from_files` does not make a tokenizer."
-            got = Prose(verdicts.kind_of(made))
-            raise Wrong(claim, given=FROM_FILES, got=got, mistake=why)
+            raise Wrong(
+                "`from_files` does not make a tokenizer.",
+                given=FROM_FILES,
+                got=Prose(verdicts.kind_of(made)),
+                mistake="End it with `return cls(vocab, merges, special_tokens)`.",
+            )
     return findings
 
 

@@ -195,8 +195,10 @@ def _judge_log(runner: ScriptRunner, findings: Findings) -> None:
     valid = seen.losses(validation=True)
     with findings("use" if {"log_every", "eval_every"} <= runner.asked.keys() else "corner"):
         split = "validation" if train else "training"
-        claim = f"No {split} loss is reported: print `train_loss=3.21` and `val_loss=3.25`."
-        expect(train and valid, claim)
+        expect(
+            train and valid,
+            f"No {split} loss is reported: print `train_loss=3.21` and `val_loss=3.25`.",
+        )
     expect(0 not in used, "It trains on ids that are not in the file.", FOREIGN)
     expect(not used & {*STRANGE_IDS}, "It trains on the validation data.", MIXED)
     expect(all(map(math.isfinite, train + valid)), "Its loss is nan or infinite.")
@@ -214,8 +216,11 @@ def _judge_losses(seen: Seen, first: float, last: float, valid: float) -> None:
     elif max(seen.rates) < 1e-3:
         mistake = f"The learning rate is never above {max(seen.rates):g}; 0.01 was asked for."
     expect(last <= first - FALLS, "The loss does not fall.", mistake, got=got)
-    claim = "Its loss is too low: are the targets one position later than the inputs?"
-    expect(last >= math.log(FOLLOWERS) - FALLS, claim, got=got)
+    expect(
+        last >= math.log(FOLLOWERS) - FALLS,
+        "Its loss is too low: are the targets one position later than the inputs?",
+        got=got,
+    )
     expect(not valid > 1.5 * first + 1, "Its validation loss is a sum: report the mean.", got=got)
     same = last < LEARNED and valid < last + FALLS
     expect(not same, "Its validation loss is too low for the validation data.", MIXED, got=got)
@@ -237,8 +242,7 @@ def _judge_checkpoint(runner: ScriptRunner, findings: Findings) -> None:
     expect(saved, "It leaves no checkpoint that `torch.load` can read without your code.")
     weights = {n: x for n, x in saved.items() if isinstance(x, Tensor) and not is_state(n)}
     missing = "optimizer's state" if weights else "model's weights"
-    whole = weights and any(map(is_state, saved))
-    expect(whole, f"The checkpoint does not hold the {missing}.")
+    expect(weights and any(map(is_state, saved)), f"The checkpoint does not hold the {missing}.")
     # Without its number, the name of a weight that every block has comes once per block.
     times = Counter(re.sub(r"\.\d+\.", ".", name, count=1) for name in weights).values()
     sizes = {size for weight in weights.values() for size in weight.shape}
@@ -261,16 +265,23 @@ def _judge_resumed(runner: ScriptRunner, findings: Findings) -> None:
     old = first.losses()
     new = seen.losses()
     if old and new:
-        claim = f"A resumed run starts over at {new[0]:.2f}: are the last weights saved and loaded?"
-        expect(new[0] <= old[0] - 0.4 * (old[0] - old[-1]), claim)
+        expect(
+            new[0] <= old[0] - 0.4 * (old[0] - old[-1]),
+            f"A resumed run starts over at {new[0]:.2f}: are the last weights saved and loaded?",
+        )
     saved = runner.saved, watched.checkpoint(runner.path.parent)[1]
     counted, counts = map(watched.steps_counted, saved)
-    claim = "A resumed run begins with a new optimizer: load its state from the checkpoint, too."
-    expect(not seen.steps == counts != counted, claim)
+    expect(
+        not seen.steps == counts != counted,
+        "A resumed run begins with a new optimizer: load its state from the checkpoint, too.",
+    )
     step, now = map(watched.step_of, saved)
     with findings("corner"):
         expect(seen.steps, "A resumed run takes no further steps, though more are asked for.")
-        goes_on = None in (step, now) or abs(step + seen.steps - now) <= 1
-        expect(goes_on, "A resumed run counts its steps from 0 again.", "Begin at the saved step.")
+        expect(
+            None in (step, now) or abs(step + seen.steps - now) <= 1,
+            "A resumed run counts its steps from 0 again.",
+            "Begin at the saved step.",
+        )
         again = seen.rates[0] == first.rates[0] != first.rates[-1] and len({*seen.rates[:3]}) > 1
         expect(not again, "A resumed run begins its learning rates again: compute them by step.")

@@ -450,5 +450,9 @@ def _refusal(function: Callable, given: Any, why: _Misfit) -> Wrong:
     code = getattr(method, "__code__", None)
     if code and code.co_argcount and code.co_varnames[0] != "self":
         advice = "The first parameter of each method is `self`: write it in the `def`."
-    got = Prose(f"the signature {inspect.signature(function)}: {why}")
-    return Wrong(claim, given=given, got=got, mistake=advice)
+    return Wrong(
+        claim,
+        given=given,
+        got=Prose(f"the signature {inspect.signature(function)}: {why}"),
+        mistake=advice,
+    )

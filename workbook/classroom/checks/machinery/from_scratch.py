@@ -147,5 +147,9 @@ def _is_theirs(frame: FrameType) -> bool:
 def _refuse(thing: str, name: str) -> None:
     way = WAYS.get(name.lower(), "Write that yourself.")
     claim, expected = "The values are right, but the code is not from scratch yet.", "your own code"
-    mistake = f"{INSTEAD} {way}" if "torch" in thing else OURS
-    raise Wrong(claim, expected=Prose(expected), got=Prose(thing), mistake=mistake)
+    raise Wrong(
+        claim,
+        expected=Prose(expected),
+        got=Prose(thing),
+        mistake=f"{INSTEAD} {way}" if "torch" in thing else OURS,
+    )

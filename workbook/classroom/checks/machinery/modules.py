@@ -132,8 +132,7 @@ class ModuleRunner(TensorRunner):
 
     def expect_upright(self) -> None:
         """Raise `Wrong` if a weight is stored transposed."""
-        upright = not any(self.transposed.values())
-        expect(upright, "The weights are stored transposed.", TRANSPOSED)
+        expect(not any(self.transposed.values()), "The weights are stored transposed.", TRANSPOSED)
 
     def consists_of(self) -> Iterable[nn.Module]:
         """The modules inside the last one, but for RoPE of ours."""
@@ -201,8 +200,11 @@ class ModuleRunner(TensorRunner):
             failure.mistake = NO_INIT if is_early else likely
             raise
         if not isinstance(module, nn.Module) or "_parameters" not in vars(module):
-            got = Prose(f"the class `{self.attempt.__name__}`")
-            raise Wrong("It is not a torch module.", got=got, mistake=NO_MODULE + NO_INIT)
+            raise Wrong(
+                "It is not a torch module.",
+                got=Prose(f"the class `{self.attempt.__name__}`"),
+                mistake=NO_MODULE + NO_INIT,
+            )
         return module.cpu().eval()
 
     def rerun(self, case: Case) -> Tensor:
@@ -431,8 +433,12 @@ def _of_other_names(
     mistake = "The check, like the course's tests, fills in weights by these names."
     mistake += f" Missing: {_listed(absent)}." if absent else ""
     mistake += f" Not understood: {_listed(unknown)}." if unknown else ""
-    claim = "The parameters have names or shapes other than those of the course."
-    return Wrong(claim, expected=_names(weights), got=_names(own), mistake=mistake + ADAPTER)
+    return Wrong(
+        "The parameters have names or shapes other than those of the course.",
+        expected=_names(weights),
+        got=_names(own),
+        mistake=mistake + ADAPTER,
+    )
 
 
 def _held(at: Place) -> list[Place]:
@@ -496,8 +502,10 @@ def _expect_no_twins(module: nn.Module) -> None:
         twin = seen.setdefault(id(parameter), name)
         if twin != name:
             layers = [re.findall(r"\.(\d+)\.", path) for path in (name, twin)]
-            claim = f"`{twin}` and `{name}` are one and the same parameter."
-            raise Wrong(claim, mistake=REPEATED if layers[0] != layers[1] else TIED)
+            raise Wrong(
+                f"`{twin}` and `{name}` are one and the same parameter.",
+                mistake=REPEATED if layers[0] != layers[1] else TIED,
+            )
 
 
 def _of_shape(name: str, own: torch.Size, asked: torch.Size) -> Wrong:
@@ -509,10 +517,12 @@ def _of_shape(name: str, own: torch.Size, asked: torch.Size) -> Wrong:
         mistake = "Use the d_ff that is passed in: compute or round it only where you choose it."
     elif math.prod(own) == math.prod(asked):
         mistake = "The numbers would fit, but not in this shape." + ADAPTER
-    claim = f"The parameter `{name}` has the wrong shape."
-    expected = Prose(tuple(asked))
-    got = Prose(tuple(own))
-    return Wrong(claim, expected=expected, got=got, mistake=mistake)
+    return Wrong(
+        f"The parameter `{name}` has the wrong shape.",
+        expected=Prose(tuple(asked)),
+        got=Prose(tuple(own)),
+        mistake=mistake,
+    )
 
 
 def _names(weights: Weights) -> Prose:
@@ -548,9 +558,12 @@ def check_gradients(runner: TensorRunner, exercise: Exercise, case: Case) -> Non
     try:
         (result * factors).sum().backward()
     except RuntimeError as error:
-        got = Prose(str(error).partition(". ")[0])
-        claim = "The result is right, but it cannot be trained: the backward pass fails."
-        raise Wrong(claim, given=given, got=got, mistake=IN_PLACE) from error
+        raise Wrong(
+            "The result is right, but it cannot be trained: the backward pass fails.",
+            given=given,
+            got=Prose(str(error).partition(". ")[0]),
+            mistake=IN_PLACE,
+        ) from error
     # The same for the reference, whose weights go by the names of the course.
     values = _leaves(case.inputs)
     weights = _leaves(case.weights)
@@ -570,8 +583,12 @@ def check_gradients(runner: TensorRunner, exercise: Exercise, case: Case) -> Non
             mistake = PADDING if not grad[:1].any() and expected[:1].any() else CUT
             right, shown = beside(expected, grad)
             raise Wrong(claim, given=given, expected=right, got=shown, mistake=mistake)
-    kept = all(inputs[name].eq(leaf).all() for name, leaf in leaves.items())
-    expect(kept, "The result is right, but the input tensor is changed.", IN_PLACE, given=given)
+    expect(
+        all(inputs[name].eq(leaf).all() for name, leaf in leaves.items()),
+        "The result is right, but the input tensor is changed.",
+        IN_PLACE,
+        given=given,
+    )
 
 
 def _leaves(values: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -605,14 +622,20 @@ def check_first_weights(runner: ModuleRunner, case: Case, findings: Findings) ->
         if weight.isnan().any():
             in_use = name in gains or "num_layers" in case.arguments
             with findings("use" if in_use else "corner"):
-                mistake = UNFILLED + (ONES if name in gains else DRAW)
-                raise Wrong(f"Nothing fills `{name}`.", given=given, mistake=mistake)
+                raise Wrong(
+                    f"Nothing fills `{name}`.",
+                    given=given,
+                    mistake=UNFILLED + (ONES if name in gains else DRAW),
+                )
             return
     with findings("use"):
         for name, gain in gains.items():
             if not gain.eq(1).all():
-                got = Prose(f"numbers from {gain.min():.4g} to {gain.max():.4g}")
-                raise Wrong(f"The gain `{name}` does not start at 1.", given=given, got=got)
+                raise Wrong(
+                    f"The gain `{name}` does not start at 1.",
+                    given=given,
+                    got=Prose(f"numbers from {gain.min():.4g} to {gain.max():.4g}"),
+                )
     if findings and len(own) > 1:
         return
     # Ones in place of the embedding's numbers show which parameter holds it.

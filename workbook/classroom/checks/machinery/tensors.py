@@ -105,9 +105,13 @@ def tensor_of(result: Any, given: Any) -> Tensor:
         mistake = "A plain number (`.item()`, `float`) lets no gradient through."
     elif type(result).__module__ == "numpy":
         mistake = "numpy does not track gradients: use torch throughout."
-    expected = Prose("a tensor of numbers")
-    claim = "It does not return a tensor of numbers."
-    raise Wrong(claim, given=given, expected=expected, got=Prose(what), mistake=mistake)
+    raise Wrong(
+        "It does not return a tensor of numbers.",
+        given=given,
+        expected=Prose("a tensor of numbers"),
+        got=Prose(what),
+        mistake=mistake,
+    )
 
 
 def kind(dtype: torch.dtype) -> str:

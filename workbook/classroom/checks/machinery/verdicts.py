@@ -244,19 +244,27 @@ def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) 
         mistake = why_stopped(error.__cause__)
         if mistake == WORKERS and seconds < POOL_SECONDS:
             return call(function, *args, seconds=POOL_SECONDS, given=given, **kwargs)
-        claim = f"It was stopped after {seconds:g} s."
-        got = Prose(f"no result{where(error.__cause__)}")
-        raise Wrong(claim, given=given, got=got, mistake=mistake, timed_out=True) from error
+        raise Wrong(
+            f"It was stopped after {seconds:g} s.",
+            given=given,
+            got=Prose(f"no result{where(error.__cause__)}"),
+            mistake=mistake,
+            timed_out=True,
+        ) from error
     except BaseException as error:
         if isinstance(error, NotImplementedError) and not TORCHS.search(str(error)):
             raise NotAttempted from error
         if LACKS.search(f"{type(error).__name__}: {error}"):
             lacking = f"This computer lacks what it needs ({failure(error)}). "
             raise NotJudged(lacking + "Install it, correct its name, or do without it.") from error
-        claim = "It raised an error."
-        got = Prose(failure(error))
         mistake = OWN_FOLDER if isinstance(error, FileNotFoundError) else slip(error)
-        raise Wrong(claim, given=given, got=got, mistake=mistake, error=error) from error
+        raise Wrong(
+            "It raised an error.",
+            given=given,
+            got=Prose(failure(error)),
+            mistake=mistake,
+            error=error,
+        ) from error
     if result is None and is_untouched(function):
         raise NotAttempted(f"`{function.__name__}` is still missing.")
     return result
