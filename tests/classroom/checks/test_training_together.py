@@ -63,8 +63,8 @@ NEVER_STOPS = f"import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\n{H
 
 @pytest.mark.parametrize(("text", "seconds"), [(HANGS, 1), (NEVER_STOPS, 2)])
 def test_a_script_that_never_ends_is_ended(text, seconds, script, monkeypatch, judged_here):
-    monkeypatch.setattr(checks.watched, "SECONDS", 1.0)
-    monkeypatch.setattr(checks, "SECONDS", 1.0 if text is NEVER_STOPS else 60.0)
+    monkeypatch.setattr(checks.watched, "RUN_SECONDS", 1.0)
+    monkeypatch.setattr(checks, "RUN_SECONDS", 1.0 if text is NEVER_STOPS else 60.0)
     monkeypatch.setattr(checks, "SPARE_SECONDS", 1.0)
     report = script(text)
     assert report.status == "wrong" and f"stopped after {seconds} s" in report.message, report

@@ -13,17 +13,31 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbook.classroom.checks import pretokens as shared
-from workbook.classroom.checks.machinery import verdicts
 from workbook.classroom.checks.machinery.calling import Runner, call_part
 from workbook.classroom.checks.machinery.engine import Exercise, Program, judge, mistake, shrink
 from workbook.classroom.checks.machinery.from_scratch import check_style
 from workbook.classroom.checks.machinery.timeout import processor_seconds
-from workbook.classroom.checks.machinery.verdicts import Findings, NotAttempted, Prose, Wrong, shown
-from workbook.classroom.checks.pretokens import END, KEPT, cut_specials, decode, mistakes, pretokens
+from workbook.classroom.checks.machinery.verdicts import (
+    Findings,
+    NotAttempted,
+    Prose,
+    Wrong,
+    difference_at,
+    expect_function,
+    shown,
+)
+from workbook.classroom.checks.pretokens import (
+    KEPT,
+    QUICK,
+    cut_specials,
+    decode,
+    mistakes,
+    pretokens,
+)
+from workbook.corpora.corpora import END_OF_TEXT as EOT
 from workbook.tokenization.bpe import Pair, count_pairs, merge_pair, split_bytes, train_incremental
 
 SIGNATURE = "train_bpe(input_path, vocab_size, special_tokens) -> (vocab, merges)"
-QUICK = 5.0  # seconds of processor time that a short text may take
 # If a tiny text takes more seconds, as when each call starts processes, fewer texts are run.
 SLOW = 0.25
 
@@ -33,7 +47,7 @@ class Text(NamedTuple):
 
     text: str
     num_merges: int
-    special_tokens: tuple[str, ...] = (END,)
+    special_tokens: tuple[str, ...] = (EOT,)
     what: str = ""  # makes it a corner
     path: type = Path  # as the course's tests do; a str must do, too
 
@@ -169,7 +183,7 @@ SPLITTING = (
     mistake(
         "<|endoftext|> was treated as special though it is not in `special_tokens`.",
         "case.special_tokens)",
-        "(*case.special_tokens, END))",
+        "(*case.special_tokens, EOT))",
     ),
 )
 SYMBOLS = "split_bytes(token)"
@@ -212,7 +226,7 @@ COUNTS = (
         ),
     ),
     shared.FIRST_ONLY,
-    shared.SKIPPED,
+    shared.SKIPPED_ONE,
     mistake("After a merge, step over both parts: aaa becomes aa a.", "at += 2", "at += 1"),
     mistake(
         "The pair was also merged where it is only the end of one longer token and the "
@@ -319,7 +333,7 @@ SMALL = (
     Text("hug hug hug pug", 3),
     # Ties: the greater pair is neither the first seen, nor the last, nor ...
     Text("ba zz ca zy dd dd", 1),
-    Text(f"low low low!{END}low lower newer{END}er er", 4),
+    Text(f"low low low!{EOT}low lower newer{EOT}er er", 4),
     # Runs of one letter: how overlapping pairs are counted and merged.
     Text(" aaaa aaa aaaaa aa" * 2, 3),
     # A pair twice in a row and twice in a word.
@@ -331,8 +345,11 @@ SMALL = (
     # Tokens that begin alike, and bytes that form no whole character.
     Text("ö ø ö ø é è ü û ñ 猫 猴 狗 猫 é 🙂🙃 " * 2, 20),
     # Special tokens: at both ends, side by side, inside a word, beside line ends.
-    Text(f"{END}ab{END}{END}abc ab {END} cab\n\n{END}\n\nab" * 2, 5),
-    Text(f"ab{END}\n\n\nab ba{END}\nab\n\n" * 2, 4),
+    Text(
+        f"{EOT}ab{EOT}{EOT}abc ab {EOT} cab\n\n{EOT}\n\nab" * 2,
+        5,
+    ),
+    Text(f"ab{EOT}\n\n\nab ba{EOT}\nab\n\n" * 2, 4),
     # All that the pattern keeps apart.
     Text("It's we'll I'd 'TIS 'quote' CAN'T DON'T" * 2, 18),
     Text("a  b   cc\n\n\nd \n e\tf\u00a0g\u3000h \n\n  x  " * 2, 12),
@@ -340,18 +357,23 @@ SMALL = (
     Text("naïve Übung día हिन्दी 한국어 наука e\u0301te\u0301 " * 2, 40),
     Text("stop! (really?) ... --- #1 a+b=c => <b>!> e-mail!!\nEnd.\n" * 2, 22),
 )
-EVERYTHING = Text(END.join(case.text for case in SMALL), 160)
+EVERYTHING = Text(EOT.join(case.text for case in SMALL), 160)
 TINY = SMALL[0], Text("vw vw vw", 1)  # they share no letter
 STR_PATH = "a path that is a str"
 RUNS_OUT = "a text that runs out of pairs before the vocabulary is full"
 SEVERAL = "several special tokens"
 CORNERS = (
-    Text("hug hug hug pug", 3, (END,), STR_PATH, str),
+    Text("hug hug hug pug", 3, (EOT,), STR_PATH, str),
     Text("hug hug hug pug", 3, (), "special_tokens=[]"),
     Text("ab cab", 9, what=RUNS_OUT),
     Text("ab ab cd ef", 4, what="pairs that occur only once"),
     Text("ab<|pad|>ab<|pad|>ba" * 2, 2, ("<|pad|>",), "a special token that is not <|endoftext|>"),
-    Text(f"b<|pad|>abc{END}abc<|pad|>{END}ab" * 2, 2, ("<|pad|>", END), SEVERAL),
+    Text(
+        f"b<|pad|>abc{EOT}abc<|pad|>{EOT}ab" * 2,
+        2,
+        ("<|pad|>", EOT),
+        SEVERAL,
+    ),
     Text(
         "x<|.*|>y z<|.*|>y z<|+|>zy (a|b) <|*|> xy zy\n<|+|>\nxz " * 2,
         9,
@@ -359,12 +381,16 @@ CORNERS = (
         SEVERAL,
     ),
     Text(
-        f"ab{END}ab{END}ba" * 2,
+        f"ab{EOT}ab{EOT}ba" * 2,
         11,
         ("<|pad|>",),
         "<|endoftext|> in the text but not in special_tokens",
     ),
-    Text(f"ab{END}   {END}   {END}ba" * 2, 2, what="a document of nothing but white space"),
+    Text(
+        f"ab{EOT}   {EOT}   {EOT}ba" * 2,
+        2,
+        what="a document of nothing but white space",
+    ),
 )
 ANY_TOKENS = "`special_tokens` may hold any strings, any number of them or none."
 HINTS = {  # for a corner in which it raises an error, or is stopped; else it is `ANY_TOKENS`
@@ -379,7 +405,7 @@ THROUGH_ALL = (
     "Probably each merge goes through the whole text again. Store each distinct pre-token once, "
     "with its count, and update only the counts that a merge changes."
 )
-CUT = (
+CUT_WORDS = (
     "Probably the file is read in parts whose boundaries fall inside words, or characters. Move "
     "each boundary to a special token, or hold back the end of a part until the next is read."
 )
@@ -486,7 +512,7 @@ def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Text) -> 
 
 def _beside(case: Text, right: list[Pair], got: list[Pair]) -> Wrong:
     """What to say about wrong merges: where they first go wrong, and why."""
-    at = verdicts.difference_at(right, got)
+    at = difference_at(right, got)
     words = [(split_bytes(token), n) for token, n in pretoken_counts(case).items()]
     counts = seen = count_pairs(words)
     for pair in right[:at]:
@@ -548,7 +574,7 @@ class BpeRunner(Runner):
             expect_vocabulary(vocab, merges, case)
         return merges
 
-    def train(self, case: Text, seconds: float = QUICK, given: str | None = None) -> Any:
+    def train(self, case: Text, seconds: float | None = None, given: str | None = None) -> Any:
         """The vocabulary and the merges. Raises `Wrong` or `NotAttempted` as `call_part` does."""
         self.calls += 1
         path = self.folder / f"text{self.calls}.txt"
@@ -558,7 +584,9 @@ class BpeRunner(Runner):
         given = given or _described(case)
         extras = {"num_processes": 1}
         try:
-            result = call_part(self.attempt, values, seconds=seconds, extras=extras, given=given)
+            result = call_part(
+                self.attempt, values, seconds=seconds or QUICK, extras=extras, given=given
+            )
         except Wrong as failure:
             if case.what:
                 failure.claim = f"{failure.claim.removesuffix('.')} with {case.what}."
@@ -614,7 +642,7 @@ BPE = Exercise(
 
 def train_bpe(attempt: Any, part: str | None = None) -> str:
     """Praise for a right `train_bpe`; raises `Wrong` with the smallest input that fails."""
-    verdicts.expect_function(attempt, SIGNATURE)
+    expect_function(attempt, SIGNATURE)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         runner = BpeRunner(attempt, folder)
         findings = Findings()
@@ -641,12 +669,12 @@ def _long_texts() -> tuple[tuple[Text, list[Pair], str, str], ...]:
     often = [1 / rank for rank in range(1, 1201)]
     words = ["".join(rng.choices("etaoinshrdlucm", k=rng.randint(2, 9))) for _ in often]
     lines = [" ".join(rng.choices(words, often, k=50)) + ".\n" for _ in range(4_000)]
-    megabyte = END.join(lines)
+    megabyte = EOT.join(lines)
     cases = Text(WORD * times, len(WORD.encode()) - 1), Text(megabyte, 343)
     # The merges come from the package's own trainer: the reference is slow.
     merges = [train_incremental(pretoken_counts(case), case.num_merges) for case in cases]
     held = f"the word {WORD!r} {times:,} times", f"{len(megabyte):,} bytes of made-up words"
-    return tuple(zip(cases, merges, held, (CUT, AT_SIZE), strict=True))
+    return tuple(zip(cases, merges, held, (CUT_WORDS, AT_SIZE), strict=True))
 
 
 def _expect_long_texts(runner: BpeRunner) -> None:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks.machinery import verdicts
 from workbook.classroom.checks.machinery.calling import Runner, call_part, meaning, parameters_of
 from workbook.classroom.checks.machinery.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.machinery.from_scratch import check_style
@@ -22,6 +21,7 @@ from workbook.classroom.checks.machinery.verdicts import (
     Wrong,
     call,
     expect,
+    is_untouched,
     kind_of,
 )
 
@@ -233,7 +233,7 @@ def checkpointing(attempt: Any, part: str | None = None) -> str:
 def _pair(attempt: Any) -> list[Callable]:
     """The two functions, `save` first: it takes the step. Raises unless there are two."""
     two = isinstance(attempt, tuple | list) and len(attempt) == 2
-    missing = [*map(verdicts.is_untouched, attempt)] if two else ()
+    missing = [*map(is_untouched, attempt)] if two else ()
     if any(missing):
         raise NotAttempted("" if all(missing) else "One of the two functions is still missing.")
     if not (two and all(map(callable, attempt))):

@@ -19,18 +19,26 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks.machinery import verdicts
 from workbook.classroom.checks.machinery.calling import Runner, call_part, meaning, parameters_of
 from workbook.classroom.checks.machinery.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.machinery.from_scratch import check_style
-from workbook.classroom.checks.machinery.verdicts import NotAttempted, Prose, Wrong, expect, kind_of
+from workbook.classroom.checks.machinery.verdicts import (
+    Findings,
+    NotAttempted,
+    NotJudged,
+    Prose,
+    Wrong,
+    expect,
+    kind_of,
+    work_of,
+)
 from workbook.corpora.corpora import END_OF_TEXT
 
 SIGNATURE = "decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None)"
 BY_IDS = f"Hand in a function of ids, {SIGNATURE}: let yours encode, call that, and decode."
 ASKED = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
 NAMES = (*ASKED, "tokenizer", "context_length", "device")
-SIZES = ("context_length", "vocab_size")
+SIZE_NAMES = ("context_length", "vocab_size")
 ENDLESS = 4096  # a context that is never full
 DRAWS = 250  # tokens drawn at each setting
 RAISED = 3.0  # which changes no probability: logits need not be log-probabilities
@@ -78,13 +86,13 @@ def written(case: Request) -> list[int]:
 
 
 COUNT, SEEN = "range(case.max_new_tokens)", "ids[-case.context_length :]"
-END, RETURN = "if new_id == case.end_id:", "return ids[len(case.prompt) :]"
+IF_END, RETURN = "if new_id == case.end_id:", "return ids[len(case.prompt) :]"
 GOES_ON = "It goes on after the end token: stop at its id, which an argument has to tell."
 LAST_ONE = "The model sees only the last token: it needs all those before it, too."
 CHAIN_MISTAKES = (
     mistake("Only the last new token is returned: collect them all.", RETURN, f"{RETURN}[-1:]"),
     *instead_of(
-        END,
+        IF_END,
         {
             "if False:": GOES_ON,
             "if new_id == 0:": "It stops at id 0, whichever id the end token has.",
@@ -152,11 +160,11 @@ def probabilities(case: Request) -> np.ndarray:
     return drawn
 
 
-# Pieces of the source above, which the mistakes edit. With CUT, a mistake shows only where top-p
+# Pieces of the source above, which the mistakes edit. With IF_CUT, a mistake shows only where top-p
 # leaves something out: many write `if top_p < 1`, others do without.
 TEMPERED = "softmax(logits / case.temperature)"
 ORDER, SUMS = "np.argsort(-shares)", "np.cumsum(shares[order]) - shares[order]"
-BELOW, KEPT, CUT = "before < case.top_p", "order[before < case.top_p]", "if case.top_p < 1 else"
+BELOW, KEPT, IF_CUT = "before < case.top_p", "order[before < case.top_p]", "if case.top_p < 1 else"
 WEIGHTS, DRAWN, RETURNED = "shares[kept] / shares[kept].sum()", "drawn[kept]", "return drawn"
 TEMPERATURE = "The logits are divided by the temperature before the softmax: "
 TOP_P = "Top-p keeps the smallest set of the likeliest tokens whose probabilities reach p: "
@@ -256,15 +264,15 @@ CHOICE_MISTAKES = (
         {
             "softmax(0 * kept)": EQUALLY,
             "softmax(shares[kept])": TWICE,
-            f"softmax(shares[kept]) {CUT} {WEIGHTS}": TWICE,
-            f"softmax(0 * kept) {CUT} {WEIGHTS}": EQUALLY,
+            f"softmax(shares[kept]) {IF_CUT} {WEIGHTS}": TWICE,
+            f"softmax(0 * kept) {IF_CUT} {WEIGHTS}": EQUALLY,
             "softmax(logits[kept])": TEMPERATURE + "yours draws from the undivided ones.",
             "np.eye(len(kept))[0]": "It always takes the likeliest token: use `torch.multinomial`.",
         },
     ),
     *instead_of(
         DRAWN,
-        dict.fromkeys(("drawn[: len(kept)]", f"drawn[np.arange(len(kept)) {CUT} kept]"), PLACE),
+        dict.fromkeys(("drawn[: len(kept)]", f"drawn[np.arange(len(kept)) {IF_CUT} kept]"), PLACE),
     ),
 )
 CHOICES = (
@@ -326,14 +334,14 @@ class ScriptedModel(nn.Module):
         """Its sizes by any usual name, and itself as its `config` and `model`."""
         if name in ("config", "cfg", "args", "model"):
             return self
-        if name not in self._parameters and (size := meaning(name, SIZES)):
+        if name not in self._parameters and (size := meaning(name, SIZE_NAMES)):
             return vars(self)[size]
         if name.startswith("__") or name in self._parameters:
             return super().__getattr__(name)
         raise NoSuchError(f"The check's model has no `{name}`: make that a function of its own.")
 
 
-class NoSuchError(verdicts.NotJudged, AttributeError):
+class NoSuchError(NotJudged, AttributeError):
     """The learner's function asks the check's model or tokenizer for what it does not have."""
 
 
@@ -390,7 +398,7 @@ class DecodingRunner(Runner):
         self.with_prompt = False
         self.notes = set[str]()
         self.as_prompt: Callable[[list[int]], Any] = list
-        work = getattr(attempt, verdicts.work_of(attempt)) if inspect.isclass(attempt) else None
+        work = getattr(attempt, work_of(attempt)) if inspect.isclass(attempt) else None
         parameters = [p for part in (attempt, work) for p in parameters_of(part)]
         self.takes_seed = any(re.search("seed|generator|rng", p.name) for p in parameters)
         self.parameters = {meaning(p.name, NAMES): p for p in parameters}
@@ -574,7 +582,7 @@ def decoding(attempt: Any, part: str | None = None) -> str:
     return findings.verdict(praise, [note for name, note in NOTES.items() if name in runner.notes])
 
 
-def _tokens_or_draws(runner: DecodingRunner) -> verdicts.Findings:
+def _tokens_or_draws(runner: DecodingRunner) -> Findings:
     """What is wrong with the tokens of a chain, or else with the draws."""
     chain = judge(CHAIN, runner)
     for wrong in chain.wrongs:

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from workbook.classroom.checks.machinery import verdicts
 from workbook.classroom.checks.machinery.calling import Runner, call_bound, call_part, parameters_of
 from workbook.classroom.checks.machinery.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.machinery.from_scratch import check_style
@@ -19,6 +18,9 @@ from workbook.classroom.checks.machinery.verdicts import (
     Prose,
     Wrong,
     call,
+    expect,
+    expect_class,
+    is_untouched,
     kind_of,
     meant,
 )
@@ -479,7 +481,7 @@ DECAY, BETAS, TIMES = 'group["weight_decay"]', 'group["betas"]', 'group["times"]
 CORRECTED = "lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)"
 FROM_ONE, STEPPED = 'state["t"] = state.get("t", 0) + 1', "theta.addcdiv_(m"
 UPDATE, RATE = "update(None, theta, group, state)", "case.rates[step] if case.rates else case.lr"
-SKIPPED = "if gradient is None:"
+IF_NONE = "if gradient is None:"
 REBOUND = "The step changes nothing: `p = p - ...` makes a new tensor; `p -= ...` writes into p."
 REWRITTEN = "`grad += ...` writes into the parameter's own gradient: make a new tensor instead."
 ADAMW_MISTAKES = (
@@ -625,12 +627,12 @@ ADAMW_MISTAKES = (
         },
     ),
     *instead_of(
-        SKIPPED,
+        IF_NONE,
         {
-            f"{SKIPPED[:-1]} or (case.own and i > 0):": "Only the first group is stepped: go"
+            f"{IF_NONE[:-1]} or (case.own and i > 0):": "Only the first group is stepped: go"
             " through "
             "all of `self.param_groups`.",
-            f"{SKIPPED[:-1]} or (case.own and i == 0):": "Only the last group is stepped: the loop "
+            f"{IF_NONE[:-1]} or (case.own and i == 0):": "Only the last group is stepped: the loop "
             "over the parameters belongs inside the loop over `self.param_groups`.",
         },
     ),
@@ -715,7 +717,7 @@ class OptimizerRunner(Runner):
                 # To clear the gradients does little harm.
                 kept = not gradient or not any(after) or same(after, gradient)
                 values = {"given": case, "got": _row(after)}
-                verdicts.expect(kept, "The step rewrote a gradient.", REWRITTEN, **values)
+                expect(kept, "The step rewrote a gradient.", REWRITTEN, **values)
         return [[value for theta in thetas for value in theta.flatten().tolist()]]
 
 
@@ -760,13 +762,13 @@ ADAMW = Exercise(
 
 def adamw(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the first case that fails."""
-    verdicts.expect_class(attempt, "AdamW(params, lr, betas, eps, weight_decay)")
+    expect_class(attempt, "AdamW(params, lr, betas, eps, weight_decay)")
     if not issubclass(attempt, torch.optim.Optimizer):
         raise Wrong(
             "It is not a subclass of torch.optim.Optimizer.",
             mistake="Schedules and checkpoints rely on the groups and the state of the base class.",
         )
-    if verdicts.is_untouched(attempt.step):  # torch's own, or the stub's
+    if is_untouched(attempt.step):  # torch's own, or the stub's
         raise NotAttempted(f"`step` is still missing{meant(attempt, 'step')}")
     # The first optimizer of a process loads torch's compiler, which takes seconds: no
     # learner's call should time out because of that.

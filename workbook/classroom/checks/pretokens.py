@@ -16,8 +16,8 @@ from workbook.classroom.checks.machinery.timeout import processor_seconds
 from workbook.classroom.checks.machinery.verdicts import Wrong, difference_at, slow
 from workbook.tokenization.pretokens import PATTERN
 
-END = "<|endoftext|>"
-LONG = 20.0  # seconds of processor time that a long text may take
+QUICK = 5.0  # seconds of processor time that a short text may take
+LONG_SECONDS = 20.0  # seconds of processor time that a long text may take
 STOPPED = 2.0  # times these: a right result that comes until then is *almost*
 
 
@@ -89,7 +89,7 @@ READING = mistakes(
 )
 
 
-NONE, KEPT = "if not tokens:", "enumerate(parts) if part"
+IF_NO_TOKENS, KEPT = "if not tokens:", "enumerate(parts) if part"
 SORTED, SPLIT = "sorted(tokens, key=len, reverse=True)", 'regex.split(f"({pattern})", text)'
 LIKE_TEXT = "Special tokens were treated like ordinary text: cut the text at them first."
 UNSORTED = mistakes(
@@ -105,7 +105,7 @@ UNSORTED = mistakes(
 )
 BESIDE = "White space, or a newline, next to a special token was dropped: it belongs to the text."
 SPECIALS = (
-    mistake(LIKE_TEXT, NONE, "if True:"),
+    mistake(LIKE_TEXT, IF_NO_TOKENS, "if True:"),
     *(
         mistake(
             "The special tokens went into the regular expression unescaped, where `|`, `.` or "
@@ -120,8 +120,8 @@ SPECIALS = (
     *(
         mistake(
             f"Only {which} was treated as special: use the list `special_tokens`.",
-            NONE,
-            f"tokens = {code}\n{NONE}",
+            IF_NO_TOKENS,
+            f"tokens = {code}\n{IF_NO_TOKENS}",
         )
         for which, code in (
             ("the first of the special tokens", "tokens[:1]"),
@@ -283,7 +283,7 @@ FIRST_ONLY = mistake(
     JOIN,
     "return [*merged, left + right, *symbols[at + 2 :]]",
 )
-SKIPPED = mistake(
+SKIPPED_ONE = mistake(
     "After a merge one symbol was skipped: the next pair may begin right after the new token, "
     "which in the shortened list is one place further on, not two.",
     JOIN,
@@ -305,7 +305,7 @@ def expect_right_and_quick(
     """
     before = processor_seconds()
     try:
-        result = run(seconds=STOPPED * LONG, given=given)
+        result = run(seconds=STOPPED * LONG_SECONDS, given=given)
     except Wrong as failure:
         if failure.timed_out:
             failure.claim = f"{name} is far too slow. {failure.claim}"
@@ -321,8 +321,8 @@ def expect_right_and_quick(
             got=result[at : at + 4],
             mistake=mistakes[0],
         )
-    if used > LONG:
-        raise slow(f"{name} is right", used, LONG, given, mistakes[1])
+    if used > LONG_SECONDS:
+        raise slow(f"{name} is right", used, LONG_SECONDS, given, mistakes[1])
 
 
 def expect_no_memory(exercise: Exercise, attempt: Any, cases: Sequence[Any], likely: str) -> None:

@@ -164,7 +164,7 @@ train_naive = _step(
 # On the way to the tokenizer.
 
 RANKS = {pair: rank for rank, pair in enumerate(PLAIN.merges)}
-LONG = 1_000  # pieces of the stream that need not be read before something comes out
+MANY_PIECES = 1_000  # pieces of the stream that need not be read before something comes out
 
 
 def pieces_of(case: Call) -> list[str]:
@@ -188,7 +188,7 @@ def _streamed(stream: Callable, pieces: list[str], specials: list[str]) -> list[
     left = iter(pieces)
     yielded = iter(stream(left, specials))
     first = [*islice(yielded, 1)]
-    expect(len(pieces) < LONG or length_hint(left), "It is not lazy.", tokenizer.LAZY)
+    expect(len(pieces) < MANY_PIECES or length_hint(left), "It is not lazy.", tokenizer.LAZY)
     return [*first, *yielded]
 
 
@@ -229,7 +229,7 @@ split_special = _step(
 )
 stream_pretokens = _step(
     "stream_pretokens({})",
-    (*tokenizer.STREAMS, *tokenizer.ODD_STREAMS, Call(PLAIN, "", tokenizer.ORDINARY * LONG)),
+    (*tokenizer.STREAMS, *tokenizer.ODD_STREAMS, Call(PLAIN, "", tokenizer.ORDINARY * MANY_PIECES)),
     lambda case: ([*case.given], [*case.setup.specials]),
     Program(tokenizer.last_part, shared.pretokens, shared.cut_specials, pieces_of),
     whole=tokenizer.STREAM,

@@ -23,7 +23,6 @@ from typing import Any
 import regex
 
 from workbook.classroom.checks import pretokens as shared
-from workbook.classroom.checks.machinery import verdicts
 from workbook.classroom.checks.machinery.calling import Runner, bind, call_bound
 from workbook.classroom.checks.machinery.engine import (
     Exercise,
@@ -37,16 +36,22 @@ from workbook.classroom.checks.machinery.from_scratch import check_style
 from workbook.classroom.checks.machinery.verdicts import (
     Findings,
     NotAttempted,
+    NotJudged,
     Prose,
     Wrong,
     call,
+    expect_class,
+    is_untouched,
+    kind_of,
     meant,
+    shown,
+    unfinished,
 )
-from workbook.classroom.checks.pretokens import END, SPLIT, cut_specials, decode, pretokens
+from workbook.classroom.checks.pretokens import QUICK, SPLIT, cut_specials, decode, pretokens
+from workbook.corpora.corpora import END_OF_TEXT as EOT
 from workbook.tokenization.bpe import Pair, merge_pair, split_bytes, train_incremental
 from workbook.tokenization.gpt2_files import byte_alphabet, to_readable
 
-QUICK = 5.0  # seconds of processor time that a short text may take
 REPLACED = "\ufffd"
 
 # What the tokenizers of the cases are made of: their merges are learnt from these texts.
@@ -202,7 +207,7 @@ IN_ORDER = f"{BYTES}\nfor pair in ranks:\n    symbols = merge_pair(symbols, pair
 WORDS = (
     *(
         mistake(slip.words, BYTES, IN_ORDER, *slip.edits[0])
-        for slip in (shared.FIRST_ONLY, shared.SKIPPED)
+        for slip in (shared.FIRST_ONLY, shared.SKIPPED_ONE)
     ),
     mistake(
         "The leftmost pair that can be merged was merged first: the earliest merge in the list "
@@ -275,7 +280,7 @@ TOKENS = (
         (
             "<|endoftext|> was treated as special though it is not in `special_tokens`: then it is "
             "ordinary text, even if the vocabulary holds it.",
-            f"{ALL}\ntokens = [*tokens, *({{END}} & {{*case.setup.known}})]",
+            f"{ALL}\ntokens = [*tokens, *({{EOT}} & {{*case.setup.known}})]",
         ),
         (
             "Ids come from the vocabulary, which may be in any order: yours were counted up, with "
@@ -433,8 +438,8 @@ def single(byte_string: bytes, one: Setup) -> tuple[int, ...]:
 
 
 PLAIN, OWN, AS_GPT2, MIXED = map(Setup, LAYOUTS)
-ENDED = Setup(GPT2, (END,))
-LACKS = Setup(GPT2, (END,), held=())
+ENDED = Setup(GPT2, (EOT,))
+LACKS = Setup(GPT2, (EOT,), held=())
 NESTED = "<|a|>", "<|a|><|b|>", "<|b|>", "|c|", "<|c|>"
 OUTSIDE, MARKED = "characters outside ASCII", "special tokens"
 # What the corners are about.
@@ -455,18 +460,26 @@ TEXTS = cases(
     (PLAIN, "It's we'll don't 'the' WE'LL"),
     (PLAIN, "the  end   the\n\n\nthe\t the \n the\u00a0the \u3000 "),
     (OWN, "in 2026 the19 the2026 x²x² ١٢ the_end (the) the!!\r\nend"),
-    (ENDED, f"the{END}the end{END}{END} cat \n{END}\n {END}  {END}", MARKED),
-    (Setup(GPT2, (STAR, END)), f"a {STAR}b.*{END}c|>{STAR}<|x|>", MARKED),
-    (Setup(SPECIALS_FIRST, ("<|pad|>", END)), f"a<|pad|>b{END}the", MARKED),
+    (
+        ENDED,
+        f"the{EOT}the end{EOT}{EOT} cat \n{EOT}\n {EOT}  {EOT}",
+        MARKED,
+    ),
+    (Setup(GPT2, (STAR, EOT)), f"a {STAR}b.*{EOT}c|>{STAR}<|x|>", MARKED),
+    (Setup(SPECIALS_FIRST, ("<|pad|>", EOT)), f"a<|pad|>b{EOT}the", MARKED),
     (Setup(GPT2, NESTED), "the<|a|><|b|>the<|a|>end<|b|><|a|><|a|><|b|>|c|<|c|>the", MARKED),
     (AS_GPT2, LEARNT_FROM.title() + LEARNT_FROM + "हिन्दी e\u0301 \u2028 ½", OUTSIDE),
-    (ENDED, f"{LEARNT_FROM}{END}" * 3, MARKED),
+    (ENDED, f"{LEARNT_FROM}{EOT}" * 3, MARKED),
 )
 ODD_TEXTS = cases(
     "encode",
-    (Setup(BYTES_FIRST, (), held=(END,)), f"the{END}end", NO_SPECIALS),
-    (Setup(BYTES_FIRST, (END,), held=()), f"the{END}end", LACKING),
-    (Setup(SPECIALS_FIRST, None, held=(END,)), f"the{END} end", f"{END} not in special_tokens"),
+    (Setup(BYTES_FIRST, (), held=(EOT,)), f"the{EOT}end", NO_SPECIALS),
+    (Setup(BYTES_FIRST, (EOT,), held=()), f"the{EOT}end", LACKING),
+    (
+        Setup(SPECIALS_FIRST, None, held=(EOT,)),
+        f"the{EOT} end",
+        f"{EOT} not in special_tokens",
+    ),
     (MIXED, LEARNT_FROM, NO_ORDER),
 )
 ID_LISTS = cases(
@@ -475,28 +488,34 @@ ID_LISTS = cases(
     (PLAIN, ()),
     (AS_GPT2, single("é猫".encode(), AS_GPT2)),
     (AS_GPT2, tuple(_ids_of(AS_GPT2, " the \n"))),
-    (ENDED, tuple(_ids_of(ENDED, f"a {END}the{END}"))),
+    (ENDED, tuple(_ids_of(ENDED, f"a {EOT}the{EOT}"))),
     (AS_GPT2, single(b"a\xc3b\xf0\x9f", AS_GPT2)),
     (MIXED, tuple(_ids_of(MIXED, LEARNT_FROM + "\u00df\U0001f600\r\n"))),
 )
-ODD_ID_LISTS = cases("decode", (LACKS, tuple(_ids_of(LACKS, f"a {END}the{END}")), LACKING))
+ODD_ID_LISTS = cases("decode", (LACKS, tuple(_ids_of(LACKS, f"a {EOT}the{EOT}")), LACKING))
 GAPS = "".join(
-    f"gathered{' ' * (i % 5)}we'll{END * (i % 2)}the" + "\n" * (i % 4) for i in range(60)
+    f"gathered{' ' * (i % 5)}we'll{EOT * (i % 2)}the" + "\n" * (i % 4) for i in range(60)
 )
-BLOCKS = f"{ACROSS}  {LEARNT_FROM}{END}\n\n\n{GAPS}"
+BLOCKS = f"{ACROSS}  {LEARNT_FROM}{EOT}\n\n\n{GAPS}"
 CUT_UP = (
     (PLAIN, "there gathered"),
     (PLAIN, "we'll they'd"),
     (PLAIN, "the  end   the\n\n\nthe \n"),
     (MIXED, "café 猫狗2026!!"),
-    (Setup(GPT2, (END, "<|endof")), f"the{END}end<|endof {END}{END}"),
+    (
+        Setup(GPT2, (EOT, "<|endof")),
+        f"the{EOT}end<|endof {EOT}{EOT}",
+    ),
 )
 STREAMS = cases(
     "encode_iterable",
     (PLAIN, ("the cat\n", "ate\n")),
     (PLAIN, ("the cat ate the hat",)),
     (ENDED, ORDINARY),
-    (Setup(SPECIALS_FIRST, (END,)), (f"the end\n{END}\n", "\n", "then\n", f"{END}\n") * 2),
+    (
+        Setup(SPECIALS_FIRST, (EOT,)),
+        (f"the end\n{EOT}\n", "\n", "then\n", f"{EOT}\n") * 2,
+    ),
     (AS_GPT2, ORDINARY * 3),
 )
 ODD_STREAMS = cases(
@@ -528,7 +547,11 @@ class TokenizerRunner(Runner):
         return call_bound(self.attempt, values, extras=extras, given=given or _made_of(one))
 
     def run(
-        self, case: Call, tokenizer: Any = None, seconds: float = QUICK, given: str | None = None
+        self,
+        case: Call,
+        tokenizer: Any = None,
+        seconds: float | None = None,
+        given: str | None = None,
     ) -> list[int] | str:
         """What the method returns, as a str or a list of ints. Raises: Wrong and NotAttempted."""
         given = given or _described(case)
@@ -538,7 +561,7 @@ class TokenizerRunner(Runner):
         if case.method == "encode_iterable":
             method = partial(used_up, method)
         try:
-            result = call(method, value, seconds=seconds, given=given)
+            result = call(method, value, seconds=seconds or QUICK, given=given)
         except Wrong as wrong:
             if wrong.error:
                 wrong.claim = f"`{case.method}` raised an error{case.with_what}."
@@ -571,7 +594,7 @@ def in_one_form(result: Any, method: str, given: Any) -> list[int] | str:
         f"`{method}` does not give {asked}.",
         given=given,
         expected=Prose(asked),
-        got=Prose(verdicts.kind_of(result)),
+        got=Prose(kind_of(result)),
         mistake=why,
     )
 
@@ -592,7 +615,7 @@ def _described(case: Call) -> str:
         return f"decode(ids) with the ids {_readable(list(case.given), case.setup)}"
     argument = case.given if case.method == "encode" else list(case.given)
     made = _made_of(case.setup, case.text)
-    return f"{case.method}({verdicts.shown(argument)}) of a tokenizer {made}"
+    return f"{case.method}({shown(argument)}) of a tokenizer {made}"
 
 
 def _made_of(one: Setup, text: str = "") -> str:
@@ -611,7 +634,7 @@ def _readable(ids: list[int], one: Setup) -> Prose:
     """Ids, and the tokens that they stand for."""
     tokens = {token_id: token for token, token_id in one.ids().items()}
     spelt = [repr(tokens[i]) if i in tokens else f"{i} is not an id" for i in ids[:24]]
-    text = f"{verdicts.shown(ids)}: {' '.join(spelt)}{' ...' * (len(ids) > 24)}"
+    text = f"{shown(ids)}: {' '.join(spelt)}{' ...' * (len(ids) > 24)}"
     return Prose(text if ids else "[]")
 
 
@@ -811,7 +834,11 @@ def check_files(runner: TokenizerRunner) -> Findings:
         merges = f"{folder}/merges"
         Path(vocab).write_text(json.dumps(spelt), encoding="utf-8")
         Path(merges).write_bytes("".join(lines).encode())
-        values = {"vocab_filepath": vocab, "merges_filepath": merges, "special_tokens": [END]}
+        values = {
+            "vocab_filepath": vocab,
+            "merges_filepath": merges,
+            "special_tokens": [EOT],
+        }
         args, kwargs, _ = bind(runner.attempt.from_files, values, given=FROM_FILES)
         try:
             made = call(runner.attempt.from_files, *args, given=FROM_FILES, **kwargs)
@@ -823,7 +850,7 @@ def check_files(runner: TokenizerRunner) -> Findings:
             raise Wrong(
                 "`from_files` does not make a tokenizer.",
                 given=FROM_FILES,
-                got=Prose(verdicts.kind_of(made)),
+                got=Prose(kind_of(made)),
                 mistake="End it with `return cls(vocab, merges, special_tokens)`.",
             )
     return findings
@@ -865,7 +892,7 @@ CHECKS |= {"encode_iterable": check_stream, "from_files": check_files}
 
 def tokenizer(attempt: Any, part: str | None = None) -> str:
     """Praise for a right class; raises `Wrong` with the smallest input that fails."""
-    verdicts.expect_class(attempt, "class Tokenizer(vocab, merges, special_tokens=None)")
+    expect_class(attempt, "class Tokenizer(vocab, merges, special_tokens=None)")
     runner = TokenizerRunner(attempt)
     findings = Findings()
     missing = {}
@@ -874,13 +901,13 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
             break  # the others rest on these two
         try:
             method = getattr(attempt, name, None)
-            if not callable(method) or verdicts.is_untouched(method):
+            if not callable(method) or is_untouched(method):
                 raise NotAttempted(f"`{name}` is still missing{meant(attempt, name, CHECKS)}")
             new = check(runner)
-        except verdicts.NotJudged:
+        except NotJudged:
             raise
         except NotAttempted as stub:
-            missing[name] = verdicts.unfinished(stub).claim
+            missing[name] = unfinished(stub).claim
             continue
         findings.passes += new.passes if new else [f"`{name}` is right."]
         if "encode" not in missing:  # which the others may call

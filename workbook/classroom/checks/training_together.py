@@ -19,10 +19,20 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from workbook.classroom.checks.machinery import verdicts, watched, worker
+from workbook.classroom.checks.machinery import watched, worker
 from workbook.classroom.checks.machinery.calling import Runner, signature_of
-from workbook.classroom.checks.machinery.verdicts import Findings, NotJudged, Prose, Wrong, expect
-from workbook.classroom.checks.machinery.watched import SECONDS, Seen
+from workbook.classroom.checks.machinery.verdicts import (
+    LACKS,
+    Findings,
+    NotAttempted,
+    NotJudged,
+    Prose,
+    Wrong,
+    expect,
+    is_untouched,
+    kind_of,
+)
+from workbook.classroom.checks.machinery.watched import RUN_SECONDS, Seen
 
 SPARE_SECONDS = 20.0  # for a run that cannot be stopped, until its process is ended
 STEPS, MORE = 20, 30  # of the first run, and of the one that goes on to more
@@ -85,8 +95,8 @@ class ScriptRunner(Runner):
 
     def __init__(self, attempt: Any, folder: Path):
         """Find out which settings it has, and run it once. Raises: NotAttempted."""
-        if attempt is None or attempt is ... or verdicts.is_untouched(attempt):
-            raise verdicts.NotAttempted
+        if attempt is None or attempt is ... or is_untouched(attempt):
+            raise NotAttempted
         super().__init__(attempt)
         self.folder = folder
         self.extra = []
@@ -96,7 +106,7 @@ class ScriptRunner(Runner):
         elif callable(attempt) and not inspect.isclass(attempt):
             names = _parameters(attempt)
         else:
-            raise NotJudged(f"This is {verdicts.kind_of(attempt)}. {CONTRACT}")
+            raise NotJudged(f"This is {kind_of(attempt)}. {CONTRACT}")
         # A function such as `main()` or `main(argv=None)` reads the command line, as a script does.
         self.has_options = not names
         if self.has_options:
@@ -121,7 +131,10 @@ class ScriptRunner(Runner):
         for path in self._logs():
             path.unlink()
         request = (self.attempt, words, values or {}, str(self.folder), steps)
-        limits: Any = {"printed": self.folder / watched.PRINTED, "seconds": SECONDS + SPARE_SECONDS}
+        limits: Any = {
+            "printed": self.folder / watched.PRINTED,
+            "seconds": RUN_SECONDS + SPARE_SECONDS,
+        }
         try:
             seen = Seen(**worker.forked(watched.observed, *request, **limits))
         except worker.EndedError as error:
@@ -138,7 +151,7 @@ class ScriptRunner(Runner):
             return self._run(words, steps, values)
         if steps:
             print(seen.log)  # its beginning is shown beside what is wrong
-        if verdicts.LACKS.search(seen.error) or re.match(r"SystemExit: 2\b|PackageNot", seen.error):
+        if LACKS.search(seen.error) or re.match(r"SystemExit: 2\b|PackageNot", seen.error):
             raise NotJudged(f"{seen.error}. {seen.log[-300:].strip()} {CONTRACT}")
         mistake = FOREIGN if re.search("out of (range|bounds)", seen.error) else None
         if values and seen.error.startswith("KeyError"):  # a function, probably with **settings

@@ -15,15 +15,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks.machinery import engine, tensors
-from workbook.classroom.checks.machinery.calling import SIZES
+from workbook.classroom.checks.machinery.calling import MODEL_ARGUMENTS
 from workbook.classroom.checks.machinery.engine import (
+    SIZE_ERRORS,
     Exercise,
     Mistake,
     Program,
+    instead_of,
     judge,
     mistake,
     tried,
+    usual,
 )
 from workbook.classroom.checks.machinery.from_scratch import expect_from_scratch
 from workbook.classroom.checks.machinery.modules import (
@@ -33,12 +35,7 @@ from workbook.classroom.checks.machinery.modules import (
     check_first_weights,
     check_gradients,
 )
-from workbook.classroom.checks.machinery.tensors import (
-    Case,
-    alike,
-    mismatch,
-    noise,
-)
+from workbook.classroom.checks.machinery.tensors import Case, alike, mismatch, noise, same_kind
 from workbook.classroom.checks.machinery.verdicts import (
     CALLED,
     Findings,
@@ -261,7 +258,7 @@ class Task(Exercise):
 
     def explain(self, wrong: Wrong, runner: TensorRunner, findings: Findings) -> None:
         """Add to a finding what an error comes from, how weights were read, and what is right."""
-        words = [wrong.mistake or engine.usual(wrong.error) or ""]
+        words = [wrong.mistake or usual(wrong.error) or ""]
         if wrong.case:
             words.append(runner.assumed())
             if "theta" in wrong.case.arguments.keys() - self.cases[0].arguments:
@@ -333,7 +330,7 @@ def check_own_positions(part: Task, runner: ModuleRunner) -> None:
     try:
         runner.run(replace(case, inputs={"x": noise(3, LONGEST, 8, seed=6)}))
     except Wrong as wrong:
-        if engine.SIZES.search(str(wrong.error)):
+        if SIZE_ERRORS.search(str(wrong.error)):
             wrong.mistake = FOR_EACH_HEAD
             raise
 
@@ -447,7 +444,7 @@ NEVER = -1e9  # what many write in place of -inf; a row with nothing else become
 SCALE, FILL = "math.sqrt(Q.shape[-1])", "scores.masked_fill(~mask, -math.inf)"
 HIDDEN, WEIGH, GATHER = "~mask, -math.inf", "soft_max(scores, -1)", "shares @ V"
 IF, SCORES = "if mask is not None:", "Q @ K.transpose(-1, -2)"
-IN_SCALE = engine.instead_of(
+IN_SCALE = instead_of(
     SCALE,
     {
         "1": "The scores are not scaled: divide by √d_k.",
@@ -761,7 +758,7 @@ embedding = of_tensors(
 
 ROOT, SQUARES = "(mean_square + eps).sqrt()", "x.square().sum(-1, keepdim=True) / x.shape[-1]"
 IN_NORM = (
-    *engine.instead_of(
+    *instead_of(
         ROOT,
         {
             "(mean_square.sqrt() + eps)": "ε is outside the root: it is √(mean of squares + ε).",
@@ -795,7 +792,7 @@ IN_NORM = (
         *(f"x.square().mean({axis}, keepdim=True)" for axis in (0, 1, -2)),
     ),
     mistake("The mean lost its axis: `keepdim=True` is missing.", SQUARES, "x.square().mean(-1)"),
-    *engine.instead_of(
+    *instead_of(
         "sqrt() * gain",
         {
             "sqrt()": "The gain is forgotten: multiply by the weight.",
@@ -844,7 +841,7 @@ rmsnorm = of_tensors(
         _norm(noise(1, 2, 4, seed=7), what=HALF, dtype=torch.bfloat16),
         _norm(noise(1, 2, 4, seed=8), what="double precision", dtype=torch.float64),
     ),
-    same=tensors.same_kind,
+    same=same_kind,
     gradients=_norm(noise(2, 1, 4, seed=2) + 1, 0.5),
     large=_norm(noise(1, 1, 4, seed=1)),
     praise="Right values, in half precision too, and in the input's type.",
@@ -892,7 +889,7 @@ IN_FEED_FORWARD = (
     ),
     mistake(USED_TWICE, UP, "up = project(x, w1)"),
     mistake(USED_TWICE, GATE, "silu(project(x, w3))"),
-    *engine.instead_of(
+    *instead_of(
         GATED,
         {
             "project(gate * silu(up), w2)": "SiLU is applied to W3 x too: only W1 x goes through"
@@ -1312,7 +1309,7 @@ transformer_block = of_tensors(
 # The language model.
 
 EMBEDDED = 'look_up(token_ids, weights["token_embeddings.weight"])'
-HEAD, NUMBERS = 'project(x, weights["lm_head.weight"])', "numbers = range(num_layers)"
+LM_HEAD, NUMBERS = 'project(x, weights["lm_head.weight"])', "numbers = range(num_layers)"
 ONCE = "`ln_final` is used once: after the last block, before the head."
 IN_MODEL = (
     mistake(
@@ -1322,18 +1319,18 @@ IN_MODEL = (
     ),
     *either(
         "There is a softmax at the end: return the logits.",
-        HEAD,
-        f"torch.softmax({HEAD}, -1)",
-        f"torch.log_softmax({HEAD}, -1)",
-        f"torch.softmax({HEAD}, 1)",
+        LM_HEAD,
+        f"torch.softmax({LM_HEAD}, -1)",
+        f"torch.log_softmax({LM_HEAD}, -1)",
+        f"torch.softmax({LM_HEAD}, 1)",
     ),
     *either(
         "Only the last position is returned: return all of them.",
-        HEAD,
-        f"{HEAD}[..., -1, :]",
-        f"{HEAD}[..., -1:, :]",
+        LM_HEAD,
+        f"{LM_HEAD}[..., -1, :]",
+        f"{LM_HEAD}[..., -1:, :]",
     ),
-    mistake("The likeliest ids are returned: return the logits.", HEAD, f"{HEAD}.argmax(-1)"),
+    mistake("The likeliest ids are returned: return the logits.", LM_HEAD, f"{LM_HEAD}.argmax(-1)"),
     mistake(
         ONCE,
         EMBEDDED,
@@ -1343,7 +1340,7 @@ IN_MODEL = (
     ),
     mistake(
         "The head uses the embedding's matrix: in the course it has its own.",
-        HEAD,
+        LM_HEAD,
         'project(x, weights["token_embeddings.weight"])',
     ),
     *either(
@@ -1370,7 +1367,7 @@ IN_MODEL = (
 
 def _model(ids: list | Tensor, what: str = "", vocab_size=5, d_model=8, layers=2, d_ff=12) -> Case:
     sizes = (vocab_size, LONGEST, d_model, layers, 2, d_ff, BASE)
-    arguments = dict(zip(SIZES, sizes, strict=True))
+    arguments = dict(zip(MODEL_ARGUMENTS, sizes, strict=True))
     names = [f"layers.{layer}.{name}" for layer in range(layers) for name in IN_ONE_BLOCK]
     case = Case("TransformerLM", {"token_ids": torch.as_tensor(ids)}, arguments, what=what)
     return _made_of(["token_embeddings", *names, "ln_final", "lm_head"], case)

@@ -27,7 +27,7 @@ from torch.nn.modules import module as hooks
 
 from workbook import transformer
 from workbook.classroom.checks.machinery import worker
-from workbook.classroom.checks.machinery.calling import SIZES
+from workbook.classroom.checks.machinery.calling import MODEL_ARGUMENTS
 from workbook.classroom.checks.machinery.judging import Report, judge_attempt
 from workbook.classroom.checks.machinery.modules import own_parameters, uncompiled
 from workbook.classroom.checks.machinery.tensors import alike
@@ -56,7 +56,7 @@ LAYERS = {
     "run_multihead_self_attention": (transformer.MultiHeadSelfAttention, WITH_ROPE[:2]),
     "run_multihead_self_attention_with_rope": (transformer.MultiHeadSelfAttention, WITH_ROPE),
     "run_transformer_block": (transformer.TransformerBlock, BLOCK),
-    "run_transformer_lm": (transformer.TransformerLM, SIZES),
+    "run_transformer_lm": (transformer.TransformerLM, MODEL_ARGUMENTS),
 }
 OF_TENSORS = {*LAYERS, "run_rope", "run_silu", "run_softmax", "run_cross_entropy"}
 OF_TENSORS.add("run_scaled_dot_product_attention")
@@ -277,7 +277,7 @@ class AdoptedModel:
         raise Unusable(f"run_transformer_lm returns something other than the result of {name}")
 
     def _run(self, weights: Mapping[str, Tensor]) -> SimpleNamespace:
-        arguments = {name: getattr(self.config, name) for name in SIZES}
+        arguments = {name: getattr(self.config, name) for name in MODEL_ARGUMENTS}
         arguments |= {"weights": weights, "in_indices": self.ids.clone()}
         with torch.random.fork_rng(devices=[]):  # what the adapter draws is drawn for nothing
             return caught(self.adapter, arguments, self.part)

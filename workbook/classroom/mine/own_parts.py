@@ -24,7 +24,12 @@ from workbook.classroom import problems
 from workbook.classroom.checks import decoding, transformer
 from workbook.classroom.checks import tokenizer as tokenizers
 from workbook.classroom.checks.machinery import modules, verdicts
-from workbook.classroom.checks.machinery.calling import SIZES, bind, call_part, parameters_of
+from workbook.classroom.checks.machinery.calling import (
+    MODEL_ARGUMENTS,
+    bind,
+    call_part,
+    parameters_of,
+)
 from workbook.classroom.checks.machinery.tensors import Case
 from workbook.classroom.checks.machinery.verdicts import (
     NotAttempted,
@@ -263,7 +268,7 @@ class OwnModel(nn.Module):
 
     def __init__(self, part: LearnerPart, config: ModelConfig):
         super().__init__()
-        usual = vars(ModelConfig(**{name: getattr(config, name) for name in SIZES}))
+        usual = vars(ModelConfig(**{name: getattr(config, name) for name in MODEL_ARGUMENTS}))
         for name in ("norm", "position", "ffn", "tie_embeddings"):
             if getattr(config, name) != usual[name]:
                 raise part.error(
@@ -307,7 +312,7 @@ class NamedModel:
         self.learner = modules.ModuleRunner(
             attempt, transformer.transformer_lm, transformer.ReadyRope
         )
-        arguments = {name: getattr(config, name) for name in SIZES}
+        arguments = {name: getattr(config, name) for name in MODEL_ARGUMENTS}
         ids = torch.arange(2 * min(5, config.context_length)).reshape(2, -1) % config.vocab_size
         weights = TransformerLM.from_config(config).state_dict()
         self.case = Case("TransformerLM", {"token_ids": ids}, arguments, weights)
@@ -422,7 +427,7 @@ def _decode(
     config = model.config
     own = getattr(model, "theirs", model)
     device = next(own.parameters()).device
-    for name in (*SIZES, "device"):  # which the function may ask for
+    for name in (*MODEL_ARGUMENTS, "device"):  # which the function may ask for
         if not hasattr(own, name):
             setattr(own, name, getattr(config, name, device))
 

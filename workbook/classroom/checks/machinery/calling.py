@@ -105,7 +105,9 @@ SYNONYMS["max_seq_len"] = SYNONYMS["context_length"] | {"contextlength"}
 
 
 # The arguments of a model, by the handout's names.
-SIZES = ("vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "rope_theta")
+MODEL_ARGUMENTS = (
+    *("vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "rope_theta"),
+)
 # Parameters that say how, not what, and what they get where they have no default.
 HOW = {
     **dict.fromkeys(["device", "dtype", "rope", "generator", "rng", "topk"]),

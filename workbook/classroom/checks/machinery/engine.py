@@ -23,13 +23,13 @@ from workbook.classroom.checks.machinery.mutants import mutated
 from workbook.classroom.checks.machinery.timeout import time_is_up
 from workbook.classroom.checks.machinery.verdicts import Findings, NotAttempted, Wrong
 
-PATIENCE = 2.0  # seconds of processor time for more cases once one has failed, and for mutants
+SEARCH_SECONDS = 2.0  # of processor time, for more cases once one failed, and for mutants
 ENOUGH = 1 / 4  # of the wrong outcomes must come from a mistake that is named
 BORDER = "\n\n#\n\n"  # between the functions of a program
 # Errors about sizes that do not match, whatever their type: torch, numpy and einops differ.
 # That None has no attribute `shape` says nothing about sizes.
 ABOUT = "shape|size|dimension|broadcast|reshape|expand|index out|out of range"
-SIZES = re.compile(rf"^(?!.* has no attribute ).*?({ABOUT})", re.I | re.S)
+SIZE_ERRORS = re.compile(rf"^(?!.* has no attribute ).*?({ABOUT})", re.I | re.S)
 # By a pattern for the start of an error's "Type: text", what it usually comes from.
 USUAL = {
     r"^SystemExit": "`exit()` and `quit()` end Python itself: a function ends with `return`.",
@@ -91,9 +91,13 @@ def instead_of(piece: str, codes: Mapping[str, str], rule: str = "") -> tuple[Mi
 
 def of_one_kind(one: BaseException, other: BaseException) -> bool:
     """Tell whether two errors are of one kind: both about sizes, or else of the same type."""
-    # Whether it is about sizes, and about those that must be equal, number by number.
-    kinds = [(bool(SIZES.search(text)), "must match" in text) for text in (str(one), str(other))]
-    return kinds[0] == kinds[1] and (kinds[0][0] or type(one) is type(other))
+    texts = str(one), str(other)
+    about_sizes = [bool(SIZE_ERRORS.search(text)) for text in texts]
+    # Whether it is about those that must be equal, number by number.
+    about_each = ["must match" in text for text in texts]
+    if about_sizes[0] != about_sizes[1] or about_each[0] != about_each[1]:
+        return False
+    return about_sizes[0] or type(one) is type(other)
 
 
 class Program:
@@ -162,8 +166,8 @@ def _code(source: str | ast.Module) -> CodeType:
 
 def hurry() -> None:
     """Look for no likely mistake in this process, where nobody is told it."""
-    global PATIENCE
-    PATIENCE = 0.0
+    global SEARCH_SECONDS
+    SEARCH_SECONDS = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +245,7 @@ def _expect_right(
     The cases in `more` are run as well, to tell apart mistakes that agree on the earlier ones.
     """
     failed = outcomes[-1]
-    is_up = time_is_up(PATIENCE)
+    is_up = time_is_up(SEARCH_SECONDS)
     if failed.right:
         return
     wrong = failed.failure
@@ -299,7 +303,7 @@ def _explaining(
     exercise: Exercise, versions: Iterable, needed: list[Outcome], wrong: list[Outcome]
 ) -> str | None:
     """The words of the version that gives all that is needed, and the most of what is wrong."""
-    is_up = time_is_up(PATIENCE)
+    is_up = time_is_up(SEARCH_SECONDS)
     likely = None
     most = 0
     for words, program in versions:

@@ -43,7 +43,9 @@ INSTEAD = (
     "Here, from scratch means: from `torch.nn` only `Module`, `Parameter`, containers and "
     "`nn.init.trunc_normal_`, from `torch.optim` only `Optimizer`, no function that does it all."
 )
-OURS = "Hand in what you wrote yourself: the workbook's own code is there only to compare with."
+NOT_YOURS = (
+    "Hand in what you wrote yourself: the workbook's own code is there only to compare with."
+)
 WAYS = {
     "linear": "A Parameter and a matmul with `@` or an einsum do it.",
     "embedding": "A Parameter and indexing do it: `weight[token_ids]`.",
@@ -151,5 +153,5 @@ def _refuse(thing: str, name: str) -> None:
         claim,
         expected=Prose(expected),
         got=Prose(thing),
-        mistake=f"{INSTEAD} {way}" if "torch" in thing else OURS,
+        mistake=f"{INSTEAD} {way}" if "torch" in thing else NOT_YOURS,
     )

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks.machinery import verdicts
 from workbook.classroom.checks.machinery.calling import (
     Runner,
     bind,
@@ -40,9 +39,12 @@ from workbook.classroom.checks.machinery.verdicts import (
     Findings,
     NotAttempted,
     Prose,
+    Weight,
     Wrong,
     call,
     expect,
+    expect_class,
+    is_untouched,
 )
 
 THETA = ("theta", "rope_theta")
@@ -82,7 +84,7 @@ class ModuleRunner(TensorRunner):
     def __init__(self, attempt: Any, exercise: Exercise, rope: type[nn.Module]):
         super().__init__(attempt)
         longest = max(exercise.cases, key=lambda case: len(case.arguments))
-        verdicts.expect_class(attempt, f"class {longest.name} with {longest.signature}")
+        expect_class(attempt, f"class {longest.name} with {longest.signature}")
         self.exercise = exercise
         self.rope = rope
         self.forward = getattr(attempt, "forward", None)
@@ -211,7 +213,7 @@ class ModuleRunner(TensorRunner):
         """What the last module makes of copies of the inputs of a case."""
         module = self.module
         given = str(case)
-        if verdicts.is_untouched(type(module).forward):
+        if is_untouched(type(module).forward):
             raise NotAttempted("`forward` is still missing.")
         values = {name: copied(value) for name, value in case.inputs.items()}
         optional = tuple[str, ...]()
@@ -536,7 +538,7 @@ def _listed(names: list[str]) -> str:
 
 # Gradients.
 
-CUT = "Something cuts off the gradient: `.detach()`, `.data`, `.item()` or `torch.no_grad`."
+CUT_OFF = "Something cuts off the gradient: `.detach()`, `.data`, `.item()` or `torch.no_grad`."
 PADDING = "Row 0 learns nothing: it is not padding, but a vector like any other."
 IN_PLACE = "A tensor that is needed later is changed in place (`x -= ...`): make a new one."
 
@@ -552,7 +554,7 @@ def check_gradients(runner: TensorRunner, exercise: Exercise, case: Case) -> Non
     # Inputs are handed in as if they had been computed from the leaves.
     inputs = {**case.inputs, **{name: leaf.clone() for name, leaf in leaves.items()}}
     result = runner.run(replace(case, inputs=inputs))
-    expect(result.requires_grad, "No gradient can flow through the result.", CUT, given=given)
+    expect(result.requires_grad, "No gradient can flow through the result.", CUT_OFF, given=given)
     # Weighted differently, because the sum of a row of softmax has no gradient at all.
     factors = noise(*result.shape, seed=99) if result.ndim else torch.tensor(1.0)
     try:
@@ -577,10 +579,10 @@ def check_gradients(runner: TensorRunner, exercise: Exercise, case: Case) -> Non
         own = own_parameters(runner.module)
         pairs += [(name, parameter.grad, laid_out[name]) for name, parameter in own.items()]
     for name, grad, expected in pairs:
-        expect(grad is not None, f"No gradient reaches `{name}`.", CUT, given=given)
+        expect(grad is not None, f"No gradient reaches `{name}`.", CUT_OFF, given=given)
         if not alike(grad, expected, 1e-3):
             claim = f"The result is right, but the gradient that reaches `{name}` is not."
-            mistake = PADDING if not grad[:1].any() and expected[:1].any() else CUT
+            mistake = PADDING if not grad[:1].any() and expected[:1].any() else CUT_OFF
             right, shown = beside(expected, grad)
             raise Wrong(claim, given=given, expected=right, got=shown, mistake=mistake)
     expect(
@@ -676,7 +678,7 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
     cut = f"{CUT_AT * std:.4g}"
     asked = "1" if is_table else "√(2 / (d_in + d_out))"
     # Another form of the distribution, of about that std, is no more than a corner.
-    weight_of: verdicts.Weight = "corner" if math.isclose(spread, std, rel_tol=0.15) else "use"
+    weight_of: Weight = "corner" if math.isclose(spread, std, rel_tol=0.15) else "use"
     if spread < 1e-12 or flat[:999].unique().numel() < 10:
         weight_of = "use"
         mistake = SAME

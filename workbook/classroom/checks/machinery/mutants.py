@@ -80,8 +80,7 @@ def _fields(node: ast.AST) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "a function differs there", {"id": SWAPPED[name]}
         case ast.Call(args=args, keywords=keywords):
             if len(args) > 1:
-                first, second, *rest = args
-                yield "two arguments are swapped there", {"args": [second, first, *rest]}
+                yield "two arguments are swapped there", {"args": [args[1], args[0], *args[2:]]}
             if keywords:
                 yield "an argument is missing there", {"keywords": keywords[1:]}
         case ast.If() | ast.IfExp():

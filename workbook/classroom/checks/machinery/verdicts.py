@@ -65,8 +65,8 @@ CONSTANTS = {"LOAD_CONST", "RETURN_CONST"}
 STUB_NAMES = {"NotImplementedError", "super", "__init__", "__class__", "self"}
 # How the paths of files begin that contain none of the learner's lines, and what is in others.
 LIBRARIES = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
-OURS = (PACKAGE, *LIBRARIES, *map(os.path.realpath, LIBRARIES))
-NOT_THEIRS = (*(f"{path}{os.sep}" for path in OURS), "<frozen", "<reference>")
+OTHERS_FOLDERS = (PACKAGE, *LIBRARIES, *map(os.path.realpath, LIBRARIES))
+NOT_THEIRS = (*(f"{path}{os.sep}" for path in OTHERS_FOLDERS), "<frozen", "<reference>")
 INSTALLED = re.compile(r"\b(site|dist)-packages\b")
 NOT_GIVEN = object()  # stands for "no value", because None is a value that a learner may return
 

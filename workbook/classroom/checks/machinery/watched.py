@@ -30,7 +30,7 @@ from workbook.classroom.checks.machinery.verdicts import (
     unfinished,
 )
 
-SECONDS = 40.0  # for one run
+RUN_SECONDS = 40.0  # for one run
 PRINTED = "printed.txt"
 LOGS = (".txt", ".log", ".jsonl")
 # "train_loss=3.21", {"val/loss": 3.25}, "loss: tensor(3.21)"
@@ -117,7 +117,7 @@ def observed(attempt: Any, words: list, values: dict, folder: str, steps: int) -
     _watch(seen, 3 * steps)  # then the run is stopped
     start = (lambda: _run_script(Path(attempt))) if isinstance(attempt, str) else attempt
     try:
-        call(start, seconds=SECONDS, given="", **values)
+        call(start, seconds=RUN_SECONDS, given="", **values)
     except Stopped:
         pass  # after more steps than it was told to take
     except NotAttempted as nothing:
