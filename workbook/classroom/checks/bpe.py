@@ -293,9 +293,8 @@ COUNTS = (
         ),
         ("There is one merge too few: off by one.", "case.num_merges - 1"),
         (
-            "Only one merge is made: count and merge again and again, until the vocabulary is"
-            " full. "
-            "Is the loop missing, or is a `return` inside it?",
+            "Only one merge is made: count and merge again and again, until the vocabulary is "
+            "full. Is the loop missing, or is a `return` inside it?",
             "min(1, case.num_merges)",
         ),
         (

@@ -120,9 +120,8 @@ MISTAKES = (
     *instead_of(
         MODEL,
         {
-            "pass": "The model that was passed in is as before. `model = ...`, or `p = ...` in a"
-            " loop, "
-            "only gives the name a new value: `model.load_state_dict(...)` writes into it.",
+            "pass": "The model that was passed in is as before. `model = ...`, or `p = ...` in a "
+            "loop, only gives the name a new value: `model.load_state_dict(...)` writes into it.",
             "new.model.load_state_dict(model, assign=True)": "The optimizer still holds the old "
             "parameters, and will update those: write into them, as `load_state_dict` does.",
         },
@@ -130,9 +129,8 @@ MISTAKES = (
     *instead_of(
         OPTIMIZER,
         {
-            "pass": "Only the model was restored, or an optimizer other than the one that was"
-            " passed "
-            "in: AdamW's averages begin at zero again, and the loss jumps.",
+            "pass": "Only the model was restored, or an optimizer other than the one that was "
+            "passed in: AdamW's averages begin at zero again, and the loss jumps.",
             f'{OPTIMIZER}\nnew.optimizer.param_groups[0]["lr"] = 0.01': "Store its `param_groups`"
             " too.",
         },

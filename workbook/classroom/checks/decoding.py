@@ -96,9 +96,8 @@ CHAIN_MISTAKES = (
         {
             "if False:": GOES_ON,
             "if new_id == 0:": "It stops at id 0, whichever id the end token has.",
-            "if case.end_id and new_id == case.end_id:": "It does not stop when `end_id` is 0,"
-            " which "
-            "is false in an `if`: test `is not None`.",
+            "if case.end_id and new_id == case.end_id:": "It does not stop when `end_id` is 0, "
+            "which is false in an `if`: test `is not None`.",
         },
     ),
     *instead_of(
@@ -204,9 +203,8 @@ CHOICE_MISTAKES = (
             "(before + shares[order] < case.top_p + 1e-9) | (before == 0)": "yours leaves out the "
             "token that reaches p.",
             "np.append(0, before[:-1]) < case.top_p": "yours keeps one too many.",
-            "(shares[order] >= case.top_p) | (before == 0) | (case.top_p == 1)": "yours compares"
-            " each "
-            "single probability with p.",
+            "(shares[order] >= case.top_p) | (before == 0) | (case.top_p == 1)": "yours compares "
+            "each single probability with p.",
             "(before <= 1 - case.top_p) | (case.top_p == 1)": "in ascending order, tokens are"
             " dropped "
             "as long as their sum is below 1 - p; yours drops them as long as it is below p.",

@@ -564,9 +564,8 @@ ADAMW_MISTAKES = (
         {
             f"{UPDATE}\nbreak": "Only the first parameter moves: is there a `return` inside the"
             " loop?",
-            "update(None, theta, group, {})": "Each step begins with an empty state: m, v and t"
-            " must "
-            "outlast the step, in self.state[p].",
+            "update(None, theta, group, {})": "Each step begins with an empty state: m, v and t "
+            "must outlast the step, in self.state[p].",
             **{
                 f"{UPDATE}\ndel {lost}": "The new m or v is not written back to self.state[p]."
                 for lost in ('state["m"], state["v"]', 'state["m"]', 'state["v"]')
@@ -629,9 +628,8 @@ ADAMW_MISTAKES = (
     *instead_of(
         IF_NONE,
         {
-            f"{IF_NONE[:-1]} or (case.own and i > 0):": "Only the first group is stepped: go"
-            " through "
-            "all of `self.param_groups`.",
+            f"{IF_NONE[:-1]} or (case.own and i > 0):": "Only the first group is stepped: go "
+            "through all of `self.param_groups`.",
             f"{IF_NONE[:-1]} or (case.own and i == 0):": "Only the last group is stepped: the loop "
             "over the parameters belongs inside the loop over `self.param_groups`.",
         },

@@ -61,9 +61,8 @@ LINE_ENDS = mistake(
 READING = mistakes(
     UTF8,
     (
-        "The file was decoded as Latin-1, or byte by byte: it is UTF-8, in which a character may"
-        " take "
-        "several bytes.",
+        "The file was decoded as Latin-1, or byte by byte: it is UTF-8, in which a character may "
+        "take several bytes.",
         'data.decode("latin-1")',
     ),
     ("Characters outside ASCII were dropped: decode as UTF-8.", 'data.decode("ascii", "ignore")'),
@@ -95,9 +94,8 @@ LIKE_TEXT = "Special tokens were treated like ordinary text: cut the text at the
 UNSORTED = mistakes(
     SORTED,
     (
-        "When special tokens overlap, the longest wins: sort them by length, longest first, and"
-        " cut "
-        "at all of them in one pass, by one pattern.",
+        "When special tokens overlap, the longest wins: sort them by length, longest first, and "
+        "cut at all of them in one pass, by one pattern.",
         "tokens",
         "sorted(tokens)",
         "sorted(tokens, key=len)",
@@ -204,9 +202,8 @@ CUTTING = mistakes(
         f"[token.strip() for token in {FOUND} if token.strip()]",
     ),
     (
-        "White space was cut off as a pre-token of its own: in GPT-2's pattern the space belongs"
-        " to "
-        "the word after it, as in b' the'.",
+        "White space was cut off as a pre-token of its own: in GPT-2's pattern the space belongs "
+        "to the word after it, as in b' the'.",
         _by(r'r"\S+|\s+"'),
         _by(r'r"\w+|[^\w\s]+|\s+"'),
     ),
@@ -228,22 +225,19 @@ CUTTING = mistakes(
         _but(r" ?\p{N}+", r"\p{N}"),
     ),
     (
-        r"The part `\s+(?!\S)` of the pattern is missing: of several spaces, the last one belongs"
-        r" to "
-        "the word after them.",
+        r"The part `\s+(?!\S)` of the pattern is missing: of several spaces, the last one belongs "
+        "to the word after them.",
         _but(r"\s+(?!\S)|", ""),
     ),
     (
-        r"The parts of the pattern that match white space, `\s+(?!\S)|\s+`, or the last of them,"
-        r" are "
-        "missing: what no part matches is lost.",
+        r"The parts of the pattern that match white space, `\s+(?!\S)|\s+`, or the last of them, "
+        "are missing: what no part matches is lost.",
         _but(r"|\s+(?!\S)|\s+", ""),
         _but(r"(?!\S)|\s+", r"(?!\S)"),
     ),
     (
-        "The contractions ('s, 't, 're ...), or some of them, are missing from the pattern, or"
-        " come "
-        "too late in it: the first part that matches wins.",
+        "The contractions ('s, 't, 're ...), or some of them, are missing from the pattern, or "
+        "come too late in it: the first part that matches wins.",
         _but("|ll|ve|re", ""),
         _but("'(?:[sdmt]|ll|ve|re)|", ""),
     ),
@@ -254,10 +248,9 @@ CUTTING = mistakes(
         *(_but(f" ?{part}", part) for part in (r"\p{L}", r"\p{N}", r"[^\s")),
     ),
     (
-        r"`[a-zA-Z]`, stand-ins in Python's `re`, or a pattern over bytes miss letters beyond"
-        r" ASCII: "
-        r"use `\p{L}` and `\p{N}`, which the `regex` package has, on the text, and encode"
-        r" afterwards.",
+        "`[a-zA-Z]`, stand-ins in Python's `re`, or a pattern over bytes miss letters beyond "
+        r"ASCII: use `\p{L}` and `\p{N}`, which the `regex` package has, on the text, and encode "
+        "afterwards.",
         _by("ASCII"),
         "STAND_INS.findall(document)",
     ),

@@ -320,9 +320,8 @@ training_loop = _in_torch(
     "a linear model, SGD(lr=0.1), mse_loss; batches: {}; the results are losses, then weights",
     *((1, 2, 5), looped, trained),
     (
-        "The weights stay as they were: is `backward` or `step` missing, or are the gradients"
-        " cleared "
-        "between the two?",
+        "The weights stay as they were: is `backward` or `step` missing, or are the gradients "
+        "cleared between the two?",
         "steps.step()",
         "pass",
     ),

@@ -57,11 +57,10 @@ REPLACED = "\ufffd"
 # What the tokenizers of the cases are made of: their merges are learnt from these texts.
 
 LEARNT_FROM = (
-    "the cat ate the hat that the bat had; in the end the other cats gathered there, then left.\n"
-    "banana bandana ananas nanny cabana aaaa aaa aaaaaaa abab ababab abcabc bcabca\n\n"
-    "It's what we'll do, they'd say: don't! We'RE here in 2026, 2025 and 1999.  Two  spaces, three "
-    "  and    four.\n"
-    "naïve café über día наука 猫猫狗 한국어 🙂🙂 <|text|> .* the\tthe end\n\n\n"
+    "the cat ate the hat that the bat had; in the end the other cats gathered there, then "
+    "left.\nbanana bandana ananas nanny cabana aaaa aaa aaaaaaa abab ababab abcabc bcabca\n\nIt's "
+    "what we'll do, they'd say: don't! We'RE here in 2026, 2025 and 1999.  Two  spaces, three   "
+    "and    four.\nnaïve café über día наука 猫猫狗 한국어 🙂🙂 <|text|> .* the\tthe end\n\n\n"
 )
 ACROSS = (  # merges across pre-tokens are learnt from these, to show where a text is not cut
     "WE'LL the'LL the  end   the\n\n\nend the\tend the\nend the \n the\u00a0the\u3000the x²x² a²"
@@ -219,9 +218,8 @@ WORDS = (
     *shared.mistakes(
         BYTES,
         (
-            "Each token is the longest one in the vocabulary that matches. BPE applies the merges"
-            " in "
-            "the order in which they were learnt, which may give shorter tokens.",
+            "Each token is the longest one in the vocabulary that matches. BPE applies the merges "
+            "in the order in which they were learnt, which may give shorter tokens.",
             "return longest_match(data, ids)",
         ),
         ("No merge was applied: these are bytes.", "return [bytes([byte]) for byte in data]"),
@@ -397,9 +395,8 @@ STREAMING = shared.mistakes(
         r'["\n".join(pieces)]',
     ),
     (
-        "The text was cut at the last white space: in a run of spaces or newlines, all but the"
-        " last "
-        "one belong together, and a special token may hold a space.",
+        "The text was cut at the last white space: in a run of spaces or newlines, all but the "
+        "last one belong together, and a special token may hold a space.",
         r'last_part(r"(?s)(?=\s(?!.*\s))", pieces)',
     ),
     (
@@ -407,9 +404,8 @@ STREAMING = shared.mistakes(
         r'last_part(r"(?s)(?<=\n)(?!.*\n)", pieces)',
     ),
     (
-        "Only the last pre-token was held back: that is not enough for a contraction such as 'll,"
-        " or "
-        "a special token, that comes in two parts.",
+        "Only the last pre-token was held back: that is not enough for a contraction such as 'll, "
+        "or a special token, that comes in two parts.",
         "last_part(pretokens, pieces)",
     ),
     (
