@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 
 from workbook.classroom.checks import pretokens as shared
 from workbook.classroom.checks.machinery.calling import Runner, call_part
-from workbook.classroom.checks.machinery.engine import Exercise, Program, judge, mistake, shrink
+from workbook.classroom.checks.machinery.engine import (
+    Exercise,
+    Program,
+    instead_of,
+    judge,
+    mistake,
+    shrink,
+)
 from workbook.classroom.checks.machinery.from_scratch import check_style
 from workbook.classroom.checks.machinery.timeout import processor_seconds
 from workbook.classroom.checks.machinery.verdicts import (
@@ -31,7 +38,6 @@ from workbook.classroom.checks.pretokens import (
     QUICK,
     cut_specials,
     decode,
-    mistakes,
     pretokens,
 )
 from workbook.corpora.corpora import END_OF_TEXT as EOT
@@ -165,20 +171,19 @@ SPLITTING = (
             ("replaced by a newline", "\n"),
         )
     ),
-    *mistakes(
+    *instead_of(
         KEPT,
-        (
+        {
             "The text before the first special token, or after it, or after the last, was left"
-            " out.",
-            *(
+            " out.": [
                 f"{KEPT} and {how}"
                 for how in (
                     "not at",
                     "(at or len(parts) < 2)",
                     "(at < len(parts) - 1 or len(parts) < 2)",
                 )
-            ),
-        ),
+            ],
+        },
     ),
     mistake(
         "<|endoftext|> was treated as special though it is not in `special_tokens`.",
@@ -217,13 +222,14 @@ COUNTS = (
         SYMBOLS,
         "[character.encode() for character in token]",
     ),
-    *mistakes(
+    *instead_of(
         "in pairwise(symbols):",
-        ("A pair that occurs twice in a word was counted once.", "in {*pairwise(symbols)}:"),
-        (
-            "The last pair of each word was not counted: does a `range` end one too early?",
-            "in pairwise(symbols[:-1]):",
-        ),
+        {
+            "A pair that occurs twice in a word was counted once.": "in {*pairwise(symbols)}:",
+            "The last pair of each word was not counted: does a `range` end one too early?": (
+                "in pairwise(symbols[:-1]):"
+            ),
+        },
     ),
     shared.FIRST_ONLY,
     shared.SKIPPED_ONE,
@@ -284,40 +290,33 @@ COUNTS = (
         )
         for words, old, new in STALE
     ),
-    *mistakes(
+    *instead_of(
         "case.num_merges",
-        (
+        {
             "One special token was assumed: there is room for "
-            "vocab_size - 256 - len(special_tokens) merges.",
-            "case.vocab_size - 257",
-        ),
-        ("There is one merge too few: off by one.", "case.num_merges - 1"),
-        (
+            "vocab_size - 256 - len(special_tokens) merges.": "case.vocab_size - 257",
+            "There is one merge too few: off by one.": "case.num_merges - 1",
             "Only one merge is made: count and merge again and again, until the vocabulary is "
-            "full. Is the loop missing, or is a `return` inside it?",
-            "min(1, case.num_merges)",
-        ),
-        (
+            "full. Is the loop missing, or is a `return` inside it?": "min(1, case.num_merges)",
             "There are too many merges: `vocab_size` includes the 256 bytes and the special"
-            " tokens.",
-            "case.vocab_size - 256",
-            "case.num_merges + 1",
-            "case.vocab_size",
-        ),
+            " tokens.": (
+                "case.vocab_size - 256",
+                "case.num_merges + 1",
+                "case.vocab_size",
+            ),
+        },
     ),
-    *mistakes(
+    *instead_of(
         "while pairs and",
-        (
+        {
             "Nothing is merged: as long as there is room, count the pairs, merge the most frequent "
-            "one wherever it occurs, and add it to `merges`.",
-            "while [] and",
-        ),
-        (
+            "one wherever it occurs, and add it to `merges`.": "while [] and",
             "Training stopped when the best pair occurred only once. Some libraries choose to do "
-            "so, but the course's algorithm goes on while any pair is left.",
-            "while max(pairs.values(), default=0) > 1 and",
-        ),
-        (RAN_OUT + "with fewer merges.", "while"),
+            "so, but the course's algorithm goes on while any pair is left.": (
+                "while max(pairs.values(), default=0) > 1 and"
+            ),
+            RAN_OUT + "with fewer merges.": "while",
+        },
     ),
     mistake(
         RAN_OUT + "and no pair is merged again.",

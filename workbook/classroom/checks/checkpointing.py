@@ -120,19 +120,23 @@ MISTAKES = (
     *instead_of(
         MODEL,
         {
-            "pass": "The model that was passed in is as before. `model = ...`, or `p = ...` in a "
-            "loop, only gives the name a new value: `model.load_state_dict(...)` writes into it.",
-            "new.model.load_state_dict(model, assign=True)": "The optimizer still holds the old "
-            "parameters, and will update those: write into them, as `load_state_dict` does.",
+            "The model that was passed in is as before. `model = ...`, or `p = ...` in a "
+            "loop, only gives the name a new value: `model.load_state_dict(...)` writes into it.": (
+                "pass"
+            ),
+            "The optimizer still holds the old "
+            "parameters, and will update those: write into them, as `load_state_dict` does.": (
+                "new.model.load_state_dict(model, assign=True)"
+            ),
         },
     ),
     *instead_of(
         OPTIMIZER,
         {
-            "pass": "Only the model was restored, or an optimizer other than the one that was "
-            "passed in: AdamW's averages begin at zero again, and the loss jumps.",
-            f'{OPTIMIZER}\nnew.optimizer.param_groups[0]["lr"] = 0.01': "Store its `param_groups`"
-            " too.",
+            "Only the model was restored, or an optimizer other than the one that was "
+            "passed in: AdamW's averages begin at zero again, and the loss jumps.": "pass",
+            "Store its `param_groups`"
+            " too.": f'{OPTIMIZER}\nnew.optimizer.param_groups[0]["lr"] = 0.01',
         },
     ),
     mistake(
@@ -153,10 +157,10 @@ MISTAKES = (
     *instead_of(
         "new.now(ITERATION)",
         {
-            "new.now(None)": "Nothing is returned: return the step number that was saved.",
-            "new.now('an int')": "Return the step number alone, as an int.",
-            "new.now(ITERATION + 1)": "Return the number as it was saved, not the next one.",
-            "new.now(0)": "The number is lost: store it beside the two state dicts.",
+            "Nothing is returned: return the step number that was saved.": "new.now(None)",
+            "Return the step number alone, as an int.": "new.now('an int')",
+            "Return the number as it was saved, not the next one.": "new.now(ITERATION + 1)",
+            "The number is lost: store it beside the two state dicts.": "new.now(0)",
         },
     ),
 )

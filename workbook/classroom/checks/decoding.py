@@ -94,37 +94,42 @@ CHAIN_MISTAKES = (
     *instead_of(
         IF_END,
         {
-            "if False:": GOES_ON,
-            "if new_id == 0:": "It stops at id 0, whichever id the end token has.",
-            "if case.end_id and new_id == case.end_id:": "It does not stop when `end_id` is 0, "
-            "which is false in an `if`: test `is not None`.",
+            GOES_ON: "if False:",
+            "It stops at id 0, whichever id the end token has.": "if new_id == 0:",
+            "It does not stop when `end_id` is 0, which is false in an `if`: test `is not None`.": (
+                "if case.end_id and new_id == case.end_id:"
+            ),
         },
     ),
     *instead_of(
         COUNT,
         {
-            "()": "Only the prompt comes back: append each new token to it, and return them all.",
+            "Only the prompt comes back: append each new token to it, and return them all.": "()",
             # Where the context is full, one may stop.
-            f"range(1) if case.context_length == ENDLESS else {COUNT}": "Only one new token is "
-            "written: is a loop missing, or a `return` inside it?",
-            f"{COUNT} if case.end_id not in case.prompt else ()": "An end token in the prompt"
-            " ends it.",
-            "range(case.max_new_tokens + 1)": "It writes one token too many.",
-            "range(case.max_new_tokens - 1)": "It writes one token too few.",
-            "range(case.max_new_tokens - len(case.prompt))": "The prompt is counted, but "
-            "`max_new_tokens` counts only new tokens.",
+            "Only one new token is written: is a loop missing, or a `return` inside it?": (
+                f"range(1) if case.context_length == ENDLESS else {COUNT}"
+            ),
+            "An end token in the prompt ends it.": (
+                f"{COUNT} if case.end_id not in case.prompt else ()"
+            ),
+            "It writes one token too many.": "range(case.max_new_tokens + 1)",
+            "It writes one token too few.": "range(case.max_new_tokens - 1)",
+            "The prompt is counted, but `max_new_tokens` counts only new tokens.": (
+                "range(case.max_new_tokens - len(case.prompt))"
+            ),
         },
     ),
     *instead_of(
         SEEN,
         {
-            "case.prompt[-case.context_length :]": "The model sees only the prompt: append new"
-            " tokens.",
-            **dict.fromkeys(
-                ("ids[-1:]", "ids[-1:] if len(ids) > len(case.prompt) else ids"), LAST_ONE
+            "The model sees only the prompt: append new"
+            " tokens.": "case.prompt[-case.context_length :]",
+            LAST_ONE: (
+                "ids[-1:]",
+                "ids[-1:] if len(ids) > len(case.prompt) else ids",
             ),
-            "ids[:1]": "The logits of the first position were taken: take those of the last.",
-            "ids[: case.context_length]": "A full context keeps the first tokens: keep the last.",
+            "The logits of the first position were taken: take those of the last.": "ids[:1]",
+            "A full context keeps the first tokens: keep the last.": "ids[: case.context_length]",
         },
     ),
 )
@@ -175,9 +180,9 @@ CHOICE_MISTAKES = (
     *instead_of(
         TEMPERED,
         {
-            "softmax(logits)": "yours changes nothing.",
-            "softmax(logits * case.temperature)": "you multiplied.",
-            "softmax(softmax(logits) / case.temperature)": "yours takes the softmax twice.",
+            "yours changes nothing.": "softmax(logits)",
+            "you multiplied.": "softmax(logits * case.temperature)",
+            "yours takes the softmax twice.": "softmax(softmax(logits) / case.temperature)",
         },
         TEMPERATURE,
     ),
@@ -199,23 +204,25 @@ CHOICE_MISTAKES = (
     *instead_of(
         BELOW,
         {
-            "before < 2": "yours keeps all.",
-            "(before + shares[order] < case.top_p + 1e-9) | (before == 0)": "yours leaves out the "
-            "token that reaches p.",
-            "np.append(0, before[:-1]) < case.top_p": "yours keeps one too many.",
-            "(shares[order] >= case.top_p) | (before == 0) | (case.top_p == 1)": "yours compares "
-            "each single probability with p.",
-            "(before <= 1 - case.top_p) | (case.top_p == 1)": "in ascending order, tokens are"
-            " dropped "
-            "as long as their sum is below 1 - p; yours drops them as long as it is below p.",
+            "yours keeps all.": "before < 2",
+            "yours leaves out the "
+            "token that reaches p.": "(before + shares[order] < case.top_p + 1e-9) | (before == 0)",
+            "yours keeps one too many.": "np.append(0, before[:-1]) < case.top_p",
+            "yours compares each single probability with p.": (
+                "(shares[order] >= case.top_p) | (before == 0) | (case.top_p == 1)"
+            ),
+            "in ascending order, tokens are dropped as long as their sum is below 1 - p; yours "
+            "drops them as long as it is below p.": (
+                "(before <= 1 - case.top_p) | (case.top_p == 1)"
+            ),
         },
         TOP_P,
     ),
     *instead_of(
         ORDER,
         {
-            "np.argsort(shares)": "yours begins with the least likely: sort in descending order.",
-            "np.arange(len(shares))": "yours adds up in the order of the ids: sort first.",
+            "yours begins with the least likely: sort in descending order.": "np.argsort(shares)",
+            "yours adds up in the order of the ids: sort first.": "np.arange(len(shares))",
         },
         TOP_P,
     ),
@@ -260,17 +267,14 @@ CHOICE_MISTAKES = (
     *instead_of(
         WEIGHTS,
         {
-            "softmax(0 * kept)": EQUALLY,
-            "softmax(shares[kept])": TWICE,
-            f"softmax(shares[kept]) {IF_CUT} {WEIGHTS}": TWICE,
-            f"softmax(0 * kept) {IF_CUT} {WEIGHTS}": EQUALLY,
-            "softmax(logits[kept])": TEMPERATURE + "yours draws from the undivided ones.",
-            "np.eye(len(kept))[0]": "It always takes the likeliest token: use `torch.multinomial`.",
+            EQUALLY: ("softmax(0 * kept)", f"softmax(0 * kept) {IF_CUT} {WEIGHTS}"),
+            TWICE: ("softmax(shares[kept])", f"softmax(shares[kept]) {IF_CUT} {WEIGHTS}"),
+            TEMPERATURE + "yours draws from the undivided ones.": "softmax(logits[kept])",
+            "It always takes the likeliest token: use `torch.multinomial`.": "np.eye(len(kept))[0]",
         },
     ),
     *instead_of(
-        DRAWN,
-        dict.fromkeys(("drawn[: len(kept)]", f"drawn[np.arange(len(kept)) {IF_CUT} kept]"), PLACE),
+        DRAWN, {PLACE: ("drawn[: len(kept)]", f"drawn[np.arange(len(kept)) {IF_CUT} kept]")}
     ),
 )
 CHOICES = (

@@ -84,81 +84,81 @@ SCHEDULE_MISTAKES = (
     *instead_of(
         "it / warmup * highest",
         {
-            "(it + 1) / warmup * highest": "yours is one step ahead; it = 0 is the first step.",
-            **dict.fromkeys(
-                ("(it + 1) / (warmup + 1) * highest", "it / max(1, warmup - 1) * highest"),
-                "yours divides by a number one too large or too small.",
+            "yours is one step ahead; it = 0 is the first step.": "(it + 1) / warmup * highest",
+            "yours divides by a number one too large or too small.": (
+                "(it + 1) / (warmup + 1) * highest",
+                "it / max(1, warmup - 1) * highest",
             ),
-            "it / end * highest": "yours divides by cosine_cycle_iters.",
-            "it / warmup": "yours does not multiply by max.",
-            "lowest + it / warmup * (highest - lowest)": "yours starts at the minimum, not at 0.",
-            "highest": "yours is at the maximum right away.",
-            "max(lowest, it / warmup * highest)": "yours never goes below the minimum.",
+            "yours divides by cosine_cycle_iters.": "it / end * highest",
+            "yours does not multiply by max.": "it / warmup",
+            "yours starts at the minimum, not at 0.": "lowest + it / warmup * (highest - lowest)",
+            "yours is at the maximum right away.": "highest",
+            "yours never goes below the minimum.": "max(lowest, it / warmup * highest)",
         },
         "The warm-up is it / warmup_iters * max: ",
     ),
     *instead_of(
         "(it - warmup) / (end - warmup)",
         {
-            "it / end": "yours does not start at the maximum.",
-            "(it - warmup) / end": "yours does not reach the minimum.",
-            "it / (end - warmup)": "yours does not subtract warmup_iters in the numerator.",
-            "it - warmup / (end - warmup)": "`it - warmup` needs parentheses.",
+            "yours does not start at the maximum.": "it / end",
+            "yours does not reach the minimum.": "(it - warmup) / end",
+            "yours does not subtract warmup_iters in the numerator.": "it / (end - warmup)",
+            "`it - warmup` needs parentheses.": "it - warmup / (end - warmup)",
         },
         "The cosine is of π (it - warmup_iters) / (cosine_cycle_iters - warmup_iters): ",
     ),
     *instead_of(
         "math.pi * done",
         {
-            "done": "π is missing.",
-            "2 * math.pi * done": "2π is a whole turn.",
-            "math.pi / 2 * done": "π/2 is only half the way.",
+            "π is missing.": "done",
+            "2π is a whole turn.": "2 * math.pi * done",
+            "π/2 is only half the way.": "math.pi / 2 * done",
         },
         "The cosine's angle goes from 0 to π: ",
     ),
     *instead_of(
         "(1 + math.cos(math.pi * done)) / 2",
         {
-            "1 + math.cos(math.pi * done)": "the 1/2 is missing.",
-            "1 / 2 + math.cos(math.pi * done)": "the 1/2 applies to the whole sum.",
-            "math.cos(math.pi * done)": "you took the bare cosine.",
-            "math.cos(math.pi * done) / 2": "the 1 + is missing.",
-            "(1 - math.cos(math.pi * done)) / 2": "with 1 - cos it rises.",
-            "1 - done": "you took a straight line.",
+            "the 1/2 is missing.": "1 + math.cos(math.pi * done)",
+            "the 1/2 applies to the whole sum.": "1 / 2 + math.cos(math.pi * done)",
+            "you took the bare cosine.": "math.cos(math.pi * done)",
+            "the 1 + is missing.": "math.cos(math.pi * done) / 2",
+            "with 1 - cos it rises.": "(1 - math.cos(math.pi * done)) / 2",
+            "you took a straight line.": "1 - done",
         },
         "The learning rate is min + 1/2 (1 + cos(...)) (max - min): ",
     ),
     *instead_of(
         "lowest + share * (highest - lowest)",
         {
-            "share * (highest - lowest)": "min is not added.",
-            "lowest + share * highest": "yours has the factor max instead of max - min.",
-            "share * highest": "yours falls to 0, not to min.",
-            "lowest + share * (lowest - highest)": "max and min are swapped in the difference.",
+            "min is not added.": "share * (highest - lowest)",
+            "yours has the factor max instead of max - min.": "lowest + share * highest",
+            "yours falls to 0, not to min.": "share * highest",
+            "max and min are swapped in the difference.": "lowest + share * (lowest - highest)",
         },
         "The learning rate is min + 1/2 (1 + cos(...)) (max - min): ",
     ),
     *instead_of(
         OVER,
         {
-            "if it > end == warmup:": ": yours follows the cosine, which rises again.",
-            f"{OVER}\n    return 0.0\n{OVER}": ", not at 0.",
+            ": yours follows the cosine, which rises again.": "if it > end == warmup:",
+            ", not at 0.": f"{OVER}\n    return 0.0\n{OVER}",
         },
         "After cosine_cycle_iters the learning rate stays at the minimum",
     ),
     *instead_of(
         BEGIN,
         {
-            f"lowest, highest = lowest / highest, 1\n{BEGIN}": "Yours returns a factor of the"
-            " maximum.",
-            f"lowest, highest = highest, lowest\n{BEGIN}": "Maximum and minimum are swapped.",
-            f"end += warmup\n{BEGIN}": "cosine_cycle_iters counts from 0, not from the warm-up's"
-            " end.",
-            f"it += 1\n{BEGIN}": "The whole schedule is one step ahead: it = 0 is the first step.",
-            f"it = max(0, it - 1)\n{BEGIN}": "The whole schedule is a step late: it = 0 is the"
-            " first.",
-            f"return float(it)\n{BEGIN}": "The step itself is returned: compute its learning rate.",
-            "if it <= warmup:": "Check `it < warmup_iters` before dividing: warmup_iters may be 0.",
+            "Yours returns a factor of the"
+            " maximum.": f"lowest, highest = lowest / highest, 1\n{BEGIN}",
+            "Maximum and minimum are swapped.": f"lowest, highest = highest, lowest\n{BEGIN}",
+            "cosine_cycle_iters counts from 0, not from the warm-up's"
+            " end.": f"end += warmup\n{BEGIN}",
+            "The whole schedule is one step ahead: it = 0 is the first step.": f"it += 1\n{BEGIN}",
+            "The whole schedule is a step late: it = 0 is the"
+            " first.": f"it = max(0, it - 1)\n{BEGIN}",
+            "The step itself is returned: compute its learning rate.": f"return float(it)\n{BEGIN}",
+            "Check `it < warmup_iters` before dividing: warmup_iters may be 0.": "if it <= warmup:",
         },
     ),
     mistake(
@@ -264,15 +264,15 @@ CLIPPING_MISTAKES = (
     *instead_of(
         NORM,
         {
-            "total": "the root is missing.",
-            "max(g.abs().max() for g in gradients)": "you took the largest entry.",
-            "sum(g.abs().sum() for g in gradients)": "you added absolute values (l1).",
-            f"sum({OWN})": "you added the parameters' norms: add their squares.",
-            f"max({OWN})": "you took the largest of the parameters' norms.",
-            f"sum({OWN}) ** 0.5": "you added norms that were not squared.",
-            "gradients[-1].norm()": "you took the last gradient's norm.",
-            "VALUE * sum(g.numel() for g in gradients) ** 0.5": "you took the norm of the"
-            " parameters.",
+            "the root is missing.": "total",
+            "you took the largest entry.": "max(g.abs().max() for g in gradients)",
+            "you added absolute values (l1).": "sum(g.abs().sum() for g in gradients)",
+            "you added the parameters' norms: add their squares.": f"sum({OWN})",
+            "you took the largest of the parameters' norms.": f"max({OWN})",
+            "you added norms that were not squared.": f"sum({OWN}) ** 0.5",
+            "you took the last gradient's norm.": "gradients[-1].norm()",
+            "you took the norm of the"
+            " parameters.": "VALUE * sum(g.numel() for g in gradients) ** 0.5",
         },
         THE_NORM,
     ),
@@ -291,27 +291,29 @@ CLIPPING_MISTAKES = (
     *instead_of(
         WANTED,
         {
-            f"norm = g.norm()\n{WANTED}": THE_NORM + "you took each parameter's own.",
-            "if norm:": "Gradients below the limit stay as they are: yours are scaled up to it.",
-            "if 0 < norm < case.limit:": "The condition is reversed: scale above the limit.",
-            "if norm**2 > case.limit:": "The square of the norm is compared: take the root.",
-            f"norm = torch.sqrt(sum((g**2).sum() for g in gradients))\n{WANTED}": "The norm is "
-            "recomputed after some gradients are scaled: compute it once, before the loop.",
+            THE_NORM + "you took each parameter's own.": f"norm = g.norm()\n{WANTED}",
+            "Gradients below the limit stay as they are: yours are scaled up to it.": "if norm:",
+            "The condition is reversed: scale above the limit.": "if 0 < norm < case.limit:",
+            "The square of the norm is compared: take the root.": "if norm**2 > case.limit:",
+            "The norm is "
+            "recomputed after some gradients are scaled: compute it once, before the loop.": (
+                f"norm = torch.sqrt(sum((g**2).sum() for g in gradients))\n{WANTED}"
+            ),
         },
     ),
     *instead_of(
         CHANGE,
         {
-            "g.mul_(norm / case.limit)": "The factor is upside down: it is max_l2_norm / norm.",
-            "g.mul_(1 / norm)": "The gradients are scaled to norm 1, not to max_l2_norm.",
-            "g.mul_(case.limit)": "The factor is not divided by the norm.",
-            **dict.fromkeys(
-                (f"g.mul_(case.limit / (norm + {eps}))" for eps in ("1", "0.1", "1e-2")),
-                "ε is too large: 1e-6 is enough to keep the divisor from being 0.",
+            "The factor is upside down: it is max_l2_norm / norm.": "g.mul_(norm / case.limit)",
+            "The gradients are scaled to norm 1, not to max_l2_norm.": "g.mul_(1 / norm)",
+            "The factor is not divided by the norm.": "g.mul_(case.limit)",
+            "ε is too large: 1e-6 is enough to keep the divisor from being 0.": [
+                f"g.mul_(case.limit / (norm + {eps}))" for eps in ("1", "0.1", "1e-2")
+            ],
+            "The gradients are unchanged: nothing that was computed reached them. `grad = grad * "
+            "scale` only gives a name a new value; `p.grad.mul_(scale)` writes into the tensor.": (
+                "pass"
             ),
-            "pass": "The gradients are unchanged: nothing that was computed reached them. `grad ="
-            " grad "
-            "* scale` only gives a name a new value; `p.grad.mul_(scale)` writes into the tensor.",
         },
     ),
     mistake(
@@ -329,10 +331,12 @@ CLIPPING_MISTAKES = (
     *instead_of(
         LOOP,
         {
-            "for g in gradients[-1:]:": "Only the last gradient is scaled: loop over them again.",
-            "for g in gradients[:1]:": "Only the first gradient is scaled: a `return` in the loop?",
-            "for g in () if case.generator else gradients:": "`model.parameters()` is a generator, "
-            "which can be iterated over only once: make a list of it first.",
+            "Only the last gradient is scaled: loop over them again.": "for g in gradients[-1:]:",
+            "Only the first gradient is scaled: a `return` in the loop?": "for g in gradients[:1]:",
+            "`model.parameters()` is a generator, "
+            "which can be iterated over only once: make a list of it first.": (
+                "for g in () if case.generator else gradients:"
+            ),
         },
     ),
 )
@@ -511,37 +515,40 @@ ADAMW_MISTAKES = (
     *instead_of(
         BETAS,
         {
-            f"{BETAS}[::-1]": "The two betas are swapped: β1 belongs to m, β2 to v.",
-            **dict.fromkeys(
-                ("(0.9, 0.999)", "(0.9, 0.95)"),
-                "The betas are hard-coded: use those that were passed in.",
+            "The two betas are swapped: β1 belongs to m, β2 to v.": f"{BETAS}[::-1]",
+            "The betas are hard-coded: use those that were passed in.": (
+                "(0.9, 0.999)",
+                "(0.9, 0.95)",
             ),
         },
     ),
     *instead_of(
         CORRECTED,
         {
-            "lr": "there is no bias correction in yours.",
-            "lr / (1 - beta1**t)": "only m is corrected.",
-            **dict.fromkeys(
-                ("1.0", "math.sqrt(1 - beta2**t) / (1 - beta1**t)"), "α itself is missing in yours."
+            "there is no bias correction in yours.": "lr",
+            "only m is corrected.": "lr / (1 - beta1**t)",
+            "α itself is missing in yours.": (
+                "1.0",
+                "math.sqrt(1 - beta2**t) / (1 - beta1**t)",
             ),
-            "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)": "the root belongs over 1 - β2ᵗ.",
-            "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)": "it is a power, β1ᵗ, not a product.",
-            "lr * math.sqrt(1 - beta2**t)": "only v is corrected.",
-            "lr * (1 - beta2**t) / (1 - beta1**t)": "the root over 1 - β2ᵗ is missing.",
-            "lr * math.sqrt(1 - beta1**t) / (1 - beta2**t)": "in yours β1 and β2 are swapped.",
+            "the root belongs over 1 - β2ᵗ.": "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)",
+            "it is a power, β1ᵗ, not a product.": "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)",
+            "only v is corrected.": "lr * math.sqrt(1 - beta2**t)",
+            "the root over 1 - β2ᵗ is missing.": "lr * (1 - beta2**t) / (1 - beta1**t)",
+            "in yours β1 and β2 are swapped.": "lr * math.sqrt(1 - beta1**t) / (1 - beta2**t)",
         },
         "Both averages start at 0, so the learning rate of step t is α √(1 - β2ᵗ) / (1 - β1ᵗ): ",
     ),
     *instead_of(
         FROM_ONE,
         {
-            f"{FROM_ONE}\nt = torch.tensor(t - 1.0)": "t begins at 0: the first step is t = 1.",
-            f"{FROM_ONE}\nt += 1": "t is one too large: the first step is t = 1.",
-            f"{FROM_ONE}\nt = 1": "t stays 1: it counts the steps.",
-            f'{FROM_ONE}\nt = group["calls"] = group.get("calls", 0) + 1': "t goes up for each "
-            "parameter: it must count steps, so keep it with each parameter's state.",
+            "t begins at 0: the first step is t = 1.": f"{FROM_ONE}\nt = torch.tensor(t - 1.0)",
+            "t is one too large: the first step is t = 1.": f"{FROM_ONE}\nt += 1",
+            "t stays 1: it counts the steps.": f"{FROM_ONE}\nt = 1",
+            "t goes up for each "
+            "parameter: it must count steps, so keep it with each parameter's state.": (
+                f'{FROM_ONE}\nt = group["calls"] = group.get("calls", 0) + 1'
+            ),
         },
     ),
     *(
@@ -562,14 +569,14 @@ ADAMW_MISTAKES = (
     *instead_of(
         UPDATE,
         {
-            f"{UPDATE}\nbreak": "Only the first parameter moves: is there a `return` inside the"
-            " loop?",
-            "update(None, theta, group, {})": "Each step begins with an empty state: m, v and t "
-            "must outlast the step, in self.state[p].",
-            **{
-                f"{UPDATE}\ndel {lost}": "The new m or v is not written back to self.state[p]."
+            "Only the first parameter moves: is there a `return` inside the"
+            " loop?": f"{UPDATE}\nbreak",
+            "Each step begins with an empty state: m, v and t "
+            "must outlast the step, in self.state[p].": "update(None, theta, group, {})",
+            "The new m or v is not written back to self.state[p].": [
+                f"{UPDATE}\ndel {lost}"
                 for lost in ('state["m"], state["v"]', 'state["m"]', 'state["v"]')
-            },
+            ],
         },
     ),
     mistake(
@@ -581,57 +588,59 @@ ADAMW_MISTAKES = (
     *instead_of(
         "copy.deepcopy(states)",
         {
-            "[{} for _ in states]": "m, v and t.",
-            '[{**state, "t": 0} for state in states]': "t.",
-            '[{"t": state["t"]} for state in states]': "m and v.",
+            "m, v and t.": "[{} for _ in states]",
+            "t.": '[{**state, "t": 0} for state in states]',
+            "m and v.": '[{"t": state["t"]} for state in states]',
         },
         "Keep m, v and t in `self.state[p]`, which `state_dict` saves: a resumed run lacks ",
     ),
     *instead_of(
         "m.mul_(beta1).add_(g, alpha=1 - beta1)",
         {
-            "m.mul_(beta1).add_(g)": "In m, the gradient lacks the factor 1 - β1.",
-            "m.mul_(1 - beta1).add_(g, alpha=beta1)": "In m, β1 and 1 - β1 are swapped.",
-            "m.copy_(g)": "The step uses g itself, not its average m.",
+            "In m, the gradient lacks the factor 1 - β1.": "m.mul_(beta1).add_(g)",
+            "In m, β1 and 1 - β1 are swapped.": "m.mul_(1 - beta1).add_(g, alpha=beta1)",
+            "The step uses g itself, not its average m.": "m.copy_(g)",
         },
     ),
     *instead_of(
         "v.mul_(beta2).addcmul_(g, g, value=1 - beta2)",
         {
-            "v.mul_(beta2).addcmul_(g, g)": "In v, the square lacks the factor 1 - β2.",
-            "v.mul_(1 - beta2).addcmul_(g, g, value=beta2)": "In v, β2 and 1 - β2 are swapped.",
-            "v.mul_(beta2).add_(g, alpha=1 - beta2)": "v averages g² and not g: square it.",
-            "v.mul_(beta2).addcmul_(m, m, value=1 - beta2)": "v averages g², not m²: square g"
-            " itself.",
-            "v.mul_(beta1).addcmul_(g, g, value=1 - beta1)": "v is averaged with β1: use β2.",
+            "In v, the square lacks the factor 1 - β2.": "v.mul_(beta2).addcmul_(g, g)",
+            "In v, β2 and 1 - β2 are swapped.": "v.mul_(1 - beta2).addcmul_(g, g, value=beta2)",
+            "v averages g² and not g: square it.": "v.mul_(beta2).add_(g, alpha=1 - beta2)",
+            "v averages g², not m²: square g"
+            " itself.": "v.mul_(beta2).addcmul_(m, m, value=1 - beta2)",
+            "v is averaged with β1: use β2.": "v.mul_(beta1).addcmul_(g, g, value=1 - beta1)",
         },
     ),
     *instead_of(
         'v.sqrt() + group["eps"]',
         {
-            f"v.sqrt() + 1e-8 * {TIMES}": "ε is hard-coded: use the one that was passed in.",
-            f'v / {TIMES} + group["eps"]': "The root of v is missing.",
-            f'(v + group["eps"] * {TIMES}).sqrt()': "ε is inside the root; it belongs outside: √v"
-            " + ε.",
-            "v.sqrt()": "ε is missing: it keeps a gradient of 0 from being divided by 0.",
+            "ε is hard-coded: use the one that was passed in.": f"v.sqrt() + 1e-8 * {TIMES}",
+            "The root of v is missing.": f'v / {TIMES} + group["eps"]',
+            "ε is inside the root; it belongs outside: √v"
+            " + ε.": f'(v + group["eps"] * {TIMES}).sqrt()',
+            "ε is missing: it keeps a gradient of 0 from being divided by 0.": "v.sqrt()",
         },
     ),
     mistake("The step goes uphill: subtract it.", "value=-lr_t", "value=lr_t"),
     *instead_of(
         "continue",
         {
-            "gradient = [0.0] * len(theta)": "No gradient, no step: leave it alone, decay"
-            " included.",
-            "break": "Skip a parameter without a gradient (`continue`), but not those after it.",
+            "No gradient, no step: leave it alone, decay"
+            " included.": "gradient = [0.0] * len(theta)",
+            "Skip a parameter without a gradient (`continue`), but not those after it.": "break",
         },
     ),
     *instead_of(
         IF_NONE,
         {
-            f"{IF_NONE[:-1]} or (case.own and i > 0):": "Only the first group is stepped: go "
-            "through all of `self.param_groups`.",
-            f"{IF_NONE[:-1]} or (case.own and i == 0):": "Only the last group is stepped: the loop "
-            "over the parameters belongs inside the loop over `self.param_groups`.",
+            "Only the first group is stepped: go "
+            "through all of `self.param_groups`.": f"{IF_NONE[:-1]} or (case.own and i > 0):",
+            "Only the last group is stepped: the loop "
+            "over the parameters belongs inside the loop over `self.param_groups`.": (
+                f"{IF_NONE[:-1]} or (case.own and i == 0):"
+            ),
         },
     ),
     mistake(

@@ -27,6 +27,7 @@ from workbook.classroom.checks.machinery.calling import Runner, bind, call_bound
 from workbook.classroom.checks.machinery.engine import (
     Exercise,
     Program,
+    instead_of,
     judge,
     mistake,
     shrink,
@@ -215,34 +216,31 @@ WORDS = (
         "symbols = merge_pair(symbols, pairs[0])",
         *shared.FIRST_ONLY.edits[0],
     ),
-    *shared.mistakes(
+    *instead_of(
         BYTES,
-        (
+        {
             "Each token is the longest one in the vocabulary that matches. BPE applies the merges "
-            "in the order in which they were learnt, which may give shorter tokens.",
-            "return longest_match(data, ids)",
-        ),
-        ("No merge was applied: these are bytes.", "return [bytes([byte]) for byte in data]"),
-        (
-            "A word that is not a token as a whole was split into bytes: apply the merges to it.",
-            "return [data] if data in ids else [bytes([byte]) for byte in data]",
-        ),
-        (
+            "in the order in which they were learnt, which may give shorter tokens.": (
+                "return longest_match(data, ids)"
+            ),
+            "No merge was applied: these are bytes.": "return [bytes([byte]) for byte in data]",
+            "A word that is not a token as a whole was split into bytes: apply the merges to it.": (
+                "return [data] if data in ids else [bytes([byte]) for byte in data]"
+            ),
             "Words were split into characters: BPE starts from bytes, and é or 猫 is several of"
-            " them.",
-            "symbols = [character.encode() for character in data.decode()]",
-        ),
+            " them.": "symbols = [character.encode() for character in data.decode()]",
+        },
     ),
-    *shared.mistakes(
+    *instead_of(
         MERGE,
-        (
-            "The last symbol of the word was lost: a loop over pairs ends before it, so add it.",
-            f"{MERGE}\nif len(symbols[-1]) == 1:\n    symbols.pop()",
-        ),
-        (
-            "Only one merge was applied to each word: go on until no merge applies.",
-            "return merge_pair(symbols, min(pairs, key=ranks.get))",
-        ),
+        {
+            "The last symbol of the word was lost: a loop over pairs ends before it, so add it.": (
+                f"{MERGE}\nif len(symbols[-1]) == 1:\n    symbols.pop()"
+            ),
+            "Only one merge was applied to each word: go on until no merge applies.": (
+                "return merge_pair(symbols, min(pairs, key=ranks.get))"
+            ),
+        },
     ),
     *(
         mistake(
@@ -273,26 +271,23 @@ ALL = "tokens = case.setup.specials"
 NOTHING = "It gives nothing, whatever the input: what is to come back, and where is it collected?"
 APPEND = "Special tokens that the vocabulary lacks must be appended to it."
 TOKENS = (
-    *shared.mistakes(
+    *instead_of(
         ALL,
-        (
+        {
             "<|endoftext|> was treated as special though it is not in `special_tokens`: then it is "
-            "ordinary text, even if the vocabulary holds it.",
-            f"{ALL}\ntokens = [*tokens, *({{EOT}} & {{*case.setup.known}})]",
-        ),
-        (
+            "ordinary text, even if the vocabulary holds it.": (
+                f"{ALL}\ntokens = [*tokens, *({{EOT}} & {{*case.setup.known}})]"
+            ),
             "Ids come from the vocabulary, which may be in any order: yours were counted up, with "
-            "byte b as id b, or after the special tokens.",
-            *(
+            "byte b as id b, or after the special tokens.": [
                 f"{ALL}\nids = counted_up(case.setup, {how})"
                 for how in ("0", "0, False", "len(tokens)")
+            ],
+            APPEND: (
+                f"{ALL}\nids = {{t: i for i, t in case.setup.vocab().items()}}",
+                f"{ALL}\ntokens = [t for t in tokens if t in case.setup.known]",
             ),
-        ),
-        (
-            APPEND,
-            f"{ALL}\nids = {{t: i for i, t in case.setup.vocab().items()}}",
-            f"{ALL}\ntokens = [t for t in tokens if t in case.setup.known]",
-        ),
+        },
     ),
     mistake(NOTHING, "return result", "return []"),
     mistake(
@@ -300,21 +295,21 @@ TOKENS = (
         "symbol in symbols]",
         "symbol in symbols]\nreturn result",
     ),
-    *shared.mistakes(
+    *instead_of(
         "if special:",
-        (APPEND, "if special and part not in case.setup.known:\n    continue\nif special:"),
-        (
+        {
+            APPEND: "if special and part not in case.setup.known:\n    continue\nif special:",
             "The special tokens are missing from the ids: a split with a group, `(...)`, keeps"
-            " them.",
-            "if special:\n    continue\nif special:",
-        ),
+            " them.": "if special:\n    continue\nif special:",
+        },
     ),
-    *shared.mistakes(
+    *instead_of(
         SPLIT,
-        (
-            "Only the first special token in the text was found: there may be many.",
-            SPLIT.replace("text)", "text, maxsplit=1)"),
-        ),
+        {
+            "Only the first special token in the text was found: there may be many.": SPLIT.replace(
+                "text)", "text, maxsplit=1)"
+            ),
+        },
     ),
     mistake(
         "An empty list of special tokens became an empty pattern, which splits the text at "
@@ -326,29 +321,28 @@ TOKENS = (
 
 JOINED = 'b"".join(tokens).decode("utf-8", errors="replace")'
 DECODING = (
-    *shared.mistakes(
+    *instead_of(
         JOINED,
-        (
+        {
             "Each token was decoded by itself: a character may be spread over several tokens. Join "
-            "all the bytes first, then decode once.",
-            *(
+            "all the bytes first, then decode once.": [
                 f'"".join(token.decode("utf-8", errors="{how}") for token in tokens)'
                 for how in ("replace", "strict", "ignore")
+            ],
+            NOTHING: '""',
+            "Only the first token was decoded: is there a `return` inside the loop?": (
+                JOINED.replace("(tokens)", "(tokens[:1])")
             ),
-        ),
-        (NOTHING, '""'),
-        (
-            "Only the first token was decoded: is there a `return` inside the loop?",
-            JOINED.replace("(tokens)", "(tokens[:1])"),
-        ),
+        },
     ),
-    *shared.mistakes(
+    *instead_of(
         'errors="replace"',
-        (
+        {
             "Bytes that are not UTF-8 were dropped or written as \\x.., or raised an error: they "
-            'become U+FFFD with `errors="replace"`.',
-            *(f'errors="{how}"' for how in ("ignore", "strict", "backslashreplace")),
-        ),
+            'become U+FFFD with `errors="replace"`.': [
+                f'errors="{how}"' for how in ("ignore", "strict", "backslashreplace")
+            ],
+        },
     ),
     mistake(
         "The bytes were decoded as Latin-1, or one by one with `chr`: they are UTF-8.",
@@ -376,44 +370,37 @@ def last_part(cut: Callable[[str], list[str]] | str, pieces: Sequence[str]) -> l
     return [*texts, kept]
 
 
-STREAMING = shared.mistakes(
+STREAMING = instead_of(
     '["".join(pieces)]',
-    (
+    {
         "Each piece was treated by itself. A cut may go through a word, a run of white space, a "
-        "contraction or a special token: hold back the end that the next piece may still change.",
-        "pieces",
-    ),
-    (
-        "The pieces were stripped, or split into words: their white space is text.",
-        "[piece.strip() for piece in pieces]",
-        "[word for piece in pieces for word in piece.split()]",
-    ),
-    (
-        "The pieces were joined with spaces or newlines: they already are the text.",
-        r'[f"{piece}\n" for piece in pieces]',
-        '[" ".join(pieces)]',
-        r'["\n".join(pieces)]',
-    ),
-    (
+        "contraction or a special token: hold back the end that the next piece may still change.": (
+            "pieces"
+        ),
+        "The pieces were stripped, or split into words: their white space is text.": (
+            "[piece.strip() for piece in pieces]",
+            "[word for piece in pieces for word in piece.split()]",
+        ),
+        "The pieces were joined with spaces or newlines: they already are the text.": (
+            r'[f"{piece}\n" for piece in pieces]',
+            '[" ".join(pieces)]',
+            r'["\n".join(pieces)]',
+        ),
         "The text was cut at the last white space: in a run of spaces or newlines, all but the "
-        "last one belong together, and a special token may hold a space.",
-        r'last_part(r"(?s)(?=\s(?!.*\s))", pieces)',
-    ),
-    (
-        "The text was cut after the last newline: several newlines in a row are one run.",
-        r'last_part(r"(?s)(?<=\n)(?!.*\n)", pieces)',
-    ),
-    (
+        "last one belong together, and a special token may hold a space.": (
+            r'last_part(r"(?s)(?=\s(?!.*\s))", pieces)'
+        ),
+        "The text was cut after the last newline: several newlines in a row are one run.": (
+            r'last_part(r"(?s)(?<=\n)(?!.*\n)", pieces)'
+        ),
         "Only the last pre-token was held back: that is not enough for a contraction such as 'll, "
-        "or a special token, that comes in two parts.",
-        "last_part(pretokens, pieces)",
-    ),
-    (
-        "The end of the text is lost: what was held back comes when the pieces run out.",
-        r'last_part("(?s)(?=[ \n](?!.*[ \n]))", pieces)[:-1]',
-        '["".join(pieces[:-1])]',
-    ),
-    ("Only the first piece was used: is there a `return` inside the loop?", "pieces[:1]"),
+        "or a special token, that comes in two parts.": "last_part(pretokens, pieces)",
+        "The end of the text is lost: what was held back comes when the pieces run out.": (
+            r'last_part("(?s)(?=[ \n](?!.*[ \n]))", pieces)[:-1]',
+            '["".join(pieces[:-1])]',
+        ),
+        "Only the first piece was used: is there a `return` inside the loop?": "pieces[:1]",
+    },
 )
 
 # The cases. Each distinguishes a few common mistakes; the first that fails is reported.

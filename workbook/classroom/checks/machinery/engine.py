@@ -84,9 +84,18 @@ def mistake(words: str, *edits: str) -> Mistake:
     return Mistake(words, tuple(zip(edits[::2], edits[1::2], strict=True)))
 
 
-def instead_of(piece: str, codes: Mapping[str, str], rule: str = "") -> tuple[Mistake, ...]:
-    """Make the mistakes in one piece of the source: `codes` has the words by what replaces it."""
-    return tuple(mistake(rule + words, piece, code) for code, words in codes.items())
+def instead_of(
+    piece: str, codes: Mapping[str, str | Iterable[str]], rule: str = ""
+) -> tuple[Mistake, ...]:
+    """Make the mistakes in one piece of the source: `codes` has what replaces it, by the words.
+
+    Several pieces of code may have the same words. All words begin with the `rule`.
+    """
+    return tuple(
+        mistake(rule + words, piece, code)
+        for words, several in codes.items()
+        for code in ([several] if isinstance(several, str) else several)
+    )
 
 
 def of_one_kind(one: BaseException, other: BaseException) -> bool:
