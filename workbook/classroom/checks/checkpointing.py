@@ -234,16 +234,21 @@ def checkpointing(attempt: Any, part: str | None = None) -> str:
 
 def _pair(attempt: Any) -> list[Callable]:
     """The two functions, `save` first: it takes the step. Raises unless there are two."""
-    two = isinstance(attempt, tuple | list) and len(attempt) == 2
-    missing = [*map(is_untouched, attempt)] if two else ()
+    if not isinstance(attempt, tuple | list) or len(attempt) != 2:
+        raise _not_two(attempt)
+    missing = [is_untouched(one) for one in attempt]
     if any(missing):
         raise NotAttempted("" if all(missing) else "One of the two functions is still missing.")
-    if not (two and all(map(callable, attempt))):
-        names = "(save_checkpoint, load_checkpoint)"
-        raise Wrong("Two functions are needed.", expected=Prose(names), got=Prose(kind_of(attempt)))
+    if not all(map(callable, attempt)):
+        raise _not_two(attempt)
 
     def is_load(one: Any) -> tuple[bool, bool]:
         takes_step = any(meaning(p.name, ["iteration"]) for p in parameters_of(one))
         return not takes_step, "load" in getattr(one, "__name__", "")
 
     return sorted(attempt, key=is_load)
+
+
+def _not_two(attempt: Any) -> Wrong:
+    names = "(save_checkpoint, load_checkpoint)"
+    return Wrong("Two functions are needed.", expected=Prose(names), got=Prose(kind_of(attempt)))

@@ -444,7 +444,8 @@ def moved(case: Moves, of_torch: bool, decay: str) -> list[float]:
     """All parameters after the last step, one after the other."""
     # Without a second group, all parameters are in the first.
     groups: Any = [{"lr": case.lr, "weight_decay": case.weight_decay} for _ in case.parameters]
-    groups[-1].update([case.own] if case.own else [])
+    if case.own:
+        groups[-1].update([case.own])
     thetas = [torch.tensor(values, dtype=torch.float64) for values in case.parameters]
     states: list[dict[str, Any]] = [{} for _ in thetas]
     for step, gradients in enumerate(case.gradients):
@@ -453,7 +454,7 @@ def moved(case: Moves, of_torch: bool, decay: str) -> list[float]:
         if step == case.resumed:
             states = copy.deepcopy(states)
         for i, theta in enumerate(thetas):
-            group = groups[i * bool(case.own)]
+            group = groups[i if case.own else 0]
             state = states[i]
             gradient = gradients[i]
             if gradient is None:
@@ -645,7 +646,7 @@ ADAMW_MISTAKES = (
     ),
     mistake(
         "All groups get the settings of the first: read them from the parameter's own group.",
-        "groups[i * bool(case.own)]",
+        "groups[i if case.own else 0]",
         "groups[0]",
     ),
 )

@@ -67,9 +67,12 @@ def _step(
             wrong.mistake = beside.mistake
         return wrong
 
-    known = [*(whole.mistakes if whole else ()), *(mistake(*slip) for slip in slips)]
+    known = [mistake(*slip) for slip in slips]
+    errors = {}
+    if whole:
+        known = [*whole.mistakes, *known]
+        errors = whole.errors
     here = [m for m in known if all(program.source.count(old) == 1 for old, _ in m.edits)]
-    errors = whole.errors if whole else {}
     exercise = Exercise(program, tuple(here), cases, run, same, report, errors)
 
     def check(attempt: Any, part: str | None = None) -> str:

@@ -617,8 +617,8 @@ def _readable(ids: list[int], one: Setup) -> Prose:
     """Ids, and the tokens that they stand for."""
     tokens = {token_id: token for token, token_id in one.ids().items()}
     spelt = [repr(tokens[i]) if i in tokens else f"{i} is not an id" for i in ids[:24]]
-    text = f"{shown(ids)}: {' '.join(spelt)}{' ...' * (len(ids) > 24)}"
-    return Prose(text if ids else "[]")
+    more = ["..."] if len(ids) > 24 else []
+    return Prose(" ".join([f"{shown(ids)}:", *spelt, *more]) if ids else "[]")
 
 
 def _beside(case: Call, asked: Any, got: Any) -> Wrong:
@@ -762,9 +762,11 @@ def expect_lazy(runner: TokenizerRunner) -> None:
     def run() -> None:
         ids = iter(runner.make(PLAIN).encode_iterable(lines()))
         held.append(next(ids))
+        if read >= BUFFER:
+            return
         tracemalloc.start(1)
         try:
-            for many in (FEW, MANY) if read < BUFFER else ():
+            for many in (FEW, MANY):
                 while read < many:
                     next(ids)
                 gc.collect()  # a recursive function may leave cycles behind

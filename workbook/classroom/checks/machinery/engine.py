@@ -24,6 +24,7 @@ from workbook.classroom.checks.machinery.timeout import time_is_up
 from workbook.classroom.checks.machinery.verdicts import Findings, NotAttempted, Wrong
 
 SEARCH_SECONDS = 2.0  # of processor time, for more cases once one failed, and for mutants
+SHRINK_SECONDS = 1.0  # of processor time, for each way to make a failing case smaller
 ENOUGH = 1 / 4  # of the wrong outcomes must come from a mistake that is named
 BORDER = "\n\n#\n\n"  # between the functions of a program
 # Errors about sizes that do not match, whatever their type: torch, numpy and einops differ.
@@ -137,7 +138,8 @@ class Program:
     def edited(self, mistake: Mistake | None = None) -> Callable:
         """The function, with this mistake in it if one is given."""
         source = self.source
-        for old, new in mistake.edits if mistake else ():
+        edits = mistake.edits if mistake else ()
+        for old, new in edits:
             assert source.count(old) == 1, f"not exactly once in the reference: {old}"
             line = next(line for line in source.splitlines() if old.splitlines()[0] in line)
             indent = line[: len(line) - len(line.lstrip())]
@@ -236,7 +238,9 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
             else:
                 outcomes.append(outcome)
                 _expect_right(exercise, attempt, outcomes, exercise.cases[place:])
-    for case in () if findings else (*seldom, *exercise.corners):
+    if findings:
+        return findings
+    for case in (*seldom, *exercise.corners):
         what = getattr(case, "what", "")
         if not (what and any(wrong.case.what == what for wrong in findings.wrongs)):
             others = [other for other in exercise.corners if other is not case]
@@ -376,26 +380,26 @@ def _varies(exercise: Exercise, attempt: Any, failed: Outcome) -> bool:
         return True
 
 
-def shrink(text: str, still_fails: Callable[[str], bool], seconds: float = 2.0) -> str:
+def shrink(text: str, still_fails: Callable[[str], bool]) -> str:
     """A text, made of parts of `text`, that fails too: first words are dropped, then characters.
 
     When time runs out, the shortest text so far is returned.
     """
     parts = re.findall(r"\s*\S+|\s+", text)
     for _ in range(2):
-        parts = shrink_list(parts, lambda some: still_fails("".join(some)), seconds / 2)
+        parts = shrink_list(parts, lambda some: still_fails("".join(some)))
         text = "".join(parts)
         parts = list(text)
     return text
 
 
-def shrink_list(items: list, still_fails: Callable[[list], bool], seconds: float = 1.0) -> list:
+def shrink_list(items: list, still_fails: Callable[[list], bool]) -> list:
     """A list, made of some of the items, that fails too and from which none can be dropped.
 
     It is greedy: long stretches are dropped first, then ever shorter ones.
     """
     size = len(items)
-    is_up = time_is_up(seconds)
+    is_up = time_is_up(SHRINK_SECONDS)
     while size and not is_up():
         before = len(items)
         at = 0

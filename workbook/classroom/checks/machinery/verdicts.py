@@ -177,7 +177,7 @@ class Findings:
         """Return the praise and the remarks; raise the heaviest finding, if there is one."""
         if not self.wrongs:
             remarks = list(remarks)
-            return " ".join([praise, *(["Worth knowing:"] if remarks else []), *remarks])
+            return " ".join([praise, "Worth knowing:", *remarks] if remarks else [praise])
         worst, *others = sorted(self.wrongs, key=lambda wrong: WEIGHTS.index(wrong.weight))
         worst.also = (*worst.also, *others)
         worst.claim = " ".join([*self.passes, worst.claim])
@@ -454,7 +454,9 @@ def expect_class(attempt: Any, signature: str) -> None:
     init = "`__init__`, with two underscores on each side"
     if is_untouched(own.get("__init__", len)) and not own["__init__"].__code__.co_names:
         raise NotAttempted("`__init__` is still missing.")  # others raise, or call the base class's
-    for name in own if "__init__" not in own else ():
+    if "__init__" in own:
+        return
+    for name in own:
         if re.fullmatch(rf"(_{attempt.__name__})?_*(init|int|inti)_*", name, re.I):
             raise Wrong(f"`{attempt.__name__}` has no {init}; is `{name}` meant?")
 
@@ -487,7 +489,7 @@ def methods_of(kind: type) -> dict[str, Any]:
 
 
 def kind_of(value: Any) -> str:
-    """Name what a value is: "the function `encode`", "a module", "an int: 3"."""
+    """Name what a value is: "the function `encode`", "the module `math`", "an int: 3"."""
     kind = "class" if inspect.isclass(value) else type(value).__name__
     name = getattr(value, "__name__", None)
     if isinstance(name, str) and (callable(value) or inspect.ismodule(value)):
