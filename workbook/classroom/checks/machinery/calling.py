@@ -18,90 +18,85 @@ from typing import Any, NamedTuple, get_args
 
 from workbook.classroom.checks.machinery.verdicts import CALLED, Prose, Wrong, call, work_of
 
-# By the handout's name: what else learners call it, in lower case and without underscores. Single
-# letters are matched by position: `d` is d_model, d_k or d_ff.
-_SYNONYMS = {
+# By the handout's name: a pattern of what else learners call it, in lower case and without
+# underscores. Other names are matched by position, and so are single letters: `d` is d_model, d_k
+# or d_ff.
+SYNONYMS = {
     # sizes
-    "vocab_size": "nvocab vocabularysize vocabsz vocab numembeddings ntokens numtokens",
-    "context_length": "maxseqlen maxseqlength maxsequencelength seqlen seqlength sequencelength "
-    "contextlen contextsize contextwindow blocksize maxlen maxlength nctx ctxlen ctx length",
-    "d_model": "dmodel modeldim dimmodel embeddim embdim embeddingdim embedsize hiddensize "
-    "hiddendim nembd dim normalizedshape size infeatures features width din indim inputdim",
-    "num_layers": "nlayers nlayer layers numblocks nblocks depth numtransformerlayers",
-    "num_heads": "nheads nhead heads numattentionheads numhead nhd",
-    "d_ff": "dff ffdim ffndim dimff dimfeedforward dfeedforward feedforwarddim intermediatesize "
-    "hiddendim hiddensize dhidden dinner innerdim dmlp mlpdim ff ffsize",
-    "d_k": "dk dhead headdim headsize dkey dimk dimhead dim dmodel embeddim",
-    "d_v": "dvalue dimv vdim",
-    "theta": "ropetheta rotarytheta thetabase base ropebase freqbase thetavalue",
-    "rope_theta": "theta rotarytheta base ropebase thetabase",
-    "in_features": "din dimin indim inputdim infeature nin fanin insize inputsize inputfeatures "
-    "dinput indims inchannels",
-    "out_features": "dout dimout outdim outputdim outfeature nout fanout outsize outputsize "
-    "outputfeatures doutput outdims outchannels",
-    "num_embeddings": "vocabsize nvocab vocabularysize vocab ntokens numtokens numembedding nemb",
-    "embedding_dim": "dmodel embeddim embdim dim hiddensize nembd dembed embeddingsize",
+    "vocab_size": "nvocab|vocabularysize|vocabsz|vocab|numembeddings|ntokens|numtokens",
+    "context_length": "maxseqlen|maxseqlength|maxsequencelength|seqlen|seqlength|sequencelength|"
+    "contextlen|contextsize|contextwindow|blocksize|maxlen|maxlength|nctx|ctxlen|ctx|length",
+    "d_model": "dmodel|modeldim|dimmodel|embeddim|embdim|embeddingdim|embedsize|hiddensize|"
+    "hiddendim|nembd|dim|normalizedshape|size|infeatures|features|width|din|indim|inputdim",
+    "num_layers": "nlayers|nlayer|layers|numblocks|nblocks|depth|numtransformerlayers",
+    "num_heads": "nheads|nhead|heads|numattentionheads|numhead|nhd",
+    "d_ff": "dff|ffdim|ffndim|dimff|dimfeedforward|dfeedforward|feedforwarddim|intermediatesize|"
+    "hiddendim|hiddensize|dhidden|dinner|innerdim|dmlp|mlpdim|ff|ffsize",
+    "d_k": "dk|dhead|headdim|headsize|dkey|dimk|dimhead|dim|dmodel|embeddim",
+    "d_v": "dvalue|dimv|vdim",
+    "theta": "ropetheta|rotarytheta|thetabase|base|ropebase|freqbase|thetavalue",
+    "rope_theta": "theta|rotarytheta|base|ropebase|thetabase",
+    "in_features": "din|dimin|indim|inputdim|infeature|nin|fanin|insize|inputsize|inputfeatures|"
+    "dinput|indims|inchannels",
+    "out_features": "dout|dimout|outdim|outputdim|outfeature|nout|fanout|outsize|outputsize|"
+    "outputfeatures|doutput|outdims|outchannels",
+    "num_embeddings": "vocabsize|nvocab|vocabularysize|vocab|ntokens|numtokens|numembedding|nemb",
+    "embedding_dim": "dmodel|embeddim|embdim|dim|hiddensize|nembd|dembed|embeddingsize",
     "eps": "epsilon",
     # inputs
-    "x": "input inputs infeatures tensor features hidden hiddenstates logits scores seq",
-    "token_ids": "tokens ids inputids inputindices inindices indices tokenid idx input inputs",
-    "token_positions": "positions pos position positionids posids tokenposition",
+    "token_positions": "positions|pos|position|positionids|posids|tokenposition",
     "dim": "axis",
-    "Q": "query queries",
-    "K": "key keys",
-    "V": "value values",
-    "mask": "attnmask attentionmask causalmask",
-    "logits": "inputs input preds pred predictions outputs output yhat scores predlogits",
-    "targets": "target labels label ytrue gold nexttokens xnext answers",
+    "Q": "query|queries",
+    "K": "key|keys",
+    "V": "value|values",
+    "mask": "attnmask|attentionmask|causalmask",
+    "logits": "inputs|input|preds|pred|predictions|outputs|output|yhat|scores|predlogits",
+    "targets": "target|labels|label|ytrue|gold|nexttokens|xnext|answers",
     # optimizer and training
-    "params": "parameters param modelparams modelparameters weights",
-    "lr": "learningrate alpha stepsize rate eta maxlr",
+    "params": "parameters|param|modelparams|modelparameters|weights",
+    "lr": "learningrate|alpha|stepsize|rate|eta|maxlr",
     "betas": "beta",
-    "weight_decay": "decay wd lam lambd lambda weightdecayrate",
-    "parameters": "params param modelparams modelparameters weights parameterlist grads",
-    "max_l2_norm": "maxnorm maxl2 maxgradnorm l2norm clip clipvalue clipnorm threshold maxl2norm",
-    "it": "step iteration iter stepnum currentstep currentiter curstep",
-    "max_learning_rate": "maxlr lrmax alphamax amax maxrate maxlearnrate high peaklr lr "
-    "learningrate baselr initlr initiallr etamax",
-    "min_learning_rate": "minlr lrmin alphamin amin minrate minlearnrate low finallr endlr etamin",
-    "warmup_iters": "warmup warmupsteps tw twarmup warmupiterations numwarmupsteps warm nwarmup "
-    "warmupt lrwarmupiters lrwarmupsteps numwarmupiters",
-    "cosine_cycle_iters": "tc cosineiters cosinesteps cosinecycle totaliters totalsteps maxiters "
-    "tcosine cosineannealingiters cosinecyclesteps end annealingiters annealiters tmax cossteps "
-    "lrdecayiters lrdecaysteps lrcosineiters lrcosinecycleiters",
-    "dataset": "data tokens tokenids ids arr array inputids trainingdata",
-    "batch_size": "bs batch batchsz numsequences trainbatchsize evalbatchsize valbatchsize "
-    "microbatchsize minibatchsize",
+    "weight_decay": "decay|wd|lam|lambd|lambda|weightdecayrate",
+    "parameters": "params|param|modelparams|modelparameters|weights|parameterlist|grads",
+    "max_l2_norm": "maxnorm|maxl2|maxgradnorm|l2norm|clip|clipvalue|clipnorm|threshold|maxl2norm",
+    "it": "step|iteration|iter|stepnum|currentstep|currentiter|curstep",
+    "max_learning_rate": "maxlr|lrmax|alphamax|amax|maxrate|maxlearnrate|high|peaklr|lr|"
+    "learningrate|baselr|initlr|initiallr|etamax",
+    "min_learning_rate": "minlr|lrmin|alphamin|amin|minrate|minlearnrate|low|finallr|endlr|etamin",
+    "warmup_iters": "warmup|warmupsteps|tw|twarmup|warmupiterations|numwarmupsteps|warm|nwarmup|"
+    "warmupt|lrwarmupiters|lrwarmupsteps|numwarmupiters",
+    "cosine_cycle_iters": "tc|cosineiters|cosinesteps|cosinecycle|totaliters|totalsteps|maxiters|"
+    "tcosine|cosineannealingiters|cosinecyclesteps|end|annealingiters|annealiters|tmax|cossteps|"
+    "lrdecayiters|lrdecaysteps|lrcosineiters|lrcosinecycleiters",
+    "batch_size": "bs|batch|batchsz|numsequences|trainbatchsize|evalbatchsize|valbatchsize|"
+    "microbatchsize|minibatchsize",
     "device": "dev",
-    "model": "lm net network module transformer transformerlm languagemodel self generator",
-    "optimizer": "optim opt",
-    "iteration": "it step iter epoch",
-    "out": "path file dst dest destination outpath outputpath filename filepath fp target "
-    "checkpointpath ckptpath savepath output",
-    "src": "path file source in inpath inputpath filename filepath fp checkpointpath ckptpath "
+    "model": "lm|net|network|module|transformer|transformerlm|languagemodel|self|generator",
+    "optimizer": "optim|opt",
+    "iteration": "it|step|iter|epoch",
+    "out": "path|file|dst|dest|destination|outpath|outputpath|filename|filepath|fp|target|"
+    "checkpointpath|ckptpath|savepath|output",
+    "src": "path|file|source|in|inpath|inputpath|filename|filepath|fp|checkpointpath|ckptpath|"
     "loadpath",
     # tokenizer
-    "input_path": "path file filepath filename infile inpath corpuspath textpath corpus inputfile",
-    "special_tokens": "specials specialtoks special specialtokenlist",
-    "num_processes": "numworkers nworkers workers processes nprocesses numproc nproc njobs",
-    "vocab": "vocabulary idtobytes",
-    "merges": "bpemerges mergelist",
+    "special_tokens": "specials|specialtoks|special|specialtokenlist",
+    "num_processes": "numworkers|nworkers|workers|processes|nprocesses|numproc|nproc|njobs",
     # generation
-    "prompt": "promptids prompttokens prompttokenids inputids inputtokens tokens tokenids ids idx "
-    "context text prompttext input inputs startids start prefix seq sequence",
-    "max_new_tokens": "maxtokens maxnew maxlength maxlen numtokens ntokens maxgen maxgenlen length "
-    "maxtokenstogenerate maxgeneratedtokens maxnumtokens steps maxsteps maxoutputtokens tokenlimit",
-    "temperature": "temp tau softmaxtemperature",
-    "top_p": "topp nucleusp nucleus ptop threshold topnucleus pthreshold toppthreshold",
-    "end_token": "endtokenid eostokenid eosid eos eot eotid eottokenid endoftext endoftextid "
-    "endoftexttokenid endid eostoken stoptoken stopid stoptokenid stoptokenids stop end",
-    "tokenizer": "tok bpe enc encoder bpetokenizer tokenizerinstance",
-    "rope": "rotary ropemodule ropelayer ropeemb rotaryemb rotaryembedding posenc posencoder "
-    "posencoding posemb posembed positionalencoding positionalencoder positionalembedding pe "
-    "positionencoding positionembedding rotarypositionalembedding",
+    "prompt": "promptids|prompttokens|prompttokenids|inputids|inputtokens|tokens|tokenids|ids|idx|"
+    "context|text|prompttext|input|inputs|startids|start|prefix|seq|sequence",
+    "max_new_tokens": "maxtokens|maxnew|maxlength|maxlen|numtokens|ntokens|maxgen|maxgenlen|"
+    "length|maxtokenstogenerate|maxgeneratedtokens|maxnumtokens|steps|maxsteps|maxoutputtokens|"
+    "tokenlimit",
+    "temperature": "temp|tau|softmaxtemperature",
+    "top_p": "topp|nucleusp|nucleus|ptop|threshold|topnucleus|pthreshold|toppthreshold",
+    "end_token": "endtokenid|eostokenid|eosid|eos|eot|eotid|eottokenid|endoftext|endoftextid|"
+    "endoftexttokenid|endid|eostoken|stoptoken|stopid|stoptokenid|stoptokenids|stop|end",
+    "tokenizer": "tok|bpe|enc|encoder|bpetokenizer|tokenizerinstance",
+    "rope": "rotary|ropemodule|ropelayer|ropeemb|rotaryemb|rotaryembedding|posenc|posencoder|"
+    "posencoding|posemb|posembed|positionalencoding|positionalencoder|positionalembedding|pe|"
+    "positionencoding|positionembedding|rotarypositionalembedding",
 }
-SYNONYMS = {meant: frozenset(names.split()) for meant, names in _SYNONYMS.items()}
-SYNONYMS["max_seq_len"] = SYNONYMS["context_length"] | {"contextlength"}
+SYNONYMS["max_seq_len"] = SYNONYMS["context_length"] + "|contextlength"
 
 
 # The arguments of a model, by the handout's names.
@@ -363,7 +358,7 @@ def _is(name: str, meant: str) -> bool:
 
 
 def _is_synonym(name: str, meant: str) -> bool:
-    return plain(name) in SYNONYMS.get(meant, ())
+    return meant in SYNONYMS and bool(re.fullmatch(SYNONYMS[meant], plain(name)))
 
 
 def plain(name: str) -> str:
@@ -409,7 +404,7 @@ def switches_rope(parameter: Parameter) -> bool:
 def _says_how(parameter: Parameter) -> bool:
     """Whether a parameter means how something is done, so that no value goes there by position."""
     name = plain(parameter.name)
-    known = name in HOW or name in SYNONYMS["rope"] or name in SYNONYMS["device"]
+    known = name in HOW or _is_synonym(name, "rope") or _is_synonym(name, "device")
     is_share = name.endswith(("ratio", "frac", "fraction"))  # of another number
     return known or is_share or is_switch(parameter)
 
