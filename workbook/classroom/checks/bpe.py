@@ -182,7 +182,7 @@ SPLITTING = (
                     "(at or len(parts) < 2)",
                     "(at < len(parts) - 1 or len(parts) < 2)",
                 )
-            ],
+            ]
         },
     ),
     mistake(
@@ -299,11 +299,7 @@ COUNTS = (
             "Only one merge is made: count and merge again and again, until the vocabulary is "
             "full. Is the loop missing, or is a `return` inside it?": "min(1, case.num_merges)",
             "There are too many merges: `vocab_size` includes the 256 bytes and the special"
-            " tokens.": (
-                "case.vocab_size - 256",
-                "case.num_merges + 1",
-                "case.vocab_size",
-            ),
+            " tokens.": ("case.vocab_size - 256", "case.num_merges + 1", "case.vocab_size"),
         },
     ),
     *instead_of(

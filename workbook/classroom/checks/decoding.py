@@ -124,10 +124,7 @@ CHAIN_MISTAKES = (
         {
             "The model sees only the prompt: append new"
             " tokens.": "case.prompt[-case.context_length :]",
-            LAST_ONE: (
-                "ids[-1:]",
-                "ids[-1:] if len(ids) > len(case.prompt) else ids",
-            ),
+            LAST_ONE: ("ids[-1:]", "ids[-1:] if len(ids) > len(case.prompt) else ids"),
             "The logits of the first position were taken: take those of the last.": "ids[:1]",
             "A full context keeps the first tokens: keep the last.": "ids[: case.context_length]",
         },

@@ -528,10 +528,7 @@ ADAMW_MISTAKES = (
         {
             "there is no bias correction in yours.": "lr",
             "only m is corrected.": "lr / (1 - beta1**t)",
-            "α itself is missing in yours.": (
-                "1.0",
-                "math.sqrt(1 - beta2**t) / (1 - beta1**t)",
-            ),
+            "α itself is missing in yours.": ("1.0", "math.sqrt(1 - beta2**t) / (1 - beta1**t)"),
             "the root belongs over 1 - β2ᵗ.": "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)",
             "it is a power, β1ᵗ, not a product.": "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)",
             "only v is corrected.": "lr * math.sqrt(1 - beta2**t)",

@@ -65,10 +65,7 @@ READING = instead_of(
             f'"".join(line.strip() for line in {UTF8}.splitlines())',
         ),
         "White space at the ends of the text or of its lines was stripped: it is text like any"
-        " other.": (
-            UTF8 + ".strip()",
-            rf'"\n".join(line.strip() for line in {UTF8}.split("\n"))',
-        ),
+        " other.": (UTF8 + ".strip()", rf'"\n".join(line.strip() for line in {UTF8}.split("\n"))'),
         "The text was changed, as by `lower()` or `unicodedata.normalize`: keep every byte as it"
         " is.": (
             UTF8 + ".lower()",
@@ -90,7 +87,7 @@ UNSORTED = instead_of(
             "tokens",
             "sorted(tokens)",
             "sorted(tokens, key=len)",
-        ),
+        )
     },
 )
 BESIDE = "White space, or a newline, next to a special token was dropped: it belongs to the text."
@@ -131,7 +128,7 @@ SPECIALS = (
             BESIDE: [
                 f"(part if at % 2 else part.{strip}, at % 2 == 1)"
                 for strip in ("strip()", r'strip("\n")', r'lstrip("\n")')
-            ],
+            ]
         },
     ),
     *instead_of(
@@ -140,14 +137,14 @@ SPECIALS = (
             BESIDE: [
                 f'regex.split(rf"{pattern}", text)'
                 for pattern in (r"\s*({pattern})\s*", r"({pattern})\n?")
-            ],
+            ]
         },
     ),
     *instead_of(
         KEPT,
         {
             "A stretch of white space between special tokens was left out: it is text "
-            "like any other.": f"{KEPT}.strip()",
+            "like any other.": f"{KEPT}.strip()"
         },
     ),
 )
@@ -185,10 +182,7 @@ CUTTING = instead_of(
             f"[token.strip() for token in {FOUND} if token.strip()]",
         ),
         "White space was cut off as a pre-token of its own: in GPT-2's pattern the space belongs "
-        "to the word after it, as in b' the'.": (
-            _by(r'r"\S+|\s+"'),
-            _by(r'r"\w+|[^\w\s]+|\s+"'),
-        ),
+        "to the word after it, as in b' the'.": (_by(r'r"\S+|\s+"'), _by(r'r"\w+|[^\w\s]+|\s+"')),
         "These are whole words: GPT-2's pattern also cuts between "
         "letters, digits and punctuation.": (
             _by(r'r"\s*\S+|\s+"'),
@@ -223,10 +217,7 @@ CUTTING = instead_of(
         ),
         "`[a-zA-Z]`, stand-ins in Python's `re`, or a pattern over bytes miss letters beyond "
         r"ASCII: use `\p{L}` and `\p{N}`, which the `regex` package has, on the text, and encode "
-        "afterwards.": (
-            _by("ASCII"),
-            "STAND_INS.findall(document)",
-        ),
+        "afterwards.": (_by("ASCII"), "STAND_INS.findall(document)"),
         "The text was cut into lines before the pattern saw it: several newlines in a row are one "
         "run of white space, which spans lines.": [
             f"[t for line in document.splitlines({keep}) for t in regex.findall(PATTERN, line)]"

@@ -308,7 +308,7 @@ TOKENS = (
         {
             "Only the first special token in the text was found: there may be many.": SPLIT.replace(
                 "text)", "text, maxsplit=1)"
-            ),
+            )
         },
     ),
     mistake(
@@ -341,7 +341,7 @@ DECODING = (
             "Bytes that are not UTF-8 were dropped or written as \\x.., or raised an error: they "
             'become U+FFFD with `errors="replace"`.': [
                 f'errors="{how}"' for how in ("ignore", "strict", "backslashreplace")
-            ],
+            ]
         },
     ),
     mistake(

@@ -365,7 +365,7 @@ SOFTMAX_MISTAKES = (
                 "x.max()",
                 "x.amax(-1, keepdim=True)",
                 "x.amax(0, keepdim=True)",
-            ),
+            )
         },
     ),
     mistake(
@@ -389,7 +389,7 @@ SOFTMAX_MISTAKES = (
             "Large numbers are clamped, which makes them equal: subtract the maximum instead.": (
                 f"x.clamp(max=50){EXP}",
                 f"x.clamp(-50, 50){EXP}",
-            ),
+            )
         },
     ),
     *instead_of(
@@ -398,17 +398,12 @@ SOFTMAX_MISTAKES = (
             "The sum is that of the whole tensor, or of another axis: take it along `dim`.": (
                 "powers.sum()",
                 "powers.sum(-1, keepdim=True)",
-            ),
+            )
         },
     ),
     *instead_of(
         SHIFTED,
-        {
-            "The numbers were divided by their sum: exp comes first.": (
-                f"x - {MAXIMUM}",
-                "x",
-            ),
-        },
+        {"The numbers were divided by their sum: exp comes first.": (f"x - {MAXIMUM}", "x")},
     ),
     *instead_of(
         SHARES,
@@ -423,7 +418,7 @@ SOFTMAX_MISTAKES = (
         {
             "The wrong axis: `dim` is ignored.": [
                 f"dim = {axis}\npowers = (x" for axis in (-1, 0, 1)
-            ],
+            ]
         },
     ),
 )
@@ -489,10 +484,7 @@ IN_MASK = (
         HIDDEN,
         {
             "The masked scores become 0, or another small number, and its exp counts: make them "
-            "-inf, before the softmax.": (
-                "~mask, 0.0",
-                "~mask, -1.0",
-            ),
+            "-inf, before the softmax.": ("~mask, 0.0", "~mask, -1.0")
         },
     ),
     mistake(
@@ -513,10 +505,7 @@ IN_WEIGHTS = (
                 "soft_max(scores, 1)",
                 "soft_max(scores.flatten(-2), -1).unflatten(-1, scores.shape[-2:])",
             ),
-            "The softmax is missing: exp alone is not one.": (
-                "scores",
-                "scores.exp()",
-            ),
+            "The softmax is missing: exp alone is not one.": ("scores", "scores.exp()"),
         },
     ),
     *instead_of(
@@ -544,7 +533,7 @@ ATTENTION_MISTAKES = (
                 "math.sqrt(K.shape[-2])",
                 "math.sqrt(Q.shape[-2])",
                 "(Q.shape[-1] / 2)",
-            ),
+            )
         },
     ),
     *instead_of(
@@ -553,7 +542,7 @@ ATTENTION_MISTAKES = (
             "The mask is inverted: True means that the query may look at the key.": (
                 "mask, -math.inf",
                 "mask, NEVER",
-            ),
+            )
         },
     ),
     *IN_MASK,
@@ -765,15 +754,7 @@ linear = of_tensors(
     program=reference(project),
     mistakes=(
         NO_TRANSPOSE,
-        *instead_of(
-            PRODUCT,
-            {
-                NUMBER_BY_NUMBER: (
-                    "x * weight",
-                    "x * weight.T",
-                ),
-            },
-        ),
+        *instead_of(PRODUCT, {NUMBER_BY_NUMBER: ("x * weight", "x * weight.T")}),
     ),
     cases=(_linear(1, 1), _linear(1, 2), _linear(2, 2, sizes=(3, 3)), _linear(5, 2)),
     gradients=_linear(1, 2),
@@ -859,7 +840,7 @@ NORM_MISTAKES = (
         {
             "The default of `eps` is 1e-5.": [
                 f"float = {eps}" for eps in (1e-3, 1e-4, 1e-6, 1e-7, 1e-8, 1e-12, 2**-23)
-            ],
+            ]
         },
     ),
 )
@@ -1023,13 +1004,7 @@ IN_ROPE = (
     ),
     mistake(SIGN, SIN, "sin = -angles.sin()"),
     mistake(SIGN, FIRST, "even * cos + odd * sin"),
-    *instead_of(
-        SECOND,
-        {
-            SIGN: "even * sin - odd * cos",
-            OVERWRITTEN: "first * sin + odd * cos",
-        },
-    ),
+    *instead_of(SECOND, {SIGN: "even * sin - odd * cos", OVERWRITTEN: "first * sin + odd * cos"}),
     mistake(OVERWRITTEN, FIRST, f"even * cos - ({SECOND}) * sin"),
     *instead_of(
         POWER,
@@ -1047,7 +1022,7 @@ IN_ROPE = (
                 "(0 * k - 1)",
                 "(-2 * k.flip(0) / d_k)",
                 "(-2 * k / max(d_k - 2, 1))",
-            ),
+            )
         },
     ),
     mistake("`theta` is ignored: 10,000 is used.", "theta **", "10_000.0 **"),
@@ -1154,10 +1129,7 @@ IN_HEADS = (
         MERGE,
         {
             "The heads are put together in the wrong order: transpose back to (seq, heads, "
-            "d_head), then flatten the last two.": (
-                STRAIGHT_BACK,
-                EVERY_NTH_BACK,
-            ),
+            "d_head), then flatten the last two.": (STRAIGHT_BACK, EVERY_NTH_BACK)
         },
     ),
     mistake(
@@ -1181,10 +1153,7 @@ IN_HEADS = (
             "RoPE is applied to the values too: only queries and keys are rotated.": (
                 "Q, K, V = (rotate(each, places, theta) for each in (Q, K, V))"
             ),
-            "RoPE is applied to the queries only, or to the keys only.": (
-                TURN_Q,
-                TURN_K,
-            ),
+            "RoPE is applied to the queries only, or to the keys only.": (TURN_Q, TURN_K),
             "RoPE is applied to the whole d_model: rotate each head, with d_k = d_head.": (
                 "places = places.reshape(-1, x.shape[-2])  # without the axis of the heads\n"
                 "Q, K = (rotate(merge_heads(each), places, theta) for each in (Q, K))\n"
@@ -1231,10 +1200,7 @@ IN_HEADS = (
 HIDING = (  # a position without any key becomes NaN, and so does all that comes after it
     *instead_of(
         TRIANGLE,
-        {
-            DIAGONAL: "dtype=torch.bool).tril(-1)",
-            TURNED_ROUND: "dtype=torch.bool).triu(1)",
-        },
+        {DIAGONAL: "dtype=torch.bool).tril(-1)", TURNED_ROUND: "dtype=torch.bool).triu(1)"},
     ),
 )
 IN_ATTENTION = (*IN_SCALE, *IN_MASK[1:], *but(IN_WEIGHTS, "swapped"))
@@ -1428,7 +1394,7 @@ IN_MODEL = (
                 "numbers = []",
                 "numbers = [0] * num_layers",
                 "numbers = range(num_layers)[::-1]",
-            ),
+            )
         },
     ),
     mistake(
