@@ -678,32 +678,46 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
     cut = f"{CUT_AT * std:.4g}"
     asked = "1" if is_table else "√(2 / (d_in + d_out))"
     # Another form of the distribution, of about that std, is no more than a corner.
-    weight_of: Weight = "corner" if math.isclose(spread, std, rel_tol=0.15) else "use"
-    if spread < 1e-12 or flat[:999].unique().numel() < 10:
-        weight_of = "use"
-        mistake = SAME
-    elif abs(mean) > 0.1 * spread:
-        weight_of, mistake = "use", "The mean is not 0."
-    elif largest < 1.9 * spread:
-        mistake = "The numbers are uniform, not normal."
-    elif weight_of == "corner" and largest <= 2.001 * std:
-        mistake = "The distribution is truncated too early: its limits are ±3 standard deviations."
-    elif not math.isclose(spread, std * CUT_STD, rel_tol=0.04):
-        weight_of = "use"
-        mistake = f"The standard deviation should be {asked}, but is {_formula(spread, shapes)}."
-    elif largest > CUT_AT * std * 1.001:
-        mistake = f"It is not truncated at 3 standard deviations, here {cut}: `a` and `b` of "
-        mistake += "`trunc_normal_` are values, not multiples of the std."
-    elif is_table and not weight.any(-1).all():
-        weight_of, mistake = "use", "A row of a new embedding is 0: no id is padding."
-    else:
-        return
-    expected = Prose(f"numbers from N(0, {std:.4g}²), truncated at ±{cut}")
-    got = Prose(f"standard deviation {spread:.4g}, mean {mean:.2g}, largest {largest:.4g}")
-    claim = "The weight is not drawn as the course asks."
-    wrong = Wrong(claim, given=made, expected=expected, got=got, mistake=mistake)
-    wrong.weight = weight_of
-    raise wrong
+    form: Weight = "corner" if math.isclose(spread, std, rel_tol=0.15) else "use"
+    all_alike = spread < 1e-12 or flat[:999].unique().numel() < 10
+    oddities: list[tuple[bool, Weight, str]] = [
+        (all_alike, "use", SAME),
+        (abs(mean) > 0.1 * spread, "use", "The mean is not 0."),
+        (largest < 1.9 * spread, form, "The numbers are uniform, not normal."),
+        (
+            form == "corner" and largest <= 2.001 * std,
+            form,
+            "The distribution is truncated too early: its limits are ±3 standard deviations.",
+        ),
+        (
+            not math.isclose(spread, std * CUT_STD, rel_tol=0.04),
+            "use",
+            f"The standard deviation should be {asked}, but is {_formula(spread, shapes)}.",
+        ),
+        (
+            largest > CUT_AT * std * 1.001,
+            form,
+            f"It is not truncated at 3 standard deviations, here {cut}: `a` and `b` of "
+            "`trunc_normal_` are values, not multiples of the std.",
+        ),
+        (
+            is_table and not weight.any(-1).all(),
+            "use",
+            "A row of a new embedding is 0: no id is padding.",
+        ),
+    ]
+    for is_odd, serious, mistake in oddities:
+        if is_odd:
+            raise Wrong(
+                "The weight is not drawn as the course asks.",
+                given=made,
+                expected=Prose(f"numbers from N(0, {std:.4g}²), truncated at ±{cut}"),
+                got=Prose(
+                    f"standard deviation {spread:.4g}, mean {mean:.2g}, largest {largest:.4g}"
+                ),
+                mistake=mistake,
+                weight=serious,
+            )
 
 
 def _formula(spread: float, shapes: Sequence[tuple]) -> str:
