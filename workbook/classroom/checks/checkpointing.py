@@ -190,8 +190,12 @@ class CheckpointRunner(Runner):
             out = form.make(path)
             before = run.held()
             self.write(run, out, form)
-            claim, alone = "Saving changed the model or the optimizer.", "Leave both alone."
-            expect(run.held() == before, claim, alone, given=form)
+            expect(
+                run.held() == before,
+                "Saving changed the model or the optimizer.",
+                "Leave both alone.",
+                given=form,
+            )
             is_open = isinstance(out, io.BytesIO)
             if is_open:
                 path.write_bytes(b"" if out.closed else out.getvalue())

@@ -197,7 +197,8 @@ class BatchRunner(Runner):
             starts.append(inputs[:, 0].tolist())
             steps = {b - a for batch in starts[:2] for a, b in pairwise(batch)}
             if len(starts) == 2 and (len(steps) == 1 or starts[0] == starts[1]):
-                fault = "one_start" if steps == {0} else "in_a_row" if len(steps) == 1 else "seeded"
+                fault = "in_a_row" if len(steps) == 1 else "seeded"
+                fault = "one_start" if steps == {0} else fault
                 raise self.wrong(fault, f"starts {starts[0]}, then {starts[1]}")
         return [start for batch in starts for start in batch]
 
@@ -206,7 +207,7 @@ class BatchRunner(Runner):
         counts = [starts.count(start) for start in range(LAST + 1)]
         missing = tuple(start for start, count in enumerate(counts) if not count)
         if missing:
-            fault = "no_last" if missing == (LAST,) else "no_first" if missing == (0,) else "gaps"
+            fault = {(LAST,): "no_last", (0,): "no_first"}.get(missing, "gaps")
             got = f"none at {', '.join(map(str, missing))} in {DRAWS} batches"
             raise self.wrong(fault, got)
         mean = len(starts) / len(counts)

@@ -56,7 +56,7 @@ def _step(
     def run(attempt: Callable, case: Any) -> Any:
         result = call(work, attempt, *arguments(case), given=given(case))
         if result is None:
-            raise NotAttempted("It returned None: is a `return` missing?")
+            raise NotAttempted
         return list(result) if isinstance(result, tuple) else result
 
     def report(case: Any, right: Any, got: Any) -> Wrong:

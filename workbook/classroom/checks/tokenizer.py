@@ -567,7 +567,8 @@ def in_one_form(result: Any, method: str, given: Any) -> list[int] | str:
     if method == "decode":
         if isinstance(result, str):
             return result
-        asked, why = "a str", "Join the tokens, and decode the bytes."
+        asked = "a str"
+        why = "Join the tokens, and decode the bytes."
     elif isinstance(result, Iterator):
         why = "`encode` is a generator (it has a `yield`): return a list."
     elif isinstance(result, Iterable) and not isinstance(result, str | bytes):

@@ -57,7 +57,7 @@ WAYS = {
 
 
 def expect_from_scratch(
-    run: Callable[[], Any], made: Iterable[Any] = (), allowed: Collection[str] = ()
+    run: Callable[[], Any], made: Iterable[Any], allowed: Collection[str] = ()
 ) -> None:
     """Raise `Wrong` for what is ready-made and should have been written.
 
@@ -67,7 +67,8 @@ def expect_from_scratch(
         allowed: names of what belongs to an earlier problem, and may be used in this one.
     """
     for part in made:
-        for kind in (part, *getattr(part if isinstance(part, type) else type(part), "__mro__", ())):
+        kind_of_part = part if isinstance(part, type) else type(part)
+        for kind in (part, *kind_of_part.__mro__):
             module = str(getattr(kind, "__module__", None) or "")
             name = getattr(kind, "__name__", "")
             is_module = module.startswith("torch.nn.modules") and re.fullmatch(MODULES, name)
@@ -80,11 +81,16 @@ def expect_from_scratch(
             _refuse(thing, name)
 
 
-def check_style(findings: Findings, run: Callable[[], Any], made: Iterable, **more: Any) -> None:
+def check_style(
+    findings: Findings,
+    run: Callable[[], Any],
+    made: Iterable[Any],
+    allowed: Collection[str] = (),
+) -> None:
     """Find what is ready-made in an attempt that is right otherwise: see `expect_from_scratch`."""
     if not findings:
         with findings("style"):
-            expect_from_scratch(run, made, **more)
+            expect_from_scratch(run, made, allowed)
 
 
 def _ready_made(run: Callable[[], Any]) -> dict[str, str]:
@@ -151,10 +157,9 @@ def _is_theirs(frame: FrameType) -> bool:
 
 def _refuse(thing: str, name: str) -> None:
     way = WAYS.get(name.lower(), "Write that yourself.")
-    claim, expected = "The values are right, but the code is not from scratch yet.", "your own code"
     raise Wrong(
-        claim,
-        expected=Prose(expected),
+        "The values are right, but the code is not from scratch yet.",
+        expected=Prose("your own code"),
         got=Prose(thing),
         mistake=f"{INSTEAD} {way}" if "torch" in thing else NOT_YOURS,
     )

@@ -89,7 +89,7 @@ def _scale(tensor: Tensor) -> float:
 def tensor_of(result: Any, given: Any) -> Tensor:
     """A result as a tensor of numbers; raises `Wrong` if it is something else."""
     if result is None:
-        raise NotAttempted("It returned None: is a `return` missing?")
+        raise NotAttempted
     what = kind_of(result)
     mistake = None
     if isinstance(result, Tensor):
@@ -100,7 +100,8 @@ def tensor_of(result: Any, given: Any) -> Tensor:
         if result.is_complex():
             mistake = "The numbers are complex: convert them back with `torch.view_as_real`."
     elif isinstance(result, tuple):
-        what, mistake = "a tuple", "There is more than one value after `return`, or a comma."
+        what = "a tuple"
+        mistake = "There is more than one value after `return`, or a comma."
     elif isinstance(result, float | int):
         mistake = "A plain number (`.item()`, `float`) lets no gradient through."
     elif type(result).__module__ == "numpy":
