@@ -462,12 +462,10 @@ class DecodingRunner(Runner):
         values = (model, prompt, case.max_new_tokens, case.temperature, case.top_p, end_token)
         arguments = dict(zip(ASKED, values, strict=True)) | {"tokenizer": tokenizer}
         arguments |= {name: getattr(model, name) for name in self.about}
-        given = case
         optional = [*self.about, "end_token", "tokenizer"]
-        result = call_part(self.attempt, arguments, optional=optional, given=given, seconds=seconds)
-        if isinstance(result, str) and (
-            self.as_prompt is as_text or "tokenizer" in self.parameters
-        ):
+        result = call_part(self.attempt, arguments, optional=optional, given=case, seconds=seconds)
+        is_text = self.as_prompt is as_text or "tokenizer" in self.parameters
+        if is_text and isinstance(result, str):
             result = tokenizer.encode(result)
         ids = _ids_of(result, case)
         # A prompt of one token may be what is written first, too.

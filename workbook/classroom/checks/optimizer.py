@@ -358,14 +358,13 @@ GRADIENTS = (
 def gradients_after(clip: Any, case: Gradients) -> list[float]:
     """All gradients after the learner's clipping. Raises: Wrong if anything else was changed."""
     parameters = case.parameters()
-    given = case
     handed_in = (p for p in parameters) if case.generator else list(parameters)
-    call_part(clip, {"parameters": handed_in, "max_l2_norm": case.limit}, given=given)
+    call_part(clip, {"parameters": handed_in, "max_l2_norm": case.limit}, given=case)
     for parameter in parameters:
         if bool((parameter != VALUE).any()):
             raise Wrong(
                 "A parameter was changed.",
-                given=given,
+                given=case,
                 got=_row(parameter.flatten().tolist()),
                 mistake="Scale `p.grad`, and not `p`.",
             )

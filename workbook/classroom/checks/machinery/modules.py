@@ -176,7 +176,7 @@ class ModuleRunner(TensorRunner):
             for parameter in parameters_of(self.forward)
         )
 
-    def make(self, case: Case, **further: Any) -> nn.Module:
+    def make(self, case: Case) -> nn.Module:
         """A module of the sizes of a case. Raises: Wrong, NotAttempted."""
         values = dict(case.arguments)
         given = f"{case.name}({', '.join(f'{name}={v:g}' for name, v in values.items())})"
@@ -195,7 +195,7 @@ class ModuleRunner(TensorRunner):
         options: dict[str, Any] = {"extras": extras, "given": given, "rope": theta is not None}
         args, kwargs, _ = bind(self.attempt, values, optional=optional, **options)
         try:
-            module = call(self.attempt, *args, given=None, **{**kwargs, **further})
+            module = call(self.attempt, *args, given=None, **kwargs)
         except Wrong as failure:
             is_early = "before Module.__init__" in str(failure.error)
             likely = failure.mistake or usual(failure.error) or IN_INIT
