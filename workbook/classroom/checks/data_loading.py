@@ -205,9 +205,10 @@ class BatchRunner(Runner):
     def expect_fair(self, starts: list[int]) -> None:
         """Raise `Wrong` unless each place that leaves room for a target is drawn equally often."""
         counts = [starts.count(start) for start in range(LAST + 1)]
-        missing = tuple(start for start, count in enumerate(counts) if not count)
+        missing = [start for start, count in enumerate(counts) if not count]
         if missing:
-            fault = {(LAST,): "no_last", (0,): "no_first"}.get(missing, "gaps")
+            known = {LAST: "no_last", 0: "no_first"}
+            fault = known.get(missing[0], "gaps") if len(missing) == 1 else "gaps"
             got = f"none at {', '.join(map(str, missing))} in {DRAWS} batches"
             raise self.wrong(fault, got)
         mean = len(starts) / len(counts)
