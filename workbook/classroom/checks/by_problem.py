@@ -23,7 +23,7 @@ from workbook.classroom.checks import (
     written,
 )
 
-IDS: dict[ModuleType, tuple[str, ...]] = {
+BY_MODULE: dict[ModuleType, tuple[str, ...]] = {
     written: (
         "unicode1",
         "unicode2",
@@ -81,5 +81,5 @@ IDS: dict[ModuleType, tuple[str, ...]] = {
     ),
 }
 CHECKS: dict[str, Callable[[Any, str | None], Any]] = {
-    id: getattr(module, id) for module, ids in IDS.items() for id in ids
+    id: getattr(module, id) for module, ids in BY_MODULE.items() for id in ids
 }

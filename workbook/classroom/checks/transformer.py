@@ -308,10 +308,11 @@ def check_second_calls(part: Task, runner: ModuleRunner) -> None:
     """
     made_alike = [case for case in part.cases if case.arguments == part.gradients.arguments]
     inputs = [one for one in made_alike if one.dtype == part.gradients.dtype and not one.seldom]
+    again = replace(part, run=ModuleRunner.rerun)
     for first, case in pairwise((*inputs, inputs[0])):
         before, now = (tuple(next(iter(one.inputs.values())).shape) for one in (first, case))
         runner.run(first)
-        outcome = tried(replace(part, run=ModuleRunner.rerun), runner, case)
+        outcome = tried(again, runner, case)
         if not outcome.right:
             wrong = outcome.failure or part.report(case, part.expected(case), outcome.result)
             wrong.claim = f"A second call, with an input of shape {now} after {before}, fails."
