@@ -33,13 +33,7 @@ from workbook.classroom.checks.machinery.verdicts import (
     expect_function,
     shown,
 )
-from workbook.classroom.checks.pretokens import (
-    KEPT,
-    QUICK,
-    cut_specials,
-    decode,
-    pretokens,
-)
+from workbook.classroom.checks.pretokens import KEPT, QUICK, cut_specials, decode, pretokens
 from workbook.corpora.corpora import END_OF_TEXT as EOT
 from workbook.tokenization.bpe import Pair, count_pairs, merge_pair, split_bytes, train_incremental
 
@@ -339,10 +333,7 @@ SMALL = (
     # Tokens that begin alike, and bytes that form no whole character.
     Text("ö ø ö ø é è ü û ñ 猫 猴 狗 猫 é 🙂🙃 " * 2, 20),
     # Special tokens: at both ends, side by side, inside a word, beside line ends.
-    Text(
-        f"{EOT}ab{EOT}{EOT}abc ab {EOT} cab\n\n{EOT}\n\nab" * 2,
-        5,
-    ),
+    Text(f"{EOT}ab{EOT}{EOT}abc ab {EOT} cab\n\n{EOT}\n\nab" * 2, 5),
     Text(f"ab{EOT}\n\n\nab ba{EOT}\nab\n\n" * 2, 4),
     # All that the pattern keeps apart.
     Text("It's we'll I'd 'TIS 'quote' CAN'T DON'T" * 2, 18),
@@ -362,12 +353,7 @@ CORNERS = (
     Text("ab cab", 9, what=RUNS_OUT),
     Text("ab ab cd ef", 4, what="pairs that occur only once"),
     Text("ab<|pad|>ab<|pad|>ba" * 2, 2, ("<|pad|>",), "a special token that is not <|endoftext|>"),
-    Text(
-        f"b<|pad|>abc{EOT}abc<|pad|>{EOT}ab" * 2,
-        2,
-        ("<|pad|>", EOT),
-        SEVERAL,
-    ),
+    Text(f"b<|pad|>abc{EOT}abc<|pad|>{EOT}ab" * 2, 2, ("<|pad|>", EOT), SEVERAL),
     Text(
         "x<|.*|>y z<|.*|>y z<|+|>zy (a|b) <|*|> xy zy\n<|+|>\nxz " * 2,
         9,
@@ -380,11 +366,7 @@ CORNERS = (
         ("<|pad|>",),
         "<|endoftext|> in the text but not in special_tokens",
     ),
-    Text(
-        f"ab{EOT}   {EOT}   {EOT}ba" * 2,
-        2,
-        what="a document of nothing but white space",
-    ),
+    Text(f"ab{EOT}   {EOT}   {EOT}ba" * 2, 2, what="a document of nothing but white space"),
 )
 ANY_TOKENS = "`special_tokens` may hold any strings, any number of them or none."
 HINTS = {  # for a corner in which it raises an error, or is stopped; else it is `ANY_TOKENS`

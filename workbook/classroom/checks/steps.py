@@ -15,13 +15,7 @@ from torch import nn
 from workbook.classroom.checks import bpe, optimizer, tokenizer
 from workbook.classroom.checks import pretokens as shared
 from workbook.classroom.checks.machinery.engine import Exercise, Program, judge, mistake
-from workbook.classroom.checks.machinery.verdicts import (
-    NotAttempted,
-    Wrong,
-    call,
-    expect,
-    shown,
-)
+from workbook.classroom.checks.machinery.verdicts import NotAttempted, Wrong, call, expect, shown
 from workbook.classroom.checks.tokenizer import PLAIN, Call
 from workbook.optimizer.optimizers import Momentum
 from workbook.tokenization import bpe as plain

@@ -443,11 +443,7 @@ TEXTS = cases(
     (PLAIN, "It's we'll don't 'the' WE'LL"),
     (PLAIN, "the  end   the\n\n\nthe\t the \n the\u00a0the \u3000 "),
     (OWN, "in 2026 the19 the2026 x²x² ١٢ the_end (the) the!!\r\nend"),
-    (
-        ENDED,
-        f"the{EOT}the end{EOT}{EOT} cat \n{EOT}\n {EOT}  {EOT}",
-        MARKED,
-    ),
+    (ENDED, f"the{EOT}the end{EOT}{EOT} cat \n{EOT}\n {EOT}  {EOT}", MARKED),
     (Setup(GPT2, (STAR, EOT)), f"a {STAR}b.*{EOT}c|>{STAR}<|x|>", MARKED),
     (Setup(SPECIALS_FIRST, ("<|pad|>", EOT)), f"a<|pad|>b{EOT}the", MARKED),
     (Setup(GPT2, NESTED), "the<|a|><|b|>the<|a|>end<|b|><|a|><|a|><|b|>|c|<|c|>the", MARKED),
@@ -458,11 +454,7 @@ ODD_TEXTS = cases(
     "encode",
     (Setup(BYTES_FIRST, (), held=(EOT,)), f"the{EOT}end", NO_SPECIALS),
     (Setup(BYTES_FIRST, (EOT,), held=()), f"the{EOT}end", LACKING),
-    (
-        Setup(SPECIALS_FIRST, None, held=(EOT,)),
-        f"the{EOT} end",
-        f"{EOT} not in special_tokens",
-    ),
+    (Setup(SPECIALS_FIRST, None, held=(EOT,)), f"the{EOT} end", f"{EOT} not in special_tokens"),
     (MIXED, LEARNT_FROM, NO_ORDER),
 )
 ID_LISTS = cases(
@@ -485,20 +477,14 @@ CUT_UP = (
     (PLAIN, "we'll they'd"),
     (PLAIN, "the  end   the\n\n\nthe \n"),
     (MIXED, "café 猫狗2026!!"),
-    (
-        Setup(GPT2, (EOT, "<|endof")),
-        f"the{EOT}end<|endof {EOT}{EOT}",
-    ),
+    (Setup(GPT2, (EOT, "<|endof")), f"the{EOT}end<|endof {EOT}{EOT}"),
 )
 STREAMS = cases(
     "encode_iterable",
     (PLAIN, ("the cat\n", "ate\n")),
     (PLAIN, ("the cat ate the hat",)),
     (ENDED, ORDINARY),
-    (
-        Setup(SPECIALS_FIRST, (EOT,)),
-        (f"the end\n{EOT}\n", "\n", "then\n", f"{EOT}\n") * 2,
-    ),
+    (Setup(SPECIALS_FIRST, (EOT,)), (f"the end\n{EOT}\n", "\n", "then\n", f"{EOT}\n") * 2),
     (AS_GPT2, ORDINARY * 3),
 )
 ODD_STREAMS = cases(
@@ -703,7 +689,7 @@ STREAM = Exercise(
     corners=ODD_STREAMS,
     errors={
         "^(Attribute|Type)Error": "The argument may be any iterable of strings, not only a file or "
-        "a list: loop over it, without `len`, indexing or `read`.",
+        "a list: loop over it, without `len`, indexing or `read`."
     },
     **COMMON,
 )
@@ -820,11 +806,7 @@ def check_files(runner: TokenizerRunner) -> Findings:
         merges = f"{folder}/merges"
         Path(vocab).write_text(json.dumps(spelt), encoding="utf-8")
         Path(merges).write_bytes("".join(lines).encode())
-        values = {
-            "vocab_filepath": vocab,
-            "merges_filepath": merges,
-            "special_tokens": [EOT],
-        }
+        values = {"vocab_filepath": vocab, "merges_filepath": merges, "special_tokens": [EOT]}
         args, kwargs, _ = bind(runner.attempt.from_files, values, given=FROM_FILES)
         try:
             made = call(runner.attempt.from_files, *args, given=FROM_FILES, **kwargs)

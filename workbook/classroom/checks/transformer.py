@@ -274,11 +274,7 @@ NOT_TAKEN = {
     "view size is not compatible": "After a transpose, call `.contiguous()` before `view`.",
 }
 of_tensors = partial(
-    Task,
-    run=lambda runner, case: runner.run(case),
-    same=alike,
-    report=mismatch,
-    errors=NOT_TAKEN,
+    Task, run=lambda runner, case: runner.run(case), same=alike, report=mismatch, errors=NOT_TAKEN
 )
 SIZES_KEPT = "Something keeps the sizes of the first call, such as a mask: make it in each call."
 

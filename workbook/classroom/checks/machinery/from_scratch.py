@@ -82,10 +82,7 @@ def expect_from_scratch(
 
 
 def check_style(
-    findings: Findings,
-    run: Callable[[], Any],
-    made: Iterable[Any],
-    allowed: Collection[str] = (),
+    findings: Findings, run: Callable[[], Any], made: Iterable[Any], allowed: Collection[str] = ()
 ) -> None:
     """Find what is ready-made in an attempt that is right otherwise: see `expect_from_scratch`."""
     if not findings:
