@@ -616,7 +616,7 @@ BPE = Exercise(
 )
 
 
-def train_bpe(attempt: Any, part: str | None = None) -> str:
+def train_bpe(attempt: Any) -> str:
     """Praise for a right `train_bpe`; raises `Wrong` with the smallest input that fails."""
     expect_function(attempt, SIGNATURE)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

@@ -1,7 +1,7 @@
 """Which check belongs to which problem.
 
-A check has the id of its problem for a name, and is called with an attempt and the part that it is
-for.
+A check has the id of its problem for a name. It is called with an attempt, and one of a written
+problem also with the part that this is for.
 """
 
 from collections.abc import Callable
@@ -80,6 +80,6 @@ BY_MODULE: dict[ModuleType, tuple[str, ...]] = {
         "accumulate",
     ),
 }
-CHECKS: dict[str, Callable[[Any, str | None], Any]] = {
+CHECKS: dict[str, Callable[..., Any]] = {
     id: getattr(module, id) for module, ids in BY_MODULE.items() for id in ids
 }

@@ -226,7 +226,7 @@ CHECKPOINTS = Exercise(
 )
 
 
-def checkpointing(attempt: Any, part: str | None = None) -> str:
+def checkpointing(attempt: Any) -> str:
     """Praise for a right pair of functions; raises `Wrong` with what is not restored."""
     runner = CheckpointRunner(_pair(attempt))
     findings = judge(CHECKPOINTS, runner)

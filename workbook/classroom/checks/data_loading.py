@@ -109,7 +109,7 @@ FAULTS = {
 UINT16 = "Token files hold uint16, which few operations take: convert each window to int64 first."
 
 
-def data_loading(attempt: Any, part: str | None = None) -> str:
+def data_loading(attempt: Any) -> str:
     """Praise for a right function; raises `Wrong` with all that is not right."""
     findings = Findings()
     runner = BatchRunner(attempt)

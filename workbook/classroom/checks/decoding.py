@@ -556,7 +556,7 @@ CHOICE = Exercise(drawing, CHOICE_MISTAKES, CHOICES, draws_of, plausible, _count
 CHAIN_WORDS = {mistake.words for mistake in CHAIN_MISTAKES}
 
 
-def decoding(attempt: Any, part: str | None = None) -> str:
+def decoding(attempt: Any) -> str:
     """Praise for a right function; raises `Wrong` with the first case that fails."""
     runner = DecodingRunner(attempt)
     runner.find_form()

@@ -207,7 +207,7 @@ SCHEDULE = Exercise(
 )
 
 
-def learning_rate_schedule(attempt: Any, part: str | None = None) -> str:
+def learning_rate_schedule(attempt: Any) -> str:
     """Praise for a right function; raises `Wrong` with the first step that fails."""
     findings = judge(SCHEDULE, attempt)
     refusals = (ValueError, AssertionError)
@@ -391,7 +391,7 @@ CLIPPING = Exercise(
 )
 
 
-def gradient_clipping(attempt: Any, part: str | None = None) -> str:
+def gradient_clipping(attempt: Any) -> str:
     """Praise for a right function; raises `Wrong` with the first gradients that fail."""
     findings = judge(CLIPPING, attempt)
     check_style(findings, lambda: gradients_after(attempt, GRADIENTS[0]), [attempt])
@@ -764,7 +764,7 @@ ADAMW = Exercise(
 )
 
 
-def adamw(attempt: Any, part: str | None = None) -> str:
+def adamw(attempt: Any) -> str:
     """Praise for a right class; raises `Wrong` with the first case that fails."""
     expect_class(attempt, "AdamW(params, lr, betas, eps, weight_decay)")
     if not issubclass(attempt, torch.optim.Optimizer):

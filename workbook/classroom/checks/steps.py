@@ -30,7 +30,7 @@ def _step(
     whole: Exercise | None = None,
     work: Callable = lambda attempt, *given: attempt(*given),
     same: Callable[[Any, Any], bool] = eq,
-) -> Callable[[Any, str | None], str]:
+) -> Callable[[Any], str]:
     """The check of a step.
 
     Arguments:
@@ -69,7 +69,7 @@ def _step(
     here = [m for m in known if all(program.source.count(old) == 1 for old, _ in m.edits)]
     exercise = Exercise(program, tuple(here), cases, run, same, report, errors)
 
-    def check(attempt: Any, part: str | None = None) -> str:
+    def check(attempt: Any) -> str:
         return judge(exercise, attempt).verdict("It passes every case.")
 
     return check

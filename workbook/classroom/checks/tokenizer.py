@@ -858,7 +858,7 @@ CHECKS: dict[str, Callable] = {"encode": check_encode, "decode": partial(judge, 
 CHECKS |= {"encode_iterable": check_stream, "from_files": check_files}
 
 
-def tokenizer(attempt: Any, part: str | None = None) -> str:
+def tokenizer(attempt: Any) -> str:
     """Praise for a right class; raises `Wrong` with the smallest input that fails."""
     expect_class(attempt, "class Tokenizer(vocab, merges, special_tokens=None)")
     runner = TokenizerRunner(attempt)

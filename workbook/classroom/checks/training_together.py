@@ -63,7 +63,7 @@ FOREIGN = "The file holds uint16: read it with that dtype."
 MIXED = "Are the two paths, or their batches, mixed up?"
 
 
-def training_together(attempt: Any, part: str | None = None) -> str:
+def training_together(attempt: Any) -> str:
     """Praise for a script or function that trains; raises `Wrong` with what it does not do."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         _write_data(Path(folder))

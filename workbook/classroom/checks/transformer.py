@@ -220,7 +220,7 @@ class Task(Exercise):
     gradients: Case  # whose gradients are compared
     large: Case | None = None  # whose initial weights are checked
 
-    def __call__(self, attempt: Any, _: str | None = None) -> str:
+    def __call__(self, attempt: Any) -> str:
         """Praise for what is right; raises `Wrong`."""
         part = self
         case = self.gradients

@@ -261,7 +261,10 @@ def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
         _expect_its_kind(problem, attempt)
         _make_repeatable()
         with uncompiled():
-            return CHECKS[problem.id](_plain(attempt), part)
+            check = CHECKS[problem.id]
+            if problem.kind == "written":
+                return check(_plain(attempt), part)
+            return check(_plain(attempt))
 
     try:
         praise = limited(problem.seconds or TOTAL_SECONDS, judge)

@@ -1,6 +1,6 @@
 """The tools of every checker: two verdicts, a call under a timer, and values put into words.
 
-A checker is a function like `train_bpe(attempt, part=None)`. It raises `Wrong` or `NotAttempted`,
+A checker is a function like `train_bpe(attempt)`. It raises `Wrong` or `NotAttempted`,
 or returns a sentence of praise or None (status: correct) or `Facts` (for prose; status: read).
 """
 
