@@ -111,38 +111,30 @@ def by_id(case: Text, merges: list[Pair]) -> Callable[[Pair], list[int]]:
 
 
 TIE = "When pairs tie in frequency, merge the greater one, as Python compares tuples of bytes: "
-TIES = tuple(
-    mistake(TIE + words, "best = max(tied)", f"best = {choice}")
-    for words, *choices in (
-        ("you took the first seen.", "_seen(words, tied)[0]", "tied[0]"),
-        ("you took the last seen.", "_seen(words, tied)[-1]", "tied[-1]"),
-        ("you took the smaller pair.", "min(tied)"),
-        (
-            "you compared their ids. A greater id only means a later token.",
+TIES = instead_of(
+    "max(tied)",
+    {
+        "you took the first seen.": ("_seen(words, tied)[0]", "tied[0]"),
+        "you took the last seen.": ("_seen(words, tied)[-1]", "tied[-1]"),
+        "you took the smaller pair.": "min(tied)",
+        "you compared their ids. A greater id only means a later token.": (
             "max(tied, key=by_id(case, merges))",
             "min(tied, key=by_id(case, merges))",
         ),
-        (
-            "you compared the two parts joined into one string, but (b'a', b'bc') is less than "
-            "(b'ab', b'b') although abc is greater than abb.",
-            "max(_seen(words, tied), key=b''.join)",
+        "you compared the two parts joined into one string, but (b'a', b'bc') is less than "
+        "(b'ab', b'b') although abc is greater than abb.": (
+            "max(_seen(words, tied), key=b''.join)"
         ),
-        (
-            "you compared decoded text, where all bytes that form no whole character look the"
-            " same.",
-            *(
-                f"max(_seen(words, tied), key=lambda pair: [t.decode(errors={how!r}) for t in"
-                f" pair])"
-                for how in ("replace", "ignore")
-            ),
+        "you compared decoded text, where all bytes that form no whole character look the same.": [
+            f"max(_seen(words, tied), key=lambda pair: [t.decode(errors={how!r}) for t in pair])"
+            for how in ("replace", "ignore")
+        ],
+        "your key inverts the bytes (as for a heap), which ranks a short string above a longer "
+        "one that begins with it, but b'ab' is greater than b'a'.": (
+            "min(tied, key=lambda pair: [[-byte for byte in token] for token in pair])"
         ),
-        (
-            "your key inverts the bytes (as for a heap), which ranks a short string above a longer "
-            "one that begins with it, but b'ab' is greater than b'a'.",
-            "min(tied, key=lambda pair: [[-byte for byte in token] for token in pair])",
-        ),
-    )
-    for choice in choices
+    },
+    TIE,
 )
 BETWEEN = "[part for part, special in parts if not special]"
 SPLITTING = (
