@@ -264,8 +264,14 @@ CHOICE_MISTAKES = (
     *instead_of(
         WEIGHTS,
         {
-            EQUALLY: ("softmax(0 * kept)", f"softmax(0 * kept) {IF_CUT} {WEIGHTS}"),
+            EQUALLY: "softmax(0 * kept)",
             TWICE: ("softmax(shares[kept])", f"softmax(shares[kept]) {IF_CUT} {WEIGHTS}"),
+        },
+    ),
+    *instead_of(  # in this order: few draws do not tell these two from one another
+        WEIGHTS,
+        {
+            EQUALLY: f"softmax(0 * kept) {IF_CUT} {WEIGHTS}",
             TEMPERATURE + "yours draws from the undivided ones.": "softmax(logits[kept])",
             "It always takes the likeliest token: use `torch.multinomial`.": "np.eye(len(kept))[0]",
         },
