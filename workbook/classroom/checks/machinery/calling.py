@@ -81,6 +81,8 @@ SYNONYMS = {
     # tokenizer
     "special_tokens": "specials|specialtoks|special|specialtokenlist",
     "num_processes": "numworkers|nworkers|workers|processes|nprocesses|numproc|nproc|njobs",
+    "vocab": "vocabulary|idtobytes",
+    "merges": "bpemerges|mergelist",
     # generation
     "prompt": "promptids|prompttokens|prompttokenids|inputids|inputtokens|tokens|tokenids|ids|idx|"
     "context|text|prompttext|input|inputs|startids|start|prefix|seq|sequence",
