@@ -79,6 +79,7 @@ SYNONYMS = {
     "src": "path|file|source|in|inpath|inputpath|filename|filepath|fp|checkpointpath|ckptpath|"
     "loadpath",
     # tokenizer
+    "input_path": "path|file|filepath|filename|infile|inpath|corpuspath|textpath|corpus|inputfile",
     "special_tokens": "specials|specialtoks|special|specialtokenlist",
     "num_processes": "numworkers|nworkers|workers|processes|nprocesses|numproc|nproc|njobs",
     "vocab": "vocabulary|idtobytes",
