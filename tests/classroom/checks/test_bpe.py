@@ -27,7 +27,7 @@ def test_a_solution_may_start_processes():
 
 
 def test_what_is_right_but_slow_is_almost_right(monkeypatch, judged_here):
-    monkeypatch.setattr(bpe.shared, "LONG", 0.001)
+    monkeypatch.setattr(bpe.shared, "LONG_SECONDS", 0.001)
     monkeypatch.setattr(pretokens, "STOPPED", 10**6)
     report = check("train_bpe", bpe_right.recount)
     assert report.status == "almost" and "Training is right, but slow: " in report.claim
@@ -35,7 +35,7 @@ def test_what_is_right_but_slow_is_almost_right(monkeypatch, judged_here):
 
 
 def test_what_is_far_too_slow_is_stopped(monkeypatch, judged_here):
-    monkeypatch.setattr(bpe.shared, "LONG", 0.1)
+    monkeypatch.setattr(bpe.shared, "LONG_SECONDS", 0.1)
     report = check("train_bpe", bpe_wrong.WholeText())
     assert report.status == "wrong" and "Training is far too slow" in report.claim, report
 

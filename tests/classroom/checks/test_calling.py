@@ -53,6 +53,12 @@ SIGNATURES = [  # values, a signature, and what its parameters should get
     (QKV, "K, Q, V, mask=None", QKV),
     ({"logits": 1, "targets": 2}, "targets, inputs", {"targets": 2, "inputs": 1}),
     ({"d_model": 8, "d_ff": 12}, "in_features, hidden_dim", {"in_features": 8, "hidden_dim": 12}),
+    # A default that is a text takes no value by position.
+    (
+        {"input_path": "a", "vocab_size": 300},
+        "vocab_size, file_path='b'",
+        {"vocab_size": 300, "file_path": "a"},
+    ),
     # `norm` is no switch that turns an `rm` off.
     (SIZES, "norm, dots", {"norm": 8, "dots": 2}),
     (SIZES, "d_model, use_norm, num_heads", {**SIZES, "use_norm": True}),

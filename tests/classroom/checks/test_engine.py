@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from workbook.classroom import checks
+from workbook.classroom.checks.machinery import engine
 from workbook.classroom.checks.machinery.engine import Exercise, Program, judge, mistake, shrink
 from workbook.classroom.checks.machinery.verdicts import Prose, Wrong
 
@@ -96,6 +97,32 @@ def test_a_right_attempt_is_praised_and_a_mistake_is_named():
 def test_where_no_mistake_fits_a_mutant_tells_where_to_look():
     assert verdict(lambda w, h: w / h / 2).mistake.startswith("Look at the product: an operator")
     assert verdict(lambda w, h: 7.5).mistake is None
+
+
+def test_a_mistake_is_named_only_if_it_explains_a_quarter_of_what_is_wrong():
+    exercise = replace(AREA, cases=tuple((width, 3.0) for width in (1.0, 2.0, 3.0, 4.0, 5.0)))
+
+    def without_the_half(widest):
+        found = judge(exercise, lambda w, h: w * h if w <= widest else -w)
+        return found.wrongs[0].mistake
+
+    assert without_the_half(widest=1) is None
+    assert without_the_half(widest=2) == "The half is missing."
+
+
+def test_what_goes_wrong_is_looked_into_only_for_a_while(monkeypatch):
+    calls = []
+
+    def added(w, h):
+        calls.append((w, h))
+        return (w + h) / 2
+
+    assert verdict(added).mistake == "Added, not multiplied."
+    assert {*calls} == {*AREA.cases}
+    calls.clear()
+    monkeypatch.setattr(engine, "SEARCH_SECONDS", 0.0)
+    assert verdict(added).mistake is None
+    assert {*calls} == {AREA.cases[0]}
 
 
 def test_a_corner_is_a_finding_of_its_own():

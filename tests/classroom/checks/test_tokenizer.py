@@ -21,7 +21,7 @@ OURS = copied("tokenization.tokenizer").Tokenizer
 
 def test_what_is_right_but_slow_is_almost_right(monkeypatch, judged_here):
     assert check("tokenizer", OURS).status == "correct"
-    monkeypatch.setattr(checks.shared, "LONG", 0.001)
+    monkeypatch.setattr(checks.shared, "LONG_SECONDS", 0.001)
     monkeypatch.setattr(pretokens, "STOPPED", 10**6)
     report = check("tokenizer", OURS)
     assert report.status == "almost"
@@ -30,7 +30,7 @@ def test_what_is_right_but_slow_is_almost_right(monkeypatch, judged_here):
 
 @pytest.mark.parametrize("wrong", [tokenizer_wrong.Slow, tokenizer_wrong.Again])
 def test_what_is_far_too_slow_is_stopped(wrong, monkeypatch, judged_here):
-    monkeypatch.setattr(checks.shared, "LONG", 0.2)
+    monkeypatch.setattr(checks.shared, "LONG_SECONDS", 0.2)
     report = check("tokenizer", wrong)
     assert report.status == "wrong" and "is far too slow" in report.claim, report
 

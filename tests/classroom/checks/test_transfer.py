@@ -342,3 +342,23 @@ def with_a_model(x, dim):
     assert judge_attempt("softmax", theirs.compiled).status == "correct"
     report = judge_attempt("softmax", theirs.with_a_model)
     assert report.status == "correct", report
+
+
+def test_methods_of_every_kind_are_among_the_functions_of_a_class():
+    class Kinds:
+        def plain(self): ...
+
+        @staticmethod
+        def of_none(): ...
+
+        @classmethod
+        def of_class(cls): ...
+
+        @property
+        def read(self): ...
+
+        @functools.cached_property
+        def read_once(self): ...
+
+    names = {function.__name__ for function in transfer.functions_of(Kinds)}
+    assert names >= {"plain", "of_none", "of_class", "read", "read_once"}

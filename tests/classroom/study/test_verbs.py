@@ -21,7 +21,7 @@ from workbook.config import PACKAGE
 SECONDS = 60  # for each call
 
 
-def square(attempt, part=None):
+def square(attempt):
     """A checker in miniature."""
     expect_function(attempt, "square(n)")
     for n in (2, 3):
@@ -121,7 +121,7 @@ def test_results_that_resist_are_shown_shortened():
 
 def test_cases_that_take_too_long_together_are_stopped(monkeypatch):
     monkeypatch.setattr(judging, "TOTAL_SECONDS", 0.3)
-    check_with(monkeypatch, lambda attempt, part: attempt(2), "softmax")
+    check_with(monkeypatch, lambda attempt: attempt(2), "softmax")
     assert "longer than 0.3 s in total" in check("softmax", sleeps).claim
 
 

@@ -333,18 +333,27 @@ def _wrong(bad: list[Handed], part: Question) -> Wrong:
     # A right number at the wrong place needs no other explanation.
     alike = (way for way in _good(part) if way.kind == handed.amount.kind)
     if way := next(filter(handed.agrees, alike), None):
-        cause = f"It is: {way.quantity}. Are keys or sizes mixed up?"
-        return Wrong("That is the right number for something else.", got=got, mistake=cause)
+        return Wrong(
+            "That is the right number for something else.",
+            got=got,
+            mistake=f"It is: {way.quantity}. Are keys or sizes mixed up?",
+        )
     if ways:
         few = [joined(way.changes) for way in ways if len(way.changes) == len(ways[0].changes)]
-        cause = f"Your number comes out when {'; or when '.join([*dict.fromkeys(few)][:3])}."
-        return Wrong(f"That is not the right number ({handed.quantity}).", got=got, mistake=cause)
+        return Wrong(
+            f"That is not the right number ({handed.quantity}).",
+            got=got,
+            mistake=f"Your number comes out when {'; or when '.join([*dict.fromkeys(few)][:3])}.",
+        )
     right = [way.value for way in _good(part) if way.quantity == handed.quantity]
     value = handed.amount.value
     nearest = min(right, key=lambda one: max(one / value, value / one))
-    expected = Prose(f"{nearest / value:.6g} times that")
-    claim = "No assumption known here gives this number: is it a slip in a sum?"
-    return Wrong(claim, expected=expected, got=got, mistake=HINTS.get(handed.key))
+    return Wrong(
+        "No assumption known here gives this number: is it a slip in a sum?",
+        expected=Prose(f"{nearest / value:.6g} times that"),
+        got=got,
+        mistake=HINTS.get(handed.key),
+    )
 
 
 ANY = int | float | str | dict

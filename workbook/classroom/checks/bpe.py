@@ -13,17 +13,31 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbook.classroom.checks import pretokens as shared
-from workbook.classroom.checks.machinery import verdicts
-from workbook.classroom.checks.machinery.calling import call_part
-from workbook.classroom.checks.machinery.engine import Exercise, Program, judge, mistake, shrink
+from workbook.classroom.checks.machinery.calling import Runner, call_part
+from workbook.classroom.checks.machinery.engine import (
+    Exercise,
+    Program,
+    instead_of,
+    judge,
+    mistake,
+    shrink,
+)
 from workbook.classroom.checks.machinery.from_scratch import check_style
 from workbook.classroom.checks.machinery.timeout import processor_seconds
-from workbook.classroom.checks.machinery.verdicts import Findings, NotAttempted, Prose, Wrong, shown
-from workbook.classroom.checks.pretokens import END, KEPT, cut_specials, decode, mistakes, pretokens
+from workbook.classroom.checks.machinery.verdicts import (
+    Findings,
+    NotAttempted,
+    Prose,
+    Wrong,
+    difference_at,
+    expect_function,
+    shown,
+)
+from workbook.classroom.checks.pretokens import KEPT, QUICK, cut_specials, decode, pretokens
+from workbook.corpora.corpora import END_OF_TEXT as EOT
 from workbook.tokenization.bpe import Pair, count_pairs, merge_pair, split_bytes, train_incremental
 
 SIGNATURE = "train_bpe(input_path, vocab_size, special_tokens) -> (vocab, merges)"
-QUICK = 5.0  # seconds of processor time that a short text may take
 # If a tiny text takes more seconds, as when each call starts processes, fewer texts are run.
 SLOW = 0.25
 
@@ -33,7 +47,7 @@ class Text(NamedTuple):
 
     text: str
     num_merges: int
-    special_tokens: tuple[str, ...] = (END,)
+    special_tokens: tuple[str, ...] = (EOT,)
     what: str = ""  # makes it a corner
     path: type = Path  # as the course's tests do; a str must do, too
 
@@ -97,38 +111,30 @@ def by_id(case: Text, merges: list[Pair]) -> Callable[[Pair], list[int]]:
 
 
 TIE = "When pairs tie in frequency, merge the greater one, as Python compares tuples of bytes: "
-TIES = tuple(
-    mistake(TIE + words, "best = max(tied)", f"best = {choice}")
-    for words, *choices in (
-        ("you took the first seen.", "_seen(words, tied)[0]", "tied[0]"),
-        ("you took the last seen.", "_seen(words, tied)[-1]", "tied[-1]"),
-        ("you took the smaller pair.", "min(tied)"),
-        (
-            "you compared their ids. A greater id only means a later token.",
+TIES = instead_of(
+    "max(tied)",
+    {
+        "you took the first seen.": ("_seen(words, tied)[0]", "tied[0]"),
+        "you took the last seen.": ("_seen(words, tied)[-1]", "tied[-1]"),
+        "you took the smaller pair.": "min(tied)",
+        "you compared their ids. A greater id only means a later token.": (
             "max(tied, key=by_id(case, merges))",
             "min(tied, key=by_id(case, merges))",
         ),
-        (
-            "you compared the two parts joined into one string, but (b'a', b'bc') is less than "
-            "(b'ab', b'b') although abc is greater than abb.",
-            "max(_seen(words, tied), key=b''.join)",
+        "you compared the two parts joined into one string, but (b'a', b'bc') is less than "
+        "(b'ab', b'b') although abc is greater than abb.": (
+            "max(_seen(words, tied), key=b''.join)"
         ),
-        (
-            "you compared decoded text, where all bytes that form no whole character look the"
-            " same.",
-            *(
-                f"max(_seen(words, tied), key=lambda pair: [t.decode(errors={how!r}) for t in"
-                f" pair])"
-                for how in ("replace", "ignore")
-            ),
+        "you compared decoded text, where all bytes that form no whole character look the same.": [
+            f"max(_seen(words, tied), key=lambda pair: [t.decode(errors={how!r}) for t in pair])"
+            for how in ("replace", "ignore")
+        ],
+        "your key inverts the bytes (as for a heap), which ranks a short string above a longer "
+        "one that begins with it, but b'ab' is greater than b'a'.": (
+            "min(tied, key=lambda pair: [[-byte for byte in token] for token in pair])"
         ),
-        (
-            "your key inverts the bytes (as for a heap), which ranks a short string above a longer "
-            "one that begins with it, but b'ab' is greater than b'a'.",
-            "min(tied, key=lambda pair: [[-byte for byte in token] for token in pair])",
-        ),
-    )
-    for choice in choices
+    },
+    TIE,
 )
 BETWEEN = "[part for part, special in parts if not special]"
 SPLITTING = (
@@ -151,25 +157,24 @@ SPLITTING = (
             ("replaced by a newline", "\n"),
         )
     ),
-    *mistakes(
+    *instead_of(
         KEPT,
-        (
+        {
             "The text before the first special token, or after it, or after the last, was left"
-            " out.",
-            *(
+            " out.": [
                 f"{KEPT} and {how}"
                 for how in (
                     "not at",
                     "(at or len(parts) < 2)",
                     "(at < len(parts) - 1 or len(parts) < 2)",
                 )
-            ),
-        ),
+            ]
+        },
     ),
     mistake(
         "<|endoftext|> was treated as special though it is not in `special_tokens`.",
         "case.special_tokens)",
-        "(*case.special_tokens, END))",
+        "(*case.special_tokens, EOT))",
     ),
 )
 SYMBOLS = "split_bytes(token)"
@@ -203,16 +208,17 @@ COUNTS = (
         SYMBOLS,
         "[character.encode() for character in token]",
     ),
-    *mistakes(
+    *instead_of(
         "in pairwise(symbols):",
-        ("A pair that occurs twice in a word was counted once.", "in {*pairwise(symbols)}:"),
-        (
-            "The last pair of each word was not counted: does a `range` end one too early?",
-            "in pairwise(symbols[:-1]):",
-        ),
+        {
+            "A pair that occurs twice in a word was counted once.": "in {*pairwise(symbols)}:",
+            "The last pair of each word was not counted: does a `range` end one too early?": (
+                "in pairwise(symbols[:-1]):"
+            ),
+        },
     ),
     shared.FIRST_ONLY,
-    shared.SKIPPED,
+    shared.SKIPPED_ONE,
     mistake("After a merge, step over both parts: aaa becomes aa a.", "at += 2", "at += 1"),
     mistake(
         "The pair was also merged where it is only the end of one longer token and the "
@@ -270,41 +276,29 @@ COUNTS = (
         )
         for words, old, new in STALE
     ),
-    *mistakes(
+    *instead_of(
         "case.num_merges",
-        (
+        {
             "One special token was assumed: there is room for "
-            "vocab_size - 256 - len(special_tokens) merges.",
-            "case.vocab_size - 257",
-        ),
-        ("There is one merge too few: off by one.", "case.num_merges - 1"),
-        (
-            "Only one merge is made: count and merge again and again, until the vocabulary is"
-            " full. "
-            "Is the loop missing, or is a `return` inside it?",
-            "min(1, case.num_merges)",
-        ),
-        (
+            "vocab_size - 256 - len(special_tokens) merges.": "case.vocab_size - 257",
+            "There is one merge too few: off by one.": "case.num_merges - 1",
+            "Only one merge is made: count and merge again and again, until the vocabulary is "
+            "full. Is the loop missing, or is a `return` inside it?": "min(1, case.num_merges)",
             "There are too many merges: `vocab_size` includes the 256 bytes and the special"
-            " tokens.",
-            "case.vocab_size - 256",
-            "case.num_merges + 1",
-            "case.vocab_size",
-        ),
+            " tokens.": ("case.vocab_size - 256", "case.num_merges + 1", "case.vocab_size"),
+        },
     ),
-    *mistakes(
+    *instead_of(
         "while pairs and",
-        (
+        {
             "Nothing is merged: as long as there is room, count the pairs, merge the most frequent "
-            "one wherever it occurs, and add it to `merges`.",
-            "while [] and",
-        ),
-        (
+            "one wherever it occurs, and add it to `merges`.": "while [] and",
             "Training stopped when the best pair occurred only once. Some libraries choose to do "
-            "so, but the course's algorithm goes on while any pair is left.",
-            "while max(pairs.values(), default=0) > 1 and",
-        ),
-        (RAN_OUT + "with fewer merges.", "while"),
+            "so, but the course's algorithm goes on while any pair is left.": (
+                "while max(pairs.values(), default=0) > 1 and"
+            ),
+            RAN_OUT + "with fewer merges.": "while",
+        },
     ),
     mistake(
         RAN_OUT + "and no pair is merged again.",
@@ -319,7 +313,7 @@ SMALL = (
     Text("hug hug hug pug", 3),
     # Ties: the greater pair is neither the first seen, nor the last, nor ...
     Text("ba zz ca zy dd dd", 1),
-    Text(f"low low low!{END}low lower newer{END}er er", 4),
+    Text(f"low low low!{EOT}low lower newer{EOT}er er", 4),
     # Runs of one letter: how overlapping pairs are counted and merged.
     Text(" aaaa aaa aaaaa aa" * 2, 3),
     # A pair twice in a row and twice in a word.
@@ -331,8 +325,8 @@ SMALL = (
     # Tokens that begin alike, and bytes that form no whole character.
     Text("ö ø ö ø é è ü û ñ 猫 猴 狗 猫 é 🙂🙃 " * 2, 20),
     # Special tokens: at both ends, side by side, inside a word, beside line ends.
-    Text(f"{END}ab{END}{END}abc ab {END} cab\n\n{END}\n\nab" * 2, 5),
-    Text(f"ab{END}\n\n\nab ba{END}\nab\n\n" * 2, 4),
+    Text(f"{EOT}ab{EOT}{EOT}abc ab {EOT} cab\n\n{EOT}\n\nab" * 2, 5),
+    Text(f"ab{EOT}\n\n\nab ba{EOT}\nab\n\n" * 2, 4),
     # All that the pattern keeps apart.
     Text("It's we'll I'd 'TIS 'quote' CAN'T DON'T" * 2, 18),
     Text("a  b   cc\n\n\nd \n e\tf\u00a0g\u3000h \n\n  x  " * 2, 12),
@@ -340,18 +334,18 @@ SMALL = (
     Text("naïve Übung día हिन्दी 한국어 наука e\u0301te\u0301 " * 2, 40),
     Text("stop! (really?) ... --- #1 a+b=c => <b>!> e-mail!!\nEnd.\n" * 2, 22),
 )
-EVERYTHING = Text(END.join(case.text for case in SMALL), 160)
+EVERYTHING = Text(EOT.join(case.text for case in SMALL), 160)
 TINY = SMALL[0], Text("vw vw vw", 1)  # they share no letter
 STR_PATH = "a path that is a str"
 RUNS_OUT = "a text that runs out of pairs before the vocabulary is full"
 SEVERAL = "several special tokens"
 CORNERS = (
-    Text("hug hug hug pug", 3, (END,), STR_PATH, str),
+    Text("hug hug hug pug", 3, (EOT,), STR_PATH, str),
     Text("hug hug hug pug", 3, (), "special_tokens=[]"),
     Text("ab cab", 9, what=RUNS_OUT),
     Text("ab ab cd ef", 4, what="pairs that occur only once"),
     Text("ab<|pad|>ab<|pad|>ba" * 2, 2, ("<|pad|>",), "a special token that is not <|endoftext|>"),
-    Text(f"b<|pad|>abc{END}abc<|pad|>{END}ab" * 2, 2, ("<|pad|>", END), SEVERAL),
+    Text(f"b<|pad|>abc{EOT}abc<|pad|>{EOT}ab" * 2, 2, ("<|pad|>", EOT), SEVERAL),
     Text(
         "x<|.*|>y z<|.*|>y z<|+|>zy (a|b) <|*|> xy zy\n<|+|>\nxz " * 2,
         9,
@@ -359,12 +353,12 @@ CORNERS = (
         SEVERAL,
     ),
     Text(
-        f"ab{END}ab{END}ba" * 2,
+        f"ab{EOT}ab{EOT}ba" * 2,
         11,
         ("<|pad|>",),
         "<|endoftext|> in the text but not in special_tokens",
     ),
-    Text(f"ab{END}   {END}   {END}ba" * 2, 2, what="a document of nothing but white space"),
+    Text(f"ab{EOT}   {EOT}   {EOT}ba" * 2, 2, what="a document of nothing but white space"),
 )
 ANY_TOKENS = "`special_tokens` may hold any strings, any number of them or none."
 HINTS = {  # for a corner in which it raises an error, or is stopped; else it is `ANY_TOKENS`
@@ -379,7 +373,7 @@ THROUGH_ALL = (
     "Probably each merge goes through the whole text again. Store each distinct pre-token once, "
     "with its count, and update only the counts that a merge changes."
 )
-CUT = (
+CUT_WORDS = (
     "Probably the file is read in parts whose boundaries fall inside words, or characters. Move "
     "each boundary to a special token, or hold back the end of a part until the next is read."
 )
@@ -405,13 +399,13 @@ def called(case: Text) -> str:
     return f"train_bpe(path, {case.vocab_size}, {list(case.special_tokens)})"
 
 
-def _described(case: Text) -> Prose:
+def _described(case: Text) -> str:
     """The call, and what the file holds."""
     room = f"{case.num_merges} merge{'' if case.num_merges == 1 else 's'}"
-    return Prose(f"{called(case)}, room for {room}; the file holds {shown(case.text)}")
+    return f"{called(case)}, room for {room}; the file holds {shown(case.text)}"
 
 
-def _answer(result: Any, given: Prose) -> tuple[dict[int, bytes], list[Pair]]:
+def _answer(result: Any, given: str) -> tuple[dict[int, bytes], list[Pair]]:
     """The vocabulary and the merges; raises `Wrong` if they are not in the form asked for."""
     if result is None:
         raise NotAttempted("It returned None: is `return vocab, merges` missing?")
@@ -421,9 +415,14 @@ def _answer(result: Any, given: Prose) -> tuple[dict[int, bytes], list[Pair]]:
         odd = odd_parts(vocab, merges)
         if not odd:  # numpy's integers become Python's, and lists of two become tuples
             return {int(i): token for i, token in vocab.items()}, [tuple(pair) for pair in merges]
-    claim = "The result is not in the form asked for."
     got = f"among other things {shown(odd[0])}"
-    raise Wrong(claim, given=given, expected=FORM, got=Prose(got), mistake=TWO_THINGS)
+    raise Wrong(
+        "The result is not in the form asked for.",
+        given=given,
+        expected=FORM,
+        got=Prose(got),
+        mistake=TWO_THINGS,
+    )
 
 
 def odd_parts(vocab: Any, merges: Any) -> list:
@@ -467,10 +466,13 @@ def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Text) -> 
     last = max(got, default="none")
     size = wanted.total()
     odd = f"missing: {missing[:4]}, not expected: {extra[:4]}"
-    claim = "The merges are right, but the vocabulary is not."
-    expected = Prose(f"{size} entries, ids up to {size - 1}")
-    counted = Prose(f"{having.total()} entries, ids up to {last}; {odd}")
-    raise Wrong(claim, given=_described(case), expected=expected, got=counted, mistake=likely)
+    raise Wrong(
+        "The merges are right, but the vocabulary is not.",
+        given=_described(case),
+        expected=Prose(f"{size} entries, ids up to {size - 1}"),
+        got=Prose(f"{having.total()} entries, ids up to {last}; {odd}"),
+        mistake=likely,
+    )
 
 
 # What to say about wrong merges, from the state in which they went wrong.
@@ -478,7 +480,7 @@ def expect_vocabulary(got: dict[int, bytes], merges: list[Pair], case: Text) -> 
 
 def _beside(case: Text, right: list[Pair], got: list[Pair]) -> Wrong:
     """What to say about wrong merges: where they first go wrong, and why."""
-    at = verdicts.difference_at(right, got)
+    at = difference_at(right, got)
     words = [(split_bytes(token), n) for token, n in pretoken_counts(case).items()]
     counts = seen = count_pairs(words)
     for pair in right[:at]:
@@ -525,15 +527,22 @@ def _why_not(pair: Pair, wanted: Pair, counts: Counter[Pair]) -> str:
     )
 
 
-class Trainee:
-    """The learner's function, with the text in a new file at each call."""
+class BpeRunner(Runner):
+    """Runs a function, with the text in a new file at each call."""
 
     def __init__(self, attempt: Callable, folder: str):
-        self.attempt = attempt
+        super().__init__(attempt)
         self.folder = Path(folder)
         self.calls = 0
 
-    def __call__(self, case: Text, seconds: float, given: Prose | None = None) -> Any:
+    def run(self, case: Text) -> list[Pair]:
+        """The merges; if they are right, the vocabulary must be too."""
+        vocab, merges = self.train(case)
+        if merges == BPE.expected(case):
+            expect_vocabulary(vocab, merges, case)
+        return merges
+
+    def train(self, case: Text, seconds: float | None = None, given: str | None = None) -> Any:
         """The vocabulary and the merges. Raises `Wrong` or `NotAttempted` as `call_part` does."""
         self.calls += 1
         path = self.folder / f"text{self.calls}.txt"
@@ -543,21 +552,15 @@ class Trainee:
         given = given or _described(case)
         extras = {"num_processes": 1}
         try:
-            result = call_part(self.attempt, values, seconds=seconds, extras=extras, given=given)
+            result = call_part(
+                self.attempt, values, seconds=seconds or QUICK, extras=extras, given=given
+            )
         except Wrong as failure:
             if case.what:
                 failure.claim = f"{failure.claim.removesuffix('.')} with {case.what}."
                 failure.mistake = HINTS.get(case.what, ANY_TOKENS)
             raise
         return _answer(result, given)
-
-
-def merges_of(learner: Trainee, case: Text) -> list[Pair]:
-    """The learner's merges; if they are right, the vocabulary must be too."""
-    vocab, merges = learner(case, QUICK)
-    if merges == BPE.expected(case):
-        expect_vocabulary(vocab, merges, case)
-    return merges
 
 
 def _smaller(case: Text, fails: Callable[[Text], bool]) -> Text:
@@ -593,7 +596,7 @@ BPE = Exercise(
     mistakes=(*TIES, *SPLITTING, *COUNTS, *shared.MISTAKES),
     cases=(*SMALL, EVERYTHING),
     corners=CORNERS,
-    run=merges_of,
+    run=BpeRunner.run,
     same=lambda right, got: right == got,
     report=_beside,
     smaller=_smaller,
@@ -605,24 +608,24 @@ BPE = Exercise(
 )
 
 
-def train_bpe(attempt: Any, part: str | None = None) -> str:
+def train_bpe(attempt: Any) -> str:
     """Praise for a right `train_bpe`; raises `Wrong` with the smallest input that fails."""
-    verdicts.expect_function(attempt, SIGNATURE)
+    expect_function(attempt, SIGNATURE)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        learner = Trainee(attempt, folder)
+        runner = BpeRunner(attempt, folder)
         findings = Findings()
         exercise = BPE
         before = processor_seconds()
         with findings("use"):
-            shared.expect_no_memory(BPE, learner, TINY, FRESH_START)
+            shared.expect_no_memory(BPE, runner, TINY, FRESH_START)
         if processor_seconds() - before > len(TINY) * SLOW:
             exercise = replace(BPE, cases=(EVERYTHING,), corners=CORNERS[:3])
-        findings = findings or judge(exercise, learner)
+        findings = findings or judge(exercise, runner)
         if not findings.in_use:
             with findings("use"):
-                _expect_long_texts(learner)
+                _expect_long_texts(runner)
         findings.wrongs = shared.one_for_each_cause(findings.wrongs)
-        check_style(findings, lambda: learner(SMALL[0], QUICK), [attempt])
+        check_style(findings, lambda: runner.train(SMALL[0]), [attempt])
     return findings.verdict("Merges and vocabulary agree with the reference on every text.")
 
 
@@ -634,21 +637,21 @@ def long_texts() -> tuple[tuple[Text, list[Pair], str, str], ...]:
     often = [1 / rank for rank in range(1, 1201)]
     words = ["".join(rng.choices("etaoinshrdlucm", k=rng.randint(2, 9))) for _ in often]
     lines = [" ".join(rng.choices(words, often, k=50)) + ".\n" for _ in range(4_000)]
-    megabyte = END.join(lines)
+    megabyte = EOT.join(lines)
     cases = Text(WORD * times, len(WORD.encode()) - 1), Text(megabyte, 343)
     # The merges come from the package's own trainer: the reference is slow.
     merges = [train_incremental(pretoken_counts(case), case.num_merges) for case in cases]
     held = f"the word {WORD!r} {times:,} times", f"{len(megabyte):,} bytes of made-up words"
-    return tuple(zip(cases, merges, held, (CUT, AT_SIZE), strict=True))
+    return tuple(zip(cases, merges, held, (CUT_WORDS, AT_SIZE), strict=True))
 
 
-def _expect_long_texts(learner: Trainee) -> None:
+def _expect_long_texts(runner: BpeRunner) -> None:
     """Raise `Wrong` if a long file is read in parts that cut words, or takes far too long."""
 
-    def merges(case: Text, seconds: float, given: Prose) -> list[Pair]:
-        return learner(case, seconds, given)[1]
+    def merges(case: Text, seconds: float, given: str) -> list[Pair]:
+        return runner.train(case, seconds, given)[1]
 
     for case, right, held, likely in long_texts():
-        given = Prose(f"{called(case)}; the file holds {held}")
+        given = f"{called(case)}; the file holds {held}"
         run = partial(merges, case)
         shared.expect_right_and_quick("Training", run, right, given, (likely, THROUGH_ALL))

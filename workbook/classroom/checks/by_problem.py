@@ -1,9 +1,11 @@
 """Which check belongs to which problem.
 
-A check is called with an attempt and the part that it is for.
+A check has the id of its problem for a name. It is called with an attempt, and one of a written
+problem also with the part that this is for.
 """
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from workbook.classroom.checks import (
@@ -21,55 +23,63 @@ from workbook.classroom.checks import (
     written,
 )
 
-CHECKS: dict[str, Callable[[Any, str | None], Any]] = {
-    "unicode1": written.unicode1,
-    "unicode2": written.unicode2,
-    "train_bpe": bpe.train_bpe,
-    "train_bpe_tinystories": written.train_bpe_tinystories,
-    "train_bpe_expts_owt": written.train_bpe_expts_owt,
-    "tokenizer": tokenizer.tokenizer,
-    "tokenizer_experiments": written.tokenizer_experiments,
-    "linear": transformer.linear,
-    "embedding": transformer.embedding,
-    "rmsnorm": transformer.rmsnorm,
-    "positionwise_feedforward": transformer.positionwise_feedforward,
-    "rope": transformer.rope,
-    "softmax": transformer.softmax,
-    "scaled_dot_product_attention": transformer.scaled_dot_product_attention,
-    "multihead_self_attention": transformer.multihead_self_attention,
-    "transformer_block": transformer.transformer_block,
-    "transformer_lm": transformer.transformer_lm,
-    "transformer_accounting": accounting.transformer_accounting,
-    "cross_entropy": transformer.cross_entropy,
-    "learning_rate_tuning": written.learning_rate_tuning,
-    "adamw": optimizer.adamw,
-    "adamwAccounting": accounting.adamwAccounting,
-    "learning_rate_schedule": optimizer.learning_rate_schedule,
-    "gradient_clipping": optimizer.gradient_clipping,
-    "data_loading": data_loading.data_loading,
-    "checkpointing": checkpointing.checkpointing,
-    "training_together": training_together.training_together,
-    "decoding": decoding.decoding,
-    "experiment_log": runs.experiment_log,
-    "learning_rate": runs.learning_rate,
-    "batch_size_experiment": runs.batch_size_experiment,
-    "generate": written.generate,
-    "layer_norm_ablation": runs.layer_norm_ablation,
-    "pre_norm_ablation": runs.pre_norm_ablation,
-    "no_pos_emb": runs.no_pos_emb,
-    "swiglu_ablation": runs.swiglu_ablation,
-    "main_experiment": runs.main_experiment,
-    "leaderboard": runs.leaderboard,
-    "encode_utf8": steps.encode_utf8,
-    "count_pretokens": steps.count_pretokens,
-    "count_pairs": steps.count_pairs,
-    "merge_pair": steps.merge_pair,
-    "train_naive": steps.train_naive,
-    "decode_ids": steps.decode_ids,
-    "encode_word": steps.encode_word,
-    "split_special": steps.split_special,
-    "stream_pretokens": steps.stream_pretokens,
-    "momentum": steps.momentum,
-    "training_loop": steps.training_loop,
-    "accumulate": steps.accumulate,
+BY_MODULE: dict[ModuleType, tuple[str, ...]] = {
+    written: (
+        "unicode1",
+        "unicode2",
+        "train_bpe_tinystories",
+        "train_bpe_expts_owt",
+        "tokenizer_experiments",
+        "learning_rate_tuning",
+        "generate",
+    ),
+    bpe: ("train_bpe",),
+    tokenizer: ("tokenizer",),
+    transformer: (
+        "linear",
+        "embedding",
+        "rmsnorm",
+        "positionwise_feedforward",
+        "rope",
+        "softmax",
+        "scaled_dot_product_attention",
+        "multihead_self_attention",
+        "transformer_block",
+        "transformer_lm",
+        "cross_entropy",
+    ),
+    accounting: ("transformer_accounting", "adamwAccounting"),
+    optimizer: ("adamw", "learning_rate_schedule", "gradient_clipping"),
+    data_loading: ("data_loading",),
+    checkpointing: ("checkpointing",),
+    training_together: ("training_together",),
+    decoding: ("decoding",),
+    runs: (
+        "experiment_log",
+        "learning_rate",
+        "batch_size_experiment",
+        "layer_norm_ablation",
+        "pre_norm_ablation",
+        "no_pos_emb",
+        "swiglu_ablation",
+        "main_experiment",
+        "leaderboard",
+    ),
+    steps: (
+        "encode_utf8",
+        "count_pretokens",
+        "count_pairs",
+        "merge_pair",
+        "train_naive",
+        "decode_ids",
+        "encode_word",
+        "split_special",
+        "stream_pretokens",
+        "momentum",
+        "training_loop",
+        "accumulate",
+    ),
+}
+CHECKS: dict[str, Callable[..., Any]] = {
+    id: getattr(module, id) for module, ids in BY_MODULE.items() for id in ids
 }

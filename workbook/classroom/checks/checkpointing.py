@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks.machinery import verdicts
-from workbook.classroom.checks.machinery.calling import call_part, meaning, parameters_of
+from workbook.classroom.checks.machinery.calling import Runner, call_part, meaning, parameters_of
 from workbook.classroom.checks.machinery.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.machinery.from_scratch import check_style
 from workbook.classroom.checks.machinery.verdicts import (
@@ -22,6 +21,7 @@ from workbook.classroom.checks.machinery.verdicts import (
     Wrong,
     call,
     expect,
+    is_untouched,
     kind_of,
 )
 
@@ -120,21 +120,23 @@ MISTAKES = (
     *instead_of(
         MODEL,
         {
-            "pass": "The model that was passed in is as before. `model = ...`, or `p = ...` in a"
-            " loop, "
-            "only gives the name a new value: `model.load_state_dict(...)` writes into it.",
-            "new.model.load_state_dict(model, assign=True)": "The optimizer still holds the old "
-            "parameters, and will update those: write into them, as `load_state_dict` does.",
+            "The model that was passed in is as before. `model = ...`, or `p = ...` in a "
+            "loop, only gives the name a new value: `model.load_state_dict(...)` writes into it.": (
+                "pass"
+            ),
+            "The optimizer still holds the old "
+            "parameters, and will update those: write into them, as `load_state_dict` does.": (
+                "new.model.load_state_dict(model, assign=True)"
+            ),
         },
     ),
     *instead_of(
         OPTIMIZER,
         {
-            "pass": "Only the model was restored, or an optimizer other than the one that was"
-            " passed "
-            "in: AdamW's averages begin at zero again, and the loss jumps.",
-            f'{OPTIMIZER}\nnew.optimizer.param_groups[0]["lr"] = 0.01': "Store its `param_groups`"
-            " too.",
+            "Only the model was restored, or an optimizer other than the one that was "
+            "passed in: AdamW's averages begin at zero again, and the loss jumps.": "pass",
+            "Store its `param_groups`"
+            " too.": f'{OPTIMIZER}\nnew.optimizer.param_groups[0]["lr"] = 0.01',
         },
     ),
     mistake(
@@ -155,10 +157,10 @@ MISTAKES = (
     *instead_of(
         "new.now(ITERATION)",
         {
-            "new.now(None)": "Nothing is returned: return the step number that was saved.",
-            "new.now('an int')": "Return the step number alone, as an int.",
-            "new.now(ITERATION + 1)": "Return the number as it was saved, not the next one.",
-            "new.now(0)": "The number is lost: store it beside the two state dicts.",
+            "Nothing is returned: return the step number that was saved.": "new.now(None)",
+            "Return the step number alone, as an int.": "new.now('an int')",
+            "Return the number as it was saved, not the next one.": "new.now(ITERATION + 1)",
+            "The number is lost: store it beside the two state dicts.": "new.now(0)",
         },
     ),
 )
@@ -173,14 +175,11 @@ def _beside(form: FileForm, asked: dict, got: dict) -> Wrong:
     claim = next(claim for claim in asked if asked[claim] != got[claim])
     expected, value = (Prose(shorten(str(state[claim]), 80)) for state in (asked, got))
     lost = "Something is lost or changed on the way: store and load both `state_dict()` in full."
-    return Wrong(claim, given=str(form), expected=expected, got=value, mistake=lost)
+    return Wrong(claim, given=form, expected=expected, got=value, mistake=lost)
 
 
-class Pair(NamedTuple):
-    """A learner's two functions."""
-
-    save: Callable
-    load: Callable
+class CheckpointRunner(Runner):
+    """Runs two functions: the first saves, the second loads."""
 
     def run(self, form: FileForm) -> dict[str, Any]:
         """What a new run has after loading. Raises: Wrong."""
@@ -191,23 +190,29 @@ class Pair(NamedTuple):
             out = form.make(path)
             before = run.held()
             self.write(run, out, form)
-            claim, alone = "Saving changed the model or the optimizer.", "Leave both alone."
-            expect(run.held() == before, claim, alone, given=str(form))
+            expect(
+                run.held() == before,
+                "Saving changed the model or the optimizer.",
+                "Leave both alone.",
+                given=form,
+            )
             is_open = isinstance(out, io.BytesIO)
             if is_open:
                 path.write_bytes(b"" if out.closed else out.getvalue())
             if not path.is_file() or not path.stat().st_size:
-                raise Wrong("`out` is empty afterwards, or closed.", given=str(form), mistake=EMPTY)
+                raise Wrong("`out` is empty afterwards, or closed.", given=form, mistake=EMPTY)
             run.steps(4, 5, 6)  # which must not show in what is loaded
             src = io.BytesIO(path.read_bytes()) if is_open else out
+            _, load = self.attempt
             values = {"src": src, "model": new.model, "optimizer": new.optimizer}
-            iteration = call_part(self.load, values, given=str(form))
-        return call(new.now, iteration, given=str(form))
+            iteration = call_part(load, values, given=form)
+        return call(new.now, iteration, given=form)
 
     def write(self, run: SmallRun, out: Any, form: FileForm) -> None:
         """Save a run in `out`."""
+        save, _ = self.attempt
         values = {"model": run.model, "optimizer": run.optimizer}
-        call_part(self.save, {**values, "iteration": ITERATION, "out": out}, given=str(form))
+        call_part(save, {**values, "iteration": ITERATION, "out": out}, given=form)
 
 
 FORMS = (FileForm("'run.pt'", str),)
@@ -216,31 +221,38 @@ OTHERS = (
     FileForm("io.BytesIO()", lambda path: io.BytesIO(), "an open file"),
 )
 restoring = Program(restored)
-CHECKPOINTS = Exercise(restoring, MISTAKES, FORMS, Pair.run, eq, _beside, ERRORS, corners=OTHERS)
+CHECKPOINTS = Exercise(
+    restoring, MISTAKES, FORMS, CheckpointRunner.run, eq, _beside, ERRORS, corners=OTHERS
+)
 
 
-def checkpointing(attempt: Any, part: str | None = None) -> str:
+def checkpointing(attempt: Any) -> str:
     """Praise for a right pair of functions; raises `Wrong` with what is not restored."""
-    pair = _pair(attempt)
-    findings = judge(CHECKPOINTS, pair)
+    runner = CheckpointRunner(_pair(attempt))
+    findings = judge(CHECKPOINTS, runner)
     run = SmallRun(seed=0)
     _, form = CHECKPOINTS.corners
-    check_style(findings, lambda: pair.write(run, io.BytesIO(), form), pair)
+    check_style(findings, lambda: runner.write(run, io.BytesIO(), form), runner.attempt)
     return findings.verdict("A new model and optimizer go on exactly as the saved ones did.")
 
 
-def _pair(attempt: Any) -> Pair:
+def _pair(attempt: Any) -> list[Callable]:
     """The two functions, `save` first: it takes the step. Raises unless there are two."""
-    two = isinstance(attempt, tuple | list) and len(attempt) == 2
-    missing = [*map(verdicts.is_untouched, attempt)] if two else ()
+    if not isinstance(attempt, tuple | list) or len(attempt) != 2:
+        raise _not_two(attempt)
+    missing = [is_untouched(one) for one in attempt]
     if any(missing):
         raise NotAttempted("" if all(missing) else "One of the two functions is still missing.")
-    if not (two and all(map(callable, attempt))):
-        names = "(save_checkpoint, load_checkpoint)"
-        raise Wrong("Two functions are needed.", expected=Prose(names), got=Prose(kind_of(attempt)))
+    if not all(map(callable, attempt)):
+        raise _not_two(attempt)
 
     def is_load(one: Any) -> tuple[bool, bool]:
         takes_step = any(meaning(p.name, ["iteration"]) for p in parameters_of(one))
         return not takes_step, "load" in getattr(one, "__name__", "")
 
-    return Pair(*sorted(attempt, key=is_load))
+    return sorted(attempt, key=is_load)
+
+
+def _not_two(attempt: Any) -> Wrong:
+    names = "(save_checkpoint, load_checkpoint)"
+    return Wrong("Two functions are needed.", expected=Prose(names), got=Prose(kind_of(attempt)))

@@ -5,16 +5,16 @@ The ids of each data set follow one another, so that a batch shows where it was 
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from workbook.classroom.checks.machinery.calling import callable_part
+from workbook.classroom.checks.machinery.calling import Runner, callable_part
 from workbook.classroom.checks.machinery.from_scratch import check_style
 from workbook.classroom.checks.machinery.verdicts import (
     Findings,
@@ -109,44 +109,52 @@ FAULTS = {
 UINT16 = "Token files hold uint16, which few operations take: convert each window to int64 first."
 
 
-def data_loading(attempt: Any, part: str | None = None) -> str:
+def data_loading(attempt: Any) -> str:
     """Praise for a right function; raises `Wrong` with all that is not right."""
     findings = Findings()
-    loader = Loader(attempt)
+    runner = BatchRunner(attempt)
     with findings("use"):
-        starts = loader.starts()
-        for check in (lambda: loader.expect_fair(starts), loader.expect_ids, loader.expect_device):
+        starts = runner.starts()
+        for check in (lambda: runner.expect_fair(starts), runner.expect_ids, runner.expect_device):
             with findings("use"):
                 check()
         if findings:
             findings.passes.append("The targets are the inputs, one token later.")
-    check_style(findings, lambda: [*loader.batches(FEW, 1)], [attempt])
+    check_style(findings, lambda: [*runner.run(Draw(FEW))], [attempt])
     return findings.verdict("Inputs and targets fit, and every start is drawn equally often.")
 
 
-class Loader:
-    """A learner's function, and the last call of it in words."""
+class Draw(NamedTuple):
+    """Batches that are drawn."""
 
-    def __init__(self, attempt: Callable):
-        self.attempt = attempt
-        self.given = Prose("")
+    data: np.ndarray
+    described: str = "dataset"
+    times: int = 1
+    device: str = "cpu"
+
+    def __str__(self) -> str:
+        return f"get_batch({self.described}, {ROWS}, {CONTEXT}, {self.device!r})"
+
+
+class BatchRunner(Runner):
+    """Runs a function that draws batches; `case` is what was drawn last."""
+
+    case: Draw
 
     def wrong(self, fault: str, got: Any) -> Wrong:
         """The verdict on a fault."""
         claim, expected, mistake = FAULTS[fault]
-        expected = Prose(expected)
         got = Prose(got)
-        return Wrong(claim, given=self.given, expected=expected, got=got, mistake=mistake)
+        return Wrong(claim, given=self.case, expected=Prose(expected), got=got, mistake=mistake)
 
-    def batches(
-        self, data: np.ndarray, count: int, device: str = "cpu", described: str = "dataset"
-    ) -> Iterator[list[Tensor]]:
+    def run(self, case: Draw) -> Iterator[list[Tensor]]:
         """Some batches, each as inputs and targets in int64. Raises: Wrong."""
-        values = {"dataset": data, "batch_size": ROWS, "context_length": CONTEXT, "device": device}
-        self.given = Prose(f"get_batch({described}, {ROWS}, {CONTEXT}, {device!r})")
+        self.case = case
+        values = {"dataset": case.data, "batch_size": ROWS, "context_length": CONTEXT}
+        values["device"] = case.device
         try:
-            part = callable_part(self.attempt, values, optional=["device"], given=self.given)
-            for _ in range(count):
+            part = callable_part(self.attempt, values, optional=["device"], given=case)
+            for _ in range(case.times):
                 yield self.pair(part())
         except Wrong as failure:
             if UNEVEN.search(str(failure.error)):
@@ -172,8 +180,8 @@ class Loader:
     def starts(self) -> list[int]:
         """Where windows begin. Raises `Wrong` unless they are windows, drawn at random."""
         starts = []
-        list(self.batches(np.arange(99), 1, described="np.arange(99)"))  # any shape of batch fits
-        for inputs, targets in self.batches(FEW, DRAWS, described=f"np.arange({len(FEW)})"):
+        list(self.run(Draw(np.arange(99), "np.arange(99)")))  # any shape of batch fits
+        for inputs, targets in self.run(Draw(FEW, f"np.arange({len(FEW)})", DRAWS)):
             rows = zip(inputs.tolist(), targets.tolist(), strict=True)
             for x, y in sorted(rows, key=lambda row: row[0][0] > LAST):
                 if x[0] > LAST:
@@ -189,16 +197,18 @@ class Loader:
             starts.append(inputs[:, 0].tolist())
             steps = {b - a for batch in starts[:2] for a, b in pairwise(batch)}
             if len(starts) == 2 and (len(steps) == 1 or starts[0] == starts[1]):
-                fault = "one_start" if steps == {0} else "in_a_row" if len(steps) == 1 else "seeded"
+                fault = "in_a_row" if len(steps) == 1 else "seeded"
+                fault = "one_start" if steps == {0} else fault
                 raise self.wrong(fault, f"starts {starts[0]}, then {starts[1]}")
         return [start for batch in starts for start in batch]
 
     def expect_fair(self, starts: list[int]) -> None:
         """Raise `Wrong` unless each place that leaves room for a target is drawn equally often."""
         counts = [starts.count(start) for start in range(LAST + 1)]
-        missing = tuple(start for start, count in enumerate(counts) if not count)
+        missing = [start for start, count in enumerate(counts) if not count]
         if missing:
-            fault = "no_last" if missing == (LAST,) else "no_first" if missing == (0,) else "gaps"
+            known = {LAST: "no_last", 0: "no_first"}
+            fault = known.get(missing[0], "gaps") if len(missing) == 1 else "gaps"
             got = f"none at {', '.join(map(str, missing))} in {DRAWS} batches"
             raise self.wrong(fault, got)
         mean = len(starts) / len(counts)
@@ -215,7 +225,7 @@ class Loader:
             file = np.memmap(Path(folder, "ids.bin"), np.uint16, "w+", shape=len(LARGE))
             file[:] = LARGE
             try:
-                (batch,) = self.batches(file, 1, described=described)
+                (batch,) = self.run(Draw(file, described))
             except Wrong as failure:
                 failure.mistake = UINT16 if failure.error else failure.mistake
                 raise
@@ -226,7 +236,7 @@ class Loader:
     def expect_device(self) -> None:
         """Raise `Wrong` where the device is ignored: every machine has "meta"."""
         try:
-            ((inputs, targets),) = self.batches(FEW, 1, device="meta")
+            ((inputs, targets),) = self.run(Draw(FEW, device="meta"))
         except (Wrong, NotAttempted):  # it may well refuse a device that holds no numbers
             return
         if not (inputs.is_meta and targets.is_meta):

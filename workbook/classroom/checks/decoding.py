@@ -19,18 +19,26 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks.machinery import verdicts
-from workbook.classroom.checks.machinery.calling import call_part, meaning, parameters_of
+from workbook.classroom.checks.machinery.calling import Runner, call_part, meaning, parameters_of
 from workbook.classroom.checks.machinery.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.machinery.from_scratch import check_style
-from workbook.classroom.checks.machinery.verdicts import NotAttempted, Prose, Wrong, expect, kind_of
+from workbook.classroom.checks.machinery.verdicts import (
+    Findings,
+    NotAttempted,
+    NotJudged,
+    Prose,
+    Wrong,
+    expect,
+    kind_of,
+    work_of,
+)
 from workbook.corpora.corpora import END_OF_TEXT
 
 SIGNATURE = "decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None)"
 BY_IDS = f"Hand in a function of ids, {SIGNATURE}: let yours encode, call that, and decode."
 ASKED = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
 NAMES = (*ASKED, "tokenizer", "context_length", "device")
-SIZES = ("context_length", "vocab_size")
+SIZE_NAMES = ("context_length", "vocab_size")
 ENDLESS = 4096  # a context that is never full
 DRAWS = 250  # tokens drawn at each setting
 RAISED = 3.0  # which changes no probability: logits need not be log-probabilities
@@ -78,46 +86,47 @@ def written(case: Request) -> list[int]:
 
 
 COUNT, SEEN = "range(case.max_new_tokens)", "ids[-case.context_length :]"
-END, RETURN = "if new_id == case.end_id:", "return ids[len(case.prompt) :]"
+IF_END, RETURN = "if new_id == case.end_id:", "return ids[len(case.prompt) :]"
 GOES_ON = "It goes on after the end token: stop at its id, which an argument has to tell."
 LAST_ONE = "The model sees only the last token: it needs all those before it, too."
 CHAIN_MISTAKES = (
     mistake("Only the last new token is returned: collect them all.", RETURN, f"{RETURN}[-1:]"),
     *instead_of(
-        END,
+        IF_END,
         {
-            "if False:": GOES_ON,
-            "if new_id == 0:": "It stops at id 0, whichever id the end token has.",
-            "if case.end_id and new_id == case.end_id:": "It does not stop when `end_id` is 0,"
-            " which "
-            "is false in an `if`: test `is not None`.",
+            GOES_ON: "if False:",
+            "It stops at id 0, whichever id the end token has.": "if new_id == 0:",
+            "It does not stop when `end_id` is 0, which is false in an `if`: test `is not None`.": (
+                "if case.end_id and new_id == case.end_id:"
+            ),
         },
     ),
     *instead_of(
         COUNT,
         {
-            "()": "Only the prompt comes back: append each new token to it, and return them all.",
+            "Only the prompt comes back: append each new token to it, and return them all.": "()",
             # Where the context is full, one may stop.
-            f"range(1) if case.context_length == ENDLESS else {COUNT}": "Only one new token is "
-            "written: is a loop missing, or a `return` inside it?",
-            f"{COUNT} if case.end_id not in case.prompt else ()": "An end token in the prompt"
-            " ends it.",
-            "range(case.max_new_tokens + 1)": "It writes one token too many.",
-            "range(case.max_new_tokens - 1)": "It writes one token too few.",
-            "range(case.max_new_tokens - len(case.prompt))": "The prompt is counted, but "
-            "`max_new_tokens` counts only new tokens.",
+            "Only one new token is written: is a loop missing, or a `return` inside it?": (
+                f"range(1) if case.context_length == ENDLESS else {COUNT}"
+            ),
+            "An end token in the prompt ends it.": (
+                f"{COUNT} if case.end_id not in case.prompt else ()"
+            ),
+            "It writes one token too many.": "range(case.max_new_tokens + 1)",
+            "It writes one token too few.": "range(case.max_new_tokens - 1)",
+            "The prompt is counted, but `max_new_tokens` counts only new tokens.": (
+                "range(case.max_new_tokens - len(case.prompt))"
+            ),
         },
     ),
     *instead_of(
         SEEN,
         {
-            "case.prompt[-case.context_length :]": "The model sees only the prompt: append new"
-            " tokens.",
-            **dict.fromkeys(
-                ("ids[-1:]", "ids[-1:] if len(ids) > len(case.prompt) else ids"), LAST_ONE
-            ),
-            "ids[:1]": "The logits of the first position were taken: take those of the last.",
-            "ids[: case.context_length]": "A full context keeps the first tokens: keep the last.",
+            "The model sees only the prompt: append new"
+            " tokens.": "case.prompt[-case.context_length :]",
+            LAST_ONE: ("ids[-1:]", "ids[-1:] if len(ids) > len(case.prompt) else ids"),
+            "The logits of the first position were taken: take those of the last.": "ids[:1]",
+            "A full context keeps the first tokens: keep the last.": "ids[: case.context_length]",
         },
     ),
 )
@@ -152,11 +161,11 @@ def probabilities(case: Request) -> np.ndarray:
     return drawn
 
 
-# Pieces of the source above, which the mistakes edit. With CUT, a mistake shows only where top-p
+# Pieces of the source above, which the mistakes edit. With IF_CUT, a mistake shows only where top-p
 # leaves something out: many write `if top_p < 1`, others do without.
 TEMPERED = "softmax(logits / case.temperature)"
 ORDER, SUMS = "np.argsort(-shares)", "np.cumsum(shares[order]) - shares[order]"
-BELOW, KEPT, CUT = "before < case.top_p", "order[before < case.top_p]", "if case.top_p < 1 else"
+BELOW, KEPT, IF_CUT = "before < case.top_p", "order[before < case.top_p]", "if case.top_p < 1 else"
 WEIGHTS, DRAWN, RETURNED = "shares[kept] / shares[kept].sum()", "drawn[kept]", "return drawn"
 TEMPERATURE = "The logits are divided by the temperature before the softmax: "
 TOP_P = "Top-p keeps the smallest set of the likeliest tokens whose probabilities reach p: "
@@ -168,9 +177,9 @@ CHOICE_MISTAKES = (
     *instead_of(
         TEMPERED,
         {
-            "softmax(logits)": "yours changes nothing.",
-            "softmax(logits * case.temperature)": "you multiplied.",
-            "softmax(softmax(logits) / case.temperature)": "yours takes the softmax twice.",
+            "yours changes nothing.": "softmax(logits)",
+            "you multiplied.": "softmax(logits * case.temperature)",
+            "yours takes the softmax twice.": "softmax(softmax(logits) / case.temperature)",
         },
         TEMPERATURE,
     ),
@@ -192,24 +201,25 @@ CHOICE_MISTAKES = (
     *instead_of(
         BELOW,
         {
-            "before < 2": "yours keeps all.",
-            "(before + shares[order] < case.top_p + 1e-9) | (before == 0)": "yours leaves out the "
-            "token that reaches p.",
-            "np.append(0, before[:-1]) < case.top_p": "yours keeps one too many.",
-            "(shares[order] >= case.top_p) | (before == 0) | (case.top_p == 1)": "yours compares"
-            " each "
-            "single probability with p.",
-            "(before <= 1 - case.top_p) | (case.top_p == 1)": "in ascending order, tokens are"
-            " dropped "
-            "as long as their sum is below 1 - p; yours drops them as long as it is below p.",
+            "yours keeps all.": "before < 2",
+            "yours leaves out the "
+            "token that reaches p.": "(before + shares[order] < case.top_p + 1e-9) | (before == 0)",
+            "yours keeps one too many.": "np.append(0, before[:-1]) < case.top_p",
+            "yours compares each single probability with p.": (
+                "(shares[order] >= case.top_p) | (before == 0) | (case.top_p == 1)"
+            ),
+            "in ascending order, tokens are dropped as long as their sum is below 1 - p; yours "
+            "drops them as long as it is below p.": (
+                "(before <= 1 - case.top_p) | (case.top_p == 1)"
+            ),
         },
         TOP_P,
     ),
     *instead_of(
         ORDER,
         {
-            "np.argsort(shares)": "yours begins with the least likely: sort in descending order.",
-            "np.arange(len(shares))": "yours adds up in the order of the ids: sort first.",
+            "yours begins with the least likely: sort in descending order.": "np.argsort(shares)",
+            "yours adds up in the order of the ids: sort first.": "np.arange(len(shares))",
         },
         TOP_P,
     ),
@@ -254,17 +264,20 @@ CHOICE_MISTAKES = (
     *instead_of(
         WEIGHTS,
         {
-            "softmax(0 * kept)": EQUALLY,
-            "softmax(shares[kept])": TWICE,
-            f"softmax(shares[kept]) {CUT} {WEIGHTS}": TWICE,
-            f"softmax(0 * kept) {CUT} {WEIGHTS}": EQUALLY,
-            "softmax(logits[kept])": TEMPERATURE + "yours draws from the undivided ones.",
-            "np.eye(len(kept))[0]": "It always takes the likeliest token: use `torch.multinomial`.",
+            EQUALLY: "softmax(0 * kept)",
+            TWICE: ("softmax(shares[kept])", f"softmax(shares[kept]) {IF_CUT} {WEIGHTS}"),
+        },
+    ),
+    *instead_of(  # in this order: few draws do not tell these two from one another
+        WEIGHTS,
+        {
+            EQUALLY: f"softmax(0 * kept) {IF_CUT} {WEIGHTS}",
+            TEMPERATURE + "yours draws from the undivided ones.": "softmax(logits[kept])",
+            "It always takes the likeliest token: use `torch.multinomial`.": "np.eye(len(kept))[0]",
         },
     ),
     *instead_of(
-        DRAWN,
-        dict.fromkeys(("drawn[: len(kept)]", f"drawn[np.arange(len(kept)) {CUT} kept]"), PLACE),
+        DRAWN, {PLACE: ("drawn[: len(kept)]", f"drawn[np.arange(len(kept)) {IF_CUT} kept]")}
     ),
 )
 CHOICES = (
@@ -326,14 +339,14 @@ class ScriptedModel(nn.Module):
         """Its sizes by any usual name, and itself as its `config` and `model`."""
         if name in ("config", "cfg", "args", "model"):
             return self
-        if name not in self._parameters and (size := meaning(name, SIZES)):
+        if name not in self._parameters and (size := meaning(name, SIZE_NAMES)):
             return vars(self)[size]
         if name.startswith("__") or name in self._parameters:
             return super().__getattr__(name)
         raise NoSuchError(f"The check's model has no `{name}`: make that a function of its own.")
 
 
-class NoSuchError(verdicts.NotJudged, AttributeError):
+class NoSuchError(NotJudged, AttributeError):
     """The learner's function asks the check's model or tokenizer for what it does not have."""
 
 
@@ -382,15 +395,15 @@ as_text = Letters(0).decode
 FORMS: tuple[Callable, ...] = (list, torch.tensor, lambda ids: torch.tensor([ids]), as_text)
 
 
-class Decoder:
-    """The learner's function or class: how it wants its arguments, and what to remark on."""
+class DecodingRunner(Runner):
+    """Runs a function or class: how it wants its arguments, and what to remark on."""
 
     def __init__(self, attempt: Callable):
-        self.attempt = attempt
+        super().__init__(attempt)
         self.with_prompt = False
         self.notes = set[str]()
         self.as_prompt: Callable[[list[int]], Any] = list
-        work = getattr(attempt, verdicts.work_of(attempt)) if inspect.isclass(attempt) else None
+        work = getattr(attempt, work_of(attempt)) if inspect.isclass(attempt) else None
         parameters = [p for part in (attempt, work) for p in parameters_of(part)]
         self.takes_seed = any(re.search("seed|generator|rng", p.name) for p in parameters)
         self.parameters = {meaning(p.name, NAMES): p for p in parameters}
@@ -412,7 +425,7 @@ class Decoder:
         wants_text = prompt and prompt.annotation in (str, "str")
         for self.as_prompt in (as_text,) if wants_text else FORMS:
             try:
-                self.written(CHAINS[1])
+                chain_of(self, CHAINS[1])
                 break
             except (Wrong, NoSuchError):
                 tried.append((self.model.calls, self.as_prompt))
@@ -420,25 +433,12 @@ class Decoder:
             self.as_prompt = max(tried, key=itemgetter(0))[1]
         self.notes.clear()
 
-    def written(self, case: Request) -> list[int]:
-        """The new tokens of a chain. Raises: Wrong."""
-        new = self.run(sure(case.context_length), case)
-        right = written(case)
-        # It may as well stop where the context is full, before or after the token that fills it.
-        is_full = len(new) + len(case.prompt) - case.context_length in (0, 1)
-        return right if is_full and right[: len(new)] == new else new
-
-    def drawn(self, case: Request) -> list[int]:
-        """How often each token was drawn. Raises: Wrong."""
-        new = self.run(undecided(), case)
-        return [new.count(token) for token in range(len(SHARES))]
-
-    def run(self, made_with: tuple, case: Request) -> list[int]:
+    def run(self, case: Request, model_of: tuple) -> list[int]:
         """The new ids of a model, without prompt and end token. Raises: Wrong."""
-        self.model = model = self.model_kind(*made_with)
+        self.model = model = self.model_kind(*model_of)
         model.most_calls = case.max_new_tokens + len(case.prompt) + 8
         prompt = self.as_prompt(list(case.prompt))
-        new = self.asked(model, prompt, case, never=model.vocab_size - 1)
+        new = self.new_ids(model, prompt, case, never=model.vocab_size - 1)
         habits = {
             "gradients": model.with_gradients,
             "context": model.longest > model.context_length,
@@ -447,7 +447,7 @@ class Decoder:
         self.notes |= {name for name, holds in habits.items() if holds}
         return new[:-1] if new and new[-1] == case.end_id else new
 
-    def asked(
+    def new_ids(
         self, model: Any, prompt: Any, case: Request, never: int, tokenizer: Any = None, seconds=5.0
     ) -> list[int]:
         """The ids that the function returns, without the prompt.
@@ -468,12 +468,10 @@ class Decoder:
         values = (model, prompt, case.max_new_tokens, case.temperature, case.top_p, end_token)
         arguments = dict(zip(ASKED, values, strict=True)) | {"tokenizer": tokenizer}
         arguments |= {name: getattr(model, name) for name in self.about}
-        given = Prose(case)
         optional = [*self.about, "end_token", "tokenizer"]
-        result = call_part(self.attempt, arguments, optional=optional, given=given, seconds=seconds)
-        if isinstance(result, str) and (
-            self.as_prompt is as_text or "tokenizer" in self.parameters
-        ):
+        result = call_part(self.attempt, arguments, optional=optional, given=case, seconds=seconds)
+        is_text = self.as_prompt is as_text or "tokenizer" in self.parameters
+        if is_text and isinstance(result, str):
             result = tokenizer.encode(result)
         ids = _ids_of(result, case)
         # A prompt of one token may be what is written first, too.
@@ -484,6 +482,21 @@ class Decoder:
         return ids
 
 
+def chain_of(runner: DecodingRunner, case: Request) -> list[int]:
+    """The new tokens of a chain. Raises: Wrong."""
+    new = runner.run(case, sure(case.context_length))
+    right = written(case)
+    # It may as well stop where the context is full, before or after the token that fills it.
+    is_full = len(new) + len(case.prompt) - case.context_length in (0, 1)
+    return right if is_full and right[: len(new)] == new else new
+
+
+def draws_of(runner: DecodingRunner, case: Request) -> list[int]:
+    """How often each token was drawn. Raises: Wrong."""
+    new = runner.run(case, undecided())
+    return [new.count(token) for token in range(len(SHARES))]
+
+
 def _ids_of(result: Any, case: Request) -> list[int]:
     """The ids in what was returned, a list or a tensor. Raises: Wrong if it holds none."""
     if result is None:
@@ -492,9 +505,12 @@ def _ids_of(result: Any, case: Request) -> list[int]:
         ids = torch.as_tensor(result)
         if not ids.numel() or not ids.is_floating_point():
             return ids.flatten().tolist()
-    advice = "Ids are integers: return a list of them, a tensor of int64, or their text."
-    got = Prose(kind_of(result))
-    raise Wrong("It does not return ids.", given=Prose(case), got=got, mistake=advice)
+    raise Wrong(
+        "It does not return ids.",
+        given=case,
+        got=Prose(kind_of(result)),
+        mistake="Ids are integers: return a list of them, a tensor of int64, or their text.",
+    )
 
 
 def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
@@ -523,61 +539,72 @@ OTHER_TOKENS = "The new tokens are not right."
 
 def _chain_beside(case: Request, right: list[int], new: list[int]) -> Wrong:
     small = f" of context_length {case.context_length}" if case.context_length < ENDLESS else ""
-    given = Prose(f"{case}, with a model{small} that leaves no choice")
-    return Wrong(OTHER_TOKENS, given=given, expected=right, got=new)
+    return Wrong(
+        OTHER_TOKENS,
+        given=f"{case}, with a model{small} that leaves no choice",
+        expected=right,
+        got=new,
+    )
 
 
 def _counts_beside(case: Request, shares: np.ndarray, counts: list[int]) -> Wrong:
-    claim = "The tokens are not drawn as often as they should be."
-    given = Prose(f"{case}, with a model that gives the ids the probabilities {SHARES[:-1]}")
-    expected = Prose(f"about {[round(DRAWS * share) for share in shares]} times")
-    return Wrong(claim, given=given, expected=expected, got=Prose(f"{counts} times"))
+    return Wrong(
+        "The tokens are not drawn as often as they should be.",
+        given=f"{case}, with a model that gives the ids the probabilities {SHARES[:-1]}",
+        expected=Prose(f"about {[round(DRAWS * share) for share in shares]} times"),
+        got=Prose(f"{counts} times"),
+    )
 
 
-CHAIN = Exercise(
-    Program(written), CHAIN_MISTAKES, CHAINS, Decoder.written, eq, _chain_beside, ERRORS
-)
+CHAIN = Exercise(Program(written), CHAIN_MISTAKES, CHAINS, chain_of, eq, _chain_beside, ERRORS)
 drawing = Program(probabilities)
-CHOICE = Exercise(
-    drawing, CHOICE_MISTAKES, CHOICES, Decoder.drawn, plausible, _counts_beside, ERRORS
-)
+CHOICE = Exercise(drawing, CHOICE_MISTAKES, CHOICES, draws_of, plausible, _counts_beside, ERRORS)
 CHAIN_WORDS = {mistake.words for mistake in CHAIN_MISTAKES}
 
 
-def decoding(attempt: Any, part: str | None = None) -> str:
+def decoding(attempt: Any) -> str:
     """Praise for a right function; raises `Wrong` with the first case that fails."""
-    learner = Decoder(attempt)
-    learner.find_form()
-    findings = _tokens_or_draws(learner)
+    runner = DecodingRunner(attempt)
+    runner.find_form()
+    findings = _tokens_or_draws(runner)
     if not findings:
         case = Request(end_id=0)  # a model without a choice would repeat the end token
         with findings("use"):
-            few = len(learner.run(undecided(), case)) <= DRAWS // 2
-            skips = "It leaves the end token out, and goes on: stop there."
-            expect(few, "It does not stop at the end token.", skips, given=Prose(case))
+            expect(
+                len(runner.run(case, undecided())) <= DRAWS // 2,
+                "It does not stop at the end token.",
+                "It leaves the end token out, and goes on: stop there.",
+                given=case,
+            )
     if not findings:
-        run = partial(learner.run, undecided(), Request(max_new_tokens=2, top_p=0.5))
+        run = partial(runner.run, Request(max_new_tokens=2, top_p=0.5), undecided())
         check_style(findings, run, [attempt], allowed=("softmax", "log_softmax"))
         with findings("corner"):
-            _expect_usable_again(learner)
+            _expect_usable_again(runner)
     praise = "The new tokens are right, and each is drawn as often as it should be."
-    return findings.verdict(praise, [note for name, note in NOTES.items() if name in learner.notes])
+    return findings.verdict(praise, [note for name, note in NOTES.items() if name in runner.notes])
 
 
-def _tokens_or_draws(learner: Decoder) -> verdicts.Findings:
+def _tokens_or_draws(runner: DecodingRunner) -> Findings:
     """What is wrong with the tokens of a chain, or else with the draws."""
-    chain = judge(CHAIN, learner)
+    chain = judge(CHAIN, runner)
     for wrong in chain.wrongs:
         if wrong.claim != OTHER_TOKENS or wrong.mistake in CHAIN_WORDS:
             return chain
     # Wrong tokens without a name: what spoils the draws may spoil those of a chain, too.
-    return judge(CHOICE, learner) or chain
+    return judge(CHOICE, runner) or chain
 
 
-def _expect_usable_again(learner: Decoder) -> None:
+def _expect_usable_again(runner: DecodingRunner) -> None:
     """Raise `Wrong` where a second call would suffer from the first."""
-    one, other = (learner.run(undecided(), Request(max_new_tokens=40)) for _ in range(2))
-    seeded = "The generator is seeded inside: let the caller set the seed."
-    expect(one != other or learner.takes_seed, "Every call draws the same tokens.", seeded)
-    again = "A second call would start from a different prompt: copy it first."
-    expect("changed" not in learner.notes, "The prompt that was passed in is changed.", again)
+    one, other = (runner.run(Request(max_new_tokens=40), undecided()) for _ in range(2))
+    expect(
+        one != other or runner.takes_seed,
+        "Every call draws the same tokens.",
+        "The generator is seeded inside: let the caller set the seed.",
+    )
+    expect(
+        "changed" not in runner.notes,
+        "The prompt that was passed in is changed.",
+        "A second call would start from a different prompt: copy it first.",
+    )

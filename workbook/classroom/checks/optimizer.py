@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from workbook.classroom.checks.machinery import verdicts
-from workbook.classroom.checks.machinery.calling import bind, call_part, parameters_of
+from workbook.classroom.checks.machinery.calling import Runner, call_bound, call_part, parameters_of
 from workbook.classroom.checks.machinery.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.machinery.from_scratch import check_style
 from workbook.classroom.checks.machinery.verdicts import (
@@ -19,6 +18,9 @@ from workbook.classroom.checks.machinery.verdicts import (
     Prose,
     Wrong,
     call,
+    expect,
+    expect_class,
+    is_untouched,
     kind_of,
     meant,
 )
@@ -41,9 +43,7 @@ def _row(values: Sequence[float]) -> Prose:
 
 def _beside(claim: str) -> Callable[[Any, Sequence[float], Sequence[float]], Wrong]:
     """The report of an exercise whose results are lists of numbers."""
-    return lambda case, right, got: Wrong(
-        claim, given=Prose(case), expected=_row(right), got=_row(got)
-    )
+    return lambda case, right, got: Wrong(claim, given=case, expected=_row(right), got=_row(got))
 
 
 def _listed(name: str, tensors: Sequence[tuple | None]) -> str:
@@ -84,81 +84,81 @@ SCHEDULE_MISTAKES = (
     *instead_of(
         "it / warmup * highest",
         {
-            "(it + 1) / warmup * highest": "yours is one step ahead; it = 0 is the first step.",
-            **dict.fromkeys(
-                ("(it + 1) / (warmup + 1) * highest", "it / max(1, warmup - 1) * highest"),
-                "yours divides by a number one too large or too small.",
+            "yours is one step ahead; it = 0 is the first step.": "(it + 1) / warmup * highest",
+            "yours divides by a number one too large or too small.": (
+                "(it + 1) / (warmup + 1) * highest",
+                "it / max(1, warmup - 1) * highest",
             ),
-            "it / end * highest": "yours divides by cosine_cycle_iters.",
-            "it / warmup": "yours does not multiply by max.",
-            "lowest + it / warmup * (highest - lowest)": "yours starts at the minimum, not at 0.",
-            "highest": "yours is at the maximum right away.",
-            "max(lowest, it / warmup * highest)": "yours never goes below the minimum.",
+            "yours divides by cosine_cycle_iters.": "it / end * highest",
+            "yours does not multiply by max.": "it / warmup",
+            "yours starts at the minimum, not at 0.": "lowest + it / warmup * (highest - lowest)",
+            "yours is at the maximum right away.": "highest",
+            "yours never goes below the minimum.": "max(lowest, it / warmup * highest)",
         },
         "The warm-up is it / warmup_iters * max: ",
     ),
     *instead_of(
         "(it - warmup) / (end - warmup)",
         {
-            "it / end": "yours does not start at the maximum.",
-            "(it - warmup) / end": "yours does not reach the minimum.",
-            "it / (end - warmup)": "yours does not subtract warmup_iters in the numerator.",
-            "it - warmup / (end - warmup)": "`it - warmup` needs parentheses.",
+            "yours does not start at the maximum.": "it / end",
+            "yours does not reach the minimum.": "(it - warmup) / end",
+            "yours does not subtract warmup_iters in the numerator.": "it / (end - warmup)",
+            "`it - warmup` needs parentheses.": "it - warmup / (end - warmup)",
         },
         "The cosine is of π (it - warmup_iters) / (cosine_cycle_iters - warmup_iters): ",
     ),
     *instead_of(
         "math.pi * done",
         {
-            "done": "π is missing.",
-            "2 * math.pi * done": "2π is a whole turn.",
-            "math.pi / 2 * done": "π/2 is only half the way.",
+            "π is missing.": "done",
+            "2π is a whole turn.": "2 * math.pi * done",
+            "π/2 is only half the way.": "math.pi / 2 * done",
         },
         "The cosine's angle goes from 0 to π: ",
     ),
     *instead_of(
         "(1 + math.cos(math.pi * done)) / 2",
         {
-            "1 + math.cos(math.pi * done)": "the 1/2 is missing.",
-            "1 / 2 + math.cos(math.pi * done)": "the 1/2 applies to the whole sum.",
-            "math.cos(math.pi * done)": "you took the bare cosine.",
-            "math.cos(math.pi * done) / 2": "the 1 + is missing.",
-            "(1 - math.cos(math.pi * done)) / 2": "with 1 - cos it rises.",
-            "1 - done": "you took a straight line.",
+            "the 1/2 is missing.": "1 + math.cos(math.pi * done)",
+            "the 1/2 applies to the whole sum.": "1 / 2 + math.cos(math.pi * done)",
+            "you took the bare cosine.": "math.cos(math.pi * done)",
+            "the 1 + is missing.": "math.cos(math.pi * done) / 2",
+            "with 1 - cos it rises.": "(1 - math.cos(math.pi * done)) / 2",
+            "you took a straight line.": "1 - done",
         },
         "The learning rate is min + 1/2 (1 + cos(...)) (max - min): ",
     ),
     *instead_of(
         "lowest + share * (highest - lowest)",
         {
-            "share * (highest - lowest)": "min is not added.",
-            "lowest + share * highest": "yours has the factor max instead of max - min.",
-            "share * highest": "yours falls to 0, not to min.",
-            "lowest + share * (lowest - highest)": "max and min are swapped in the difference.",
+            "min is not added.": "share * (highest - lowest)",
+            "yours has the factor max instead of max - min.": "lowest + share * highest",
+            "yours falls to 0, not to min.": "share * highest",
+            "max and min are swapped in the difference.": "lowest + share * (lowest - highest)",
         },
         "The learning rate is min + 1/2 (1 + cos(...)) (max - min): ",
     ),
     *instead_of(
         OVER,
         {
-            "if it > end == warmup:": ": yours follows the cosine, which rises again.",
-            f"{OVER}\n    return 0.0\n{OVER}": ", not at 0.",
+            ": yours follows the cosine, which rises again.": "if it > end == warmup:",
+            ", not at 0.": f"{OVER}\n    return 0.0\n{OVER}",
         },
         "After cosine_cycle_iters the learning rate stays at the minimum",
     ),
     *instead_of(
         BEGIN,
         {
-            f"lowest, highest = lowest / highest, 1\n{BEGIN}": "Yours returns a factor of the"
-            " maximum.",
-            f"lowest, highest = highest, lowest\n{BEGIN}": "Maximum and minimum are swapped.",
-            f"end += warmup\n{BEGIN}": "cosine_cycle_iters counts from 0, not from the warm-up's"
-            " end.",
-            f"it += 1\n{BEGIN}": "The whole schedule is one step ahead: it = 0 is the first step.",
-            f"it = max(0, it - 1)\n{BEGIN}": "The whole schedule is a step late: it = 0 is the"
-            " first.",
-            f"return float(it)\n{BEGIN}": "The step itself is returned: compute its learning rate.",
-            "if it <= warmup:": "Check `it < warmup_iters` before dividing: warmup_iters may be 0.",
+            "Yours returns a factor of the"
+            " maximum.": f"lowest, highest = lowest / highest, 1\n{BEGIN}",
+            "Maximum and minimum are swapped.": f"lowest, highest = highest, lowest\n{BEGIN}",
+            "cosine_cycle_iters counts from 0, not from the warm-up's"
+            " end.": f"end += warmup\n{BEGIN}",
+            "The whole schedule is one step ahead: it = 0 is the first step.": f"it += 1\n{BEGIN}",
+            "The whole schedule is a step late: it = 0 is the"
+            " first.": f"it = max(0, it - 1)\n{BEGIN}",
+            "The step itself is returned: compute its learning rate.": f"return float(it)\n{BEGIN}",
+            "Check `it < warmup_iters` before dividing: warmup_iters may be 0.": "if it <= warmup:",
         },
     ),
     mistake(
@@ -172,14 +172,16 @@ SCHEDULE_MISTAKES = (
 def learning_rate(schedule: Any, case: ScheduleStep) -> list[float]:
     """The learner's learning rate of one step. Raises: Wrong."""
     names = ("it", "max_learning_rate", "min_learning_rate", "warmup_iters", "cosine_cycle_iters")
-    value = call_part(schedule, dict(zip(names, case, strict=False)), given=Prose(case))
+    value = call_part(schedule, dict(zip(names, case, strict=False)), given=case)
     try:
         return [float(value + 0.0)]  # a str cannot be added to
     except (TypeError, ValueError, RuntimeError):
-        advice = "Return a float in each of the three branches."
-        got = Prose(kind_of(value))
-        claim = "It does not return a number."
-        raise Wrong(claim, given=Prose(case), got=got, mistake=advice) from None
+        raise Wrong(
+            "It does not return a number.",
+            given=case,
+            got=Prose(kind_of(value)),
+            mistake="Return a float in each of the three branches.",
+        ) from None
 
 
 def steps(its: Iterable[int], *settings: Any) -> tuple[ScheduleStep, ...]:
@@ -205,7 +207,7 @@ SCHEDULE = Exercise(
 )
 
 
-def learning_rate_schedule(attempt: Any, part: str | None = None) -> str:
+def learning_rate_schedule(attempt: Any) -> str:
     """Praise for a right function; raises `Wrong` with the first step that fails."""
     findings = judge(SCHEDULE, attempt)
     refusals = (ValueError, AssertionError)
@@ -262,15 +264,15 @@ CLIPPING_MISTAKES = (
     *instead_of(
         NORM,
         {
-            "total": "the root is missing.",
-            "max(g.abs().max() for g in gradients)": "you took the largest entry.",
-            "sum(g.abs().sum() for g in gradients)": "you added absolute values (l1).",
-            f"sum({OWN})": "you added the parameters' norms: add their squares.",
-            f"max({OWN})": "you took the largest of the parameters' norms.",
-            f"sum({OWN}) ** 0.5": "you added norms that were not squared.",
-            "gradients[-1].norm()": "you took the last gradient's norm.",
-            "VALUE * sum(g.numel() for g in gradients) ** 0.5": "you took the norm of the"
-            " parameters.",
+            "the root is missing.": "total",
+            "you took the largest entry.": "max(g.abs().max() for g in gradients)",
+            "you added absolute values (l1).": "sum(g.abs().sum() for g in gradients)",
+            "you added the parameters' norms: add their squares.": f"sum({OWN})",
+            "you took the largest of the parameters' norms.": f"max({OWN})",
+            "you added norms that were not squared.": f"sum({OWN}) ** 0.5",
+            "you took the last gradient's norm.": "gradients[-1].norm()",
+            "you took the norm of the"
+            " parameters.": "VALUE * sum(g.numel() for g in gradients) ** 0.5",
         },
         THE_NORM,
     ),
@@ -289,27 +291,29 @@ CLIPPING_MISTAKES = (
     *instead_of(
         WANTED,
         {
-            f"norm = g.norm()\n{WANTED}": THE_NORM + "you took each parameter's own.",
-            "if norm:": "Gradients below the limit stay as they are: yours are scaled up to it.",
-            "if 0 < norm < case.limit:": "The condition is reversed: scale above the limit.",
-            "if norm**2 > case.limit:": "The square of the norm is compared: take the root.",
-            f"norm = torch.sqrt(sum((g**2).sum() for g in gradients))\n{WANTED}": "The norm is "
-            "recomputed after some gradients are scaled: compute it once, before the loop.",
+            THE_NORM + "you took each parameter's own.": f"norm = g.norm()\n{WANTED}",
+            "Gradients below the limit stay as they are: yours are scaled up to it.": "if norm:",
+            "The condition is reversed: scale above the limit.": "if 0 < norm < case.limit:",
+            "The square of the norm is compared: take the root.": "if norm**2 > case.limit:",
+            "The norm is "
+            "recomputed after some gradients are scaled: compute it once, before the loop.": (
+                f"norm = torch.sqrt(sum((g**2).sum() for g in gradients))\n{WANTED}"
+            ),
         },
     ),
     *instead_of(
         CHANGE,
         {
-            "g.mul_(norm / case.limit)": "The factor is upside down: it is max_l2_norm / norm.",
-            "g.mul_(1 / norm)": "The gradients are scaled to norm 1, not to max_l2_norm.",
-            "g.mul_(case.limit)": "The factor is not divided by the norm.",
-            **dict.fromkeys(
-                (f"g.mul_(case.limit / (norm + {eps}))" for eps in ("1", "0.1", "1e-2")),
-                "ε is too large: 1e-6 is enough to keep the divisor from being 0.",
+            "The factor is upside down: it is max_l2_norm / norm.": "g.mul_(norm / case.limit)",
+            "The gradients are scaled to norm 1, not to max_l2_norm.": "g.mul_(1 / norm)",
+            "The factor is not divided by the norm.": "g.mul_(case.limit)",
+            "ε is too large: 1e-6 is enough to keep the divisor from being 0.": [
+                f"g.mul_(case.limit / (norm + {eps}))" for eps in ("1", "0.1", "1e-2")
+            ],
+            "The gradients are unchanged: nothing that was computed reached them. `grad = grad * "
+            "scale` only gives a name a new value; `p.grad.mul_(scale)` writes into the tensor.": (
+                "pass"
             ),
-            "pass": "The gradients are unchanged: nothing that was computed reached them. `grad ="
-            " grad "
-            "* scale` only gives a name a new value; `p.grad.mul_(scale)` writes into the tensor.",
         },
     ),
     mistake(
@@ -327,10 +331,12 @@ CLIPPING_MISTAKES = (
     *instead_of(
         LOOP,
         {
-            "for g in gradients[-1:]:": "Only the last gradient is scaled: loop over them again.",
-            "for g in gradients[:1]:": "Only the first gradient is scaled: a `return` in the loop?",
-            "for g in () if case.generator else gradients:": "`model.parameters()` is a generator, "
-            "which can be iterated over only once: make a list of it first.",
+            "Only the last gradient is scaled: loop over them again.": "for g in gradients[-1:]:",
+            "Only the first gradient is scaled: a `return` in the loop?": "for g in gradients[:1]:",
+            "`model.parameters()` is a generator, "
+            "which can be iterated over only once: make a list of it first.": (
+                "for g in () if case.generator else gradients:"
+            ),
         },
     ),
 )
@@ -352,14 +358,16 @@ GRADIENTS = (
 def gradients_after(clip: Any, case: Gradients) -> list[float]:
     """All gradients after the learner's clipping. Raises: Wrong if anything else was changed."""
     parameters = case.parameters()
-    given = Prose(case)
     handed_in = (p for p in parameters) if case.generator else list(parameters)
-    call_part(clip, {"parameters": handed_in, "max_l2_norm": case.limit}, given=given)
+    call_part(clip, {"parameters": handed_in, "max_l2_norm": case.limit}, given=case)
     for parameter in parameters:
         if bool((parameter != VALUE).any()):
-            values = _row(parameter.flatten().tolist())
-            advice = "Scale `p.grad`, and not `p`."
-            raise Wrong("A parameter was changed.", given=given, got=values, mistake=advice)
+            raise Wrong(
+                "A parameter was changed.",
+                given=case,
+                got=_row(parameter.flatten().tolist()),
+                mistake="Scale `p.grad`, and not `p`.",
+            )
     pairs = zip(parameters, case.gradients, strict=True)
     after = [p.grad for p, gradient in pairs if gradient is not None and p.grad is not None]
     return [float(value) for gradient in after for value in gradient.flatten()]
@@ -383,7 +391,7 @@ CLIPPING = Exercise(
 )
 
 
-def gradient_clipping(attempt: Any, part: str | None = None) -> str:
+def gradient_clipping(attempt: Any) -> str:
     """Praise for a right function; raises `Wrong` with the first gradients that fail."""
     findings = judge(CLIPPING, attempt)
     check_style(findings, lambda: gradients_after(attempt, GRADIENTS[0]), [attempt])
@@ -435,7 +443,8 @@ def moved(case: Moves, of_torch: bool, decay: str) -> list[float]:
     """All parameters after the last step, one after the other."""
     # Without a second group, all parameters are in the first.
     groups: Any = [{"lr": case.lr, "weight_decay": case.weight_decay} for _ in case.parameters]
-    groups[-1].update([case.own] if case.own else [])
+    if case.own:
+        groups[-1].update([case.own])
     thetas = [torch.tensor(values, dtype=torch.float64) for values in case.parameters]
     states: list[dict[str, Any]] = [{} for _ in thetas]
     for step, gradients in enumerate(case.gradients):
@@ -444,7 +453,7 @@ def moved(case: Moves, of_torch: bool, decay: str) -> list[float]:
         if step == case.resumed:
             states = copy.deepcopy(states)
         for i, theta in enumerate(thetas):
-            group = groups[i * bool(case.own)]
+            group = groups[i if case.own else 0]
             state = states[i]
             gradient = gradients[i]
             if gradient is None:
@@ -476,7 +485,7 @@ DECAY, BETAS, TIMES = 'group["weight_decay"]', 'group["betas"]', 'group["times"]
 CORRECTED = "lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)"
 FROM_ONE, STEPPED = 'state["t"] = state.get("t", 0) + 1', "theta.addcdiv_(m"
 UPDATE, RATE = "update(None, theta, group, state)", "case.rates[step] if case.rates else case.lr"
-SKIPPED = "if gradient is None:"
+IF_NONE = "if gradient is None:"
 REBOUND = "The step changes nothing: `p = p - ...` makes a new tensor; `p -= ...` writes into p."
 REWRITTEN = "`grad += ...` writes into the parameter's own gradient: make a new tensor instead."
 ADAMW_MISTAKES = (
@@ -506,37 +515,37 @@ ADAMW_MISTAKES = (
     *instead_of(
         BETAS,
         {
-            f"{BETAS}[::-1]": "The two betas are swapped: β1 belongs to m, β2 to v.",
-            **dict.fromkeys(
-                ("(0.9, 0.999)", "(0.9, 0.95)"),
-                "The betas are hard-coded: use those that were passed in.",
+            "The two betas are swapped: β1 belongs to m, β2 to v.": f"{BETAS}[::-1]",
+            "The betas are hard-coded: use those that were passed in.": (
+                "(0.9, 0.999)",
+                "(0.9, 0.95)",
             ),
         },
     ),
     *instead_of(
         CORRECTED,
         {
-            "lr": "there is no bias correction in yours.",
-            "lr / (1 - beta1**t)": "only m is corrected.",
-            **dict.fromkeys(
-                ("1.0", "math.sqrt(1 - beta2**t) / (1 - beta1**t)"), "α itself is missing in yours."
-            ),
-            "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)": "the root belongs over 1 - β2ᵗ.",
-            "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)": "it is a power, β1ᵗ, not a product.",
-            "lr * math.sqrt(1 - beta2**t)": "only v is corrected.",
-            "lr * (1 - beta2**t) / (1 - beta1**t)": "the root over 1 - β2ᵗ is missing.",
-            "lr * math.sqrt(1 - beta1**t) / (1 - beta2**t)": "in yours β1 and β2 are swapped.",
+            "there is no bias correction in yours.": "lr",
+            "only m is corrected.": "lr / (1 - beta1**t)",
+            "α itself is missing in yours.": ("1.0", "math.sqrt(1 - beta2**t) / (1 - beta1**t)"),
+            "the root belongs over 1 - β2ᵗ.": "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)",
+            "it is a power, β1ᵗ, not a product.": "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)",
+            "only v is corrected.": "lr * math.sqrt(1 - beta2**t)",
+            "the root over 1 - β2ᵗ is missing.": "lr * (1 - beta2**t) / (1 - beta1**t)",
+            "in yours β1 and β2 are swapped.": "lr * math.sqrt(1 - beta1**t) / (1 - beta2**t)",
         },
         "Both averages start at 0, so the learning rate of step t is α √(1 - β2ᵗ) / (1 - β1ᵗ): ",
     ),
     *instead_of(
         FROM_ONE,
         {
-            f"{FROM_ONE}\nt = torch.tensor(t - 1.0)": "t begins at 0: the first step is t = 1.",
-            f"{FROM_ONE}\nt += 1": "t is one too large: the first step is t = 1.",
-            f"{FROM_ONE}\nt = 1": "t stays 1: it counts the steps.",
-            f'{FROM_ONE}\nt = group["calls"] = group.get("calls", 0) + 1': "t goes up for each "
-            "parameter: it must count steps, so keep it with each parameter's state.",
+            "t begins at 0: the first step is t = 1.": f"{FROM_ONE}\nt = torch.tensor(t - 1.0)",
+            "t is one too large: the first step is t = 1.": f"{FROM_ONE}\nt += 1",
+            "t stays 1: it counts the steps.": f"{FROM_ONE}\nt = 1",
+            "t goes up for each "
+            "parameter: it must count steps, so keep it with each parameter's state.": (
+                f'{FROM_ONE}\nt = group["calls"] = group.get("calls", 0) + 1'
+            ),
         },
     ),
     *(
@@ -557,15 +566,14 @@ ADAMW_MISTAKES = (
     *instead_of(
         UPDATE,
         {
-            f"{UPDATE}\nbreak": "Only the first parameter moves: is there a `return` inside the"
-            " loop?",
-            "update(None, theta, group, {})": "Each step begins with an empty state: m, v and t"
-            " must "
-            "outlast the step, in self.state[p].",
-            **{
-                f"{UPDATE}\ndel {lost}": "The new m or v is not written back to self.state[p]."
+            "Only the first parameter moves: is there a `return` inside the"
+            " loop?": f"{UPDATE}\nbreak",
+            "Each step begins with an empty state: m, v and t "
+            "must outlast the step, in self.state[p].": "update(None, theta, group, {})",
+            "The new m or v is not written back to self.state[p].": [
+                f"{UPDATE}\ndel {lost}"
                 for lost in ('state["m"], state["v"]', 'state["m"]', 'state["v"]')
-            },
+            ],
         },
     ),
     mistake(
@@ -577,63 +585,64 @@ ADAMW_MISTAKES = (
     *instead_of(
         "copy.deepcopy(states)",
         {
-            "[{} for _ in states]": "m, v and t.",
-            '[{**state, "t": 0} for state in states]': "t.",
-            '[{"t": state["t"]} for state in states]': "m and v.",
+            "m, v and t.": "[{} for _ in states]",
+            "t.": '[{**state, "t": 0} for state in states]',
+            "m and v.": '[{"t": state["t"]} for state in states]',
         },
         "Keep m, v and t in `self.state[p]`, which `state_dict` saves: a resumed run lacks ",
     ),
     *instead_of(
         "m.mul_(beta1).add_(g, alpha=1 - beta1)",
         {
-            "m.mul_(beta1).add_(g)": "In m, the gradient lacks the factor 1 - β1.",
-            "m.mul_(1 - beta1).add_(g, alpha=beta1)": "In m, β1 and 1 - β1 are swapped.",
-            "m.copy_(g)": "The step uses g itself, not its average m.",
+            "In m, the gradient lacks the factor 1 - β1.": "m.mul_(beta1).add_(g)",
+            "In m, β1 and 1 - β1 are swapped.": "m.mul_(1 - beta1).add_(g, alpha=beta1)",
+            "The step uses g itself, not its average m.": "m.copy_(g)",
         },
     ),
     *instead_of(
         "v.mul_(beta2).addcmul_(g, g, value=1 - beta2)",
         {
-            "v.mul_(beta2).addcmul_(g, g)": "In v, the square lacks the factor 1 - β2.",
-            "v.mul_(1 - beta2).addcmul_(g, g, value=beta2)": "In v, β2 and 1 - β2 are swapped.",
-            "v.mul_(beta2).add_(g, alpha=1 - beta2)": "v averages g² and not g: square it.",
-            "v.mul_(beta2).addcmul_(m, m, value=1 - beta2)": "v averages g², not m²: square g"
-            " itself.",
-            "v.mul_(beta1).addcmul_(g, g, value=1 - beta1)": "v is averaged with β1: use β2.",
+            "In v, the square lacks the factor 1 - β2.": "v.mul_(beta2).addcmul_(g, g)",
+            "In v, β2 and 1 - β2 are swapped.": "v.mul_(1 - beta2).addcmul_(g, g, value=beta2)",
+            "v averages g² and not g: square it.": "v.mul_(beta2).add_(g, alpha=1 - beta2)",
+            "v averages g², not m²: square g"
+            " itself.": "v.mul_(beta2).addcmul_(m, m, value=1 - beta2)",
+            "v is averaged with β1: use β2.": "v.mul_(beta1).addcmul_(g, g, value=1 - beta1)",
         },
     ),
     *instead_of(
         'v.sqrt() + group["eps"]',
         {
-            f"v.sqrt() + 1e-8 * {TIMES}": "ε is hard-coded: use the one that was passed in.",
-            f'v / {TIMES} + group["eps"]': "The root of v is missing.",
-            f'(v + group["eps"] * {TIMES}).sqrt()': "ε is inside the root; it belongs outside: √v"
-            " + ε.",
-            "v.sqrt()": "ε is missing: it keeps a gradient of 0 from being divided by 0.",
+            "ε is hard-coded: use the one that was passed in.": f"v.sqrt() + 1e-8 * {TIMES}",
+            "The root of v is missing.": f'v / {TIMES} + group["eps"]',
+            "ε is inside the root; it belongs outside: √v"
+            " + ε.": f'(v + group["eps"] * {TIMES}).sqrt()',
+            "ε is missing: it keeps a gradient of 0 from being divided by 0.": "v.sqrt()",
         },
     ),
     mistake("The step goes uphill: subtract it.", "value=-lr_t", "value=lr_t"),
     *instead_of(
         "continue",
         {
-            "gradient = [0.0] * len(theta)": "No gradient, no step: leave it alone, decay"
-            " included.",
-            "break": "Skip a parameter without a gradient (`continue`), but not those after it.",
+            "No gradient, no step: leave it alone, decay"
+            " included.": "gradient = [0.0] * len(theta)",
+            "Skip a parameter without a gradient (`continue`), but not those after it.": "break",
         },
     ),
     *instead_of(
-        SKIPPED,
+        IF_NONE,
         {
-            f"{SKIPPED[:-1]} or (case.own and i > 0):": "Only the first group is stepped: go"
-            " through "
-            "all of `self.param_groups`.",
-            f"{SKIPPED[:-1]} or (case.own and i == 0):": "Only the last group is stepped: the loop "
-            "over the parameters belongs inside the loop over `self.param_groups`.",
+            "Only the first group is stepped: go "
+            "through all of `self.param_groups`.": f"{IF_NONE[:-1]} or (case.own and i > 0):",
+            "Only the last group is stepped: the loop "
+            "over the parameters belongs inside the loop over `self.param_groups`.": (
+                f"{IF_NONE[:-1]} or (case.own and i == 0):"
+            ),
         },
     ),
     mistake(
         "All groups get the settings of the first: read them from the parameter's own group.",
-        "groups[i * bool(case.own)]",
+        "groups[i if case.own else 0]",
         "groups[0]",
     ),
 )
@@ -673,11 +682,8 @@ MOVES = (
 )
 
 
-class Stepper:
-    """A learner's class at work: made, given gradients, stepped, saved and loaded."""
-
-    def __init__(self, attempt: type):
-        self.attempt = attempt
+class OptimizerRunner(Runner):
+    """Runs a class: an optimizer is made, given gradients, stepped, saved and loaded."""
 
     def make(self, params: Any, case: Moves) -> Any:
         """An optimizer with the settings of a case."""
@@ -685,8 +691,7 @@ class Stepper:
         values |= {"eps": case.eps, "weight_decay": case.weight_decay}
         if {"beta1", "beta2"} <= {p.name for p in parameters_of(self.attempt)}:
             values["beta1"], values["beta2"] = values.pop("betas")
-        args, kwargs, _ = bind(self.attempt, values, given=Prose(case))
-        return call(self.attempt, *args, given=Prose(case), **kwargs)
+        return call_bound(self.attempt, values, given=case)
 
     def run(self, case: Moves) -> list[list[float]]:
         """The parameters after the steps of a case, as a list of one form. Raises: Wrong."""
@@ -700,23 +705,23 @@ class Stepper:
             return after_steps(case)[:1]  # it has one decay for all groups, which is its choice
         for i, gradients in enumerate(case.gradients):
             if i == case.resumed:
-                state = copy.deepcopy(call(optimizer.state_dict, given=Prose(case)))
+                state = copy.deepcopy(call(optimizer.state_dict, given=case))
                 thetas = [parameter(theta.tolist()) for theta in thetas]
                 optimizer = self.make(thetas, case)
-                call(optimizer.load_state_dict, state, given=Prose(case))
+                call(optimizer.load_state_dict, state, given=case)
             if case.rates:
                 # Without `super().__init__` there are none: that is the learner's error.
-                groups = call(getattr, optimizer, "param_groups", given=Prose(case))
+                groups = call(getattr, optimizer, "param_groups", given=case)
                 groups[0]["lr"] = case.rates[i]
             for theta, gradient in zip(thetas, gradients, strict=True):
                 theta.grad = None if gradient is None else parameter(gradient).detach()
-            call(optimizer.step, given=Prose(case))
+            call(optimizer.step, given=case)
             for theta, gradient in zip(thetas, gradients, strict=True):
                 after = [] if theta.grad is None else theta.grad.flatten().tolist()
                 # To clear the gradients does little harm.
                 kept = not gradient or not any(after) or same(after, gradient)
-                values = {"given": Prose(case), "got": _row(after)}
-                verdicts.expect(kept, "The step rewrote a gradient.", REWRITTEN, **values)
+                values = {"given": case, "got": _row(after)}
+                expect(kept, "The step rewrote a gradient.", REWRITTEN, **values)
         return [[value for theta in thetas for value in theta.flatten().tolist()]]
 
 
@@ -736,7 +741,7 @@ ADAMW = Exercise(
     program=Program(AdamW.update, moved, after_steps),
     mistakes=ADAMW_MISTAKES,
     cases=(MOVES[0], *MOVES),  # the first twice: no optimizer may share state with another
-    run=Stepper.run,
+    run=OptimizerRunner.run,
     # Each form of what came out is one of the right ones.
     same=lambda rights, got: all(any(same(right, one) for right in rights) for one in got),
     report=wrong_moves,
@@ -759,19 +764,21 @@ ADAMW = Exercise(
 )
 
 
-def adamw(attempt: Any, part: str | None = None) -> str:
+def adamw(attempt: Any) -> str:
     """Praise for a right class; raises `Wrong` with the first case that fails."""
-    verdicts.expect_class(attempt, "AdamW(params, lr, betas, eps, weight_decay)")
+    expect_class(attempt, "AdamW(params, lr, betas, eps, weight_decay)")
     if not issubclass(attempt, torch.optim.Optimizer):
-        base = "Schedules and checkpoints rely on the groups and the state of the base class."
-        raise Wrong("It is not a subclass of torch.optim.Optimizer.", mistake=base)
-    if verdicts.is_untouched(attempt.step):  # torch's own, or the stub's
+        raise Wrong(
+            "It is not a subclass of torch.optim.Optimizer.",
+            mistake="Schedules and checkpoints rely on the groups and the state of the base class.",
+        )
+    if is_untouched(attempt.step):  # torch's own, or the stub's
         raise NotAttempted(f"`step` is still missing{meant(attempt, 'step')}")
     # The first optimizer of a process loads torch's compiler, which takes seconds: no
     # learner's call should time out because of that.
     torch.optim.SGD([parameter((0.0,))], lr=0.1)
-    stepper = Stepper(attempt)
-    findings = judge(ADAMW, stepper)
-    check_style(findings, lambda: stepper.run(MOVES[0]), [attempt])
+    runner = OptimizerRunner(attempt)
+    findings = judge(ADAMW, runner)
+    check_style(findings, lambda: runner.run(MOVES[0]), [attempt])
     praise = "The parameters move like the reference's, in the handout's form or in torch's."
     return findings.verdict(praise)

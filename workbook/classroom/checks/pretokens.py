@@ -11,13 +11,13 @@ from typing import Any
 
 import regex
 
-from workbook.classroom.checks.machinery.engine import Exercise, Mistake, mistake
+from workbook.classroom.checks.machinery.engine import Exercise, instead_of, mistake
 from workbook.classroom.checks.machinery.timeout import processor_seconds
-from workbook.classroom.checks.machinery.verdicts import Prose, Wrong, difference_at, slow
+from workbook.classroom.checks.machinery.verdicts import Wrong, difference_at, slow
 from workbook.tokenization.pretokens import PATTERN
 
-END = "<|endoftext|>"
-LONG = 20.0  # seconds of processor time that a long text may take
+QUICK = 5.0  # seconds of processor time that a short text may take
+LONG_SECONDS = 20.0  # seconds of processor time that a long text may take
 STOPPED = 2.0  # times these: a right result that comes until then is *almost*
 
 
@@ -40,11 +40,6 @@ def pretokens(document: str) -> list[str]:
     return regex.findall(PATTERN, document)
 
 
-def mistakes(piece: str, *entries: Sequence[str]) -> tuple[Mistake, ...]:
-    """Mistakes in one piece of the source: each entry is the words, then code to put there."""
-    return tuple(mistake(words, piece, code) for words, *codes in entries for code in codes)
-
-
 UTF8, FOUND = 'data.decode("utf-8")', "regex.findall(PATTERN, document)"
 PLACES = {
     UTF8: "how the file is decoded",
@@ -58,54 +53,46 @@ LINE_ENDS = mistake(
     UTF8,
     UTF8 + r'.replace("\r\n", "\n").replace("\r", "\n")',
 )
-READING = mistakes(
+READING = instead_of(
     UTF8,
-    (
-        "The file was decoded as Latin-1, or byte by byte: it is UTF-8, in which a character may"
-        " take "
-        "several bytes.",
-        'data.decode("latin-1")',
-    ),
-    ("Characters outside ASCII were dropped: decode as UTF-8.", 'data.decode("ascii", "ignore")'),
-    (
-        "Newlines were lost, or became spaces: they are text like any other.",
-        UTF8 + r'.replace("\n", " ")',
-        f'"".join({UTF8}.splitlines())',
-        f'"".join(line.strip() for line in {UTF8}.splitlines())',
-    ),
-    (
+    {
+        "The file was decoded as Latin-1, or byte by byte: it is UTF-8, in which a character may "
+        "take several bytes.": 'data.decode("latin-1")',
+        "Characters outside ASCII were dropped: decode as UTF-8.": 'data.decode("ascii", "ignore")',
+        "Newlines were lost, or became spaces: they are text like any other.": (
+            UTF8 + r'.replace("\n", " ")',
+            f'"".join({UTF8}.splitlines())',
+            f'"".join(line.strip() for line in {UTF8}.splitlines())',
+        ),
         "White space at the ends of the text or of its lines was stripped: it is text like any"
-        " other.",
-        UTF8 + ".strip()",
-        rf'"\n".join(line.strip() for line in {UTF8}.split("\n"))',
-    ),
-    (
+        " other.": (UTF8 + ".strip()", rf'"\n".join(line.strip() for line in {UTF8}.split("\n"))'),
         "The text was changed, as by `lower()` or `unicodedata.normalize`: keep every byte as it"
-        " is.",
-        UTF8 + ".lower()",
-        UTF8 + ".upper()",
-        *(f"unicodedata.normalize({form!r}, {UTF8})" for form in ("NFC", "NFD", "NFKC")),
-    ),
+        " is.": (
+            UTF8 + ".lower()",
+            UTF8 + ".upper()",
+            *(f"unicodedata.normalize({form!r}, {UTF8})" for form in ("NFC", "NFD", "NFKC")),
+        ),
+    },
 )
 
 
-NONE, KEPT = "if not tokens:", "enumerate(parts) if part"
+IF_NO_TOKENS, KEPT = "if not tokens:", "enumerate(parts) if part"
 SORTED, SPLIT = "sorted(tokens, key=len, reverse=True)", 'regex.split(f"({pattern})", text)'
 LIKE_TEXT = "Special tokens were treated like ordinary text: cut the text at them first."
-UNSORTED = mistakes(
+UNSORTED = instead_of(
     SORTED,
-    (
-        "When special tokens overlap, the longest wins: sort them by length, longest first, and"
-        " cut "
-        "at all of them in one pass, by one pattern.",
-        "tokens",
-        "sorted(tokens)",
-        "sorted(tokens, key=len)",
-    ),
+    {
+        "When special tokens overlap, the longest wins: sort them by length, longest first, and "
+        "cut at all of them in one pass, by one pattern.": (
+            "tokens",
+            "sorted(tokens)",
+            "sorted(tokens, key=len)",
+        )
+    },
 )
 BESIDE = "White space, or a newline, next to a special token was dropped: it belongs to the text."
 SPECIALS = (
-    mistake(LIKE_TEXT, NONE, "if True:"),
+    mistake(LIKE_TEXT, IF_NO_TOKENS, "if True:"),
     *(
         mistake(
             "The special tokens went into the regular expression unescaped, where `|`, `.` or "
@@ -120,8 +107,8 @@ SPECIALS = (
     *(
         mistake(
             f"Only {which} was treated as special: use the list `special_tokens`.",
-            NONE,
-            f"tokens = {code}\n{NONE}",
+            IF_NO_TOKENS,
+            f"tokens = {code}\n{IF_NO_TOKENS}",
         )
         for which, code in (
             ("the first of the special tokens", "tokens[:1]"),
@@ -135,33 +122,30 @@ SPECIALS = (
         "return [(text, False)]",
         "return [(character, False) for character in text]",
     ),
-    *mistakes(
+    *instead_of(
         "(part, at % 2 == 1)",
-        (
-            BESIDE,
-            *(
+        {
+            BESIDE: [
                 f"(part if at % 2 else part.{strip}, at % 2 == 1)"
                 for strip in ("strip()", r'strip("\n")', r'lstrip("\n")')
-            ),
-        ),
+            ]
+        },
     ),
-    *mistakes(
+    *instead_of(
         SPLIT,
-        (
-            BESIDE,
-            *(
+        {
+            BESIDE: [
                 f'regex.split(rf"{pattern}", text)'
                 for pattern in (r"\s*({pattern})\s*", r"({pattern})\n?")
-            ),
-        ),
+            ]
+        },
     ),
-    *mistakes(
+    *instead_of(
         KEPT,
-        (
+        {
             "A stretch of white space between special tokens was left out: it is text "
-            "like any other.",
-            f"{KEPT}.strip()",
-        ),
+            "like any other.": f"{KEPT}.strip()"
+        },
     ),
 )
 
@@ -184,96 +168,64 @@ def _but(old: str, new: str) -> str:
     return _by(f"PATTERN.replace({old!r}, {new!r})")
 
 
-CUTTING = mistakes(
+CUTTING = instead_of(
     FOUND,
-    (
+    {
         "The pattern has a group, `(...)`, and of that `findall` returns the group, not the match: "
-        "write `(?:...)`, or take `match.group()` of `finditer`.",
-        _but("(?:", "("),
-    ),
-    (
+        "write `(?:...)`, or take `match.group()` of `finditer`.": _but("(?:", "("),
         "There is no pre-tokenisation: merges cross word boundaries. Cut the text with GPT-2's "
-        "pattern first.",
-        "[document] if document else []",
-    ),
-    (
-        "The white space between words is lost: GPT-2's pattern keeps it, as in b' the'.",
-        "document.split()",
-        'document.split(" ")',
-        _by(r'r"\w+|[^\w\s]+"'),
-        f"[token.strip() for token in {FOUND} if token.strip()]",
-    ),
-    (
-        "White space was cut off as a pre-token of its own: in GPT-2's pattern the space belongs"
-        " to "
-        "the word after it, as in b' the'.",
-        _by(r'r"\S+|\s+"'),
-        _by(r'r"\w+|[^\w\s]+|\s+"'),
-    ),
-    (
-        "These are whole words: GPT-2's pattern also cuts between letters, digits and punctuation.",
-        _by(r'r"\s*\S+|\s+"'),
-        _by(r'r" ?\S+|\s+(?!\S)|\s+"'),
-        'regex.split(r"(?= )", document)',
-    ),
-    (
-        r"`\w` matches letters, digits and `_` alike: the pattern has `\p{L}` and `\p{N}`.",
-        _by(r'r" ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"'),
-        _by(r'''r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"'''),
-    ),
-    ("This is GPT-4's pre-tokenisation pattern: the problem asks for GPT-2's.", _by("GPT4")),
-    (
-        r"Numbers were cut into groups of three, or into digits: GPT-2's pattern has ` ?\p{N}+`.",
-        _but(r"\p{N}+", r"\p{N}{1,3}"),
-        _but(r" ?\p{N}+", r"\p{N}"),
-    ),
-    (
-        r"The part `\s+(?!\S)` of the pattern is missing: of several spaces, the last one belongs"
-        r" to "
-        "the word after them.",
-        _but(r"\s+(?!\S)|", ""),
-    ),
-    (
-        r"The parts of the pattern that match white space, `\s+(?!\S)|\s+`, or the last of them,"
-        r" are "
-        "missing: what no part matches is lost.",
-        _but(r"|\s+(?!\S)|\s+", ""),
-        _but(r"(?!\S)|\s+", r"(?!\S)"),
-    ),
-    (
-        "The contractions ('s, 't, 're ...), or some of them, are missing from the pattern, or"
-        " come "
-        "too late in it: the first part that matches wins.",
-        _but("|ll|ve|re", ""),
-        _but("'(?:[sdmt]|ll|ve|re)|", ""),
-    ),
-    (
+        "pattern first.": "[document] if document else []",
+        "The white space between words is lost: GPT-2's pattern keeps it, as in b' the'.": (
+            "document.split()",
+            'document.split(" ")',
+            _by(r'r"\w+|[^\w\s]+"'),
+            f"[token.strip() for token in {FOUND} if token.strip()]",
+        ),
+        "White space was cut off as a pre-token of its own: in GPT-2's pattern the space belongs "
+        "to the word after it, as in b' the'.": (_by(r'r"\S+|\s+"'), _by(r'r"\w+|[^\w\s]+|\s+"')),
+        "These are whole words: GPT-2's pattern also cuts between "
+        "letters, digits and punctuation.": (
+            _by(r'r"\s*\S+|\s+"'),
+            _by(r'r" ?\S+|\s+(?!\S)|\s+"'),
+            'regex.split(r"(?= )", document)',
+        ),
+        r"`\w` matches letters, digits and `_` alike: the pattern has `\p{L}` and `\p{N}`.": (
+            _by(r'r" ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"'),
+            _by(r'''r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"'''),
+        ),
+        "This is GPT-4's pre-tokenisation pattern: the problem asks for GPT-2's.": _by("GPT4"),
+        r"Numbers were cut into groups of three, or into digits: GPT-2's pattern has ` ?\p{N}+`.": (
+            _but(r"\p{N}+", r"\p{N}{1,3}"),
+            _but(r" ?\p{N}+", r"\p{N}"),
+        ),
+        r"The part `\s+(?!\S)` of the pattern is missing: of several spaces, the last one belongs "
+        "to the word after them.": _but(r"\s+(?!\S)|", ""),
+        r"The parts of the pattern that match white space, `\s+(?!\S)|\s+`, or the last of them, "
+        "are missing: what no part matches is lost.": (
+            _but(r"|\s+(?!\S)|\s+", ""),
+            _but(r"(?!\S)|\s+", r"(?!\S)"),
+        ),
+        "The contractions ('s, 't, 're ...), or some of them, are missing from the pattern, or "
+        "come too late in it: the first part that matches wins.": (
+            _but("|ll|ve|re", ""),
+            _but("'(?:[sdmt]|ll|ve|re)|", ""),
+        ),
         "The optional space at the front (` ?`) is missing from the pattern, or from one of its "
-        "parts: a space belongs to the word after it.",
-        _but(" ?", ""),
-        *(_but(f" ?{part}", part) for part in (r"\p{L}", r"\p{N}", r"[^\s")),
-    ),
-    (
-        r"`[a-zA-Z]`, stand-ins in Python's `re`, or a pattern over bytes miss letters beyond"
-        r" ASCII: "
-        r"use `\p{L}` and `\p{N}`, which the `regex` package has, on the text, and encode"
-        r" afterwards.",
-        _by("ASCII"),
-        "STAND_INS.findall(document)",
-    ),
-    (
+        "parts: a space belongs to the word after it.": (
+            _but(" ?", ""),
+            *(_but(f" ?{part}", part) for part in (r"\p{L}", r"\p{N}", r"[^\s")),
+        ),
+        "`[a-zA-Z]`, stand-ins in Python's `re`, or a pattern over bytes miss letters beyond "
+        r"ASCII: use `\p{L}` and `\p{N}`, which the `regex` package has, on the text, and encode "
+        "afterwards.": (_by("ASCII"), "STAND_INS.findall(document)"),
         "The text was cut into lines before the pattern saw it: several newlines in a row are one "
-        "run of white space, which spans lines.",
-        *(
+        "run of white space, which spans lines.": [
             f"[t for line in document.splitlines({keep}) for t in regex.findall(PATTERN, line)]"
             for keep in ("", "True")
-        ),
-    ),
-    (
+        ],
         "Each character became a pre-token of its own, so that no pair is left except inside a "
-        "character: look at what your split or pattern returns.",
-        "list(document)",
-    ),
+        "character: look at what your split or pattern returns.": "list(document)",
+    },
 )
 MISTAKES = (*SPECIALS, *CUTTING, *READING)  # of both
 
@@ -283,7 +235,7 @@ FIRST_ONLY = mistake(
     JOIN,
     "return [*merged, left + right, *symbols[at + 2 :]]",
 )
-SKIPPED = mistake(
+SKIPPED_ONE = mistake(
     "After a merge one symbol was skipped: the next pair may begin right after the new token, "
     "which in the shortened list is one place further on, not two.",
     JOIN,
@@ -292,7 +244,7 @@ SKIPPED = mistake(
 
 
 def expect_right_and_quick(
-    name: str, run: Callable[..., Any], right: list, given: Prose, mistakes: tuple[str, str]
+    name: str, run: Callable[..., Any], right: list, given: str, mistakes: tuple[str, str]
 ) -> None:
     """Raise `Wrong` unless a call on a long text gives the right list in time.
 
@@ -305,7 +257,7 @@ def expect_right_and_quick(
     """
     before = processor_seconds()
     try:
-        result = run(seconds=STOPPED * LONG, given=given)
+        result = run(seconds=STOPPED * LONG_SECONDS, given=given)
     except Wrong as failure:
         if failure.timed_out:
             failure.claim = f"{name} is far too slow. {failure.claim}"
@@ -314,12 +266,15 @@ def expect_right_and_quick(
     used = processor_seconds() - before
     at = difference_at(right, result)
     if result != right:
-        claim = f"{name} goes wrong at index {at:,} of a long text, though short texts are right."
-        expected = right[at : at + 4]
-        got = result[at : at + 4]
-        raise Wrong(claim, given=given, expected=expected, got=got, mistake=mistakes[0])
-    if used > LONG:
-        raise slow(f"{name} is right", used, LONG, given, mistakes[1])
+        raise Wrong(
+            f"{name} goes wrong at index {at:,} of a long text, though short texts are right.",
+            given=given,
+            expected=right[at : at + 4],
+            got=result[at : at + 4],
+            mistake=mistakes[0],
+        )
+    if used > LONG_SECONDS:
+        raise slow(f"{name} is right", used, LONG_SECONDS, given, mistakes[1])
 
 
 def expect_no_memory(exercise: Exercise, attempt: Any, cases: Sequence[Any], likely: str) -> None:

@@ -15,14 +15,7 @@ from torch import nn
 from workbook.classroom.checks import bpe, optimizer, tokenizer
 from workbook.classroom.checks import pretokens as shared
 from workbook.classroom.checks.machinery.engine import Exercise, Program, judge, mistake
-from workbook.classroom.checks.machinery.verdicts import (
-    NotAttempted,
-    Prose,
-    Wrong,
-    call,
-    expect,
-    shown,
-)
+from workbook.classroom.checks.machinery.verdicts import NotAttempted, Wrong, call, expect, shown
 from workbook.classroom.checks.tokenizer import PLAIN, Call
 from workbook.optimizer.optimizers import Momentum
 from workbook.tokenization import bpe as plain
@@ -37,7 +30,7 @@ def _step(
     whole: Exercise | None = None,
     work: Callable = lambda attempt, *given: attempt(*given),
     same: Callable[[Any, Any], bool] = eq,
-) -> Callable[[Any, str | None], str]:
+) -> Callable[[Any], str]:
     """The check of a step.
 
     Arguments:
@@ -51,13 +44,13 @@ def _step(
         same: whether a result is right.
     """
 
-    def given(case: Any) -> Prose:
-        return Prose(words.format(", ".join(map(shown, arguments(case)))))
+    def given(case: Any) -> str:
+        return words.format(", ".join(map(shown, arguments(case))))
 
     def run(attempt: Callable, case: Any) -> Any:
         result = call(work, attempt, *arguments(case), given=given(case))
         if result is None:
-            raise NotAttempted("It returned None: is a `return` missing?")
+            raise NotAttempted
         return list(result) if isinstance(result, tuple) else result
 
     def report(case: Any, right: Any, got: Any) -> Wrong:
@@ -68,12 +61,15 @@ def _step(
             wrong.mistake = beside.mistake
         return wrong
 
-    known = [*(whole.mistakes if whole else ()), *(mistake(*slip) for slip in slips)]
+    known = [mistake(*slip) for slip in slips]
+    errors = {}
+    if whole:
+        known = [*whole.mistakes, *known]
+        errors = whole.errors
     here = [m for m in known if all(program.source.count(old) == 1 for old, _ in m.edits)]
-    errors = whole.errors if whole else {}
     exercise = Exercise(program, tuple(here), cases, run, same, report, errors)
 
-    def check(attempt: Any, part: str | None = None) -> str:
+    def check(attempt: Any) -> str:
         return judge(exercise, attempt).verdict("It passes every case.")
 
     return check
@@ -165,7 +161,7 @@ train_naive = _step(
 # On the way to the tokenizer.
 
 RANKS = {pair: rank for rank, pair in enumerate(PLAIN.merges)}
-LONG = 1_000  # pieces of the stream that need not be read before something comes out
+MANY_PIECES = 1_000  # pieces of the stream that need not be read before something comes out
 
 
 def pieces_of(case: Call) -> list[str]:
@@ -189,7 +185,7 @@ def _streamed(stream: Callable, pieces: list[str], specials: list[str]) -> list[
     left = iter(pieces)
     yielded = iter(stream(left, specials))
     first = [*islice(yielded, 1)]
-    expect(len(pieces) < LONG or length_hint(left), "It is not lazy.", tokenizer.LAZY)
+    expect(len(pieces) < MANY_PIECES or length_hint(left), "It is not lazy.", tokenizer.LAZY)
     return [*first, *yielded]
 
 
@@ -230,7 +226,7 @@ split_special = _step(
 )
 stream_pretokens = _step(
     "stream_pretokens({})",
-    (*tokenizer.STREAMS, *tokenizer.ODD_STREAMS, Call(PLAIN, "", tokenizer.ORDINARY * LONG)),
+    (*tokenizer.STREAMS, *tokenizer.ODD_STREAMS, Call(PLAIN, "", tokenizer.ORDINARY * MANY_PIECES)),
     lambda case: ([*case.given], [*case.setup.specials]),
     Program(tokenizer.last_part, shared.pretokens, shared.cut_specials, pieces_of),
     whole=tokenizer.STREAM,
@@ -246,8 +242,11 @@ B = 'b.mul_(group["momentum"]).add_(g)'
 def _numbers(values: Iterable[Any]) -> list[float]:
     """Numbers of a learner's, as they are shown."""
     graph = any(getattr(value, "requires_grad", False) for value in values)
-    why = "It keeps the graph of its step, and all tensors in it: return `loss.item()`."
-    expect(not graph, "A loss is a tensor, not a number.", why)
+    expect(
+        not graph,
+        "A loss is a tensor, not a number.",
+        "It keeps the graph of its step, and all tensors in it: return `loss.item()`.",
+    )
     return [round(float(value), 6) for value in values]
 
 
@@ -318,9 +317,8 @@ training_loop = _in_torch(
     "a linear model, SGD(lr=0.1), mse_loss; batches: {}; the results are losses, then weights",
     *((1, 2, 5), looped, trained),
     (
-        "The weights stay as they were: is `backward` or `step` missing, or are the gradients"
-        " cleared "
-        "between the two?",
+        "The weights stay as they were: is `backward` or `step` missing, or are the gradients "
+        "cleared between the two?",
         "steps.step()",
         "pass",
     ),

@@ -23,11 +23,11 @@ from typing import Any
 import regex
 
 from workbook.classroom.checks import pretokens as shared
-from workbook.classroom.checks.machinery import verdicts
-from workbook.classroom.checks.machinery.calling import bind
+from workbook.classroom.checks.machinery.calling import Runner, bind, call_bound
 from workbook.classroom.checks.machinery.engine import (
     Exercise,
     Program,
+    instead_of,
     judge,
     mistake,
     shrink,
@@ -37,26 +37,31 @@ from workbook.classroom.checks.machinery.from_scratch import check_style
 from workbook.classroom.checks.machinery.verdicts import (
     Findings,
     NotAttempted,
+    NotJudged,
     Prose,
     Wrong,
     call,
+    expect_class,
+    is_untouched,
+    kind_of,
     meant,
+    shown,
+    unfinished,
 )
-from workbook.classroom.checks.pretokens import END, SPLIT, cut_specials, decode, pretokens
+from workbook.classroom.checks.pretokens import QUICK, SPLIT, cut_specials, decode, pretokens
+from workbook.corpora.corpora import END_OF_TEXT as EOT
 from workbook.tokenization.bpe import Pair, merge_pair, split_bytes, train_incremental
 from workbook.tokenization.gpt2_files import byte_alphabet, to_readable
 
-QUICK = 5.0  # seconds of processor time that a short text may take
 REPLACED = "\ufffd"
 
 # What the tokenizers of the cases are made of: their merges are learnt from these texts.
 
 LEARNT_FROM = (
-    "the cat ate the hat that the bat had; in the end the other cats gathered there, then left.\n"
-    "banana bandana ananas nanny cabana aaaa aaa aaaaaaa abab ababab abcabc bcabca\n\n"
-    "It's what we'll do, they'd say: don't! We'RE here in 2026, 2025 and 1999.  Two  spaces, three "
-    "  and    four.\n"
-    "naïve café über día наука 猫猫狗 한국어 🙂🙂 <|text|> .* the\tthe end\n\n\n"
+    "the cat ate the hat that the bat had; in the end the other cats gathered there, then "
+    "left.\nbanana bandana ananas nanny cabana aaaa aaa aaaaaaa abab ababab abcabc bcabca\n\nIt's "
+    "what we'll do, they'd say: don't! We'RE here in 2026, 2025 and 1999.  Two  spaces, three   "
+    "and    four.\nnaïve café über día наука 猫猫狗 한국어 🙂🙂 <|text|> .* the\tthe end\n\n\n"
 )
 ACROSS = (  # merges across pre-tokens are learnt from these, to show where a text is not cut
     "WE'LL the'LL the  end   the\n\n\nend the\tend the\nend the \n the\u00a0the\u3000the x²x² a²"
@@ -202,7 +207,7 @@ IN_ORDER = f"{BYTES}\nfor pair in ranks:\n    symbols = merge_pair(symbols, pair
 WORDS = (
     *(
         mistake(slip.words, BYTES, IN_ORDER, *slip.edits[0])
-        for slip in (shared.FIRST_ONLY, shared.SKIPPED)
+        for slip in (shared.FIRST_ONLY, shared.SKIPPED_ONE)
     ),
     mistake(
         "The leftmost pair that can be merged was merged first: the earliest merge in the list "
@@ -211,35 +216,31 @@ WORDS = (
         "symbols = merge_pair(symbols, pairs[0])",
         *shared.FIRST_ONLY.edits[0],
     ),
-    *shared.mistakes(
+    *instead_of(
         BYTES,
-        (
-            "Each token is the longest one in the vocabulary that matches. BPE applies the merges"
-            " in "
-            "the order in which they were learnt, which may give shorter tokens.",
-            "return longest_match(data, ids)",
-        ),
-        ("No merge was applied: these are bytes.", "return [bytes([byte]) for byte in data]"),
-        (
-            "A word that is not a token as a whole was split into bytes: apply the merges to it.",
-            "return [data] if data in ids else [bytes([byte]) for byte in data]",
-        ),
-        (
+        {
+            "Each token is the longest one in the vocabulary that matches. BPE applies the merges "
+            "in the order in which they were learnt, which may give shorter tokens.": (
+                "return longest_match(data, ids)"
+            ),
+            "No merge was applied: these are bytes.": "return [bytes([byte]) for byte in data]",
+            "A word that is not a token as a whole was split into bytes: apply the merges to it.": (
+                "return [data] if data in ids else [bytes([byte]) for byte in data]"
+            ),
             "Words were split into characters: BPE starts from bytes, and é or 猫 is several of"
-            " them.",
-            "symbols = [character.encode() for character in data.decode()]",
-        ),
+            " them.": "symbols = [character.encode() for character in data.decode()]",
+        },
     ),
-    *shared.mistakes(
+    *instead_of(
         MERGE,
-        (
-            "The last symbol of the word was lost: a loop over pairs ends before it, so add it.",
-            f"{MERGE}\nif len(symbols[-1]) == 1:\n    symbols.pop()",
-        ),
-        (
-            "Only one merge was applied to each word: go on until no merge applies.",
-            "return merge_pair(symbols, min(pairs, key=ranks.get))",
-        ),
+        {
+            "The last symbol of the word was lost: a loop over pairs ends before it, so add it.": (
+                f"{MERGE}\nif len(symbols[-1]) == 1:\n    symbols.pop()"
+            ),
+            "Only one merge was applied to each word: go on until no merge applies.": (
+                "return merge_pair(symbols, min(pairs, key=ranks.get))"
+            ),
+        },
     ),
     *(
         mistake(
@@ -270,26 +271,23 @@ ALL = "tokens = case.setup.specials"
 NOTHING = "It gives nothing, whatever the input: what is to come back, and where is it collected?"
 APPEND = "Special tokens that the vocabulary lacks must be appended to it."
 TOKENS = (
-    *shared.mistakes(
+    *instead_of(
         ALL,
-        (
+        {
             "<|endoftext|> was treated as special though it is not in `special_tokens`: then it is "
-            "ordinary text, even if the vocabulary holds it.",
-            f"{ALL}\ntokens = [*tokens, *({{END}} & {{*case.setup.known}})]",
-        ),
-        (
+            "ordinary text, even if the vocabulary holds it.": (
+                f"{ALL}\ntokens = [*tokens, *({{EOT}} & {{*case.setup.known}})]"
+            ),
             "Ids come from the vocabulary, which may be in any order: yours were counted up, with "
-            "byte b as id b, or after the special tokens.",
-            *(
+            "byte b as id b, or after the special tokens.": [
                 f"{ALL}\nids = counted_up(case.setup, {how})"
                 for how in ("0", "0, False", "len(tokens)")
+            ],
+            APPEND: (
+                f"{ALL}\nids = {{t: i for i, t in case.setup.vocab().items()}}",
+                f"{ALL}\ntokens = [t for t in tokens if t in case.setup.known]",
             ),
-        ),
-        (
-            APPEND,
-            f"{ALL}\nids = {{t: i for i, t in case.setup.vocab().items()}}",
-            f"{ALL}\ntokens = [t for t in tokens if t in case.setup.known]",
-        ),
+        },
     ),
     mistake(NOTHING, "return result", "return []"),
     mistake(
@@ -297,21 +295,21 @@ TOKENS = (
         "symbol in symbols]",
         "symbol in symbols]\nreturn result",
     ),
-    *shared.mistakes(
+    *instead_of(
         "if special:",
-        (APPEND, "if special and part not in case.setup.known:\n    continue\nif special:"),
-        (
+        {
+            APPEND: "if special and part not in case.setup.known:\n    continue\nif special:",
             "The special tokens are missing from the ids: a split with a group, `(...)`, keeps"
-            " them.",
-            "if special:\n    continue\nif special:",
-        ),
+            " them.": "if special:\n    continue\nif special:",
+        },
     ),
-    *shared.mistakes(
+    *instead_of(
         SPLIT,
-        (
-            "Only the first special token in the text was found: there may be many.",
-            SPLIT.replace("text)", "text, maxsplit=1)"),
-        ),
+        {
+            "Only the first special token in the text was found: there may be many.": SPLIT.replace(
+                "text)", "text, maxsplit=1)"
+            )
+        },
     ),
     mistake(
         "An empty list of special tokens became an empty pattern, which splits the text at "
@@ -323,29 +321,28 @@ TOKENS = (
 
 JOINED = 'b"".join(tokens).decode("utf-8", errors="replace")'
 DECODING = (
-    *shared.mistakes(
+    *instead_of(
         JOINED,
-        (
+        {
             "Each token was decoded by itself: a character may be spread over several tokens. Join "
-            "all the bytes first, then decode once.",
-            *(
+            "all the bytes first, then decode once.": [
                 f'"".join(token.decode("utf-8", errors="{how}") for token in tokens)'
                 for how in ("replace", "strict", "ignore")
+            ],
+            NOTHING: '""',
+            "Only the first token was decoded: is there a `return` inside the loop?": (
+                JOINED.replace("(tokens)", "(tokens[:1])")
             ),
-        ),
-        (NOTHING, '""'),
-        (
-            "Only the first token was decoded: is there a `return` inside the loop?",
-            JOINED.replace("(tokens)", "(tokens[:1])"),
-        ),
+        },
     ),
-    *shared.mistakes(
+    *instead_of(
         'errors="replace"',
-        (
+        {
             "Bytes that are not UTF-8 were dropped or written as \\x.., or raised an error: they "
-            'become U+FFFD with `errors="replace"`.',
-            *(f'errors="{how}"' for how in ("ignore", "strict", "backslashreplace")),
-        ),
+            'become U+FFFD with `errors="replace"`.': [
+                f'errors="{how}"' for how in ("ignore", "strict", "backslashreplace")
+            ]
+        },
     ),
     mistake(
         "The bytes were decoded as Latin-1, or one by one with `chr`: they are UTF-8.",
@@ -373,46 +370,37 @@ def last_part(cut: Callable[[str], list[str]] | str, pieces: Sequence[str]) -> l
     return [*texts, kept]
 
 
-STREAMING = shared.mistakes(
+STREAMING = instead_of(
     '["".join(pieces)]',
-    (
+    {
         "Each piece was treated by itself. A cut may go through a word, a run of white space, a "
-        "contraction or a special token: hold back the end that the next piece may still change.",
-        "pieces",
-    ),
-    (
-        "The pieces were stripped, or split into words: their white space is text.",
-        "[piece.strip() for piece in pieces]",
-        "[word for piece in pieces for word in piece.split()]",
-    ),
-    (
-        "The pieces were joined with spaces or newlines: they already are the text.",
-        r'[f"{piece}\n" for piece in pieces]',
-        '[" ".join(pieces)]',
-        r'["\n".join(pieces)]',
-    ),
-    (
-        "The text was cut at the last white space: in a run of spaces or newlines, all but the"
-        " last "
-        "one belong together, and a special token may hold a space.",
-        r'last_part(r"(?s)(?=\s(?!.*\s))", pieces)',
-    ),
-    (
-        "The text was cut after the last newline: several newlines in a row are one run.",
-        r'last_part(r"(?s)(?<=\n)(?!.*\n)", pieces)',
-    ),
-    (
-        "Only the last pre-token was held back: that is not enough for a contraction such as 'll,"
-        " or "
-        "a special token, that comes in two parts.",
-        "last_part(pretokens, pieces)",
-    ),
-    (
-        "The end of the text is lost: what was held back comes when the pieces run out.",
-        r'last_part("(?s)(?=[ \n](?!.*[ \n]))", pieces)[:-1]',
-        '["".join(pieces[:-1])]',
-    ),
-    ("Only the first piece was used: is there a `return` inside the loop?", "pieces[:1]"),
+        "contraction or a special token: hold back the end that the next piece may still change.": (
+            "pieces"
+        ),
+        "The pieces were stripped, or split into words: their white space is text.": (
+            "[piece.strip() for piece in pieces]",
+            "[word for piece in pieces for word in piece.split()]",
+        ),
+        "The pieces were joined with spaces or newlines: they already are the text.": (
+            r'[f"{piece}\n" for piece in pieces]',
+            '[" ".join(pieces)]',
+            r'["\n".join(pieces)]',
+        ),
+        "The text was cut at the last white space: in a run of spaces or newlines, all but the "
+        "last one belong together, and a special token may hold a space.": (
+            r'last_part(r"(?s)(?=\s(?!.*\s))", pieces)'
+        ),
+        "The text was cut after the last newline: several newlines in a row are one run.": (
+            r'last_part(r"(?s)(?<=\n)(?!.*\n)", pieces)'
+        ),
+        "Only the last pre-token was held back: that is not enough for a contraction such as 'll, "
+        "or a special token, that comes in two parts.": "last_part(pretokens, pieces)",
+        "The end of the text is lost: what was held back comes when the pieces run out.": (
+            r'last_part("(?s)(?=[ \n](?!.*[ \n]))", pieces)[:-1]',
+            '["".join(pieces[:-1])]',
+        ),
+        "Only the first piece was used: is there a `return` inside the loop?": "pieces[:1]",
+    },
 )
 
 # The cases. Each distinguishes a few common mistakes; the first that fails is reported.
@@ -433,8 +421,8 @@ def single(byte_string: bytes, one: Setup) -> tuple[int, ...]:
 
 
 PLAIN, OWN, AS_GPT2, MIXED = map(Setup, LAYOUTS)
-ENDED = Setup(GPT2, (END,))
-LACKS = Setup(GPT2, (END,), held=())
+ENDED = Setup(GPT2, (EOT,))
+LACKS = Setup(GPT2, (EOT,), held=())
 NESTED = "<|a|>", "<|a|><|b|>", "<|b|>", "|c|", "<|c|>"
 OUTSIDE, MARKED = "characters outside ASCII", "special tokens"
 # What the corners are about.
@@ -455,18 +443,18 @@ TEXTS = cases(
     (PLAIN, "It's we'll don't 'the' WE'LL"),
     (PLAIN, "the  end   the\n\n\nthe\t the \n the\u00a0the \u3000 "),
     (OWN, "in 2026 the19 the2026 x²x² ١٢ the_end (the) the!!\r\nend"),
-    (ENDED, f"the{END}the end{END}{END} cat \n{END}\n {END}  {END}", MARKED),
-    (Setup(GPT2, (STAR, END)), f"a {STAR}b.*{END}c|>{STAR}<|x|>", MARKED),
-    (Setup(SPECIALS_FIRST, ("<|pad|>", END)), f"a<|pad|>b{END}the", MARKED),
+    (ENDED, f"the{EOT}the end{EOT}{EOT} cat \n{EOT}\n {EOT}  {EOT}", MARKED),
+    (Setup(GPT2, (STAR, EOT)), f"a {STAR}b.*{EOT}c|>{STAR}<|x|>", MARKED),
+    (Setup(SPECIALS_FIRST, ("<|pad|>", EOT)), f"a<|pad|>b{EOT}the", MARKED),
     (Setup(GPT2, NESTED), "the<|a|><|b|>the<|a|>end<|b|><|a|><|a|><|b|>|c|<|c|>the", MARKED),
     (AS_GPT2, LEARNT_FROM.title() + LEARNT_FROM + "हिन्दी e\u0301 \u2028 ½", OUTSIDE),
-    (ENDED, f"{LEARNT_FROM}{END}" * 3, MARKED),
+    (ENDED, f"{LEARNT_FROM}{EOT}" * 3, MARKED),
 )
 ODD_TEXTS = cases(
     "encode",
-    (Setup(BYTES_FIRST, (), held=(END,)), f"the{END}end", NO_SPECIALS),
-    (Setup(BYTES_FIRST, (END,), held=()), f"the{END}end", LACKING),
-    (Setup(SPECIALS_FIRST, None, held=(END,)), f"the{END} end", f"{END} not in special_tokens"),
+    (Setup(BYTES_FIRST, (), held=(EOT,)), f"the{EOT}end", NO_SPECIALS),
+    (Setup(BYTES_FIRST, (EOT,), held=()), f"the{EOT}end", LACKING),
+    (Setup(SPECIALS_FIRST, None, held=(EOT,)), f"the{EOT} end", f"{EOT} not in special_tokens"),
     (MIXED, LEARNT_FROM, NO_ORDER),
 )
 ID_LISTS = cases(
@@ -475,28 +463,28 @@ ID_LISTS = cases(
     (PLAIN, ()),
     (AS_GPT2, single("é猫".encode(), AS_GPT2)),
     (AS_GPT2, tuple(_ids_of(AS_GPT2, " the \n"))),
-    (ENDED, tuple(_ids_of(ENDED, f"a {END}the{END}"))),
+    (ENDED, tuple(_ids_of(ENDED, f"a {EOT}the{EOT}"))),
     (AS_GPT2, single(b"a\xc3b\xf0\x9f", AS_GPT2)),
     (MIXED, tuple(_ids_of(MIXED, LEARNT_FROM + "\u00df\U0001f600\r\n"))),
 )
-ODD_ID_LISTS = cases("decode", (LACKS, tuple(_ids_of(LACKS, f"a {END}the{END}")), LACKING))
+ODD_ID_LISTS = cases("decode", (LACKS, tuple(_ids_of(LACKS, f"a {EOT}the{EOT}")), LACKING))
 GAPS = "".join(
-    f"gathered{' ' * (i % 5)}we'll{END * (i % 2)}the" + "\n" * (i % 4) for i in range(60)
+    f"gathered{' ' * (i % 5)}we'll{EOT * (i % 2)}the" + "\n" * (i % 4) for i in range(60)
 )
-BLOCKS = f"{ACROSS}  {LEARNT_FROM}{END}\n\n\n{GAPS}"
+BLOCKS = f"{ACROSS}  {LEARNT_FROM}{EOT}\n\n\n{GAPS}"
 CUT_UP = (
     (PLAIN, "there gathered"),
     (PLAIN, "we'll they'd"),
     (PLAIN, "the  end   the\n\n\nthe \n"),
     (MIXED, "café 猫狗2026!!"),
-    (Setup(GPT2, (END, "<|endof")), f"the{END}end<|endof {END}{END}"),
+    (Setup(GPT2, (EOT, "<|endof")), f"the{EOT}end<|endof {EOT}{EOT}"),
 )
 STREAMS = cases(
     "encode_iterable",
     (PLAIN, ("the cat\n", "ate\n")),
     (PLAIN, ("the cat ate the hat",)),
     (ENDED, ORDINARY),
-    (Setup(SPECIALS_FIRST, (END,)), (f"the end\n{END}\n", "\n", "then\n", f"{END}\n") * 2),
+    (Setup(SPECIALS_FIRST, (EOT,)), (f"the end\n{EOT}\n", "\n", "then\n", f"{EOT}\n") * 2),
     (AS_GPT2, ORDINARY * 3),
 )
 ODD_STREAMS = cases(
@@ -515,25 +503,24 @@ ODD_STREAMS = cases(
 # A learner's tokenizer at work.
 
 
-class Attempt:
-    """The learner's class; each case gets a tokenizer of its own, with copies of the arguments."""
+class TokenizerRunner(Runner):
+    """Runs a class; each case gets a tokenizer of its own, with copies of the arguments."""
 
-    def __init__(self, attempt: Any):
-        self.attempt = attempt
-
-    def make(self, one: Setup, given: Prose | None = None) -> Any:
+    def make(self, one: Setup, given: str | None = None) -> Any:
         """A tokenizer. Raises: Wrong or NotAttempted, as `verdicts.call`."""
-        given = given or Prose(_made_of(one))
         values = {"vocab": dict(one.vocab()), "merges": [*one.merges]}
         if one.special_tokens is not None:
             values["special_tokens"] = list(one.special_tokens)
         # An extra is passed only where the class has no default.
         extras = {"special_tokens": None}
-        args, kwargs, _ = bind(self.attempt, values, extras=extras, given=given)
-        return call(self.attempt, *args, given=given, **kwargs)
+        return call_bound(self.attempt, values, extras=extras, given=given or _made_of(one))
 
-    def __call__(
-        self, case: Call, tokenizer: Any = None, seconds: float = 0, given: Prose | None = None
+    def run(
+        self,
+        case: Call,
+        tokenizer: Any = None,
+        seconds: float | None = None,
+        given: str | None = None,
     ) -> list[int] | str:
         """What the method returns, as a str or a list of ints. Raises: Wrong and NotAttempted."""
         given = given or _described(case)
@@ -557,7 +544,7 @@ def used_up(method: Callable, pieces: Sequence[str]) -> Any:
     return result if result is None or isinstance(result, str | bytes) else list(result)
 
 
-def in_one_form(result: Any, method: str, given: Prose) -> list[int] | str:
+def in_one_form(result: Any, method: str, given: Any) -> list[int] | str:
     """A result as a str or a list of ints. Raises: Wrong if it is something else."""
     if result is None:
         raise NotAttempted(f"`{method}` returned None: is a `return` missing?")
@@ -566,15 +553,20 @@ def in_one_form(result: Any, method: str, given: Prose) -> list[int] | str:
     if method == "decode":
         if isinstance(result, str):
             return result
-        asked, why = "a str", "Join the tokens, and decode the bytes."
+        asked = "a str"
+        why = "Join the tokens, and decode the bytes."
     elif isinstance(result, Iterator):
         why = "`encode` is a generator (it has a `yield`): return a list."
     elif isinstance(result, Iterable) and not isinstance(result, str | bytes):
         with suppress(TypeError):
             return [operator.index(item) for item in result]  # numpy's integers become Python's
-    claim = f"`{method}` does not give {asked}."
-    got = Prose(verdicts.kind_of(result))
-    raise Wrong(claim, given=given, expected=Prose(asked), got=got, mistake=why)
+    raise Wrong(
+        f"`{method}` does not give {asked}.",
+        given=given,
+        expected=Prose(asked),
+        got=Prose(kind_of(result)),
+        mistake=why,
+    )
 
 
 def _same(one: list[int] | str, other: list[int] | str) -> bool:
@@ -587,13 +579,13 @@ def _same(one: list[int] | str, other: list[int] | str) -> bool:
 # What is said about a case.
 
 
-def _described(case: Call) -> Prose:
+def _described(case: Call) -> str:
     """The call, and what the tokenizer is made of as far as it matters."""
     if case.method == "decode":
-        return Prose(f"decode(ids) with the ids {_readable(list(case.given), case.setup)}")
+        return f"decode(ids) with the ids {_readable(list(case.given), case.setup)}"
     argument = case.given if case.method == "encode" else list(case.given)
     made = _made_of(case.setup, case.text)
-    return Prose(f"{case.method}({verdicts.shown(argument)}) of a tokenizer {made}")
+    return f"{case.method}({shown(argument)}) of a tokenizer {made}"
 
 
 def _made_of(one: Setup, text: str = "") -> str:
@@ -612,8 +604,8 @@ def _readable(ids: list[int], one: Setup) -> Prose:
     """Ids, and the tokens that they stand for."""
     tokens = {token_id: token for token, token_id in one.ids().items()}
     spelt = [repr(tokens[i]) if i in tokens else f"{i} is not an id" for i in ids[:24]]
-    text = f"{verdicts.shown(ids)}: {' '.join(spelt)}{' ...' * (len(ids) > 24)}"
-    return Prose(text if ids else "[]")
+    more = ["..."] if len(ids) > 24 else []
+    return Prose(" ".join([f"{shown(ids)}:", *spelt, *more]) if ids else "[]")
 
 
 def _beside(case: Call, asked: Any, got: Any) -> Wrong:
@@ -625,8 +617,13 @@ def _beside(case: Call, asked: Any, got: Any) -> Wrong:
         mistake = _seen(case, got)
         asked = _readable(asked, case.setup)
         got = _readable(got, case.setup)
-    claim = f"`{case.method}` does not give the expected result{case.with_what}."
-    return Wrong(claim, given=_described(case), expected=asked, got=got, mistake=mistake)
+    return Wrong(
+        f"`{case.method}` does not give the expected result{case.with_what}.",
+        given=_described(case),
+        expected=asked,
+        got=got,
+        mistake=mistake,
+    )
 
 
 def _seen(case: Call, got: list[int]) -> str:
@@ -660,7 +657,7 @@ def _smaller(case: Call, fails: Callable[[Call], bool]) -> Call:
 
 # The exercises.
 
-COMMON: Any = {"run": Attempt.__call__, "same": _same, "report": _beside, "smaller": _smaller}
+COMMON: Any = {"run": TokenizerRunner.run, "same": _same, "report": _beside, "smaller": _smaller}
 TOO_SHORT = {"(min|max)[(][)]": "A word of one byte has no pair to choose from: stop there."}
 OF_NONE = {
     r"NoneType' object is not (iter|subscr)|NoneType' has no len": "special_tokens is None, which "
@@ -692,7 +689,7 @@ STREAM = Exercise(
     corners=ODD_STREAMS,
     errors={
         "^(Attribute|Type)Error": "The argument may be any iterable of strings, not only a file or "
-        "a list: loop over it, without `len`, indexing or `read`.",
+        "a list: loop over it, without `len`, indexing or `read`."
     },
     **COMMON,
 )
@@ -720,13 +717,13 @@ SLOW = {
 MANY_LINES = ORDINARY * (80_000 // len("".join(ORDINARY)))
 
 
-def expect_quick(learner: Attempt, method: str) -> None:
+def expect_quick(runner: TokenizerRunner, method: str) -> None:
     """Raise `Wrong` if a long text takes much longer than it needs, or gives other ids."""
     case = Call(PLAIN, method, MANY_LINES if method == "encode_iterable" else "".join(MANY_LINES))
-    given = Prose(f"{method}(text), where the text is {len(case.text):,} characters in lines")
+    given = f"{method}(text), where the text is {len(case.text):,} characters in lines"
     right = _ids_of(PLAIN, case.text)
     likely = (CUT_IN_TWO, SLOW[method])
-    shared.expect_right_and_quick(f"`{method}`", partial(learner, case), right, given, likely)
+    shared.expect_right_and_quick(f"`{method}`", partial(runner.run, case), right, given, likely)
 
 
 LAZY = "It reads the whole stream first. Join no pieces, make no list: `yield` as you go."
@@ -735,9 +732,9 @@ FEW, MANY = 8_000, 40_000  # characters after which the memory that is held is c
 BUFFER = 32_000  # memory is not compared where more is read ahead: a buffer is not a leak
 
 
-def expect_lazy(learner: Attempt) -> None:
+def expect_lazy(runner: TokenizerRunner) -> None:
     """Raise `Wrong` if no id comes before the stream has been read to its end, or all is kept."""
-    given = Prose("`encode_iterable(lines)`, with endless lines")
+    given = "`encode_iterable(lines)`, with endless lines"
     read = 0
     held = []
 
@@ -750,11 +747,13 @@ def expect_lazy(learner: Attempt) -> None:
             yield line
 
     def run() -> None:
-        ids = iter(learner.make(PLAIN).encode_iterable(lines()))
+        ids = iter(runner.make(PLAIN).encode_iterable(lines()))
         held.append(next(ids))
+        if read >= BUFFER:
+            return
         tracemalloc.start(1)
         try:
-            for many in (FEW, MANY) if read < BUFFER else ():
+            for many in (FEW, MANY):
                 while read < many:
                     next(ids)
                 gc.collect()  # a recursive function may leave cycles behind
@@ -769,79 +768,89 @@ def expect_lazy(learner: Attempt) -> None:
             return  # tracing memory takes time: that is not the tokenizer's fault
         if held or (wrong.error and not isinstance(wrong.error, EOFError)):
             raise
-        claim = "`encode_iterable` is not lazy."
-        got = Prose(f"no id after {read:,} characters")
-        raise Wrong(claim, given=given, got=got, mistake=LAZY) from None
+        raise Wrong(
+            "`encode_iterable` is not lazy.",
+            given=given,
+            got=Prose(f"no id after {read:,} characters"),
+            mistake=LAZY,
+        ) from None
     if len(held) > 1 and held[2] - held[1] > (MANY - FEW) // 2:
-        claim = "`encode_iterable` needs more memory the more it reads."
-        got = Prose(f"{held[2] - held[1]:,} more bytes after {MANY - FEW:,} more characters")
-        why = "The text that was read, or its ids, is kept: drop both once the ids are out."
-        raise Wrong(claim, given=given, got=got, mistake=why)
+        raise Wrong(
+            "`encode_iterable` needs more memory the more it reads.",
+            given=given,
+            got=Prose(f"{held[2] - held[1]:,} more bytes after {MANY - FEW:,} more characters"),
+            mistake="The text that was read, or its ids, is kept: drop both once the ids are out.",
+        )
 
 
-FROM_FILES = Prose("Tokenizer.from_files(vocab_filepath, merges_filepath, special_tokens)")
+FROM_FILES = "Tokenizer.from_files(vocab_filepath, merges_filepath, special_tokens)"
 
 
-def check_files(learner: Attempt) -> Findings:
+def check_files(runner: TokenizerRunner) -> Findings:
     """What is wrong with `from_files`: it cannot be called, or makes no tokenizer.
 
     The course leaves the format of the files open. GPT-2's are passed; who reads others may fail.
     """
     findings = Findings()
-    method = inspect.getattr_static(learner.attempt, "from_files")
+    method = inspect.getattr_static(runner.attempt, "from_files")
     spelt = {to_readable(token): token_id for token, token_id in ENDED.ids().items()}
     lines = [f"{to_readable(left)} {to_readable(right)}\n" for left, right in ENDED.merges]
     with findings("corner"), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         if not isinstance(method, classmethod | staticmethod):
-            why = "`@classmethod` is missing above `def from_files(cls, ...)`."
-            raise Wrong("`from_files` must be a class method.", given=FROM_FILES, mistake=why)
+            raise Wrong(
+                "`from_files` must be a class method.",
+                given=FROM_FILES,
+                mistake="`@classmethod` is missing above `def from_files(cls, ...)`.",
+            )
         vocab = f"{folder}/vocab.json"
         merges = f"{folder}/merges"
         Path(vocab).write_text(json.dumps(spelt), encoding="utf-8")
         Path(merges).write_bytes("".join(lines).encode())
-        values = {"vocab_filepath": vocab, "merges_filepath": merges, "special_tokens": [END]}
-        args, kwargs, _ = bind(learner.attempt.from_files, values, given=FROM_FILES)
+        values = {"vocab_filepath": vocab, "merges_filepath": merges, "special_tokens": [EOT]}
+        args, kwargs, _ = bind(runner.attempt.from_files, values, given=FROM_FILES)
         try:
-            made = call(learner.attempt.from_files, *args, given=FROM_FILES, **kwargs)
+            made = call(runner.attempt.from_files, *args, given=FROM_FILES, **kwargs)
         except Wrong as wrong:
             if isinstance(wrong.error, NameError):  # whatever the format is
                 raise
             return findings
         if not hasattr(made, "encode"):
-            why = "End it with `return cls(vocab, merges, special_tokens)`."
-            claim = "`from_files` does not make a tokenizer."
-            got = Prose(verdicts.kind_of(made))
-            raise Wrong(claim, given=FROM_FILES, got=got, mistake=why)
+            raise Wrong(
+                "`from_files` does not make a tokenizer.",
+                given=FROM_FILES,
+                got=Prose(kind_of(made)),
+                mistake="End it with `return cls(vocab, merges, special_tokens)`.",
+            )
     return findings
 
 
 # The verdict.
 
 
-def check_encode(learner: Attempt) -> Findings:
+def check_encode(runner: TokenizerRunner) -> Findings:
     """What is wrong with `encode`."""
     findings = Findings()
     with findings("use"):
-        shared.expect_no_memory(ENCODE, learner, BOTH, FRESH_START)
-    findings = findings or judge(ENCODE, learner)
+        shared.expect_no_memory(ENCODE, runner, BOTH, FRESH_START)
+    findings = findings or judge(ENCODE, runner)
     if not findings.in_use:
         with findings("use"):
-            expect_quick(learner, "encode")
+            expect_quick(runner, "encode")
     return findings
 
 
-def check_stream(learner: Attempt) -> Findings:
+def check_stream(runner: TokenizerRunner) -> Findings:
     """What is wrong with `encode_iterable`."""
-    findings = judge(STREAM, learner)
+    findings = judge(STREAM, runner)
     if not findings.in_use:
         with findings("use"):
-            expect_quick(learner, "encode_iterable")
-            one = learner.make(PLAIN)
-            again = replace(STREAM, run=lambda learner, case: learner(case, one))
-            shared.expect_no_memory(again, learner, STREAMS[:1] * 2, FRESH_START)
+            expect_quick(runner, "encode_iterable")
+            one = runner.make(PLAIN)
+            again = replace(STREAM, run=lambda runner, case: runner.run(case, one))
+            shared.expect_no_memory(again, runner, STREAMS[:1] * 2, FRESH_START)
             findings.passes = ["`encode_iterable` is right for the lines of ordinary text."]
         with findings("corner"):
-            expect_lazy(learner)
+            expect_lazy(runner)
     return findings
 
 
@@ -849,10 +858,10 @@ CHECKS: dict[str, Callable] = {"encode": check_encode, "decode": partial(judge, 
 CHECKS |= {"encode_iterable": check_stream, "from_files": check_files}
 
 
-def tokenizer(attempt: Any, part: str | None = None) -> str:
+def tokenizer(attempt: Any) -> str:
     """Praise for a right class; raises `Wrong` with the smallest input that fails."""
-    verdicts.expect_class(attempt, "class Tokenizer(vocab, merges, special_tokens=None)")
-    learner = Attempt(attempt)
+    expect_class(attempt, "class Tokenizer(vocab, merges, special_tokens=None)")
+    runner = TokenizerRunner(attempt)
     findings = Findings()
     missing = {}
     for name, check in CHECKS.items():
@@ -860,13 +869,13 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
             break  # the others rest on these two
         try:
             method = getattr(attempt, name, None)
-            if not callable(method) or verdicts.is_untouched(method):
+            if not callable(method) or is_untouched(method):
                 raise NotAttempted(f"`{name}` is still missing{meant(attempt, name, CHECKS)}")
-            new = check(learner)
-        except verdicts.NotJudged:
+            new = check(runner)
+        except NotJudged:
             raise
         except NotAttempted as stub:
-            missing[name] = verdicts.unfinished(stub).claim
+            missing[name] = unfinished(stub).claim
             continue
         findings.passes += new.passes if new else [f"`{name}` is right."]
         if "encode" not in missing:  # which the others may call
@@ -880,5 +889,5 @@ def tokenizer(attempt: Any, part: str | None = None) -> str:
             " ".join([*findings.passes, *(wrong.claim for wrong in findings.wrongs)])
         )
     findings.wrongs = shared.one_for_each_cause(findings.wrongs)
-    check_style(findings, lambda: learner(TEXTS[0]), [attempt])
+    check_style(findings, lambda: runner.run(TEXTS[0]), [attempt])
     return findings.verdict("Every text is encoded and decoded as in the reference, in pieces too.")

@@ -10,7 +10,7 @@ import re
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -19,9 +19,19 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from workbook.classroom.checks.machinery import verdicts, watched, worker
-from workbook.classroom.checks.machinery.calling import signature_of
-from workbook.classroom.checks.machinery.verdicts import Findings, NotJudged, Prose, Wrong, expect
+from workbook.classroom.checks.machinery import watched, worker
+from workbook.classroom.checks.machinery.calling import Runner, signature_of
+from workbook.classroom.checks.machinery.verdicts import (
+    LACKS,
+    Findings,
+    NotAttempted,
+    NotJudged,
+    Prose,
+    Wrong,
+    expect,
+    is_untouched,
+    kind_of,
+)
 from workbook.classroom.checks.machinery.watched import RUN_SECONDS, Seen
 
 SPARE_SECONDS = 20.0  # for a run that cannot be stopped, until its process is ended
@@ -53,16 +63,16 @@ FOREIGN = "The file holds uint16: read it with that dtype."
 MIXED = "Are the two paths, or their batches, mixed up?"
 
 
-def training_together(attempt: Any, part: str | None = None) -> str:
+def training_together(attempt: Any) -> str:
     """Praise for a script or function that trains; raises `Wrong` with what it does not do."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         _write_data(Path(folder))
-        trainer = LearnerScript(attempt, Path(folder))
+        runner = ScriptRunner(attempt, Path(folder))
         findings = Findings()
         for judge in (_judge_steps, _judge_log, _judge_checkpoint, _judge_resumed):
             if not findings.in_use:
                 with findings("use"):
-                    judge(trainer, findings)
+                    judge(runner, findings)
     praise = f"It trained for {STEPS} steps as it was told, and went on from its checkpoint."
     return findings.verdict(praise)
 
@@ -80,14 +90,14 @@ def _write_data(folder: Path) -> None:
         np.array(ids, dtype=np.uint16).tofile(folder / f"{name}.bin")
 
 
-class LearnerScript:
-    """A script, or a function, that trains: how it is told its settings, and its runs."""
+class ScriptRunner(Runner):
+    """Runs a script, or a function, that trains: a case is the settings that it is told."""
 
     def __init__(self, attempt: Any, folder: Path):
         """Find out which settings it has, and run it once. Raises: NotAttempted."""
-        if attempt is None or attempt is ... or verdicts.is_untouched(attempt):
-            raise verdicts.NotAttempted
-        self.attempt = attempt
+        if attempt is None or attempt is ... or is_untouched(attempt):
+            raise NotAttempted
+        super().__init__(attempt)
         self.folder = folder
         self.extra = []
         names = []
@@ -96,7 +106,7 @@ class LearnerScript:
         elif callable(attempt) and not inspect.isclass(attempt):
             names = _parameters(attempt)
         else:
-            raise NotJudged(f"This is {verdicts.kind_of(attempt)}. {CONTRACT}")
+            raise NotJudged(f"This is {kind_of(attempt)}. {CONTRACT}")
         # A function such as `main()` or `main(argv=None)` reads the command line, as a script does.
         self.has_options = not names
         if self.has_options:
@@ -105,17 +115,16 @@ class LearnerScript:
         self.asked = {name.lstrip("-").replace("-", "_"): name for name in names}
         if missing := NEEDED - self.asked.keys():
             raise NotJudged(f"It lacks the settings {', '.join(sorted(missing))}. {CONTRACT}")
-        self.first = self.run()
+        self.first = self.run(SETTINGS)
         self.path, self.saved = watched.checkpoint(folder / "saved")
 
-    def run(self, **changes: Any) -> Seen:
+    def run(self, case: Mapping[str, Any]) -> Seen:
         """Train. Raises: Wrong if it fails, ends its process or never ends; NotAttempted."""
-        settings = SETTINGS | changes
-        values = {name: x for name, x in settings.items() if name in self.asked}
+        values = {name: x for name, x in case.items() if name in self.asked}
         if not self.has_options:
-            return self._run([], settings["steps"], values)
+            return self._run([], case["steps"], values)
         words = [f"{self.asked[name]}={x}" for name, x in values.items() if x is not None]
-        return self._run(words + self.extra, settings["steps"])
+        return self._run(words + self.extra, case["steps"])
 
     def _run(self, words: list[str], steps: int = 0, values: dict | None = None) -> Seen:
         """Run it once, in a process of its own, with words of a command line or with values."""
@@ -142,7 +151,7 @@ class LearnerScript:
             return self._run(words, steps, values)
         if steps:
             print(seen.log)  # its beginning is shown beside what is wrong
-        if verdicts.LACKS.search(seen.error) or re.match(r"SystemExit: 2\b|PackageNot", seen.error):
+        if LACKS.search(seen.error) or re.match(r"SystemExit: 2\b|PackageNot", seen.error):
             raise NotJudged(f"{seen.error}. {seen.log[-300:].strip()} {CONTRACT}")
         mistake = FOREIGN if re.search("out of (range|bounds)", seen.error) else None
         if values and seen.error.startswith("KeyError"):  # a function, probably with **settings
@@ -180,27 +189,29 @@ def _command(text: str) -> list[str]:
     return [str(Path(words[0]).resolve()), *words[1:]]
 
 
-def _judge_steps(trainer: LearnerScript, findings: Findings) -> None:
+def _judge_steps(runner: ScriptRunner, findings: Findings) -> None:
     """Judge how many steps the first run took, and what can be set."""
-    steps = trainer.first.steps
+    steps = runner.first.steps
     expect(steps, "It took no step: `optimizer.step()` is never called.")
     with findings("use" if abs(steps - STEPS) > 1 else "corner"):
         expect(steps == STEPS, f"It took {steps} steps, but was told to take {STEPS}.")
     with findings("corner"):
-        missing = ", ".join(sorted(WANTED - trainer.asked.keys()))
+        missing = ", ".join(sorted(WANTED - runner.asked.keys()))
         expect(not missing, f"These cannot be set from outside: {missing}.")
 
 
-def _judge_log(trainer: LearnerScript, findings: Findings) -> None:
+def _judge_log(runner: ScriptRunner, findings: Findings) -> None:
     """Judge the losses that the first run logged."""
-    seen = trainer.first
-    used = _ids_used(trainer.saved)
+    seen = runner.first
+    used = _ids_used(runner.saved)
     train = seen.losses()
     valid = seen.losses(validation=True)
-    with findings("use" if {"log_every", "eval_every"} <= trainer.asked.keys() else "corner"):
+    with findings("use" if {"log_every", "eval_every"} <= runner.asked.keys() else "corner"):
         split = "validation" if train else "training"
-        claim = f"No {split} loss is reported: print `train_loss=3.21` and `val_loss=3.25`."
-        expect(train and valid, claim)
+        expect(
+            train and valid,
+            f"No {split} loss is reported: print `train_loss=3.21` and `val_loss=3.25`.",
+        )
     expect(0 not in used, "It trains on ids that are not in the file.", FOREIGN)
     expect(not used & {*STRANGE_IDS}, "It trains on the validation data.", MIXED)
     expect(all(map(math.isfinite, train + valid)), "Its loss is nan or infinite.")
@@ -218,8 +229,11 @@ def _judge_losses(seen: Seen, first: float, last: float, valid: float) -> None:
     elif max(seen.rates) < 1e-3:
         mistake = f"The learning rate is never above {max(seen.rates):g}; 0.01 was asked for."
     expect(last <= first - FALLS, "The loss does not fall.", mistake, got=got)
-    claim = "Its loss is too low: are the targets one position later than the inputs?"
-    expect(last >= math.log(FOLLOWERS) - FALLS, claim, got=got)
+    expect(
+        last >= math.log(FOLLOWERS) - FALLS,
+        "Its loss is too low: are the targets one position later than the inputs?",
+        got=got,
+    )
     expect(not valid > 1.5 * first + 1, "Its validation loss is a sum: report the mean.", got=got)
     same = last < LEARNED and valid < last + FALLS
     expect(not same, "Its validation loss is too low for the validation data.", MIXED, got=got)
@@ -234,47 +248,53 @@ def _ids_used(saved: dict[str, Any]) -> set[int]:
     return set()
 
 
-def _judge_checkpoint(trainer: LearnerScript, findings: Findings) -> None:
+def _judge_checkpoint(runner: ScriptRunner, findings: Findings) -> None:
     """Judge whether the checkpoint holds what a run needs to go on, in the sizes asked for."""
-    saved = trainer.saved
+    saved = runner.saved
     is_state = watched.OPTIMIZERS.search
     expect(saved, "It leaves no checkpoint that `torch.load` can read without your code.")
     weights = {n: x for n, x in saved.items() if isinstance(x, Tensor) and not is_state(n)}
     missing = "optimizer's state" if weights else "model's weights"
-    whole = weights and any(map(is_state, saved))
-    expect(whole, f"The checkpoint does not hold the {missing}.")
+    expect(weights and any(map(is_state, saved)), f"The checkpoint does not hold the {missing}.")
     # Without its number, the name of a weight that every block has comes once per block.
     times = Counter(re.sub(r"\.\d+\.", ".", name, count=1) for name in weights).values()
     sizes = {size for weight in weights.values() for size in weight.shape}
     applied = {name: SETTINGS[name] in sizes for name in ("vocab_size", "d_model")}
     applied["num_layers"] = 2 in times or max(times) == 1
     for name, is_applied in applied.items():
-        expect(is_applied or name not in trainer.asked, f"`{name}` is not applied.")
+        expect(is_applied or name not in runner.asked, f"`{name}` is not applied.")
     step = watched.step_of(saved)
     expect(step not in (0, 1), f"It saved at step {step} only: save at the end, too.")
     with findings("corner"):
         expect(step is not None, "It saves no number of the step, as `iteration`.")
 
 
-def _judge_resumed(trainer: LearnerScript, findings: Findings) -> None:
+def _judge_resumed(runner: ScriptRunner, findings: Findings) -> None:
     """Run it once more, from the checkpoint, and judge whether it goes on where it stopped."""
-    if "resume" not in trainer.asked:
+    if "resume" not in runner.asked:
         return
-    first = trainer.first
-    seen = trainer.run(steps=MORE, resume=str(trainer.path))
+    first = runner.first
+    seen = runner.run(SETTINGS | {"steps": MORE, "resume": str(runner.path)})
     old = first.losses()
     new = seen.losses()
     if old and new:
-        claim = f"A resumed run starts over at {new[0]:.2f}: are the last weights saved and loaded?"
-        expect(new[0] <= old[0] - 0.4 * (old[0] - old[-1]), claim)
-    saved = trainer.saved, watched.checkpoint(trainer.path.parent)[1]
+        expect(
+            new[0] <= old[0] - 0.4 * (old[0] - old[-1]),
+            f"A resumed run starts over at {new[0]:.2f}: are the last weights saved and loaded?",
+        )
+    saved = runner.saved, watched.checkpoint(runner.path.parent)[1]
     counted, counts = map(watched.steps_counted, saved)
-    claim = "A resumed run begins with a new optimizer: load its state from the checkpoint, too."
-    expect(not seen.steps == counts != counted, claim)
+    expect(
+        not seen.steps == counts != counted,
+        "A resumed run begins with a new optimizer: load its state from the checkpoint, too.",
+    )
     step, now = map(watched.step_of, saved)
     with findings("corner"):
         expect(seen.steps, "A resumed run takes no further steps, though more are asked for.")
-        goes_on = None in (step, now) or abs(step + seen.steps - now) <= 1
-        expect(goes_on, "A resumed run counts its steps from 0 again.", "Begin at the saved step.")
+        expect(
+            None in (step, now) or abs(step + seen.steps - now) <= 1,
+            "A resumed run counts its steps from 0 again.",
+            "Begin at the saved step.",
+        )
         again = seen.rates[0] == first.rates[0] != first.rates[-1] and len({*seen.rates[:3]}) > 1
         expect(not again, "A resumed run begins its learning rates again: compute them by step.")

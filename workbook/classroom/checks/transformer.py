@@ -15,34 +15,30 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks.machinery import engine, tensors
-from workbook.classroom.checks.machinery.calling import SIZES, call_part
+from workbook.classroom.checks.machinery.calling import MODEL_ARGUMENTS
 from workbook.classroom.checks.machinery.engine import (
+    SIZE_ERRORS,
     Exercise,
     Mistake,
     Program,
+    instead_of,
     judge,
     mistake,
     tried,
+    usual,
 )
 from workbook.classroom.checks.machinery.from_scratch import expect_from_scratch
 from workbook.classroom.checks.machinery.modules import (
-    Learner,
+    ModuleRunner,
+    TensorRunner,
     Weights,
     check_first_weights,
     check_gradients,
 )
-from workbook.classroom.checks.machinery.tensors import (
-    Case,
-    alike,
-    copied,
-    mismatch,
-    noise,
-    tensor_of,
-)
+from workbook.classroom.checks.machinery.tensors import Case, alike, mismatch, noise, same_kind
 from workbook.classroom.checks.machinery.verdicts import (
     CALLED,
-    Prose,
+    Findings,
     Wrong,
     expect_function,
     work_of,
@@ -224,46 +220,50 @@ class Task(Exercise):
     gradients: Case  # whose gradients are compared
     large: Case | None = None  # whose initial weights are checked
 
-    def __call__(self, attempt: Any, _: str | None = None) -> str:
+    def __call__(self, attempt: Any) -> str:
         """Praise for what is right; raises `Wrong`."""
         part = self
         case = self.gradients
-        learner = None
-        run: Any
-        if not case.weights and (not case.arguments or is_plain(attempt)):
-            expect_function(attempt, case.signature)
-            run = partial(call_function, attempt)
-            made = [attempt]
-        else:
-            run = learner = Learner(attempt, part, ReadyRope)
-            if "num_heads" in case.arguments:
-                part = learner.exercise = possible(part, learner)
-        findings = judge(part, run)
+        runner: Any = self.runner(attempt)
+        is_class = isinstance(runner, ModuleRunner)
+        if "num_heads" in case.arguments:
+            part = runner.exercise = possible(self, runner)
+        findings = judge(part, runner)
         if not findings.in_use:
             with findings("use"):
-                check_gradients(run, part, case, learner)
-                if learner:
-                    check_second_calls(part, learner)
+                check_gradients(runner, part, case)
+                if is_class:
+                    check_second_calls(part, runner)
                 if {"theta", "num_heads"} <= case.arguments.keys():
-                    check_own_positions(part, learner)
+                    check_own_positions(part, runner)
         if not findings.in_use:
-            if learner:
-                run = learner.run
-                parts = learner.module.modules()
-                made = [module for module in parts if not isinstance(module, ReadyRope)]
+            if is_class:
                 with findings("corner"):
-                    learner.expect_upright()
+                    runner.expect_upright()
             with findings("style"):
-                expect_from_scratch(lambda: run(case), made)
-        if part.large and not findings.in_use:
-            check_first_weights(learner, part.large, findings)
+                expect_from_scratch(lambda: runner.rerun(case), runner.consists_of())
+        if self.large and not findings.in_use:
+            check_first_weights(runner, self.large, findings)
         for wrong in findings.wrongs:
-            wrong.mistake = wrong.mistake or engine.usual(wrong.error)
-            if learner and wrong.case:
-                wrong.mistake = ((wrong.mistake or "") + learner.assumed()).strip() or None
-            if wrong.case and "theta" in wrong.case.arguments.keys() - part.cases[0].arguments:
+            part.explain(wrong, runner, findings)
+        return findings.verdict(self.praise)
+
+    def runner(self, attempt: Any) -> TensorRunner:
+        """What runs the attempt: a function will do where nothing is learned."""
+        case = self.gradients
+        if not case.weights and (not case.arguments or is_plain(attempt)):
+            expect_function(attempt, case.signature)
+            return TensorRunner(attempt)
+        return ModuleRunner(attempt, self, ReadyRope)
+
+    def explain(self, wrong: Wrong, runner: TensorRunner, findings: Findings) -> None:
+        """Add to a finding what an error comes from, how weights were read, and what is right."""
+        words = [wrong.mistake or usual(wrong.error) or ""]
+        if wrong.case:
+            words.append(runner.assumed())
+            if "theta" in wrong.case.arguments.keys() - self.cases[0].arguments:
                 findings.passes.append("The cases without RoPE are right.")
-        return findings.verdict(part.praise)
+        wrong.mistake = "".join(words).strip() or None
 
 
 NOT_TAKEN = {
@@ -274,19 +274,19 @@ NOT_TAKEN = {
     "view size is not compatible": "After a transpose, call `.contiguous()` before `view`.",
 }
 of_tensors = partial(
-    Task, run=lambda run, case: run(case), same=alike, report=mismatch, errors=NOT_TAKEN
+    Task, run=lambda runner, case: runner.run(case), same=alike, report=mismatch, errors=NOT_TAKEN
 )
 SIZES_KEPT = "Something keeps the sizes of the first call, such as a mask: make it in each call."
 
 
-def possible(part: Task, learner: Learner) -> Task:
+def possible(part: Task, runner: ModuleRunner) -> Task:
     """A part without the cases that a class has no place for.
 
     Where RoPE is always applied these are the cases without it; where `forward` takes no positions,
     those with other positions than 0, 1, ...
     """
-    always_rope = learner.turns()
-    takes_positions = learner.takes_positions()
+    always_rope = runner.turns()
+    takes_positions = runner.takes_positions()
     cases = []
     for case in part.cases:
         positions = case.inputs.get("token_positions")
@@ -297,17 +297,18 @@ def possible(part: Task, learner: Learner) -> Task:
     return replace(part, cases=tuple(cases))
 
 
-def check_second_calls(part: Task, learner: Learner) -> None:
+def check_second_calls(part: Task, runner: ModuleRunner) -> None:
     """Raise `Wrong` unless an instance can be called again, with an input of another size.
 
     Generation does that: its text grows token by token, and the next one starts short again.
     """
     made_alike = [case for case in part.cases if case.arguments == part.gradients.arguments]
     inputs = [one for one in made_alike if one.dtype == part.gradients.dtype and not one.seldom]
+    again = replace(part, run=ModuleRunner.rerun)
     for first, case in pairwise((*inputs, inputs[0])):
         before, now = (tuple(next(iter(one.inputs.values())).shape) for one in (first, case))
-        learner(first)
-        outcome = tried(part, learner.run, case)
+        runner.run(first)
+        outcome = tried(again, runner, case)
         if not outcome.right:
             wrong = outcome.failure or part.report(case, part.expected(case), outcome.result)
             wrong.claim = f"A second call, with an input of shape {now} after {before}, fails."
@@ -315,18 +316,18 @@ def check_second_calls(part: Task, learner: Learner) -> None:
             raise wrong
 
 
-def check_own_positions(part: Task, learner: Learner) -> None:
+def check_own_positions(part: Task, runner: ModuleRunner) -> None:
     """Raise `Wrong` if `forward` is called without positions, and those it makes do not fit.
 
     Without them, some do not rotate at all, some refuse, and some turn by all their angles,
     which are as many as the positions here: only sizes that clash even so are a mistake.
     """
     case = next(case for case in part.cases if "theta" in case.arguments)
-    learner.hands_in_positions = False  # from here on
+    runner.hands_in_positions = False  # from here on
     try:
-        learner(replace(case, inputs={"x": noise(3, LONGEST, 8, seed=6)}))
+        runner.run(replace(case, inputs={"x": noise(3, LONGEST, 8, seed=6)}))
     except Wrong as wrong:
-        if engine.SIZES.search(str(wrong.error)):
+        if SIZE_ERRORS.search(str(wrong.error)):
             wrong.mistake = FOR_EACH_HEAD
             raise
 
@@ -336,19 +337,6 @@ def is_plain(attempt: Any) -> bool:
     is_class = inspect.isclass(attempt) and not issubclass(attempt, nn.Module)
     is_function = isinstance(attempt, partial) or inspect.isroutine(attempt)
     return is_function or (is_class and work_of(attempt) in CALLED)
-
-
-def call_function(attempt: Any, case: Case) -> Tensor:
-    """What a learner's function of tensors makes of copies of its inputs. Raises: Wrong."""
-    given = Prose(str(case))
-    values = {**case.arguments, **{name: copied(value) for name, value in case.inputs.items()}}
-    result = call_part(attempt, values, optional=("d_k", "max_seq_len"), given=given)
-    return tensor_of(result, given)
-
-
-def either(words: str, piece: str, *codes: str) -> tuple[Mistake, ...]:
-    """Mistakes with the same words, one for each code in place of this piece."""
-    return tuple(mistake(words, piece, code) for code in codes)
 
 
 def but(mistakes: Sequence[Mistake], *words: str) -> tuple[Mistake, ...]:
@@ -367,12 +355,15 @@ NO_SHIFT = mistake(
 NO_KEEPDIM = "The axis is lost: without `keepdim=True` the result is broadcast along another one."
 SOFTMAX_MISTAKES = (
     NO_SHIFT,
-    *either(
-        "The maximum is that of the whole tensor, or of another axis: take it along `dim`.",
+    *instead_of(
         MAXIMUM,
-        "x.max()",
-        "x.amax(-1, keepdim=True)",
-        "x.amax(0, keepdim=True)",
+        {
+            "The maximum is that of the whole tensor, or of another axis: take it along `dim`.": (
+                "x.max()",
+                "x.amax(-1, keepdim=True)",
+                "x.amax(0, keepdim=True)",
+            )
+        },
     ),
     mistake(
         "x is divided by its maximum, which changes the shares: subtract it.",
@@ -380,34 +371,52 @@ SOFTMAX_MISTAKES = (
         f"(x / {MAXIMUM}){EXP}",
     ),
     mistake(NO_KEEPDIM, MAXIMUM, "x.amax(dim)"),
-    mistake(NO_KEEPDIM, TOTAL, "powers.sum(dim)"),
-    *either(
-        "An ε is added to the sum, which is never 0: without it the numbers add up to 1.",
+    *instead_of(
         TOTAL,
-        *(f"({TOTAL} + {eps})" for eps in (1, 0.1, 1e-2, 1e-3)),
+        {
+            NO_KEEPDIM: "powers.sum(dim)",
+            "An ε is added to the sum, which is never 0: without it the numbers add up to 1.": [
+                f"({TOTAL} + {eps})" for eps in (1, 0.1, 1e-2, 1e-3)
+            ],
+        },
     ),
-    *either(
-        "Large numbers are clamped, which makes them equal: subtract the maximum instead.",
+    *instead_of(
         SHIFTED,
-        f"x.clamp(max=50){EXP}",
-        f"x.clamp(-50, 50){EXP}",
+        {
+            "Large numbers are clamped, which makes them equal: subtract the maximum instead.": (
+                f"x.clamp(max=50){EXP}",
+                f"x.clamp(-50, 50){EXP}",
+            )
+        },
     ),
-    *either(
-        "The sum is that of the whole tensor, or of another axis: take it along `dim`.",
+    *instead_of(
         TOTAL,
-        "powers.sum()",
-        "powers.sum(-1, keepdim=True)",
+        {
+            "The sum is that of the whole tensor, or of another axis: take it along `dim`.": (
+                "powers.sum()",
+                "powers.sum(-1, keepdim=True)",
+            )
+        },
     ),
-    *either(
-        "The numbers were divided by their sum: exp comes first.", SHIFTED, f"x - {MAXIMUM}", "x"
+    *instead_of(
+        SHIFTED,
+        {"The numbers were divided by their sum: exp comes first.": (f"x - {MAXIMUM}", "x")},
     ),
-    mistake("The division by the sum is missing.", SHARES, "powers"),
-    mistake("This is the softmax of a softmax: take it once.", SHARES, f"({SHARES}).softmax(dim)"),
-    mistake("This is the logarithm of softmax: leave the log out.", SHARES, f"({SHARES}).log()"),
-    *either(
-        "The wrong axis: `dim` is ignored.",
+    *instead_of(
+        SHARES,
+        {
+            "The division by the sum is missing.": "powers",
+            "This is the softmax of a softmax: take it once.": f"({SHARES}).softmax(dim)",
+            "This is the logarithm of softmax: leave the log out.": f"({SHARES}).log()",
+        },
+    ),
+    *instead_of(
         "powers = (x",
-        *(f"dim = {axis}\npowers = (x" for axis in (-1, 0, 1)),
+        {
+            "The wrong axis: `dim` is ignored.": [
+                f"dim = {axis}\npowers = (x" for axis in (-1, 0, 1)
+            ]
+        },
     ),
 )
 
@@ -448,29 +457,32 @@ NEVER = -1e9  # what many write in place of -inf; a row with nothing else become
 SCALE, FILL = "math.sqrt(Q.shape[-1])", "scores.masked_fill(~mask, -math.inf)"
 HIDDEN, WEIGH, GATHER = "~mask, -math.inf", "soft_max(scores, -1)", "shares @ V"
 IF, SCORES = "if mask is not None:", "Q @ K.transpose(-1, -2)"
-IN_SCALE = engine.instead_of(
+IN_SCALE = instead_of(
     SCALE,
     {
-        "1": "The scores are not scaled: divide by √d_k.",
-        "Q.shape[-1]": "Divided by d_k, not by its square root.",
-        "(1 / math.sqrt(Q.shape[-1]))": "The scores are multiplied by √d_k: divide by it.",
+        "The scores are not scaled: divide by √d_k.": "1",
+        "Divided by d_k, not by its square root.": "Q.shape[-1]",
+        "The scores are multiplied by √d_k: divide by it.": "(1 / math.sqrt(Q.shape[-1]))",
     },
 )
 IN_MASK = (
-    mistake("The mask is not used.", FILL, "scores"),
-    *either(
-        "The mask itself is added to the scores, as 0 and 1: add 0 and -inf.",
+    *instead_of(
         FILL,
-        "scores + mask.double()",
-        "scores - (~mask).double()",
+        {
+            "The mask is not used.": "scores",
+            "The mask itself is added to the scores, as 0 and 1: add 0 and -inf.": (
+                "scores + mask.double()",
+                "scores - (~mask).double()",
+            ),
+            "0 · -inf is NaN: use `masked_fill`.": "scores + (~mask).double() * -math.inf",
+        },
     ),
-    mistake("0 · -inf is NaN: use `masked_fill`.", FILL, "scores + (~mask).double() * -math.inf"),
-    *either(
-        "The masked scores become 0, or another small number, and its exp counts: make them "
-        "-inf, before the softmax.",
+    *instead_of(
         HIDDEN,
-        "~mask, 0.0",
-        "~mask, -1.0",
+        {
+            "The masked scores become 0, or another small number, and its exp counts: make them "
+            "-inf, before the softmax.": ("~mask, 0.0", "~mask, -1.0")
+        },
     ),
     mistake(
         "The mask comes after the softmax: the weights no longer add up to 1.",
@@ -481,50 +493,62 @@ IN_MASK = (
     ),
 )
 IN_WEIGHTS = (
-    *either(
-        "The wrong softmax axis: it must run over the keys, the last axis.",
+    *instead_of(
         WEIGH,
-        "soft_max(scores, -2)",
-        "soft_max(scores, 0)",
-        "soft_max(scores, 1)",
-        "soft_max(scores.flatten(-2), -1).unflatten(-1, scores.shape[-2:])",
+        {
+            "The wrong softmax axis: it must run over the keys, the last axis.": (
+                "soft_max(scores, -2)",
+                "soft_max(scores, 0)",
+                "soft_max(scores, 1)",
+                "soft_max(scores.flatten(-2), -1).unflatten(-1, scores.shape[-2:])",
+            ),
+            "The softmax is missing: exp alone is not one.": ("scores", "scores.exp()"),
+        },
     ),
-    *either("The softmax is missing: exp alone is not one.", WEIGH, "scores", "scores.exp()"),
-    mistake(
-        "Queries and keys are swapped: the scores need one row for each query, Q Kᵀ.",
+    *instead_of(
         SCORES,
-        "K @ Q.transpose(-1, -2)",
-    ),
-    mistake(
-        "K is not transposed, or with `.T`, which reverses all axes: the scores are Q Kᵀ, "
-        "`Q @ K.mT`.",
-        SCORES,
-        "Q @ K",
+        {
+            "Queries and keys are swapped: the scores need one row for each query, Q Kᵀ.": (
+                "K @ Q.transpose(-1, -2)"
+            ),
+            "K is not transposed, or with `.T`, which reverses all axes: the scores are Q Kᵀ, "
+            "`Q @ K.mT`.": "Q @ K",
+        },
     ),
     mistake("These are the weights: multiply them by V.", GATHER, "shares"),
 )
 NUMBER_BY_NUMBER = "`*` multiplies number by number: this is a product of matrices, `@`."
 ATTENTION_MISTAKES = (
     *IN_SCALE,
-    *either(
-        "Scaled by another number: divide by √d_k, where d_k is the width of queries and keys.",
+    *instead_of(
         SCALE,
-        "math.sqrt(V.shape[-1])",
-        "V.shape[-1]",
-        "math.sqrt(K.shape[-2])",
-        "math.sqrt(Q.shape[-2])",
-        "(Q.shape[-1] / 2)",
+        {
+            "Scaled by another number: divide by √d_k, where d_k is the "
+            "width of queries and keys.": (
+                "math.sqrt(V.shape[-1])",
+                "V.shape[-1]",
+                "math.sqrt(K.shape[-2])",
+                "math.sqrt(Q.shape[-2])",
+                "(Q.shape[-1] / 2)",
+            )
+        },
     ),
-    *either(
-        "The mask is inverted: True means that the query may look at the key.",
+    *instead_of(
         HIDDEN,
-        "mask, -math.inf",
-        "mask, NEVER",
+        {
+            "The mask is inverted: True means that the query may look at the key.": (
+                "mask, -math.inf",
+                "mask, NEVER",
+            )
+        },
     ),
     *IN_MASK,
-    mistake("The masked scores become large, not -inf: the sign.", HIDDEN, "~mask, 1e9"),
-    mistake(
-        "The mask is transposed: it has one row for each query.", HIDDEN, "~mask.mT, -math.inf"
+    *instead_of(
+        HIDDEN,
+        {
+            "The masked scores become large, not -inf: the sign.": "~mask, 1e9",
+            "The mask is transposed: it has one row for each query.": "~mask.mT, -math.inf",
+        },
     ),
     mistake(
         "Without a mask every key counts: yours is causal though no mask is given.",
@@ -598,80 +622,67 @@ CHOSEN = "-1, targets.unsqueeze(-1)).squeeze(-1)"
 MEAN = "-chosen.mean()"
 ONE_BATCH = "This works for one batch dimension only: flatten them, or use `gather(-1, ...)`."
 LOSS_MISTAKES = (
-    mistake(
-        "You take the log of a softmax, and log(0) is -inf: write it as x - max - log Σ exp(x "
-        "- max).",
+    *instead_of(
         LOGS,
-        "soft_max(logits, -1).log()",
+        {
+            "You take the log of a softmax, and log(0) is -inf: write it as x - max - log Σ exp(x "
+            "- max).": "soft_max(logits, -1).log()",
+            "exp of large logits overflows: subtract the maximum first.": (
+                "logits - logits.exp().sum(-1, keepdim=True).log()",
+                "(logits.exp() / logits.exp().sum(-1, keepdim=True)).log()",
+            ),
+            "The maximum is that of all logits: exp of a row far below it is 0. Subtract each "
+            "row's own.": (
+                "logits - logits.max() - (logits - logits.max()).exp().sum(-1, keepdim=True).log()"
+            ),
+            "The maximum is subtracted from only one of the two: log Σ "
+            "exp and the target's logit.": (
+                f"{LOGS} + logits.amax(-1, keepdim=True)",
+                f"{LOGS} - logits.amax(-1, keepdim=True)",
+            ),
+            "The wrong axis: softmax must run over the vocabulary, the last axis.": (
+                "logits.log_softmax(0)",
+                "logits.log_softmax(1)",
+                "logits - logits.logsumexp(-1).max()",
+            ),
+            "The logarithm is missing.": "soft_max(logits, -1)",
+            "Only the target's logit counts: log Σ exp of all logits is missing.": (
+                "logits",
+                "logits.log()",
+                SHIFT,
+            ),
+            "A softmax comes before the loss's own.": "soft_max(logits, -1).log_softmax(-1)",
+            "A small number is added before the log, which spoils the loss of an unlikely target: "
+            "write x - max - log Σ exp(x - max).": [
+                f"(soft_max(logits, -1) + 1e-{power}).log()"
+                for power in (5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 30)
+            ],
+            "This is `log2`: the loss takes the natural logarithm, `torch.log`.": (
+                f"({LOGS}) / math.log(2)",
+                f"{SHIFT} - ({SHIFT}).exp().sum(-1, keepdim=True).log2()",
+            ),
+        },
     ),
-    *either(
-        "exp of large logits overflows: subtract the maximum first.",
-        LOGS,
-        "logits - logits.exp().sum(-1, keepdim=True).log()",
-        "(logits.exp() / logits.exp().sum(-1, keepdim=True)).log()",
-    ),
-    mistake(
-        "The maximum is that of all logits: exp of a row far below it is 0. Subtract each "
-        "row's own.",
-        LOGS,
-        "logits - logits.max() - (logits - logits.max()).exp().sum(-1, keepdim=True).log()",
-    ),
-    *either(
-        "The maximum is subtracted from only one of the two: log Σ exp and the target's logit.",
-        LOGS,
-        f"{LOGS} + logits.amax(-1, keepdim=True)",
-        f"{LOGS} - logits.amax(-1, keepdim=True)",
-    ),
-    *either(
-        "The wrong axis: softmax must run over the vocabulary, the last axis.",
-        LOGS,
-        "logits.log_softmax(0)",
-        "logits.log_softmax(1)",
-        "logits - logits.logsumexp(-1).max()",
-    ),
-    mistake("The logarithm is missing.", LOGS, "soft_max(logits, -1)"),
-    *either(
-        "Only the target's logit counts: log Σ exp of all logits is missing.",
-        LOGS,
-        "logits",
-        "logits.log()",
-        SHIFT,
-    ),
-    mistake("A softmax comes before the loss's own.", LOGS, "soft_max(logits, -1).log_softmax(-1)"),
-    *either(
-        "A small number is added before the log, which spoils the loss of an unlikely target: "
-        "write x - max - log Σ exp(x - max).",
-        LOGS,
-        *(
-            f"(soft_max(logits, -1) + 1e-{power}).log()"
-            for power in (5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 30)
-        ),
-    ),
-    *either(
-        "This is `log2`: the loss takes the natural logarithm, `torch.log`.",
-        LOGS,
-        f"({LOGS}) / math.log(2)",
-        f"{SHIFT} - ({SHIFT}).exp().sum(-1, keepdim=True).log2()",
-    ),
-    mistake("The sign: the loss is log Σ exp minus the target's logit.", MEAN, "chosen.mean()"),
-    mistake("The losses are summed, not averaged.", MEAN, "-chosen.sum()"),
-    mistake("There is one loss per target: take their mean.", MEAN, "-chosen"),
-    *either(
-        "Averaged over only one of several dimensions: take the mean over all targets.",
+    *instead_of(
         MEAN,
-        "-chosen.sum() / len(chosen)",
-        "-chosen.sum() / chosen.shape[-1]",
-        "-chosen.mean(0)",
-        "-chosen.mean(-1)",
-        "-chosen.sum(-1).mean()",
+        {
+            "The sign: the loss is log Σ exp minus the target's logit.": "chosen.mean()",
+            "The losses are summed, not averaged.": "-chosen.sum()",
+            "There is one loss per target: take their mean.": "-chosen",
+            "Averaged over only one of several dimensions: take the mean over all targets.": (
+                "-chosen.sum() / len(chosen)",
+                "-chosen.sum() / chosen.shape[-1]",
+                "-chosen.mean(0)",
+                "-chosen.mean(-1)",
+                "-chosen.sum(-1).mean()",
+            ),
+            "This is how often the likeliest id is right, or wrong, which has no gradient.": [
+                f"(logits.argmax(-1) {sign} targets).double().mean()" for sign in ("!=", "==")
+            ],
+            "This is the perplexity, exp of the loss.": "(-chosen.mean()).exp().float()",
+            "Targets of 0 are left out: 0 is no padding.": "-chosen[targets != 0].mean()",
+        },
     ),
-    *either(
-        "This is how often the likeliest id is right, or wrong, which has no gradient.",
-        MEAN,
-        *(f"(logits.argmax(-1) {sign} targets).double().mean()" for sign in ("!=", "==")),
-    ),
-    mistake("This is the perplexity, exp of the loss.", MEAN, "(-chosen.mean()).exp().float()"),
-    mistake("Targets of 0 are left out: 0 is no padding.", MEAN, "-chosen[targets != 0].mean()"),
     mistake(
         "`[:, targets]` takes every target of each row: use `gather`.",
         f"logs.gather({CHOSEN}",
@@ -717,11 +728,14 @@ PRODUCT, ROWS = "x @ weight.T", "weight[token_ids]"
 AS_IT_IS = "A weight has one row for each output: the product is `x @ W.T`, not `x @ W` or `W @ x`."
 NO_TRANSPOSE = mistake(AS_IT_IS, PRODUCT, "x @ weight")
 EMBEDDING_MISTAKES = (
-    mistake("Multiplied by √d_model: leave it out.", ROWS, f"{ROWS} * math.sqrt(weight.shape[1])"),
-    mistake(
-        "Row 0 is treated as padding: it is a vector like any other.",
+    *instead_of(
         ROWS,
-        f"{ROWS} * (token_ids > 0).unsqueeze(-1)",
+        {
+            "Multiplied by √d_model: leave it out.": f"{ROWS} * math.sqrt(weight.shape[1])",
+            "Row 0 is treated as padding: it is a vector like any other.": (
+                f"{ROWS} * (token_ids > 0).unsqueeze(-1)"
+            ),
+        },
     ),
 )
 
@@ -735,7 +749,10 @@ def _linear(*leading: int, sizes: tuple[int, int] = (3, 2)) -> Case:
 
 linear = of_tensors(
     program=reference(project),
-    mistakes=(NO_TRANSPOSE, *either(NUMBER_BY_NUMBER, PRODUCT, "x * weight", "x * weight.T")),
+    mistakes=(
+        NO_TRANSPOSE,
+        *instead_of(PRODUCT, {NUMBER_BY_NUMBER: ("x * weight", "x * weight.T")}),
+    ),
     cases=(_linear(1, 1), _linear(1, 2), _linear(2, 2, sizes=(3, 3)), _linear(5, 2)),
     gradients=_linear(1, 2),
     large=_linear(1, 1, sizes=(64, 256)),
@@ -762,13 +779,13 @@ embedding = of_tensors(
 
 ROOT, SQUARES = "(mean_square + eps).sqrt()", "x.square().sum(-1, keepdim=True) / x.shape[-1]"
 IN_NORM = (
-    *engine.instead_of(
+    *instead_of(
         ROOT,
         {
-            "(mean_square.sqrt() + eps)": "ε is outside the root: it is √(mean of squares + ε).",
-            "mean_square.sqrt()": "ε is missing: a vector of zeros gives 0 / 0.",
-            "(mean_square + eps)": "The square root is missing.",
-            "1": "Nothing is divided: each vector is divided by its root mean square.",
+            "ε is outside the root: it is √(mean of squares + ε).": "(mean_square.sqrt() + eps)",
+            "ε is missing: a vector of zeros gives 0 / 0.": "mean_square.sqrt()",
+            "The square root is missing.": "(mean_square + eps)",
+            "Nothing is divided: each vector is divided by its root mean square.": "1",
         },
     ),
     mistake(
@@ -776,32 +793,32 @@ IN_NORM = (
         "x = x.double()",
         "x = x.double() - x.double().mean(-1, keepdim=True)",
     ),
-    *either(
-        "The standard deviation subtracts the mean: divide by the root of the mean of squares.",
+    *instead_of(
         SQUARES,
-        "x.var(-1, keepdim=True, unbiased=False)",
-        "x.var(-1, keepdim=True)",
+        {
+            "The standard deviation subtracts the mean: divide by the "
+            "root of the mean of squares.": (
+                "x.var(-1, keepdim=True, unbiased=False)",
+                "x.var(-1, keepdim=True)",
+            ),
+            "The squares are summed, not averaged.": "x.square().sum(-1, keepdim=True)",
+            "The squares are missing.": (
+                "x.abs().mean(-1, keepdim=True).square()",
+                "x.mean(-1, keepdim=True)",
+            ),
+            "The wrong axis, or the whole tensor: each vector has a root mean square of its own.": (
+                "x.square().mean()",
+                *(f"x.square().mean({axis}, keepdim=True)" for axis in (0, 1, -2)),
+            ),
+            "The mean lost its axis: `keepdim=True` is missing.": "x.square().mean(-1)",
+        },
     ),
-    mistake("The squares are summed, not averaged.", SQUARES, "x.square().sum(-1, keepdim=True)"),
-    *either(
-        "The squares are missing.",
-        SQUARES,
-        "x.abs().mean(-1, keepdim=True).square()",
-        "x.mean(-1, keepdim=True)",
-    ),
-    *either(
-        "The wrong axis, or the whole tensor: each vector has a root mean square of its own.",
-        SQUARES,
-        "x.square().mean()",
-        *(f"x.square().mean({axis}, keepdim=True)" for axis in (0, 1, -2)),
-    ),
-    mistake("The mean lost its axis: `keepdim=True` is missing.", SQUARES, "x.square().mean(-1)"),
-    *engine.instead_of(
+    *instead_of(
         "sqrt() * gain",
         {
-            "sqrt()": "The gain is forgotten: multiply by the weight.",
-            "sqrt() + gain": "The gain is added: multiply by it.",
-            "sqrt() * (1 + gain)": "Multiplied by 1 + gain: the weight itself is the gain.",
+            "The gain is forgotten: multiply by the weight.": "sqrt()",
+            "The gain is added: multiply by it.": "sqrt() + gain",
+            "Multiplied by 1 + gain: the weight itself is the gain.": "sqrt() * (1 + gain)",
         },
     ),
 )
@@ -815,10 +832,13 @@ NORM_MISTAKES = (
         "normed",
     ),
     mistake("The `eps` passed in is not used.", "mean_square = ", "eps = 1e-5\nmean_square = "),
-    *either(
-        "The default of `eps` is 1e-5.",
+    *instead_of(
         "float = 1e-5",
-        *(f"float = {eps}" for eps in (1e-3, 1e-4, 1e-6, 1e-7, 1e-8, 1e-12, 2**-23)),
+        {
+            "The default of `eps` is 1e-5.": [
+                f"float = {eps}" for eps in (1e-3, 1e-4, 1e-6, 1e-7, 1e-8, 1e-12, 2**-23)
+            ]
+        },
     ),
 )
 
@@ -845,7 +865,7 @@ rmsnorm = of_tensors(
         _norm(noise(1, 2, 4, seed=7), what=HALF, dtype=torch.bfloat16),
         _norm(noise(1, 2, 4, seed=8), what="double precision", dtype=torch.float64),
     ),
-    same=tensors.same_kind,
+    same=same_kind,
     gradients=_norm(noise(2, 1, 4, seed=2) + 1, 0.5),
     large=_norm(noise(1, 1, 4, seed=1)),
     praise="Right values, in half precision too, and in the input's type.",
@@ -893,14 +913,14 @@ IN_FEED_FORWARD = (
     ),
     mistake(USED_TWICE, UP, "up = project(x, w1)"),
     mistake(USED_TWICE, GATE, "silu(project(x, w3))"),
-    *engine.instead_of(
+    *instead_of(
         GATED,
         {
-            "project(gate * silu(up), w2)": "SiLU is applied to W3 x too: only W1 x goes through"
-            " it.",
-            "gate * up": "W2 is missing: it brings the product back to d_model numbers.",
-            "project(gate, w2)": "There is no gate: SiLU(W1 x) must be multiplied by W3 x.",
-            "project(gate + up, w2)": "The gate is added: SiLU(W1 x) and W3 x are multiplied.",
+            "SiLU is applied to W3 x too: only W1 x goes through"
+            " it.": "project(gate * silu(up), w2)",
+            "W2 is missing: it brings the product back to d_model numbers.": "gate * up",
+            "There is no gate: SiLU(W1 x) must be multiplied by W3 x.": "project(gate, w2)",
+            "The gate is added: SiLU(W1 x) and W3 x are multiplied.": "project(gate + up, w2)",
         },
     ),
     mistake(
@@ -910,17 +930,20 @@ IN_FEED_FORWARD = (
         GATED,
         "project(silu(gate * up), w2)",
     ),
-    mistake("There is no SiLU: W1 x must go through it.", SILU, "x"),
-    mistake(f"{NOT_SILU}sigmoid(x) alone.", SILU, "torch.sigmoid(x)"),
-    mistake(f"{NOT_SILU}a ReLU.", SILU, "torch.relu(x)"),
-    *either(
-        f"{NOT_SILU}a GELU, or another function.",
+    *instead_of(
         SILU,
-        "torch.nn.functional.gelu(x)",
-        'torch.nn.functional.gelu(x, approximate="tanh")',
-        "x * torch.sigmoid(1.702 * x)",
-        "torch.tanh(x)",
-        "torch.nn.functional.softplus(x)",
+        {
+            "There is no SiLU: W1 x must go through it.": "x",
+            f"{NOT_SILU}sigmoid(x) alone.": "torch.sigmoid(x)",
+            f"{NOT_SILU}a ReLU.": "torch.relu(x)",
+            f"{NOT_SILU}a GELU, or another function.": (
+                "torch.nn.functional.gelu(x)",
+                'torch.nn.functional.gelu(x, approximate="tanh")',
+                "x * torch.sigmoid(1.702 * x)",
+                "torch.tanh(x)",
+                "torch.nn.functional.softplus(x)",
+            ),
+        },
     ),
 )
 
@@ -978,24 +1001,26 @@ IN_ROPE = (
     ),
     mistake(SIGN, SIN, "sin = -angles.sin()"),
     mistake(SIGN, FIRST, "even * cos + odd * sin"),
-    mistake(SIGN, SECOND, "even * sin - odd * cos"),
-    mistake(OVERWRITTEN, SECOND, "first * sin + odd * cos"),
+    *instead_of(SECOND, {SIGN: "even * sin - odd * cos", OVERWRITTEN: "first * sin + odd * cos"}),
     mistake(OVERWRITTEN, FIRST, f"even * cos - ({SECOND}) * sin"),
-    *either(
-        "The exponent of theta is wrong: pair k = 0, 1, ... turns by theta^(-2k / d_k).",
+    *instead_of(
         POWER,
-        "(-2 * (k + 1) / d_k)",
-        "(-(2 * k + 1) / d_k)",
-        "(-(2 * k - 1) / d_k)",
-        "(-k / d_k)",
-        "(-4 * k / d_k)",
-        "(2 * k / d_k)",
-        "(-k)",
-        "(-2 * k)",
-        "(0 * k)",
-        "(0 * k - 1)",
-        "(-2 * k.flip(0) / d_k)",
-        "(-2 * k / max(d_k - 2, 1))",
+        {
+            "The exponent of theta is wrong: pair k = 0, 1, ... turns by theta^(-2k / d_k).": (
+                "(-2 * (k + 1) / d_k)",
+                "(-(2 * k + 1) / d_k)",
+                "(-(2 * k - 1) / d_k)",
+                "(-k / d_k)",
+                "(-4 * k / d_k)",
+                "(2 * k / d_k)",
+                "(-k)",
+                "(-2 * k)",
+                "(0 * k)",
+                "(0 * k - 1)",
+                "(-2 * k.flip(0) / d_k)",
+                "(-2 * k / max(d_k - 2, 1))",
+            )
+        },
     ),
     mistake("`theta` is ignored: 10,000 is used.", "theta **", "10_000.0 **"),
 )
@@ -1003,13 +1028,16 @@ ROPE_MISTAKES = (
     *IN_ROPE,
     mistake("Neighbours are rotated, but put back as halves: interleave them.", *FROM_HALVES),
     mistake("Sine and cosine are swapped.", COS, "cos = angles.sin()", SIN, "sin = angles.cos()"),
-    *either(
-        "Positions are off by one: they count from 0.",
+    *instead_of(
         PLACES,
-        "(positions + 1).unsqueeze(-1)",
-        "(positions - 1).unsqueeze(-1)",
+        {
+            "Positions are off by one: they count from 0.": (
+                "(positions + 1).unsqueeze(-1)",
+                "(positions - 1).unsqueeze(-1)",
+            ),
+            "`token_positions` is ignored.": "torch.arange(x.shape[-2]).unsqueeze(-1)",
+        },
     ),
-    mistake("`token_positions` is ignored.", PLACES, "torch.arange(x.shape[-2]).unsqueeze(-1)"),
 )
 
 
@@ -1094,12 +1122,12 @@ IN_HEADS = (
         "x.flatten(-2)",
     ),
     mistake("It is one head as wide as d_model: `num_heads` is unused.", SPLIT, "x.unsqueeze(-3)"),
-    *either(
-        "The heads are put together in the wrong order: transpose back to (seq, heads, "
-        "d_head), then flatten the last two.",
+    *instead_of(
         MERGE,
-        STRAIGHT_BACK,
-        EVERY_NTH_BACK,
+        {
+            "The heads are put together in the wrong order: transpose back to (seq, heads, "
+            "d_head), then flatten the last two.": (STRAIGHT_BACK, EVERY_NTH_BACK)
+        },
     ),
     mistake(
         "There is no causal mask: a position sees what comes after it. Make the mask inside.",
@@ -1116,60 +1144,61 @@ IN_HEADS = (
         SPLIT,
         "x.unflatten(-1, (-1, num_heads)).transpose(-2, -3)",
     ),
-    mistake(
-        "RoPE is applied to the values too: only queries and keys are rotated.",
+    *instead_of(
         TURN,
-        "Q, K, V = (rotate(each, places, theta) for each in (Q, K, V))",
-    ),
-    *either(
-        "RoPE is applied to the queries only, or to the keys only.",
-        TURN,
-        TURN_Q,
-        TURN_K,
-    ),
-    mistake(
-        "RoPE is applied to the whole d_model: rotate each head, with d_k = d_head.",
-        TURN,
-        "places = places.reshape(-1, x.shape[-2])  # without the axis of the heads\n"
-        "Q, K = (rotate(merge_heads(each), places, theta) for each in (Q, K))\n"
-        "Q, K = (split_heads(each, num_heads) for each in (Q, K))",
-    ),
-    mistake(
-        "RoPE is applied before the axes of heads and positions are swapped: it counts heads.",
-        TURN,
-        "Q, K = (rotate(each.mT, places, theta).mT for each in (Q, K))".replace(
-            ".mT", ".transpose(-2, -3)"
-        ),
-    ),
-    mistake(
-        "`theta` and `max_seq_len` are swapped where RoPE, or attention, is made.",
-        TURN,
-        "Q = rotate(Q, places, LONGEST)\nK = rotate(K, places, LONGEST)",
+        {
+            "RoPE is applied to the values too: only queries and keys are rotated.": (
+                "Q, K, V = (rotate(each, places, theta) for each in (Q, K, V))"
+            ),
+            "RoPE is applied to the queries only, or to the keys only.": (TURN_Q, TURN_K),
+            "RoPE is applied to the whole d_model: rotate each head, with d_k = d_head.": (
+                "places = places.reshape(-1, x.shape[-2])  # without the axis of the heads\n"
+                "Q, K = (rotate(merge_heads(each), places, theta) for each in (Q, K))\n"
+                "Q, K = (split_heads(each, num_heads) for each in (Q, K))"
+            ),
+            "RoPE is applied before the axes of heads and positions are "
+            "swapped: it counts heads.": (
+                "Q, K = (rotate(each.mT, places, theta).mT for each in (Q, K))".replace(
+                    ".mT", ".transpose(-2, -3)"
+                )
+            ),
+            "`theta` and `max_seq_len` are swapped where RoPE, or attention, is made.": (
+                "Q = rotate(Q, places, LONGEST)\nK = rotate(K, places, LONGEST)"
+            ),
+        },
     ),
     mistake(FOR_EACH_HEAD, HEADS_SHARE, f"({COUNTED}{GIVEN_PLACES}).expand(x.shape[:-1])"),
     mistake(FOR_MODEL, "d_k = x.shape[-1]", "d_k = 2 * x.shape[-1]"),  # there are two heads
-    *either(
-        "The matrices of queries, keys and values are swapped.",
+    *instead_of(
         ROLES,
-        "in (k, q, v))",
-        "in (q, v, k))",
-        "in (v, k, q))",
-    ),
-    *either(
-        "One matrix is used twice: queries, keys and values each have their own.",
-        ROLES,
-        "in (q, q, v))",
-        "in (k, k, v))",
-        "in (q, k, k))",
-        "in (q, q, q))",
+        {
+            "The matrices of queries, keys and values are swapped.": (
+                "in (k, q, v))",
+                "in (q, v, k))",
+                "in (v, k, q))",
+            ),
+            "One matrix is used twice: queries, keys and values each have their own.": (
+                "in (q, q, v))",
+                "in (k, k, v))",
+                "in (q, k, k))",
+                "in (q, q, q))",
+            ),
+        },
     ),
     mistake(AS_IT_IS, "project(x, weight), num_heads", "x @ weight, num_heads"),
-    mistake(AS_IT_IS, OUTPUT, "merge_heads(gathered) @ output"),
-    mistake("The output projection is missing.", OUTPUT, "merge_heads(gathered)"),
+    *instead_of(
+        OUTPUT,
+        {
+            AS_IT_IS: "merge_heads(gathered) @ output",
+            "The output projection is missing.": "merge_heads(gathered)",
+        },
+    ),
 )
 HIDING = (  # a position without any key becomes NaN, and so does all that comes after it
-    mistake(DIAGONAL, TRIANGLE, "dtype=torch.bool).tril(-1)"),
-    mistake(TURNED_ROUND, TRIANGLE, "dtype=torch.bool).triu(1)"),
+    *instead_of(
+        TRIANGLE,
+        {DIAGONAL: "dtype=torch.bool).tril(-1)", TURNED_ROUND: "dtype=torch.bool).triu(1)"},
+    ),
 )
 IN_ATTENTION = (*IN_SCALE, *IN_MASK[1:], *but(IN_WEIGHTS, "swapped"))
 MULTIHEAD_MISTAKES = (
@@ -1237,8 +1266,13 @@ IN_BLOCK = (
     ),
     mistake("The norm before attention is missing.", ADD_ATTENTION, "x = x + attn(x)"),
     mistake("The norm before the feed-forward layer is missing.", ADD_FFN, "return x + ffn(x)"),
-    mistake("ln1 and ln2 are swapped.", NORMS, "for number in (2, 1))"),
-    mistake("ln1 is used twice: the feed-forward layer has ln2.", NORMS, "for number in (1, 1))"),
+    *instead_of(
+        NORMS,
+        {
+            "ln1 and ln2 are swapped.": "for number in (2, 1))",
+            "ln1 is used twice: the feed-forward layer has ln2.": "for number in (1, 1))",
+        },
+    ),
     mistake(NORMED, ADD_ATTENTION, "x = ln1(x)\nx = x + attn(x)"),
     mistake(NORMED, ADD_FFN, "x = ln2(x)\nreturn x + ffn(x)"),
     mistake(
@@ -1313,7 +1347,7 @@ transformer_block = of_tensors(
 # The language model.
 
 EMBEDDED = 'look_up(token_ids, weights["token_embeddings.weight"])'
-HEAD, NUMBERS = 'project(x, weights["lm_head.weight"])', "numbers = range(num_layers)"
+LM_HEAD, NUMBERS = 'project(x, weights["lm_head.weight"])', "numbers = range(num_layers)"
 ONCE = "`ln_final` is used once: after the last block, before the head."
 IN_MODEL = (
     mistake(
@@ -1321,20 +1355,21 @@ IN_MODEL = (
         'x = rms_norm(x, weights["ln_final.weight"])',
         "pass",
     ),
-    *either(
-        "There is a softmax at the end: return the logits.",
-        HEAD,
-        f"torch.softmax({HEAD}, -1)",
-        f"torch.log_softmax({HEAD}, -1)",
-        f"torch.softmax({HEAD}, 1)",
+    *instead_of(
+        LM_HEAD,
+        {
+            "There is a softmax at the end: return the logits.": (
+                f"torch.softmax({LM_HEAD}, -1)",
+                f"torch.log_softmax({LM_HEAD}, -1)",
+                f"torch.softmax({LM_HEAD}, 1)",
+            ),
+            "Only the last position is returned: return all of them.": (
+                f"{LM_HEAD}[..., -1, :]",
+                f"{LM_HEAD}[..., -1:, :]",
+            ),
+            "The likeliest ids are returned: return the logits.": f"{LM_HEAD}.argmax(-1)",
+        },
     ),
-    *either(
-        "Only the last position is returned: return all of them.",
-        HEAD,
-        f"{HEAD}[..., -1, :]",
-        f"{HEAD}[..., -1:, :]",
-    ),
-    mistake("The likeliest ids are returned: return the logits.", HEAD, f"{HEAD}.argmax(-1)"),
     mistake(
         ONCE,
         EMBEDDED,
@@ -1344,17 +1379,20 @@ IN_MODEL = (
     ),
     mistake(
         "The head uses the embedding's matrix: in the course it has its own.",
-        HEAD,
+        LM_HEAD,
         'project(x, weights["token_embeddings.weight"])',
     ),
-    *either(
-        "The blocks are not all used once and in order.",
+    *instead_of(
         NUMBERS,
-        "numbers = [0]",
-        "numbers = [num_layers - 1]",
-        "numbers = []",
-        "numbers = [0] * num_layers",
-        "numbers = range(num_layers)[::-1]",
+        {
+            "The blocks are not all used once and in order.": (
+                "numbers = [0]",
+                "numbers = [num_layers - 1]",
+                "numbers = []",
+                "numbers = [0] * num_layers",
+                "numbers = range(num_layers)[::-1]",
+            )
+        },
     ),
     mistake(
         "The embeddings are multiplied by √d_model: leave that out.",
@@ -1371,7 +1409,7 @@ IN_MODEL = (
 
 def _model(ids: list | Tensor, what: str = "", vocab_size=5, d_model=8, layers=2, d_ff=12) -> Case:
     sizes = (vocab_size, LONGEST, d_model, layers, 2, d_ff, BASE)
-    arguments = dict(zip(SIZES, sizes, strict=True))
+    arguments = dict(zip(MODEL_ARGUMENTS, sizes, strict=True))
     names = [f"layers.{layer}.{name}" for layer in range(layers) for name in IN_ONE_BLOCK]
     case = Case("TransformerLM", {"token_ids": torch.as_tensor(ids)}, arguments, what=what)
     return _made_of(["token_embeddings", *names, "ln_final", "lm_head"], case)

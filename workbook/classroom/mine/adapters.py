@@ -26,7 +26,7 @@ from torch.nn.modules import module as hooks
 
 from workbook import transformer
 from workbook.classroom.checks.machinery import worker
-from workbook.classroom.checks.machinery.calling import SIZES
+from workbook.classroom.checks.machinery.calling import MODEL_ARGUMENTS
 from workbook.classroom.checks.machinery.judging import Report, judge_attempt
 from workbook.classroom.checks.machinery.loading import load_file
 from workbook.classroom.checks.machinery.modules import own_parameters, uncompiled
@@ -304,7 +304,7 @@ class AdoptedModelRunner:
         raise Unusable(f"run_transformer_lm returns something other than the result of {name}")
 
     def _made_with(self, weights: Mapping[str, Tensor]) -> SimpleNamespace:
-        arguments = {name: getattr(self.config, name) for name in SIZES}
+        arguments = {name: getattr(self.config, name) for name in MODEL_ARGUMENTS}
         arguments |= {"weights": weights, "in_indices": self.ids.clone()}
         with torch.random.fork_rng(devices=[]):  # what the adapter draws is drawn for nothing
             return caught(self.adapter, arguments, self.part)

@@ -24,7 +24,12 @@ from workbook.classroom import problems
 from workbook.classroom.checks import decoding, transformer
 from workbook.classroom.checks import tokenizer as tokenizers
 from workbook.classroom.checks.machinery import modules, verdicts
-from workbook.classroom.checks.machinery.calling import SIZES, bind, call_part, parameters_of
+from workbook.classroom.checks.machinery.calling import (
+    MODEL_ARGUMENTS,
+    bind,
+    call_part,
+    parameters_of,
+)
 from workbook.classroom.checks.machinery.tensors import Case
 from workbook.classroom.checks.machinery.verdicts import (
     NotAttempted,
@@ -258,7 +263,7 @@ class LearnerModel(nn.Module):
 
     def __init__(self, part: PartRunner, config: ModelConfig):
         super().__init__()
-        usual = vars(ModelConfig(**{name: getattr(config, name) for name in SIZES}))
+        usual = vars(ModelConfig(**{name: getattr(config, name) for name in MODEL_ARGUMENTS}))
         for name in ("norm", "position", "ffn", "tie_embeddings"):
             if getattr(config, name) != usual[name]:
                 raise part.error(
@@ -299,8 +304,10 @@ class NamedModelRunner:
 
     def __init__(self, attempt: Any, config: ModelConfig):
         """Make no model yet. Raises: Wrong if it is no class."""
-        self.learner = modules.Learner(attempt, transformer.transformer_lm, transformer.ReadyRope)
-        arguments = {name: getattr(config, name) for name in SIZES}
+        self.learner = modules.ModuleRunner(
+            attempt, transformer.transformer_lm, transformer.ReadyRope
+        )
+        arguments = {name: getattr(config, name) for name in MODEL_ARGUMENTS}
         ids = torch.arange(2 * min(5, config.context_length)).reshape(2, -1) % config.vocab_size
         weights = TransformerLM.from_config(config).state_dict()
         self.case = Case("TransformerLM", {"token_ids": ids}, arguments, weights)
@@ -312,7 +319,7 @@ class NamedModelRunner:
     def places(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Weights by the course's names as the learner's parameters hold them. Raises: Wrong."""
         if self.learner.module is None:
-            self.learner(self.case)  # finds out whether square matrices are stored transposed
+            self.learner.run(self.case)  # finds out whether square matrices are stored transposed
         return self.learner.layout(replace(self.case, weights=weights))
 
     def run(self, module: nn.Module, ids: Tensor) -> Tensor:
@@ -415,19 +422,19 @@ def _decode(
     config = model.config
     own = getattr(model, "theirs", model)
     device = next(own.parameters()).device
-    for name in (*SIZES, "device"):  # which the function may ask for
+    for name in (*MODEL_ARGUMENTS, "device"):  # which the function may ask for
         if not hasattr(own, name):
             setattr(own, name, getattr(config, name, device))
 
     def run() -> list[int]:
-        learner = decoding.Decoder(part.called)
+        learner = decoding.DecodingRunner(part.called)
         learner.find_form()
         length = config.context_length
         prompt = learner.as_prompt(list(prompt_ids))
         prompt = tokenizer.decode(prompt_ids) if isinstance(prompt, str) else prompt
         ids = tuple(prompt_ids)
         case = decoding.Request(ids, max_new_tokens, end_id, length, temperature, top_p)
-        new = learner.asked(own, prompt, case, end_id or 0, tokenizer, part.seconds)
+        new = learner.new_ids(own, prompt, case, end_id or 0, tokenizer, part.seconds)
         return new[: new.index(end_id)] if end_id in new else new
 
     return part.tried(run)

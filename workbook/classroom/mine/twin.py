@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from workbook.classroom.checks.data_loading import Loader
+from workbook.classroom.checks.data_loading import BatchRunner
 from workbook.classroom.checks.machinery import worker
 from workbook.classroom.checks.machinery.modules import own_parameters
 from workbook.classroom.checks.machinery.verdicts import Wrong, expect_not_ours
@@ -481,7 +481,7 @@ class Lockstep:
             return self.learners.get_batch(dataset, batch_size, context_length, device, order)
 
         try:
-            loader = Loader(get_batch)
+            loader = BatchRunner(get_batch)
             loader.expect_fair(loader.starts())
             loader.expect_ids()
         except Wrong as wrong:

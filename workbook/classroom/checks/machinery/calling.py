@@ -11,100 +11,101 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import is_dataclass
+from functools import partial
 from inspect import Parameter
 from itertools import takewhile
 from typing import Any, NamedTuple, get_args
 
 from workbook.classroom.checks.machinery.verdicts import CALLED, Prose, Wrong, call, work_of
 
-# By the handout's name: what else learners call it, in lower case and without underscores. Single
-# letters are matched by position: `d` is d_model, d_k or d_ff.
-_SYNONYMS = {
+# By the handout's name: a pattern of what else learners call it, in lower case and without
+# underscores. Other names are matched by position, and so are single letters: `d` is d_model, d_k
+# or d_ff.
+SYNONYMS = {
     # sizes
-    "vocab_size": "nvocab vocabularysize vocabsz vocab numembeddings ntokens numtokens",
-    "context_length": "maxseqlen maxseqlength maxsequencelength seqlen seqlength sequencelength "
-    "contextlen contextsize contextwindow blocksize maxlen maxlength nctx ctxlen ctx length",
-    "d_model": "dmodel modeldim dimmodel embeddim embdim embeddingdim embedsize hiddensize "
-    "hiddendim nembd dim normalizedshape size infeatures features width din indim inputdim",
-    "num_layers": "nlayers nlayer layers numblocks nblocks depth numtransformerlayers",
-    "num_heads": "nheads nhead heads numattentionheads numhead nhd",
-    "d_ff": "dff ffdim ffndim dimff dimfeedforward dfeedforward feedforwarddim intermediatesize "
-    "hiddendim hiddensize dhidden dinner innerdim dmlp mlpdim ff ffsize",
-    "d_k": "dk dhead headdim headsize dkey dimk dimhead dim dmodel embeddim",
-    "d_v": "dvalue dimv vdim",
-    "theta": "ropetheta rotarytheta thetabase base ropebase freqbase thetavalue",
-    "rope_theta": "theta rotarytheta base ropebase thetabase",
-    "in_features": "din dimin indim inputdim infeature nin fanin insize inputsize inputfeatures "
-    "dinput indims inchannels",
-    "out_features": "dout dimout outdim outputdim outfeature nout fanout outsize outputsize "
-    "outputfeatures doutput outdims outchannels",
-    "num_embeddings": "vocabsize nvocab vocabularysize vocab ntokens numtokens numembedding nemb",
-    "embedding_dim": "dmodel embeddim embdim dim hiddensize nembd dembed embeddingsize",
+    "vocab_size": "nvocab|vocabularysize|vocabsz|vocab|numembeddings|ntokens|numtokens",
+    "context_length": "maxseqlen|maxseqlength|maxsequencelength|seqlen|seqlength|sequencelength|"
+    "contextlen|contextsize|contextwindow|blocksize|maxlen|maxlength|nctx|ctxlen|ctx|length",
+    "d_model": "dmodel|modeldim|dimmodel|embeddim|embdim|embeddingdim|embedsize|hiddensize|"
+    "hiddendim|nembd|dim|normalizedshape|size|infeatures|features|width|din|indim|inputdim",
+    "num_layers": "nlayers|nlayer|layers|numblocks|nblocks|depth|numtransformerlayers",
+    "num_heads": "nheads|nhead|heads|numattentionheads|numhead|nhd",
+    "d_ff": "dff|ffdim|ffndim|dimff|dimfeedforward|dfeedforward|feedforwarddim|intermediatesize|"
+    "hiddendim|hiddensize|dhidden|dinner|innerdim|dmlp|mlpdim|ff|ffsize",
+    "d_k": "dk|dhead|headdim|headsize|dkey|dimk|dimhead|dim|dmodel|embeddim",
+    "d_v": "dvalue|dimv|vdim",
+    "theta": "ropetheta|rotarytheta|thetabase|base|ropebase|freqbase|thetavalue",
+    "rope_theta": "theta|rotarytheta|base|ropebase|thetabase",
+    "in_features": "din|dimin|indim|inputdim|infeature|nin|fanin|insize|inputsize|inputfeatures|"
+    "dinput|indims|inchannels",
+    "out_features": "dout|dimout|outdim|outputdim|outfeature|nout|fanout|outsize|outputsize|"
+    "outputfeatures|doutput|outdims|outchannels",
+    "num_embeddings": "vocabsize|nvocab|vocabularysize|vocab|ntokens|numtokens|numembedding|nemb",
+    "embedding_dim": "dmodel|embeddim|embdim|dim|hiddensize|nembd|dembed|embeddingsize",
     "eps": "epsilon",
     # inputs
-    "x": "input inputs infeatures tensor features hidden hiddenstates logits scores seq",
-    "token_ids": "tokens ids inputids inputindices inindices indices tokenid idx input inputs",
-    "token_positions": "positions pos position positionids posids tokenposition",
+    "token_positions": "positions|pos|position|positionids|posids|tokenposition",
     "dim": "axis",
-    "Q": "query queries",
-    "K": "key keys",
-    "V": "value values",
-    "mask": "attnmask attentionmask causalmask",
-    "logits": "inputs input preds pred predictions outputs output yhat scores predlogits",
-    "targets": "target labels label ytrue gold nexttokens xnext answers",
+    "Q": "query|queries",
+    "K": "key|keys",
+    "V": "value|values",
+    "mask": "attnmask|attentionmask|causalmask",
+    "logits": "inputs|input|preds|pred|predictions|outputs|output|yhat|scores|predlogits",
+    "targets": "target|labels|label|ytrue|gold|nexttokens|xnext|answers",
     # optimizer and training
-    "params": "parameters param modelparams modelparameters weights",
-    "lr": "learningrate alpha stepsize rate eta maxlr",
+    "params": "parameters|param|modelparams|modelparameters|weights",
+    "lr": "learningrate|alpha|stepsize|rate|eta|maxlr",
     "betas": "beta",
-    "weight_decay": "decay wd lam lambd lambda weightdecayrate",
-    "parameters": "params param modelparams modelparameters weights parameterlist grads",
-    "max_l2_norm": "maxnorm maxl2 maxgradnorm l2norm clip clipvalue clipnorm threshold maxl2norm",
-    "it": "step iteration iter stepnum currentstep currentiter curstep",
-    "max_learning_rate": "maxlr lrmax alphamax amax maxrate maxlearnrate high peaklr lr "
-    "learningrate baselr initlr initiallr etamax",
-    "min_learning_rate": "minlr lrmin alphamin amin minrate minlearnrate low finallr endlr etamin",
-    "warmup_iters": "warmup warmupsteps tw twarmup warmupiterations numwarmupsteps warm nwarmup "
-    "warmupt lrwarmupiters lrwarmupsteps numwarmupiters",
-    "cosine_cycle_iters": "tc cosineiters cosinesteps cosinecycle totaliters totalsteps maxiters "
-    "tcosine cosineannealingiters cosinecyclesteps end annealingiters annealiters tmax cossteps "
-    "lrdecayiters lrdecaysteps lrcosineiters lrcosinecycleiters",
-    "dataset": "data tokens tokenids ids arr array inputids trainingdata",
-    "batch_size": "bs batch batchsz numsequences trainbatchsize evalbatchsize valbatchsize "
-    "microbatchsize minibatchsize",
+    "weight_decay": "decay|wd|lam|lambd|lambda|weightdecayrate",
+    "parameters": "params|param|modelparams|modelparameters|weights|parameterlist|grads",
+    "max_l2_norm": "maxnorm|maxl2|maxgradnorm|l2norm|clip|clipvalue|clipnorm|threshold|maxl2norm",
+    "it": "step|iteration|iter|stepnum|currentstep|currentiter|curstep",
+    "max_learning_rate": "maxlr|lrmax|alphamax|amax|maxrate|maxlearnrate|high|peaklr|lr|"
+    "learningrate|baselr|initlr|initiallr|etamax",
+    "min_learning_rate": "minlr|lrmin|alphamin|amin|minrate|minlearnrate|low|finallr|endlr|etamin",
+    "warmup_iters": "warmup|warmupsteps|tw|twarmup|warmupiterations|numwarmupsteps|warm|nwarmup|"
+    "warmupt|lrwarmupiters|lrwarmupsteps|numwarmupiters",
+    "cosine_cycle_iters": "tc|cosineiters|cosinesteps|cosinecycle|totaliters|totalsteps|maxiters|"
+    "tcosine|cosineannealingiters|cosinecyclesteps|end|annealingiters|annealiters|tmax|cossteps|"
+    "lrdecayiters|lrdecaysteps|lrcosineiters|lrcosinecycleiters",
+    "batch_size": "bs|batch|batchsz|numsequences|trainbatchsize|evalbatchsize|valbatchsize|"
+    "microbatchsize|minibatchsize",
     "device": "dev",
-    "model": "lm net network module transformer transformerlm languagemodel self generator",
-    "optimizer": "optim opt",
-    "iteration": "it step iter epoch",
-    "out": "path file dst dest destination outpath outputpath filename filepath fp target "
-    "checkpointpath ckptpath savepath output",
-    "src": "path file source in inpath inputpath filename filepath fp checkpointpath ckptpath "
+    "model": "lm|net|network|module|transformer|transformerlm|languagemodel|self|generator",
+    "optimizer": "optim|opt",
+    "iteration": "it|step|iter|epoch",
+    "out": "path|file|dst|dest|destination|outpath|outputpath|filename|filepath|fp|target|"
+    "checkpointpath|ckptpath|savepath|output",
+    "src": "path|file|source|in|inpath|inputpath|filename|filepath|fp|checkpointpath|ckptpath|"
     "loadpath",
     # tokenizer
-    "input_path": "path file filepath filename infile inpath corpuspath textpath corpus inputfile",
-    "special_tokens": "specials specialtoks special specialtokenlist",
-    "num_processes": "numworkers nworkers workers processes nprocesses numproc nproc njobs",
-    "vocab": "vocabulary idtobytes",
-    "merges": "bpemerges mergelist",
+    "input_path": "path|file|filepath|filename|infile|inpath|corpuspath|textpath|corpus|inputfile",
+    "special_tokens": "specials|specialtoks|special|specialtokenlist",
+    "num_processes": "numworkers|nworkers|workers|processes|nprocesses|numproc|nproc|njobs",
+    "vocab": "vocabulary|idtobytes",
+    "merges": "bpemerges|mergelist",
     # generation
-    "prompt": "promptids prompttokens prompttokenids inputids inputtokens tokens tokenids ids idx "
-    "context text prompttext input inputs startids start prefix seq sequence",
-    "max_new_tokens": "maxtokens maxnew maxlength maxlen numtokens ntokens maxgen maxgenlen length "
-    "maxtokenstogenerate maxgeneratedtokens maxnumtokens steps maxsteps maxoutputtokens tokenlimit",
-    "temperature": "temp tau softmaxtemperature",
-    "top_p": "topp nucleusp nucleus ptop threshold topnucleus pthreshold toppthreshold",
-    "end_token": "endtokenid eostokenid eosid eos eot eotid eottokenid endoftext endoftextid "
-    "endoftexttokenid endid eostoken stoptoken stopid stoptokenid stoptokenids stop end",
-    "tokenizer": "tok bpe enc encoder bpetokenizer tokenizerinstance",
-    "rope": "rotary ropemodule ropelayer ropeemb rotaryemb rotaryembedding posenc posencoder "
-    "posencoding posemb posembed positionalencoding positionalencoder positionalembedding pe "
-    "positionencoding positionembedding rotarypositionalembedding",
+    "prompt": "promptids|prompttokens|prompttokenids|inputids|inputtokens|tokens|tokenids|ids|idx|"
+    "context|text|prompttext|input|inputs|startids|start|prefix|seq|sequence",
+    "max_new_tokens": "maxtokens|maxnew|maxlength|maxlen|numtokens|ntokens|maxgen|maxgenlen|"
+    "length|maxtokenstogenerate|maxgeneratedtokens|maxnumtokens|steps|maxsteps|maxoutputtokens|"
+    "tokenlimit",
+    "temperature": "temp|tau|softmaxtemperature",
+    "top_p": "topp|nucleusp|nucleus|ptop|threshold|topnucleus|pthreshold|toppthreshold",
+    "end_token": "endtokenid|eostokenid|eosid|eos|eot|eotid|eottokenid|endoftext|endoftextid|"
+    "endoftexttokenid|endid|eostoken|stoptoken|stopid|stoptokenid|stoptokenids|stop|end",
+    "tokenizer": "tok|bpe|enc|encoder|bpetokenizer|tokenizerinstance",
+    "rope": "rotary|ropemodule|ropelayer|ropeemb|rotaryemb|rotaryembedding|posenc|posencoder|"
+    "posencoding|posemb|posembed|positionalencoding|positionalencoder|positionalembedding|pe|"
+    "positionencoding|positionembedding|rotarypositionalembedding",
 }
-SYNONYMS = {meant: frozenset(names.split()) for meant, names in _SYNONYMS.items()}
-SYNONYMS["max_seq_len"] = SYNONYMS["context_length"] | {"contextlength"}
+SYNONYMS["max_seq_len"] = SYNONYMS["context_length"] + "|contextlength"
 
 
 # The arguments of a model, by the handout's names.
-SIZES = ("vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "rope_theta")
+MODEL_ARGUMENTS = (
+    *("vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "rope_theta"),
+)
 # Parameters that say how, not what, and what they get where they have no default.
 HOW = {
     **dict.fromkeys(["device", "dtype", "rope", "generator", "rng", "topk"]),
@@ -151,45 +152,88 @@ def bind(
     Raises: Wrong where a value has no place, or a parameter no value.
     """
     signature = signature_of(function)
-    extras = extras or {}
     kinds = {parameter.kind for parameter in signature or ()}
     if signature is None or (Parameter.VAR_POSITIONAL in kinds and not partly):
         return Binding(tuple(values.values()), {}, {})  # in the handout's order
     parameters = [p for p in signature if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-    meant, bound, left = _dealt_out(parameters, values, extras, optional, partly)
-    needed = [name for name in left if name not in optional]
-    # What has no value yet is left alone if it has a default.
-    for parameter in [p for p in parameters if p.name not in bound]:
-        is_empty = parameter.default is parameter.empty
-        # A config is made even if it has a default, when values have no other place.
-        if is_config(parameter) and (is_empty or (needed and not partly)):
-            if not is_config_class(parameter):
-                why = f"of which dataclass is `{parameter.name}`? Annotate it."
-                raise _misfit(function, given, why)
-            bound[parameter.name] = _config(parameter.annotation, values, extras, given, rope)
-            left = {}
-            needed = []
-        elif is_empty and meant.get(parameter.name) in extras:
-            bound[parameter.name] = extras[meant[parameter.name]]
-        elif is_empty and _says_how(parameter):
-            bound[parameter.name] = HOW.get(plain(parameter.name), not OFF.match(parameter.name))
-        elif is_empty and left.keys() - {*needed}:
-            bound[parameter.name] = left.pop(next(name for name in left if name not in needed))
-        elif is_empty:
-            raise _misfit(function, given, f"the problem has no value for `{parameter.name}`")
-    if Parameter.VAR_KEYWORD in kinds and not partly:
-        bound = {**bound, **left}
-        left = {}
-    elif needed and not partly:
-        raise _misfit(function, given, _which(parameters, bound, needed[0]))
+    extras = extras or {}
+    deal = _Deal(parameters, values, extras, optional)
+    deal.by_position(partly)
+    try:
+        for parameter in parameters:
+            if parameter.name in deal.bound:
+                continue
+            is_empty = parameter.default is parameter.empty
+            # A config is made even if it has a default, when values have no other place.
+            if is_config(parameter) and (is_empty or (deal.needed and not partly)):
+                deal.bound[parameter.name] = _config(parameter, values, extras, given, rope)
+                deal.left.clear()
+            elif is_empty:
+                deal.bound[parameter.name] = deal.other_value(parameter)
+        if Parameter.VAR_KEYWORD in kinds and not partly:
+            deal.bound |= deal.left
+            deal.left.clear()
+        elif deal.needed and not partly:
+            raise _Misfit(_which(parameters, deal.bound, deal.needed[0]))
+    except _Misfit as why:
+        raise _refusal(function, given, why) from None
     if rope is not None:
         switches = [parameter.name for parameter in parameters if switches_rope(parameter)]
-        bound |= {name: rope != bool(OFF.match(name)) for name in switches}
+        deal.bound |= {name: rope != bool(OFF.match(name)) for name in switches}
     by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
     if _hands_on_places(function):
-        leading = takewhile(lambda parameter: parameter.name in bound, parameters)
+        leading = takewhile(lambda parameter: parameter.name in deal.bound, parameters)
         by_place = [p.name for p in leading if p.kind is not p.KEYWORD_ONLY]
-    return Binding(tuple(bound.pop(name) for name in by_place), bound, left)
+    return Binding(tuple(deal.bound.pop(name) for name in by_place), deal.bound, deal.left)
+
+
+class _Misfit(Exception):  # noqa: N818 - a finding, not an error
+    """Why a signature does not fit the values, in words."""
+
+
+class _Deal:
+    """Values that find their parameters step by step: which are bound, and which are left."""
+
+    def __init__(
+        self,
+        parameters: list[Parameter],
+        values: Mapping[str, Any],
+        extras: Mapping[str, Any],
+        optional: Collection[str],
+    ):
+        """Bind what the names of the parameters say."""
+        self.parameters = parameters
+        self.extras = extras
+        self.optional = optional
+        self.meant = _by_name(parameters, {**values, **extras}, prefer=values)
+        self.bound = {one: values[name] for one, name in self.meant.items() if name in values}
+        self.left = {n: value for n, value in values.items() if n not in self.meant.values()}
+
+    @property
+    def needed(self) -> list[str]:
+        """The values left that must have a place."""
+        return [name for name in self.left if name not in self.optional]
+
+    def by_position(self, partly: bool) -> None:
+        """Give each parameter whose name says nothing the next value that no name asked for."""
+        unknown = [p for p in self.parameters if p.name not in self.meant and _takes_any(p)]
+        for name, parameter in zip(self.needed, unknown, strict=False):
+            if partly and parameter.default is not parameter.empty:
+                break
+            self.bound[parameter.name] = self.left.pop(name)
+
+    def other_value(self, parameter: Parameter) -> Any:
+        """A value for a parameter that must have one. Raises: _Misfit."""
+        name = parameter.name
+        meant = self.meant.get(name)
+        if meant in self.extras:
+            return self.extras[meant]
+        if _says_how(parameter):
+            return HOW.get(plain(name), not OFF.match(name))
+        for spare in self.left:
+            if spare in self.optional:
+                return self.left.pop(spare)
+        raise _Misfit(f"the problem has no value for `{name}`")
 
 
 def _hands_on_places(function: Callable) -> bool:
@@ -208,27 +252,41 @@ def _takes_places(function: Callable) -> bool:
     return False
 
 
-def _config(kind: type, values: Mapping, extras: Mapping, given: Any, rope: bool | None) -> Any:
-    """A learner's config that is made of the values it has fields for."""
-    args, kwargs, _ = bind(kind, values, optional=values, extras=extras, given=given, rope=rope)
-    return call(kind, *args, given=given, **kwargs)
+def _config(
+    parameter: Parameter, values: Mapping, extras: Mapping, given: Any, rope: bool | None
+) -> Any:
+    """A learner's config that is made of the values it has fields for. Raises: _Misfit."""
+    if not is_config_class(parameter):
+        raise _Misfit(f"of which dataclass is `{parameter.name}`? Annotate it.")
+    options: dict[str, Any] = {"optional": values, "extras": extras, "rope": rope}
+    return call_bound(parameter.annotation, values, given=given, **options)
 
 
-def _dealt_out(
-    parameters: list[Parameter], values: Mapping, extras: Mapping, optional: Any, partly: bool
-) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
-    """What parameters mean, the values that they get by name or by position, and the others."""
-    meant = _by_name(parameters, {**values, **extras}, prefer=values)
-    bound = {parameter: values[name] for parameter, name in meant.items() if name in values}
-    left = {name: value for name, value in values.items() if name not in meant.values()}
-    needed = [name for name in left if name not in optional]
-    unknown = [p for p in parameters if p.name not in meant and _takes_any(p)]
-    # A parameter whose name says nothing gets the next value that no name asked for.
-    for name, parameter in zip(needed, unknown, strict=False):
-        if partly and parameter.default is not parameter.empty:
-            break
-        bound[parameter.name] = left.pop(name)
-    return meant, bound, left
+def call_bound(
+    function: Callable,
+    values: Mapping[str, Any],
+    *,
+    given: Any = None,
+    seconds: float = 5.0,
+    **options: Any,
+) -> Any:
+    """Call a learner's function, or make an object of a class, with the values that `bind` binds.
+
+    Raises: Wrong and NotAttempted, as `verdicts.call` does.
+    """
+    args, kwargs, _ = bind(function, values, given=given, **options)
+    return call(function, *args, given=given, seconds=seconds, **kwargs)
+
+
+class Runner:
+    """Runs what a learner hands in: calls it as the problem says, with the values of a case.
+
+    Each kind of runner has a method `run`, which takes a case and gives its result, in the one form
+    in which results are compared. It raises Wrong and NotAttempted, as `verdicts.call` does.
+    """
+
+    def __init__(self, attempt: Any):
+        self.attempt = attempt
 
 
 def callable_part(
@@ -257,8 +315,7 @@ def callable_part(
         if work not in CALLED:
             attempt = getattr(attempt, work)
     attempt = getattr(attempt, "forward", attempt)
-    args, kwargs, _ = bind(attempt, values, optional=optional, **options)
-    return lambda: call(attempt, *args, seconds=seconds, given=given, **kwargs)
+    return partial(call_bound, attempt, values, optional=optional, seconds=seconds, **options)
 
 
 def call_part(attempt: Callable, values: Mapping[str, Any], **options: Any) -> Any:
@@ -304,7 +361,7 @@ def _is(name: str, meant: str) -> bool:
 
 
 def _is_synonym(name: str, meant: str) -> bool:
-    return plain(name) in SYNONYMS.get(meant, ())
+    return meant in SYNONYMS and bool(re.fullmatch(SYNONYMS[meant], plain(name)))
 
 
 def plain(name: str) -> str:
@@ -350,7 +407,7 @@ def switches_rope(parameter: Parameter) -> bool:
 def _says_how(parameter: Parameter) -> bool:
     """Whether a parameter means how something is done, so that no value goes there by position."""
     name = plain(parameter.name)
-    known = name in HOW or name in SYNONYMS["rope"] or name in SYNONYMS["device"]
+    known = name in HOW or _is_synonym(name, "rope") or _is_synonym(name, "device")
     is_share = name.endswith(("ratio", "frac", "fraction"))  # of another number
     return known or is_share or is_switch(parameter)
 
@@ -385,12 +442,17 @@ def _which(parameters: list[Parameter], bound: Mapping[str, Any], missing: str) 
     return f"it has no argument for `{missing}`"
 
 
-def _misfit(function: Callable, given: Any, why: str) -> Wrong:
+def _refusal(function: Callable, given: Any, why: _Misfit) -> Wrong:
+    """What to say about a signature that does not fit."""
     claim = "It cannot be called with the arguments that the problem names."
     advice = "Give it these; others need a default. Or hand in a small function that calls yours."
     method = getattr(function, "__func__", getattr(function, "__init__", None))
     code = getattr(method, "__code__", None)
     if code and code.co_argcount and code.co_varnames[0] != "self":
         advice = "The first parameter of each method is `self`: write it in the `def`."
-    got = Prose(f"the signature {inspect.signature(function)}: {why}")
-    return Wrong(claim, given=given, got=got, mistake=advice)
+    return Wrong(
+        claim,
+        given=given,
+        got=Prose(f"the signature {inspect.signature(function)}: {why}"),
+        mistake=advice,
+    )

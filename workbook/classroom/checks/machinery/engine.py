@@ -23,13 +23,14 @@ from workbook.classroom.checks.machinery.mutants import mutated
 from workbook.classroom.checks.machinery.timeout import time_is_up
 from workbook.classroom.checks.machinery.verdicts import Findings, NotAttempted, Wrong
 
-PATIENCE = 2.0  # seconds of processor time for more cases once one has failed, and for mutants
+SEARCH_SECONDS = 2.0  # of processor time, for more cases once one failed, and for mutants
+SHRINK_SECONDS = 1.0  # of processor time, for each way to make a failing case smaller
 ENOUGH = 1 / 4  # of the wrong outcomes must come from a mistake that is named
 BORDER = "\n\n#\n\n"  # between the functions of a program
 # Errors about sizes that do not match, whatever their type: torch, numpy and einops differ.
 # That None has no attribute `shape` says nothing about sizes.
 ABOUT = "shape|size|dimension|broadcast|reshape|expand|index out|out of range"
-SIZES = re.compile(rf"^(?!.* has no attribute ).*?({ABOUT})", re.I | re.S)
+SIZE_ERRORS = re.compile(rf"^(?!.* has no attribute ).*?({ABOUT})", re.I | re.S)
 # By a pattern for the start of an error's "Type: text", what it usually comes from.
 USUAL = {
     r"^SystemExit": "`exit()` and `quit()` end Python itself: a function ends with `return`.",
@@ -84,16 +85,29 @@ def mistake(words: str, *edits: str) -> Mistake:
     return Mistake(words, tuple(zip(edits[::2], edits[1::2], strict=True)))
 
 
-def instead_of(piece: str, codes: Mapping[str, str], rule: str = "") -> tuple[Mistake, ...]:
-    """Make the mistakes in one piece of the source: `codes` has the words by what replaces it."""
-    return tuple(mistake(rule + words, piece, code) for code, words in codes.items())
+def instead_of(
+    piece: str, codes: Mapping[str, str | Iterable[str]], rule: str = ""
+) -> tuple[Mistake, ...]:
+    """Make the mistakes in one piece of the source: `codes` has what replaces it, by the words.
+
+    Several pieces of code may have the same words. All words begin with the `rule`.
+    """
+    return tuple(
+        mistake(rule + words, piece, code)
+        for words, several in codes.items()
+        for code in ([several] if isinstance(several, str) else several)
+    )
 
 
 def of_one_kind(one: BaseException, other: BaseException) -> bool:
     """Tell whether two errors are of one kind: both about sizes, or else of the same type."""
-    # Whether it is about sizes, and about those that must be equal, number by number.
-    kinds = [(bool(SIZES.search(text)), "must match" in text) for text in (str(one), str(other))]
-    return kinds[0] == kinds[1] and (kinds[0][0] or type(one) is type(other))
+    texts = str(one), str(other)
+    about_sizes = [bool(SIZE_ERRORS.search(text)) for text in texts]
+    # Whether it is about those that must be equal, number by number.
+    about_each = ["must match" in text for text in texts]
+    if about_sizes[0] != about_sizes[1] or about_each[0] != about_each[1]:
+        return False
+    return about_sizes[0] or type(one) is type(other)
 
 
 class Program:
@@ -124,7 +138,8 @@ class Program:
     def edited(self, mistake: Mistake | None = None) -> Callable:
         """The function, with this mistake in it if one is given."""
         source = self.source
-        for old, new in mistake.edits if mistake else ():
+        edits = mistake.edits if mistake else ()
+        for old, new in edits:
             assert source.count(old) == 1, f"not exactly once in the reference: {old}"
             line = next(line for line in source.splitlines() if old.splitlines()[0] in line)
             indent = line[: len(line) - len(line.lstrip())]
@@ -162,8 +177,8 @@ def _code(source: str | ast.Module) -> CodeType:
 
 def hurry() -> None:
     """Look for no likely mistake in this process, where nobody is told it."""
-    global PATIENCE
-    PATIENCE = 0.0
+    global SEARCH_SECONDS
+    SEARCH_SECONDS = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +238,9 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
             else:
                 outcomes.append(outcome)
                 _expect_right(exercise, attempt, outcomes, exercise.cases[place:])
-    for case in () if findings else (*seldom, *exercise.corners):
+    if findings:
+        return findings
+    for case in (*seldom, *exercise.corners):
         what = getattr(case, "what", "")
         if not (what and any(wrong.case.what == what for wrong in findings.wrongs)):
             others = [other for other in exercise.corners if other is not case]
@@ -241,7 +258,7 @@ def _expect_right(
     The cases in `more` are run as well, to tell apart mistakes that agree on the earlier ones.
     """
     failed = outcomes[-1]
-    is_up = time_is_up(PATIENCE)
+    is_up = time_is_up(SEARCH_SECONDS)
     if failed.right:
         return
     wrong = failed.failure
@@ -299,7 +316,7 @@ def _explaining(
     exercise: Exercise, versions: Iterable, needed: list[Outcome], wrong: list[Outcome]
 ) -> str | None:
     """The words of the version that gives all that is needed, and the most of what is wrong."""
-    is_up = time_is_up(PATIENCE)
+    is_up = time_is_up(SEARCH_SECONDS)
     likely = None
     most = 0
     for words, program in versions:
@@ -363,26 +380,26 @@ def _varies(exercise: Exercise, attempt: Any, failed: Outcome) -> bool:
         return True
 
 
-def shrink(text: str, still_fails: Callable[[str], bool], seconds: float = 2.0) -> str:
+def shrink(text: str, still_fails: Callable[[str], bool]) -> str:
     """A text, made of parts of `text`, that fails too: first words are dropped, then characters.
 
     When time runs out, the shortest text so far is returned.
     """
     parts = re.findall(r"\s*\S+|\s+", text)
     for _ in range(2):
-        parts = shrink_list(parts, lambda some: still_fails("".join(some)), seconds / 2)
+        parts = shrink_list(parts, lambda some: still_fails("".join(some)))
         text = "".join(parts)
         parts = list(text)
     return text
 
 
-def shrink_list(items: list, still_fails: Callable[[list], bool], seconds: float = 1.0) -> list:
+def shrink_list(items: list, still_fails: Callable[[list], bool]) -> list:
     """A list, made of some of the items, that fails too and from which none can be dropped.
 
     It is greedy: long stretches are dropped first, then ever shorter ones.
     """
     size = len(items)
-    is_up = time_is_up(seconds)
+    is_up = time_is_up(SHRINK_SECONDS)
     while size and not is_up():
         before = len(items)
         at = 0

@@ -5,6 +5,7 @@ that the learner's own lines call, and in a mode of torch, which sees its functi
 calls them: the learner's lines, `map` or a `partial`.
 """
 
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
@@ -23,20 +24,21 @@ OPTIMIZERS = str(Path(TORCH, "optim"))
 BASES = ("optimizer.py", "lr_scheduler.py", "sgd.py")
 # Code that calls an attempt, and contains nothing that learners are to write.
 CALLERS = str(PACKAGE / "classroom")
-# What learners are to write. Others, such as `one_hot` and `pad`, are only helpers.
+# What learners are to write, as patterns of names. Others, such as `one_hot` and `pad`, are only
+# helpers.
 MODULES = (
-    "Linear LazyLinear Bilinear Embedding EmbeddingBag RMSNorm LayerNorm SiLU Sigmoid GELU GLU "
-    "Softmax LogSoftmax MultiheadAttention TransformerEncoderLayer CrossEntropyLoss NLLLoss"
+    "(Lazy)?Linear|Bilinear|Embedding(Bag)?|RMSNorm|LayerNorm|SiLU|Sigmoid|GELU|GLU|(Log)?Softmax|"
+    "MultiheadAttention|TransformerEncoderLayer|CrossEntropyLoss|NLLLoss"
 )
-_FUNCTIONS = (
-    "linear bilinear embedding softmax softmin gumbel_softmax log_softmax silu gelu glu sigmoid "
-    "rms_norm layer_norm normalize scaled_dot_product_attention flex_attention "
-    "multi_head_attention_forward cross_entropy nll_loss clip_grad_norm get_total_norm "
-    "clip_grads_with_norm log_prob"
+# Without the underscores that torch puts around some of them.
+ANYWHERE = (
+    "linear|bilinear|embedding|((gumbel|log)_)?softmax|softmin|silu|gelu|glu|rms_norm|layer_norm|"
+    "normalize|scaled_dot_product_attention|flex_attention|multi_head_attention_forward|"
+    "cross_entropy|nll_loss|clip_grad_norm|get_total_norm|clip_grads_with_norm|log_prob"
 )
-FUNCTIONS = set(_FUNCTIONS.split())  # without the underscores that torch puts around some of them
+FUNCTIONS = f"{ANYWHERE}|sigmoid"
 # In C, and as methods of tensors: but `torch.sigmoid` is allowed.
-BUILTINS = FUNCTIONS - {"sigmoid"} | {"cross_entropy_loss", "fused_adam", "fused_adamw"}
+BUILTINS = f"{ANYWHERE}|cross_entropy_loss|fused_adamw?"
 INSTEAD = (
     "Here, from scratch means: from `torch.nn` only `Module`, `Parameter`, containers and "
     "`nn.init.trunc_normal_`, from `torch.optim` only `Optimizer`, no function that does it all."
@@ -53,7 +55,7 @@ WAYS = {
 
 
 def expect_from_scratch(
-    run: Callable[[], Any], made: Iterable[Any] = (), allowed: Collection[str] = ()
+    run: Callable[[], Any], made: Iterable[Any], allowed: Collection[str] = ()
 ) -> None:
     """Raise `Wrong` for what is ready-made and should have been written.
 
@@ -63,10 +65,11 @@ def expect_from_scratch(
         allowed: names of what belongs to an earlier problem, and may be used in this one.
     """
     for part in made:
-        for kind in (part, *getattr(part if isinstance(part, type) else type(part), "__mro__", ())):
+        kind_of_part = part if isinstance(part, type) else type(part)
+        for kind in (part, *kind_of_part.__mro__):
             module = str(getattr(kind, "__module__", None) or "")
             name = getattr(kind, "__name__", "")
-            is_module = module.startswith("torch.nn.modules") and name in MODULES.split()
+            is_module = module.startswith("torch.nn.modules") and re.fullmatch(MODULES, name)
             if is_module or (module.startswith("torch.optim.") and name != "Optimizer"):
                 _refuse(f"`{'.'.join(module.split('.')[:2])}.{name}`", name)
             if module.startswith("workbook.") and not module.startswith("workbook.classroom.mine."):
@@ -76,11 +79,13 @@ def expect_from_scratch(
             _refuse(thing, name)
 
 
-def check_style(findings: Findings, run: Callable[[], Any], made: Iterable, **more: Any) -> None:
+def check_style(
+    findings: Findings, run: Callable[[], Any], made: Iterable[Any], allowed: Collection[str] = ()
+) -> None:
     """Find what is ready-made in an attempt that is right otherwise: see `expect_from_scratch`."""
     if not findings:
         with findings("style"):
-            expect_from_scratch(run, made, **more)
+            expect_from_scratch(run, made, allowed)
 
 
 def _ready_made(run: Callable[[], Any]) -> dict[str, str]:
@@ -95,7 +100,8 @@ def _ready_made(run: Callable[[], Any]) -> dict[str, str]:
         name = code.co_name.strip("_")
         if path == OPS and name == "call":
             name = vars(frame.f_locals["self"]).get("__name__", "").partition(".")[0].strip("_")
-        if path.startswith(TORCH) and name in (BUILTINS if path == OPS else FUNCTIONS):
+        known = BUILTINS if path == OPS else FUNCTIONS
+        if path.startswith(TORCH) and re.fullmatch(known, name):
             seen[f"`torch`'s ready `{name}`"] = name
         elif path.startswith(OPTIMIZERS) and not path.endswith(BASES):
             seen[f"`torch.optim`'s ready `{code.co_qualname}`"] = name
@@ -123,7 +129,7 @@ class _InC(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name = getattr(function, "__name__", "").removeprefix("special_").strip("_")
-        if name in BUILTINS and _is_theirs(sys._getframe(1)):
+        if re.fullmatch(BUILTINS, name) and _is_theirs(sys._getframe(1)):
             self.seen[f"`torch`'s ready `{name}`"] = name
         return function(*args, **(kwargs or {}))
 
@@ -146,6 +152,9 @@ def _is_theirs(frame: FrameType) -> bool:
 
 def _refuse(thing: str, name: str) -> None:
     way = WAYS.get(name.lower(), "Write that yourself.")
-    claim, expected = "The values are right, but the code is not from scratch yet.", "your own code"
-    mistake = f"{INSTEAD} {way}" if "torch" in thing else NOT_YOURS
-    raise Wrong(claim, expected=Prose(expected), got=Prose(thing), mistake=mistake)
+    raise Wrong(
+        "The values are right, but the code is not from scratch yet.",
+        expected=Prose("your own code"),
+        got=Prose(thing),
+        mistake=f"{INSTEAD} {way}" if "torch" in thing else NOT_YOURS,
+    )

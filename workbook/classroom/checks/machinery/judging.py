@@ -20,15 +20,25 @@ from pathlib import Path
 from typing import Any, Literal
 
 from workbook.classroom import problems
-from workbook.classroom.checks.machinery import timeout, verdicts, worker
+from workbook.classroom.checks.machinery import timeout, worker
 from workbook.classroom.checks.machinery.timeout import TimedOut, limited
 from workbook.classroom.checks.machinery.transfer import PackError
 from workbook.classroom.checks.machinery.verdicts import (
+    ENDLESS,
+    IN_A_FILE,
     Facts,
     NotAttempted,
     NotJudged,
+    NumberInWords,
     Prose,
+    Unreadable,
     Wrong,
+    expect_function,
+    failure,
+    fault_of_ours,
+    is_untouched,
+    unfinished,
+    why_stopped,
 )
 from workbook.classroom.panels import Status, as_html, panel, sign, value_as_html
 from workbook.classroom.problems import Problem
@@ -121,7 +131,9 @@ class Report:
     def _box(self, line: str) -> str:
         """The class by which our extension of JupyterLab knows a fact, and draws a box there."""
         fact = self.record and re.match(r"\d+\. (✓?)", line)
-        return f' class="workbook-fact{" workbook-ticked" * len(fact[1])}"' if fact else ""
+        if not fact:
+            return ""
+        return ' class="workbook-fact workbook-ticked"' if fact[1] else ' class="workbook-fact"'
 
     def _repr_mimebundle_(self, **_) -> dict:
         return {MIME: self.record} if self.record else {}
@@ -162,7 +174,7 @@ def judge_attempt(problem: str, attempt: Any, part: str | None = None) -> Report
         remedy = "Make such an object inside the function, or hand in a file: `workbook check`."
         return Report("not attempted", details.id, part, claim, likely=remedy)
     except (Exception, SystemExit) as error:  # an object may raise wherever it is looked at
-        reason = str(error) if type(error) in (ValueError, OSError) else verdicts.failure(error)
+        reason = str(error) if type(error) in (ValueError, OSError) else failure(error)
         return Report("not attempted", details.id, part, f"Nothing was checked: {reason}.")
 
 
@@ -184,7 +196,7 @@ def ended_early(problem: str, part: str | None, error: worker.EndedError) -> Rep
     """Report on an attempt whose process ended before the check was over."""
     if error.status is None:
         claim = f"It did not come to an end: {error}."
-        likely = verdicts.ENDLESS
+        likely = ENDLESS
     else:
         claim = "It ended the Python process before the check was over."
         likely = "It took more memory than there is, or a recursion went too deep."
@@ -208,7 +220,7 @@ def judge_here(problem: str, attempt: Any, part: str | None) -> Report:
 
     def end_all(error: TimedOut) -> None:
         """Report on an attempt that throws every stop away, and end its process."""
-        wrong = Wrong(f"It was stopped after {error.seconds:g} s.", mistake=verdicts.ENDLESS)
+        wrong = Wrong(f"It was stopped after {error.seconds:g} s.", mistake=ENDLESS)
         worker.finish(_with_output(_refusal(details, part, wrong)).to_json())
 
     timeout.on_swallowed(end_all)
@@ -229,7 +241,7 @@ def _with_output(report: Report) -> Report:
     if len(printed) < len(output.rstrip("\n")):
         printed += " ..."
     # As pickle says where a worker process looks for a function of a notebook's cell.
-    likely = verdicts.IN_A_FILE if "on <module '__main__'" in output else report.likely
+    likely = IN_A_FILE if "on <module '__main__'" in output else report.likely
     return replace(report, rows=(*report.rows, ("printed", printed)), likely=likely)
 
 
@@ -262,7 +274,10 @@ def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
         _expect_its_kind(problem, attempt)
         _make_repeatable()
         with uncompiled():
-            return CHECKS[problem.id](_plain(attempt), part)
+            check = CHECKS[problem.id]
+            if problem.kind == "written":
+                return check(_plain(attempt), part)
+            return check(_plain(attempt))
 
     try:
         praise = limited(problem.seconds or TOTAL_SECONDS, judge)
@@ -273,25 +288,25 @@ def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
         claim = praise or "It passes every case."
         loss = getattr(praise, "loss", None)
         return Report(status, problem.id, part, claim, loss=loss)
-    except verdicts.Unreadable as other:
-        is_sentence = isinstance(attempt, str) and not isinstance(other, verdicts.NumberInWords)
+    except Unreadable as other:
+        is_sentence = isinstance(attempt, str) and not isinstance(other, NumberInWords)
         if is_sentence and attempt.strip():  # it is read, never judged
             return Report("read", problem.id, part, Facts.claim, facts=problem.facts[part or ""])
         claim = f"{other} Hand in {_taken(problem, part)}."
         return Report("not attempted", problem.id, part, claim)
     except NotAttempted as nothing:
-        is_stub = problem.kind == "code" and verdicts.is_untouched(attempt)
+        is_stub = problem.kind == "code" and is_untouched(attempt)
         if problem.kind == "written" or isinstance(nothing, NotJudged) or is_stub:
             if str(nothing) and not is_stub:
                 return Report("not attempted", problem.id, part, str(nothing))
             claim = f"Nothing to check yet. {_how_to_begin(problem, part)}."
             return Report("not attempted", problem.id, part, claim, next_step="again")
-        wrong = verdicts.unfinished(nothing)
+        wrong = unfinished(nothing)
     except Wrong as error:
         wrong = error
     except TimedOut as error:
         claim = f"It was stopped: the cases took longer than {error.seconds:g} s in total."
-        wrong = Wrong(claim, mistake=verdicts.why_stopped(error.__cause__))
+        wrong = Wrong(claim, mistake=why_stopped(error.__cause__))
     except BaseException as error:
         return _broken_off(problem, part, error)
     return _refusal(problem, part, wrong)
@@ -299,11 +314,11 @@ def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
 
 def _broken_off(problem: Problem, part: str | None, error: BaseException) -> Report:
     """Report an error that no check expects: ours judges nothing, others are the attempt's."""
-    if fault := verdicts.fault_of_ours(error):
+    if fault := fault_of_ours(error):
         return Report("not attempted", problem.id, part, fault)
     raised = isinstance(error, KeyboardInterrupt)  # by the attempt: the user's own passes
     claim = "It raised an error." if raised else "What it returned could not be examined."
-    return _refusal(problem, part, Wrong(claim, got=Prose(verdicts.failure(error))))
+    return _refusal(problem, part, Wrong(claim, got=Prose(failure(error))))
 
 
 def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:
@@ -357,13 +372,13 @@ def _plain(attempt: Any) -> Any:
 def _expect_its_kind(problem: Problem, attempt: Any) -> None:
     """Raise unless the attempt is of the kind that the problem asks for at all."""
     if attempt is None and problem.kind == "written":
-        raise verdicts.Unreadable(attempt, "This is None, which is what `print(...)` returns.")
+        raise Unreadable(attempt, "This is None, which is what `print(...)` returns.")
     if attempt is None or attempt is ...:
         raise NotAttempted
     if problem.kind == "written" and (callable(attempt) or inspect.ismodule(attempt)):
-        raise verdicts.Unreadable(attempt)
+        raise Unreadable(attempt)
     if problem.form == "function":
-        verdicts.expect_function(attempt, problem.signature)
+        expect_function(attempt, problem.signature)
 
 
 def _how_to_begin(problem: Problem, part: str | None) -> str:

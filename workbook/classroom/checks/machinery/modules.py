@@ -9,7 +9,7 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks.machinery import verdicts
 from workbook.classroom.checks.machinery.calling import (
+    Runner,
     bind,
+    call_part,
     is_switch,
     meaning,
     parameters_of,
@@ -38,9 +39,12 @@ from workbook.classroom.checks.machinery.verdicts import (
     Findings,
     NotAttempted,
     Prose,
+    Weight,
     Wrong,
     call,
     expect,
+    expect_class,
+    is_untouched,
 )
 
 THETA = ("theta", "rope_theta")
@@ -53,13 +57,34 @@ IN_INIT = "It happens in `__init__`, before any weight or input is there."
 # Making and calling.
 
 
-class Learner:
-    """A learner's class in the cases of an exercise; each case gets a module of its own."""
+class TensorRunner(Runner):
+    """Runs a function of tensors; a case is one of `tensors`."""
+
+    def run(self, case: Case) -> Tensor:
+        """What the function makes of copies of the inputs of a case. Raises: Wrong."""
+        given = str(case)
+        values = {**case.arguments, **{name: copied(value) for name, value in case.inputs.items()}}
+        result = call_part(self.attempt, values, optional=("d_k", "max_seq_len"), given=given)
+        return tensor_of(result, given)
+
+    rerun = run  # nothing is made for a case that could be used again
+
+    def consists_of(self) -> Iterable[Any]:
+        """The attempt, and what it was seen to be made of."""
+        return [self.attempt]
+
+    def assumed(self) -> str:
+        """How the check has read the parameters, where that may be other than they are meant."""
+        return ""
+
+
+class ModuleRunner(TensorRunner):
+    """Runs a class of modules; each case gets a module of its own."""
 
     def __init__(self, attempt: Any, exercise: Exercise, rope: type[nn.Module]):
+        super().__init__(attempt)
         longest = max(exercise.cases, key=lambda case: len(case.arguments))
-        verdicts.expect_class(attempt, f"class {longest.name} with {longest.signature}")
-        self.attempt = attempt
+        expect_class(attempt, f"class {longest.name} with {longest.signature}")
         self.exercise = exercise
         self.rope = rope
         self.forward = getattr(attempt, "forward", None)
@@ -68,21 +93,21 @@ class Learner:
         # Whether a matrix is stored transposed, by the parameter's name, once that is known.
         self.transposed: dict[str, bool] = {}
 
-    def __call__(self, case: Case) -> Tensor:
+    def run(self, case: Case) -> Tensor:
         """What a module makes of a case, with its weights filled in. Raises: Wrong."""
         self.module = module = self.make(case)
         for parameter in module.parameters():
             parameter.data = parameter.data.to(case.dtype)
         weights = self.layout(case)
         fill(module, weights)
-        result = self.run(case)
+        result = self.rerun(case)
         # The shape of a square matrix does not show how it is stored: the result does.
         square = [n for n, w in weights.items() if n not in self.transposed and not _is_vector(w)]
         if square and alike(result, self.exercise.expected(case)):
             self.transposed |= dict.fromkeys(square, False)
         elif square:
             fill(module, {name: weights[name].T for name in square})
-            if alike(other := self.run(case), self.exercise.expected(case)):
+            if alike(other := self.rerun(case), self.exercise.expected(case)):
                 self.transposed |= dict.fromkeys(square, True)
                 return other
         return result
@@ -94,7 +119,7 @@ class Learner:
         """
         own = own_parameters(self.module)
         if case.weights and not own:
-            self.run(case)  # raises NotAttempted for a skeleton that returns nothing
+            self.rerun(case)  # raises NotAttempted for a skeleton that returns nothing
         weights = named_weights(self.module, case.weights)
         for name, weight in weights.items():
             if weight.ndim == 2 and weight.shape != weight.T.shape:
@@ -109,11 +134,13 @@ class Learner:
 
     def expect_upright(self) -> None:
         """Raise `Wrong` if a weight is stored transposed."""
-        upright = not any(self.transposed.values())
-        expect(upright, "The weights are stored transposed.", TRANSPOSED)
+        expect(not any(self.transposed.values()), "The weights are stored transposed.", TRANSPOSED)
+
+    def consists_of(self) -> Iterable[nn.Module]:
+        """The modules inside the last one, but for RoPE of ours."""
+        return [part for part in self.module.modules() if not isinstance(part, self.rope)]
 
     def assumed(self) -> str:
-        """How the check has read the parameters, where that may be other than they are meant."""
         # A fused matrix is never square, so its shape shows how it is stored.
         fused = [name for name in self.transposed if re.search(FUSED, name)]
         turned = [name for name, is_turned in self.transposed.items() if is_turned]
@@ -149,10 +176,10 @@ class Learner:
             for parameter in parameters_of(self.forward)
         )
 
-    def make(self, case: Case, **further: Any) -> nn.Module:
+    def make(self, case: Case) -> nn.Module:
         """A module of the sizes of a case. Raises: Wrong, NotAttempted."""
         values = dict(case.arguments)
-        given = Prose(f"{case.name}({', '.join(f'{name}={v:g}' for name, v in values.items())})")
+        given = f"{case.name}({', '.join(f'{name}={v:g}' for name, v in values.items())})"
         d_head = values.get("d_model", 0) // values.get("num_heads", 1)
         theta = _first(values, THETA)
         # Some are not told θ, but handed the layer that rotates: here, or in each call.
@@ -168,22 +195,25 @@ class Learner:
         options: dict[str, Any] = {"extras": extras, "given": given, "rope": theta is not None}
         args, kwargs, _ = bind(self.attempt, values, optional=optional, **options)
         try:
-            module = call(self.attempt, *args, given=None, **{**kwargs, **further})
+            module = call(self.attempt, *args, given=None, **kwargs)
         except Wrong as failure:
             is_early = "before Module.__init__" in str(failure.error)
             likely = failure.mistake or usual(failure.error) or IN_INIT
             failure.mistake = NO_INIT if is_early else likely
             raise
         if not isinstance(module, nn.Module) or "_parameters" not in vars(module):
-            got = Prose(f"the class `{self.attempt.__name__}`")
-            raise Wrong("It is not a torch module.", got=got, mistake=NO_MODULE + NO_INIT)
+            raise Wrong(
+                "It is not a torch module.",
+                got=Prose(f"the class `{self.attempt.__name__}`"),
+                mistake=NO_MODULE + NO_INIT,
+            )
         return module.cpu().eval()
 
-    def run(self, case: Case) -> Tensor:
+    def rerun(self, case: Case) -> Tensor:
         """What the last module makes of copies of the inputs of a case."""
         module = self.module
-        given = Prose(str(case))
-        if verdicts.is_untouched(type(module).forward):
+        given = str(case)
+        if is_untouched(type(module).forward):
             raise NotAttempted("`forward` is still missing.")
         values = {name: copied(value) for name, value in case.inputs.items()}
         optional = tuple[str, ...]()
@@ -203,9 +233,8 @@ class Learner:
                 optional = ("token_positions",)
             elif has_rope and self.hands_in_positions and "token_positions" not in values:
                 values["token_positions"] = extras["token_positions"]
-        args, kwargs, _ = bind(
-            module.forward, values, optional=optional, extras=extras, given=given
-        )
+        options: dict[str, Any] = {"optional": optional, "extras": extras}
+        args, kwargs, _ = bind(module.forward, values, given=given, **options)
         result = call(module, *args, given=given, **kwargs)
         # Beside the output there may be what `forward` has an argument for, such as a cache.
         asked = [p for p in parameters_of(module.forward) if BESIDE.search(p.name)]
@@ -351,21 +380,7 @@ def named_weights(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
     if len(own) == len(weights) == 1:  # whatever its name
         return dict(zip(own, weights.values(), strict=True))
     by_place = {_place(name): weight for name, weight in weights.items()}
-    groups: dict[Place | None, list[str]] = {}
-    for name in own:
-        groups.setdefault(place_of_learners(name, by_place), []).append(name)
-    unknown = groups.pop(None, [])
-    missing = [at for at in by_place if not any(at in _held(group) for group in groups)]
-    # The one name in a block that says nothing belongs to the one weight there that has no name;
-    # two gains without a name, as in a list of norms, are used in the order in which they are made.
-    for layer in {at.layer for at in missing}:  # None: outside the blocks
-        left = [at for at in missing if at.layer == layer]
-        names = [name for name in unknown if layer_of(name, by_place) == layer]
-        gains = [_is_vector(x) for x in [own[n] for n in names] + [by_place[at] for at in left]]
-        if len(left) == len(names) == 1 or (len(left) == len(names) and all(gains)):
-            groups |= {at: [name] for at, name in zip(left, names, strict=True)}
-            missing = [at for at in missing if at not in left]
-            unknown = [name for name in unknown if name not in names]
+    groups, unknown = _grouped(own, by_place)
     arranged: dict[str, Tensor] = {}
     for at, names in groups.items():
         whole = torch.cat([by_place[place] for place in _held(at)])
@@ -373,14 +388,59 @@ def named_weights(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
             arranged |= zip(names, whole.chunk(len(names)), strict=True)
         else:
             unknown += names  # of two names for one weight, neither tells
+    missing = _unheld(by_place, groups)
     if missing or unknown:
-        absent = [name for name in weights if _place(name) in missing]
-        mistake = "The check, like the course's tests, fills in weights by these names."
-        mistake += f" Missing: {_listed(absent)}." if absent else ""
-        mistake += f" Not understood: {_listed(unknown)}." if unknown else ""
-        claim = "The parameters have names or shapes other than those of the course."
-        raise Wrong(claim, expected=_names(weights), got=_names(own), mistake=mistake + ADAPTER)
+        raise _of_other_names(own, weights, missing, unknown)
     return arranged
+
+
+def _grouped(
+    own: Weights, by_place: Mapping[Place, Tensor]
+) -> tuple[dict[Place, list[str]], list[str]]:
+    """The learner's names by the place that each belongs to, and the names that say nothing."""
+    groups: dict[Place, list[str]] = {}
+    unknown = []
+    for name in own:
+        at = place_of_learners(name, by_place)
+        if at is None:
+            unknown.append(name)
+        else:
+            groups.setdefault(at, []).append(name)
+    missing = _unheld(by_place, groups)
+    for layer in {at.layer for at in missing}:  # None: outside the blocks
+        left = [at for at in missing if at.layer == layer]
+        names = [name for name in unknown if layer_of(name, by_place) == layer]
+        tensors = [*(own[name] for name in names), *(by_place[at] for at in left)]
+        # The one name in a block that says nothing belongs to the one weight there that has no
+        # name. Gains without names, as in a list of norms, are used in the order in which they
+        # are made.
+        is_clear = len(left) == 1 or all(map(_is_vector, tensors))
+        if is_clear and len(left) == len(names):
+            groups |= {at: [name] for at, name in zip(left, names, strict=True)}
+            unknown = [name for name in unknown if name not in names]
+    return groups, unknown
+
+
+def _unheld(by_place: Mapping[Place, Tensor], groups: Iterable[Place]) -> list[Place]:
+    """The places of weights that no parameter of the learner's holds."""
+    held = {place for at in groups for place in _held(at)}
+    return [place for place in by_place if place not in held]
+
+
+def _of_other_names(
+    own: Weights, weights: Weights, missing: list[Place], unknown: list[str]
+) -> Wrong:
+    """What to say about parameters that their names do not tell apart."""
+    absent = [name for name in weights if _place(name) in missing]
+    mistake = "The check, like the course's tests, fills in weights by these names."
+    mistake += f" Missing: {_listed(absent)}." if absent else ""
+    mistake += f" Not understood: {_listed(unknown)}." if unknown else ""
+    return Wrong(
+        "The parameters have names or shapes other than those of the course.",
+        expected=_names(weights),
+        got=_names(own),
+        mistake=mistake + ADAPTER,
+    )
 
 
 def _held(at: Place) -> list[Place]:
@@ -444,8 +504,10 @@ def _expect_no_twins(module: nn.Module) -> None:
         twin = seen.setdefault(id(parameter), name)
         if twin != name:
             layers = [re.findall(r"\.(\d+)\.", path) for path in (name, twin)]
-            claim = f"`{twin}` and `{name}` are one and the same parameter."
-            raise Wrong(claim, mistake=REPEATED if layers[0] != layers[1] else TIED)
+            raise Wrong(
+                f"`{twin}` and `{name}` are one and the same parameter.",
+                mistake=REPEATED if layers[0] != layers[1] else TIED,
+            )
 
 
 def _of_shape(name: str, own: torch.Size, asked: torch.Size) -> Wrong:
@@ -457,10 +519,12 @@ def _of_shape(name: str, own: torch.Size, asked: torch.Size) -> Wrong:
         mistake = "Use the d_ff that is passed in: compute or round it only where you choose it."
     elif math.prod(own) == math.prod(asked):
         mistake = "The numbers would fit, but not in this shape." + ADAPTER
-    claim = f"The parameter `{name}` has the wrong shape."
-    expected = Prose(tuple(asked))
-    got = Prose(tuple(own))
-    return Wrong(claim, expected=expected, got=got, mistake=mistake)
+    return Wrong(
+        f"The parameter `{name}` has the wrong shape.",
+        expected=Prose(tuple(asked)),
+        got=Prose(tuple(own)),
+        mistake=mistake,
+    )
 
 
 def _names(weights: Weights) -> Prose:
@@ -474,33 +538,34 @@ def _listed(names: list[str]) -> str:
 
 # Gradients.
 
-CUT = "Something cuts off the gradient: `.detach()`, `.data`, `.item()` or `torch.no_grad`."
+CUT_OFF = "Something cuts off the gradient: `.detach()`, `.data`, `.item()` or `torch.no_grad`."
 PADDING = "Row 0 learns nothing: it is not padding, but a vector like any other."
 IN_PLACE = "A tensor that is needed later is changed in place (`x -= ...`): make a new one."
 
 
-def check_gradients(
-    run: Callable[[Case], Tensor], exercise: Exercise, case: Case, learner: Learner | None = None
-) -> None:
+def check_gradients(runner: TensorRunner, exercise: Exercise, case: Case) -> None:
     """Raise `Wrong` unless the gradients that a right result sends back are the right ones.
 
     Those of the inputs, and of the parameters of a learner's module, are compared with the
     reference's.
     """
     leaves = _leaves(case.inputs)
-    given = Prose(str(case))
+    given = str(case)
     # Inputs are handed in as if they had been computed from the leaves.
     inputs = {**case.inputs, **{name: leaf.clone() for name, leaf in leaves.items()}}
-    result = run(replace(case, inputs=inputs))
-    expect(result.requires_grad, "No gradient can flow through the result.", CUT, given=given)
+    result = runner.run(replace(case, inputs=inputs))
+    expect(result.requires_grad, "No gradient can flow through the result.", CUT_OFF, given=given)
     # Weighted differently, because the sum of a row of softmax has no gradient at all.
     factors = noise(*result.shape, seed=99) if result.ndim else torch.tensor(1.0)
     try:
         (result * factors).sum().backward()
     except RuntimeError as error:
-        got = Prose(str(error).partition(". ")[0])
-        claim = "The result is right, but it cannot be trained: the backward pass fails."
-        raise Wrong(claim, given=given, got=got, mistake=IN_PLACE) from error
+        raise Wrong(
+            "The result is right, but it cannot be trained: the backward pass fails.",
+            given=given,
+            got=Prose(str(error).partition(". ")[0]),
+            mistake=IN_PLACE,
+        ) from error
     # The same for the reference, whose weights go by the names of the course.
     values = _leaves(case.inputs)
     weights = _leaves(case.weights)
@@ -508,20 +573,24 @@ def check_gradients(
     with torch.enable_grad():
         (exercise.program.edited()(again) * factors).sum().backward()
     pairs = [(name, leaf.grad, values[name].grad) for name, leaf in leaves.items()]
-    if learner:
+    if isinstance(runner, ModuleRunner):
         gradients = {name: leaf.grad for name, leaf in weights.items()}
-        laid_out = learner.layout(replace(case, weights=gradients))
-        own = own_parameters(learner.module)
+        laid_out = runner.layout(replace(case, weights=gradients))
+        own = own_parameters(runner.module)
         pairs += [(name, parameter.grad, laid_out[name]) for name, parameter in own.items()]
     for name, grad, expected in pairs:
-        expect(grad is not None, f"No gradient reaches `{name}`.", CUT, given=given)
+        expect(grad is not None, f"No gradient reaches `{name}`.", CUT_OFF, given=given)
         if not alike(grad, expected, 1e-3):
             claim = f"The result is right, but the gradient that reaches `{name}` is not."
-            mistake = PADDING if not grad[:1].any() and expected[:1].any() else CUT
+            mistake = PADDING if not grad[:1].any() and expected[:1].any() else CUT_OFF
             right, shown = beside(expected, grad)
             raise Wrong(claim, given=given, expected=right, got=shown, mistake=mistake)
-    kept = all(inputs[name].eq(leaf).all() for name, leaf in leaves.items())
-    expect(kept, "The result is right, but the input tensor is changed.", IN_PLACE, given=given)
+    expect(
+        all(inputs[name].eq(leaf).all() for name, leaf in leaves.items()),
+        "The result is right, but the input tensor is changed.",
+        IN_PLACE,
+        given=given,
+    )
 
 
 def _leaves(values: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -534,50 +603,64 @@ def _leaves(values: Mapping[str, Any]) -> dict[str, Tensor]:
 
 CUT_AT = 3  # standard deviations
 SAME = "All numbers are (nearly) the same, and rows that start equal stay equal: draw them here."
+UNFILLED = "`torch.empty` holds whatever was in memory: "
+ONES = "a gain is all ones."
+DRAW = "draw numbers in the layer itself."
 CUT_STD = 0.98658  # of N(0, 1) without what lies beyond 3
 
 
-def check_first_weights(learner: Learner, case: Case, findings: Findings) -> None:
+def check_first_weights(runner: ModuleRunner, case: Case, findings: Findings) -> None:
     """Find the gains of a large module that do not start at 1, and weights not drawn as asked.
 
     A wrong gain goes wrong in use, and so does a wrong scale in a single layer; in a larger part
     that is a corner. So is a weight that nothing fills, since the model may do so; in the model
     itself it is not.
     """
-    torch.manual_seed(0)
-    before = torch.get_deterministic_debug_mode()
-    torch.set_deterministic_debug_mode("warn")  # in which `torch.empty` and the like hold NaN
-    try:
-        learner.module = learner.make(case)
-    finally:
-        torch.set_deterministic_debug_mode(before)
-    own = {name: p.detach().double() for name, p in own_parameters(learner.module).items()}
-    given = Prose(f"a new {case.name}")
-    is_model = "num_layers" in case.arguments
-    empty = [name for name, weight in own.items() if weight.isnan().any()]
-    is_gain = bool(empty) and _is_vector(own[empty[0]])
-    if empty:
-        mistake = "`torch.empty` holds whatever was in memory: "
-        mistake += "a gain is all ones." if is_gain else "draw numbers in the layer itself."
-        with findings("use" if is_model or is_gain else "corner"):
-            raise Wrong(f"Nothing fills `{empty[0]}`.", given=given, mistake=mistake)
-        return
+    runner.module = _made_visibly_empty(runner, case)
+    own = {name: p.detach().double() for name, p in own_parameters(runner.module).items()}
+    gains = {name: weight for name, weight in own.items() if _is_vector(weight)}
+    given = f"a new {case.name}"
+    for name, weight in own.items():
+        if weight.isnan().any():
+            in_use = name in gains or "num_layers" in case.arguments
+            with findings("use" if in_use else "corner"):
+                raise Wrong(
+                    f"Nothing fills `{name}`.",
+                    given=given,
+                    mistake=UNFILLED + (ONES if name in gains else DRAW),
+                )
+            return
     with findings("use"):
-        for name, weight in own.items():
-            if _is_vector(weight) and not weight.eq(1).all():
-                got = Prose(f"numbers from {weight.min():.4g} to {weight.max():.4g}")
-                raise Wrong(f"The gain `{name}` does not start at 1.", given=given, got=got)
+        for name, gain in gains.items():
+            if not gain.eq(1).all():
+                raise Wrong(
+                    f"The gain `{name}` does not start at 1.",
+                    given=given,
+                    got=Prose(f"numbers from {gain.min():.4g} to {gain.max():.4g}"),
+                )
     if findings and len(own) > 1:
         return
     # Ones in place of the embedding's numbers show which parameter holds it.
     marks = {n: torch.full_like(w, float("emb" in n)) for n, w in case.weights.items()}
-    held = learner.layout(replace(case, weights=marks))
+    held = runner.layout(replace(case, weights=marks))
     # A fused matrix may be drawn as a whole, or like any of the matrices that are fused in it.
     shapes = [tuple(weight.shape) for weight in case.weights.values() if weight.ndim == 2]
     with findings("use" if len(own) == 1 else "corner"):
-        for name, weight in [(n, w) for n, w in own.items() if not _is_vector(w)]:
+        for name in [name for name in own if name not in gains]:
             is_table = case.name == "Embedding" or bool(held[name].any())
-            check_drawn(weight, [tuple(weight.shape), *shapes], is_table, f"{given}: its `{name}`")
+            all_shapes = [tuple(own[name].shape), *shapes]
+            check_drawn(own[name], all_shapes, is_table, f"{given}: its `{name}`")
+
+
+def _made_visibly_empty(runner: ModuleRunner, case: Case) -> nn.Module:
+    """A module in which what `torch.empty` and the like leave unfilled is NaN."""
+    torch.manual_seed(0)
+    before = torch.get_deterministic_debug_mode()
+    torch.set_deterministic_debug_mode("warn")
+    try:
+        return runner.make(case)
+    finally:
+        torch.set_deterministic_debug_mode(before)
 
 
 def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: str) -> None:
@@ -595,32 +678,46 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
     cut = f"{CUT_AT * std:.4g}"
     asked = "1" if is_table else "√(2 / (d_in + d_out))"
     # Another form of the distribution, of about that std, is no more than a corner.
-    weight_of: verdicts.Weight = "corner" if math.isclose(spread, std, rel_tol=0.15) else "use"
-    if spread < 1e-12 or flat[:999].unique().numel() < 10:
-        weight_of = "use"
-        mistake = SAME
-    elif abs(mean) > 0.1 * spread:
-        weight_of, mistake = "use", "The mean is not 0."
-    elif largest < 1.9 * spread:
-        mistake = "The numbers are uniform, not normal."
-    elif weight_of == "corner" and largest <= 2.001 * std:
-        mistake = "The distribution is truncated too early: its limits are ±3 standard deviations."
-    elif not math.isclose(spread, std * CUT_STD, rel_tol=0.04):
-        weight_of = "use"
-        mistake = f"The standard deviation should be {asked}, but is {_formula(spread, shapes)}."
-    elif largest > CUT_AT * std * 1.001:
-        mistake = f"It is not truncated at 3 standard deviations, here {cut}: `a` and `b` of "
-        mistake += "`trunc_normal_` are values, not multiples of the std."
-    elif is_table and not weight.any(-1).all():
-        weight_of, mistake = "use", "A row of a new embedding is 0: no id is padding."
-    else:
-        return
-    expected = Prose(f"numbers from N(0, {std:.4g}²), truncated at ±{cut}")
-    got = Prose(f"standard deviation {spread:.4g}, mean {mean:.2g}, largest {largest:.4g}")
-    claim = "The weight is not drawn as the course asks."
-    wrong = Wrong(claim, given=Prose(made), expected=expected, got=got, mistake=mistake)
-    wrong.weight = weight_of
-    raise wrong
+    form: Weight = "corner" if math.isclose(spread, std, rel_tol=0.15) else "use"
+    all_alike = spread < 1e-12 or flat[:999].unique().numel() < 10
+    oddities: list[tuple[bool, Weight, str]] = [
+        (all_alike, "use", SAME),
+        (abs(mean) > 0.1 * spread, "use", "The mean is not 0."),
+        (largest < 1.9 * spread, form, "The numbers are uniform, not normal."),
+        (
+            form == "corner" and largest <= 2.001 * std,
+            form,
+            "The distribution is truncated too early: its limits are ±3 standard deviations.",
+        ),
+        (
+            not math.isclose(spread, std * CUT_STD, rel_tol=0.04),
+            "use",
+            f"The standard deviation should be {asked}, but is {_formula(spread, shapes)}.",
+        ),
+        (
+            largest > CUT_AT * std * 1.001,
+            form,
+            f"It is not truncated at 3 standard deviations, here {cut}: `a` and `b` of "
+            "`trunc_normal_` are values, not multiples of the std.",
+        ),
+        (
+            is_table and not weight.any(-1).all(),
+            "use",
+            "A row of a new embedding is 0: no id is padding.",
+        ),
+    ]
+    for is_odd, serious, mistake in oddities:
+        if is_odd:
+            raise Wrong(
+                "The weight is not drawn as the course asks.",
+                given=made,
+                expected=Prose(f"numbers from N(0, {std:.4g}²), truncated at ±{cut}"),
+                got=Prose(
+                    f"standard deviation {spread:.4g}, mean {mean:.2g}, largest {largest:.4g}"
+                ),
+                mistake=mistake,
+                weight=serious,
+            )
 
 
 def _formula(spread: float, shapes: Sequence[tuple]) -> str:

@@ -51,7 +51,9 @@ def _changes(node: Any) -> Iterator[tuple[str, int, dict[str, Any]]]:
     for what, fields in _fields(node):
         yield what, node.end_lineno, fields
     body = getattr(node, "body", None)
-    for place, statement in enumerate(body if isinstance(body, list) else ()):
+    if not isinstance(body, list):  # of a lambda, it is an expression
+        return
+    for place, statement in enumerate(body):
         if isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr):
             without = [*body[:place], ast.Pass(), *body[place + 1 :]]
             yield "a step is missing there", statement.end_lineno, {"body": without}
@@ -59,32 +61,31 @@ def _changes(node: Any) -> Iterator[tuple[str, int, dict[str, Any]]]:
 
 def _fields(node: ast.AST) -> Iterator[tuple[str, dict[str, Any]]]:
     """What differs, and the fields of the node that change."""
-    operator = getattr(node, "op", None)
-    if type(operator) in OPERATORS:
-        yield "an operator or a sign differs there", dict(op=OPERATORS[type(operator)]())
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        yield "a sign differs there", dict(op=ast.UAdd())
-    if isinstance(node, ast.Compare) and type(node.ops[0]) in OPERATORS:
-        first = OPERATORS[type(node.ops[0])]()
-        yield "a comparison differs there", dict(ops=[first, *node.ops[1:]])
-    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
-        yield "a condition differs there", dict(value=not node.value)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        for value in (node.value + 1, node.value - 1, 2 * node.value, node.value / 2):
-            if value != node.value:
-                yield "a number differs there", dict(value=type(node.value)(value))
-    if isinstance(node, ast.Attribute) and node.attr in SWAPPED:
-        yield "a function differs there", dict(attr=SWAPPED[node.attr])
-    if isinstance(node, ast.Name) and node.id in SWAPPED:
-        yield "a function differs there", dict(id=SWAPPED[node.id])
-    if isinstance(node, ast.Call) and len(node.args) > 1:
-        first, second, *rest = node.args
-        yield "two arguments are swapped there", dict(args=[second, first, *rest])
-    if isinstance(node, ast.Call) and node.keywords:
-        yield "an argument is missing there", dict(keywords=node.keywords[1:])
-    if isinstance(node, ast.If | ast.IfExp):
-        for value in (True, False):
-            yield "a condition differs there", dict(test=ast.Constant(value))
+    match node:
+        case ast.UnaryOp(op=ast.USub()):
+            yield "a sign differs there", {"op": ast.UAdd()}
+        case ast.BinOp(op=op) | ast.BoolOp(op=op) | ast.AugAssign(op=op) if type(op) in OPERATORS:
+            yield "an operator or a sign differs there", {"op": OPERATORS[type(op)]()}
+        case ast.Compare(ops=[first, *rest]) if type(first) in OPERATORS:
+            yield "a comparison differs there", {"ops": [OPERATORS[type(first)](), *rest]}
+        case ast.Constant(value=bool(value)):
+            yield "a condition differs there", {"value": not value}
+        case ast.Constant(value=int(value) | float(value)):
+            for other in (value + 1, value - 1, 2 * value, value / 2):
+                if other != value:
+                    yield "a number differs there", {"value": type(value)(other)}
+        case ast.Attribute(attr=name) if name in SWAPPED:
+            yield "a function differs there", {"attr": SWAPPED[name]}
+        case ast.Name(id=name) if name in SWAPPED:
+            yield "a function differs there", {"id": SWAPPED[name]}
+        case ast.Call(args=args, keywords=keywords):
+            if len(args) > 1:
+                yield "two arguments are swapped there", {"args": [args[1], args[0], *args[2:]]}
+            if keywords:
+                yield "an argument is missing there", {"keywords": keywords[1:]}
+        case ast.If() | ast.IfExp():
+            for value in (True, False):
+                yield "a condition differs there", {"test": ast.Constant(value)}
 
 
 class Planted(NamedTuple):
@@ -196,8 +197,9 @@ def _rewritten(source: str, node: Any, what: str, new: ast.expr | None) -> Plant
 def _steps(tree: ast.Module) -> Iterator[tuple[ast.stmt, str, None]]:
     """The statements that can be left out, and what differs then."""
     for scope in ast.walk(tree):
-        steps = scope.body if isinstance(scope, ast.FunctionDef | ast.For | ast.If) else []
-        for step in steps if len(steps) > 1 else ():
+        if not isinstance(scope, ast.FunctionDef | ast.For | ast.If) or len(scope.body) == 1:
+            continue
+        for step in scope.body:
             is_text = isinstance(step, ast.Expr) and isinstance(step.value, ast.Constant)
             if isinstance(step, ast.Assign | ast.AugAssign | ast.Expr | ast.If) and not is_text:
                 yield step, "a step is missing there", None

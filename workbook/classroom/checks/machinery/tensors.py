@@ -86,10 +86,10 @@ def _scale(tensor: Tensor) -> float:
     return finite.abs().max().item() if finite.numel() else 1.0
 
 
-def tensor_of(result: Any, given: Prose) -> Tensor:
+def tensor_of(result: Any, given: Any) -> Tensor:
     """A result as a tensor of numbers; raises `Wrong` if it is something else."""
     if result is None:
-        raise NotAttempted("It returned None: is a `return` missing?")
+        raise NotAttempted
     what = kind_of(result)
     mistake = None
     if isinstance(result, Tensor):
@@ -100,14 +100,19 @@ def tensor_of(result: Any, given: Prose) -> Tensor:
         if result.is_complex():
             mistake = "The numbers are complex: convert them back with `torch.view_as_real`."
     elif isinstance(result, tuple):
-        what, mistake = "a tuple", "There is more than one value after `return`, or a comma."
+        what = "a tuple"
+        mistake = "There is more than one value after `return`, or a comma."
     elif isinstance(result, float | int):
         mistake = "A plain number (`.item()`, `float`) lets no gradient through."
     elif type(result).__module__ == "numpy":
         mistake = "numpy does not track gradients: use torch throughout."
-    expected = Prose("a tensor of numbers")
-    claim = "It does not return a tensor of numbers."
-    raise Wrong(claim, given=given, expected=expected, got=Prose(what), mistake=mistake)
+    raise Wrong(
+        "It does not return a tensor of numbers.",
+        given=given,
+        expected=Prose("a tensor of numbers"),
+        got=Prose(what),
+        mistake=mistake,
+    )
 
 
 def kind(dtype: torch.dtype) -> str:

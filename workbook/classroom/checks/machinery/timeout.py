@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-PATIENCE = 10  # in wall time a limit is this many times as long
+WALL_TIMES = 10  # in wall time a limit is this many times as long
 # Of a core, and at least so many seconds, the tick of the clock: who uses less than that waits. Who
 # works on two cores with forty others was seen to get 0.007.
 IDLE_SHARE, IDLE_SECONDS = 0.002, 0.02
@@ -86,7 +86,7 @@ class Stopwatch:
         return (
             used - self.before >= self.seconds
             or now - self.last_busy >= max(self.seconds, 1.0)
-            or now - self.begun >= PATIENCE * self.seconds
+            or now - self.begun >= WALL_TIMES * self.seconds
         )
 
 

@@ -219,7 +219,7 @@ def _is_cell(entry: Any) -> bool:
 
 
 def functions_of(value: Any) -> Iterator[FunctionType]:
-    """The Python functions that an attempt consists of: methods, and what is wrapped, included."""
+    """The Python functions of an attempt: methods of every kind, and what is wrapped, included."""
     if isinstance(value, list | tuple):
         for item in value:
             yield from functions_of(item)

@@ -1,6 +1,6 @@
 """The tools of every checker: two verdicts, a call under a timer, and values put into words.
 
-A checker is a function like `train_bpe(attempt, part=None)`. It raises `Wrong` or `NotAttempted`,
+A checker is a function like `train_bpe(attempt)`. It raises `Wrong` or `NotAttempted`,
 or returns a sentence of praise or None (status: correct) or `Facts` (for prose; status: read).
 """
 
@@ -117,13 +117,13 @@ class NotJudged(NotAttempted):
 class Wrong(Exception):  # noqa: N818 - a verdict, not an error
     """One sentence on what fails, the input with expected beside got, and the likely mistake.
 
-    `given` shows the call as code; `expected` and `got` are shown as literals unless they are
-    `Prose`.
+    `given` is the call, a str or what `str` turns into one; `expected` and `got` are shown as
+    literals unless they are `Prose`.
     """
 
     claim: str
     _: KW_ONLY
-    given: InitVar[str | None] = None
+    given: InitVar[Any] = None
     expected: InitVar[Any] = NOT_GIVEN
     got: InitVar[Any] = NOT_GIVEN
     mistake: str | None = None
@@ -133,7 +133,7 @@ class Wrong(Exception):  # noqa: N818 - a verdict, not an error
     case: Any = None  # the one of an exercise that fails
     also: tuple["Wrong", ...] = ()  # the lighter findings
 
-    def __post_init__(self, given: str | None, expected: Any, got: Any):
+    def __post_init__(self, given: Any, expected: Any, got: Any):
         super().__init__(self.claim)
         # Put into words at once, while the timer runs: a learner's __repr__ may never end.
         if expected is not NOT_GIVEN and got is not NOT_GIVEN:
@@ -208,7 +208,7 @@ class Findings:
         """Return the praise and the remarks; raise the heaviest finding, if there is one."""
         if not self.wrongs:
             remarks = list(remarks)
-            return " ".join([praise, *(["Worth knowing:"] if remarks else []), *remarks])
+            return " ".join([praise, "Worth knowing:", *remarks] if remarks else [praise])
         worst, *others = sorted(self.wrongs, key=lambda wrong: WEIGHTS.index(wrong.weight))
         worst.also = (*worst.also, *others)
         worst.claim = " ".join([*self.passes, worst.claim])
@@ -275,19 +275,27 @@ def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) 
         mistake = why_stopped(error.__cause__)
         if mistake == WORKERS and seconds < POOL_SECONDS:
             return call(function, *args, seconds=POOL_SECONDS, given=given, **kwargs)
-        claim = f"It was stopped after {seconds:g} s."
-        got = Prose(f"no result{where(error.__cause__)}")
-        raise Wrong(claim, given=given, got=got, mistake=mistake, timed_out=True) from error
+        raise Wrong(
+            f"It was stopped after {seconds:g} s.",
+            given=given,
+            got=Prose(f"no result{where(error.__cause__)}"),
+            mistake=mistake,
+            timed_out=True,
+        ) from error
     except BaseException as error:
         if isinstance(error, NotImplementedError) and not TORCHS.search(str(error)):
             raise NotAttempted from error
         if LACKS.search(f"{type(error).__name__}: {error}"):
             lacking = f"This computer lacks what it needs ({failure(error)}). "
             raise NotJudged(lacking + "Install it, correct its name, or do without it.") from error
-        claim = "It raised an error."
-        got = Prose(failure(error))
         mistake = OWN_FOLDER if isinstance(error, FileNotFoundError) else slip(error)
-        raise Wrong(claim, given=given, got=got, mistake=mistake, error=error) from error
+        raise Wrong(
+            "It raised an error.",
+            given=given,
+            got=Prose(failure(error)),
+            mistake=mistake,
+            error=error,
+        ) from error
     if result is None and is_untouched(function):
         raise NotAttempted(f"`{function.__name__}` is still missing.")
     return result
@@ -411,12 +419,13 @@ def is_untouched(attempt: Any) -> bool:
         return function is None or function is ...
     steps = [*dis.get_instructions(function)]
     raises = any(step.opname == "RAISE_VARARGS" for step in steps)
-    return all(
-        step.opname in OF_STUBS
-        or step.argval in STUB_NAMES
-        or (step.opname in CONSTANTS and (step.argval in (None, ...) or raises))
-        for step in steps
-    ) and not (raises and _goes_on(function))
+
+    def does_nothing(step: dis.Instruction) -> bool:
+        if step.opname in CONSTANTS and (raises or step.argval in (None, ...)):
+            return True
+        return step.opname in OF_STUBS or step.argval in STUB_NAMES
+
+    return all(map(does_nothing, steps)) and not (raises and _goes_on(function))
 
 
 def layers_of(value: Any) -> Iterator[FunctionType]:
@@ -488,7 +497,9 @@ def expect_class(attempt: Any, signature: str) -> None:
     init = "`__init__`, with two underscores on each side"
     if is_untouched(own.get("__init__", len)) and not own["__init__"].__code__.co_names:
         raise NotAttempted("`__init__` is still missing.")  # others raise, or call the base class's
-    for name in own if "__init__" not in own else ():
+    if "__init__" in own:
+        return
+    for name in own:
         if re.fullmatch(rf"(_{attempt.__name__})?_*(init|int|inti)_*", name, re.I):
             raise Wrong(f"`{attempt.__name__}` has no {init}; is `{name}` meant?")
 
@@ -521,7 +532,7 @@ def methods_of(kind: type) -> dict[str, Any]:
 
 
 def kind_of(value: Any) -> str:
-    """Name what a value is: "the function `encode`", "a module", "an int: 3"."""
+    """Name what a value is: "the function `encode`", "the module `math`", "an int: 3"."""
     kind = "class" if inspect.isclass(value) else type(value).__name__
     name = getattr(value, "__name__", None)
     if isinstance(name, str) and (callable(value) or inspect.ismodule(value)):
