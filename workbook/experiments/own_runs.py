@@ -20,7 +20,7 @@ from workbook.training.trainer import Run
 
 # The settings that problems ask about are in every table; of the others, those that differ.
 MAIN = ["learning_rate", "batch_size", "norm", "position", "ffn", "d_ff", "corpus", "seed"]
-OUTCOME = ["status", "loss", "bits_per_byte", "steps", "tokens", "seconds", "yours", "folder"]
+OUTCOMES = ["status", "loss", "bits_per_byte", "steps", "tokens", "seconds", "yours", "folder"]
 
 Row = dict[str, Any]
 
@@ -45,12 +45,12 @@ def my_runs(*folders: str | os.PathLike[str]) -> pd.DataFrame:
     """
     places = [Path(folder) for folder in folders] or [data_folder() / "trained"]
     found = [row for place in places for row in rows_in(place)] if folders else _all_in(places[0])
-    table = pd.DataFrame(found or None, columns=None if found else ["name", *MAIN, *OUTCOME])
+    table = pd.DataFrame(found or None, columns=None if found else ["name", *MAIN, *OUTCOMES])
     table = table.set_index("name")
-    settings = [name for name in table if name not in OUTCOME]
+    settings = [name for name in table if name not in OUTCOMES]
     differing = [name for name in settings if table[name].nunique(dropna=False) > 1]
     others = [name for name in differing if name not in MAIN]
-    return table[[*MAIN, *others, *OUTCOME]]
+    return table[[*MAIN, *others, *OUTCOMES]]
 
 
 def rows_in(folder: Path) -> list[Row]:

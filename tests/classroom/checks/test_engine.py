@@ -120,7 +120,7 @@ def test_what_goes_wrong_is_looked_into_only_for_a_while(monkeypatch):
     assert verdict(added).mistake == "Added, not multiplied."
     assert {*calls} == {*AREA.cases}
     calls.clear()
-    monkeypatch.setattr(engine, "SEARCH_SECONDS", 0.0)
+    monkeypatch.setattr(engine, "CAUSE_SECONDS", 0.0)
     assert verdict(added).mistake is None
     assert {*calls} == {AREA.cases[0]}
 

@@ -23,7 +23,7 @@ from workbook.classroom.checks.machinery.mutants import mutated
 from workbook.classroom.checks.machinery.timeout import time_is_up
 from workbook.classroom.checks.machinery.verdicts import Findings, NotAttempted, Wrong
 
-SEARCH_SECONDS = 2.0  # of processor time, for more cases once one failed, and for mutants
+CAUSE_SECONDS = 2.0  # of processor time, for more cases once one failed, and for mutants
 SHRINK_SECONDS = 1.0  # of processor time, for each way to make a failing case smaller
 ENOUGH = 1 / 4  # of the wrong outcomes must come from a mistake that is named
 BORDER = "\n\n#\n\n"  # between the functions of a program
@@ -177,8 +177,8 @@ def _code(source: str | ast.Module) -> CodeType:
 
 def hurry() -> None:
     """Look for no likely mistake in this process, where nobody is told it."""
-    global SEARCH_SECONDS
-    SEARCH_SECONDS = 0.0
+    global CAUSE_SECONDS
+    CAUSE_SECONDS = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,7 +258,7 @@ def _expect_right(
     The cases in `more` are run as well, to tell apart mistakes that agree on the earlier ones.
     """
     failed = outcomes[-1]
-    is_up = time_is_up(SEARCH_SECONDS)
+    is_up = time_is_up(CAUSE_SECONDS)
     if failed.right:
         return
     wrong = failed.failure
@@ -316,7 +316,7 @@ def _explaining(
     exercise: Exercise, versions: Iterable, needed: list[Outcome], wrong: list[Outcome]
 ) -> str | None:
     """The words of the version that gives all that is needed, and the most of what is wrong."""
-    is_up = time_is_up(SEARCH_SECONDS)
+    is_up = time_is_up(CAUSE_SECONDS)
     likely = None
     most = 0
     for words, program in versions:
