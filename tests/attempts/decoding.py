@@ -187,3 +187,20 @@ for words, wrong in (
     ("Ids are integers", changed(NEW, NEW.replace("ids[", "torch.tensor(ids)[") + " / 1")),
 ):
     mistake("decoding", words)(wrong)
+
+
+@almost("decoding", "the softmax subtracts the largest logit first")
+def overflows(model, ids, n, temperature=1.0, top_p=1.0, end_id=None):
+    """A softmax of its own, as it is written in the handout's formula."""
+    ids = list(ids)
+    start = len(ids)
+    with torch.no_grad():
+        for _ in range(n):
+            logits = model(torch.tensor([ids[-model.context_length :]]))[0, -1]
+            powers = torch.exp(logits / temperature)
+            probs = top_p_probs((powers / powers.sum())[None], top_p)
+            new = torch.multinomial(probs, 1).item()
+            if new == end_id:
+                break
+            ids.append(new)
+    return ids[start:]

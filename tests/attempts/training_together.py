@@ -156,7 +156,7 @@ RIGHT = {
         ("import argparse\n", "import argparse, logging\nlogging.getLogger().setLevel(20)\n"),
         (BATCH + UPDATE, ACCUMULATED),
     ),
-    "lines of JSON on disk, two optimizers, steps on top of the old ones": function(
+    "lines of JSON on disk, two optimizers": function(
         (PRINTED, 'log.write(json.dumps({"step": step, "train/loss": loss.item()}) + "\\n")'),
         (PRINTED_VALID, 'log.write(json.dumps({"step": step, "valid/loss": valid_loss}) + "\\n")'),
         (LOOP, f'log = open("log.jsonl", "a", buffering=1)\n    {LOOP}'),
@@ -168,8 +168,9 @@ RIGHT = {
             "    optimizer = torch.optim.AdamW(others, lr=lr)",
         ),
         ("optimizer.step()", "optimizer.step()\n        two.step()\n        two.zero_grad()"),
-        ("range(start, steps)", "range(start, start + steps)"),
-        ("optimizer, steps, checkpoint", "optimizer, start + steps, checkpoint"),
+    ),
+    "the step under a name of its own": function(
+        ('"it": iteration', '"updates_done": iteration'), ('["it"]', '["updates_done"]')
     ),
     "a loader with workers, compiled, a progress bar, no save after the last step": function(
         ("\ndef train(", WINDOWS),
@@ -219,6 +220,14 @@ RIGHT_SCRIPTS = {
 }
 
 
+REMARKED = [
+    (
+        "takes `steps` further ones",
+        ("range(start, steps)", "range(start, start + steps)"),
+        ("optimizer, steps, checkpoint", "optimizer, start + steps, checkpoint"),
+    )
+]
+
 # --- Not right: a piece of what is said, and the edits
 
 FIXED = "model = build(vocab_size, context_length, d_model, num_layers, num_heads, d_ff)"
@@ -263,7 +272,17 @@ ALMOST = [
         (LOOP, f"{LOOP}\n        optimizer.param_groups[0]['lr'] = lr / (1 + step - start)"),
     ),
     ("takes no further steps", (LOOP, LOOP.replace("steps", "20"))),
-    ("number of the step", ('"it": iteration', '"seen": iteration'), ('["it"]', '["seen"]')),
+    (
+        "number of the step",
+        ('"it": iteration', '"it": str(iteration)'),
+        ('return state["it"]', 'return int(state["it"])'),
+    ),
+    (
+        "took 11 steps. From step 20 up to step 30 there are 10",
+        (LOAD, "load(resume, model, optimizer) - 1 if resume else 0"),
+    ),
+    ("took 9 steps", (LOAD, "load(resume, model, optimizer) + 1 if resume else 0")),
+    ("took 11 steps", (LAST, LAST.replace("steps", "steps - 1"))),
     (
         "No validation loss is reported",
         ("    eval_every=100, save", "    save"),

@@ -19,6 +19,9 @@ def test_what_a_larger_model_would_show_is_told_but_not_refused(judged_here):
     no_window = attempts.changed("ids[-context_length:]", "ids")
     assert "give it only the last ones" in check("decoding", no_window).message
     assert "Worth knowing" not in check("decoding", attempts.decode).message
+    everything = check("decoding", attempts.method)
+    assert "The end token comes back" in everything.message, everything
+    assert "The prompt comes back" in everything.message
 
 
 def test_the_models_say_what_the_reference_expects():

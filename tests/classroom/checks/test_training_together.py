@@ -33,6 +33,20 @@ def test_a_right_function_is_accepted(name):
     assert report.status == "correct" and "Worth knowing" not in report.message, report
 
 
+@pytest.mark.parametrize(("words", "edits"), [(said, edits) for said, *edits in attempts.REMARKED])
+def test_another_reading_of_the_task_is_accepted_with_a_remark(words, edits):
+    report = outcome(attempts.function(*edits))
+    assert report.status == "correct" and "Worth knowing" in report.message, report
+    assert words in report.message, report
+
+
+def test_a_file_with_a_function_in_place_of_options_is_checked_by_the_function(tmp_path, capsys):
+    path = tmp_path / "mine.py"
+    path.write_text(attempts.PARTS.replace("import argparse\n", "") + attempts.TRAIN)
+    assert cli.main(["check", "training_together", str(path)]) == 0
+    assert "correct" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", attempts.RIGHT_SCRIPTS)
 def test_a_right_script_is_accepted(name, script):
     report = script(attempts.RIGHT_SCRIPTS[name])

@@ -8,6 +8,7 @@ from operator import eq
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -178,8 +179,22 @@ def _beside(form: FileForm, asked: dict, got: dict) -> Wrong:
     return Wrong(claim, given=form, expected=expected, got=value, mistake=lost)
 
 
+TORCH_LOAD = torch.load
+NO_PLACE = (
+    "`torch.load` without `map_location` cannot load what a GPU has saved where there is none: pass"
+    ' `map_location="cpu"`, or the device of the model.'
+)
+
+
 class CheckpointRunner(Runner):
     """Runs two functions: the first saves, the second loads."""
+
+    stays_put = False  # whether tensors are loaded to the device that they were saved on
+
+    def noted_load(self, *args: Any, **kwargs: Any) -> Any:
+        """Stands for `torch.load`, and notes whether it is told where to put what it loads."""
+        self.stays_put |= len(args) < 2 and kwargs.get("map_location") is None
+        return TORCH_LOAD(*args, **kwargs)
 
     def run(self, form: FileForm) -> dict[str, Any]:
         """What a new run has after loading. Raises: Wrong."""
@@ -205,7 +220,8 @@ class CheckpointRunner(Runner):
             src = io.BytesIO(path.read_bytes()) if is_open else out
             _, load = self.attempt
             values = {"src": src, "model": new.model, "optimizer": new.optimizer}
-            iteration = call_part(load, values, given=form)
+            with patch.object(torch, "load", self.noted_load):
+                iteration = call_part(load, values, given=form)
         return call(new.now, iteration, given=form)
 
     def write(self, run: SmallRun, out: Any, form: FileForm) -> None:
@@ -233,7 +249,8 @@ def checkpointing(attempt: Any) -> str:
     run = SmallRun(seed=0)
     _, form = CHECKPOINTS.corners
     check_style(findings, lambda: runner.write(run, io.BytesIO(), form), runner.attempt)
-    return findings.verdict("A new model and optimizer go on exactly as the saved ones did.")
+    praise = "A new model and optimizer go on exactly as the saved ones did."
+    return findings.verdict(praise, [NO_PLACE] if runner.stays_put else [])
 
 
 def _pair(attempt: Any) -> list[Callable]:

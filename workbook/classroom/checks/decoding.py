@@ -304,7 +304,17 @@ ERRORS = {
 NOTES = {
     "gradients": "Each call keeps what a backward pass needs: decode under `torch.no_grad()`.",
     "context": "No model sees more than `context_length` tokens: give it only the last ones.",
+    "end": "The end token comes back with the new tokens: whoever shows the text takes it off.",
+    "prompt": "The prompt comes back before the new tokens: whoever calls it has to take it off.",
 }
+
+
+LOW_TEMPERATURE = 0.01
+LARGE = f"decode(model, [5, 1, 2], 3, temperature={LOW_TEMPERATURE}), with logits of {SURE:g} and 0"
+OVERFLOW = (
+    "e to the power of a large number is infinite in float32: the softmax subtracts the largest"
+    " logit first."
+)
 
 
 class ScriptedModel(nn.Module):
@@ -442,6 +452,8 @@ class DecodingRunner(Runner):
         habits = {
             "gradients": model.with_gradients,
             "context": model.longest > model.context_length,
+            "end": bool(new) and new[-1] == case.end_id,
+            "prompt": self.with_prompt,
             "changed": prompt != as_text(case.prompt) and [*np.ravel(prompt)] != [*case.prompt],
         }
         self.notes |= {name for name, holds in habits.items() if holds}
@@ -577,6 +589,8 @@ def decoding(attempt: Any) -> str:
                 given=case,
             )
     if not findings:
+        with findings("corner"):
+            _expect_no_overflow(runner)
         run = partial(runner.run, Request(max_new_tokens=2, top_p=0.5), undecided())
         check_style(findings, run, [attempt], allowed=("softmax", "log_softmax"))
         with findings("corner"):
@@ -593,6 +607,20 @@ def _tokens_or_draws(runner: DecodingRunner) -> Findings:
             return chain
     # Wrong tokens without a name: what spoils the draws may spoil those of a chain, too.
     return judge(CHOICE, runner) or chain
+
+
+def _expect_no_overflow(runner: DecodingRunner) -> None:
+    """Raise `Wrong` where large logits, or a low temperature, are too much for the softmax."""
+    case = Request((5, 1, 2), 3, temperature=LOW_TEMPERATURE)
+    try:
+        new = runner.run(case, sure(case.context_length))
+    except Wrong as error:
+        got = dict(error.rows).get("got", "")
+        if not re.search(r"\b(nan|inf)\b|prob", got):
+            raise
+        raise Wrong(error.claim, given=LARGE, got=Prose(got), mistake=OVERFLOW) from error
+    right = written(case)
+    expect(new == right, OTHER_TOKENS, OVERFLOW, given=LARGE, expected=right, got=new)
 
 
 def _expect_usable_again(runner: DecodingRunner) -> None:

@@ -74,7 +74,7 @@ def training_together(attempt: Any) -> str:
                 with findings("use"):
                     judge(runner, findings)
     praise = f"It trained for {STEPS} steps as it was told, and went on from its checkpoint."
-    return findings.verdict(praise)
+    return findings.verdict(praise, runner.remarks)
 
 
 def _write_data(folder: Path) -> None:
@@ -99,6 +99,7 @@ class ScriptRunner(Runner):
             raise NotAttempted
         super().__init__(attempt)
         self.folder = folder
+        self.remarks: list[str] = []
         self.extra = []
         names = []
         if isinstance(attempt, str | Path):
@@ -288,13 +289,38 @@ def _judge_resumed(runner: ScriptRunner, findings: Findings) -> None:
         not seen.steps == counts != counted,
         "A resumed run begins with a new optimizer: load its state from the checkpoint, too.",
     )
-    step, now = map(watched.step_of, saved)
+    at = counted or watched.step_of(runner.saved)
     with findings("corner"):
         expect(seen.steps, "A resumed run takes no further steps, though more are asked for.")
+        again = seen.rates[0] == first.rates[0] != first.rates[-1] and len({*seen.rates[:3]}) > 1
+        expect(not again, "A resumed run begins its learning rates again: compute them by step.")
+        _expect_the_rest(runner, seen.steps, at, is_exact=counted > 0)
+    step, now = map(watched.step_of, saved)
+    with findings("corner"):
         expect(
             None in (step, now) or abs(step + seen.steps - now) <= 1,
             "A resumed run counts its steps from 0 again.",
             "Begin at the saved step.",
         )
-        again = seen.rates[0] == first.rates[0] != first.rates[-1] and len({*seen.rates[:3]}) > 1
-        expect(not again, "A resumed run begins its learning rates again: compute them by step.")
+
+
+def _expect_the_rest(runner: ScriptRunner, steps: int, at: float | None, is_exact: bool) -> None:
+    """Raise unless a resumed run took the steps that were left, or `MORE` further ones.
+
+    Arguments:
+        at: the steps before the checkpoint, by the optimizer's own counter, which `is_exact`, or by
+            the number that was saved, which may be that of the last step; None: unknown.
+    """
+    if at is None:
+        return
+    left = round(MORE - at)
+    if steps == MORE:
+        runner.remarks.append(
+            "a resumed run takes `steps` further ones: the handout's loop goes on up to `steps`."
+        )
+        return
+    expect(
+        abs(steps - left) <= (0 if is_exact else 1),
+        f"A resumed run took {steps} steps. From step {at:g} up to step {MORE} there are {left}.",
+        "Is the saved step the number of steps that were taken, and does the loop begin with it?",
+    )
