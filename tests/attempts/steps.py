@@ -137,6 +137,18 @@ WRONG = (
     ("training_loop", "loss.item()", "loss", "A loss is a tensor"),
     ("training_loop", "    return losses", "        return losses", "Only the first batch"),
     ("accumulate", "model(x), y) / parts", "model(x), y)", "divide it by the number of parts"),
+    (
+        "accumulate",
+        "y) / parts\n        loss.backward()\n        total += loss.item()",
+        "y)\n        loss.backward()\n        total += loss.item() / parts",
+        "divided too late",
+    ),
+    (
+        "accumulate",
+        "inputs.chunk(parts), targets.chunk(parts)",
+        "inputs.split(parts), targets.split(parts)",
+        "`chunk(n)` makes n pieces",
+    ),
     ("accumulate", "loss.back", "model.zero_grad()\n        loss.back", "clear nothing between"),
     ("accumulate", "return total", "pass", "returned None"),
 )

@@ -358,6 +358,18 @@ accumulate = _in_torch(
         "",
     ),
     (
+        "The loss is divided too late: `backward` has run on the whole one. Divide it before.",
+        " / parts",
+        "",
+        "loss.item()",
+        "loss.item() / parts",
+    ),
+    (
+        "`split(n)` makes pieces of n rows; `chunk(n)` makes n pieces.",
+        "inputs.chunk(parts), targets.chunk(parts)",
+        "inputs.split(parts), targets.split(parts)",
+    ),
+    (
         "Only the last part's gradient is left: clear nothing between the parts.",
         "loss.backward()",
         "model.zero_grad()\nloss.backward()",
