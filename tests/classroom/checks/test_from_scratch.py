@@ -18,6 +18,6 @@ def made_in(path):
 
 def test_only_a_learners_line_takes_what_is_ready_made():
     with pytest.raises(Wrong, match="not from scratch yet"):
-        expect_from_scratch(made_in("/home/me/mine.py"))
-    expect_from_scratch(made_in("/somewhere/lib/python3.11/site-packages/einops/einops.py"))
-    expect_from_scratch(made_in("<reference>"))
+        expect_from_scratch(made_in("/home/me/mine.py"), ())
+    expect_from_scratch(made_in("/somewhere/lib/python3.11/site-packages/einops/einops.py"), ())
+    expect_from_scratch(made_in("<reference>"), ())

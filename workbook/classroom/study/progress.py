@@ -59,8 +59,8 @@ class Part(RecordEntry):
     ticked: list[str] = field(default_factory=list)  # of the facts that a text should state
     source: str = ""  # of code that passed, or almost: a module, as `mine` gathered it
     trouble: str | None = None  # why that does not import by itself; "": it does; None: not tried
-    loss: float | None = None  # the lowest of the runs that a check found possible last
     day: str = ""  # on which it was solved, such as "2026-09-30"
+    loss: float | None = None  # the lowest of the runs that a check found possible last
 
     def __post_init__(self) -> None:
         if self.best not in RISING:
