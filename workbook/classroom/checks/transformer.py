@@ -6,6 +6,7 @@ needs (`Program`), and common mistakes in a small part are looked for in every p
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -896,6 +897,15 @@ def _made_of(names: Iterable[str], case: Case) -> Case:
     return replace(case, weights=weights)
 
 
+def _of_large_scores(case: Case) -> Case:
+    """The case with queries and keys so long that exp of their products is infinite."""
+    weights = {
+        name: 16 * weight if re.search(r"[qk]_proj", name) else weight
+        for name, weight in case.weights.items()
+    }
+    return replace(case, weights=weights, what="large scores")
+
+
 # The feed-forward layer.
 
 USED_TWICE = "One matrix is used twice: SiLU(W1 x) is multiplied by W3 x."
@@ -1209,6 +1219,7 @@ MULTIHEAD_MISTAKES = (
     IGNORED,
     *IN_ROPE,
     *IN_ATTENTION,
+    NO_SHIFT,
 )
 PARTS_OF_HEADS = (project, rotate, soft_max, attention, causal, split_heads, merge_heads, multihead)
 
@@ -1239,6 +1250,7 @@ multihead_self_attention = of_tensors(
         _heads(noise(1, 2, 8, seed=9), 2, [0, 1], what="RoPE"),
         _heads(noise(1, 3, 12, seed=9), 2, [0, 1, 2], what="RoPE"),
     ),
+    corners=(_of_large_scores(_heads(BATCH, 2, [0, 1, 2])),),
     gradients=_heads(BATCH, 2, [0, 1, 2]),
     large=_heads(torch.zeros(1, 1, WIDE), 2, [0]),
     praise="Right with RoPE, and no position sees what follows it.",
@@ -1314,6 +1326,7 @@ IN_MODELS_BLOCK = (
     *IN_ROPE,
     *IN_FEED_FORWARD,
     *but(IN_NORM, "ε", "squares are missing", "keepdim"),
+    NO_SHIFT,
 )
 PARTS_OF_BLOCK = (*PARTS_OF_HEADS, rms_norm, silu, swiglu, inside, block)
 
@@ -1339,6 +1352,7 @@ transformer_block = of_tensors(
         _block(3, 6, what="as many positions as fit"),
         _block(3, 3, positions=[0, 2, 5], what="other positions"),
     ),
+    corners=(_of_large_scores(_block(2, 3)),),
     gradients=_block(2, 3),
     large=_block(1, 1, d_model=WIDE, d_ff=2 * WIDE),
     praise="Pre-norm, with both residual connections.",
@@ -1426,6 +1440,7 @@ transformer_lm = of_tensors(
         _model([[2, 0]], d_model=12),
         _model(torch.arange(30).reshape(5, 6) % 5, "as many tokens as the context holds"),
     ),
+    corners=(_of_large_scores(_model([[2, 2, 3], [0, 1, 4]])),),
     gradients=_model([[2, 2, 3], [0, 1, 4]]),
     large=_model([[0]], "", WIDE, WIDE, 1, 2 * WIDE),
     praise="Logits for each position, block after block.",
