@@ -50,8 +50,13 @@ def test_by_default_those_of_this_machine_are_listed(folder, monkeypatch, tmp_pa
 
 
 def test_a_folder_without_a_run_is_told(folder):
-    with pytest.raises(ValueError, match="notes holds no run: expected the folder that `workbook"):
-        my_runs(folder / "notes")
+    for place in (folder / "notes", folder / "no" / "such"):
+        with pytest.raises(
+            ValueError, match=f"{place.name} holds no run: expected the folder that"
+        ):
+            my_runs(place)
+    report = check("experiment_log", str(folder / "no" / "such"))
+    assert report.status == "not attempted" and "such holds no run" in report.claim
 
 
 def test_runs_in_every_form_are_the_same_rows(folder, monkeypatch):

@@ -126,8 +126,9 @@ def as_rows(handed_in: Any) -> Any:
 
 
 def _names_a_folder(text: Any) -> bool:
-    """Whether a text is a path, and not an answer: it has no blanks, and leads somewhere."""
-    return isinstance(text, str) and len(text.split()) == 1 and os.path.isdir(text)
+    """Whether a text is a path, and not an answer: a word that leads somewhere, or would."""
+    is_word = isinstance(text, str) and len(text.split()) == 1
+    return is_word and (os.path.isdir(text) or os.sep in text)
 
 
 def _listed(rows: Any) -> Iterable[Any]:
