@@ -37,7 +37,7 @@ CAPS = {
     "workbook/classroom/mine": 24_000,
     "workbook/classroom/views": 20_000,
     "workbook/classroom/export": 11_000,
-    "workbook/classroom/cli": 5_000,
+    "workbook/classroom/cli": 6_000,
     "workbook/classroom/jupyter": 1_000,
     "workbook/classroom/__init__": 1_000,
     "tests": 200_000,
