@@ -53,6 +53,21 @@ def _close(numbers: list[int]) -> None:
             os.close(number)
 
 
+@pytest.fixture(autouse=True)
+def no_switch_is_left_set():
+    """What a test leaves set would lead those after it into another study folder."""
+    before = _switches()
+    yield
+    left = _switches()
+    for name in left.keys() - before.keys():
+        del os.environ[name]
+    assert left == before
+
+
+def _switches() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith("WORKBOOK_")}
+
+
 @pytest.fixture
 def judged_here(monkeypatch, tmp_path):
     """Attempts are judged in the process of the tests, where a test may have shortened a limit."""

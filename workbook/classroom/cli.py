@@ -24,7 +24,7 @@ from workbook.lazy import __version__
 from workbook.training import presets
 
 # What a script with options of its own uses, and what every run of training has to be told.
-OPTIONS = re.compile(r"\b(argparse|sys\.argv|click|typer|tyro|fire|hydra|docopt|absl)\b")
+READS_OPTIONS = re.compile(r"\b(argparse|sys\.argv|click|typer|tyro|fire|hydra|docopt|absl)\b")
 NEEDED_SETTINGS = {"train_path", "checkpoint_path", "steps"}
 COMMANDS: list[tuple[str, str, tuple, Callable]] = []  # name, help, arguments, what it runs
 ALSO_CALLED = dict.fromkeys(("lr", "learning-rate"), "max-learning-rate")
@@ -406,7 +406,7 @@ def function_that_trains(path: Path) -> str:
         statements = ast.parse(text).body
     except (SyntaxError, ValueError):
         return ""
-    if OPTIONS.search(text):
+    if READS_OPTIONS.search(text):
         return ""
     for statement in statements:
         if isinstance(statement, ast.FunctionDef):

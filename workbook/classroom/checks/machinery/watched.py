@@ -85,13 +85,13 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 def step_of(saved: dict[str, Any]) -> int | None:
     """The number of the step after which a checkpoint was saved.
 
-    It has one of the usual names, or is the number that the optimizer counts, or the one before.
+    It has one of the usual names, or is the number that the optimizer counts.
     """
     outside = {name: x for name, x in saved.items() if not OPTIMIZERS.search(name)}
     numbers = {name: x for name, x in outside.items() if type(x) is int}
     counted = steps_counted(saved)
     usual = [x for name, x in numbers.items() if STEP.search(name)]
-    others = [x for x in numbers.values() if counted and x in (counted, counted - 1)]
+    others = [x for x in numbers.values() if x == counted > 0]
     return max(usual or others, default=None)
 
 
