@@ -106,6 +106,14 @@ def test_a_text_on_an_experiment_needs_its_figure_even_when_all_is_ticked(study)
     assert "Solved: 1 of 107" in progress_table(study)
 
 
+def test_an_answer_is_shown_though_the_record_is_of_a_later_version(study, capsys):
+    study.path.write_text(json.dumps({"version": 10**6, "problems": {}}))
+    answer("unicode1", "a", "It is the character NUL.")
+    shown = capsys.readouterr()
+    assert "It is the character NUL." in shown.out
+    assert "could not be saved" in shown.out + shown.err
+
+
 def test_only_a_text_that_was_handed_in_is_ticked_off(study):
     def refuse(*place):
         with pytest.raises(ValueError, match=r"no text for \w+ \(\w\) was handed in yet"):

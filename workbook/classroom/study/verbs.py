@@ -181,7 +181,9 @@ def answer(
     if loss is not None:
         record["loss"] = answers.as_loss(loss)
     study = progress.current()
-    before = study.of(details.id, part) if study else progress.Part()
+    before = progress.Part()
+    with suppress(Exception):  # what is wrong with the record is said below, beside the answer
+        before = study.of(details.id, part) if study else before
     used = [corpus["name"] for corpus in record["corpora"]]
     shown = record["text"], record["figure"], record.get("loss"), used, before.loss
     lacks = answers.complaints(details.id, part or "", *shown)
