@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from tiny_runs import at_step, tiny, trained
 
+from workbook.classroom import cli
 from workbook.classroom.study.verbs import check
 from workbook.experiments import compare_runs, my_runs, records
 from workbook.experiments.own_runs import as_rows
@@ -76,6 +77,14 @@ def test_runs_in_every_form_are_the_same_rows(folder, monkeypatch):
 @pytest.mark.parametrize("other", ["A sentence.", "word", 3, None, [{"loss": 1}], pd.DataFrame()])
 def test_what_is_no_run_stays_as_it_is(other):
     assert as_rows(other) is other or as_rows(other) == other
+
+
+def test_a_file_may_hand_in_the_place_of_its_runs(folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
+    path = tmp_path / "mine.py"
+    path.write_text(f"RUNS = {str(folder)!r}\n")
+    cli.main(["check", "experiment_log", f"{path}:RUNS"])
+    assert "1 of 4 runs left out: they have not ended." in capsys.readouterr().out
 
 
 def test_a_check_reads_them_in_every_form(folder):

@@ -161,13 +161,13 @@ def judge_attempt(problem: str, attempt: Any, part: str | None = None) -> Report
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         # A worker that an attempt started imports the script that called us: no check in a check.
         return Report("not attempted", details.id, part, "This process is a worker of a pool.")
-    if worker.is_inside:
-        return judge_here(details.id, attempt, part)
     try:
-        if details.form == "script" and isinstance(attempt, str | Path):
-            attempt = _in_full(str(attempt))
         if details.needs_runs:
             attempt = _as_rows(attempt)
+        if worker.is_inside:
+            return judge_here(details.id, attempt, part)
+        if details.form == "script" and isinstance(attempt, str | Path):
+            attempt = _in_full(str(attempt))
         return from_worker(run_judge, details, part, attempt, part)
     except PackError as error:
         claim = f"Nothing was checked: {error}, and a check runs in a process of its own."
