@@ -23,6 +23,7 @@ RIGHT = {
         "FFN",
         66.9,
         {"ffn": 0.669, "attention": 0.294, "head": 0.036},
+        {"ffn": ".669", "head": "3.6%"},
         {"ffn": 66.9, "attention": 29.4, "head": "3.6 %"},
         {"ffn": 67, "projections": 22, "scores": 7.1},
     ],

@@ -72,7 +72,7 @@ OPEN: dict[str, dict[str, tuple]] = {
 # How far off a number may be that was computed from rounded ones.
 SLACK = {"time": 5e-3, "bytes per sequence": 1e-2, "growth": 1e-2}
 THE_OTHER = "right in edition {0}. The workbook is set to {1}: is WORKBOOK_EDITION={0} yours?"
-LEADING = re.compile(r"[+-]?\d[\d,_]*(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
+LEADING = re.compile(r"[+-]?(\d[\d,_]*(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 SPEED = re.compile(r"[kmgtp]?flops?\s*(/|per)\s*s(ec(ond)?)?", re.IGNORECASE)
 OF_SPEED = (
     "FLOPs are an amount of work, FLOP/s a speed: how many of them a machine does per second."
@@ -175,13 +175,13 @@ def _entries(attempt: Any, part: Question) -> list[Handed]:
     keys = KEYS[part[:2]]
     if part == (ADAMW, "d", "2026"):  # which asks for hours
         keys = keys[::-1]
-    entries = attempt if isinstance(attempt, dict) else {keys[0]: attempt}
+    is_alone = not isinstance(attempt, dict)
+    entries = {keys[0]: attempt} if is_alone else attempt
     if unknown := [key for key in entries if key not in keys]:
         raise Unreadable(attempt, f"{unknown[0]!r} is not a key of this answer.")
     handed = []
     for key, value in entries.items():
         amount, written = _amount(key, value)
-        is_alone = not isinstance(attempt, dict)
         handed.append(Handed(amount, written, key, QUANTITIES[key][0], is_alone))
     return handed
 
@@ -263,10 +263,9 @@ def _expect_a_unit(handed: Handed, part: Question) -> None:
     amount = handed.amount
     if handed.written:
         # GiB where GB are asked for is a mistake with a name.
-        kinds = {
-            unit: kind for unit, (kind, _) in UNITS.items() if unit != MISTAKEN.get(amount.unit)
-        }
-        units = [unit for unit, kind in kinds.items() if kind == amount.kind]
+        mistaken = MISTAKEN.get(amount.unit)
+        alike = [unit for unit, (kind, _) in UNITS.items() if kind == amount.kind]
+        units = [unit for unit in alike if unit != mistaken]
         for unit in units:
             meant = Amount.of(_shown(handed.written), unit)
             if _right(handed._replace(amount=meant), part):
