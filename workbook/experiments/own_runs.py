@@ -43,10 +43,12 @@ def my_runs(*folders: str | os.PathLike[str]) -> pd.DataFrame:
 
     Raises: ValueError if a folder holds no run.
     """
-    places = [Path(folder) for folder in folders] or [data_folder() / "trained"]
-    found = [row for place in places for row in rows_in(place)] if folders else _all_in(places[0])
-    table = pd.DataFrame(found or None, columns=None if found else ["name", *MAIN, *OUTCOMES])
-    table = table.set_index("name")
+    found = [row for folder in folders for row in rows_in(Path(folder))]
+    if not folders:
+        found = [_opened(folder) for folder in folders_of_runs(data_folder() / "trained")]
+    if not found:
+        return pd.DataFrame(columns=[*MAIN, *OUTCOMES], index=pd.Index([], name="name"))
+    table = pd.DataFrame(found).set_index("name")
     settings = [name for name in table if name not in OUTCOMES]
     differing = [name for name in settings if table[name].nunique(dropna=False) > 1]
     others = [name for name in differing if name not in MAIN]
@@ -58,27 +60,24 @@ def rows_in(folder: Path) -> list[Row]:
 
     Raises: ValueError if there is none.
     """
-    rows = [_opened(folder)] if _is_run(folder) else _all_in(folder)
-    if not rows:
+    places = [folder] if _is_run(folder) else folders_of_runs(folder)
+    if not places:
         raise ValueError(
             f"{folder} holds no run: expected the folder that `workbook train` names at its end, or"
             " one with such folders in it"
         )
-    return rows
+    return [_opened(place) for place in places]
 
 
-def _all_in(folder: Path) -> list[Row]:
-    """The rows of all runs in the folders of a folder, the oldest first."""
-    runs = [path for path in folder.glob("*") if _is_run(path)]
-    runs.sort(key=lambda path: (path / log.LINES).stat().st_mtime)
-    return [_opened(path) for path in runs]
+def folders_of_runs(place: Path, pattern: str = "*") -> list[Path]:
+    """The folders of this pattern in a place that hold a run, the oldest first."""
+    runs = [folder for folder in place.glob(pattern) if _is_run(folder)]
+    return sorted(runs, key=lambda folder: (folder / log.LINES).stat().st_mtime)
 
 
 def _opened(folder: Path) -> Row:
-    return row_of(records.load_run(folder)) | {
-        "name": folder.name,
-        "folder": str(folder.absolute()),
-    }
+    at = {"name": folder.name, "folder": str(folder.absolute())}
+    return row_of(records.load_run(folder)) | at
 
 
 def _is_run(folder: Path) -> bool:

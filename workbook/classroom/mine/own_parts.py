@@ -44,7 +44,7 @@ from workbook.classroom.mine.course_parts import PROBLEM_OF
 from workbook.classroom.panels import Panel
 from workbook.classroom.study import answers, progress, solutions
 from workbook.config import ModelConfig, TrainConfig, data_folder
-from workbook.experiments import records
+from workbook.experiments import own_runs, records
 from workbook.optimizer.optimizers import clip_gradients
 from workbook.tokenization.tokenizer import Tokenizer
 from workbook.training import checkpoints, devices, log
@@ -501,8 +501,7 @@ def runs() -> dict[str, Run]:
 
     Only those made by your current code can give their model back.
     """
-    logs = (data_folder() / "trained").glob(f"*-mine-*/{log.LINES}")
-    folders = [file.parent for file in sorted(logs, key=lambda file: file.stat().st_mtime)]
+    folders = own_runs.folders_of_runs(data_folder() / "trained", "*-mine-*")
     current = parts() if folders else None
     return {folder.name: _made_by(current, folder) for folder in folders}
 
