@@ -4,7 +4,6 @@ What a subcommand needs is imported inside it, so that `workbook --help` answers
 """
 
 import argparse
-import ast
 import math
 import os
 import re
@@ -23,9 +22,6 @@ from workbook.files import write_json
 from workbook.lazy import __version__
 from workbook.training import presets
 
-# What a script with options of its own uses, and what every run of training has to be told.
-READS_OPTIONS = re.compile(r"\b(argparse|sys\.argv|click|typer|tyro|fire|hydra|docopt|absl)\b")
-NEEDED_SETTINGS = {"train_path", "checkpoint_path", "steps"}
 COMMANDS: list[tuple[str, str, tuple, Callable]] = []  # name, help, arguments, what it runs
 ALSO_CALLED = dict.fromkeys(("lr", "learning-rate"), "max-learning-rate")
 COMMAND_GROUPS = {
@@ -353,6 +349,8 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
 
     is_kept = solutions.status_of(path.read_text("utf-8", errors="replace"), problem.id)
     if problem.form == "script" and not (name or is_kept):
+        from workbook.classroom.checks.training_together import function_that_trains
+
         name = function_that_trains(path)
         if not name:
             return path  # it is run, not imported
@@ -394,28 +392,6 @@ def load_module(path: Path):
         raise ValueError(f"{path} does not run: it was {error}; {remedy}") from error
     except BaseException as error:  # a script that ends with sys.exit() too
         raise ValueError(f"{path} does not run: {type(error).__name__}: {error}") from error
-
-
-def function_that_trains(path: Path) -> str:
-    """The function of a file that takes the settings of a run; "" for a script with options.
-
-    A file that cannot be parsed is a script: running it says what is wrong.
-    """
-    text = path.read_text("utf-8", errors="replace")
-    try:
-        statements = ast.parse(text).body
-    except (SyntaxError, ValueError):
-        return ""
-    if READS_OPTIONS.search(text):
-        return ""
-    for statement in statements:
-        if isinstance(statement, ast.FunctionDef):
-            arguments = statement.args
-            names = {one.arg for one in (*arguments.args, *arguments.kwonlyargs)}
-            takes_all = arguments.kwarg is not None and "train" in statement.name
-            if names >= NEEDED_SETTINGS or takes_all:
-                return statement.name
-    return ""
 
 
 @command(

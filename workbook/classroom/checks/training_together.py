@@ -4,6 +4,7 @@ A run is judged by its steps, its log and its checkpoint; `watched` runs it. `CO
 script or a function must offer.
 """
 
+import ast
 import inspect
 import math
 import re
@@ -57,6 +58,8 @@ CONTRACT = (
     f"default: {', '.join(SETTINGS)} (a checkpoint or None). Data are in uint16, for np.memmap or "
     "np.load. Both losses are printed, or in a .log, .txt or .jsonl: `train_loss=3`, `val_loss=3`."
 )
+# What a script with options of its own uses to read them.
+READS_OPTIONS = re.compile(r"\b(argparse|sys\.argv|click|typer|tyro|fire|hydra|docopt|absl)\b")
 NEEDED = {"train_path", "checkpoint_path", "steps"}
 WANTED = SETTINGS.keys() - NEEDED - {"vocab_size", "d_ff", "log_every", "eval_every", "save_every"}
 FOREIGN = "The file holds uint16: read it with that dtype."
@@ -177,6 +180,28 @@ def _parameters(function: Callable) -> list[str]:
     return names
 
 
+def function_that_trains(path: Path) -> str:
+    """The function of a file that takes the settings of a run; "" for a script with options.
+
+    A file that cannot be parsed is a script: running it says what is wrong.
+    """
+    text = path.read_text("utf-8", errors="replace")
+    try:
+        statements = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return ""
+    if READS_OPTIONS.search(text):
+        return ""
+    for statement in statements:
+        if isinstance(statement, ast.FunctionDef):
+            arguments = statement.args
+            names = {one.arg for one in (*arguments.args, *arguments.kwonlyargs)}
+            takes_all = arguments.kwarg is not None and "train" in statement.name
+            if names >= NEEDED or takes_all:
+                return statement.name
+    return ""
+
+
 def _command(text: str) -> list[str]:
     """The path and the arguments of a script, which is handed in as a path or a command."""
     try:
@@ -289,13 +314,12 @@ def _judge_resumed(runner: ScriptRunner, findings: Findings) -> None:
         not seen.steps == counts != counted,
         "A resumed run begins with a new optimizer: load its state from the checkpoint, too.",
     )
-    at = counted or watched.step_of(runner.saved)
+    step, now = map(watched.step_of, saved)
     with findings("corner"):
         expect(seen.steps, "A resumed run takes no further steps, though more are asked for.")
         again = seen.rates[0] == first.rates[0] != first.rates[-1] and len({*seen.rates[:3]}) > 1
         expect(not again, "A resumed run begins its learning rates again: compute them by step.")
-        _expect_the_rest(runner, seen.steps, at, is_exact=counted > 0)
-    step, now = map(watched.step_of, saved)
+        _expect_the_rest(runner, seen.steps, counted or step, is_exact=counted > 0)
     with findings("corner"):
         expect(
             None in (step, now) or abs(step + seen.steps - now) <= 1,
