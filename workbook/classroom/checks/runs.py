@@ -6,7 +6,7 @@ problem compares; a table may have others. A run that diverged has the loss nan.
 and runs themselves, have become rows before (`experiments.own_runs.as_rows`).
 
 Runs that are compared differ in what is compared and in nothing else, every one of them
-(`_expect_one_setting`): else a change is credited with what another one did.
+(`_expect_one_change`): else a change is credited with what another one did.
 """
 
 import math
@@ -88,12 +88,12 @@ def _table(attempt: Any, corpus: str, *needed: str) -> pd.DataFrame:
         corpus: of the runs that name none.
         needed: columns besides the loss; a run that lacks one is left out.
 
-    A loss of nan becomes infinite; `diverged` is true of these runs. What `_remarks` tells is in
-    the table's `attrs`.
+    A loss of nan becomes infinite; `diverged` is true of these runs. What was left out is told in
+    the table's `attrs`, for `_praised`.
     """
     rows = _rows(attempt)
     for column in ("loss", *needed):
-        if not any(name in row for row in rows for name in (column, *ALSO.get(column, ()))):
+        if not _has(rows, column):
             raise Unreadable(attempt, f"No run has a `{column}`.")
     ended = [row for row in rows if row.get("status") not in GOING_ON]
     read = pd.DataFrame([_read(row, corpus) for row in ended], columns=None if ended else needed)
@@ -109,6 +109,12 @@ def _table(attempt: Any, corpus: str, *needed: str) -> pd.DataFrame:
         if many
     ]
     return runs
+
+
+def _has(rows: list[dict], column: str) -> bool:
+    """Whether any run has this column, under whichever name."""
+    names = {column, *ALSO.get(column, ())}
+    return any(names & row.keys() for row in rows)
 
 
 def _praised(words: str, runs: pd.DataFrame, loss: float | None = None) -> Praise:
@@ -194,15 +200,15 @@ def _expect_possible_loss(run: Any) -> None:
 
 def _expect_consistent(run: Any) -> None:
     """Raise where the tokens, the perplexity or the bits of a run do not follow from the rest."""
-    product = run.steps * run.batch_size * run.context_length
-    if not run.diverged and 0 < product < math.inf and 0 < run.tokens < math.inf:
+    asked = run.steps * run.batch_size * run.context_length
+    if not run.diverged and 0 < asked < math.inf and 0 < run.tokens < math.inf:
         # A run may end early; and where gradients are accumulated, or several devices take part,
         # one step reads several batches.
-        several = run.tokens / product
+        several = run.tokens / asked
         factors = (run.batch_size, run.context_length)
-        short = any(size > 1 and _near(run.tokens * size, product) for size in factors)
+        short = any(size > 1 and _near(run.tokens * size, asked) for size in factors)
         odd = short or (several > 1 + CLOSE and not _near(several, round(several)))
-        _expect_follows(run, "tokens", product, not odd)
+        _expect_follows(run, "tokens", asked, not odd)
     if not 0 < run.loss < 100:
         return
     right = math.exp(run.loss)
@@ -418,7 +424,7 @@ def swiglu_ablation(attempt: Any, part: str | None = None) -> Praise:
     """Judge runs with and without the gate; while no run has a loss, only their inner widths."""
     rows = _rows(attempt)
     kinds = ("swiglu", "silu")
-    if any(name in row for row in rows for name in ("loss", *ALSO["loss"])):
+    if _has(rows, "loss"):
         return _compared("ffn", kinds, [_expect_matched], rows)
     runs = _table([row | {"loss": None} for row in rows], SIMPLE[0], "ffn", "d_ff")
     _expect_matched(*_sides(runs, "ffn", kinds))

@@ -239,8 +239,8 @@ def solved_now(study: Progress, problem: Problem, part: str | None) -> str:
     entries = [entry for each, _, entry in study.parts() if each.id == problem.id]
     name = problem.ids[config.edition()]
     points = problem.points[config.edition()]
-    if not all(entry.is_solved for entry in entries):
-        done = sum(entry.is_solved for entry in entries)
+    done = sum(entry.is_solved for entry in entries)
+    if done < len(entries):
         return f"That solves {label(name, part)}: {done} of {len(entries)} parts."
     if not points:
         return f"That solves {name}."

@@ -1,7 +1,7 @@
 """First-order mutants: a program with one small change that a machine made.
 
 `engine` tries those of a reference where no mistake in a catalogue fits; the tests make those of
-right attempts, to see how many a check refuses. `study.hardening` plants one into a learner's own
+right attempts, to see how many a check refuses. `mine.hardening` plants one into a learner's own
 code: those are made in the source itself, so that all other lines stay as they were written.
 """
 

@@ -148,7 +148,7 @@ class OurFault(ValueError):  # noqa: N818 - read as a fact
 
 
 class Unreadable(NotAttempted):
-    """A value in another form than a part takes; `study.verbs` adds the form that it takes.
+    """A value in another form than a part takes; `judging` adds the form that it takes.
 
     `why` says in a sentence what is not of that form, where that is not plain to see.
     """
