@@ -959,7 +959,7 @@ _RECORDS = (
             "a": _runs('{"learning_rate": 3e-3, "loss": 1.41}'),
             "b": _runs(
                 '{"learning_rate": 3e-3, "loss": 1.41}',
-                ', with the loss float("nan") for a run that diverged',
+                ', with the loss "diverged" for a run that did',
             ),
         },
         facts={

@@ -115,3 +115,9 @@ def test_no_object_breaks_a_check(problem, part, judged_here):
         report = check(problem, odd, part)
         assert report.status in ("wrong", "not attempted"), odd
         assert "could not be examined" not in report.message, odd
+
+
+def test_a_kind_under_another_name_is_said_with_what_was_found(judged_here):
+    rows = [{"norm": "pre-norm", "loss": 5.4}, {"norm": "none", "loss": 5.8}]
+    told = str(check("layer_norm_ablation", rows))
+    assert 'with "none"; yours have "pre-norm", "none".' in told

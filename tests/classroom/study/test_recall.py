@@ -124,6 +124,15 @@ def test_a_guess_is_kept_and_shown_beside_the_measurement(study, capsys):
     assert "Guesses so far: 2. The median" in printed
 
 
+def test_a_guess_under_a_misspelt_name_is_said_where_it_is_measured(study, capsys):
+    predict("los at step 0", 5)
+    predict("loss at step 0", measured=7.5)
+    told = capsys.readouterr().out
+    assert 'noted for "los at step 0", and this is "loss at step 0"' in told
+    predict("the pieces of a sentence", measured=7.5)
+    assert not capsys.readouterr().out
+
+
 GUESSES = [5, Fraction(10, 2), Decimal("5.0"), np.int64(5), np.float32(5), np.array([5])]
 GUESSES += [torch.tensor(5.0), torch.tensor([5]), torch.tensor(5, dtype=torch.bfloat16)]
 

@@ -374,8 +374,8 @@ def _compared(
     runs = _table(attempt, config.profile().simple_corpus, column, *besides)
     # Where no learning rate is named, all runs of a kind are taken to have the same.
     runs = runs.fillna({"learning_rate": 0})
-    runs = runs[runs[column].isin(kinds)]
     sides = _sides(runs, column, kinds)
+    runs = runs[runs[column].isin(kinds)]
     _expect_possible(runs)
     _expect_one_change(runs, column, *besides)
     for claim in claims:
@@ -392,7 +392,9 @@ def _sides(runs: pd.DataFrame, column: str, kinds: tuple[str, str]) -> list[pd.D
     """The runs of each kind. Raises: `NotAttempted` where one has none."""
     sides = [runs[runs[column] == kind] for kind in kinds]
     if any(side.empty for side in sides):
-        raise NotAttempted(f'Hand in runs with `{column}` "{kinds[0]}" and with "{kinds[1]}".')
+        found = ", ".join(f'"{kind}"' for kind in dict.fromkeys(runs[column].dropna()))
+        wanted = f'runs with `{column}` "{kinds[0]}" and with "{kinds[1]}"'
+        raise NotAttempted(f"Hand in {wanted}; yours have {found or 'none'}.")
     return sides
 
 

@@ -7,6 +7,7 @@ nothing is shown or stored. The guesses are in `.workbook/guesses.json`.
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from difflib import get_close_matches
 from numbers import Real
 from statistics import median
 from typing import Any, ClassVar
@@ -95,8 +96,13 @@ def _keep(study: progress.Progress, what: str, guess: Any) -> Panel:
 
 def _compare(study: progress.Progress, what: str, measured: Any) -> None:
     """Show a guess, if there is one, beside what was measured, and store that."""
-    note = study.notes(Guess).get(what)
+    notes = study.notes(Guess)
+    note = notes.get(what)
     if note is None:
+        open_ones = [name for name, other in notes.items() if other.measured is None]
+        for misspelt in get_close_matches(what, open_ones, n=1, cutoff=0.8):
+            told = f'Your guess is noted for "{misspelt}", and this is "{what}": '
+            answers.display_or_print(Panel("read", told + "write the name as it stands here."))
         return
     number = _number(measured)
     told = f"{what}: you guessed {note.guess:,.4g}"

@@ -158,7 +158,7 @@ def answer(
     """Show an answer, written in Markdown, and store it in the cell's output.
 
     In a study folder its text is checked as well, and the verdict is shown below it.
-    Example: answer("unicode1", "a", "It is the character ...")
+    Example: answer("learning_rate", "a", "The best rate is ...", figure=fig, loss=1.44)
 
     Arguments:
         problem: its id, in the spelling of either edition.
