@@ -26,7 +26,7 @@ BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse t
 # Claims that say less than the rest of a report.
 SAYS_NOT_WHAT = (" raised an error.", "not from scratch yet.", "that the problem names.")
 # Claims about the call alone, behind which a part may be right: their adapter knows how to call it.
-OF_THE_CALL = ("It cannot be called", "It raised an error", "This is not a ")
+OF_THE_CALL = ("It cannot be called", "It raised an error", "This is not a ", "The parameter")
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,11 @@ def _beside_adapters(
     report: Report, functions: Mapping[str, Callable], part: Any, where: str
 ) -> Report:
     """The report on a part, or on what its adapters make of it if that says more."""
+    from workbook.classroom.checks.machinery.modules import ADAPTER
     from workbook.classroom.mine.adapters import UNKNOWN, attempt, differs, report_on
 
+    if report.likely:  # that has happened
+        report = replace(report, likely=report.likely.replace(ADAPTER, ""))
     words = {adapter: differs(function, adapter) for adapter, function in functions.items()}
     if report.status == "correct":
         wrong = [f"{adapter} {words[adapter]}" for adapter in words if words[adapter]]
