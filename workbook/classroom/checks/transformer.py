@@ -312,7 +312,7 @@ def check_second_calls(part: Task, runner: ModuleRunner) -> None:
     """
     made_alike = [case for case in part.cases if case.arguments == part.gradients.arguments]
     inputs = [one for one in made_alike if one.dtype == part.gradients.dtype and not one.seldom]
-    again = replace(part, run=ModuleRunner.rerun)
+    again = replace(part, run=lambda runner, case: runner.rerun(case))
     for first, case in pairwise((*inputs, inputs[0])):
         before, now = (tuple(next(iter(one.inputs.values())).shape) for one in (first, case))
         runner.run(first)
