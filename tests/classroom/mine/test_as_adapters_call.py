@@ -116,7 +116,9 @@ def test_layers_are_judged_as_their_adapters_call_them(repository, study):
     repository(FOUND)
     outcomes = checked(study, *FOUND)
     messages = {name: outcome.message for name, outcome in outcomes.items()}
-    assert all(said.startswith("As your adapter calls it: ") for said in messages.values()), messages
+    assert all(said.startswith("As your adapter calls it: ") for said in messages.values()), (
+        messages
+    )
     # Of the weights, those that the class has drawn are looked at, not those that were loaded.
     assert "should be √(2 / (d_in + d_out)), but is that of a bare" in messages["linear"]
     assert messages["embedding"].endswith("The right rows. Initial weights not judged.")
