@@ -96,7 +96,7 @@ FOUND = {
 
 @pytest.fixture
 def repository(study, tmp_path):
-    """A function that writes a repository with these layers and adapters, and adopts these parts."""
+    """A function that writes a repository with such layers and adapters, and adopts parts."""
 
     def write(parts, layers=LAYERS, functions=ADAPTERS):
         root = copied("flat", tmp_path)

@@ -259,7 +259,12 @@ def raising(*args):
     raise own_parts.PartError("your clipping (mine:clipping) fails: boom, at line 3")
 
 
+def lacking(*args):
+    raise own_parts.PartError("your get_batch: cannot import name 'batched' from 'itertools'")
+
+
 FAILING = [
+    ("batches", {"get_batch": lacking}, "Your get_batch: cannot import"),
     ("clipping", {"clipping": raising}, "Your clipping (mine:clipping) fails: boom, at line 3."),
     ("schedule", {"schedule": lambda *args: 1 / 0}, "fails at step 0: ZeroDivisionError"),
     ("forward", {"model": lambda config: 1 / 0}, "Your model (mine:model) fails at step 0"),

@@ -25,7 +25,7 @@ from workbook.classroom.checks.data_loading import BatchRunner
 from workbook.classroom.checks.machinery import worker
 from workbook.classroom.checks.machinery.modules import own_parameters
 from workbook.classroom.checks.machinery.tensors import ROUNDED, kind
-from workbook.classroom.checks.machinery.verdicts import Wrong, expect_not_ours
+from workbook.classroom.checks.machinery.verdicts import NotJudged, Wrong, expect_not_ours
 from workbook.classroom.mine import own_parts
 from workbook.classroom.study import progress
 from workbook.config import OptimizerConfig, TrainConfig
@@ -246,7 +246,7 @@ def compare_steps(report: TwinReport, config: TrainConfig, learners: Parts) -> I
     learners = replace(reference, **{n: getattr(learners, n) for n in made_by}, made_by=made_by)
     for part, name, _ in COMPARED:
         its = [report.places.get(part), made_by[name].where if name in made_by else ""]
-        report.places[part] = " and ".join(filter(None, its))
+        report.places[part] = " and ".join(filter(None, dict.fromkeys(its)))
     torch.manual_seed(config.seed)
     start = {n: p.detach().clone() for n, p in reference.model(config.model).named_parameters()}
     batches = _drawn(config, reference)
@@ -501,6 +501,8 @@ class Lockstep:
             loader = BatchRunner(get_batch)
             loader.expect_fair(loader.starts())
             loader.expect_ids()
+        except NotJudged as lacking:  # their import has said what
+            raise lacking.__cause__ or lacking from None
         except Wrong as wrong:
             if wrong.error:
                 raise wrong.error from wrong
