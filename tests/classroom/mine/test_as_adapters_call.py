@@ -3,7 +3,8 @@
 import pytest
 from made_repositories import adopt, copied
 
-from workbook.classroom.mine import check_all
+from workbook.classroom.mine import check_all, own_parts, twin
+from workbook.transformer.model import TransformerLM
 
 # None of these can be judged by its signature or the names of its weights alone.
 LAYERS = """
@@ -59,6 +60,7 @@ import torch
 from cs336_basics import own
 
 def run_linear(d_in, d_out, weights, in_features):
+    "The course's own docstrings have a \\T in them."
     linear = own.Linear((d_out, d_in))
     linear.load_state_dict({"weight": weights})
     return linear(in_features)
@@ -126,4 +128,55 @@ def test_layers_are_judged_as_their_adapters_call_them(repository, study):
     assert outcomes["transformer_block"].status == "correct"
     assert outcomes["transformer_lm"].status == "almost"
     assert "its `table.weight`" in messages["transformer_lm"]
-    assert not any("workbook adopt" in said for said in messages.values())
+    assert not any("workbook adopt" in said or "escape" in said for said in messages.values())
+
+
+HALF = """
+from cs336_basics import model
+
+class LM(model.TransformerLM):
+    def __init__(self, *sizes, dtype=torch.bfloat16):
+        super().__init__(*sizes)
+        self.to(dtype)
+
+    def forward(self, x):
+        return super().forward(x).to(self.lm_head.weight.dtype)
+"""
+RUN_LM = """
+from cs336_basics import own
+
+def run_transformer_lm(weights, in_indices, **sizes):
+    lm = own.LM(*sizes.values())
+    lm.load_state_dict(weights)
+    return lm(x=in_indices)
+"""
+LOOSE = """
+from cs336_basics import own
+
+def run_transformer_lm(vocab_size, d_model, weights, in_indices, **sizes):
+    table = own.model.Embedding(vocab_size, d_model)
+    return own.model.Linear(d_model, vocab_size)(table(in_indices))
+"""
+
+
+def test_a_model_in_half_precision_is_judged_in_float32_and_its_weights_are_found(
+    repository, study, clean_imports
+):
+    repository({"transformer_lm": "cs336_basics.own:LM"}, HALF, RUN_LM)
+    (outcome,) = checked(study).values()
+    said = "Worth knowing: it is right in float32; its default is bfloat16."
+    assert outcome.status == "correct" and outcome.message.endswith(said), outcome.message
+    config = twin.small("laptop", 4).model
+    model = own_parts.parts(study).model(config)
+    weights = TransformerLM.from_config(config).state_dict()
+    model.fill(weights)
+    assert all(weight.equal(weights[name]) for name, weight in model.places(weights).items())
+
+
+def test_loose_layers_are_told_with_the_class_that_could_hold_them(
+    repository, study, clean_imports
+):
+    repository({"transformer_lm": "cs336_basics.own:LM"}, HALF, LOOSE)
+    words = "run_transformer_lm puts loose layers together .* let it make your cs336_basics.own:LM"
+    with pytest.raises(own_parts.PartError, match=words):
+        own_parts.parts(study).model(twin.small("laptop", 4).model)

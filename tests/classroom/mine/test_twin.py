@@ -192,6 +192,7 @@ def last_start_missing(dataset, *args):
 
 WRONG = [
     ("forward", 0, {"model": model(without_scale)}, "The logits before position 1 agree."),
+    ("forward", 0, {"model": model(nn.Module.bfloat16)}, "Its weights are in bfloat16, ours in"),
     ("forward", 0, {"model": model(with_a_look_ahead)}, "a logit at position 0 is"),
     ("forward", 0, {"model": model(keeps_its_first_mask)}, "(for 5 sequences of 6 tokens)"),
     ("forward", 0, {"model": model(for_a_batch_of_heads)}, "(for 3 sequences of 4 tokens)"),

@@ -41,9 +41,15 @@ from workbook.classroom.checks.machinery.modules import (
     own_parameters,
     uncompiled,
 )
-from workbook.classroom.checks.machinery.tensors import Case, alike, copied, tensor_of
+from workbook.classroom.checks.machinery.tensors import (
+    ROUNDED,
+    Case,
+    alike,
+    copied,
+    tensor_of,
+)
 from workbook.classroom.checks.machinery.timeout import TimedOut, limited
-from workbook.classroom.checks.machinery.verdicts import NotJudged, Wrong, call
+from workbook.classroom.checks.machinery.verdicts import LACKS, NotJudged, Wrong, call, failure
 from workbook.classroom.mine import course_adapters
 from workbook.classroom.mine.course_parts import PARTS
 from workbook.classroom.panels import Status
@@ -152,10 +158,13 @@ def differs(adapter: Callable, name: str) -> str | None:
         except NotJudged:
             return None
         except Exception as error:
-            return f"raises {type(error).__name__}: {error}"
+            return f"raises {failure(error)}"
     if not isinstance(got, Tensor):
         return f"returns a {type(got).__name__} instead of a tensor"
-    return "" if alike(got.detach().cpu(), expected) else "returns other numbers than ours"
+    tolerance = ROUNDED.get(got.dtype, TOLERANCE)
+    return (
+        "" if alike(got.detach().cpu(), expected, tolerance) else "returns other numbers than ours"
+    )
 
 
 # A part that is caught while its adapter runs.
@@ -199,18 +208,23 @@ def _why_apart(
 ) -> str:
     """Why a module that is called is no part of the largest one."""
     for owner in made:
-        values = vars(owner).values()
-        lists = [value for value in values if type(value) in (list, tuple)]
-        if any(child is held for value in lists for held in value):
-            return (
-                f"{type(child).__name__} is called, but is no part of {type(owner).__name__}:"
-                " torch neither trains nor saves what is in a plain list; use nn.ModuleList"
-            )
-    loose = f"{adapter.__name__} puts loose layers together ({type(child).__name__} is no part of"
-    loose += f" {type(module).__name__}), but one module is needed that holds them all"
-    if inspect.isclass(part):
-        return f"{loose}: let it make your {part.__module__}:{part.__qualname__}"
-    return loose
+        registered = set(owner.parameters())
+        for value in vars(owner).values():
+            for held in value if type(value) in (list, tuple) else ():
+                if isinstance(held, nn.Module) and not registered.issuperset(held.parameters()):
+                    return (
+                        f"{type(held).__name__} is called, but is no part of"
+                        f" {type(owner).__name__}: torch neither trains nor saves what is in a"
+                        " plain list; use nn.ModuleList"
+                    )
+    loose = (
+        f"{adapter.__name__} puts loose layers together ({type(child).__name__} is no part of"
+        f" {type(module).__name__}), but one module is needed that holds them all"
+    )
+    is_module = inspect.isclass(part)
+    return (
+        f"{loose}: let it make your {part.__module__}:{part.__qualname__}" if is_module else loose
+    )
 
 
 def as_unusable(run: Callable[[], Any]) -> Any:
@@ -220,7 +234,11 @@ def as_unusable(run: Callable[[], Any]) -> Any:
     except (NotJudged, Unusable):
         raise
     except Exception as error:
-        raise Unusable(f"the adapter fails: {type(error).__name__}: {error}") from error
+        if LACKS.search(f"{type(error).__name__}: {error}"):
+            raise NotJudged(
+                f"this computer lacks what its adapter needs: {failure(error)}"
+            ) from error
+        raise Unusable(f"the adapter fails: {failure(error)}") from error
 
 
 @contextmanager

@@ -160,12 +160,14 @@ def _beside_adapters(
     if not is_wrong and "a signature of" not in rows.get("got", ""):
         return report
     second = report_on(report.problem, partial(attempt, functions, report.problem, part))
+    is_of_call = any(claim in report.claim for claim in OF_THE_CALL)
+    if is_of_call and second.status == "not attempted":  # such as for a device
+        return second
     if second.claim.startswith(UNKNOWN) and "is no nn.Module" not in second.claim:
         if set(words.values()) != {""}:
             return report
         return replace(report, claim=f"Your adapter gives the right numbers. {report.claim}")
     is_better = BETTER.index(second.status) > BETTER.index(report.status)
-    is_of_call = any(claim in report.claim for claim in OF_THE_CALL)
     if is_better or where.startswith(ADAPTERS) or is_of_call:
         return replace(second, claim=f"As your adapter calls it: {second.claim}")
     return report
