@@ -357,28 +357,33 @@ def held_by(make: Callable[[dict[str, Tensor]], nn.Module], weights: Mapping) ->
     it turns, joins or cuts the weights, nor whether it rounds them to half precision. A parameter
     that holds anything else is left out.
     """
-    total = sum(weight.numel() for weight in weights.values())
+    names = sorted(weights)
+    sizes = [weights[name].numel() for name in names]
+    total = sum(sizes)
     places = torch.arange(total)
     held: dict[str, Tensor] = {}
     unit = 1
     while unit < total:
-        digits = (places // unit % DIGITS / DIGITS).split(
-            [weights[n].numel() for n in sorted(weights)]
-        )
-        marks = dict(zip(sorted(weights), digits, strict=True))
+        digits = (places // unit % DIGITS / DIGITS).split(sizes)
+        marks = dict(zip(names, digits, strict=True))
         module = make({name: marks[name].reshape(weights[name].shape) for name in weights})
         for name, parameter in own_parameters(module).items():
             digit = parameter.detach().double().cpu().nan_to_num() * DIGITS
             is_digit = digit.eq(digit.round()) & (digit >= 0) & (digit < DIGITS)
             # What is no digit makes the place too large for ever.
-            digit = digit.where(is_digit, total).long()
-            held[name] = held.get(name, 0) + unit * digit
+            held[name] = held.get(name, 0) + unit * digit.where(is_digit, total).long()
         unit *= DIGITS
     return {
         name: place
         for name, place in held.items()
         if place.max() < total and place.unique().numel() == place.numel()
     }
+
+
+def laid_out(held: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights by the course's names as the parameters that `held_by` found hold them, by theirs."""
+    flat = torch.cat([weights[name].flatten() for name in sorted(weights)])
+    return {name: flat[place] for name, place in held.items()}
 
 
 class AdoptedRunner(ModuleRunner):
@@ -404,7 +409,8 @@ class AdoptedRunner(ModuleRunner):
 
     def make(self, case: Case) -> nn.Module:
         """The module that the adapter makes of a case, with its weights."""
-        return self._caught(case).module.cpu().eval()
+        self.made = self._caught(case)
+        return self.made.module.cpu().eval()
 
     def new(self, case: Case) -> nn.Module:
         """The same with the weights that its class has drawn. Raises: Unseen."""
@@ -429,11 +435,12 @@ class AdoptedRunner(ModuleRunner):
 
     def rerun(self, case: Case) -> Tensor:
         """What the last module makes of a case, called with what the adapter hands it for that."""
-        made = self._caught(case)
-        if made.args is None:
-            return super().rerun(case)
         device = next(iter(case.inputs.values())).device
-        args, kwargs = moved((made.args, made.kwargs), device)
+        if device.type == "cpu":  # elsewhere it is called as it was here
+            self.made = self._caught(case)
+        if self.made.args is None:
+            return super().rerun(case)
+        args, kwargs = moved((self.made.args, self.made.kwargs), device)
         given = str(case)
         return tensor_of(bare(call(self.module, *args, given=given, **kwargs)), given)
 
@@ -456,7 +463,7 @@ class AdoptedRunner(ModuleRunner):
         for name, place in held.items():
             is_matrix = place.ndim == 2 and place.shape[1] > 1
             self.transposed[name] = is_matrix and bool(place[0, 1] - place[0, 0] != 1)
-        return places(held, case.weights)
+        return laid_out(held, case.weights)
 
     def _caught(self, case: Case) -> SimpleNamespace:
         """Run the adapter on a case. Raises: Wrong, NotAttempted."""
@@ -466,7 +473,8 @@ class AdoptedRunner(ModuleRunner):
             length = x.shape[-2 if "x" in inputs else -1]
             inputs.setdefault("token_positions", torch.arange(length)[None])
         inputs = {"token_positions": None, "in_features": x, "in_indices": x, **inputs}
-        weights = {name: weight.to(case.dtype) for name, weight in case.weights.items()}
+        dtype = x.dtype if x.is_floating_point() else case.dtype
+        weights = {name: weight.to(dtype) for name, weight in case.weights.items()}
         values = {**handed_in(weights), **inputs}
         return call(self.run_adapter, values, *case.arguments.values(), given=str(case))
 
@@ -478,12 +486,6 @@ def moved(value: Any, device: torch.device) -> Any:
     if type(value) is dict:
         return {key: moved(inner, device) for key, inner in value.items()}
     return value.to(device) if isinstance(value, Tensor | nn.Module) else value
-
-
-def places(held: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights by the course's names, for the parameters that hold them, by theirs."""
-    flat = torch.cat([weights[name].flatten() for name in sorted(weights)])
-    return {name: flat[place] for name, place in held.items()}
 
 
 def report_on(name: str, load: Callable[[], Any]) -> Report:
@@ -557,7 +559,7 @@ class AdoptedModelRunner:
             if missing := [name for name in own_parameters(module) if name not in self._held]:
                 kind = type(module).__name__
                 raise Unusable(f"run_transformer_lm gives no weight to `{missing[0]}` of {kind}")
-        return places(self._held, weights)
+        return laid_out(self._held, weights)
 
 
 # Adapters that are written.
