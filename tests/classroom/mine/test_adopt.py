@@ -425,6 +425,7 @@ UNTRAINABLE = [
         {CALLS: "return model.unembed(lm.TokenTable(vocab_size, d_model)(in_indices))"},
         r"run_transformer_lm puts loose layers together \(TokenTable is no part of MyLM\)",
     ),
+    ({"rope_theta, weights, in_indices, **more": "weights"}, "2025 and 2026: got an unexpected"),
     ({MAKES: "1 / 0"}, "the adapter fails: ZeroDivisionError: division by zero"),
 ]
 

@@ -188,6 +188,11 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
     """
     if inspect.isclass(part) and not issubclass(part, nn.Module):
         raise Unusable(f"{part.__name__} is no nn.Module, so torch finds no parameters in it")
+    try:
+        inspect.signature(adapter).bind(**arguments)
+    except TypeError as error:
+        others = "takes other arguments than in the editions of 2025 and 2026"
+        raise Unusable(f"{adapter.__name__} {others}: {error}") from error
     made: dict[int, nn.Module] = {}
     calls: dict[int, tuple] = {}
     with uncompiled(), _noting(made, calls):

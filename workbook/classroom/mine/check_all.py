@@ -27,7 +27,13 @@ BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse t
 # Claims that say less than the rest of a report.
 SAYS_NOT_WHAT = (" raised an error.", "not from scratch yet.", "that the problem names.")
 # Claims about the call alone, behind which a part may be right: their adapter knows how to call it.
-OF_THE_CALL = ("It cannot be called", "It raised an error", "This is not a ", "The parameter")
+OF_THE_CALL = (
+    "It cannot be called",
+    "It raised an error",
+    "This is not a ",
+    "The parameters have names",
+    "The parameter `",
+)
 
 
 @dataclass(frozen=True)
