@@ -36,7 +36,7 @@ from workbook.classroom.checks.machinery.modules import (
     ModuleRunner,
     Unseen,
     expect_no_twins,
-    expect_some,
+    expect_registered,
     fill,
     own_parameters,
     uncompiled,
@@ -63,7 +63,7 @@ PART_IMPORT_SECONDS = 60.0  # for the import of a part
 ALL_SECONDS = 300.0  # without a word from the process that tries the adapters that are written
 UNKNOWN = "It cannot be checked"
 TOLERANCE = 1e-3
-DIGITS = 256  # multiples of 1 / 256 below 1 are exact in bfloat16, too
+EXACT_STEPS = 256  # multiples of 1 / EXACT_STEPS below 1 are exact in bfloat16, too
 LAYERS = {  # our class with the same weights
     "run_linear": transformer.Linear,
     "run_embedding": transformer.Embedding,
@@ -371,15 +371,15 @@ def held_by(make: Callable[[dict[str, Tensor]], nn.Module], weights: Mapping) ->
     held: dict[str, Tensor] = {}
     unit = 1
     while unit < total:
-        digits = (places // unit % DIGITS / DIGITS).split(sizes)
+        digits = (places // unit % EXACT_STEPS / EXACT_STEPS).split(sizes)
         marks = dict(zip(names, digits, strict=True))
         module = make({name: marks[name].reshape(weights[name].shape) for name in weights})
         for name, parameter in own_parameters(module).items():
-            digit = parameter.detach().double().cpu().nan_to_num() * DIGITS
-            is_digit = digit.eq(digit.round()) & (digit >= 0) & (digit < DIGITS)
+            digit = parameter.detach().double().cpu().nan_to_num() * EXACT_STEPS
+            is_digit = digit.eq(digit.round()) & (digit >= 0) & (digit < EXACT_STEPS)
             # What is no digit makes the place too large for ever.
             held[name] = held.get(name, 0) + unit * digit.where(is_digit, total).long()
-        unit *= DIGITS
+        unit *= EXACT_STEPS
     return {
         name: place
         for name, place in held.items()
@@ -447,14 +447,14 @@ class AdoptedRunner(ModuleRunner):
             self.made = self._caught(case)
         if self.made.args is None:
             return super().rerun(case)
-        args, kwargs = moved((self.made.args, self.made.kwargs), device)
+        args, kwargs = on_device((self.made.args, self.made.kwargs), device)
         given = str(case)
         return tensor_of(bare(call(self.module, *args, given=given, **kwargs)), given)
 
     def layout(self, case: Case) -> dict[str, Tensor]:
         """The weights of a case by the names of the last module, as the adapter lays them out."""
         own = own_parameters(self.module)
-        expect_some(self.module, own, case.weights)
+        expect_registered(self.module, own, case.weights)
         expect_no_twins(self.module)
         sizes = tuple(case.arguments.items())
         if sizes not in self.held:
@@ -486,12 +486,12 @@ class AdoptedRunner(ModuleRunner):
         return call(self.run_adapter, values, *case.arguments.values(), given=str(case))
 
 
-def moved(value: Any, device: torch.device) -> Any:
+def on_device(value: Any, device: torch.device) -> Any:
     """What a module was given, on a device."""
     if type(value) in (tuple, list):
-        return type(value)(moved(inner, device) for inner in value)
+        return type(value)(on_device(inner, device) for inner in value)
     if type(value) is dict:
-        return {key: moved(inner, device) for key, inner in value.items()}
+        return {key: on_device(inner, device) for key, inner in value.items()}
     return value.to(device) if isinstance(value, Tensor | nn.Module) else value
 
 
@@ -553,7 +553,7 @@ class AdoptedModelRunner:
             for axis in range(max(value.ndim - 2, 0), value.ndim):
                 if value.shape[axis] == self.ids.shape[1]:
                     value = value.narrow(axis, 0, ids.shape[1])
-        return moved(value, ids.device)
+        return on_device(value, ids.device)
 
     def places(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The value of each of their parameters, by name, given weights by the course's names.

@@ -392,7 +392,7 @@ def named_weights(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
     rows of one. Raises: Wrong if a parameter is missing, too many, or has an unknown name.
     """
     own = own_parameters(module)
-    expect_some(module, own, weights)
+    expect_registered(module, own, weights)
     expect_no_twins(module)
     if own.keys() == weights.keys():
         return dict(weights)
@@ -485,7 +485,7 @@ def _is_vector(tensor: Tensor) -> bool:
     return tensor.numel() == max(tensor.shape, default=1)
 
 
-def expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
+def expect_registered(module: nn.Module, own: Weights, weights: Weights) -> None:
     """Raise `Wrong` if parameters are not registered, or some should not be there."""
     hidden = [
         name
