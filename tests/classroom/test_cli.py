@@ -194,6 +194,8 @@ IMPOSSIBLE = [
     (["study", "--reset", ""], "no problem is called ''"),
     (["data", "tokenize", "docstrings", "--size", "1MB"], "comes in one size; leave size out"),
     (["train", "laptop", "--mine", "--dry-run"], "no code of yours yet"),
+    (["train", "laptop", "--steps=10", "--warmup-iters=20"], "choose a smaller --warmup-iters"),
+    (["train", "laptop", "--d-model", "100"], "--d-model=100 gives each of 4 heads 25 values"),
     (["notebooks", "99_nothing"], "there is no notebook '99_nothing'; pick from 0"),
 ]
 
@@ -207,6 +209,15 @@ def test_what_cannot_be_done_is_said_in_one_line(arguments, message, attempt, tm
     shown = capsys.readouterr()
     assert shown.err.startswith("workbook: ") and message in shown.err
     assert (shown.err.count("\n"), shown.out) == (1, "")
+
+
+def test_fewer_steps_than_the_warm_up_shorten_that_too():
+    for preset in ("laptop", "full"):
+        asked = ["train", preset, "--steps"]
+        options = cli.parser().parse_args([*asked, "10"])
+        assert cli.chosen_config(options).optimizer.warmup_iters == 1
+    options = cli.parser().parse_args([*asked, "400"])
+    assert cli.chosen_config(options).optimizer.warmup_iters == 20  # of 500 for 10,000 steps
 
 
 SENSELESS = [

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
+from dataclasses import fields
 from datetime import date
 from difflib import get_close_matches
 from importlib.machinery import PathFinder
@@ -485,7 +486,7 @@ def run_train(options: argparse.Namespace) -> int:
     from workbook.experiments import dry_run
     from workbook.training import trainer
 
-    config = presets.chosen(options)  # an error in it is told before a text is read
+    config = chosen_config(options)  # an error in it is told before a text is read
     if options.text:
         if "corpus" in options:
             raise ValueError("give either --text or --corpus")
@@ -493,7 +494,7 @@ def run_train(options: argparse.Namespace) -> int:
             raise ValueError("--vocab-size is at least 257: 256 bytes and the end of a document")
         options.corpus = corpora.add_text(options.text, options.separator.replace(r"\n", "\n"))
         vars(options).setdefault("name", options.corpus)
-        config = presets.chosen(options)
+        config = chosen_config(options)
     parts = None
     if options.mine:
         from workbook.classroom import mine
@@ -514,6 +515,31 @@ def run_train(options: argparse.Namespace) -> int:
         print(f"\nMore of it:    workbook generate {run.folder} 'How it begins'")
         print(f"Train longer:  this command with --folder {run.folder} --steps {2 * config.steps}")
     return 0
+
+
+def chosen_config(options: argparse.Namespace) -> settings.TrainConfig:
+    """The config that these options choose; fewer steps than its warm-up has shorten that too.
+
+    Raises: ValueError, which names each setting as it is typed.
+    """
+    given = vars(options)
+    if "steps" in given and not given.get("cosine_cycle_iters"):
+        usual = presets.preset(options.preset)
+        warmup = usual.optimizer.warmup_iters
+        if options.steps < warmup:
+            given.setdefault("warmup_iters", max(1, warmup * options.steps // usual.steps))
+    kinds = (settings.TrainConfig, *presets.INNER_CONFIGS.values())
+    names = {each.name for kind in kinds for each in fields(kind)}
+
+    def as_typed(found: re.Match) -> str:
+        name, sign = found.groups()
+        is_setting = name in names and ("_" in name or sign)
+        return f"--{name.replace('_', '-')}{sign}" if is_setting else found[0]
+
+    try:
+        return presets.chosen(options)
+    except ValueError as error:
+        raise ValueError(re.sub(r"\b([a-z_]+)\b(=?)", as_typed, str(error))) from error
 
 
 @command(

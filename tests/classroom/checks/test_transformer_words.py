@@ -143,6 +143,15 @@ def test_names_of_other_code_are_understood():
         "q_proj_weight k_proj_weight v_proj_weight o_proj_weight",
     ):
         assert [place_of_learners(name, attention) for name in names.split()] == attention, names
+    feed = [place_of(f"w{number}.weight") for number in (1, 2, 3)]
+    for names in (
+        "w1_weight w2_weight w3_weight",
+        "W1_proj.weight W2_proj.weight W3_proj.weight",
+        "weight1 weight_2 w3_w",
+        "gate_weight down_proj_weight ffn_up.weight",
+        "proj_1.weight proj_2.weight proj_3.weight",
+    ):
+        assert [place_of_learners(name, feed) for name in names.split()] == feed, names
 
 
 def test_the_head_and_the_embedding_are_told_apart_by_name():

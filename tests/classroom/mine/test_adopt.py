@@ -421,6 +421,11 @@ UNTRAINABLE = [
     ({"self.blocks = nn.ModuleList(": "self.blocks = list("}, "plain list; use nn.ModuleList"),
     ({"self.n_ctx =": "self.extra = Proj(3, 3)\n        self.n_ctx ="}, "to `extra.kern"),
     ({CALLS: f"{CALLS} * 2"}, "returns something other than the result of MyLM.forward"),
+    (
+        {CALLS: "return model.unembed(lm.TokenTable(vocab_size, d_model)(in_indices))"},
+        r"run_transformer_lm puts loose layers together \(TokenTable is no part of MyLM\)",
+    ),
+    ({"rope_theta, weights, in_indices, **more": "weights"}, "2025 and 2026: got an unexpected"),
     ({MAKES: "1 / 0"}, "the adapter fails: ZeroDivisionError: division by zero"),
 ]
 

@@ -74,12 +74,17 @@ def test_a_copy_that_is_mended_counts_as_found_and_is_never_lost(study):
 
 def test_what_cannot_be_hardened_is_said(study, capsys):
     harden("rope")
-    assert "no code of yours is kept for rope" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "no code of yours is kept for rope" in said and "Write it like this" not in said
     for written in ("unicode1", "encode_utf8"):
         harden(written)
-        assert f"{written} has no code to harden" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert f"{written} has no code to harden" in said
+        assert 'Write it like this: `harden("rope", line=12)`' in said
     harden("rmsnorm", line=3)
-    assert 'no mistake is planted there now; `harden("rmsnorm")`' in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert 'no mistake is planted there now; `harden("rmsnorm")` plants one' in said
+    assert "Write it like this" not in said
     for broken in ("[" * 100_000, '{"rmsnorm": {"found": 3}}', '{"rmsnorm": [1]}'):
         (study / ".workbook" / "harden.json").write_text(broken)
         assert hardening.found_mistakes(study) == []
@@ -154,7 +159,7 @@ def test_the_slips_of_people_are_planted_and_all_else_stays_as_it_was():
 @pytest.mark.slow
 def test_a_strangers_model_shows_the_curves_of_two_runs(study):
     shown = str(harden("stranger"))
-    assert "differs from ours at step" in shown
+    assert "The copy (broken/stranger.py: TransformerLM) differs from ours at step" in shown
     ours, copys = re.findall("loss, .*`(.*)`", shown)
     assert len(ours) == len(copys) == 21
 

@@ -85,7 +85,7 @@ def test_right_parts_of_another_make_do_not_differ(preset, steps):
     assert not report.differs
     assert {report.outcome(part) for part in report.places} == {"same"}
     assert report.message.startswith(f"Nothing differs in {steps} steps: forward, loss, gradients,")
-    assert "Not compared: the tokenizer, decoding," in report.message
+    assert "Not compared: the first weights, the tokenizer, decoding," in report.message
     ours, its = report.losses
     assert its == pytest.approx(ours, rel=1e-3) and its[-1] < its[0]
 
@@ -192,6 +192,7 @@ def last_start_missing(dataset, *args):
 
 WRONG = [
     ("forward", 0, {"model": model(without_scale)}, "The logits before position 1 agree."),
+    ("forward", 0, {"model": model(nn.Module.bfloat16)}, "Its weights are in bfloat16, ours in"),
     ("forward", 0, {"model": model(with_a_look_ahead)}, "a logit at position 0 is"),
     ("forward", 0, {"model": model(keeps_its_first_mask)}, "(for 5 sequences of 6 tokens)"),
     ("forward", 0, {"model": model(for_a_batch_of_heads)}, "(for 3 sequences of 4 tokens)"),
@@ -221,7 +222,7 @@ WRONG = [
         "its value is right, but",
     ),
     ("clipping", 0, {"clipping": no_clipping}, "afterwards a gradient of"),
-    ("schedule", 1, {"schedule": lambda it, *its: cosine_schedule(it + 1, *its)}, "(1, 0.01, "),
+    ("schedule", 0, {"schedule": lambda it, *its: cosine_schedule(it + 1, *its)}, "(0, 0.01, "),
     (
         "schedule",
         3,
@@ -250,7 +251,8 @@ def test_the_part_that_is_wrong_is_named(part, step, parts, words):
     assert differing(report) == [part], report.message
     assert (report.first.part, report.first.step) == (part, step)
     assert words in report.message and f"(mine:{next(iter(parts))})" in report.message
-    assert f"differs at step {step}" in str(report)
+    how = "fails" if report.first.fails else "differs"
+    assert f"  {how} at step {step}  " in str(report)
     assert "\n" not in report.message and report.message[-1] in ".?!"
 
 
@@ -258,9 +260,14 @@ def raising(*args):
     raise own_parts.PartError("your clipping (mine:clipping) fails: boom, at line 3")
 
 
+def lacking(*args):
+    raise own_parts.PartError("your get_batch: cannot import name 'batched' from 'itertools'")
+
+
 FAILING = [
+    ("batches", {"get_batch": lacking}, "Your get_batch: cannot import"),
     ("clipping", {"clipping": raising}, "Your clipping (mine:clipping) fails: boom, at line 3."),
-    ("schedule", {"schedule": lambda *args: 1 / 0}, "fails at step 1: ZeroDivisionError"),
+    ("schedule", {"schedule": lambda *args: 1 / 0}, "fails at step 0: ZeroDivisionError"),
     ("forward", {"model": lambda config: 1 / 0}, "Your model (mine:model) fails at step 0"),
     (
         "loss",
@@ -274,6 +281,7 @@ FAILING = [
 def test_a_part_that_fails_is_named(part, parts, words):
     report = report_on(**parts)
     assert report.first.part == part and words in report.message
+    assert report.outcome(part).startswith("fails at step 0")
     assert report.losses == [] and report.differs
 
 

@@ -10,15 +10,17 @@ repository of the course of the code that a study folder keeps: its adapters are
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import replace
+from functools import partial, wraps
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import wrap
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -29,10 +31,25 @@ from workbook.classroom.checks.machinery import worker
 from workbook.classroom.checks.machinery.calling import MODEL_ARGUMENTS
 from workbook.classroom.checks.machinery.judging import Report, judge_attempt
 from workbook.classroom.checks.machinery.loading import load_file
-from workbook.classroom.checks.machinery.modules import own_parameters, uncompiled
-from workbook.classroom.checks.machinery.tensors import alike
+from workbook.classroom.checks.machinery.modules import (
+    ADOPTED,
+    ModuleRunner,
+    Unseen,
+    expect_no_twins,
+    expect_registered,
+    fill,
+    own_parameters,
+    uncompiled,
+)
+from workbook.classroom.checks.machinery.tensors import (
+    ROUNDED,
+    Case,
+    alike,
+    copied,
+    tensor_of,
+)
 from workbook.classroom.checks.machinery.timeout import TimedOut, limited
-from workbook.classroom.checks.machinery.verdicts import NotJudged
+from workbook.classroom.checks.machinery.verdicts import LACKS, NotJudged, Wrong, call, failure
 from workbook.classroom.mine import course_adapters
 from workbook.classroom.mine.course_parts import PARTS
 from workbook.classroom.panels import Status
@@ -46,7 +63,7 @@ PART_IMPORT_SECONDS = 60.0  # for the import of a part
 ALL_SECONDS = 300.0  # without a word from the process that tries the adapters that are written
 UNKNOWN = "It cannot be checked"
 TOLERANCE = 1e-3
-EXACT_STEPS = 2**24  # multiples of 1 / EXACT_STEPS below 1 are exact in float32
+EXACT_STEPS = 256  # multiples of 1 / EXACT_STEPS below 1 are exact in bfloat16, too
 LAYERS = {  # our class with the same weights
     "run_linear": transformer.Linear,
     "run_embedding": transformer.Embedding,
@@ -101,10 +118,17 @@ def example(name: str, spread: float = 0.0, **sizes: Any) -> dict[str, Any]:
         weights = LAYERS[name](*(sizes[size] for size in sizes_of(name))).state_dict()
         for weight in weights.values():
             weight += spread * torch.randn_like(weight) * (weight.ndim == 1)
-        values["weights"] = weights if len(weights) > 1 else weights["weight"]
-        for own, weight in weights.items():  # `output_proj.weight` is `o_proj_weight`
-            values[own.replace("output", "o").replace(".", "_")] = weight
+        values |= handed_in(weights)
     return {asked: {**sizes, **values}[asked] for asked in arguments_of(name)}
+
+
+def handed_in(weights: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Copies of weights by the names of the adapters' arguments."""
+    copies = {name: weight.clone() for name, weight in weights.items()}
+    values: dict[str, Any] = {"weights": copies if len(copies) > 1 else copies.get("weight")}
+    for name, weight in copies.items():  # `output_proj.weight` is `o_proj_weight`
+        values[name.replace("output", "o").replace(".", "_")] = weight
+    return values
 
 
 def arguments_of(name: str) -> list[str]:
@@ -134,10 +158,13 @@ def differs(adapter: Callable, name: str) -> str | None:
         except NotJudged:
             return None
         except Exception as error:
-            return f"raises {type(error).__name__}: {error}"
+            return f"raises {failure(error)}"
     if not isinstance(got, Tensor):
         return f"returns a {type(got).__name__} instead of a tensor"
-    return "" if alike(got.detach().cpu(), expected) else "returns other numbers than ours"
+    tolerance = ROUNDED.get(got.dtype, TOLERANCE)
+    return (
+        "" if alike(got.detach().cpu(), expected, tolerance) else "returns other numbers than ours"
+    )
 
 
 # A part that is caught while its adapter runs.
@@ -157,31 +184,66 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
     Args:
         part: the learner's class, if that is known.
 
-    Raises: Unusable if there is none, or the adapter fails; NotJudged if it needs what is lost.
+    Raises: Unusable if there is none; what the adapter raises.
     """
     if inspect.isclass(part) and not issubclass(part, nn.Module):
         raise Unusable(f"{part.__name__} is no nn.Module, so torch finds no parameters in it")
+    try:
+        inspect.signature(adapter).bind(**arguments)
+    except TypeError as error:
+        others = "takes other arguments than in the editions of 2025 and 2026"
+        raise Unusable(f"{adapter.__name__} {others}: {error}") from error
     made: dict[int, nn.Module] = {}
     calls: dict[int, tuple] = {}
     with uncompiled(), _noting(made, calls):
-        try:
-            result = limited(ADAPTER_SECONDS, lambda: adapter(**arguments))
-        except NotJudged:
-            raise
-        except Exception as error:
-            raise Unusable(f"the adapter fails: {type(error).__name__}: {error}") from error
+        result = limited(ADAPTER_SECONDS, lambda: adapter(**arguments))
     module = max(made.values(), key=_size, default=None)
     if module is None or not _size(module)[0]:
         raise Unusable("the adapter makes no torch module that has parameters")
     own = set(module.parameters())
     for child in (made[key] for key in calls):
         if not own.issuperset(child.parameters()):
-            raise Unusable(
-                f"{type(child).__name__} is called, but is no part of {type(module).__name__}:"
-                " torch neither trains nor saves what is in a plain list; use nn.ModuleList"
-            )
+            raise Unusable(_why_apart(child, made.values(), module, adapter, part))
     args, kwargs = calls.get(id(module), (None, {}))
     return SimpleNamespace(result=result, module=module, args=args, kwargs=kwargs)
+
+
+def _why_apart(
+    child: nn.Module, made: Collection[nn.Module], module: nn.Module, adapter: Callable, part: Any
+) -> str:
+    """Why a module that is called is no part of the largest one."""
+    for owner in made:
+        registered = set(owner.parameters())
+        for value in vars(owner).values():
+            for held in value if type(value) in (list, tuple) else ():
+                if isinstance(held, nn.Module) and not registered.issuperset(held.parameters()):
+                    return (
+                        f"{type(held).__name__} is called, but is no part of"
+                        f" {type(owner).__name__}: torch neither trains nor saves what is in a"
+                        " plain list; use nn.ModuleList"
+                    )
+    loose = (
+        f"{adapter.__name__} puts loose layers together ({type(child).__name__} is no part of"
+        f" {type(module).__name__}), but one module is needed that holds them all"
+    )
+    is_module = inspect.isclass(part)
+    return (
+        f"{loose}: let it make your {part.__module__}:{part.__qualname__}" if is_module else loose
+    )
+
+
+def as_unusable(run: Callable[[], Any]) -> Any:
+    """What a function returns that runs an adapter. Raises: Unusable, NotJudged."""
+    try:
+        return run()
+    except (NotJudged, Unusable):
+        raise
+    except Exception as error:
+        if LACKS.search(f"{type(error).__name__}: {error}"):
+            raise NotJudged(
+                f"this computer lacks what its adapter needs: {failure(error)}"
+            ) from error
+        raise Unusable(f"the adapter fails: {failure(error)}") from error
 
 
 @contextmanager
@@ -227,7 +289,9 @@ def attempt(adapters: Mapping[str, Callable], problem: str, part: Any = None) ->
     if problem == "adamw":
         return first()  # which returns the class
     if problem == "tokenizer":
-        kind = type(first({n: bytes([n]) for n in range(256)}, [], []))
+        end = "<|endoftext|>"
+        vocab = dict(enumerate([*(bytes([n]) for n in range(256)), b"th", end.encode()]))
+        kind = type(first(vocab, [(b"t", b"h")], [end]))
         return _class(kind, first, inspect.signature(first))
     if problem == "checkpointing":
         return tuple(adapters.values())
@@ -243,16 +307,31 @@ def _layer(adapters: Mapping[str, Callable], names: tuple[str, ...], part: Any) 
     parameters = [*signature.parameters.values()][: len(made_with)]
     signature = signature.replace(parameters=parameters)
 
-    def make(*args: Any, **kwargs: Any) -> nn.Module:
+    def run(inputs: Mapping[str, Any], *args: Any, **kwargs: Any) -> SimpleNamespace:
+        """Run an adapter for a layer of these sizes: on inputs and weights, or else on ours."""
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         values = zip(made_with, bound.arguments.values(), strict=True)
         sizes = {name: value for name, value in values if value is not None}
         # Without theta, it is the second function, for an attention without RoPE.
         name = names[-1] if sizes.keys() == {*sizes_of(names[-1])} else names[0]
-        return caught(adapters.get(name, first), example(name, **sizes), part).module
+        given = {**sizes, **inputs} if inputs else example(name, **sizes)
+        asked = {argument: given[argument] for argument in arguments_of(name)}
+        return caught(adapters.get(name, first), asked, part)
 
-    return _class(type(make(*(SMALL[size] for size in made_with))), make, signature)
+    def make(*args: Any, **kwargs: Any) -> nn.Module:
+        return as_unusable(lambda: run({}, *args, **kwargs)).module
+
+    made = as_unusable(lambda: run({}, *(SMALL[size] for size in made_with)))
+    if made.args is not None:
+        with uncompiled():
+            again = as_unusable(lambda: made.module(*made.args, **made.kwargs))
+        expect_result(made, again, names[0])
+    kind = _class(type(made.module), make, signature)
+    takes_positions = "token_positions" in arguments_of(names[0])
+    options = {"takes_positions": takes_positions, "turns": names[-1] not in adapters}
+    setattr(kind, ADOPTED, partial(AdoptedRunner, run=run, **options))
+    return kind
 
 
 def _class(kind: type, make: Callable, signature: inspect.Signature) -> type:
@@ -260,6 +339,161 @@ def _class(kind: type, make: Callable, signature: inspect.Signature) -> type:
     names: dict[str, Any] = {"__signature__": signature, "__module__": kind.__module__}
     names["__new__"] = lambda cls, *args, **kwargs: make(*args, **kwargs)
     return type(kind)(kind.__name__, (kind,), names)
+
+
+def expect_result(made: SimpleNamespace, output: Any, name: str) -> None:
+    """Raise Unusable unless an adapter has returned what the module that it made returns."""
+    again = bare(output)
+    results = isinstance(again, Tensor) and isinstance(made.result, Tensor)
+    if not (results and alike(again.detach(), made.result.detach(), TOLERANCE)):
+        kind = type(made.module).__name__
+        raise Unusable(f"{name} returns something other than the result of {kind}.forward")
+
+
+def bare(output: Any) -> Any:
+    """The result itself, of what a module may return beside it or around it."""
+    if isinstance(output, Mapping):
+        return output.get("logits")
+    output = output[0] if isinstance(output, tuple | list) else output
+    return getattr(output, "logits", output)
+
+
+def held_by(make: Callable[[dict[str, Tensor]], nn.Module], weights: Mapping) -> dict[str, Tensor]:
+    """For each parameter of a module that an adapter fills, which of all the numbers it holds.
+
+    The adapter is given numbers that are the digits of their own places, so it does not matter how
+    it turns, joins or cuts the weights, nor whether it rounds them to half precision. A parameter
+    that holds anything else is left out.
+    """
+    names = sorted(weights)
+    sizes = [weights[name].numel() for name in names]
+    total = sum(sizes)
+    places = torch.arange(total)
+    held: dict[str, Tensor] = {}
+    unit = 1
+    while unit < total:
+        digits = (places // unit % EXACT_STEPS / EXACT_STEPS).split(sizes)
+        marks = dict(zip(names, digits, strict=True))
+        module = make({name: marks[name].reshape(weights[name].shape) for name in weights})
+        for name, parameter in own_parameters(module).items():
+            digit = parameter.detach().double().cpu().nan_to_num() * EXACT_STEPS
+            is_digit = digit.eq(digit.round()) & (digit >= 0) & (digit < EXACT_STEPS)
+            # What is no digit makes the place too large for ever.
+            held[name] = held.get(name, 0) + unit * digit.where(is_digit, total).long()
+        unit *= EXACT_STEPS
+    return {
+        name: place
+        for name, place in held.items()
+        if place.max() < total and place.unique().numel() == place.numel()
+    }
+
+
+def laid_out(held: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights by the course's names as the parameters that `held_by` found hold them, by theirs."""
+    flat = torch.cat([weights[name].flatten() for name in sorted(weights)])
+    return {name: flat[place] for name, place in held.items()}
+
+
+class AdoptedRunner(ModuleRunner):
+    """Runs a layer as the learner's adapters make, fill and call it; a case is one of `tensors`."""
+
+    def __init__(self, *arguments: Any, run: Callable, takes_positions: bool, turns: bool):
+        super().__init__(*arguments)
+        self.run_adapter = run
+        self.are_positions_taken = takes_positions
+        self.has_always_rope = turns
+        self.held: dict[tuple, dict[str, Tensor]] = {}  # by the sizes of a layer
+
+    def turns(self) -> bool:
+        """Whether there is no adapter for an attention without RoPE."""
+        return self.has_always_rope
+
+    def takes_positions(self) -> bool:
+        """Whether the adapter takes positions."""
+        return self.are_positions_taken
+
+    def assumed(self) -> str:
+        return ""  # the adapter knows
+
+    def make(self, case: Case) -> nn.Module:
+        """The module that the adapter makes of a case, with its weights."""
+        self.made = self._caught(case)
+        return self.made.module.cpu().eval()
+
+    def new(self, case: Case) -> nn.Module:
+        """The same with the weights that its class has drawn. Raises: Unseen."""
+        kind: Any = type(self.module)
+        drawn = {}
+        init = kind.__init__
+
+        @wraps(init)
+        def noting(module: nn.Module, *args: Any, **kwargs: Any) -> None:
+            init(module, *args, **kwargs)
+            drawn[id(module)] = {n: p.detach().clone() for n, p in own_parameters(module).items()}
+
+        with patch.object(kind, "__init__", noting):
+            module = self.make(case)
+        first = drawn.get(id(module), {})
+        own = own_parameters(module)
+        # One that is as the adapter gave it was handed to the class.
+        if first.keys() != own.keys() or any(first[name].equal(own[name]) for name in own):
+            raise Unseen
+        fill(module, first)
+        return module
+
+    def rerun(self, case: Case) -> Tensor:
+        """What the last module makes of a case, called with what the adapter hands it for that."""
+        device = next(iter(case.inputs.values())).device
+        if device.type == "cpu":  # elsewhere it is called as it was here
+            self.made = self._caught(case)
+        if self.made.args is None:
+            return super().rerun(case)
+        args, kwargs = on_device((self.made.args, self.made.kwargs), device)
+        given = str(case)
+        return tensor_of(bare(call(self.module, *args, given=given, **kwargs)), given)
+
+    def layout(self, case: Case) -> dict[str, Tensor]:
+        """The weights of a case by the names of the last module, as the adapter lays them out."""
+        own = own_parameters(self.module)
+        expect_registered(self.module, own, case.weights)
+        expect_no_twins(self.module)
+        sizes = tuple(case.arguments.items())
+        if sizes not in self.held:
+            self.held[sizes] = held_by(
+                lambda marks: self._caught(replace(case, weights=marks)).module, case.weights
+            )
+        held = self.held[sizes]
+        if missing := [name for name in own if name not in held]:
+            raise Wrong(
+                f"The adapter gives no weight to `{missing[0]}`.",
+                mistake="Load it there, or leave it out of the class.",
+            )
+        for name, place in held.items():
+            is_matrix = place.ndim == 2 and place.shape[1] > 1
+            self.transposed[name] = is_matrix and bool(place[0, 1] - place[0, 0] != 1)
+        return laid_out(held, case.weights)
+
+    def _caught(self, case: Case) -> SimpleNamespace:
+        """Run the adapter on a case. Raises: Wrong, NotAttempted."""
+        inputs = {name: copied(value) for name, value in case.inputs.items()}
+        x = inputs.get("x", inputs.get("token_ids"))
+        if "num_heads" in case.arguments and self.hands_in_positions:
+            length = x.shape[-2 if "x" in inputs else -1]
+            inputs.setdefault("token_positions", torch.arange(length)[None])
+        inputs = {"token_positions": None, "in_features": x, "in_indices": x, **inputs}
+        dtype = x.dtype if x.is_floating_point() else case.dtype
+        weights = {name: weight.to(dtype) for name, weight in case.weights.items()}
+        values = {**handed_in(weights), **inputs}
+        return call(self.run_adapter, values, *case.arguments.values(), given=str(case))
+
+
+def on_device(value: Any, device: torch.device) -> Any:
+    """What a module was given, on a device."""
+    if type(value) in (tuple, list):
+        return type(value)(on_device(inner, device) for inner in value)
+    if type(value) is dict:
+        return {key: on_device(inner, device) for key, inner in value.items()}
+    return value.to(device) if isinstance(value, Tensor | nn.Module) else value
 
 
 def report_on(name: str, load: Callable[[], Any]) -> Report:
@@ -289,7 +523,7 @@ class AdoptedModelRunner:
         self.part = part
         # The longest text, so that positions and masks can be cut; one, so that they fit any batch.
         self.ids = torch.arange(config.context_length)[None] * 7 % config.vocab_size
-        self._indices: dict[str, Tensor] = {}
+        self._held: dict[str, Tensor] = {}
 
     def make(self) -> nn.Module:
         """Make a new model. Raises: Unusable, and what the model itself raises."""
@@ -298,25 +532,19 @@ class AdoptedModelRunner:
         self.kwargs = made.kwargs
         with torch.no_grad():
             logits = self.run(made.module, self.ids.to(next(made.module.parameters()).device))
-        if isinstance(made.result, Tensor) and alike(logits, made.result.detach(), TOLERANCE):
-            return made.module.train()
-        name = f"{type(made.module).__name__}.forward"
-        raise Unusable(f"run_transformer_lm returns something other than the result of {name}")
+        expect_result(made, logits, "run_transformer_lm")
+        return made.module.train()
 
     def _made_with(self, weights: Mapping[str, Tensor]) -> SimpleNamespace:
         arguments = {name: getattr(self.config, name) for name in MODEL_ARGUMENTS}
         arguments |= {"weights": weights, "in_indices": self.ids.clone()}
         with torch.random.fork_rng(devices=[]):  # what the adapter draws is drawn for nothing
-            return caught(self.adapter, arguments, self.part)
+            return as_unusable(lambda: caught(self.adapter, arguments, self.part))
 
     def run(self, module: nn.Module, ids: Tensor) -> Tensor:
         """The logits of a model that `make` made, for (batch, seq) ids."""
         kwargs = {name: self._fitted(value, ids) for name, value in self.kwargs.items()}
-        output = module(*(self._fitted(value, ids) for value in self.args), **kwargs)
-        if isinstance(output, Mapping):
-            return output["logits"]
-        output = output[0] if isinstance(output, tuple | list) else output
-        return getattr(output, "logits", output)
+        return bare(module(*(self._fitted(value, ids) for value in self.args), **kwargs))
 
     def _fitted(self, value: Any, ids: Tensor) -> Any:
         """What `forward` was given, for other ids: positions and masks are cut to their length."""
@@ -326,39 +554,20 @@ class AdoptedModelRunner:
             for axis in range(max(value.ndim - 2, 0), value.ndim):
                 if value.shape[axis] == self.ids.shape[1]:
                     value = value.narrow(axis, 0, ids.shape[1])
-        return value.to(ids.device) if isinstance(value, Tensor | nn.Module) else value
+        return on_device(value, ids.device)
 
     def places(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The value of each of their parameters, by name, given weights by the course's names.
 
         Raises: Unusable if the adapter gives no weight to one of them.
         """
-        if not self._indices:
-            self._indices = self._find_indices(weights)
-        flat = torch.cat([weights[name].flatten() for name in sorted(weights)])
-        return {name: flat[index] for name, index in self._indices.items()}
-
-    def _find_indices(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """For each of their parameters, which of all the course's numbers it holds.
-
-        The adapter is given weights without two equal numbers, so it does not matter how it turns,
-        joins or cuts them.
-        """
-        marks = {}
-        begin = 0
-        for name in sorted(weights):
-            numbers = torch.arange(begin, begin + weights[name].numel())
-            marks[name] = numbers.reshape(weights[name].shape) / EXACT_STEPS
-            begin += len(numbers)
-        indices = {}
-        module = self._made_with(marks).module
-        for name, parameter in own_parameters(module).items():
-            number = parameter.detach().double().cpu() * EXACT_STEPS
-            indices[name] = index = number.round().long().clamp(0, begin - 1)
-            if not number.equal(index.double()) or index.unique().numel() < index.numel():
+        if not self._held:
+            module = self._made_with(weights).module
+            self._held = held_by(lambda marks: self._made_with(marks).module, weights)
+            if missing := [name for name in own_parameters(module) if name not in self._held]:
                 kind = type(module).__name__
-                raise Unusable(f"run_transformer_lm gives no weight to `{name}` of {kind}")
-        return indices
+                raise Unusable(f"run_transformer_lm gives no weight to `{missing[0]}` of {kind}")
+        return laid_out(self._held, weights)
 
 
 # Adapters that are written.

@@ -4,6 +4,7 @@ It runs in a process of its own, which a part may end, hang or fill up: that is 
 wrong with this part, and another process goes on with the next.
 """
 
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,7 +27,13 @@ BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse t
 # Claims that say less than the rest of a report.
 SAYS_NOT_WHAT = (" raised an error.", "not from scratch yet.", "that the problem names.")
 # Claims about the call alone, behind which a part may be right: their adapter knows how to call it.
-OF_THE_CALL = ("It cannot be called", "It raised an error", "This is not a ")
+OF_THE_CALL = (
+    "It cannot be called",
+    "It raised an error",
+    "This is not a ",
+    "The parameters have names",
+    "The parameter `",
+)
 
 
 @dataclass(frozen=True)
@@ -124,13 +131,16 @@ def _report(study: str, name: str) -> Iterator[dict]:
     from workbook.classroom.mine.adapters import report_on
 
     folder = Path(study)
-    report = report_on(name, lambda: own_parts.load_part(name, folder).thing)
-    adopted = adopt.read_adopted(folder)
-    where = adopted.where(name) if adopted is not None else ""
-    functions = adopt.adapters(adopted, name) if where else {}
-    if functions:
-        part = own_parts.find_part(name, folder)
-        report = _beside_adapters(report, functions, part.thing, where)
+    with warnings.catch_warnings():
+        # A docstring of the course's own adapters has one.
+        warnings.filterwarnings("ignore", ".*invalid escape sequence")
+        report = report_on(name, lambda: own_parts.load_part(name, folder).thing)
+        adopted = adopt.read_adopted(folder)
+        where = adopted.where(name) if adopted is not None else ""
+        functions = adopt.adapters(adopted, name) if where else {}
+        if functions:
+            part = own_parts.find_part(name, folder)
+            report = _beside_adapters(report, functions, part.thing, where)
     yield report.to_json()
 
 
@@ -138,8 +148,11 @@ def _beside_adapters(
     report: Report, functions: Mapping[str, Callable], part: Any, where: str
 ) -> Report:
     """The report on a part, or on what its adapters make of it if that says more."""
+    from workbook.classroom.checks.machinery.modules import ADAPTER
     from workbook.classroom.mine.adapters import UNKNOWN, attempt, differs, report_on
 
+    if report.likely:  # that has happened
+        report = replace(report, likely=report.likely.replace(ADAPTER, ""))
     words = {adapter: differs(function, adapter) for adapter, function in functions.items()}
     if report.status == "correct":
         wrong = [f"{adapter} {words[adapter]}" for adapter in words if words[adapter]]
@@ -153,12 +166,15 @@ def _beside_adapters(
     if not is_wrong and "a signature of" not in rows.get("got", ""):
         return report
     second = report_on(report.problem, partial(attempt, functions, report.problem, part))
+    is_of_call = any(claim in report.claim for claim in OF_THE_CALL)
+    if is_of_call and second.status == "not attempted":  # such as for a device
+        return second
     if second.claim.startswith(UNKNOWN) and "is no nn.Module" not in second.claim:
         if set(words.values()) != {""}:
             return report
         return replace(report, claim=f"Your adapter gives the right numbers. {report.claim}")
     is_better = BETTER.index(second.status) > BETTER.index(report.status)
-    if is_better or where.startswith(ADAPTERS) or report.claim.startswith(OF_THE_CALL):
+    if is_better or where.startswith(ADAPTERS) or is_of_call:
         return replace(second, claim=f"As your adapter calls it: {second.claim}")
     return report
 

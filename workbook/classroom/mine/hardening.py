@@ -22,7 +22,7 @@ from workbook.classroom.checks.machinery.mutants import planted
 from workbook.classroom.problems import Problem
 from workbook.classroom.study import progress, solutions
 from workbook.classroom.study.records import RecordEntry
-from workbook.classroom.study.verbs import Report
+from workbook.classroom.study.verbs import NotNow, Report
 from workbook.files import atomic_write
 
 FOLDER = "broken"
@@ -43,6 +43,7 @@ MUTE = re.compile("It (was stopped|did not|ended|cannot be)|The check itself|.*n
 # Others show little; they come where no more values differ.
 LATER = re.compile("It raised|It does not return|The parameters? (`|have)|.*(module|still missing)")
 AT_LINE = re.compile(r"at line (\d+), in ")
+THEIRS = re.compile(r"Your \w+ \(mine\.\w+:(.*?)\)")  # where the copy played the learner's part
 BARS = "▁▂▃▄▅▆▇█"
 # A call of `harden` offers the next one.
 PROCEDURE = (
@@ -99,7 +100,7 @@ def harden(problem: str, line: int | None = None) -> Report:
     Once your code has passed its check, this writes `broken/PROBLEM.py` into your study folder, and
     shows what goes wrong in it. Name the line, or mend it there and call this again. It is counted,
     but worth no points.
-    Example: harden("rope") and then harden("rope", line=12)
+    Example: harden("rope", line=12)
 
     Arguments:
         problem: a code problem that you solved, or "stranger": a model that somebody else wrote.
@@ -107,7 +108,7 @@ def harden(problem: str, line: int | None = None) -> Report:
     """
     study = progress.current()
     if study is None:
-        raise ValueError("not in a study folder; `workbook lab` creates one")
+        raise NotNow("not in a study folder; `workbook lab` creates one")
     if not isinstance(line, int | None):
         raise ValueError(f"expected the number of a line, not {type(line).__name__}")
     name = STRANGER if problem == STRANGER else problems.with_id(problem).id
@@ -122,7 +123,7 @@ def harden(problem: str, line: int | None = None) -> Report:
     hunt = hunts.get(name, Hunt(is_found=True))
     if hunt.is_found or not path.exists():
         if line is not None:
-            raise ValueError(f'no mistake is planted there now; `harden("{name}")` plants one')
+            raise NotNow(f'no mistake is planted there now; `harden("{name}")` plants one')
         hunt = _plant(study, path, details, hunt.found)
         claim = (
             f"One mistake is in `{FOLDER}/{path.name}`, a copy of code that passed. {hunt.claim}"
@@ -153,12 +154,12 @@ def _plant(study: progress.Progress, path: Path, details: Problem, found: list[s
     source = STRANGERS_CODE.read_text("utf-8") if path.stem == STRANGER else ""
     source = source or solutions.stored(study.folder).get(details.id, [""])[0]
     if not source:
-        raise ValueError(f"no code of yours is kept for {details.id}: solve it, and run its check")
+        raise NotNow(f"no code of yours is kept for {details.id}: solve it, and run its check")
     source = HEADER.format(path.stem) + source.partition("\n")[2]  # in place of its first line
     hunt = next(mistakes_in(details, source, found), None)
     if hunt is None:
-        raise ValueError(f"{len(found)} mistakes were found here, and there are no more")
-    hunt.rows += map(list, _curves(details, hunt.source))
+        raise NotNow(f"{len(found)} mistakes were found here, and there are no more")
+    hunt.rows += map(list, _curves(details, hunt.source, f"{FOLDER}/{path.name}"))
     solutions.make_way(path, set())
     with atomic_write(path) as file:
         file.write(hunt.source)
@@ -239,7 +240,7 @@ def judge_copy(problem: str, source: str) -> Iterator[dict]:
     yield from solutions.judge_source(problem, source, TOP_SECONDS)
 
 
-def _curves(details: Problem, source: str) -> Iterator[tuple[str, str]]:
+def _curves(details: Problem, source: str, copy: str) -> Iterator[tuple[str, str]]:
     """The losses of a short run with our parts and with the copy in the place of one of them."""
     if details.id not in TRAINED:
         return
@@ -251,7 +252,7 @@ def _curves(details: Problem, source: str) -> Iterator[tuple[str, str]]:
         path.write_text(source, "utf-8")
         report = twin.twin(study=Path(folder))
         if report.losses and report.differs:
-            yield "twin", report.message
+            yield "twin", THEIRS.sub(rf"The copy ({copy}: \1)", report.message)
         if not report.losses:  # a part fails before there are any
             return
         least = min(report.losses[0])

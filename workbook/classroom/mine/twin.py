@@ -24,7 +24,8 @@ from torch.optim import Optimizer
 from workbook.classroom.checks.data_loading import BatchRunner
 from workbook.classroom.checks.machinery import worker
 from workbook.classroom.checks.machinery.modules import own_parameters
-from workbook.classroom.checks.machinery.verdicts import Wrong, expect_not_ours
+from workbook.classroom.checks.machinery.tensors import ROUNDED, kind
+from workbook.classroom.checks.machinery.verdicts import NotJudged, Wrong, expect_not_ours
 from workbook.classroom.mine import own_parts
 from workbook.classroom.study import progress
 from workbook.config import OptimizerConfig, TrainConfig
@@ -44,11 +45,12 @@ COMPARED = (
     ("gradients", "loss", "back_from_loss"),
     ("gradients", "model", "back_through_model"),
     ("clipping", "clipping", "clipping"),
+    ("schedule", "schedule", "schedule_at_0"),
     ("schedule", "schedule", "schedule"),
     ("optimizer", "optimizer", "optimizer"),
     ("batches", "get_batch", "batches"),
 )
-AFTER_STEP = ("schedule", "optimizer")  # these belong to the step that is being taken
+AFTER_STEP = ("schedule", "optimizer")  # these methods belong to the step that is being taken
 
 # Of every twin test.
 SMALL_SIZES: dict[str, Any] = {
@@ -84,6 +86,7 @@ class Finding(NamedTuple):
     part: str
     step: int
     message: str
+    fails: bool = False  # it raises an error, so it was not compared
 
 
 @dataclass
@@ -128,13 +131,14 @@ class TwinReport:
         return (
             f"Nothing differs in {self.steps} steps: {same}. The loss goes from"
             f" {reference[0]:.3f} to {learners[-1]:.3f}, as ours does. Not compared: the"
-            " tokenizer, decoding, checkpoints, and the position from which RoPE counts."
+            " first weights, the tokenizer, decoding, checkpoints, and the position from which RoPE"
+            " counts."
         )
 
     def outcome(self, part: str) -> str:
         """The outcome for one part, in a few words."""
-        if steps := [finding.step for finding in self.findings if finding.part == part]:
-            return f"differs at step {steps[0]}"
+        if found := [finding for finding in self.findings if finding.part == part]:
+            return f"{'fails' if found[0].fails else 'differs'} at step {found[0].step}"
         if not self.places[part]:
             return "ours"
         wrong = {finding.part for finding in self.findings}
@@ -242,7 +246,7 @@ def compare_steps(report: TwinReport, config: TrainConfig, learners: Parts) -> I
     learners = replace(reference, **{n: getattr(learners, n) for n in made_by}, made_by=made_by)
     for part, name, _ in COMPARED:
         its = [report.places.get(part), made_by[name].where if name in made_by else ""]
-        report.places[part] = " and ".join(filter(None, its))
+        report.places[part] = " and ".join(filter(None, dict.fromkeys(its)))
     torch.manual_seed(config.seed)
     start = {n: p.detach().clone() for n, p in reference.model(config.model).named_parameters()}
     batches = _drawn(config, reference)
@@ -253,13 +257,13 @@ def compare_steps(report: TwinReport, config: TrainConfig, learners: Parts) -> I
             is_over = part in lockstep.wrong or (part == "batches" and step > 0)
             if is_over or name not in made_by:
                 continue
-            at = step + (part in AFTER_STEP)
+            at = step + (method in AFTER_STEP)
             whose = f"Your {name} ({made_by[name].where})"
             words, fails = _difference(getattr(lockstep, method), whose, at)
             is_broken = is_broken or fails
             if words:
                 lockstep.wrong.add(part)
-                report.findings.append(Finding(part, at, f"{words.rstrip('.')}."))
+                report.findings.append(Finding(part, at, f"{words.rstrip('.')}.", fails))
         yield
     if is_broken:
         return
@@ -393,7 +397,12 @@ class Lockstep:
                 raise
             # Ours need not be called again: no position sees what comes after it.
             if words := of_logits(got, self.logits[:batch, :length].detach()):
-                return f"for {sizes} and equal weights, {words}"
+                types = {weight.dtype for weight in own_parameters(model.theirs).values()}
+                rounded = [
+                    f" Its weights are in {kind(t)}, ours in float32."
+                    for t in types & ROUNDED.keys()
+                ]
+                return f"for {sizes} and equal weights, {words}{''.join(rounded)}"
         return ""
 
     def loss(self) -> str:
@@ -436,13 +445,21 @@ class Lockstep:
         limit = f"gradients of norm {self.norm:.4g} are clipped to at most {self.limit:g}"
         return words and f"{limit}; afterwards {words}."
 
+    def schedule_at_0(self) -> str:
+        """Their learning rate at 0, where the loop of the handout begins; tried once."""
+        return "" if self.step else self._rate_at(0)
+
     def schedule(self) -> str:
         """Their learning rate of the step."""
-        asked = asked_of_schedule(self.config, self.step + 1)
+        return self._rate_at(self.step + 1)
+
+    def _rate_at(self, it: int) -> str:
+        asked = asked_of_schedule(self.config, it)
         got = self.learners.schedule(*asked)
-        if abs(got - self.rate) <= SCHEDULE * self.config.optimizer.max_learning_rate:
+        expected = self.reference.schedule(*asked)
+        if abs(got - expected) <= SCHEDULE * self.config.optimizer.max_learning_rate:
             return ""
-        return f"with the arguments {asked} it returns {two(got, self.rate)}."
+        return f"with the arguments {asked} it returns {two(got, expected)}."
 
     def optimizer(self) -> str:
         """The weights after their step along our gradients, at our learning rate."""
@@ -484,6 +501,8 @@ class Lockstep:
             loader = BatchRunner(get_batch)
             loader.expect_fair(loader.starts())
             loader.expect_ids()
+        except NotJudged as lacking:  # their import has said what
+            raise lacking.__cause__ or lacking from None
         except Wrong as wrong:
             if wrong.error:
                 raise wrong.error from wrong

@@ -21,6 +21,11 @@ from workbook.classroom.study.answers import look_up
 
 __all__ = ["Report", "answer", "check", "hint", "look_up", "reveal", "tick"]
 
+
+class NotNow(ValueError):  # noqa: N818 - read as a fact
+    """A verb that was called rightly has nothing to work on; the message says what to do."""
+
+
 _hints_given: Counter[str] = Counter()
 handed_in: dict[tuple[str, str | None], str] = {}  # texts that `check` could only read
 
@@ -120,10 +125,10 @@ def tick(problem: str, part: str | None = None, *facts: int) -> Report:
         raise ValueError(f"there is no fact {unknown[0]!r}; {numbers}")
     study = progress.current()
     if study is None:
-        raise ValueError("not in a study folder, so nothing is counted; `workbook lab` creates one")
+        raise NotNow("not in a study folder, so nothing is counted; `workbook lab` creates one")
     before = study.of(details.id, part)
     if not before.has_text:
-        raise ValueError(
+        raise NotNow(
             f"no text for {problems.label(details.id, part)} was handed in yet, so there is nothing"
             f" to tick off; write it in {details.notebook}.ipynb, and run `check` or `answer`"
         )
@@ -241,8 +246,10 @@ def kindly(verb: Callable) -> Callable:
         except (TypeError, ValueError) as error:
             if isinstance(error, TypeError) and error.__traceback__.tb_next:
                 raise  # it came from inside the verb: a fault of ours
-            example = verb.__doc__.partition("Example: ")[2].partition("\n")[0]
-            words = f"Nothing was done: {error}\nWrite it like this: `{example}`"
+            words = f"Nothing was done: {error}"
+            if not isinstance(error, NotNow):
+                example = verb.__doc__.partition("Example: ")[2].partition("\n")[0]
+                words += f"\nWrite it like this: `{example}`"
             answers.display_or_print(Panel("not attempted", words))
         except OSError as error:  # a full disk, a record of a later version of the workbook
             answers.display_or_print(Panel("not attempted", f"It could not be finished: {error}"))

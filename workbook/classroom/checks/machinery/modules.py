@@ -24,14 +24,17 @@ from workbook.classroom.checks.machinery.calling import (
     is_switch,
     meaning,
     parameters_of,
+    signature_of,
     switches_rope,
 )
 from workbook.classroom.checks.machinery.engine import Exercise, usual
 from workbook.classroom.checks.machinery.tensors import (
+    ROUNDED,
     Case,
     alike,
     beside,
     copied,
+    kind,
     noise,
     tensor_of,
 )
@@ -52,9 +55,14 @@ LENGTH = ("max_seq_len", "context_length")
 BESIDE = re.compile("cache|past|target|label|need|return", re.I)
 NO_MODULE = "Only what an `nn.Module` holds is trained, saved and moved with the model. "
 NO_INIT = "Begin `__init__` with `super().__init__()`: torch's Module must be set up first."
+ADOPTED = "_adopted_runner"  # of a layer that is reached through adapters: a kind of `ModuleRunner`
 IN_INIT = "It happens in `__init__`, before any weight or input is there."
 
 # Making and calling.
+
+
+class Unseen(Exception):  # noqa: N818 - a finding, not an error
+    """The weights that a class draws cannot be looked at."""
 
 
 class TensorRunner(Runner):
@@ -92,6 +100,7 @@ class ModuleRunner(TensorRunner):
         self.hands_in_positions = True  # where RoPE needs some, and a case has none
         # Whether a matrix is stored transposed, by the parameter's name, once that is known.
         self.transposed: dict[str, bool] = {}
+        self.remarks: list[str] = []  # on what is right
 
     def run(self, case: Case) -> Tensor:
         """What a module makes of a case, with its weights filled in. Raises: Wrong."""
@@ -194,6 +203,13 @@ class ModuleRunner(TensorRunner):
         optional = () if self.takes(*LENGTH) else LENGTH  # RoPE without tables has no length
         options: dict[str, Any] = {"extras": extras, "given": given, "rope": theta is not None}
         args, kwargs, _ = bind(self.attempt, values, optional=optional, **options)
+        for parameter in signature_of(self.attempt) or ():
+            is_half = isinstance(parameter.default, torch.dtype) and parameter.default in ROUNDED
+            if is_half and parameter.name not in kwargs:
+                kwargs[parameter.name] = torch.float32
+                self.remarks = [
+                    f"it is right in float32; its default is {kind(parameter.default)}."
+                ]
         try:
             module = call(self.attempt, *args, given=None, **kwargs)
         except Wrong as failure:
@@ -208,6 +224,8 @@ class ModuleRunner(TensorRunner):
                 mistake=NO_MODULE + NO_INIT,
             )
         return module.cpu().eval()
+
+    new = make  # with the weights that the class draws
 
     def rerun(self, case: Case) -> Tensor:
         """What the last module makes of copies of the inputs of a case."""
@@ -293,6 +311,7 @@ class Place(NamedTuple):
 
 _BEFORE = r"(?:[a-z]+_|w|to|fc|lin|linear|proj|attn|mha)?"
 _AFTER = r"(?:_?(?:w|weights?|proj|projection|lin|linear|layer|heads?|matrix)){0,2}"
+_NUMBERED = r"(?:w|weights?|fc|lin|linear|l|proj)_?"
 _NORM = r"(?:ln|norm|rms|rms_?norm|layer_?norm)"
 _ATTENTION = r"(?:self_)?(?:att[a-z]*|mha|mhsa|msa|sa|input)"
 _FEED_FORWARD = r"(?:ffn?|mlp|feed_?forward|post_attention|swi_?glu)"
@@ -304,9 +323,9 @@ LEAVES = {
     "v_proj": rf"{_BEFORE}(?:v|values?){_AFTER}",
     "output_proj": rf"{_BEFORE}(?:o|out|output){_AFTER}|(?:c_)?proj|projection|dense|w_?0",
     "w13": r"w_?13|w_?1_?w_?3|gate_up(?:_proj)?",
-    "w1": r"(?:w|fc|lin|linear|l)_?1|gate(?:_proj)?|w_gate",
-    "w2": r"(?:w|fc|lin|linear|l)_?2|down(?:_proj)?|w_down|out_proj",
-    "w3": r"(?:w|fc|lin|linear|l)_?3|up(?:_proj)?|w_up|in_proj",
+    "w1": rf"{_BEFORE}(?:{_NUMBERED}1|gate){_AFTER}",
+    "w2": rf"{_BEFORE}(?:{_NUMBERED}2|down){_AFTER}|out_proj",
+    "w3": rf"{_BEFORE}(?:{_NUMBERED}3|up){_AFTER}|in_proj",
     "ln1": rf"{_NORM}_?1|(?:pre_)?{_ATTENTION}_?{_NORM}|{_NORM}_?{_ATTENTION}|pre_{_ATTENTION}",
     "ln2": rf"{_NORM}_?2|(?:pre_)?{_FEED_FORWARD}_?{_NORM}|{_NORM}_?{_FEED_FORWARD}|"
     rf"pre_{_FEED_FORWARD}",
@@ -373,8 +392,8 @@ def named_weights(module: nn.Module, weights: Weights) -> dict[str, Tensor]:
     rows of one. Raises: Wrong if a parameter is missing, too many, or has an unknown name.
     """
     own = own_parameters(module)
-    _expect_some(module, own, weights)
-    _expect_no_twins(module)
+    expect_registered(module, own, weights)
+    expect_no_twins(module)
     if own.keys() == weights.keys():
         return dict(weights)
     if len(own) == len(weights) == 1:  # whatever its name
@@ -432,7 +451,7 @@ def _of_other_names(
 ) -> Wrong:
     """What to say about parameters that their names do not tell apart."""
     absent = [name for name in weights if _place(name) in missing]
-    mistake = "The check, like the course's tests, fills in weights by these names."
+    mistake = "The check fills in weights by these names."
     mistake += f" Missing: {_listed(absent)}." if absent else ""
     mistake += f" Not understood: {_listed(unknown)}." if unknown else ""
     return Wrong(
@@ -466,7 +485,7 @@ def _is_vector(tensor: Tensor) -> bool:
     return tensor.numel() == max(tensor.shape, default=1)
 
 
-def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
+def expect_registered(module: nn.Module, own: Weights, weights: Weights) -> None:
     """Raise `Wrong` if parameters are not registered, or some should not be there."""
     hidden = [
         name
@@ -497,7 +516,7 @@ def _expect_some(module: nn.Module, own: Weights, weights: Weights) -> None:
         raise Wrong(claim, expected=_names(weights), got=_names(own), mistake=mistake)
 
 
-def _expect_no_twins(module: nn.Module) -> None:
+def expect_no_twins(module: nn.Module) -> None:
     """Raise `Wrong` if two parameters are one and the same."""
     seen: dict[int, str] = {}
     for name, parameter in module.named_parameters(remove_duplicate=False):
@@ -658,7 +677,7 @@ def _made_visibly_empty(runner: ModuleRunner, case: Case) -> nn.Module:
     before = torch.get_deterministic_debug_mode()
     torch.set_deterministic_debug_mode("warn")
     try:
-        return runner.make(case)
+        return runner.new(case)
     finally:
         torch.set_deterministic_debug_mode(before)
 

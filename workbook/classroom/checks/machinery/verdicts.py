@@ -61,7 +61,8 @@ NO_LEARNERS = ("builtins", "torch.", "abc", "typing", "collections")
 TORCHS = re.compile("not implemented for '|aten::")
 # In an error: a package is missing here, a build of torch for GPUs, or what a newer Python has.
 LACKS = re.compile(
-    r"^ModuleNotFoundError|NVTX functions not|cannot import name .* from '(typing|itertools)'"
+    r"^ModuleNotFoundError|NVTX functions not|cannot import name .* from '(typing|itertools)'|"
+    "from the '(CUDA|MPS)' backend|not compiled with CUDA|no NVIDIA driver"
 )
 # Names that the notebooks' first code cells import, and others that learners import themselves.
 IMPORTED = {"math", "torch", "regex", "np", "Counter", "pairwise", "einsum", "rearrange", "reduce"}

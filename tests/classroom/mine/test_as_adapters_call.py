@@ -1,0 +1,182 @@
+"""Layers are made, filled and called as the learner's own adapters do it."""
+
+import pytest
+from made_repositories import adopt, copied
+
+from workbook.classroom.mine import check_all, own_parts, twin
+from workbook.transformer.model import TransformerLM
+
+# None of these can be judged by its signature or the names of its weights alone.
+LAYERS = """
+from cs336_basics import model
+
+class Linear(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.weight = nn.Parameter(nn.init.trunc_normal_(torch.empty(sizes)))
+
+    def forward(self, x):
+        return x @ self.weight.T
+
+class Embedding(nn.Module):
+    def __init__(self, table, scale):
+        super().__init__()
+        self.table = nn.Parameter(table)
+
+    def forward(self, token_ids):
+        return self.table[token_ids]
+
+class SwiGLU(model.SwiGLU):
+    def __init__(self, d_model, d_ff):
+        super().__init__(d_model, d_ff)
+        self.alpha, self.beta, self.gamma = self.w1, self.w2, self.w3
+        del self.w1, self.w2, self.w3
+
+    def forward(self, x):
+        return self.beta(model.silu(self.alpha(x)) * self.gamma(x))
+
+class Block(model.TransformerBlock):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__(d_model, num_heads, d_ff)
+        self.attn.rope = model.RotaryPositionalEmbedding(1.0, d_model // num_heads, 1)
+
+    def forward(self, x, position_embeddings):
+        self.attn.rope.cos, self.attn.rope.sin = position_embeddings
+        return super().forward(x)
+
+class LM(model.TransformerLM):
+    def __init__(self, config):
+        super().__init__(*config)
+        self.table = self.token_embeddings
+        del self.token_embeddings
+        nn.init.constant_(self.table.weight, 0.5)
+
+    def forward(self, *, x):
+        self.token_embeddings = self.table.forward
+        return super().forward(x)
+"""
+ADAPTERS = """
+import torch
+from cs336_basics import own
+
+def run_linear(d_in, d_out, weights, in_features):
+    "The course's own docstrings have a \\T in them."
+    linear = own.Linear((d_out, d_in))
+    linear.load_state_dict({"weight": weights})
+    return linear(in_features)
+
+def run_embedding(vocab_size, d_model, weights, token_ids):
+    return own.Embedding(weights, 1.0)(token_ids)
+
+def run_swiglu(d_model, d_ff, w1_weight, w2_weight, w3_weight, in_features):
+    swiglu = own.SwiGLU(d_model, d_ff)
+    swiglu.alpha.weight.data, swiglu.beta.weight.data = w1_weight, w2_weight
+    swiglu.gamma.weight.data = w3_weight
+    return swiglu(in_features)
+
+def run_transformer_block(d_model, num_heads, d_ff, max_seq_len, theta, weights, in_features):
+    block = own.Block(d_model, num_heads, d_ff)
+    block.load_state_dict(weights)
+    rope = own.model.RotaryPositionalEmbedding(theta, d_model // num_heads, in_features.shape[-2])
+    return block(in_features, position_embeddings=(rope.cos, rope.sin))
+
+def run_transformer_lm(vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta,
+                       weights, in_indices):
+    config = vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta
+    lm = own.LM(config)
+    lm.load_state_dict({n.replace("token_embeddings", "table"): w for n, w in weights.items()})
+    return lm(x=in_indices)
+"""
+FOUND = {
+    "linear": "cs336_basics.own:Linear",
+    "embedding": "cs336_basics.own:Embedding",
+    "positionwise_feedforward": "cs336_basics.own:SwiGLU",
+    "transformer_block": "cs336_basics.own:Block",
+    "transformer_lm": "cs336_basics.own:LM",
+}
+
+
+@pytest.fixture
+def repository(study, tmp_path):
+    """A function that writes a repository with such layers and adapters, and adopts parts."""
+
+    def write(parts, layers=LAYERS, functions=ADAPTERS):
+        root = copied("flat", tmp_path)
+        code = f"import torch\nfrom torch import nn\n{layers}"
+        (root / "cs336_basics" / "own.py").write_text(code)
+        (root / "tests" / "adapters.py").write_text(functions)
+        adopt(root, parts, study)
+
+    return write
+
+
+def checked(study, *only):
+    return {each.problem: each for each in check_all.check_all(study, only or check_all.CODE)}
+
+
+def test_layers_are_judged_as_their_adapters_call_them(repository, study):
+    repository(FOUND)
+    outcomes = checked(study, *FOUND)
+    messages = {name: outcome.message for name, outcome in outcomes.items()}
+    assert all(said.startswith("As your adapter calls it: ") for said in messages.values()), (
+        messages
+    )
+    # Of the weights, those that the class has drawn are looked at, not those that were loaded.
+    assert "should be √(2 / (d_in + d_out)), but is that of a bare" in messages["linear"]
+    assert messages["embedding"].endswith("The right rows. Initial weights not judged.")
+    assert outcomes["positionwise_feedforward"].status == "correct"
+    assert outcomes["transformer_block"].status == "correct"
+    assert outcomes["transformer_lm"].status == "almost"
+    assert "its `table.weight`" in messages["transformer_lm"]
+    assert not any("workbook adopt" in said or "escape" in said for said in messages.values())
+
+
+HALF = """
+from cs336_basics import model
+
+class LM(model.TransformerLM):
+    def __init__(self, *sizes, dtype=torch.bfloat16):
+        super().__init__(*sizes)
+        self.to(dtype)
+
+    def forward(self, x):
+        return super().forward(x).to(self.lm_head.weight.dtype)
+"""
+RUN_LM = """
+from cs336_basics import own
+
+def run_transformer_lm(weights, in_indices, **sizes):
+    lm = own.LM(*sizes.values())
+    lm.load_state_dict(weights)
+    return lm(x=in_indices)
+"""
+LOOSE = """
+from cs336_basics import own
+
+def run_transformer_lm(vocab_size, d_model, weights, in_indices, **sizes):
+    table = own.model.Embedding(vocab_size, d_model)
+    return own.model.Linear(d_model, vocab_size)(table(in_indices))
+"""
+
+
+def test_a_model_in_half_precision_is_judged_in_float32_and_its_weights_are_found(
+    repository, study, clean_imports
+):
+    repository({"transformer_lm": "cs336_basics.own:LM"}, HALF, RUN_LM)
+    (outcome,) = checked(study).values()
+    said = "Worth knowing: it is right in float32; its default is bfloat16."
+    assert outcome.status == "correct" and outcome.message.endswith(said), outcome.message
+    config = twin.small("laptop", 4).model
+    model = own_parts.parts(study).model(config)
+    weights = TransformerLM.from_config(config).state_dict()
+    model.fill(weights)
+    assert all(weight.equal(weights[name]) for name, weight in model.places(weights).items())
+
+
+def test_loose_layers_are_told_with_the_class_that_could_hold_them(
+    repository, study, clean_imports
+):
+    repository({"transformer_lm": "cs336_basics.own:LM"}, HALF, LOOSE)
+    words = "run_transformer_lm puts loose layers together .* let it make your cs336_basics.own:LM"
+    with pytest.raises(own_parts.PartError, match=words):
+        own_parts.parts(study).model(twin.small("laptop", 4).model)
