@@ -874,6 +874,7 @@ rmsnorm = of_tensors(
 
 # Weights of larger parts, by their names in the course.
 
+WIDE = 128  # d_model where initial weights are checked
 HEADS = ("q_proj", "k_proj", "v_proj", "output_proj")
 FEED = ("w1", "w2", "w3")
 IN_ONE_BLOCK = ("ln1", *(f"attn.{n}" for n in HEADS), "ln2", *(f"ffn.{n}" for n in FEED))
@@ -979,6 +980,7 @@ positionwise_feedforward = of_tensors(
     ),
     corners=(_feed_forward(2, 3, scale=200, what="large numbers"),),
     gradients=_feed_forward(2, 3),
+    large=_feed_forward(1, 1, d_model=WIDE, d_ff=2 * WIDE),
     praise="It is W2 (SiLU(W1 x) ⊙ W3 x).",
 )
 
@@ -1233,7 +1235,6 @@ def _heads(x: Tensor, num_heads: int, positions: list | None = None, what: str =
     return _made_of(HEADS, Case("MultiHeadSelfAttention", inputs, arguments, what=what))
 
 
-WIDE = 128  # d_model where initial weights are checked
 BATCH = noise(2, 3, 8, seed=7)
 multihead_self_attention = of_tensors(
     program=reference(*PARTS_OF_HEADS),

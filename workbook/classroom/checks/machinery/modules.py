@@ -620,16 +620,13 @@ def check_first_weights(runner: ModuleRunner, case: Case, findings: Findings) ->
     own = {name: p.detach().double() for name, p in own_parameters(runner.module).items()}
     gains = {name: weight for name, weight in own.items() if _is_vector(weight)}
     given = f"a new {case.name}"
-    for name, weight in own.items():
-        if weight.isnan().any():
-            in_use = name in gains or "num_layers" in case.arguments
-            with findings("use" if in_use else "corner"):
-                raise Wrong(
-                    f"Nothing fills `{name}`.",
-                    given=given,
-                    mistake=UNFILLED + (ONES if name in gains else DRAW),
-                )
-            return
+    if empty := [name for name, weight in own.items() if weight.isnan().any()]:
+        gain = next((name for name in empty if name in gains), None)
+        in_use = gain or "num_layers" in case.arguments
+        with findings("use" if in_use else "corner"):
+            mistake = UNFILLED + (ONES if gain else DRAW)
+            raise Wrong(f"Nothing fills {_listed(empty)}.", given=given, mistake=mistake)
+        return
     with findings("use"):
         for name, gain in gains.items():
             if not gain.eq(1).all():
@@ -645,11 +642,20 @@ def check_first_weights(runner: ModuleRunner, case: Case, findings: Findings) ->
     held = runner.layout(replace(case, weights=marks))
     # A fused matrix may be drawn as a whole, or like any of the matrices that are fused in it.
     shapes = [tuple(weight.shape) for weight in case.weights.values() if weight.ndim == 2]
-    with findings("use" if len(own) == 1 else "corner"):
-        for name in [name for name in own if name not in gains]:
-            is_table = case.name == "Embedding" or bool(held[name].any())
-            all_shapes = [tuple(own[name].shape), *shapes]
+    odd: dict[str, Wrong] = {}
+    for name in [name for name in own if name not in gains]:
+        is_table = case.name == "Embedding" or bool(held[name].any())
+        all_shapes = [tuple(own[name].shape), *shapes]
+        try:
             check_drawn(own[name], all_shapes, is_table, f"{given}: its `{name}`")
+        except Wrong as wrong:
+            odd[name] = wrong
+    with findings("use" if len(own) == 1 else "corner"):
+        for wrong in odd.values():  # the first stands for all
+            others = [name for name in odd if odd[name] is not wrong]
+            if others:
+                wrong.mistake += f" Nor are these drawn as asked: {_listed(others)}."
+            raise wrong
 
 
 def _made_visibly_empty(runner: ModuleRunner, case: Case) -> nn.Module:
