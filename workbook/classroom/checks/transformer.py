@@ -42,6 +42,7 @@ from workbook.classroom.checks.machinery.verdicts import (
     Findings,
     Wrong,
     expect_function,
+    is_refusal,
     work_of,
 )
 
@@ -328,7 +329,7 @@ def check_own_positions(part: Task, runner: ModuleRunner) -> None:
     try:
         runner.run(replace(case, inputs={"x": noise(3, LONGEST, 8, seed=6)}))
     except Wrong as wrong:
-        if SIZE_ERRORS.search(str(wrong.error)):
+        if SIZE_ERRORS.search(str(wrong.error)) and not is_refusal(wrong.error):
             wrong.mistake = FOR_EACH_HEAD
             raise
 

@@ -621,10 +621,10 @@ def check_first_weights(runner: ModuleRunner, case: Case, findings: Findings) ->
     gains = {name: weight for name, weight in own.items() if _is_vector(weight)}
     given = f"a new {case.name}"
     if empty := [name for name, weight in own.items() if weight.isnan().any()]:
-        gain = next((name for name in empty if name in gains), None)
-        in_use = gain or "num_layers" in case.arguments
+        is_gain = any(name in gains for name in empty)
+        in_use = is_gain or "num_layers" in case.arguments
         with findings("use" if in_use else "corner"):
-            mistake = UNFILLED + (ONES if gain else DRAW)
+            mistake = UNFILLED + (ONES if is_gain else DRAW)
             raise Wrong(f"Nothing fills {_listed(empty)}.", given=given, mistake=mistake)
         return
     with findings("use"):
@@ -650,12 +650,12 @@ def check_first_weights(runner: ModuleRunner, case: Case, findings: Findings) ->
             check_drawn(own[name], all_shapes, is_table, f"{given}: its `{name}`")
         except Wrong as wrong:
             odd[name] = wrong
-    with findings("use" if len(own) == 1 else "corner"):
-        for wrong in odd.values():  # the first stands for all
-            others = [name for name in odd if odd[name] is not wrong]
-            if others:
-                wrong.mistake += f" Nor are these drawn as asked: {_listed(others)}."
-            raise wrong
+    if odd:
+        first, *others = odd
+        if others:
+            odd[first].mistake += f" Nor are these drawn as asked: {_listed(others)}."
+        with findings("use" if len(own) == 1 else "corner"):
+            raise odd[first]
 
 
 def _made_visibly_empty(runner: ModuleRunner, case: Case) -> nn.Module:
