@@ -220,10 +220,12 @@ class ModuleRunner(TensorRunner):
         extras = dict[str, Any]()
         if "num_heads" in case.arguments:
             # A mask or positions are the usual ones, for a `forward` that insists on them.
-            length = next(iter(values.values())).shape[-1 if "token_ids" in values else -2]
+            first = next(iter(values.values()))
+            length = first.shape[-1 if "token_ids" in values else -2]
+            places = torch.arange(length, device=first.device)
             extras = {
-                "token_positions": torch.arange(length)[None],
-                "mask": torch.ones(length, length, dtype=torch.bool).tril(),
+                "token_positions": places[None],
+                "mask": places[:, None] >= places,
                 "rope": None,
             }
             has_rope = _first(case.arguments, THETA) is not None

@@ -7,6 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, allclose  # by name: an attempt may replace torch's
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from workbook.classroom.checks.machinery.verdicts import NotAttempted, Prose, Wrong, kind_of
 
@@ -129,7 +132,7 @@ def _numbers(values: Any) -> str:
 
 def _described(tensor: Tensor) -> str:
     """A small tensor in full, a larger one by its shape; the type where it is not float32."""
-    if tensor.numel() <= SMALL:
+    if tensor.numel() <= SMALL and not tensor.is_meta:
         usual = tensor.dtype in (torch.float32, torch.int64, torch.bool)
         return _numbers(tensor.tolist()) + ("" if usual else f" in {kind(tensor.dtype)}")
     shape = "x".join(map(str, tensor.shape))
@@ -222,3 +225,43 @@ def _about_shape(expected: tuple[int, ...], got: tuple[int, ...]) -> str | None:
     if math.prod(got) == math.prod(expected):
         return "The numbers may all be there, but the axes are joined or split in another way."
     return None
+
+
+# Other devices: what is on "meta" stands for what is on a GPU, and has no numbers.
+
+
+COPIES = {torch.ops.aten.copy_, torch.ops.aten._to_copy}
+BY_INDEX = {torch.ops.aten.index, torch.ops.aten.index_put, torch.ops.aten.index_put_}
+
+
+class TwoDevicesError(RuntimeError):
+    """An operation was given tensors on two devices."""
+
+
+class OneDevice(TorchDispatchMode):
+    """Raise where an operation takes tensors on two devices, as torch does on a GPU.
+
+    The kernels of "meta" let some of them pass, such as those that work in place.
+    """
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
+        # A single number may come from the CPU, and so may indices.
+        counted = [t for t in tensors if t.is_meta or t.ndim]
+        if func.overloadpacket in BY_INDEX:
+            counted = [*tensors[:1], *(t for t in tensors if t.is_meta)]
+        on_two = len({t.is_meta for t in counted}) == 2
+        if on_two and func.overloadpacket not in COPIES:
+            raise TwoDevicesError(f"{func} takes tensors on two devices")
+        return func(*args, **(kwargs or {}))
+
+
+class NamedDevices(TorchFunctionMode):
+    """Notes whether any call names a device other than "meta"."""
+
+    any_named = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = (kwargs or {}).get("device")
+        self.any_named |= named is not None and torch.device(named).type != "meta"
+        return func(*args, **(kwargs or {}))
