@@ -120,6 +120,9 @@ def data_loading(attempt: Any) -> str:
                 check()
         if findings:
             findings.passes.append("The targets are the inputs, one token later.")
+    if runner.in_int32:
+        with findings("corner"):
+            raise runner.wrong("type", torch.int32)
     check_style(findings, lambda: [*runner.run(Draw(FEW))], [attempt])
     return findings.verdict("Inputs and targets fit, and every start is drawn equally often.")
 
@@ -140,6 +143,7 @@ class BatchRunner(Runner):
     """Runs a function that draws batches; `case` is what was drawn last."""
 
     case: Draw
+    in_int32 = False  # whether some batch was: an nn.Embedding takes it, but no cross-entropy
 
     def wrong(self, fault: str, got: Any) -> Wrong:
         """The verdict on a fault."""
@@ -173,8 +177,9 @@ class BatchRunner(Runner):
             dtype = tensor.dtype
             if shape != (ROWS, CONTEXT):
                 raise self.wrong("turned" if shape == (CONTEXT, ROWS) else "shape", shape)
-            if dtype not in (torch.int64, torch.int32):  # an nn.Embedding takes no other
+            if dtype not in (torch.int64, torch.int32):
                 raise self.wrong("type", dtype)
+            self.in_int32 |= dtype == torch.int32
         return [tensor.to(torch.int64) for tensor in result]
 
     def starts(self) -> list[int]:
