@@ -622,7 +622,8 @@ ATTENTION_MISTAKES = (
     *instead_of(
         HIDDEN,
         {
-            "The mask is inverted: True means that the query may look at the key.": (
+            "The mask is inverted: True means that the query may look at the key. (In the course's "
+            "2024 edition it meant the opposite.)": (
                 "mask, -math.inf",
                 "mask, NEVER",
             )
