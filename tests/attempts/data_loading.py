@@ -116,6 +116,13 @@ def targets_on_the_cpu(dataset, batch_size, context_length, device):
     return x.to(device), y
 
 
+@mistake("data_loading", "changes nothing in place: write `y = y.to(device)`")
+def drops_what_it_moved(dataset, batch_size, context_length, device):
+    x, y = list_of_windows(dataset, batch_size, context_length, "cpu")
+    y.to(device)
+    return x.to(device), y
+
+
 @mistake("data_loading", "Token files hold uint16")
 def unconverted(dataset, batch_size, context_length, device):
     torch.from_numpy(dataset).index_select(0, torch.arange(3))  # not for uint16

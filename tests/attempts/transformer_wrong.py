@@ -68,6 +68,13 @@ class NormOfEmpty(RMSNorm):
         self.weight = nn.Parameter(torch.empty(d_model))
 
 
+@mistake("rmsnorm", "changes nothing in place: write `x = x.to(torch.float32)`")
+class DropsItsUpcast(RMSNorm):
+    def forward(self, x):
+        x.to(torch.float32)
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.weight
+
+
 @almost("linear", "stored transposed")
 class Transposed(nn.Module):
     def __init__(self, d_in, d_out):

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from workbook.classroom.checks.machinery.calling import Runner, callable_part
 from workbook.classroom.checks.machinery.from_scratch import check_style
+from workbook.classroom.checks.machinery.tensors import dropped
 from workbook.classroom.checks.machinery.verdicts import (
     Findings,
     NotAttempted,
@@ -149,6 +150,7 @@ class BatchRunner(Runner):
         """The verdict on a fault."""
         claim, expected, mistake = FAULTS[fault]
         got = Prose(got)
+        mistake += dropped(self.attempt) if fault in ("type", "device") else ""
         return Wrong(claim, given=self.case, expected=Prose(expected), got=got, mistake=mistake)
 
     def run(self, case: Draw) -> Iterator[list[Tensor]]:

@@ -43,6 +43,7 @@ from workbook.classroom.checks.machinery.tensors import (
     OneDevice,
     TwoDevicesError,
     alike,
+    dropped,
     kind,
     mismatch,
     noise,
@@ -280,6 +281,8 @@ class Task(Exercise):
         words = [wrong.mistake or usual(wrong.error) or ""]
         if wrong.case:
             words.append(runner.assumed())
+            if wrong.case.dtype != torch.float32:
+                words.append(dropped(runner.attempt))
             if "theta" in wrong.case.arguments.keys() - self.cases[0].arguments:
                 findings.passes.append("The cases without RoPE are right.")
         wrong.mistake = "".join(words).strip() or None
@@ -403,7 +406,7 @@ def _in_half_precision(part: Task, runner: TensorRunner) -> str | None:
     # Logits of ids, and a loss, may well be in float32.
     if not result.ndim or x.dtype != torch.bfloat16 or result.dtype == x.dtype:
         return None
-    return WIDENED.format(name, kind(result.dtype), name)
+    return WIDENED.format(name, kind(result.dtype), name) + dropped(runner.attempt)
 
 
 def _without_positions(part: Task, runner: TensorRunner) -> str | None:

@@ -1,7 +1,11 @@
 """Tensors in checks: drawn small, compared, and put into words."""
 
+import ast
+import inspect
 import math
+import textwrap
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,6 +141,18 @@ def _described(tensor: Tensor) -> str:
         return _numbers(tensor.tolist()) + ("" if usual else f" in {kind(tensor.dtype)}")
     shape = "x".join(map(str, tensor.shape))
     return f"{shape} {'numbers' if tensor.is_floating_point() else 'ids'}"
+
+
+def dropped(attempt: Any) -> str:
+    """Say so where a line of a part converts a tensor and drops the result; "" if none does."""
+    with suppress(OSError, TypeError, SyntaxError):  # there is no source
+        source = textwrap.dedent(inspect.getsource(attempt))
+        for node in ast.walk(ast.parse(source)):
+            match node:
+                case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "to" | "float" | "type"))):
+                    line = ast.unparse(node)
+                    return f" `{line}` changes nothing in place: write `{name} = {line}`."
+    return ""
 
 
 def mismatch(case: Case, expected: Tensor, got: Tensor) -> Wrong:
