@@ -54,6 +54,12 @@ class RMSNormAsInLlama(nn.Module):
         return (high * (high.square().mean(-1, keepdim=True) + self.eps).rsqrt()).to(x) * self.g
 
 
+@almost("rmsnorm", "an axis of length 1 is added in front")
+class RMSNormOfThreeAxes(RMSNormAsInLlama):
+    def forward(self, x):
+        return super().forward(x.reshape(-1, *x.shape[-2:]))
+
+
 @right("positionwise_feedforward")
 class SwiGLUFused(nn.Module):
     def __init__(self, d_model, d_ff):
@@ -113,6 +119,12 @@ class RopeOfPlainTables(RotaryPositionalEmbedding):
         del self.cos, self.sin
         self.cos = angles.cos()
         self.sin = angles.sin()
+
+
+@mistake("rope", "positions (batch, seq) work, and positions (seq,) do not")
+class RopeOfRows(RotaryPositionalEmbedding):
+    def forward(self, x, token_positions):
+        return super().forward(x, token_positions[:, : x.shape[-2]])
 
 
 def of_positions_in(dtype):

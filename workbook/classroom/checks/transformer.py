@@ -259,6 +259,8 @@ class Task(Exercise):
             if is_class:
                 with findings("corner"):
                     runner.expect_upright()
+                with findings("corner"):
+                    expect_no_axis_added(part, runner)
             with findings("style"):
                 expect_from_scratch(lambda: runner.rerun(case), runner.consists_of())
         if self.large and not findings.in_use:
@@ -283,6 +285,8 @@ class Task(Exercise):
             words.append(runner.assumed())
             if wrong.case.dtype != torch.float32:
                 words.append(dropped(runner.attempt))
+            if "d_k" in wrong.case.arguments:
+                words.append(_positions_that_work(self, runner))
             if "theta" in wrong.case.arguments.keys() - self.cases[0].arguments:
                 findings.passes.append("The cases without RoPE are right.")
         wrong.mistake = "".join(words).strip() or None
@@ -336,6 +340,17 @@ def check_second_calls(part: Task, runner: ModuleRunner) -> None:
             wrong.claim = f"A second call, with an input of shape {now} after {before}, fails."
             wrong.mistake = SIZES_KEPT
             raise wrong
+
+
+def expect_no_axis_added(part: Task, runner: ModuleRunner) -> None:
+    """Raise `Wrong` if a layer's result for an x of two axes is not right; it may refuse one."""
+    case = part.gradients
+    if "x" not in case.inputs or "num_heads" in case.arguments or "theta" in case.arguments:
+        return
+    case = replace(case, inputs={"x": case.inputs["x"][0]}, what="an x with two axes")
+    outcome = tried(part, runner, case)
+    if not (outcome.right or outcome.failure):
+        raise part.report(case, part.expected(case), outcome.result)
 
 
 def check_own_positions(part: Task, runner: ModuleRunner) -> None:
@@ -1156,6 +1171,19 @@ def _rope(
 
 
 BY_ROW = [[0, 1, 2], [5, 3, 4]]
+
+
+def _positions_that_work(part: Task, runner: TensorRunner) -> str:
+    """Say which of the two shapes of positions work for a batch, if one does and one does not."""
+    x = noise(2, 3, 4, seed=6)
+    cases = {"(seq,)": _rope(x, [0, 2, 1]), "(batch, seq)": _rope(x, BY_ROW)}
+    works = {shape: tried(part, runner, case).right for shape, case in cases.items()}
+    right, wrong = sorted(works, key=works.__getitem__, reverse=True)
+    if works[right] == works[wrong]:
+        return ""
+    return f" For x (batch, seq, d_k), positions {right} work, and positions {wrong} do not."
+
+
 rope = of_tensors(
     program=reference(rotate),
     mistakes=ROPE_MISTAKES,

@@ -234,6 +234,8 @@ SEEN_AS = {  # what to say if a right and a wrong tensor are the same in this vi
 def _about_shape(expected: tuple[int, ...], got: tuple[int, ...]) -> str | None:
     if got == tuple(size for size in expected if size > 1):
         return "Axes of length 1 are lost: keep them; a batch of one is still a batch."
+    if got == (1, *expected):
+        return "An axis of length 1 is added in front: leave it out."
     if any(got == expected[:axis] + expected[axis + 1 :] for axis in range(len(expected))):
         return "An axis is lost."
     if sorted(got) == sorted(expected):
