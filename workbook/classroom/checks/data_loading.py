@@ -116,14 +116,14 @@ def data_loading(attempt: Any) -> str:
     runner = BatchRunner(attempt)
     with findings("use"):
         starts = runner.starts()
+        with findings("corner"):
+            if runner.in_int32:
+                raise runner.wrong("type", torch.int32)
         for check in (lambda: runner.expect_fair(starts), runner.expect_ids, runner.expect_device):
             with findings("use"):
                 check()
-        if findings:
+        if findings.in_use:
             findings.passes.append("The targets are the inputs, one token later.")
-    if runner.in_int32:
-        with findings("corner"):
-            raise runner.wrong("type", torch.int32)
     check_style(findings, lambda: [*runner.run(Draw(FEW))], [attempt])
     return findings.verdict("Inputs and targets fit, and every start is drawn equally often.")
 
