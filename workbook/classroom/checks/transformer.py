@@ -371,7 +371,7 @@ def check_own_positions(part: Task, runner: ModuleRunner) -> None:
 
 # What is worth knowing of a right part.
 
-ELSEWHERE = (
+STAYS_BEHIND = (
     "On a GPU it fails{}, where one tensor is still on the CPU: make new tensors with "
     "`device=x.device`, and keep tables by `self.register_buffer(name, table, persistent=False)`, "
     "which `.to` moves."
@@ -402,7 +402,7 @@ def _on_another_device(part: Task, runner: TensorRunner) -> str | None:
     except Wrong as wrong:
         place = where(wrong.error)
         if isinstance(wrong.error, TwoDevicesError) and place and not named.any_named:
-            return ELSEWHERE.format(place)
+            return STAYS_BEHIND.format(place)
     return None
 
 
