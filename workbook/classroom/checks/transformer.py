@@ -99,9 +99,7 @@ def swiglu(x: Tensor, weights: Weights) -> Tensor:
 def rotate(x: Tensor, positions: Tensor, theta: float) -> Tensor:
     """RoPE: pair k = 0, 1, ... of neighbours rotated by position · theta^(-2k / d_k)."""
     d_k = x.shape[-1]
-    k = torch.arange(
-        d_k // 2, dtype=torch.float64, device=x.device
-    )  # how RoPE counts its pairs, from 0
+    k = torch.arange(d_k // 2, device=x.device).double()  # how RoPE counts its pairs, from 0
     frequency = theta ** (-2 * k / d_k)  # RoPE's frequencies, theta^(-2k / d_k)
     angles = positions.unsqueeze(-1) * frequency  # RoPE's angles
     cos = angles.cos()  # RoPE's cosines and sines
