@@ -88,7 +88,7 @@ def then(change):
 
 
 right("data_loading")(at(lambda n, m, b: torch.randperm(n - m)[:b]))
-right("data_loading")(starting(0, 0, dtype=torch.int32))
+almost("data_loading", "the cross-entropy take int64")(starting(0, 0, dtype=torch.int32))
 almost("data_loading", "not from scratch yet")(get_batch)
 
 
@@ -113,6 +113,13 @@ def scattered(dataset, batch_size, context_length, device):
 @mistake("data_loading", "`device` is not used")
 def targets_on_the_cpu(dataset, batch_size, context_length, device):
     x, y = list_of_windows(dataset, batch_size, context_length, "cpu")
+    return x.to(device), y
+
+
+@mistake("data_loading", "changes nothing in place: write `y = y.to(device)`")
+def drops_what_it_moved(dataset, batch_size, context_length, device):
+    x, y = list_of_windows(dataset, batch_size, context_length, "cpu")
+    y.to(device)
     return x.to(device), y
 
 

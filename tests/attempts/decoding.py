@@ -129,6 +129,32 @@ class Sampler(torch.nn.Module):
 right("decoding")(Sampler.generate)
 
 
+@right("decoding")
+def with_its_reason(model, prompt, max_tokens, temperature, top_p, end_id=None):
+    ids = decode(model, prompt, max_tokens, temperature, top_p, end_id)
+    return ids, len(ids), "end" if len(ids) < max_tokens else "length"
+
+
+@right("decoding")
+def of_special_tokens(tokenizer, special_tokens, model, input_tokens, max_tokens, temp, top_p):
+    """Stops at any of the special tokens, which it cannot do without."""
+    ends = [tokenizer.encode(token)[0] for token in special_tokens]
+    return decode(model, input_tokens, max_tokens, temp, top_p, *ends)
+
+
+@mistake("decoding", "With top_p below 1 it always takes the likeliest token")
+def greedy_nucleus(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
+    temperature = temperature if top_p >= 1 else 1e-3
+    return decode(model, prompt_ids, max_new_tokens, temperature, 1.0, end_id)
+
+
+@mistake("decoding", "Your code refuses this itself")
+def refuses(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
+    seen = torch.tensor([prompt_ids])
+    assert seen.shape[-1] + max_new_tokens < model.context_length, f"too long: {seen.shape=}"
+    return decode(model, prompt_ids, max_new_tokens, temperature, top_p, end_id)
+
+
 @mistake("decoding", "Too little is left to draw from")
 def nothing_left(model, ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
     """It fails with a tensor after the model was called, and with a list before."""

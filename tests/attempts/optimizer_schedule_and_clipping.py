@@ -5,7 +5,7 @@ import math
 import torch
 from made_repositories import module
 
-from attempts.lists import almost, mistake, right
+from attempts.lists import almost, judged, mistake, right
 from workbook.optimizer.optimizers import cosine_schedule
 
 SCHEDULE, CLIP = "learning_rate_schedule", "gradient_clipping"
@@ -63,7 +63,7 @@ def no_room(it, a, b, w, c):
     return b + (a - b) * (1 + math.cos(math.pi * min(1, (it - w) / (c - w)))) / 2
 
 
-@right(CLIP)
+@judged(CLIP, "correct", "there is no ε")
 def clip_without_eps(parameters, limit):
     parameters = list(parameters)
     norm = math.sqrt(sum(float((p.grad**2).sum()) for p in parameters if p.grad is not None))

@@ -30,6 +30,15 @@ class Quick(Ranked):
         return self.known[data]
 
 
+@mistake("the longest wins")
+class InASet(Quick):
+    """Its order is that of the strings' hashes, which differ from run to run."""
+
+    def __init__(self, vocab, merges, special_tokens=None):
+        super().__init__(vocab, merges, special_tokens)
+        self.special_tokens = set(special_tokens or [])
+
+
 class LatestFirst(Quick):
     def __init__(self, vocab, merges, special_tokens=None):
         super().__init__(vocab, merges, special_tokens)

@@ -316,6 +316,7 @@ REFUSED_SCRIPTS = [
         script((LOOP, "print('on disk', flush=True)\n    os._exit(3)\n    " + LOOP)),
     ),
     ("not attempted", "It lacks the settings checkpoint_path", NO_OPTIONS),
+    ("not attempted", "It takes no settings, and ends with FileNotFound", "open('m4.yaml')\n"),
     (
         "not attempted",
         "vocab_json",

@@ -9,7 +9,7 @@ import torch
 from made_repositories import module
 from torch import nn
 
-from attempts.lists import almost, mistake, right
+from attempts.lists import almost, judged, mistake, right
 
 flat = module("flat", "cs336_basics/model.py")
 Linear = flat.Linear
@@ -52,6 +52,12 @@ class RMSNormAsInLlama(nn.Module):
         assert x.ndim == 3
         high = x.float()
         return (high * (high.square().mean(-1, keepdim=True) + self.eps).rsqrt()).to(x) * self.g
+
+
+@almost("rmsnorm", "an axis of length 1 is added in front")
+class RMSNormOfThreeAxes(RMSNormAsInLlama):
+    def forward(self, x):
+        return super().forward(x.reshape(-1, *x.shape[-2:]))
 
 
 @right("positionwise_feedforward")
@@ -98,6 +104,39 @@ class RopeOfComplexNumbers(nn.Module):
     def forward(self, x, token_positions):
         pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2).contiguous())
         return torch.view_as_real(pairs * self.turns[token_positions]).flatten(-2).type_as(x)
+
+
+@judged("rope", "correct", "convert it back, `.to(x.dtype)`")
+@judged("rope", "correct", "on a GPU it fails, at line")
+class RopeOfPlainTables(RotaryPositionalEmbedding):
+    """Tables that `.to` leaves where they are, in float32 whatever x is."""
+
+    def __init__(self, theta, d_k, max_seq_len, dtype=None):
+        super().__init__(theta, d_k, max_seq_len)
+        angles = torch.arange(max_seq_len, dtype=dtype).float()[:, None] * theta ** (
+            -torch.arange(0, d_k, 2) / d_k
+        )
+        del self.cos, self.sin
+        self.cos = angles.cos()
+        self.sin = angles.sin()
+
+
+@mistake("rope", "positions (batch, seq) work, and positions (seq,) do not")
+class RopeOfRows(RotaryPositionalEmbedding):
+    def forward(self, x, token_positions):
+        return super().forward(x, token_positions[:, : x.shape[-2]])
+
+
+def of_positions_in(dtype):
+    class Rope(RopeOfPlainTables):
+        def __init__(self, theta, d_k, max_seq_len):
+            super().__init__(theta, d_k, max_seq_len, dtype)
+
+    return Rope
+
+
+almost("rope", "positions are in half precision")(of_positions_in(torch.float16))
+mistake("rope", "positions are in half precision")(of_positions_in(torch.bfloat16))
 
 
 @almost("rope", "of shape (batch, seq)")

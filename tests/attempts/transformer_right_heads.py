@@ -4,7 +4,7 @@ import torch
 from einops import rearrange
 from torch import nn
 
-from attempts.lists import almost, mistake, right
+from attempts.lists import almost, judged, mistake, right
 from attempts.transformer_right import (
     Linear,
     RMSNorm,
@@ -16,7 +16,7 @@ from attempts.transformer_right import (
     flat,
     silu,
 )
-from attempts.transformer_right_functions import attention
+from attempts.transformer_right_functions import attention, softmax
 
 MultiHeadSelfAttention = right("multihead_self_attention")(flat.MultiHeadSelfAttention)
 TransformerBlock = right("transformer_block")(flat.TransformerBlock)
@@ -177,6 +177,27 @@ class FixedMask(Steps):
 
     def seen(self, length):
         return self.mask[:length, :length]
+
+
+@judged("multihead_self_attention", "correct", "on a GPU it fails, at line")
+class MasksInPlace(Steps):
+    """Changes the scores in place, which the kernels of "meta" let pass."""
+
+    def attend(self, q, k, v):
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        scores.masked_fill_(~self.seen(q.shape[-2]), -torch.inf)
+        return softmax(scores, -1) @ v
+
+
+@judged("multihead_self_attention", "correct", "does not rotate: let it count 0, 1, 2")
+class RotatesOnDemand(MultiHeadSelfAttention):
+    def forward(self, x, token_positions=None):
+        rope = self.rope
+        self.rope = None if token_positions is None else rope
+        try:
+            return super().forward(x, token_positions)
+        finally:
+            self.rope = rope
 
 
 @right("multihead_self_attention")

@@ -68,6 +68,13 @@ class NormOfEmpty(RMSNorm):
         self.weight = nn.Parameter(torch.empty(d_model))
 
 
+@mistake("rmsnorm", "changes nothing in place: write `x = x.to(torch.float32)`")
+class DropsItsUpcast(RMSNorm):
+    def forward(self, x):
+        x.to(torch.float32)
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.weight
+
+
 @almost("linear", "stored transposed")
 class Transposed(nn.Module):
     def __init__(self, d_in, d_out):
@@ -179,6 +186,26 @@ class SwappedNames(SwiGLU):
 
     def forward(self, x):
         return self.w3(silu(self.w1(x)) * self.w2(x))
+
+
+def swiglu_of(make):
+    """A class of SwiGLU whose weights are made by `make(d_out, d_in)`."""
+
+    class OfOtherWeights(SwiGLU):
+        def __init__(self, d_model, d_ff):
+            super().__init__(d_model, d_ff)
+            for layer in (self.w1, self.w2, self.w3):
+                layer.weight = nn.Parameter(make(*layer.weight.shape))
+
+    return OfOtherWeights
+
+
+for words, make in (
+    ("nothing fills `w1.weight`, `w2.weight`, `w3.weight`.", torch.empty),
+    ("are (nearly) the same", torch.zeros),
+    ("nor are these drawn as asked: `w2.weight`, `w3.weight`.", lambda o, i: 5 * torch.randn(o, i)),
+):
+    almost("positionwise_feedforward", words)(swiglu_of(make))
 
 
 # Functions.

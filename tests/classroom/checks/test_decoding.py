@@ -1,3 +1,5 @@
+import inspect
+
 import pytest
 import torch
 from attempts import decoding as attempts
@@ -12,6 +14,23 @@ def test_what_asks_for_more_than_the_check_has_is_not_judged(judged_here):
     for attempt, name in ((attempts.by_other_names, "to_numbers"), (by_a_head, "head")):
         report = check("decoding", attempt)
         assert report.status == "not attempted" and f"has no `{name}`" in report.claim
+
+
+def of_files(model_config_path, checkpoint_path, prompt: str, vocab_filepath, merges_filepath):
+    raise AssertionError("nothing calls it")
+
+
+def by_top_k(model, prompt_ids, max_new_tokens, temperature=1.0, top_k=None):
+    raise AssertionError("nothing calls it")
+
+
+def test_a_form_without_a_value_in_the_problem_is_not_judged_and_told_in_full(judged_here):
+    report = check("decoding", of_files)
+    assert report.status == "not attempted", report
+    for name in inspect.signature(of_files).parameters.keys() - {"prompt"}:
+        assert f"`{name}`" in report.claim, report
+    report = check("decoding", by_top_k)
+    assert report.status == "not attempted" and "which one is `top_p`?" in report.claim, report
 
 
 def test_what_a_larger_model_would_show_is_told_but_not_refused(judged_here):

@@ -110,7 +110,9 @@ def without_data(steps, lr):
     raise AssertionError("it must not be called")
 
 
+READS_A_FILE = attempts.run("def main():\n    open('configures/m4.yaml')\n")["main"]
 OUTSIDE_THE_CONTRACT = [
+    (READS_A_FILE, "It takes no settings, and ends with FileNotFoundError"),
     (decorated, "It asks for `cfg`"),
     (without_data, "It lacks the settings checkpoint_path, train_path"),
     (type("Trainer", (), {"train": without_data}), "This is the class `Trainer`"),

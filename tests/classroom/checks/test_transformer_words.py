@@ -96,7 +96,7 @@ def test_any_class_is_judged_without_an_error_of_ours(kind, judged_here):
 class Plain:
     """RoPE that is no module of torch."""
 
-    def __init__(self, theta, d_k, max_seq_len=8):
+    def __init__(self, theta, d_k, max_seq_len=4096):
         self.rope = transformer_right.RotaryPositionalEmbedding(theta, d_k, max_seq_len)
 
     def __call__(self, x, positions):
@@ -118,6 +118,30 @@ def test_rope_need_be_no_module_of_torch(judged_here):
         assert report.status == "correct", report
     ignoring = check("rope", lambda x, pos, theta: rotated(x, torch.arange(x.shape[-2]), theta))
     assert "`token_positions` is ignored" in ignoring.likely
+
+
+class OfANamedDevice(transformer_right_heads.Steps):
+    """Whose device may be the right one elsewhere."""
+
+    def seen(self, length):
+        return torch.ones(length, length, dtype=torch.bool, device="cpu").tril()
+
+
+class ReadsNumbers(transformer_right_heads.Steps):
+    """Which tensors that hold none do not have."""
+
+    def seen(self, length):
+        assert self.q_proj.weight.abs().sum().item() > 0
+        return super().seen(length)
+
+
+def test_no_fault_on_another_device_is_told_of_what_may_work_there(judged_here):
+    unclear = [("multihead_self_attention", kind) for kind in (OfANamedDevice, ReadsNumbers)]
+    for problem, attempt in [*RIGHT.items(), *unclear]:
+        report = check(problem, attempt)
+        assert report.status == "correct" and "On a GPU" not in report.message, report
+    report = check("multihead_self_attention", transformer_right_heads.MultiHeadSelfAttention)
+    assert report.status == "correct" and "Worth knowing" not in report.message, report
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import pytest
 from made_repositories import BUGS, NAMES, PARTS, adopt, buggy, copied, module
 
 from workbook.classroom import cli
+from workbook.classroom.mine import adopt as adoption
 from workbook.classroom.mine import check_all
 from workbook.classroom.study.progress import Progress
 
@@ -128,6 +129,49 @@ def test_the_report_on_the_adapter_is_the_one_where_it_says_more(study, tmp_path
     assert norm.status == "correct" and worth_knowing in norm.message
     said = "Your adapter gives the right numbers. This is not a class."
     assert outcomes["linear"].message.startswith(said)
+
+
+OLDER = """
+import torch
+from cs336_basics.model import scaled_dot_product_attention
+
+def attend(K, Q, V, mask=None):
+    return scaled_dot_product_attention(Q, K, V, None if mask is None else ~mask)
+
+class RMSNorm(torch.nn.Module):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(d_model))
+        self.eps = eps
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.weight
+"""
+OLDER_ADAPTERS = """
+from cs336_basics.older import RMSNorm, attend
+
+def run_gelu(in_features):
+    raise AssertionError("nothing calls it")
+
+def run_rmsnorm(d_model, eps, weights, in_features):
+    return RMSNorm(d_model, eps)(in_features) * weights["weight"]
+
+def run_scaled_dot_product_attention(K, Q, V, mask=None, pdrop=None):
+    return attend(K, Q, V, mask)
+"""
+
+
+def test_what_the_edition_of_2024_wants_otherwise_is_not_called_wrong(study, tmp_path):
+    root = copied("flat", tmp_path)
+    (root / "cs336_basics" / "older.py").write_text(OLDER)
+    (root / "tests" / "adapters.py").write_text(OLDER_ADAPTERS)
+    adopted = adoption.adopt(root, {}, study)
+    assert "the course's 2024 edition" in " ".join(adopted.notes)
+    outcomes = checked(study)
+    for name, words in (("scaled_dot_product_attention", "hides"), ("rmsnorm", "half precision")):
+        assert outcomes[name].status == "not attempted" and words in outcomes[name].message
+    (root / "cs336_basics" / "older.py").write_text(OLDER.replace("~mask", "None"))
+    assert checked(study)["scaled_dot_product_attention"].status == "wrong"
 
 
 RAISES = 'def silu(x):\n    print("7%\\r99%")\n    raise RuntimeError("not today")\n\n\n'

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from workbook.classroom.checks.machinery.calling import Runner, callable_part
 from workbook.classroom.checks.machinery.from_scratch import check_style
+from workbook.classroom.checks.machinery.tensors import dropped
 from workbook.classroom.checks.machinery.verdicts import (
     Findings,
     NotAttempted,
@@ -115,10 +116,13 @@ def data_loading(attempt: Any) -> str:
     runner = BatchRunner(attempt)
     with findings("use"):
         starts = runner.starts()
+        with findings("corner"):
+            if runner.in_int32:
+                raise runner.wrong("type", torch.int32)
         for check in (lambda: runner.expect_fair(starts), runner.expect_ids, runner.expect_device):
             with findings("use"):
                 check()
-        if findings:
+        if findings.in_use:
             findings.passes.append("The targets are the inputs, one token later.")
     check_style(findings, lambda: [*runner.run(Draw(FEW))], [attempt])
     return findings.verdict("Inputs and targets fit, and every start is drawn equally often.")
@@ -140,11 +144,13 @@ class BatchRunner(Runner):
     """Runs a function that draws batches; `case` is what was drawn last."""
 
     case: Draw
+    in_int32 = False  # whether some batch was: an nn.Embedding takes it, but no cross-entropy
 
     def wrong(self, fault: str, got: Any) -> Wrong:
         """The verdict on a fault."""
         claim, expected, mistake = FAULTS[fault]
         got = Prose(got)
+        mistake += dropped(self.attempt) if fault in ("type", "device") else ""
         return Wrong(claim, given=self.case, expected=Prose(expected), got=got, mistake=mistake)
 
     def run(self, case: Draw) -> Iterator[list[Tensor]]:
@@ -173,8 +179,9 @@ class BatchRunner(Runner):
             dtype = tensor.dtype
             if shape != (ROWS, CONTEXT):
                 raise self.wrong("turned" if shape == (CONTEXT, ROWS) else "shape", shape)
-            if dtype not in (torch.int64, torch.int32):  # an nn.Embedding takes no other
+            if dtype not in (torch.int64, torch.int32):
                 raise self.wrong("type", dtype)
+            self.in_int32 |= dtype == torch.int32
         return [tensor.to(torch.int64) for tensor in result]
 
     def starts(self) -> list[int]:

@@ -19,7 +19,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from workbook.classroom.checks.machinery.calling import Runner, call_part, meaning, parameters_of
+from workbook.classroom.checks.machinery.calling import (
+    Runner,
+    Unfit,
+    call_part,
+    meaning,
+    parameters_of,
+)
 from workbook.classroom.checks.machinery.engine import Exercise, Program, instead_of, judge, mistake
 from workbook.classroom.checks.machinery.from_scratch import check_style
 from workbook.classroom.checks.machinery.verdicts import (
@@ -40,6 +46,7 @@ ASKED = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token
 NAMES = (*ASKED, "tokenizer", "context_length", "device")
 SIZE_NAMES = ("context_length", "vocab_size")
 ENDLESS = 4096  # a context that is never full
+TEXT_OR_IDS = (str, list, Tensor, np.ndarray)
 DRAWS = 250  # tokens drawn at each setting
 RAISED = 3.0  # which changes no probability: logits need not be log-probabilities
 SURE = 40.0  # a logit so far above the others that the rest is never drawn
@@ -274,6 +281,8 @@ CHOICE_MISTAKES = (
             EQUALLY: f"softmax(0 * kept) {IF_CUT} {WEIGHTS}",
             TEMPERATURE + "yours draws from the undivided ones.": "softmax(logits[kept])",
             "It always takes the likeliest token: use `torch.multinomial`.": "np.eye(len(kept))[0]",
+            "With top_p below 1 it always takes the likeliest token: draw from all that top-p "
+            "keeps.": f"np.eye(len(kept))[0] {IF_CUT} {WEIGHTS}",
         },
     ),
     *instead_of(
@@ -437,7 +446,7 @@ class DecodingRunner(Runner):
             try:
                 chain_of(self, CHAINS[1])
                 break
-            except (Wrong, NoSuchError):
+            except (Wrong, NotJudged):
                 tried.append((self.model.calls, self.as_prompt))
         else:
             self.as_prompt = max(tried, key=itemgetter(0))[1]
@@ -480,8 +489,15 @@ class DecodingRunner(Runner):
         values = (model, prompt, case.max_new_tokens, case.temperature, case.top_p, end_token)
         arguments = dict(zip(ASKED, values, strict=True)) | {"tokenizer": tokenizer}
         arguments |= {name: getattr(model, name) for name in self.about}
-        optional = [*self.about, "end_token", "tokenizer"]
-        result = call_part(self.attempt, arguments, optional=optional, given=case, seconds=seconds)
+        options: dict[str, Any] = {"optional": [*self.about, "end_token", "tokenizer"]}
+        # For a function that asks for all special tokens: those that end a text.
+        options["extras"] = {"special_tokens": [] if case.end_id is None else [END_OF_TEXT]}
+        try:
+            result = call_part(self.attempt, arguments, given=case, seconds=seconds, **options)
+        except Unfit as unfit:  # the course fixes no signature
+            raise NotJudged(f"The check finds {dict(unfit.rows)['got']}. {BY_IDS}") from unfit
+        if isinstance(result, tuple) and isinstance(next(iter(result), None), TEXT_OR_IDS):
+            result = result[0]  # before what else there is to say, such as why it stopped
         is_text = self.as_prompt is as_text or "tokenizer" in self.parameters
         if is_text and isinstance(result, str):
             result = tokenizer.encode(result)

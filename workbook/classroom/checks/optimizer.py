@@ -390,12 +390,18 @@ CLIPPING = Exercise(
     },
 )
 
+NO_EPS = "There is no ε: the handout divides by the norm + 1e-6."
+
 
 def gradient_clipping(attempt: Any) -> str:
     """Praise for a right function; raises `Wrong` with the first gradients that fail."""
     findings = judge(CLIPPING, attempt)
     check_style(findings, lambda: gradients_after(attempt, GRADIENTS[0]), [attempt])
-    return findings.verdict("All gradients are scaled together, and only where they must be.")
+    praise = "All gradients are scaled together, and only where they must be."
+    # So small a norm is as good as 0 beside any ε.
+    tiny = Gradients(((2e-15, 0.0),), 1e-15)
+    is_bare = not findings and gradients_after(attempt, tiny)[0] > 0.9 * tiny.limit
+    return findings.verdict(praise, [NO_EPS] if is_bare else [])
 
 
 # AdamW.

@@ -87,6 +87,7 @@ UNSORTED = instead_of(
             "tokens",
             "sorted(tokens)",
             "sorted(tokens, key=len)",
+            "sorted(tokens, key=len, reverse=len(tokens) < 9)",  # as a set may have it
         )
     },
 )

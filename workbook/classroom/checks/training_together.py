@@ -157,6 +157,9 @@ class ScriptRunner(Runner):
             print(seen.log)  # its beginning is shown beside what is wrong
         if LACKS.search(seen.error) or re.match(r"SystemExit: 2\b|PackageNot", seen.error):
             raise NotJudged(f"{seen.error}. {seen.log[-300:].strip()} {CONTRACT}")
+        is_asked = steps or seen.error.startswith("no result") or _reads_options(self.attempt)
+        if seen.error and not is_asked:
+            raise NotJudged(f"It takes no settings, and ends with {seen.error}. {CONTRACT}")
         mistake = FOREIGN if re.search("out of (range|bounds)", seen.error) else None
         if values and seen.error.startswith("KeyError"):  # a function, probably with **settings
             mistake = f"These are the settings: {', '.join(SETTINGS)}."
@@ -178,6 +181,13 @@ def _parameters(function: Callable) -> list[str]:
         elif parameter.default is parameter.empty:
             raise NotJudged(f"It asks for `{parameter.name}`, which is no setting. {CONTRACT}")
     return names
+
+
+def _reads_options(attempt: Any) -> bool:
+    """Whether the file of a script or function uses what reads a command line."""
+    code = getattr(inspect.unwrap(attempt), "__code__", None)
+    path = Path(code.co_filename if code else attempt)
+    return path.is_file() and bool(READS_OPTIONS.search(path.read_text("utf-8", errors="replace")))
 
 
 def function_that_trains(path: Path) -> str:

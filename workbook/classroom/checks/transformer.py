@@ -8,6 +8,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -38,12 +39,27 @@ from workbook.classroom.checks.machinery.modules import (
     check_first_weights,
     check_gradients,
 )
-from workbook.classroom.checks.machinery.tensors import Case, alike, mismatch, noise, same_kind
+from workbook.classroom.checks.machinery.tensors import (
+    Case,
+    NamedDevices,
+    OneDevice,
+    TwoDevicesError,
+    alike,
+    dropped,
+    kind,
+    mismatch,
+    noise,
+    same_kind,
+)
 from workbook.classroom.checks.machinery.verdicts import (
     CALLED,
     Findings,
+    NotAttempted,
     Wrong,
+    call,
     expect_function,
+    is_refusal,
+    where,
     work_of,
 )
 
@@ -85,7 +101,7 @@ def swiglu(x: Tensor, weights: Weights) -> Tensor:
 def rotate(x: Tensor, positions: Tensor, theta: float) -> Tensor:
     """RoPE: pair k = 0, 1, ... of neighbours rotated by position · theta^(-2k / d_k)."""
     d_k = x.shape[-1]
-    k = torch.arange(d_k // 2, dtype=torch.float64)  # how RoPE counts its pairs, from 0
+    k = torch.arange(d_k // 2, device=x.device).double()  # how RoPE counts its pairs, from 0
     frequency = theta ** (-2 * k / d_k)  # RoPE's frequencies, theta^(-2k / d_k)
     angles = positions.unsqueeze(-1) * frequency  # RoPE's angles
     cos = angles.cos()  # RoPE's cosines and sines
@@ -205,7 +221,7 @@ class ReadyRope(nn.Module):
         positions = last
         if last.is_floating_point():
             rotated = [*others, last]
-            positions = torch.arange(last.shape[-2])
+            positions = torch.arange(last.shape[-2], device=last.device)
         if 1 < positions.ndim < rotated[0].ndim - 1:
             positions = positions.unsqueeze(-2)
         results = [rotate(x, positions, self.theta).to(x.dtype) for x in rotated]
@@ -243,6 +259,8 @@ class Task(Exercise):
             if is_class:
                 with findings("corner"):
                     runner.expect_upright()
+                with findings("corner"):
+                    expect_no_axis_added(part, runner)
             with findings("style"):
                 expect_from_scratch(lambda: runner.rerun(case), runner.consists_of())
         praise = self.praise
@@ -253,7 +271,10 @@ class Task(Exercise):
                 praise = f"{praise.removesuffix(INITIAL).rstrip('.')}. Initial weights not judged."
         for wrong in findings.wrongs:
             part.explain(wrong, runner, findings)
-        return findings.verdict(praise, runner.remarks if is_class else ())
+        remarks = [] if findings else worth_knowing(part, runner)
+        if is_class:
+            remarks = [*runner.remarks, *remarks]
+        return findings.verdict(praise, remarks)
 
     def runner(self, attempt: Any) -> TensorRunner:
         """What runs the attempt: a function will do where nothing is learned."""
@@ -269,6 +290,10 @@ class Task(Exercise):
         words = [wrong.mistake or usual(wrong.error) or ""]
         if wrong.case:
             words.append(runner.assumed())
+            if wrong.case.dtype != torch.float32:
+                words.append(dropped(runner.attempt))
+            if "d_k" in wrong.case.arguments:
+                words.append(_positions_that_work(self, runner))
             if "theta" in wrong.case.arguments.keys() - self.cases[0].arguments:
                 findings.passes.append("The cases without RoPE are right.")
         wrong.mistake = "".join(words).strip() or None
@@ -324,6 +349,17 @@ def check_second_calls(part: Task, runner: ModuleRunner) -> None:
             raise wrong
 
 
+def expect_no_axis_added(part: Task, runner: ModuleRunner) -> None:
+    """Raise `Wrong` if a layer's result for an x of two axes is not right; it may refuse one."""
+    case = part.gradients
+    if "x" not in case.inputs or "num_heads" in case.arguments or "theta" in case.arguments:
+        return
+    case = replace(case, inputs={"x": case.inputs["x"][0]}, what="an x with two axes")
+    outcome = tried(part, runner, case)
+    if not (outcome.right or outcome.failure):
+        raise part.report(case, part.expected(case), outcome.result)
+
+
 def check_own_positions(part: Task, runner: ModuleRunner) -> None:
     """Raise `Wrong` if `forward` is called without positions, and those it makes do not fit.
 
@@ -335,9 +371,76 @@ def check_own_positions(part: Task, runner: ModuleRunner) -> None:
     try:
         runner.run(replace(case, inputs={"x": noise(3, LONGEST, 8, seed=6)}))
     except Wrong as wrong:
-        if SIZE_ERRORS.search(str(wrong.error)):
+        if SIZE_ERRORS.search(str(wrong.error)) and not is_refusal(wrong.error):
             wrong.mistake = FOR_EACH_HEAD
             raise
+
+
+# What is worth knowing of a right part.
+
+STAYS_BEHIND = (
+    "On a GPU it fails{}, where one tensor is still on the CPU: make new tensors with "
+    "`device=x.device`, and keep tables by `self.register_buffer(name, table, persistent=False)`, "
+    "which `.to` moves."
+)
+WIDENED = "For {} in bfloat16 its result is in {}: convert it back, `.to({}.dtype)`."
+UNTURNED = "Called without `token_positions`, it does not rotate: let it count 0, 1, 2, ... itself."
+
+
+def worth_knowing(part: Task, runner: TensorRunner) -> list[str]:
+    """What a right part does elsewhere than here, in sentences."""
+    remarks = []
+    for remark in (_on_another_device, _in_half_precision, _without_positions):
+        with suppress(Wrong, NotAttempted):  # it cannot be tried
+            remarks.append(remark(part, runner))
+    return list(filter(None, remarks))
+
+
+def _on_another_device(part: Task, runner: TensorRunner) -> str | None:
+    case = part.gradients
+    if isinstance(runner, ModuleRunner):
+        runner.module = call(runner.make(case).to, "meta", given=None)
+    elif inspect.isclass(runner.attempt):
+        return None  # `.to` does not reach it: it is told its device when it is made
+    moved = {n: x.to("meta") if isinstance(x, Tensor) else x for n, x in case.inputs.items()}
+    try:
+        with NamedDevices() as named, OneDevice():
+            runner.rerun(replace(case, inputs=moved))
+    except Wrong as wrong:
+        place = where(wrong.error)
+        if isinstance(wrong.error, TwoDevicesError) and place and not named.any_named:
+            return STAYS_BEHIND.format(place)
+    return None
+
+
+def _in_half_precision(part: Task, runner: TensorRunner) -> str | None:
+    case = part.gradients
+    halved = {
+        name: x.bfloat16() if isinstance(x, Tensor) and x.is_floating_point() else x
+        for name, x in case.inputs.items()
+    }
+    if isinstance(runner, ModuleRunner):
+        runner.module = runner.make(case)
+        for parameter in runner.module.parameters():
+            parameter.data = parameter.data.bfloat16()
+    name, x = next(iter(halved.items()))
+    result = runner.rerun(replace(case, inputs=halved))
+    # Logits of ids, and a loss, may well be in float32.
+    if not result.ndim or x.dtype != torch.bfloat16 or result.dtype == x.dtype:
+        return None
+    return WIDENED.format(name, kind(result.dtype), name) + dropped(runner.attempt)
+
+
+def _without_positions(part: Task, runner: TensorRunner) -> str | None:
+    case = part.gradients
+    turns = {"theta", "num_heads"} <= case.arguments.keys()
+    if not (turns and isinstance(runner, ModuleRunner) and runner.takes_positions()):
+        return None
+    runner.hands_in_positions = False
+    bare = replace(case, inputs={"x": case.inputs["x"]})
+    settings = {name: value for name, value in case.arguments.items() if name != "theta"}
+    unturned = part.expected(replace(bare, arguments=settings))
+    return UNTURNED if alike(runner.run(bare), unturned) else None
 
 
 def is_plain(attempt: Any) -> bool:
@@ -544,7 +647,8 @@ ATTENTION_MISTAKES = (
     *instead_of(
         HIDDEN,
         {
-            "The mask is inverted: True means that the query may look at the key.": (
+            "The mask is inverted: True means that the query may look at the key. (In the course's "
+            "2024 edition it meant the opposite.)": (
                 "mask, -math.inf",
                 "mask, NEVER",
             )
@@ -882,6 +986,7 @@ rmsnorm = of_tensors(
 
 # Weights of larger parts, by their names in the course.
 
+WIDE = 128  # d_model where initial weights are checked
 HEADS = ("q_proj", "k_proj", "v_proj", "output_proj")
 FEED = ("w1", "w2", "w3")
 IN_ONE_BLOCK = ("ln1", *(f"attn.{n}" for n in HEADS), "ln2", *(f"ffn.{n}" for n in FEED))
@@ -987,6 +1092,7 @@ positionwise_feedforward = of_tensors(
     ),
     corners=(_feed_forward(2, 3, scale=200, what="large numbers"),),
     gradients=_feed_forward(2, 3),
+    large=_feed_forward(1, 1, d_model=WIDE, d_ff=2 * WIDE),
     praise="It is W2 (SiLU(W1 x) ⊙ W3 x).",
 )
 
@@ -1054,18 +1160,38 @@ ROPE_MISTAKES = (
                 "(positions - 1).unsqueeze(-1)",
             ),
             "`token_positions` is ignored.": "torch.arange(x.shape[-2]).unsqueeze(-1)",
+            "The positions are in half precision, which is exact up to 256 (bfloat16) or 2048 "
+            "(float16) only: count in float32.": (
+                "positions.to(torch.bfloat16).double().unsqueeze(-1)",
+                "positions.to(torch.float16).double().unsqueeze(-1)",
+            ),
         },
     ),
 )
 
 
-def _rope(x: Tensor, positions: list, theta: float = 50.0, what: str = "", **kind: Any) -> Case:
-    arguments = {"theta": theta, "d_k": x.shape[-1], "max_seq_len": 8}
+def _rope(
+    x: Tensor, positions: list, theta: float = 50.0, what: str = "", longest: int = 8, **kind: Any
+) -> Case:
+    arguments = {"theta": theta, "d_k": x.shape[-1], "max_seq_len": longest}
     inputs = {"x": x, "token_positions": torch.tensor(positions)}
     return Case("RotaryPositionalEmbedding", inputs, arguments, what=what, **kind)
 
 
 BY_ROW = [[0, 1, 2], [5, 3, 4]]
+
+
+def _positions_that_work(part: Task, runner: TensorRunner) -> str:
+    """Say which of the two shapes of positions work for a batch, if one does and one does not."""
+    x = noise(2, 3, 4, seed=6)
+    cases = {"(seq,)": _rope(x, [0, 2, 1]), "(batch, seq)": _rope(x, BY_ROW)}
+    works = {shape: tried(part, runner, case).right for shape, case in cases.items()}
+    right, wrong = sorted(works, key=works.__getitem__, reverse=True)
+    if works[right] == works[wrong]:
+        return ""
+    return f" For x (batch, seq, d_k), positions {right} work, and positions {wrong} do not."
+
+
 rope = of_tensors(
     program=reference(rotate),
     mistakes=ROPE_MISTAKES,
@@ -1078,8 +1204,10 @@ rope = of_tensors(
         _rope(noise(2, 3, 2, 4, seed=5), [1, 6], what="two leading dimensions", seldom=True),
         _rope(noise(1, 1, 4, seed=7), [7], what="the last position, max_seq_len - 1"),
         _rope(noise(1, 8, 2, seed=8), list(range(8)), 10_000.0, "as many positions as fit"),
+        _rope(noise(1, 2, 4, seed=9), [509, 511], 10_000.0, "a long text", longest=512),
     ),
     corners=(
+        _rope(noise(1, 2, 4, seed=9), [4093, 4095], 10_000.0, "a long text", longest=4096),
         _rope(noise(3, 4, seed=6), [0, 2, 1], what="an x with two axes, (seq, d_k)"),
         _rope(noise(2, 3, 4, seed=6), BY_ROW, what="positions of shape (batch, seq)"),
     ),
@@ -1241,7 +1369,6 @@ def _heads(x: Tensor, num_heads: int, positions: list | None = None, what: str =
     return _made_of(HEADS, Case("MultiHeadSelfAttention", inputs, arguments, what=what))
 
 
-WIDE = 128  # d_model where initial weights are checked
 BATCH = noise(2, 3, 8, seed=7)
 multihead_self_attention = of_tensors(
     program=reference(*PARTS_OF_HEADS),

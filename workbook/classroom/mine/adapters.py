@@ -536,6 +536,8 @@ class AdoptedModelRunner:
         return made.module.train()
 
     def _made_with(self, weights: Mapping[str, Tensor]) -> SimpleNamespace:
+        if "attn_pdrop" in inspect.signature(self.adapter).parameters:
+            raise Unusable("run_transformer_lm is that of the course's 2024 edition, without RoPE")
         arguments = {name: getattr(self.config, name) for name in MODEL_ARGUMENTS}
         arguments |= {"weights": weights, "in_indices": self.ids.clone()}
         with torch.random.fork_rng(devices=[]):  # what the adapter draws is drawn for nothing

@@ -37,7 +37,7 @@ from workbook.classroom.checks.machinery.calling import meaning, plain
 from workbook.classroom.checks.machinery.loading import is_installed, module_of, replace_trackers
 from workbook.classroom.checks.machinery.timeout import TimedOut, limited
 from workbook.classroom.checks.machinery.verdicts import NotJudged
-from workbook.classroom.mine.course_parts import PARTS, is_named
+from workbook.classroom.mine.course_parts import OTHER_IN_2024, PARTS, is_named
 from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import solutions
 from workbook.classroom.study.progress import MARK
@@ -56,6 +56,10 @@ NEXT = "Next: `workbook check --all`, then `workbook twin`, then `workbook train
 NOTHING = (
     "there is no code of yours yet: solve a code problem in a notebook of your study folder, or run"
     " `workbook adopt PATH` with the path of your repository of the course"
+)
+OF_2024 = (
+    "this is the course's 2024 edition, with a GELU, learned positions and masks that are True"
+    " where they hide; these parts are judged only as far as the editions agree: {}"
 )
 NEWER = "; it needs a newer Python: install the workbook in that one"
 WHERE = re.compile(r"[^:]+:[^\W\d][\w.]*|[^:]+\.py")
@@ -483,6 +487,14 @@ def find_parts(folder: str, wanted: dict[str, list[str]]) -> Iterator[dict]:
     yield from search.by_adapters()
     yield from search.by_names()
     yield from ({"trouble": f"{what}: {why}"} for why, what in repository.troubles.items())
+    if is_of_2024(repository.folder):
+        yield {"trouble": OF_2024.format(", ".join(OTHER_IN_2024))}
+
+
+def is_of_2024(folder: Path) -> bool:
+    """Whether a repository is of the course's 2024 edition, by what its adapters are asked for."""
+    path = folder / "tests" / "adapters.py"
+    return path.is_file() and b"def run_gelu(" in path.read_bytes()
 
 
 class _Candidate(NamedTuple):

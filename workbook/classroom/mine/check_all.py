@@ -16,7 +16,7 @@ from workbook.classroom.checks.machinery import worker
 from workbook.classroom.checks.machinery.judging import Report
 from workbook.classroom.mine import adopt
 from workbook.classroom.mine.adopt import ADAPTERS, CODE
-from workbook.classroom.mine.course_parts import PARTS
+from workbook.classroom.mine.course_parts import OTHER_IN_2024, PARTS, SAID_OF_2024
 from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import progress
 
@@ -137,11 +137,24 @@ def _report(study: str, name: str) -> Iterator[dict]:
         report = report_on(name, lambda: own_parts.load_part(name, folder).thing)
         adopted = adopt.read_adopted(folder)
         where = adopted.where(name) if adopted is not None else ""
-        functions = adopt.adapters(adopted, name) if where else {}
+        is_of_2024 = bool(where) and adopt.is_of_2024(adopted.folder)
+        # Its adapters take other arguments.
+        functions = adopt.adapters(adopted, name) if where and not is_of_2024 else {}
+        if is_of_2024 and report.status == "wrong":
+            report = _unless_of_2024(report)
         if functions:
             part = own_parts.find_part(name, folder)
             report = _beside_adapters(report, functions, part.thing, where)
     yield report.to_json()
+
+
+def _unless_of_2024(report: Report) -> Report:
+    """The report on a wrong part; if the course's 2024 edition asks for what it does, that."""
+    name = report.problem
+    if name not in OTHER_IN_2024 or SAID_OF_2024.get(name, "") not in report.message:
+        return report
+    claim = f"This is of the course's 2024 edition, where {OTHER_IN_2024[name]}."
+    return Report("not attempted", name, None, claim)
 
 
 def _beside_adapters(

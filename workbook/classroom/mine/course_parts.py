@@ -61,6 +61,18 @@ PARTS = {
         "^(main|(do|start|run)?(pre)?train(ing)?(lm|model|loop|llm|together|run)?)$", ()
     ),
 }
+# Of the course's 2024 edition: what is other there, by the parts that cannot be judged as ours are.
+OTHER_IN_2024 = {
+    "rmsnorm": "its norm need not work in half precision",
+    "scaled_dot_product_attention": "a mask is True where it hides a key, not where one may look",
+    "positionwise_feedforward": "the feed-forward layer has two matrices and a GELU",
+    **dict.fromkeys(
+        ("multihead_self_attention", "transformer_block", "transformer_lm"),
+        "positions are learned, there is dropout, and the feed-forward layer has a GELU",
+    ),
+}
+# In what is said of a part that is as that edition wants it.
+SAID_OF_2024 = {"rmsnorm": "half precision", "scaled_dot_product_attention": "mask is inverted"}
 PROBLEM_OF = {part.field: problem for problem, part in PARTS.items() if part.field}
 
 

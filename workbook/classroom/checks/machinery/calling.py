@@ -7,16 +7,25 @@ such as `device` or `use_rope`, that means something else.
 """
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import is_dataclass
 from functools import partial
 from inspect import Parameter
+from io import IOBase
 from itertools import takewhile
 from typing import Any, NamedTuple, get_args
 
-from workbook.classroom.checks.machinery.verdicts import CALLED, Prose, Wrong, call, work_of
+from workbook.classroom.checks.machinery.verdicts import (
+    CALLED,
+    NOT_GIVEN,
+    Prose,
+    Wrong,
+    call,
+    work_of,
+)
 
 # By the handout's name: a pattern of what else learners call it, in lower case and without
 # underscores. Other names are matched by position, and so are single letters: `d` is d_model, d_k
@@ -149,7 +158,7 @@ def bind(
         partly: whether any value may be left over, as when a class takes some and its call others.
         rope: on or off, for a signature that has a switch for RoPE, such as `use_rope`.
 
-    Raises: Wrong where a value has no place, or a parameter no value.
+    Raises: Unfit where a value has no place, or a parameter no value.
     """
     signature = signature_of(function)
     kinds = {parameter.kind for parameter in signature or ()}
@@ -159,6 +168,7 @@ def bind(
     extras = extras or {}
     deal = _Deal(parameters, values, extras, optional)
     deal.by_position(partly)
+    lacking = []
     try:
         for parameter in parameters:
             if parameter.name in deal.bound:
@@ -168,8 +178,12 @@ def bind(
             if is_config(parameter) and (is_empty or (deal.needed and not partly)):
                 deal.bound[parameter.name] = _config(parameter, values, extras, given, rope)
                 deal.left.clear()
+            elif is_empty and (value := deal.other_value(parameter)) is not NOT_GIVEN:
+                deal.bound[parameter.name] = value
             elif is_empty:
-                deal.bound[parameter.name] = deal.other_value(parameter)
+                lacking.append(f"`{parameter.name}`")
+        if lacking:
+            raise _Misfit(f"the problem has no value for {', '.join(lacking)}")
         if Parameter.VAR_KEYWORD in kinds and not partly:
             deal.bound |= deal.left
             deal.left.clear()
@@ -185,6 +199,10 @@ def bind(
         leading = takewhile(lambda parameter: parameter.name in deal.bound, parameters)
         by_place = [p.name for p in leading if p.kind is not p.KEYWORD_ONLY]
     return Binding(tuple(deal.bound.pop(name) for name in by_place), deal.bound, deal.left)
+
+
+class Unfit(Wrong):
+    """A signature that does not fit the values, so that nothing was called."""
 
 
 class _Misfit(Exception):  # noqa: N818 - a finding, not an error
@@ -217,13 +235,15 @@ class _Deal:
     def by_position(self, partly: bool) -> None:
         """Give each parameter whose name says nothing the next value that no name asked for."""
         unknown = [p for p in self.parameters if p.name not in self.meant and _takes_any(p)]
-        for name, parameter in zip(self.needed, unknown, strict=False):
-            if partly and parameter.default is not parameter.empty:
+        for name in self.needed:
+            places = [parameter for parameter in unknown if _fits(parameter, self.left[name])]
+            if not places or (partly and places[0].default is not Parameter.empty):
                 break
-            self.bound[parameter.name] = self.left.pop(name)
+            unknown.remove(places[0])
+            self.bound[places[0].name] = self.left.pop(name)
 
     def other_value(self, parameter: Parameter) -> Any:
-        """A value for a parameter that must have one. Raises: _Misfit."""
+        """A value for a parameter that must have one; NOT_GIVEN if there is none."""
         name = parameter.name
         meant = self.meant.get(name)
         if meant in self.extras:
@@ -231,9 +251,11 @@ class _Deal:
         if _says_how(parameter):
             return HOW.get(plain(name), not OFF.match(name))
         for spare in self.left:
-            if spare in self.optional:
+            # A None that only this check hands over would be no fault of theirs.
+            value = self.left[spare]
+            if spare in self.optional and value is not None and _fits(parameter, value):
                 return self.left.pop(spare)
-        raise _Misfit(f"the problem has no value for `{name}`")
+        return NOT_GIVEN
 
 
 def _hands_on_places(function: Callable) -> bool:
@@ -422,6 +444,12 @@ def _takes_any(parameter: Parameter) -> bool:
     return (needs_one or says_nothing) and not _says_how(parameter) and not is_config(parameter)
 
 
+def _fits(parameter: Parameter, value: Any) -> bool:
+    """Whether a parameter, whatever its name, may hold a value: only a path names a file."""
+    names_file = plain(parameter.name).endswith(("path", "file", "dir", "folder"))
+    return not names_file or isinstance(value, str | os.PathLike | IOBase)
+
+
 def is_config(parameter: Parameter) -> bool:
     """Whether a parameter takes all settings as one object."""
     return is_config_class(parameter) or plain(parameter.name) in CONFIGS
@@ -450,7 +478,7 @@ def _refusal(function: Callable, given: Any, why: _Misfit) -> Wrong:
     code = getattr(method, "__code__", None)
     if code and code.co_argcount and code.co_varnames[0] != "self":
         advice = "The first parameter of each method is `self`: write it in the `def`."
-    return Wrong(
+    return Unfit(
         claim,
         given=given,
         got=Prose(f"the signature {inspect.signature(function)}: {why}"),

@@ -21,7 +21,12 @@ from typing import Any, NamedTuple
 
 from workbook.classroom.checks.machinery.mutants import mutated
 from workbook.classroom.checks.machinery.timeout import time_is_up
-from workbook.classroom.checks.machinery.verdicts import Findings, NotAttempted, Wrong
+from workbook.classroom.checks.machinery.verdicts import (
+    Findings,
+    NotAttempted,
+    Wrong,
+    is_refusal,
+)
 
 CAUSE_SECONDS = 2.0  # of processor time, for more cases once one failed, and for mutants
 SHRINK_SECONDS = 1.0  # of processor time, for each way to make a failing case smaller
@@ -65,6 +70,7 @@ USUAL = {
     r"(a|Boolean value of) Tensor with|only one element": "`item()`, `if` and the functions "
     "of `math` take a tensor with a single element. Is `is not None` or torch's function meant?",
 }
+REFUSED = "Your code refuses this itself, by `assert` or `raise`: the problem asks that it works."
 
 
 VARIES = (
@@ -333,6 +339,8 @@ def _explaining(
 
 def usual(error: BaseException | None, patterns: Mapping[str, str] = USUAL) -> str | None:
     """Say what an error usually comes from: by the first pattern that is in its "Type: text"."""
+    if is_refusal(error):  # the words of a learner's message prove nothing
+        return REFUSED
     text = "" if error is None else f"{type(error).__name__}: {error}"
     return next((words for pattern, words in patterns.items() if re.search(pattern, text)), None)
 

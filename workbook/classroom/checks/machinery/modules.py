@@ -238,10 +238,12 @@ class ModuleRunner(TensorRunner):
         extras = dict[str, Any]()
         if "num_heads" in case.arguments:
             # A mask or positions are the usual ones, for a `forward` that insists on them.
-            length = next(iter(values.values())).shape[-1 if "token_ids" in values else -2]
+            first = next(iter(values.values()))
+            length = first.shape[-1 if "token_ids" in values else -2]
+            places = torch.arange(length, device=first.device)
             extras = {
-                "token_positions": torch.arange(length)[None],
-                "mask": torch.ones(length, length, dtype=torch.bool).tril(),
+                "token_positions": places[None],
+                "mask": places[:, None] >= places,
                 "rope": None,
             }
             has_rope = _first(case.arguments, THETA) is not None
@@ -639,16 +641,13 @@ def check_first_weights(runner: ModuleRunner, case: Case, findings: Findings) ->
     own = {name: p.detach().double() for name, p in own_parameters(runner.module).items()}
     gains = {name: weight for name, weight in own.items() if _is_vector(weight)}
     given = f"a new {case.name}"
-    for name, weight in own.items():
-        if weight.isnan().any():
-            in_use = name in gains or "num_layers" in case.arguments
-            with findings("use" if in_use else "corner"):
-                raise Wrong(
-                    f"Nothing fills `{name}`.",
-                    given=given,
-                    mistake=UNFILLED + (ONES if name in gains else DRAW),
-                )
-            return
+    if empty := [name for name, weight in own.items() if weight.isnan().any()]:
+        is_gain = any(name in gains for name in empty)
+        in_use = is_gain or "num_layers" in case.arguments
+        with findings("use" if in_use else "corner"):
+            mistake = UNFILLED + (ONES if is_gain else DRAW)
+            raise Wrong(f"Nothing fills {_listed(empty)}.", given=given, mistake=mistake)
+        return
     with findings("use"):
         for name, gain in gains.items():
             if not gain.eq(1).all():
@@ -664,11 +663,20 @@ def check_first_weights(runner: ModuleRunner, case: Case, findings: Findings) ->
     held = runner.layout(replace(case, weights=marks))
     # A fused matrix may be drawn as a whole, or like any of the matrices that are fused in it.
     shapes = [tuple(weight.shape) for weight in case.weights.values() if weight.ndim == 2]
-    with findings("use" if len(own) == 1 else "corner"):
-        for name in [name for name in own if name not in gains]:
-            is_table = case.name == "Embedding" or bool(held[name].any())
-            all_shapes = [tuple(own[name].shape), *shapes]
+    odd: dict[str, Wrong] = {}
+    for name in [name for name in own if name not in gains]:
+        is_table = case.name == "Embedding" or bool(held[name].any())
+        all_shapes = [tuple(own[name].shape), *shapes]
+        try:
             check_drawn(own[name], all_shapes, is_table, f"{given}: its `{name}`")
+        except Wrong as wrong:
+            odd[name] = wrong
+    if odd:
+        first, *others = odd
+        if others:
+            odd[first].mistake += f" Nor are these drawn as asked: {_listed(others)}."
+        with findings("use" if len(own) == 1 else "corner"):
+            raise odd[first]
 
 
 def _made_visibly_empty(runner: ModuleRunner, case: Case) -> nn.Module:

@@ -1,12 +1,19 @@
 """Tensors in checks: drawn small, compared, and put into words."""
 
+import ast
+import inspect
 import math
+import textwrap
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, allclose  # by name: an attempt may replace torch's
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from workbook.classroom.checks.machinery.verdicts import NotAttempted, Prose, Wrong, kind_of
 
@@ -129,11 +136,23 @@ def _numbers(values: Any) -> str:
 
 def _described(tensor: Tensor) -> str:
     """A small tensor in full, a larger one by its shape; the type where it is not float32."""
-    if tensor.numel() <= SMALL:
+    if tensor.numel() <= SMALL and not tensor.is_meta:
         usual = tensor.dtype in (torch.float32, torch.int64, torch.bool)
         return _numbers(tensor.tolist()) + ("" if usual else f" in {kind(tensor.dtype)}")
     shape = "x".join(map(str, tensor.shape))
     return f"{shape} {'numbers' if tensor.is_floating_point() else 'ids'}"
+
+
+def dropped(attempt: Any) -> str:
+    """Say so where a line of a part converts a tensor and drops the result; "" if none does."""
+    with suppress(OSError, TypeError, SyntaxError):  # there is no source
+        source = textwrap.dedent(inspect.getsource(attempt))
+        for node in ast.walk(ast.parse(source)):
+            match node:
+                case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "to" | "float" | "type"))):
+                    line = ast.unparse(node)
+                    return f" `{line}` changes nothing in place: write `{name} = {line}`."
+    return ""
 
 
 def mismatch(case: Case, expected: Tensor, got: Tensor) -> Wrong:
@@ -215,6 +234,8 @@ SEEN_AS = {  # what to say if a right and a wrong tensor are the same in this vi
 def _about_shape(expected: tuple[int, ...], got: tuple[int, ...]) -> str | None:
     if got == tuple(size for size in expected if size > 1):
         return "Axes of length 1 are lost: keep them; a batch of one is still a batch."
+    if got == (1, *expected):
+        return "An axis of length 1 is added in front: leave it out."
     if any(got == expected[:axis] + expected[axis + 1 :] for axis in range(len(expected))):
         return "An axis is lost."
     if sorted(got) == sorted(expected):
@@ -222,3 +243,43 @@ def _about_shape(expected: tuple[int, ...], got: tuple[int, ...]) -> str | None:
     if math.prod(got) == math.prod(expected):
         return "The numbers may all be there, but the axes are joined or split in another way."
     return None
+
+
+# Other devices: what is on "meta" stands for what is on a GPU, and has no numbers.
+
+
+COPIES = {torch.ops.aten.copy_, torch.ops.aten._to_copy}
+BY_INDEX = {torch.ops.aten.index, torch.ops.aten.index_put, torch.ops.aten.index_put_}
+
+
+class TwoDevicesError(RuntimeError):
+    """An operation was given tensors on two devices."""
+
+
+class OneDevice(TorchDispatchMode):
+    """Raise where an operation takes tensors on two devices, as torch does on a GPU.
+
+    The kernels of "meta" let some of them pass, such as those that work in place.
+    """
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
+        # A single number may come from the CPU, and so may indices.
+        counted = [t for t in tensors if t.is_meta or t.ndim]
+        if func.overloadpacket in BY_INDEX:
+            counted = [*tensors[:1], *(t for t in tensors if t.is_meta)]
+        on_two = len({t.is_meta for t in counted}) == 2
+        if on_two and func.overloadpacket not in COPIES:
+            raise TwoDevicesError(f"{func} takes tensors on two devices")
+        return func(*args, **(kwargs or {}))
+
+
+class NamedDevices(TorchFunctionMode):
+    """Notes whether any call names a device other than "meta"."""
+
+    any_named = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = (kwargs or {}).get("device")
+        self.any_named |= named is not None and torch.device(named).type != "meta"
+        return func(*args, **(kwargs or {}))

@@ -336,6 +336,17 @@ def where(error: BaseException | None) -> str:
     return f", at line {frame.lineno}, in {frame.name}{code}"
 
 
+def is_refusal(error: BaseException | None) -> bool:
+    """Whether a learner's own `raise` or `assert` raised an error, in words of their own."""
+    at = error.__traceback__ if error else None
+    while at and at.tb_next:
+        at = at.tb_next
+    code = at.tb_frame.f_code if at else None
+    if code is None or not is_learners(code.co_filename):
+        return False
+    return dis.opname[code.co_code[at.tb_lasti]] == "RAISE_VARARGS"
+
+
 def _learners_last(error: BaseException | None) -> tuple[FrameType, int] | None:
     """The innermost frame that ran a learner's line, and the number of that line."""
     last = None
