@@ -3,7 +3,9 @@
 import os
 import sys
 from pathlib import Path
+from socket import gaierror
 from types import ModuleType
+from urllib.error import URLError
 
 import pytest
 import torch
@@ -228,22 +230,44 @@ def test_names_that_a_failed_import_should_have_made_are_lost_and_no_mistake(tmp
 
 
 @pytest.mark.usefixtures("clean_imports")
-@pytest.mark.parametrize("file", ["_fast.pyi", "_fast.cpp", "_fast.rs"])
+@pytest.mark.parametrize("file", ["_fast.pyi", "_fast.cpp", "_fast.rs", "_fast/src/lib.rs"])
 def test_a_module_of_which_only_the_source_is_there_has_to_be_built(tmp_path, file):
     adapters = "from own._fast import softmax\n"
     adapters += "def run_softmax(x, dim):\n    return softmax(x, dim)\n"
     files = {"own/__init__.py": "", f"own/{file}": "", "tests/adapters.py": adapters}
     adopted = adopt.adopt(repository(tmp_path / "repo", files), {}, tmp_path / "study")
-    assert f"it is compiled code, of which only own/{file} is here: build it first" in str(adopted)
+    only = file.partition("/")[0]
+    assert f"it is compiled code, of which only own/{only} is here: build it first" in str(adopted)
+
+
+@pytest.mark.usefixtures("clean_imports")
+def test_of_the_names_in_a_line_one_that_fails_costs_no_other(tmp_path):
+    uses = "def run_softmax(x, dim):\n    return a.f(x)\n"
+    uses += "def run_cross_entropy(x, y):\n    return b.loss(x)\n"
+    files = {
+        "own/__init__.py": "",
+        "own/a.py": "def f(x):\n    return x\n",
+        "own/b.py": "x: 1 = no_such_name\ndef loss(x):\n    return x\n",
+        "tests/adapters.py": f"from own import b, a\n{uses}",
+    }
+    adopted = adopt.adopt(repository(tmp_path / "repo", files), {}, tmp_path / "study")
+    assert adopted.how["softmax"] == "run_softmax uses it"
+    assert adopted.how["cross_entropy"] == "run_cross_entropy uses it, but its import fails"
+    assert str(adopted).count("`from own import b` in tests.adapters fails: NameError") == 1
 
 
 LACKING = [
     (ModuleNotFoundError(name="hydra.core"), "`hydra` first (hydra-core>=1.3 in your"),
     (ModuleNotFoundError(name="own.softmax"), "your module is `own.Softmax`: upper and lower"),
     (ModuleNotFoundError(name="own.sofmax"), ""),
-    (ImportError(name="typing"), "needs a newer Python"),
-    (SyntaxError(), "needs a newer Python"),
+    (ImportError(name="typing"), "your pyproject.toml asks for Python 3.99"),
+    (AttributeError(name="next", obj=os), "your pyproject.toml asks for Python 3.99"),
+    (SyntaxError(), "your pyproject.toml asks for Python 3.99"),
+    (TypeError("Too few arguments for typing.Generator"), "asks for Python 3.99"),
     (NameError(name="math"), ""),
+    (URLError("[Errno -2] Name or service not known"), "it needs the network while it is imported"),
+    (gaierror(-2, "Name or service not known"), "it needs the network while it is imported"),
+    (OSError("We couldn't connect to 'https://huggingface.co'"), "it needs the network while"),
 ]
 
 

@@ -23,8 +23,10 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, chdir, suppress
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.machinery import PathFinder, all_suffixes
 from importlib.util import resolve_name
 from pathlib import Path
 from types import ModuleType
@@ -36,7 +38,7 @@ from workbook.classroom.checks.machinery import worker
 from workbook.classroom.checks.machinery.calling import meaning, plain
 from workbook.classroom.checks.machinery.loading import is_installed, module_of, replace_trackers
 from workbook.classroom.checks.machinery.timeout import TimedOut, limited
-from workbook.classroom.checks.machinery.verdicts import NotJudged
+from workbook.classroom.checks.machinery.verdicts import NETWORK, NotJudged
 from workbook.classroom.mine.course_parts import PARTS, is_named
 from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import solutions
@@ -57,7 +59,8 @@ NOTHING = (
     "there is no code of yours yet: solve a code problem in a notebook of your study folder, or run"
     " `workbook adopt PATH` with the path of your repository of the course"
 )
-NEWER = "; it needs a newer Python: install the workbook in that one"
+INSTALL_THERE = ": install the workbook in that one"
+NEWER_TYPE = re.compile(r"Too few arguments for typing\.\w*Generator")  # as in Generator[int]
 WHERE = re.compile(r"[^:]+:[^\W\d][\w.]*|[^:]+\.py")
 SKIPPED = {"venv", "env", "site-packages", "node_modules", "__pycache__", "build", "dist", "wandb"}
 MOST_FILES = 2000  # in a repository; a home folder has more
@@ -114,6 +117,24 @@ class _Builtins(dict):
             return getattr(builtins, name)
         self.expect_not_lost(name)
         raise KeyError(name)  # which Python turns into a NameError
+
+
+class _UnbuiltFinder:
+    """A finder of imports, which refuses a folder that has no more than the sources of a module.
+
+    Python itself takes such a folder for a package, and then each name in it is missing.
+    """
+
+    def __init__(self, repository: "Repository"):
+        self.repository = repository
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Find nothing. Raises: ModuleNotFoundError where Python would find such a folder."""
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is None:
+            folders = [Path(place) for place in spec.submodule_search_locations or ()]
+            if folders and all(map(self.repository.is_unbuilt, folders)):
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 class Repository:
@@ -214,6 +235,8 @@ class Repository:
         if self.adapters_file.is_file():
             sys.modules["tests"] = tests = ModuleType("tests")
             tests.__path__ = [str(self.adapters_file.parent)]
+        finder: Any = _UnbuiltFinder(self)
+        sys.meta_path.insert(0, finder)
         replace_trackers(also_installed=False)
         torch: Any = importlib.import_module("torch")
         vars(torch.serialization).setdefault("FILE_LIKE", Any)  # a type of its older versions
@@ -275,21 +298,30 @@ class Repository:
         Such a name is not there afterwards, even if a statement before had made it.
         """
         flags = __future__.annotations.compiler_flag  # as at the top of the course's adapters
-        code = compile(ast.Module([node], []), scope["__file__"], "exec", flags)
         what = f"`{ast.unparse(node).splitlines()[0]}` in {where} fails"
         before = scope.copy()
         why = ""
+
+        def run() -> None:
+            exec(compile(ast.Module([node], []), scope["__file__"], "exec", flags), scope)
+
         try:
-            limited(self.seconds, lambda: self.importing(lambda: exec(code, scope), what))
+            limited(self.seconds, lambda: self.importing(run, what))
         except TimedOut:  # what imports the same module again has to wait as long
             self.seconds = LATER_SECONDS
             why = NO_END
         except ValueError as error:
             why = str(error).removeprefix(f"{what}: ")
+        origin = _origin(node, scope)
+        alone = _one_by_one(node) if not origin or origin in sys.modules else []
+        if why and alone:  # one name that fails costs no other
+            for statement in alone:
+                self.run_statement(statement, scope, where)
+            return
         if why:
             self.troubles.setdefault(why, what)
         if isinstance(node, ast.ImportFrom):
-            self._after_import_from(node, scope, where, why)
+            self._after_import_from(node, origin, scope, where, why)
         elif why:
             for name, module in _made_by(node).items():
                 made = scope.get(name)
@@ -301,14 +333,13 @@ class Repository:
                     for alias in part.names:
                         self._lose_module(alias.name, why)
 
-    def _after_import_from(self, node: ast.ImportFrom, scope: dict, where: str, why: str) -> None:
-        """Note what `from module import names` has not made; `why` it failed, "" if it did not.
+    def _after_import_from(
+        self, node: ast.ImportFrom, origin: str, scope: dict, where: str, why: str
+    ) -> None:
+        """Note what `from origin import names` has not made; `why` it failed, "" if it did not.
 
         `import *` from a module that has lost names succeeds without them.
         """
-        origin = node.module or ""
-        if node.level:
-            origin = resolve_name("." * node.level + origin, scope["__package__"])
         module = sys.modules.get(origin)
         lost = self.lost.get(origin, {})
         made = {alias.asname or alias.name: alias.name for alias in node.names}
@@ -316,9 +347,8 @@ class Repository:
             made = {name: name for name in (*self._exported(origin), *lost)}
         for name, original in made.items():
             if module is not None and hasattr(module, original):
-                if why:  # only another name was missing
-                    scope[name] = getattr(module, original)
-            elif original in lost:
+                continue
+            if original in lost:
                 self._lose(scope, where, name, lost[original])
             elif why:
                 self._lose(scope, where, name, Loss(why, f"{origin}.{original}"))
@@ -389,15 +419,21 @@ class Repository:
         """What this computer lacks, and what to do, if an import fails for that; else ""."""
         settings = self.folder / "pyproject.toml"
         text = settings.read_text("utf-8", "replace") if settings.is_file() else ""
-        if isinstance(error, SyntaxError):
-            needs = re.search(r"requires-python\D*3\.(\d+)", text)
-            return NEWER if needs and int(needs[1]) > sys.version_info.minor else ""
+        if NETWORK.search(f"{type(error).__name__}: {error}"):
+            return "; it needs the network while it is imported: load that in a function"
         if sources := self._compiled_sources(*_not_imported(error)):
             return f"; it is compiled code, of which only {sources[0]} is here: build it first"
         name = str(error.name) if isinstance(error, ImportError) else ""
+        if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
+            name = error.obj.__name__
         top = name.partition(".")[0]
-        if top in sys.stdlib_module_names:
-            return NEWER
+        is_of_python = top in sys.stdlib_module_names
+        if is_of_python or isinstance(error, SyntaxError | TypeError):
+            needs = re.search(r"requires-python\D*3\.(\d+)", text)
+            if needs and int(needs[1]) > sys.version_info.minor:
+                return f"; your pyproject.toml asks for Python 3.{needs[1]}{INSTALL_THERE}"
+            if is_of_python or NEWER_TYPE.search(str(error)):
+                return f"; it needs a newer Python{INSTALL_THERE}"
         if not isinstance(error, ModuleNotFoundError):
             return ""
         for module in self.modules:
@@ -414,19 +450,31 @@ class Repository:
         """The files of a module of the repository that Python itself cannot run, such as C++."""
         above = sys.modules.get(package)
         places = getattr(above, "__path__", []) if package else map(str, self.roots)
-        files = (Path(place, f"{name}{ending}") for place in places for ending in COMPILED)
+        files = (Path(place, f"{name}{ending}") for place in places for ending in ("", *COMPILED))
         inside = (file for file in files if name and file.is_relative_to(self.folder))
-        return [self.path_of(file) for file in inside if file.is_file()]
+        return [self.path_of(file) for file in inside if file.is_file() or self.is_unbuilt(file)]
+
+    def is_unbuilt(self, folder: Path) -> bool:
+        """Whether a folder of the repository has sources of compiled code, and no Python files."""
+        if not folder.is_relative_to(self.folder):
+            return False
+        names = [file.name for pattern in ("*", "*/*") for file in folder.glob(pattern)]
+        has_modules = any(name.endswith(tuple(all_suffixes())) for name in names)
+        return not has_modules and any(name.endswith(COMPILED) for name in names)
 
     def why(self, error: BaseException) -> str:
         """Say in words why an import fails, and what to do: the first reason of several."""
         loss = error.loss if isinstance(error, LostError) else self.loss_of(*_not_imported(error))
         if loss is not None:
             return loss.why
+        message = f"{type(error).__name__}: {error}"
         lines = traceback.extract_tb(error.__traceback__)
         own = [line for line in lines if Path(line.filename).is_relative_to(self.folder)]
-        place = [f", at line {line.lineno} of {line.filename}" for line in own[-1:]]
-        return f"{type(error).__name__}: {error}{''.join(place)}{self._lacks(error)}"
+        place = "".join(f", at line {line.lineno} of {line.filename}" for line in own[-1:])
+        if isinstance(error, SyntaxError) and error.text:  # the lines only led to the file
+            message = f"{type(error).__name__}: {error.msg}"
+            place = f", at line {error.lineno} of {error.filename}: `{error.text.strip()}`"
+        return f"{message}{place}{self._lacks(error)}"
 
     def imported(self, name: str) -> ModuleType:
         """Import a module, once entered. Raises: as `importing`."""
@@ -717,6 +765,24 @@ def _made_by(node: ast.stmt) -> dict[str, str]:
     with suppress(SyntaxError), warnings.catch_warnings(action="ignore"):
         return dict.fromkeys(solutions.names_bound(compile(ast.Module([node], []), "", "exec")), "")
     return {}
+
+
+def _one_by_one(node: ast.stmt) -> list[ast.stmt]:
+    """A statement that imports several names, as a statement for each; [] for any other."""
+    alone: list[ast.stmt] = []
+    if isinstance(node, ast.Import | ast.ImportFrom) and len(node.names) > 1:
+        for alias in node.names:
+            alone.append(copy(node))
+            alone[-1].names = [alias]  # type: ignore[attr-defined]
+    return alone
+
+
+def _origin(node: ast.stmt, scope: dict) -> str:
+    """The module that a statement takes names from; "" for another statement."""
+    if not isinstance(node, ast.ImportFrom):
+        return ""
+    name = node.module or ""
+    return resolve_name("." * node.level + name, scope["__package__"]) if node.level else name
 
 
 def _not_imported(error: BaseException) -> tuple[str, str]:

@@ -13,8 +13,10 @@ from workbook.classroom.checks.machinery.timeout import limited
 
 LOAD_SECONDS = 120.0  # for a file that does not end by itself
 # They only record what a run does: where one is missing, a stand-in will do.
-TRACKERS = ("wandb", "torch.utils.tensorboard", "tensorboard", "tensorboardX", "swanlab", "mlflow")
-TRACKERS += ("comet_ml", "neptune", "clearml", "trackio")
+TRACKERS = (
+    *("wandb", "torch.utils.tensorboard", "tensorboard", "tensorboardX", "swanlab", "mlflow"),
+    *("comet_ml", "neptune", "clearml", "trackio"),
+)
 RUNS = ("init", "init_run", "SummaryWriter", "Experiment")  # what they begin to record with
 LOGGING = ("log", "log_metric", "log_metrics", "add_scalar")  # their methods that take values
 

@@ -62,6 +62,12 @@ TORCHS = re.compile("not implemented for '|aten::")
 # In an error: a package is missing here, a build of torch for GPUs, or what a newer Python has.
 LACKS = re.compile(
     r"^ModuleNotFoundError|NVTX functions not|cannot import name .* from '(typing|itertools)'"
+    "|not compiled with CUDA|Found no NVIDIA driver"
+)
+# In an error: there is no network.
+NETWORK = re.compile(
+    r"^(Connection|URL|Connect|Proxy|MaxRetry|NameResolution|LocalEntryNotFound)Error\b|^gaierror"
+    "|^OfflineModeIsEnabled|[Cc]ouldn't connect to"
 )
 # Names that the notebooks' first code cells import, and others that learners import themselves.
 IMPORTED = {"math", "torch", "regex", "np", "Counter", "pairwise", "einsum", "rearrange", "reduce"}
@@ -287,7 +293,10 @@ def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) 
             raise NotAttempted from error
         if LACKS.search(f"{type(error).__name__}: {error}"):
             lacking = f"This computer lacks what it needs ({failure(error)}). "
-            raise NotJudged(lacking + "Install it, correct its name, or do without it.") from error
+            remedy = "Install or build it, correct its name, or do without it."
+            raise NotJudged(lacking + remedy) from error
+        if NETWORK.search(f"{type(error).__name__}: {error}"):
+            raise NotJudged(f"It needs the network ({failure(error)}), and has none.") from error
         mistake = OWN_FOLDER if isinstance(error, FileNotFoundError) else slip(error)
         raise Wrong(
             "It raised an error.",
