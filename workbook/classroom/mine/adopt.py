@@ -59,6 +59,9 @@ NOTHING = (
     "there is no code of yours yet: solve a code problem in a notebook of your study folder, or run"
     " `workbook adopt PATH` with the path of your repository of the course"
 )
+ADD = "if you have one, add `--set {}=module:name` to `workbook adopt PATH`"
+# What tells the adapters of this assignment from those of the course's others.
+OF_ASSIGNMENT = re.compile("|".join(n for part in PARTS.values() for n in part.adapters).encode())
 INSTALL_THERE = ": install the workbook in that one"
 NEWER_TYPE = re.compile(r"Too few arguments for typing\.\w*Generator")  # as in Generator[int]
 WHERE = re.compile(r"[^:]+:[^\W\d][\w.]*|[^:]+\.py")
@@ -66,8 +69,9 @@ SKIPPED = {"venv", "env", "site-packages", "node_modules", "__pycache__", "build
 MOST_FILES = 2000  # in a repository; a home folder has more
 CODE = tuple(problem.id for problem in PROBLEMS.values() if problem.form)
 GENERATES = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
-TORCH = re.compile(rb"(?m)^\s*(import|from) torch")
-ASIDE = re.compile("/(scripts?|experiments?|old|backup|examples?)/")  # rather not the part itself
+SCRATCH = re.compile("/(old|backup|scratch)/|sweep")
+ASIDE = re.compile(f"/(scripts?|experiments?|examples?)/|{SCRATCH.pattern}")  # rather not the part
+BY_NAME = "by its name"
 COMPILED = (".pyi", ".pyx", ".c", ".cc", ".cpp", ".cu", ".rs")  # what a compiler makes modules of
 # As if the course's package were installed, in version 0.0: its `__init__.py` asks for its version.
 INSTALLED = Path(__file__).with_name("installed")
@@ -141,20 +145,40 @@ class Repository:
     """A folder with somebody's solutions, read from its files; none of it runs before `enter`."""
 
     def __init__(self, folder: str | os.PathLike):
-        """Find the repository, also from a folder inside or just above it. Raises: OSError."""
+        """Find the repository, also from a folder inside it, or from one of the whole course.
+
+        It is the one whose adapters have functions of this assignment. Raises: OSError.
+        """
         path = Path(folder).expanduser().resolve()
         if not path.is_dir():
             what = "a file" if path.exists() else "not there"
             raise NotADirectoryError(f"{path} is {what}; expected the folder of your repository")
-        places = [path, *path.parents[:2], *sorted(path.glob("*"))]
-        is_whole = (place for place in places if (place / "tests" / "adapters.py").is_file())
-        self.folder = next(is_whole, path)
-        self.adapters_file = self.folder / "tests" / "adapters.py"
+        files = [place / "tests" / "adapters.py" for place in (path, *path.parents[:2])]
+        for below in ("*", "*/*"):
+            files += sorted(path.glob(f"{below}/tests/adapters.py"))
+        files = [file for file in files if file.is_file()]
+        ours = [file for file in files if OF_ASSIGNMENT.search(file.read_bytes())]
+        self.adapters_file = next(iter(ours), path / "tests" / "adapters.py")
+        self.folder = self.adapters_file.parents[1]
+        self.other_adapters = [] if ours else files  # those of other assignments
         self.troubles: dict[str, str] = {}  # what could not be imported, by the reason
         self.seconds = STATEMENT_SECONDS  # for the next statement
         # What statements that failed should have made, by module and name. "*" stands for all
         # other names, after an `import *` from a module of unknown content.
         self.lost: dict[str, dict[str, Loss]] = {}
+
+    @cached_property
+    def adapters_trouble(self) -> str:
+        """Why the adapters lead to no part; "" if they may."""
+        if self.other_adapters:
+            return f"{self.other_adapters[0]} has no function of this assignment (`run_linear` ...)"
+        if not self.adapters_file.is_file():
+            return f"{self.folder} has no tests/adapters.py"
+        try:
+            ast.parse(self.adapters_file.read_bytes(), str(self.adapters_file))
+        except (SyntaxError, ValueError) as error:
+            return f"tests/adapters.py cannot be read: {self.why(error)}"
+        return ""
 
     @cached_property
     def trees(self) -> dict[Path, ast.Module]:
@@ -173,6 +197,12 @@ class Repository:
         if not trees:
             raise ValueError(f"{self.folder} has no Python files; expected your repository")
         return trees
+
+    @cached_property
+    def adapters(self) -> dict[str, ast.FunctionDef]:
+        """The functions in the adapters, by name."""
+        tree = self.trees.get(self.adapters_file, ast.Module([], []))
+        return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
 
     def _python_files(self) -> Iterator[Path]:
         """Yield those that somebody wrote, folder by folder."""
@@ -529,6 +559,7 @@ def find_parts(folder: str, wanted: dict[str, list[str]]) -> Iterator[dict]:
         repository.object(where)
     search = _Search(repository)
     yield from search.by_adapters()
+    yield from search.by_handouts_names()
     yield from search.by_names()
     yield from ({"trouble": f"{what}: {why}"} for why, what in repository.troubles.items())
 
@@ -551,8 +582,11 @@ class _Search:
         self.repository = repository
         self.found: set[str] = set()  # problems
         self.taken: dict[str, str] = {}  # the problem that has an object, by its place
-        tree = repository.trees.get(repository.adapters_file, ast.Module([], []))
-        self.adapters = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+        self.adapters = repository.adapters
+        paths = {file: f"/{repository.path_of(file)}" for file in repository.trees}
+        # Where parts may be: the likeliest file first.
+        self.files = [file for file, path in paths.items() if "/tests/" not in path]
+        self.files.sort(key=lambda file: (bool(ASIDE.search(paths[file])), len(paths[file])))
 
     def by_adapters(self) -> Iterator[dict]:
         """Yield what the adapters use that are written."""
@@ -645,6 +679,9 @@ class _Search:
             self.taken[best.where] = problem
             but = ", but its import fails" if isinstance(uses[best.where], Loss) else ""
             return best.where, f"{name} uses it{but}"
+        # An adapter may put loose pieces together, where there is a class that does so too.
+        if problem in CODE and PROBLEMS[problem].form == "class" and (own := self.named(problem)):
+            return own[0], BY_NAME
         # `get_adamw_cls` is not an optimizer itself: it takes no arguments.
         if problem in ("silu", "adamw") or any(isinstance(value, Loss) for value in uses.values()):
             return None
@@ -661,6 +698,8 @@ class _Search:
             is_others = any(is_named(own, other) for other in others)
             # A helper in a body of its own; SiLU may be a method of the class for SwiGLU.
             is_helper = not is_its_own and (problem == "silu" or is_others)
+            # It trains by a method, which only the adapter knows to call.
+            is_helper |= problem == "train_bpe" and own.endswith("tokenizer")
             if not where or is_helper or self.taken.get(where, problem) != problem:
                 continue
             is_lost = isinstance(value, Loss)
@@ -673,27 +712,52 @@ class _Search:
                 where=where,
             )
 
+    def by_handouts_names(self) -> Iterator[dict]:
+        """Yield what the adapters do not lead to, but has the name that the handout gives it."""
+        for problem in CODE:
+            is_missing = PARTS[problem].adapters and problem not in self.found
+            if is_missing and (wheres := self.named(problem)):
+                where = wheres if len(wheres) > 1 else wheres[0]
+                yield {"problem": problem, "where": where, "how": BY_NAME}
+
+    def named(self, problem: str) -> list[str]:
+        """Where what has the handout's name is, both of a pair; [] if it is not there."""
+        details = PROBLEMS[problem]
+        names = [name.removeprefix("run_") for name in PARTS[problem].adapters]
+        wanted = [[name] for name in names]
+        if details.form != "pair":
+            # Our own names for the functions are no more than words: `clip`, `schedule`.
+            wanted = [[*names, problem, *(details.names if details.form == "class" else ())]]
+        kind: Any = ast.ClassDef if details.form == "class" else ast.FunctionDef
+        wheres: list[str] = []
+        for alternatives in wanted:
+            meant = set(map(plain, alternatives))
+            wheres += [
+                f"{self.repository.name_of(file)}:{name}"
+                for file in self.files
+                for name in _written(self.repository.trees[file], kind)
+                if plain(name) in meant
+            ][:1]
+        return wheres if len(wheres) == len(wanted) else []
+
     def by_names(self) -> Iterator[dict]:
         """Yield what trains and what generates, for which the course has no adapters."""
-        paths = {file: self.repository.path_of(file) for file in self.repository.trees}
         for problem, search in (("training_together", self.trainers), ("decoding", self.decoders)):
-            ranked = [
-                (*rank, bool(ASIDE.search(f"/{path}")), len(path), where)
-                for file, path in paths.items()
-                if not path.startswith("tests/")
-                for *rank, where in search(file)
-            ]
+            ranked = [found for file in self.files for found in search(file)]
             if ranked:
-                yield {"problem": problem, "where": min(ranked)[-1], "how": "by its name"}
+                where = min(ranked, key=lambda found: found[:-1])[-1]
+                yield {"problem": problem, "where": where, "how": BY_NAME}
 
     def trainers(self, file: Path) -> Iterator[tuple]:
         """Yield what may train in a file: its rank, the least first, and at last where it is."""
         tree = self.repository.trees[file]
         path = self.repository.path_of(file)
-        knows_torch = tree.body and TORCH.search(file.read_bytes())
-        if not knows_torch or re.search("bpe|tok|test", path.lower()):
+        in_script = "train" in file.stem.lower() and not SCRATCH.search(f"/{path}")
+        tops = {name.partition(".")[0] for name in self.repository.modules}
+        imported = set(_imported(tree))
+        knows_model = "torch" in imported or (in_script and imported & {"", *tops})
+        if not knows_model or re.search("bpe|tok|test", path.lower()):
             return
-        in_script = "train" in file.stem.lower()
         for prefix, node in _functions(tree):
             name = plain(node.name)
             if not prefix and is_named(name, "training_together") and "train" in path + name:
@@ -733,6 +797,12 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
                 yield owner, function
 
 
+def _written(tree: ast.Module, kind: Any) -> set[str]:
+    """The names of the classes, or of the functions, in a file that are no stubs."""
+    written = {prefix[:-1] or node.name for prefix, node in _functions(tree)}
+    return {node.name for node in tree.body if isinstance(node, kind) and node.name in written}
+
+
 def _is_of_stub(line: ast.stmt) -> bool:
     """Whether a statement does nothing: `pass`, `...`, a docstring, or an error that it raises."""
     is_constant = isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)
@@ -765,6 +835,15 @@ def _made_by(node: ast.stmt) -> dict[str, str]:
     with suppress(SyntaxError), warnings.catch_warnings(action="ignore"):
         return dict.fromkeys(solutions.names_bound(compile(ast.Module([node], []), "", "exec")), "")
     return {}
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """The top names of the modules that a file imports, anywhere in it; "" for its own package."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "" if node.level else str(node.module).partition(".")[0]
 
 
 def _one_by_one(node: ast.stmt) -> list[ast.stmt]:
@@ -955,14 +1034,29 @@ def adopt(path: str | os.PathLike, options: Mapping[str, Where], study: Path | s
                 adopted.how[name] = finding["how"]
     except worker.EndedError as error:
         adopted.notes.append(f"Note: the search for your parts was cut short: {error}")
-    if missing := [name for name in CODE if name not in adopted.parts]:
-        example = f"--set {missing[0]}=module:name"
-        adopted.notes.append(f"Not found: {', '.join(missing)}. If you have one, add `{example}`.")
+    if trouble := repository.adapters_trouble:
+        adopted.notes.append(f"Note: {trouble}; so only the handout's own names were looked for.")
+    missing = [name for name in CODE if name not in adopted.parts]
+    stubs = repository.adapters.keys() - _written_adapters(repository)
+    unwritten = [name for name in missing if stubs.intersection(PARTS[name].adapters)]
+    if unwritten:
+        adopted.notes.append(f"Not written yet in tests/adapters.py: {', '.join(unwritten)}.")
+    if others := [name for name in missing if name not in unwritten]:
+        adopted.notes.append(f"Not found: {', '.join(others)}; {ADD.format(others[0])}.")
     _write(adopted)
     return adopted
 
 
 # The parts, imported.
+
+
+def why_nothing(study: Path) -> str:
+    """Why there is no part of the learner's, and what to do. Raises: as `places`."""
+    adopted = read_adopted(study)
+    if adopted is None:
+        return NOTHING
+    trouble = Repository(adopted.folder).adapters_trouble or "its tests/adapters.py calls none yet"
+    return f"no part of yours was found in {adopted.folder}: {trouble}; {ADD.format(CODE[0])}"
 
 
 def places(study: Path) -> dict[str, str]:

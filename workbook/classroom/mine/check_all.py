@@ -60,7 +60,7 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcom
     """
     places = adopt.places(study)
     if not places:
-        raise ValueError(adopt.NOTHING)
+        raise ValueError(adopt.why_nothing(study))
     places = {name: place for name, place in places.items() if name in only}
     scripts = [name for name in places if PROBLEMS[name].form == "script"]
     others = [name for name in places if name not in scripts]
