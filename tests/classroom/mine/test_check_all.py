@@ -58,8 +58,38 @@ def test_a_planted_bug_is_found_where_it_is(name, study, tmp_path):
     if name == "flat":
         assert outcomes["cross_entropy"].cause.endswith("The losses are summed, not averaged.")
         attention = outcomes["multihead_self_attention"]
-        assert "because rope is not right" in attention.row()
+        assert "because rope is not right; it may be this: The sign" in attention.row()
         assert "It may be this: " in attention.message
+
+
+TURNED = ("x1 * cos - x2 * sin, x1 * sin + x2 * cos", "x1 * cos + x2 * sin, x2 * cos - x1 * sin")
+INVERTED = ("mask = torch.tril(", "mask = ~torch.tril(")
+WIDE = ("weight, mean=0, std=sigma, a=-3 * sigma, b=3 * sigma", "weight, std=9.0")
+SHIFTED = ('x, "d_out d_in, ... d_in -> ... d_out")', 'x, "d_out d_in, ... d_in -> ... d_out") + 1')
+BIASES = ("_proj = Linear(d_model, d_model)", "_proj = nn.Linear(d_model, d_model)")
+OWN_FAULTS = [  # the part below, and what is its fault; that of attention, and words of it
+    ("rope", TURNED, INVERTED, "mask"),  # its case without RoPE fails
+    ("linear", WIDE, INVERTED, "mask"),  # weights are filled in
+    ("linear", SHIFTED, BIASES, "bias"),  # it is not used
+]
+
+
+@pytest.mark.parametrize(("below", "fault", "own", "words"), OWN_FAULTS)
+def test_a_fault_that_cannot_be_of_a_part_below_is_not_put_down_to_that(
+    study, tmp_path, below, fault, own, words
+):
+    model = copied("flat", tmp_path) / "cs336_basics" / "model.py"
+    code = model.read_text()
+    for old, new in (fault, own):
+        assert old in code
+        code = code.replace(old, new)
+    model.write_text(code)
+    parts = {name: PARTS["flat"][name] for name in (below, "multihead_self_attention")}
+    adopt(model.parents[1], parts, study)
+    outcomes = checked(study)
+    assert outcomes[below].status != "correct"
+    attention = outcomes["multihead_self_attention"]
+    assert attention.status == "wrong" and words in attention.cause
 
 
 LAYERS = {
@@ -126,8 +156,10 @@ def test_the_report_on_the_adapter_is_the_one_where_it_says_more(study, tmp_path
     norm = outcomes["rmsnorm"]
     worth_knowing = "Worth knowing: your run_rmsnorm returns other numbers than ours; does it load"
     assert norm.status == "correct" and worth_knowing in norm.message
+    assert norm.row().startswith(f"✓ rmsnorm                       correct\n    {worth_knowing}")
     said = "Your adapter gives the right numbers. This is not a class."
     assert outcomes["linear"].message.startswith(said)
+    assert outcomes["linear"].status == "not attempted"  # nothing is known to be wrong
 
 
 RAISES = 'def silu(x):\n    print("7%\\r99%")\n    raise RuntimeError("not today")\n\n\n'
@@ -165,8 +197,8 @@ def test_the_cause_is_told_in_one_line_and_what_needs_a_package_is_unknown(study
 def test_a_fault_of_ours_judges_nothing_and_stops_nothing(study, monkeypatch):
     monkeypatch.setattr(check_all.worker, "result", lambda *_, seconds: int("a fault of ours"))
     rows = list(check_all._apart(study, ["softmax", "linear"], 60.0))
-    assert [status for _, status, *_ in rows] == ["not attempted"] * 2
-    assert "a fault of ours" in rows[0][2]
+    assert [report.status for _, report, _ in rows] == ["not attempted"] * 2
+    assert "a fault of ours" in rows[0][1].message
 
 
 def test_what_is_said_of_one_part_is_not_said_of_all_that_have_it(study, tmp_path):
