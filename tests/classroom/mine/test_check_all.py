@@ -128,7 +128,10 @@ def times(x, weight):
 """
 ADAPTERS = """
 from cs336_basics.helpers import merges_of, times
-from cs336_basics.model import RMSNorm
+from cs336_basics.model import Embedding, RMSNorm
+
+def run_embedding(vocab_size, d_model, weights, token_ids):
+    return Embedding(vocab_size, d_model)(token_ids, weights)
 
 def run_train_bpe(input_path, vocab_size, special_tokens, **kwargs):
     words = dict.fromkeys(open(input_path, encoding="utf-8").read().split(), 1)
@@ -148,7 +151,7 @@ def test_the_report_on_the_adapter_is_the_one_where_it_says_more(study, tmp_path
     (root / "cs336_basics" / "helpers.py").write_text(HELPERS)
     (root / "tests" / "adapters.py").write_text(ADAPTERS)
     parts = {"train_bpe": "cs336_basics.helpers:merges_of", "rmsnorm": PARTS["flat"]["rmsnorm"]}
-    parts |= {"linear": "cs336_basics.helpers:times"}
+    parts |= {"linear": "cs336_basics.helpers:times", "embedding": PARTS["flat"]["embedding"]}
     adopt(root, parts, study)
     outcomes = checked(study)
     bpe = outcomes["train_bpe"]
@@ -157,6 +160,9 @@ def test_the_report_on_the_adapter_is_the_one_where_it_says_more(study, tmp_path
     worth_knowing = "Worth knowing: your run_rmsnorm returns other numbers than ours; does it load"
     assert norm.status == "correct" and worth_knowing in norm.message
     assert norm.row().startswith(f"✓ rmsnorm                       correct\n    {worth_knowing}")
+    remark = outcomes["embedding"].cause
+    assert remark.startswith("Worth knowing: your run_embedding raises TypeError: ")
+    assert "does it load" not in remark
     said = "Your adapter gives the right numbers. This is not a class."
     assert outcomes["linear"].message.startswith(said)
     assert outcomes["linear"].status == "not attempted"  # nothing is known to be wrong

@@ -12,6 +12,7 @@ import shlex
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -114,7 +115,15 @@ class ScriptRunner(Runner):
         # A function such as `main()` or `main(argv=None)` reads the command line, as a script does.
         self.has_options = not names
         if self.has_options:
-            names = re.findall(r"--[\w-]+", self._run(["--help"]).log)
+            try:
+                names = re.findall(r"--[\w-]+", self._run(["--help"]).log)
+            except Wrong as error:
+                got = dict(error.rows)["got"]
+                needs_settings = callable(attempt) or got.startswith("FileNotFoundError")
+                if READS_OPTIONS.search(_source(self.attempt)) or not needs_settings:
+                    raise
+                claim = f"It takes no settings, and run without any it fails: {got}. {CONTRACT}"
+                raise NotJudged(claim) from error
         # By setting: the option or parameter.
         self.asked = {name.lstrip("-").replace("-", "_"): name for name in names}
         if missing := NEEDED - self.asked.keys():
@@ -178,6 +187,14 @@ def _parameters(function: Callable) -> list[str]:
         elif parameter.default is parameter.empty:
             raise NotJudged(f"It asks for `{parameter.name}`, which is no setting. {CONTRACT}")
     return names
+
+
+def _source(attempt: Any) -> str:
+    """The text of a script, or of the file that has a function; "" if there is none."""
+    with suppress(OSError, TypeError):
+        path = inspect.getsourcefile(attempt) if callable(attempt) else attempt
+        return Path(path).read_text("utf-8", errors="replace")
+    return ""
 
 
 def function_that_trains(path: Path) -> str:
