@@ -290,6 +290,8 @@ def test_a_training_file_is_found_by_the_model_that_it_imports_and_before_a_swee
     files = {
         "own/model.py": "import torch\n",
         "own/training_together.py": "from own.model import M\ndef run_training():\n    M()\n",
+        "own/tuning/train_lr.py": "import torch\ndef train():\n    return 1\n",
+        "own/tok.py": "def generate_docs(prompt, start, end_token):\n    return prompt\n",
         "scratch/train_owt_sweep.py": "import torch\ndef train(lr):\n    print(lr)\n",
     }
     adopted = adopt.adopt(repository(tmp_path / "repo", files), {}, tmp_path / "study")

@@ -168,6 +168,19 @@ def test_the_report_on_the_adapter_is_the_one_where_it_says_more(study, tmp_path
     assert outcomes["linear"].status == "not attempted"  # nothing is known to be wrong
 
 
+APART = "class AdamW:\n    def __init__(self, weights, momentum, speed):\n        self.t = speed\n"
+NO_USE = "import torch\n\ndef get_adamw_cls():\n    return torch.optim.AdamW\n"
+
+
+def test_an_adapter_that_uses_another_object_says_nothing_of_the_part(study, tmp_path):
+    root = copied("flat", tmp_path)
+    (root / "cs336_basics" / "apart.py").write_text(APART)
+    (root / "tests" / "adapters.py").write_text(NO_USE)
+    adopt(root, {"adamw": "cs336_basics.apart:AdamW"}, study)
+    outcome = checked(study)["adamw"]
+    assert outcome.status == "wrong" and "your adapter" not in outcome.message
+
+
 RAISES = 'def silu(x):\n    print("7%\\r99%")\n    raise RuntimeError("not today")\n\n\n'
 MARKED = "from torch.cuda import nvtx\nfrom cs336_basics.training import cross_entropy\n"
 MARKED += "loss = nvtx.range('the loss')(cross_entropy)\n"

@@ -69,7 +69,8 @@ SKIPPED = {"venv", "env", "site-packages", "node_modules", "__pycache__", "build
 MOST_FILES = 2000  # in a repository; a home folder has more
 CODE = tuple(problem.id for problem in PROBLEMS.values() if problem.form)
 GENERATES = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
-SCRATCH = re.compile("/(old|backup|scratch)/|sweep")
+ONLY_GENERATES = {"max_new_tokens", "temperature", "top_p"}
+SCRATCH = re.compile("/(old|backup|scratch)/|sweep|tuning|ablation")
 ASIDE = re.compile(f"/(scripts?|experiments?|examples?)/|{SCRATCH.pattern}")  # rather not the part
 BY_NAME = "by its name"
 COMPILED = (".pyi", ".pyx", ".c", ".cc", ".cpp", ".cu", ".rs")  # what a compiler makes modules of
@@ -679,13 +680,16 @@ class _Search:
             self.taken[best.where] = problem
             but = ", but its import fails" if isinstance(uses[best.where], Loss) else ""
             return best.where, f"{name} uses it{but}"
+        is_lost = any(isinstance(value, Loss) for value in uses.values())
+        is_class = problem in CODE and PROBLEMS[problem].form == "class"
         # An adapter may put loose pieces together, where there is a class that does so too.
-        if problem in CODE and PROBLEMS[problem].form == "class" and (own := self.named(problem)):
+        if (is_class or (is_lost and problem in CODE)) and (own := self.named(problem)):
             return own[0], BY_NAME
         # `get_adamw_cls` is not an optimizer itself: it takes no arguments.
-        if problem in ("silu", "adamw") or any(isinstance(value, Loss) for value in uses.values()):
+        if problem in ("silu", "adamw"):
             return None
-        return f"{ADAPTERS}:{name}", "its body is in tests/adapters.py"
+        how = "it uses what cannot be imported" if is_lost else "its body is in tests/adapters.py"
+        return f"{ADAPTERS}:{name}", how
 
     def candidates(self, problem: str, uses: dict[str, Any]) -> Iterator[_Candidate]:
         """Yield the objects an adapter uses that may be the problem's own."""
@@ -772,7 +776,7 @@ class _Search:
             arguments = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
             known = {meaning(argument, GENERATES) for argument in arguments} - {None}
             is_decoder = is_named(plain(node.name), "decoding") and "token" not in prefix.lower()
-            if is_decoder and len(known) > 1:
+            if is_decoder and len(known) > 1 and known & ONLY_GENERATES:
                 yield -len(known), f"{self.repository.name_of(file)}:{prefix}{node.name}"
 
 

@@ -90,7 +90,8 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcom
                     status = NOT_JUDGED
                     cause = f"because {below[0]} is not right"
                     message = f"Not judged {cause}. It may be this: {message}"
-                    cause += f"; it may be this: {report.likely}" if report.likely else ""
+                    if report.likely and "expected" in dict(report.rows):  # it gives what they got
+                        cause += f"; it may be this: {report.likely}"
             if status == "almost" and (first := told.setdefault(cause, name)) != name:
                 cause = f"as in {first}: {cause}"
                 message = f"As in {first}: {message}"
@@ -151,10 +152,10 @@ def _report(study: str, name: str) -> Iterator[list]:
     rests_on = list(PARTS[name].rests_on) if report.status == "wrong" else []
     if functions or (where and rests_on):
         part = own_parts.find_part(name, folder)
-        if functions:
+        holds = adopt.enter(adopted).holds
+        if any(_leads_to(function, part.thing, holds) for function in functions.values()):
             report = _beside_adapters(report, functions, part.thing, where)
         others = {other: own_parts.find_part(other, folder) for other in rests_on}
-        holds = adopt.enter(adopted).holds
         rests_on = [
             other
             for other, below in others.items()
@@ -174,7 +175,7 @@ def _leads_to(thing: Any, other: Any, holds: Callable[[Any], bool]) -> bool:
     """
     todo = [thing]
     for each in todo:  # which grows
-        if each is other:
+        if each == other:
             return True
         try:
             tree = ast.parse(dedent(inspect.getsource(each)))
@@ -185,8 +186,9 @@ def _leads_to(thing: Any, other: Any, holds: Callable[[Any], bool]) -> bool:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 return True
             value = _value(node, scope)
-            is_theirs = inspect.isclass(value) or inspect.isfunction(value)
-            if is_theirs and holds(value.__module__) and value not in todo:
+            kinds = (inspect.isclass, inspect.isfunction, inspect.ismethod)
+            is_code = any(is_kind(value) for is_kind in kinds)
+            if is_code and value not in todo and holds(value.__module__):
                 todo.append(value)
     return False
 
@@ -231,8 +233,9 @@ def _beside_adapters(
                 report, claim=claim, status="not attempted" if is_form else report.status
             )
         if is_form and where.startswith(ADAPTERS):
-            claim = f"As your adapter calls it: {[*wrong, second.claim][0]}"
-            return replace(second, claim=claim, status="wrong" if wrong else "not attempted")
+            if wrong:
+                return replace(second, claim=f"Y{wrong[0][1:]}.", status="wrong")
+            return replace(second, status="not attempted")
         return report
     is_better = BETTER.index(second.status) > BETTER.index(report.status)
     if is_better or where.startswith(ADAPTERS) or report.claim.startswith(OF_THE_CALL):

@@ -59,10 +59,11 @@ WRAPPED_AS = ("__func__", "func", "fget", "__wrapped__")
 NO_LEARNERS = ("builtins", "torch.", "abc", "typing", "collections")
 # In a NotImplementedError from torch, for an operation that a dtype or a device lacks.
 TORCHS = re.compile("not implemented for '|aten::")
-# In an error: a package is missing here, a build of torch for GPUs, or what a newer Python has.
+# In an error: a package is missing here (or only our stand-in is there), a build of torch for GPUs,
+# or what a newer Python has.
 LACKS = re.compile(
     r"^ModuleNotFoundError|NVTX functions not|cannot import name .* from '(typing|itertools)'"
-    "|not compiled with CUDA|Found no NVIDIA driver"
+    "|MagicMock|not compiled with CUDA|Found no NVIDIA driver"
 )
 # In an error: there is no network.
 NETWORK = re.compile(
