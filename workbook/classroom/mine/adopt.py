@@ -176,7 +176,7 @@ class Repository:
         if not self.adapters_file.is_file():
             return f"{self.folder} has no tests/adapters.py"
         try:
-            ast.parse(self.adapters_file.read_bytes(), str(self.adapters_file))
+            _parsed(self.adapters_file)
         except (SyntaxError, ValueError) as error:
             return f"tests/adapters.py cannot be read: {self.why(error)}"
         return ""
@@ -192,7 +192,7 @@ class Repository:
             trees[file] = ast.Module([], [])
             # The last two: it is nested too deep, as only generated code is.
             with suppress(OSError, ValueError, SyntaxError, RecursionError, MemoryError):
-                trees[file] = ast.parse(file.read_bytes(), str(file))
+                trees[file] = _parsed(file)
             if len(trees) > MOST_FILES:
                 raise ValueError(f"{self.folder} has too many Python files; name your repository")
         if not trees:
@@ -319,7 +319,7 @@ class Repository:
             if other.rpartition(".")[0] == name:
                 setattr(module, other.rpartition(".")[2], below)
         self._tell_losses(module)
-        for node in ast.parse(file.read_bytes(), str(file)).body:
+        for node in _parsed(file).body:
             self.run_statement(node, vars(module), name)
         return module
 
@@ -799,6 +799,12 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
         for function in members:
             if isinstance(function, ast.FunctionDef) and not all(map(_is_of_stub, function.body)):
                 yield owner, function
+
+
+def _parsed(file: Path) -> ast.Module:
+    """A file as a tree; a warning of its escape sequences would be no news."""
+    with warnings.catch_warnings(action="ignore"):
+        return ast.parse(file.read_bytes(), str(file))
 
 
 def _written(tree: ast.Module, kind: Any) -> set[str]:

@@ -153,7 +153,8 @@ def _report(study: str, name: str) -> Iterator[list]:
     if functions or (where and rests_on):
         part = own_parts.find_part(name, folder)
         holds = adopt.enter(adopted).holds
-        if any(_leads_to(function, part.thing, holds) for function in functions.values()):
+        pair = part.thing if isinstance(part.thing, tuple) else (part.thing,)
+        if any(_leads_to(function, pair[0], holds) for function in functions.values()):
             report = _beside_adapters(report, functions, part.thing, where)
         others = {other: own_parts.find_part(other, folder) for other in rests_on}
         rests_on = [
@@ -179,9 +180,9 @@ def _leads_to(thing: Any, other: Any, holds: Callable[[Any], bool]) -> bool:
             return True
         try:
             tree = ast.parse(dedent(inspect.getsource(each)))
-        except (OSError, TypeError, SyntaxError):
+            scope = vars(sys.modules[each.__module__])
+        except (OSError, TypeError, SyntaxError, LookupError):
             return True
-        scope = vars(sys.modules[each.__module__])
         for node in ast.walk(tree):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 return True
