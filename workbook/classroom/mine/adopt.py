@@ -70,9 +70,9 @@ MOST_FILES = 2000  # in a repository; a home folder has more
 CODE = tuple(problem.id for problem in PROBLEMS.values() if problem.form)
 GENERATES = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
 ONLY_GENERATES = {"max_new_tokens", "temperature", "top_p"}
-SCRATCH = re.compile("/(old|backup|scratch)/|sweep|tuning|ablation")
-ASIDE = re.compile(f"/(scripts?|experiments?|examples?)/|{SCRATCH.pattern}")  # rather not the part
-BY_NAME = "by its name"
+UNLIKELY = re.compile("/(old|backup|scratch)/|sweep|tuning|ablation")
+ASIDE = re.compile(f"/(scripts?|experiments?|examples?)/|{UNLIKELY.pattern}")  # rather not the part
+FOUND_BY_NAME = "by its name"
 COMPILED = (".pyi", ".pyx", ".c", ".cc", ".cpp", ".cu", ".rs")  # what a compiler makes modules of
 # As if the course's package were installed, in version 0.0: its `__init__.py` asks for its version.
 INSTALLED = Path(__file__).with_name("installed")
@@ -684,7 +684,7 @@ class _Search:
         is_class = problem in CODE and PROBLEMS[problem].form == "class"
         # An adapter may put loose pieces together, where there is a class that does so too.
         if (is_class or (is_lost and problem in CODE)) and (own := self.named(problem)):
-            return own[0], BY_NAME
+            return own[0], FOUND_BY_NAME
         # `get_adamw_cls` is not an optimizer itself: it takes no arguments.
         if problem in ("silu", "adamw"):
             return None
@@ -722,7 +722,7 @@ class _Search:
             is_missing = PARTS[problem].adapters and problem not in self.found
             if is_missing and (wheres := self.named(problem)):
                 where = wheres if len(wheres) > 1 else wheres[0]
-                yield {"problem": problem, "where": where, "how": BY_NAME}
+                yield {"problem": problem, "where": where, "how": FOUND_BY_NAME}
 
     def named(self, problem: str) -> list[str]:
         """Where what has the handout's name is, both of a pair; [] if it is not there."""
@@ -750,13 +750,13 @@ class _Search:
             ranked = [found for file in self.files for found in search(file)]
             if ranked:
                 where = min(ranked, key=lambda found: found[:-1])[-1]
-                yield {"problem": problem, "where": where, "how": BY_NAME}
+                yield {"problem": problem, "where": where, "how": FOUND_BY_NAME}
 
     def trainers(self, file: Path) -> Iterator[tuple]:
         """Yield what may train in a file: its rank, the least first, and at last where it is."""
         tree = self.repository.trees[file]
         path = self.repository.path_of(file)
-        in_script = "train" in file.stem.lower() and not SCRATCH.search(f"/{path}")
+        in_script = "train" in file.stem.lower() and not UNLIKELY.search(f"/{path}")
         tops = {name.partition(".")[0] for name in self.repository.modules}
         imported = set(_imported(tree))
         knows_model = "torch" in imported or (in_script and imported & {"", *tops})

@@ -17,7 +17,7 @@ TRACKERS = (
     *("wandb", "torch.utils.tensorboard", "tensorboard", "tensorboardX", "swanlab", "mlflow"),
     *("comet_ml", "neptune", "clearml", "trackio"),
 )
-RUNS = ("init", "init_run", "SummaryWriter", "Experiment")  # what they begin to record with
+STARTERS = ("init", "init_run", "SummaryWriter", "Experiment")  # calls that begin a run
 LOGGING = ("log", "log_metric", "log_metrics", "add_scalar")  # their methods that take values
 
 
@@ -70,7 +70,7 @@ def _stand_in(name: str) -> Any:
     tracker.__spec__ = ModuleSpec(name, None)
     tracker.__path__ = []
     tracker.__enter__.return_value = tracker
-    for run in RUNS:
+    for run in STARTERS:
         getattr(tracker, run).return_value = tracker
     return tracker
 
