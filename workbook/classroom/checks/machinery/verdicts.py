@@ -67,8 +67,8 @@ LACKS = re.compile(
 )
 # In an error: there is no network.
 NETWORK = re.compile(
-    r"^(Connection|URL|Connect|Proxy|MaxRetry|NameResolution|LocalEntryNotFound)Error\b|^gaierror"
-    "|^OfflineModeIsEnabled|[Cc]ouldn't connect to"
+    r"^(Connection|Connect|URL|HTTP|SSL|Proxy|MaxRetry|LocalEntryNotFound)Error\b|^gaierror"
+    "|^ConnectTimeout|^OfflineModeIsEnabled|[Cc]ouldn't connect to"
 )
 # Names that the notebooks' first code cells import, and others that learners import themselves.
 IMPORTED = {"math", "torch", "regex", "np", "Counter", "pairwise", "einsum", "rearrange", "reduce"}
