@@ -78,6 +78,13 @@ def test_a_file_alone_is_checked_for_all_that_it_defines(attempt, tmp_path, caps
     assert cli.main(["check", str(attempt)]) == 0
 
 
+def test_a_function_may_have_the_id_of_its_problem_for_a_name(attempt, capsys):
+    attempt.write_text("def gradient_clipping(parameters, max_l2_norm):\n    return 1 / 0\n")
+    for arguments in (["gradient_clipping", str(attempt)], [str(attempt)]):
+        assert cli.main(["check", *arguments]) == 1
+        assert "gradient_clipping: wrong" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_a_file_may_be_named_like_a_module(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -261,7 +261,11 @@ def problems_in(file: str | None) -> list[str]:
         raise ValueError("expected a problem and a file, such as `softmax mine.py`, or --all")
     text = Path(file).read_text("utf-8", errors="replace")
     defined = set(re.findall(r"(?m)^(?:def|class) (\w+)", text))
-    found = [p.id for p in problems.PROBLEMS.values() if p.names and defined.issuperset(p.names)]
+    found = [
+        problem.id
+        for problem in problems.PROBLEMS.values()
+        if problem.names and (defined.issuperset(problem.names) or problem.id in defined)
+    ]
     if not found:
         raise ValueError(f"{file} defines nothing that a problem asks for: name the problem too")
     return found
@@ -359,6 +363,8 @@ def load_attempt(path: Path, name: str, problem: problems.Problem):
     asked = (name,) if name else problem.names
     if not name and is_kept:
         asked = tuple(defined.get("__all__", asked))  # its own lines alone may have none
+    if not name and len(asked) == 1 and asked[0] not in defined and problem.id in defined:
+        asked = (problem.id,)
     if missing := [name for name in asked if name not in defined]:
         raise ValueError(f"{path} does not define {missing[0]}; for another name: {path.name}:NAME")
     objects = tuple(defined[name] for name in asked)

@@ -11,15 +11,18 @@ from workbook.classroom.checks.machinery.timeout import TimedOut
 from workbook.classroom.checks.machinery.watched import Seen
 
 REPORTS = """
-import mlflow
+import mlflow.tracking
 import wandb
-from torch.utils.tensorboard import SummaryWriter
+from comet_ml import Experiment
+from torch.utils.tensorboard.writer import SummaryWriter
+from wandb.sdk.data_types import Table
 
 with wandb.init(project="course") as run:
     run.log({"train_loss": 3.5})
 wandb.log({"train_loss": 3.25}, step=1)
 SummaryWriter("runs").add_scalar("train/loss", 3.0, 2)
 mlflow.log_metric("train_loss", 2.75, step=3)
+Experiment().log_metric("train_loss", 2.5)
 """
 
 
@@ -32,7 +35,7 @@ def test_what_a_script_reports_to_a_missing_tracker_is_printed(also_installed, m
             sys.modules.pop(name, None)
         loading.replace_trackers(also_installed)
         exec(REPORTS, {})
-    assert Seen(log=capsys.readouterr().out).losses() == [3.5, 3.25, 3.0, 2.75]
+    assert Seen(log=capsys.readouterr().out).losses() == [3.5, 3.25, 3.0, 2.75, 2.5]
 
 
 def test_an_installed_tracker_is_replaced_only_where_the_process_ends_with_the_code():

@@ -127,6 +127,17 @@ def test_what_is_not_in_the_contract_is_told_the_contract(attempt, words, judged
     assert checks.CONTRACT in report.message
 
 
+@pytest.mark.parametrize(
+    ("text", "name"), [("", ""), ("def run_training():\n    ", "run_training")]
+)
+def test_where_nothing_can_be_set_no_failure_is_called_wrong(text, name, tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(f"{text}open('configs/small.yaml')\n")
+    report = outcome(cli.load_attempt(path, name, problems.with_id("training_together")))
+    words = "It takes no settings, and run without any it fails: FileNotFoundError"
+    assert report.status == "not attempted" and words in report.message, report
+
+
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
     """A folder like the course's repository, with scripts that import what lies in it."""

@@ -3,7 +3,9 @@
 import os
 import sys
 from pathlib import Path
+from socket import gaierror
 from types import ModuleType
+from urllib.error import URLError
 
 import pytest
 import torch
@@ -122,7 +124,8 @@ def test_parts_are_found_where_the_adapters_call_them(made):
     }
     assert made.how["linear"] == "run_linear uses it" and made.how["decoding"] == "by its name"
     words = str(made)
-    assert words.count("Not found: embedding, rmsnorm, ") == 1
+    assert words.count("Not found: embedding, rope, ") == 1
+    assert "Not written yet in tests/adapters.py: rmsnorm." in words
     assert words.count("ZeroDivisionError") == 1 and "conftest" not in words
     assert "`from .prep import text, size` in cs336_basics fails: " in words
 
@@ -196,6 +199,105 @@ def run_gradient_clipping(parameters, max_l2_norm):
     assert function.__code__.co_filename == f"{adopted.folder}/tests/adapters.py"
 
 
+@pytest.mark.parametrize("place", ["cs336/a1", "zz"])
+def test_of_a_whole_course_the_folder_of_this_assignment_is_taken(tmp_path, place):
+    other = {"cs336-alignment/tests/adapters.py": "def run_tokenize_prompts(a):\n    return 1\n"}
+    root = repository(tmp_path / "course", other | {"x.py": ""})
+    alone = adopt.adopt(root, {}, tmp_path / "study")
+    assert alone.folder == root
+    assert f"{next(root.glob('*/tests/adapters.py'))} has no function of this assi" in str(alone)
+    adapters = "def run_softmax(x, dim):\n    return x\n"
+    folder = repository(root / place, {"tests/adapters.py": adapters})
+    adopted = adopt.adopt(root, {}, tmp_path / "study")
+    assert adopted.folder == folder
+    assert adopted.parts == {"softmax": "tests.adapters:run_softmax"}
+
+
+HANDOUTS = {
+    "own/model.py": """
+class Linear:
+    def __init__(self, d_in, d_out):
+        self.d_in = d_in
+class RMSNorm:
+    def __init__(self, d_model):
+        raise NotImplementedError
+def softmax(x, dim):
+    return x
+def save_checkpoint(model, optimizer, iteration, out):
+    return None
+""",
+    "own/old/linear.py": "class Linear:\n    def f(self):\n        return 1\n",
+    "own/io.py": "def load_checkpoint(src, model, optimizer):\n    return 3\n",
+}
+NAMED = {
+    "linear": "own.model:Linear",
+    "softmax": "own.model:softmax",
+    "checkpointing": ["own.model:save_checkpoint", "own.io:load_checkpoint"],
+}
+BROKEN = {"tests/adapters.py": "import own\n\ndef run_softmax(x dim):\n    return x\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [({}, "repo has no tests/adapters.py"), (BROKEN, "`def run_softmax(x dim):`; so only")],
+)
+def test_without_adapters_that_can_be_read_the_handouts_names_are_found(tmp_path, files, words):
+    folder = repository(tmp_path / "repo", {**HANDOUTS, **files})
+    adopted = adopt.adopt(folder, {}, tmp_path / "study")
+    assert adopted.parts == NAMED and set(adopted.how.values()) == {"by its name"}
+    assert words in str(adopted) and "Not found: train_bpe" in str(adopted)
+
+
+def test_where_nothing_was_found_the_check_says_why(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
+    assert cli.main(["adopt", str(repository(tmp_path / "repo", BROKEN))]) == 0
+    assert cli.main(["check", "--all"]) == 2
+    said = capsys.readouterr().err
+    assert "tests/adapters.py cannot be read: SyntaxError: " in said
+    assert "at line 3 of" in said and "`def run_softmax(x dim):`" in said
+
+
+PIECES = """
+from own.model import Embed, Norm
+from own.tok import BPETokenizer
+
+def run_embedding(vocab_size, d_model, weights, token_ids):
+    return Embed(vocab_size, d_model)(token_ids)
+def run_rmsnorm(d_model, eps, weights, in_features):
+    return Norm(d_model)(in_features)
+def run_transformer_lm(vocab_size, d_model, weights, in_indices, **more):
+    return Norm(d_model)(Embed(vocab_size, d_model)(in_indices))
+def run_train_bpe(input_path, vocab_size, special_tokens):
+    tokenizer = BPETokenizer()
+    tokenizer.train(input_path, vocab_size, special_tokens)
+    return tokenizer.vocab, tokenizer.merges
+"""
+
+
+def test_a_class_of_the_problems_name_comes_before_an_adapter_and_that_before_a_tokenizer(tmp_path):
+    files = {
+        "tests/adapters.py": PIECES,
+        "own/tok.py": "class BPETokenizer:\n    def train(self, *args):\n        return 1\n",
+        "own/model.py": "class Embed: ...\nclass Norm: ...\n"
+        "class TransformerLM:\n    def forward(self, x):\n        return x\n",
+    }
+    adopted = adopt.adopt(repository(tmp_path / "repo", files), {}, tmp_path / "study")
+    assert adopted.parts["transformer_lm"] == "own.model:TransformerLM"
+    assert adopted.parts["train_bpe"] == "tests.adapters:run_train_bpe"
+
+
+def test_a_training_file_is_found_by_the_model_that_it_imports_and_before_a_sweep(tmp_path):
+    files = {
+        "own/model.py": "import torch\n",
+        "own/training_together.py": "from own.model import M\ndef run_training():\n    M()\n",
+        "own/tuning/train_lr.py": "import torch\ndef train():\n    return 1\n",
+        "own/tok.py": "def generate_docs(prompt, start, end_token):\n    return prompt\n",
+        "scratch/train_owt_sweep.py": "import torch\ndef train(lr):\n    print(lr)\n",
+    }
+    adopted = adopt.adopt(repository(tmp_path / "repo", files), {}, tmp_path / "study")
+    assert adopted.parts == {"training_together": "own.training_together:run_training"}
+
+
 STARS = {
     "own/__init__.py": "from .whole import softmax\nfrom .partly import loss\n",
     "own/whole.py": "def softmax(x, dim):\n    return x.softmax(dim)\n",
@@ -228,22 +330,44 @@ def test_names_that_a_failed_import_should_have_made_are_lost_and_no_mistake(tmp
 
 
 @pytest.mark.usefixtures("clean_imports")
-@pytest.mark.parametrize("file", ["_fast.pyi", "_fast.cpp", "_fast.rs"])
+@pytest.mark.parametrize("file", ["_fast.pyi", "_fast.cpp", "_fast.rs", "_fast/src/lib.rs"])
 def test_a_module_of_which_only_the_source_is_there_has_to_be_built(tmp_path, file):
     adapters = "from own._fast import softmax\n"
     adapters += "def run_softmax(x, dim):\n    return softmax(x, dim)\n"
     files = {"own/__init__.py": "", f"own/{file}": "", "tests/adapters.py": adapters}
     adopted = adopt.adopt(repository(tmp_path / "repo", files), {}, tmp_path / "study")
-    assert f"it is compiled code, of which only own/{file} is here: build it first" in str(adopted)
+    only = file.partition("/")[0]
+    assert f"it is compiled code, of which only own/{only} is here: build it first" in str(adopted)
+
+
+@pytest.mark.usefixtures("clean_imports")
+def test_of_the_names_in_a_line_one_that_fails_costs_no_other(tmp_path):
+    uses = "def run_softmax(x, dim):\n    return a.f(x)\n"
+    uses += "def run_cross_entropy(x, y):\n    return b.loss(x)\n"
+    files = {
+        "own/__init__.py": "",
+        "own/a.py": "def f(x):\n    return x\n",
+        "own/b.py": "x: 1 = no_such_name\ndef loss(x):\n    return x\n",
+        "tests/adapters.py": f"from own import b, a\n{uses}",
+    }
+    adopted = adopt.adopt(repository(tmp_path / "repo", files), {}, tmp_path / "study")
+    assert adopted.how["softmax"] == "run_softmax uses it"
+    assert adopted.how["cross_entropy"] == "run_cross_entropy uses it, but its import fails"
+    assert str(adopted).count("`from own import b` in tests.adapters fails: NameError") == 1
 
 
 LACKING = [
     (ModuleNotFoundError(name="hydra.core"), "`hydra` first (hydra-core>=1.3 in your"),
     (ModuleNotFoundError(name="own.softmax"), "your module is `own.Softmax`: upper and lower"),
     (ModuleNotFoundError(name="own.sofmax"), ""),
-    (ImportError(name="typing"), "needs a newer Python"),
-    (SyntaxError(), "needs a newer Python"),
+    (ImportError(name="typing"), "your pyproject.toml asks for Python 3.99"),
+    (AttributeError(name="next", obj=os), "your pyproject.toml asks for Python 3.99"),
+    (SyntaxError(), "your pyproject.toml asks for Python 3.99"),
+    (TypeError("Too few arguments for typing.Generator"), "asks for Python 3.99"),
     (NameError(name="math"), ""),
+    (URLError("[Errno -2] Name or service not known"), "it needs the network while it is imported"),
+    (gaierror(-2, "Name or service not known"), "it needs the network while it is imported"),
+    (OSError("We couldn't connect to 'https://huggingface.co'"), "it needs the network while"),
 ]
 
 

@@ -59,8 +59,38 @@ def test_a_planted_bug_is_found_where_it_is(name, study, tmp_path):
     if name == "flat":
         assert outcomes["cross_entropy"].cause.endswith("The losses are summed, not averaged.")
         attention = outcomes["multihead_self_attention"]
-        assert "because rope is not right" in attention.row()
+        assert "because rope is not right; it may be this: The sign" in attention.row()
         assert "It may be this: " in attention.message
+
+
+TURNED = ("x1 * cos - x2 * sin, x1 * sin + x2 * cos", "x1 * cos + x2 * sin, x2 * cos - x1 * sin")
+INVERTED = ("mask = torch.tril(", "mask = ~torch.tril(")
+WIDE = ("weight, mean=0, std=sigma, a=-3 * sigma, b=3 * sigma", "weight, std=9.0")
+SHIFTED = ('x, "d_out d_in, ... d_in -> ... d_out")', 'x, "d_out d_in, ... d_in -> ... d_out") + 1')
+BIASES = ("_proj = Linear(d_model, d_model)", "_proj = nn.Linear(d_model, d_model)")
+OWN_FAULTS = [  # the part below, and what is its fault; that of attention, and words of it
+    ("rope", TURNED, INVERTED, "mask"),  # its case without RoPE fails
+    ("linear", WIDE, INVERTED, "mask"),  # weights are filled in
+    ("linear", SHIFTED, BIASES, "bias"),  # it is not used
+]
+
+
+@pytest.mark.parametrize(("below", "fault", "own", "words"), OWN_FAULTS)
+def test_a_fault_that_cannot_be_of_a_part_below_is_not_put_down_to_that(
+    study, tmp_path, below, fault, own, words
+):
+    model = copied("flat", tmp_path) / "cs336_basics" / "model.py"
+    code = model.read_text()
+    for old, new in (fault, own):
+        assert old in code
+        code = code.replace(old, new)
+    model.write_text(code)
+    parts = {name: PARTS["flat"][name] for name in (below, "multihead_self_attention")}
+    adopt(model.parents[1], parts, study)
+    outcomes = checked(study)
+    assert outcomes[below].status != "correct"
+    attention = outcomes["multihead_self_attention"]
+    assert attention.status == "wrong" and words in attention.cause
 
 
 LAYERS = {
@@ -99,7 +129,10 @@ def times(x, weight):
 """
 ADAPTERS = """
 from cs336_basics.helpers import merges_of, times
-from cs336_basics.model import RMSNorm
+from cs336_basics.model import Embedding, RMSNorm
+
+def run_embedding(vocab_size, d_model, weights, token_ids):
+    return Embedding(vocab_size, d_model)(token_ids, weights)
 
 def run_train_bpe(input_path, vocab_size, special_tokens, **kwargs):
     words = dict.fromkeys(open(input_path, encoding="utf-8").read().split(), 1)
@@ -119,7 +152,7 @@ def test_the_report_on_the_adapter_is_the_one_where_it_says_more(study, tmp_path
     (root / "cs336_basics" / "helpers.py").write_text(HELPERS)
     (root / "tests" / "adapters.py").write_text(ADAPTERS)
     parts = {"train_bpe": "cs336_basics.helpers:merges_of", "rmsnorm": PARTS["flat"]["rmsnorm"]}
-    parts |= {"linear": "cs336_basics.helpers:times"}
+    parts |= {"linear": "cs336_basics.helpers:times", "embedding": PARTS["flat"]["embedding"]}
     adopt(root, parts, study)
     outcomes = checked(study)
     bpe = outcomes["train_bpe"]
@@ -127,8 +160,26 @@ def test_the_report_on_the_adapter_is_the_one_where_it_says_more(study, tmp_path
     norm = outcomes["rmsnorm"]
     worth_knowing = "Worth knowing: your run_rmsnorm returns other numbers than ours; does it load"
     assert norm.status == "correct" and worth_knowing in norm.message
+    assert norm.row().startswith(f"✓ rmsnorm                       correct\n    {worth_knowing}")
+    remark = outcomes["embedding"].cause
+    assert remark.startswith("Worth knowing: your run_embedding raises TypeError: ")
+    assert "does it load" not in remark
     said = "Your adapter gives the right numbers. This is not a class."
     assert outcomes["linear"].message.startswith(said)
+    assert outcomes["linear"].status == "not attempted"  # nothing is known to be wrong
+
+
+APART = "class AdamW:\n    def __init__(self, weights, momentum, speed):\n        self.t = speed\n"
+NO_USE = "import torch\n\ndef get_adamw_cls():\n    return torch.optim.AdamW\n"
+
+
+def test_an_adapter_that_uses_another_object_says_nothing_of_the_part(study, tmp_path):
+    root = copied("flat", tmp_path)
+    (root / "cs336_basics" / "apart.py").write_text(APART)
+    (root / "tests" / "adapters.py").write_text(NO_USE)
+    adopt(root, {"adamw": "cs336_basics.apart:AdamW"}, study)
+    outcome = checked(study)["adamw"]
+    assert outcome.status == "wrong" and "your adapter" not in outcome.message
 
 
 OLDER = """
@@ -209,8 +260,8 @@ def test_the_cause_is_told_in_one_line_and_what_needs_a_package_is_unknown(study
 def test_a_fault_of_ours_judges_nothing_and_stops_nothing(study, monkeypatch):
     monkeypatch.setattr(check_all.worker, "result", lambda *_, seconds: int("a fault of ours"))
     rows = list(check_all._apart(study, ["softmax", "linear"], 60.0))
-    assert [status for _, status, *_ in rows] == ["not attempted"] * 2
-    assert "a fault of ours" in rows[0][2]
+    assert [report.status for _, report, _ in rows] == ["not attempted"] * 2
+    assert "a fault of ours" in rows[0][1].message
 
 
 def test_what_is_said_of_one_part_is_not_said_of_all_that_have_it(study, tmp_path):

@@ -23,8 +23,10 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, chdir, suppress
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.machinery import PathFinder, all_suffixes
 from importlib.util import resolve_name
 from pathlib import Path
 from types import ModuleType
@@ -36,7 +38,7 @@ from workbook.classroom.checks.machinery import worker
 from workbook.classroom.checks.machinery.calling import meaning, plain
 from workbook.classroom.checks.machinery.loading import is_installed, module_of, replace_trackers
 from workbook.classroom.checks.machinery.timeout import TimedOut, limited
-from workbook.classroom.checks.machinery.verdicts import NotJudged
+from workbook.classroom.checks.machinery.verdicts import NETWORK, NotJudged
 from workbook.classroom.mine.course_parts import OTHER_IN_2024, PARTS, is_named
 from workbook.classroom.problems import PROBLEMS
 from workbook.classroom.study import solutions
@@ -61,14 +63,20 @@ OF_2024 = (
     "this is the course's 2024 edition, with a GELU, learned positions and masks that are True"
     " where they hide; these parts are judged only as far as the editions agree: {}"
 )
-NEWER = "; it needs a newer Python: install the workbook in that one"
+ADD = "if you have one, add `--set {}=module:name` to `workbook adopt PATH`"
+# What tells the adapters of this assignment from those of the course's others.
+OF_ASSIGNMENT = re.compile("|".join(n for part in PARTS.values() for n in part.adapters).encode())
+INSTALL_THERE = ": install the workbook in that one"
+NEWER_TYPE = re.compile(r"Too few arguments for typing\.\w*Generator")  # as in Generator[int]
 WHERE = re.compile(r"[^:]+:[^\W\d][\w.]*|[^:]+\.py")
 SKIPPED = {"venv", "env", "site-packages", "node_modules", "__pycache__", "build", "dist", "wandb"}
 MOST_FILES = 2000  # in a repository; a home folder has more
 CODE = tuple(problem.id for problem in PROBLEMS.values() if problem.form)
 GENERATES = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
-TORCH = re.compile(rb"(?m)^\s*(import|from) torch")
-ASIDE = re.compile("/(scripts?|experiments?|old|backup|examples?)/")  # rather not the part itself
+ONLY_GENERATES = {"max_new_tokens", "temperature", "top_p"}
+UNLIKELY = re.compile("/(old|backup|scratch)/|sweep|tuning|ablation")
+ASIDE = re.compile(f"/(scripts?|experiments?|examples?)/|{UNLIKELY.pattern}")  # rather not the part
+FOUND_BY_NAME = "by its name"
 COMPILED = (".pyi", ".pyx", ".c", ".cc", ".cpp", ".cu", ".rs")  # what a compiler makes modules of
 # As if the course's package were installed, in version 0.0: its `__init__.py` asks for its version.
 INSTALLED = Path(__file__).with_name("installed")
@@ -120,24 +128,62 @@ class _Builtins(dict):
         raise KeyError(name)  # which Python turns into a NameError
 
 
+class _UnbuiltFinder:
+    """A finder of imports, which refuses a folder that has no more than the sources of a module.
+
+    Python itself takes such a folder for a package, and then each name in it is missing.
+    """
+
+    def __init__(self, repository: "Repository"):
+        self.repository = repository
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Find nothing. Raises: ModuleNotFoundError where Python would find such a folder."""
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is None:
+            folders = [Path(place) for place in spec.submodule_search_locations or ()]
+            if folders and all(map(self.repository.is_unbuilt, folders)):
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 class Repository:
     """A folder with somebody's solutions, read from its files; none of it runs before `enter`."""
 
     def __init__(self, folder: str | os.PathLike):
-        """Find the repository, also from a folder inside or just above it. Raises: OSError."""
+        """Find the repository, also from a folder inside it, or from one of the whole course.
+
+        It is the one whose adapters have functions of this assignment. Raises: OSError.
+        """
         path = Path(folder).expanduser().resolve()
         if not path.is_dir():
             what = "a file" if path.exists() else "not there"
             raise NotADirectoryError(f"{path} is {what}; expected the folder of your repository")
-        places = [path, *path.parents[:2], *sorted(path.glob("*"))]
-        is_whole = (place for place in places if (place / "tests" / "adapters.py").is_file())
-        self.folder = next(is_whole, path)
-        self.adapters_file = self.folder / "tests" / "adapters.py"
+        files = [place / "tests" / "adapters.py" for place in (path, *path.parents[:2])]
+        for below in ("*", "*/*"):
+            files += sorted(path.glob(f"{below}/tests/adapters.py"))
+        files = [file for file in files if file.is_file()]
+        ours = [file for file in files if OF_ASSIGNMENT.search(file.read_bytes())]
+        self.adapters_file = next(iter(ours), path / "tests" / "adapters.py")
+        self.folder = self.adapters_file.parents[1]
+        self.other_adapters = [] if ours else files  # those of other assignments
         self.troubles: dict[str, str] = {}  # what could not be imported, by the reason
         self.seconds = STATEMENT_SECONDS  # for the next statement
         # What statements that failed should have made, by module and name. "*" stands for all
         # other names, after an `import *` from a module of unknown content.
         self.lost: dict[str, dict[str, Loss]] = {}
+
+    @cached_property
+    def adapters_trouble(self) -> str:
+        """Why the adapters lead to no part; "" if they may."""
+        if self.other_adapters:
+            return f"{self.other_adapters[0]} has no function of this assignment (`run_linear` ...)"
+        if not self.adapters_file.is_file():
+            return f"{self.folder} has no tests/adapters.py"
+        try:
+            _parsed(self.adapters_file)
+        except (SyntaxError, ValueError) as error:
+            return f"tests/adapters.py cannot be read: {self.why(error)}"
+        return ""
 
     @cached_property
     def trees(self) -> dict[Path, ast.Module]:
@@ -150,12 +196,18 @@ class Repository:
             trees[file] = ast.Module([], [])
             # The last two: it is nested too deep, as only generated code is.
             with suppress(OSError, ValueError, SyntaxError, RecursionError, MemoryError):
-                trees[file] = ast.parse(file.read_bytes(), str(file))
+                trees[file] = _parsed(file)
             if len(trees) > MOST_FILES:
                 raise ValueError(f"{self.folder} has too many Python files; name your repository")
         if not trees:
             raise ValueError(f"{self.folder} has no Python files; expected your repository")
         return trees
+
+    @cached_property
+    def adapters(self) -> dict[str, ast.FunctionDef]:
+        """The functions in the adapters, by name."""
+        tree = self.trees.get(self.adapters_file, ast.Module([], []))
+        return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
 
     def _python_files(self) -> Iterator[Path]:
         """Yield those that somebody wrote, folder by folder."""
@@ -218,6 +270,8 @@ class Repository:
         if self.adapters_file.is_file():
             sys.modules["tests"] = tests = ModuleType("tests")
             tests.__path__ = [str(self.adapters_file.parent)]
+        finder: Any = _UnbuiltFinder(self)
+        sys.meta_path.insert(0, finder)
         replace_trackers(also_installed=False)
         torch: Any = importlib.import_module("torch")
         vars(torch.serialization).setdefault("FILE_LIKE", Any)  # a type of its older versions
@@ -269,7 +323,7 @@ class Repository:
             if other.rpartition(".")[0] == name:
                 setattr(module, other.rpartition(".")[2], below)
         self._tell_losses(module)
-        for node in ast.parse(file.read_bytes(), str(file)).body:
+        for node in _parsed(file).body:
             self.run_statement(node, vars(module), name)
         return module
 
@@ -279,21 +333,30 @@ class Repository:
         Such a name is not there afterwards, even if a statement before had made it.
         """
         flags = __future__.annotations.compiler_flag  # as at the top of the course's adapters
-        code = compile(ast.Module([node], []), scope["__file__"], "exec", flags)
         what = f"`{ast.unparse(node).splitlines()[0]}` in {where} fails"
         before = scope.copy()
         why = ""
+
+        def run() -> None:
+            exec(compile(ast.Module([node], []), scope["__file__"], "exec", flags), scope)
+
         try:
-            limited(self.seconds, lambda: self.importing(lambda: exec(code, scope), what))
+            limited(self.seconds, lambda: self.importing(run, what))
         except TimedOut:  # what imports the same module again has to wait as long
             self.seconds = LATER_SECONDS
             why = NO_END
         except ValueError as error:
             why = str(error).removeprefix(f"{what}: ")
+        origin = _origin(node, scope)
+        alone = _one_by_one(node) if not origin or origin in sys.modules else []
+        if why and alone:  # one name that fails costs no other
+            for statement in alone:
+                self.run_statement(statement, scope, where)
+            return
         if why:
             self.troubles.setdefault(why, what)
         if isinstance(node, ast.ImportFrom):
-            self._after_import_from(node, scope, where, why)
+            self._after_import_from(node, origin, scope, where, why)
         elif why:
             for name, module in _made_by(node).items():
                 made = scope.get(name)
@@ -305,14 +368,13 @@ class Repository:
                     for alias in part.names:
                         self._lose_module(alias.name, why)
 
-    def _after_import_from(self, node: ast.ImportFrom, scope: dict, where: str, why: str) -> None:
-        """Note what `from module import names` has not made; `why` it failed, "" if it did not.
+    def _after_import_from(
+        self, node: ast.ImportFrom, origin: str, scope: dict, where: str, why: str
+    ) -> None:
+        """Note what `from origin import names` has not made; `why` it failed, "" if it did not.
 
         `import *` from a module that has lost names succeeds without them.
         """
-        origin = node.module or ""
-        if node.level:
-            origin = resolve_name("." * node.level + origin, scope["__package__"])
         module = sys.modules.get(origin)
         lost = self.lost.get(origin, {})
         made = {alias.asname or alias.name: alias.name for alias in node.names}
@@ -320,9 +382,8 @@ class Repository:
             made = {name: name for name in (*self._exported(origin), *lost)}
         for name, original in made.items():
             if module is not None and hasattr(module, original):
-                if why:  # only another name was missing
-                    scope[name] = getattr(module, original)
-            elif original in lost:
+                continue
+            if original in lost:
                 self._lose(scope, where, name, lost[original])
             elif why:
                 self._lose(scope, where, name, Loss(why, f"{origin}.{original}"))
@@ -393,15 +454,21 @@ class Repository:
         """What this computer lacks, and what to do, if an import fails for that; else ""."""
         settings = self.folder / "pyproject.toml"
         text = settings.read_text("utf-8", "replace") if settings.is_file() else ""
-        if isinstance(error, SyntaxError):
-            needs = re.search(r"requires-python\D*3\.(\d+)", text)
-            return NEWER if needs and int(needs[1]) > sys.version_info.minor else ""
+        if NETWORK.search(f"{type(error).__name__}: {error}"):
+            return "; it needs the network while it is imported: load that in a function"
         if sources := self._compiled_sources(*_not_imported(error)):
             return f"; it is compiled code, of which only {sources[0]} is here: build it first"
         name = str(error.name) if isinstance(error, ImportError) else ""
+        if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
+            name = error.obj.__name__
         top = name.partition(".")[0]
-        if top in sys.stdlib_module_names:
-            return NEWER
+        is_of_python = top in sys.stdlib_module_names
+        if is_of_python or isinstance(error, SyntaxError | TypeError):
+            needs = re.search(r"requires-python\D*3\.(\d+)", text)
+            if needs and int(needs[1]) > sys.version_info.minor:
+                return f"; your pyproject.toml asks for Python 3.{needs[1]}{INSTALL_THERE}"
+            if is_of_python or NEWER_TYPE.search(str(error)):
+                return f"; it needs a newer Python{INSTALL_THERE}"
         if not isinstance(error, ModuleNotFoundError):
             return ""
         for module in self.modules:
@@ -418,19 +485,31 @@ class Repository:
         """The files of a module of the repository that Python itself cannot run, such as C++."""
         above = sys.modules.get(package)
         places = getattr(above, "__path__", []) if package else map(str, self.roots)
-        files = (Path(place, f"{name}{ending}") for place in places for ending in COMPILED)
+        files = (Path(place, f"{name}{ending}") for place in places for ending in ("", *COMPILED))
         inside = (file for file in files if name and file.is_relative_to(self.folder))
-        return [self.path_of(file) for file in inside if file.is_file()]
+        return [self.path_of(file) for file in inside if file.is_file() or self.is_unbuilt(file)]
+
+    def is_unbuilt(self, folder: Path) -> bool:
+        """Whether a folder of the repository has sources of compiled code, and no Python files."""
+        if not folder.is_relative_to(self.folder):
+            return False
+        names = [file.name for pattern in ("*", "*/*") for file in folder.glob(pattern)]
+        has_modules = any(name.endswith(tuple(all_suffixes())) for name in names)
+        return not has_modules and any(name.endswith(COMPILED) for name in names)
 
     def why(self, error: BaseException) -> str:
         """Say in words why an import fails, and what to do: the first reason of several."""
         loss = error.loss if isinstance(error, LostError) else self.loss_of(*_not_imported(error))
         if loss is not None:
             return loss.why
+        message = f"{type(error).__name__}: {error}"
         lines = traceback.extract_tb(error.__traceback__)
         own = [line for line in lines if Path(line.filename).is_relative_to(self.folder)]
-        place = [f", at line {line.lineno} of {line.filename}" for line in own[-1:]]
-        return f"{type(error).__name__}: {error}{''.join(place)}{self._lacks(error)}"
+        place = "".join(f", at line {line.lineno} of {line.filename}" for line in own[-1:])
+        if isinstance(error, SyntaxError) and error.text:  # the lines only led to the file
+            message = f"{type(error).__name__}: {error.msg}"
+            place = f", at line {error.lineno} of {error.filename}: `{error.text.strip()}`"
+        return f"{message}{place}{self._lacks(error)}"
 
     def imported(self, name: str) -> ModuleType:
         """Import a module, once entered. Raises: as `importing`."""
@@ -485,6 +564,7 @@ def find_parts(folder: str, wanted: dict[str, list[str]]) -> Iterator[dict]:
         repository.object(where)
     search = _Search(repository)
     yield from search.by_adapters()
+    yield from search.by_handouts_names()
     yield from search.by_names()
     yield from ({"trouble": f"{what}: {why}"} for why, what in repository.troubles.items())
     if is_of_2024(repository.folder):
@@ -515,8 +595,11 @@ class _Search:
         self.repository = repository
         self.found: set[str] = set()  # problems
         self.taken: dict[str, str] = {}  # the problem that has an object, by its place
-        tree = repository.trees.get(repository.adapters_file, ast.Module([], []))
-        self.adapters = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+        self.adapters = repository.adapters
+        paths = {file: f"/{repository.path_of(file)}" for file in repository.trees}
+        # Where parts may be: the likeliest file first.
+        self.files = [file for file, path in paths.items() if "/tests/" not in path]
+        self.files.sort(key=lambda file: (bool(ASIDE.search(paths[file])), len(paths[file])))
 
     def by_adapters(self) -> Iterator[dict]:
         """Yield what the adapters use that are written."""
@@ -609,10 +692,16 @@ class _Search:
             self.taken[best.where] = problem
             but = ", but its import fails" if isinstance(uses[best.where], Loss) else ""
             return best.where, f"{name} uses it{but}"
+        is_lost = any(isinstance(value, Loss) for value in uses.values())
+        is_class = problem in CODE and PROBLEMS[problem].form == "class"
+        # An adapter may put loose pieces together, where there is a class that does so too.
+        if (is_class or (is_lost and problem in CODE)) and (own := self.named(problem)):
+            return own[0], FOUND_BY_NAME
         # `get_adamw_cls` is not an optimizer itself: it takes no arguments.
-        if problem in ("silu", "adamw") or any(isinstance(value, Loss) for value in uses.values()):
+        if problem in ("silu", "adamw"):
             return None
-        return f"{ADAPTERS}:{name}", "its body is in tests/adapters.py"
+        how = "it uses what cannot be imported" if is_lost else "its body is in tests/adapters.py"
+        return f"{ADAPTERS}:{name}", how
 
     def candidates(self, problem: str, uses: dict[str, Any]) -> Iterator[_Candidate]:
         """Yield the objects an adapter uses that may be the problem's own."""
@@ -625,6 +714,8 @@ class _Search:
             is_others = any(is_named(own, other) for other in others)
             # A helper in a body of its own; SiLU may be a method of the class for SwiGLU.
             is_helper = not is_its_own and (problem == "silu" or is_others)
+            # It trains by a method, which only the adapter knows to call.
+            is_helper |= problem == "train_bpe" and own.endswith("tokenizer")
             if not where or is_helper or self.taken.get(where, problem) != problem:
                 continue
             is_lost = isinstance(value, Loss)
@@ -637,27 +728,52 @@ class _Search:
                 where=where,
             )
 
+    def by_handouts_names(self) -> Iterator[dict]:
+        """Yield what the adapters do not lead to, but has the name that the handout gives it."""
+        for problem in CODE:
+            is_missing = PARTS[problem].adapters and problem not in self.found
+            if is_missing and (wheres := self.named(problem)):
+                where = wheres if len(wheres) > 1 else wheres[0]
+                yield {"problem": problem, "where": where, "how": FOUND_BY_NAME}
+
+    def named(self, problem: str) -> list[str]:
+        """Where what has the handout's name is, both of a pair; [] if it is not there."""
+        details = PROBLEMS[problem]
+        names = [name.removeprefix("run_") for name in PARTS[problem].adapters]
+        wanted = [[name] for name in names]
+        if details.form != "pair":
+            # Our own names for the functions are no more than words: `clip`, `schedule`.
+            wanted = [[*names, problem, *(details.names if details.form == "class" else ())]]
+        kind: Any = ast.ClassDef if details.form == "class" else ast.FunctionDef
+        wheres: list[str] = []
+        for alternatives in wanted:
+            meant = set(map(plain, alternatives))
+            wheres += [
+                f"{self.repository.name_of(file)}:{name}"
+                for file in self.files
+                for name in _written(self.repository.trees[file], kind)
+                if plain(name) in meant
+            ][:1]
+        return wheres if len(wheres) == len(wanted) else []
+
     def by_names(self) -> Iterator[dict]:
         """Yield what trains and what generates, for which the course has no adapters."""
-        paths = {file: self.repository.path_of(file) for file in self.repository.trees}
         for problem, search in (("training_together", self.trainers), ("decoding", self.decoders)):
-            ranked = [
-                (*rank, bool(ASIDE.search(f"/{path}")), len(path), where)
-                for file, path in paths.items()
-                if not path.startswith("tests/")
-                for *rank, where in search(file)
-            ]
+            ranked = [found for file in self.files for found in search(file)]
             if ranked:
-                yield {"problem": problem, "where": min(ranked)[-1], "how": "by its name"}
+                where = min(ranked, key=lambda found: found[:-1])[-1]
+                yield {"problem": problem, "where": where, "how": FOUND_BY_NAME}
 
     def trainers(self, file: Path) -> Iterator[tuple]:
         """Yield what may train in a file: its rank, the least first, and at last where it is."""
         tree = self.repository.trees[file]
         path = self.repository.path_of(file)
-        knows_torch = tree.body and TORCH.search(file.read_bytes())
-        if not knows_torch or re.search("bpe|tok|test", path.lower()):
+        in_script = "train" in file.stem.lower() and not UNLIKELY.search(f"/{path}")
+        tops = {name.partition(".")[0] for name in self.repository.modules}
+        imported = set(_imported(tree))
+        knows_model = "torch" in imported or (in_script and imported & {"", *tops})
+        if not knows_model or re.search("bpe|tok|test", path.lower()):
             return
-        in_script = "train" in file.stem.lower()
         for prefix, node in _functions(tree):
             name = plain(node.name)
             if not prefix and is_named(name, "training_together") and "train" in path + name:
@@ -672,7 +788,7 @@ class _Search:
             arguments = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
             known = {meaning(argument, GENERATES) for argument in arguments} - {None}
             is_decoder = is_named(plain(node.name), "decoding") and "token" not in prefix.lower()
-            if is_decoder and len(known) > 1:
+            if is_decoder and len(known) > 1 and known & ONLY_GENERATES:
                 yield -len(known), f"{self.repository.name_of(file)}:{prefix}{node.name}"
 
 
@@ -695,6 +811,18 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
         for function in members:
             if isinstance(function, ast.FunctionDef) and not all(map(_is_of_stub, function.body)):
                 yield owner, function
+
+
+def _parsed(file: Path) -> ast.Module:
+    """A file as a tree; a warning of its escape sequences would be no news."""
+    with warnings.catch_warnings(action="ignore"):
+        return ast.parse(file.read_bytes(), str(file))
+
+
+def _written(tree: ast.Module, kind: Any) -> set[str]:
+    """The names of the classes, or of the functions, in a file that are no stubs."""
+    written = {prefix[:-1] or node.name for prefix, node in _functions(tree)}
+    return {node.name for node in tree.body if isinstance(node, kind) and node.name in written}
 
 
 def _is_of_stub(line: ast.stmt) -> bool:
@@ -729,6 +857,33 @@ def _made_by(node: ast.stmt) -> dict[str, str]:
     with suppress(SyntaxError), warnings.catch_warnings(action="ignore"):
         return dict.fromkeys(solutions.names_bound(compile(ast.Module([node], []), "", "exec")), "")
     return {}
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """The top names of the modules that a file imports, anywhere in it; "" for its own package."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "" if node.level else str(node.module).partition(".")[0]
+
+
+def _one_by_one(node: ast.stmt) -> list[ast.stmt]:
+    """A statement that imports several names, as a statement for each; [] for any other."""
+    alone: list[ast.stmt] = []
+    if isinstance(node, ast.Import | ast.ImportFrom) and len(node.names) > 1:
+        for alias in node.names:
+            alone.append(copy(node))
+            alone[-1].names = [alias]  # type: ignore[attr-defined]
+    return alone
+
+
+def _origin(node: ast.stmt, scope: dict) -> str:
+    """The module that a statement takes names from; "" for another statement."""
+    if not isinstance(node, ast.ImportFrom):
+        return ""
+    name = node.module or ""
+    return resolve_name("." * node.level + name, scope["__package__"]) if node.level else name
 
 
 def _not_imported(error: BaseException) -> tuple[str, str]:
@@ -901,14 +1056,29 @@ def adopt(path: str | os.PathLike, options: Mapping[str, Where], study: Path | s
                 adopted.how[name] = finding["how"]
     except worker.EndedError as error:
         adopted.notes.append(f"Note: the search for your parts was cut short: {error}")
-    if missing := [name for name in CODE if name not in adopted.parts]:
-        example = f"--set {missing[0]}=module:name"
-        adopted.notes.append(f"Not found: {', '.join(missing)}. If you have one, add `{example}`.")
+    if trouble := repository.adapters_trouble:
+        adopted.notes.append(f"Note: {trouble}; so only the handout's own names were looked for.")
+    missing = [name for name in CODE if name not in adopted.parts]
+    stubs = repository.adapters.keys() - _written_adapters(repository)
+    unwritten = [name for name in missing if stubs.intersection(PARTS[name].adapters)]
+    if unwritten:
+        adopted.notes.append(f"Not written yet in tests/adapters.py: {', '.join(unwritten)}.")
+    if others := [name for name in missing if name not in unwritten]:
+        adopted.notes.append(f"Not found: {', '.join(others)}; {ADD.format(others[0])}.")
     _write(adopted)
     return adopted
 
 
 # The parts, imported.
+
+
+def why_nothing(study: Path) -> str:
+    """Why there is no part of the learner's, and what to do. Raises: as `places`."""
+    adopted = read_adopted(study)
+    if adopted is None:
+        return NOTHING
+    trouble = Repository(adopted.folder).adapters_trouble or "its tests/adapters.py calls none yet"
+    return f"no part of yours was found in {adopted.folder}: {trouble}; {ADD.format(CODE[0])}"
 
 
 def places(study: Path) -> dict[str, str]:

@@ -4,11 +4,16 @@ It runs in a process of its own, which a part may end, hang or fill up: that is 
 wrong with this part, and another process goes on with the next.
 """
 
+import ast
+import inspect
+import re
+import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 from workbook.classroom import panels
@@ -27,13 +32,16 @@ BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse t
 # Claims that say less than the rest of a report.
 SAYS_NOT_WHAT = (" raised an error.", "not from scratch yet.", "that the problem names.")
 # Claims about the call alone, behind which a part may be right: their adapter knows how to call it.
+OF_THE_FORM = ("It cannot be called", "This is not a ")
 OF_THE_CALL = (
-    "It cannot be called",
+    *OF_THE_FORM,
     "It raised an error",
-    "This is not a ",
     "The parameters have names",
     "The parameter `",
 )
+REMARKS = "Worth knowing:"
+# The input of a case without RoPE, whose attention is made with two sizes.
+WITHOUT_ROPE = re.compile(r"MultiHeadSelfAttention\([^,()]*,[^,()]*\)")
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,7 @@ class CheckOutcome:
     where: str  # "module:object", two of a pair with a comma between them
     status: str
     message: str
-    cause: str = ""  # of what is wrong, in one line
+    cause: str = ""  # of what is wrong, or what is worth knowing of what is right, in one line
 
     def as_json(self) -> dict[str, str | None]:
         """Problem, found (where, or None), status and message."""
@@ -52,9 +60,10 @@ class CheckOutcome:
         return fields | {"status": self.status, "message": self.message}
 
     def row(self) -> str:
-        """A line of the table."""
-        sign = panels.sign(self.status)
-        return f"{sign} {self.problem:<28}  {self.status:<7}  {self.cause}".rstrip()
+        """A line of the table, and one below it on what is right, but worth knowing."""
+        gap = "\n    " if self.status == "correct" and self.cause else "  "
+        line = f"{panels.sign(self.status)} {self.problem:<28}  {self.status:<7}"
+        return f"{line}{gap}{self.cause}".rstrip()
 
 
 def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcome]:
@@ -67,21 +76,28 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcom
     """
     places = adopt.places(study)
     if not places:
-        raise ValueError(adopt.NOTHING)
+        raise ValueError(adopt.why_nothing(study))
     places = {name: place for name, place in places.items() if name in only}
     scripts = [name for name in places if PROBLEMS[name].form == "script"]
     others = [name for name in places if name not in scripts]
     faulty: set[str] = set()  # wrong, or resting on what is wrong
     told: dict[str, str] = {}  # the first part that is almost right, by what is said of it
     for group, seconds in ((others, PART_SECONDS), (scripts, SCRIPT_SECONDS)):
-        for name, status, message, cause in _apart(study, group, seconds):
-            below = [part for part in PARTS[name].rests_on if part in faulty]
+        for name, report, rests_on in _apart(study, group, seconds):
+            status: str = report.status
+            message = report.message
+            cause = _cause(report)
+            below = [part for part in rests_on if part in faulty]
             if status == "wrong":
-                faulty.add(name)
+                # First weights do not matter where others are filled in.
+                if not _is_of_first_weights(report):
+                    faulty.add(name)
                 if below:
                     status = NOT_JUDGED
                     cause = f"because {below[0]} is not right"
                     message = f"Not judged {cause}. It may be this: {message}"
+                    if report.likely and "expected" in dict(report.rows):  # it gives what they got
+                        cause += f"; it may be this: {report.likely}"
             if status == "almost" and (first := told.setdefault(cause, name)) != name:
                 cause = f"as in {first}: {cause}"
                 message = f"As in {first}: {message}"
@@ -92,20 +108,24 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcom
             yield CheckOutcome(name, places[name], status, message, cause)
 
 
-def _apart(study: Path, names: list[str], seconds: float) -> Iterator[list[str]]:
-    """Yield the reports of these problems, each from a process of its own.
+def _apart(
+    study: Path, names: list[str], seconds: float
+) -> Iterator[tuple[str, Report, list[str]]]:
+    """Yield each problem, the report on it, and the parts whose faults may be behind that.
 
-    So what one part changes or leaves behind is no other's fault.
+    Each report is from a process of its own: what one part changes or leaves behind is no other's
+    fault.
     """
     for name in names:
+        rests_on: list[str] = []
         try:
-            fields = worker.result(_report, str(study), name, seconds=seconds)
+            fields, rests_on = worker.result(_report, str(study), name, seconds=seconds)
             report = Report.from_json(fields)
         except worker.EndedError as error:
             report = Report("wrong", name, None, f"Its check was cut short: {error}.")
         except ValueError as error:  # the workbook itself failed
             report = Report("not attempted", name, None, f"{error}.")
-        yield [name, report.status, report.message, _cause(report)]
+        yield name, report, rests_on
 
 
 def for_every_problem(outcomes: Collection[CheckOutcome]) -> list[CheckOutcome]:
@@ -125,27 +145,85 @@ def summary_of(outcomes: Collection[CheckOutcome]) -> str:
 # In the process of their own.
 
 
-def _report(study: str, name: str) -> Iterator[dict]:
-    """Check the part for this problem; yield the report on it."""
-    from workbook.classroom.mine import own_parts  # with torch
-    from workbook.classroom.mine.adapters import report_on
-
+def _report(study: str, name: str) -> Iterator[list]:
+    """Check the part for this problem; yield the report, and the parts that may be behind it."""
     folder = Path(study)
     with warnings.catch_warnings():
         # A docstring of the course's own adapters has one.
         warnings.filterwarnings("ignore", ".*invalid escape sequence")
-        report = report_on(name, lambda: own_parts.load_part(name, folder).thing)
-        adopted = adopt.read_adopted(folder)
-        where = adopted.where(name) if adopted is not None else ""
-        is_of_2024 = bool(where) and adopt.is_of_2024(adopted.folder)
-        # Its adapters take other arguments.
-        functions = adopt.adapters(adopted, name) if where and not is_of_2024 else {}
-        if is_of_2024 and report.status == "wrong":
-            report = _unless_of_2024(report)
-        if functions:
-            part = own_parts.find_part(name, folder)
+        yield list(_judged(folder, name))
+
+
+def _judged(folder: Path, name: str) -> tuple[dict[str, Any], list[str]]:
+    """The report on a part as JSON, and the parts on whose faults it may rest."""
+    from workbook.classroom.mine import own_parts  # with torch
+    from workbook.classroom.mine.adapters import report_on
+
+    report = report_on(name, lambda: own_parts.load_part(name, folder).thing)
+    adopted = adopt.read_adopted(folder)
+    where = adopted.where(name) if adopted is not None else ""
+    is_of_2024 = bool(where) and adopt.is_of_2024(adopted.folder)
+    # Its adapters take other arguments.
+    functions = adopt.adapters(adopted, name) if where and not is_of_2024 else {}
+    if is_of_2024 and report.status == "wrong":
+        report = _unless_of_2024(report)
+    rests_on = list(PARTS[name].rests_on) if report.status == "wrong" else []
+    if functions or (where and rests_on):
+        part = own_parts.find_part(name, folder)
+        holds = adopt.enter(adopted).holds
+        pair = part.thing if isinstance(part.thing, tuple) else (part.thing,)
+        if any(_leads_to(function, pair[0], holds) for function in functions.values()):
             report = _beside_adapters(report, functions, part.thing, where)
-    yield report.to_json()
+        others = {other: own_parts.find_part(other, folder) for other in rests_on}
+        rests_on = [
+            other
+            for other, below in others.items()
+            if below is not None and _leads_to(part.thing, below.thing, holds)
+        ]
+    if "rope" in rests_on and WITHOUT_ROPE.match(dict(report.rows).get("input", "")):
+        rests_on.remove("rope")
+    if report.status == "wrong" and report.claim.startswith("It cannot be called"):
+        report = replace(report, status="not attempted")  # nothing ran, so nothing is known
+    return report.to_json(), rests_on
+
+
+def _leads_to(thing: Any, other: Any, holds: Callable[[Any], bool]) -> bool:
+    """Whether an object's source names another, or does so through others of the repository.
+
+    Where that cannot be seen, it may.
+    """
+    todo = [thing]
+    for each in todo:  # which grows
+        if each == other:
+            return True
+        try:
+            tree = ast.parse(dedent(inspect.getsource(each)))
+            scope = vars(sys.modules[each.__module__])
+        except (OSError, TypeError, SyntaxError, LookupError):
+            return True
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                return True
+            value = _value(node, scope)
+            kinds = (inspect.isclass, inspect.isfunction, inspect.ismethod)
+            is_code = any(is_kind(value) for is_kind in kinds)
+            if is_code and value not in todo and holds(value.__module__):
+                todo.append(value)
+    return False
+
+
+def _value(node: ast.AST, scope: Mapping[str, Any]) -> Any:
+    """The value of a name, or of an attribute of one, in a scope; None for anything else."""
+    if isinstance(node, ast.Name):
+        return scope.get(node.id)
+    if isinstance(node, ast.Attribute):
+        return getattr(_value(node.value, scope), node.attr, None)
+    return None
+
+
+def _is_of_first_weights(report: Report) -> bool:
+    """Whether a report is on the weights with which a layer begins."""
+    return dict(report.rows).get("input", "").startswith("a new ")
 
 
 def _unless_of_2024(report: Report) -> Report:
@@ -167,36 +245,45 @@ def _beside_adapters(
     if report.likely:  # that has happened
         report = replace(report, likely=report.likely.replace(ADAPTER, ""))
     words = {adapter: differs(function, adapter) for adapter, function in functions.items()}
+    wrong = [f"your {adapter} {words[adapter]}" for adapter in words if words[adapter]]
     if report.status == "correct":
-        wrong = [f"{adapter} {words[adapter]}" for adapter in words if words[adapter]]
         if not wrong:
             return report
-        remark = f"Worth knowing: your {wrong[0]}; does it load the weights as it should?"
-        return replace(report, claim=f"{report.claim} {remark}")
-    rows = dict(report.rows)
+        asks = "" if " raises " in wrong[0] else "; does it load the weights as it should?"
+        return replace(report, claim=f"{report.claim} {REMARKS} {wrong[0]}{asks}")
     # Initial weights are no matter of the call, and the adapter hands in ours.
-    is_wrong = report.status == "wrong" and not rows.get("input", "").startswith("a new ")
-    if not is_wrong and "a signature of" not in rows.get("got", ""):
+    is_wrong = report.status == "wrong" and not _is_of_first_weights(report)
+    if not is_wrong and "a signature of" not in dict(report.rows).get("got", ""):
         return report
     second = report_on(report.problem, partial(attempt, functions, report.problem, part))
     is_of_call = any(claim in report.claim for claim in OF_THE_CALL)
     if is_of_call and second.status == "not attempted":  # such as for a device
         return second
     if second.claim.startswith(UNKNOWN) and "is no nn.Module" not in second.claim:
-        if set(words.values()) != {""}:
-            return report
-        return replace(report, claim=f"Your adapter gives the right numbers. {report.claim}")
+        is_form = report.claim.startswith(OF_THE_FORM)
+        if set(words.values()) == {""}:
+            claim = f"Your adapter gives the right numbers. {report.claim}"
+            return replace(
+                report, claim=claim, status="not attempted" if is_form else report.status
+            )
+        if is_form and where.startswith(ADAPTERS):
+            if wrong:
+                return replace(second, claim=f"Y{wrong[0][1:]}.", status="wrong")
+            return replace(second, status="not attempted")
+        return report
     is_better = BETTER.index(second.status) > BETTER.index(report.status)
     if is_better or where.startswith(ADAPTERS) or is_of_call:
-        return replace(second, claim=f"As your adapter calls it: {second.claim}")
+        claim = second.claim.removeprefix(f"{UNKNOWN}: ")
+        return replace(second, claim=f"As your adapter calls it: {claim}")
     return report
 
 
 def _cause(report: Report) -> str:
-    """What is wrong, and why, in one line; "" if nothing is."""
-    if report.status == "correct":
-        return ""
+    """What is wrong, and why, in one line; of what is right, what is worth knowing."""
     claim = report.claim
-    if claim.endswith(SAYS_NOT_WHAT):
+    if report.status == "correct":
+        _, mark, remark = claim.partition(REMARKS)
+        claim = mark + remark
+    elif claim.endswith(SAYS_NOT_WHAT):
         claim += f" {dict(report.rows).get('got', '')}.".replace("?.", "?")
     return " ".join(f"{claim} {report.likely or ''}".split())

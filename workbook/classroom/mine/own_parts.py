@@ -233,9 +233,10 @@ def expect_some(parts: Parts, study: Path | None = None) -> Parts:
     """The same parts. Raises: ValueError if none of them is the learner's."""
     if parts.made_by:
         return parts
-    if there := adopt.places(study or progress.nearest()):
+    study = study or progress.nearest()
+    if there := adopt.places(study):
         raise ValueError(f"none of your parts ({', '.join(there)}) is used in a run")
-    raise ValueError(adopt.NOTHING)
+    raise ValueError(adopt.why_nothing(study))
 
 
 def own(problem: str) -> Callable:

@@ -13,7 +13,11 @@ from workbook.classroom.checks.machinery.timeout import limited
 
 LOAD_SECONDS = 120.0  # for a file that does not end by itself
 # They only record what a run does: where one is missing, a stand-in will do.
-TRACKERS = ("wandb", "torch.utils.tensorboard", "tensorboard", "tensorboardX", "swanlab", "mlflow")
+TRACKERS = (
+    *("wandb", "torch.utils.tensorboard", "tensorboard", "tensorboardX", "swanlab", "mlflow"),
+    *("comet_ml", "neptune", "clearml", "trackio"),
+)
+STARTERS = ("init", "init_run", "SummaryWriter", "Experiment")  # calls that begin a run
 LOGGING = ("log", "log_metric", "log_metrics", "add_scalar")  # their methods that take values
 
 
@@ -40,6 +44,37 @@ def is_installed(name: str) -> bool:
     return name in sys.modules
 
 
+class _SubmodulesOfStandIns:
+    """A finder of imports, which has every module below a stand-in: `wandb.sdk.data_types`."""
+
+    def find_spec(self, name: str, *_: Any) -> ModuleSpec | None:
+        """A module is found if the one above it is a stand-in."""
+        above = sys.modules.get(name.rpartition(".")[0])
+        loader: Any = self
+        return ModuleSpec(name, loader, is_package=True) if isinstance(above, MagicMock) else None
+
+    def create_module(self, spec: ModuleSpec) -> Any:
+        """Make another stand-in."""
+        return _stand_in(spec.name)
+
+    def exec_module(self, module: Any) -> None:
+        """A stand-in has no code to run."""
+
+
+_SUBMODULES = _SubmodulesOfStandIns()
+
+
+def _stand_in(name: str) -> Any:
+    """A module of a tracker, in which everything can be called, and what is logged is printed."""
+    tracker = MagicMock(name=name, **dict.fromkeys(LOGGING, lambda *values, **_: print(*values)))
+    tracker.__spec__ = ModuleSpec(name, None)
+    tracker.__path__ = []
+    tracker.__enter__.return_value = tracker
+    for run in STARTERS:
+        getattr(tracker, run).return_value = tracker
+    return tracker
+
+
 def replace_trackers(also_installed: bool) -> None:
     """Let code run without a tracker: in its place comes a stand-in, which prints what is logged.
 
@@ -47,17 +82,12 @@ def replace_trackers(also_installed: bool) -> None:
         also_installed: whether one that is installed may start nothing either. That is for a
             process that ends with the code: other code may need it.
     """
+    if _SUBMODULES not in sys.meta_path:
+        sys.meta_path.append(_SUBMODULES)
     for name in TRACKERS:
         # The one in torch only wraps another package.
         if also_installed or not is_installed(name.rpartition(".")[2]):
-            tracker = MagicMock(
-                name=name, **dict.fromkeys(LOGGING, lambda *values, **_: print(*values))
-            )
-            tracker.__spec__ = ModuleSpec(name, None)
-            tracker.__path__ = []
-            tracker.__enter__.return_value = tracker
-            tracker.init.return_value = tracker
-            tracker.SummaryWriter.return_value = tracker
+            tracker = _stand_in(name)
             loaded: Any = sys.modules.setdefault(name, tracker)
             loaded.init = tracker.init
             loaded.log = tracker.log

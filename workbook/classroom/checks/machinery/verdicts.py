@@ -59,10 +59,16 @@ WRAPPED_AS = ("__func__", "func", "fget", "__wrapped__")
 NO_LEARNERS = ("builtins", "torch.", "abc", "typing", "collections")
 # In a NotImplementedError from torch, for an operation that a dtype or a device lacks.
 TORCHS = re.compile("not implemented for '|aten::")
-# In an error: a package is missing here, a build of torch for GPUs, or what a newer Python has.
+# In an error: a package is missing here (or only our stand-in is there), a build of torch for GPUs,
+# or what a newer Python has.
 LACKS = re.compile(
-    r"^ModuleNotFoundError|NVTX functions not|cannot import name .* from '(typing|itertools)'|"
-    "from the '(CUDA|MPS)' backend|not compiled with CUDA|no NVIDIA driver"
+    r"^ModuleNotFoundError|NVTX functions not|cannot import name .* from '(typing|itertools)'"
+    "|MagicMock|from the '(CUDA|MPS)' backend|not compiled with CUDA|no NVIDIA driver"
+)
+# In an error: there is no network.
+NETWORK = re.compile(
+    r"^(Connection|Connect|URL|HTTP|SSL|Proxy|MaxRetry|LocalEntryNotFound)Error\b|^gaierror"
+    "|^ConnectTimeout|^OfflineModeIsEnabled|[Cc]ouldn't connect to"
 )
 # Names that the notebooks' first code cells import, and others that learners import themselves.
 IMPORTED = {"math", "torch", "regex", "np", "Counter", "pairwise", "einsum", "rearrange", "reduce"}
@@ -288,7 +294,10 @@ def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) 
             raise NotAttempted from error
         if LACKS.search(f"{type(error).__name__}: {error}"):
             lacking = f"This computer lacks what it needs ({failure(error)}). "
-            raise NotJudged(lacking + "Install it, correct its name, or do without it.") from error
+            remedy = "Install or build it, correct its name, or do without it."
+            raise NotJudged(lacking + remedy) from error
+        if NETWORK.search(f"{type(error).__name__}: {error}"):
+            raise NotJudged(f"It needs the network ({failure(error)}), and has none.") from error
         mistake = OWN_FOLDER if isinstance(error, FileNotFoundError) else slip(error)
         raise Wrong(
             "It raised an error.",
