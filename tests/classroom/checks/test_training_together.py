@@ -134,7 +134,7 @@ def test_where_nothing_can_be_set_no_failure_is_called_wrong(text, name, tmp_pat
     path = tmp_path / "train.py"
     path.write_text(f"{text}open('configs/small.yaml')\n")
     report = outcome(cli.load_attempt(path, name, problems.with_id("training_together")))
-    words = "It takes no settings, and run without any it fails: FileNotFoundError"
+    words = "It takes no settings, and ends with FileNotFoundError"
     assert report.status == "not attempted" and words in report.message, report
 
 
