@@ -11,7 +11,14 @@ import torch
 from torch import nn
 
 from workbook.classroom.checks.machinery.calling import Runner, call_bound, call_part, parameters_of
-from workbook.classroom.checks.machinery.engine import Exercise, Program, instead_of, judge, mistake
+from workbook.classroom.checks.machinery.engine import (
+    NO_GROUPS,
+    Exercise,
+    Program,
+    instead_of,
+    judge,
+    mistake,
+)
 from workbook.classroom.checks.machinery.from_scratch import check_style
 from workbook.classroom.checks.machinery.verdicts import (
     NotAttempted,
@@ -221,6 +228,8 @@ def learning_rate_schedule(attempt: Any) -> str:
 
 # Clipping.
 
+NO_GRADIENT = "A parameter that took no part in the loss has `p.grad` None: skip it."
+
 VALUE = 2.0  # of every entry of every parameter
 
 
@@ -383,7 +392,7 @@ CLIPPING = Exercise(
     errors={
         r"ZeroDivisionError": "If all gradients are 0, the norm is 0: add ε to it.",
         r"'generator' object": "`model.parameters()` is a generator: make a list of it first.",
-        r"NoneType": "A parameter that took no part in the loss has `p.grad` None: skip it.",
+        r"NoneType.*`[\w.]*\bg": NO_GRADIENT,
         r"leaf Variable|view of a leaf": "Change `p.grad`, and not the parameter itself.",
         "'list' object": "This is a list: loop over it, and take the `grad` of each.",
         r"inhomogeneous": "Gradients differ in shape, and make no array: take them in a loop.",
@@ -752,14 +761,12 @@ ADAMW = Exercise(
         "be a generator, as `model.parameters()` is. Pass it on unchanged.",
         r"math domain error": "This is the root of a negative number: is β2ᵗ a power in 1 - β2ᵗ?",
         r"ZeroDivisionError": "t begins at 1: with t = 0 both corrections are zero.",
-        r"no attribute '(?:param_groups|state|defaults|_\w+)'|'params' and 'defaults'": "Call "
-        "`super().__init__(params, defaults)`, with a dict of the settings: it makes "
-        "`param_groups` and `state`.",
+        r"no attribute '(?:state|_\w+)'": NO_GROUPS,
         r"KeyError: '(lr|learn|alpha|beta|eps|weight|wd|decay|lam)": "The group has no such key: "
         "it has those of the dict that goes to `super().__init__(params, defaults)`.",
         r"KeyError": "`self.state[p]` has no such key: it is an empty dict before the first step; "
         "put zeros for m and v, and t, into it.",
-        r"NoneType": "A parameter that took no part in the loss has `p.grad` None: skip it.",
+        r"NoneType.*`[\w.]*\bg": NO_GRADIENT,
     },
 )
 

@@ -660,8 +660,8 @@ def _smaller(case: Call, fails: Callable[[Call], bool]) -> Call:
 COMMON: Any = {"run": TokenizerRunner.run, "same": _same, "report": _beside, "smaller": _smaller}
 TOO_SHORT = {"(min|max)[(][)]": "A word of one byte has no pair to choose from: stop there."}
 OF_NONE = {
-    r"NoneType' object is not (iter|subscr)|NoneType' has no len": "special_tokens is None, which "
-    "means no special tokens: use `special_tokens or []`."
+    "NoneType.*(special|token)": "special_tokens is None, which means no special tokens: use "
+    "`special_tokens or []`."
 }
 ENCODE = Exercise(
     program=Program(
@@ -688,8 +688,8 @@ STREAM = Exercise(
     cases=STREAMS,
     corners=ODD_STREAMS,
     errors={
-        "^(Attribute|Type)Error": "The argument may be any iterable of strings, not only a file or "
-        "a list: loop over it, without `len`, indexing or `read`."
+        "'(list_iterator|generator)'": "The argument may be any iterable of strings, not only a "
+        "file or a list: loop over it, without `len`, indexing or `read`."
     },
     **COMMON,
 )

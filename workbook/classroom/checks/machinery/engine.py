@@ -21,7 +21,12 @@ from typing import Any, NamedTuple
 
 from workbook.classroom.checks.machinery.mutants import mutated
 from workbook.classroom.checks.machinery.timeout import time_is_up
-from workbook.classroom.checks.machinery.verdicts import Findings, NotAttempted, Wrong
+from workbook.classroom.checks.machinery.verdicts import (
+    Findings,
+    NotAttempted,
+    Wrong,
+    none_in,
+)
 
 CAUSE_SECONDS = 2.0  # of processor time, for more cases once one failed, and for mutants
 SHRINK_SECONDS = 1.0  # of processor time, for each way to make a failing case smaller
@@ -31,12 +36,20 @@ BORDER = "\n\n#\n\n"  # between the functions of a program
 # That None has no attribute `shape` says nothing about sizes.
 ABOUT = "shape|size|dimension|broadcast|reshape|expand|index out|out of range"
 SIZE_ERRORS = re.compile(rf"^(?!.* has no attribute ).*?({ABOUT})", re.I | re.S)
+NO_GROUPS = (
+    "Begin `__init__` with `super().__init__(params, defaults)`, where `defaults` is a dict of the "
+    "settings: it makes `param_groups` and `state`."
+)
+OF_NOTHING = "This is None: a function without a `return` gives that."
 # By a pattern for the start of an error's "Type: text", what it usually comes from.
 USUAL = {
     r"^SystemExit": "`exit()` and `quit()` end Python itself: a function ends with `return`.",
     r"^(NameError|UnboundLocalError)": "This name has no value yet: is a line missing above, or "
     "is the name misspelt?",
-    r"^\w+Error: 'NoneType'": "This is None: a function without a `return` gives that.",
+    r"'NoneType'|not NoneType": OF_NOTHING,
+    "changed size during iteration": "A loop goes over a dict or set while its body adds or "
+    "removes keys: loop over `list(...)` of it.",
+    r"no attribute '(param_groups|defaults)'|'params' and 'defaults'": NO_GROUPS,
     r"Error: '(list|dict|str|bytes|int|float)' object has|is not \w+able$|supported (op|be)": "A "
     "value here is of another type than the line expects. If it is a list, loop over its items.",
     "'tuple' object has no attribute 'encode'": "`findall` gives tuples if a pattern has several "
@@ -54,16 +67,17 @@ USUAL = {
     "characters: `text.encode()` gives its bytes.",
     r"^IndexError: .*index .*out of (range|bounds)": "An index is past the end: print it and the "
     "length.",
-    r"^\w+: .*(shape|size|dimension|broadcast|expand)": "The shapes in this line do not fit: "
-    "print them.",
+    r"^(Runtime|Value|Index|Axis|Einops)Error: .*(shape|size|dimension|broadcast|expand)": "The "
+    "shapes in this line do not fit: print them.",
     r"^KeyError": "This key is not in the dict: was it ever added?",
     r"^TypeError: .*(bytes-like|string pattern|bytes pattern|expected string)": "This line "
     "mixes text and bytes, or two arguments are swapped: print the types.",
     r"^UnicodeDecodeError": "These bytes begin or end in the middle of a character: cut the text "
     "elsewhere, and keep tokens as bytes.",
     r"^TypeError: .*argument": "This function takes different arguments: compare names and order.",
-    r"(a|Boolean value of) Tensor with|only one element": "`item()`, `if` and the functions "
-    "of `math` take a tensor with a single element. Is `is not None` or torch's function meant?",
+    r"(a|Boolean value of) Tensor with|only one element": "`item()`, `int()`, `if` and the "
+    "functions of `math` take a tensor with a single element: print its shape. Torch's functions "
+    "take all elements at once, and `is not None` asks whether there is a tensor.",
 }
 
 
@@ -237,7 +251,8 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
                 seldom = seldom or [case]  # one of them stands for all
             else:
                 outcomes.append(outcome)
-                _expect_right(exercise, attempt, outcomes, exercise.cases[place:])
+                more = exercise.cases[place:]
+                _expect_right(exercise, attempt, outcomes, more, exercise.corners)
     if findings:
         return findings
     for case in (*seldom, *exercise.corners):
@@ -251,11 +266,16 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
 
 
 def _expect_right(
-    exercise: Exercise, attempt: Any, outcomes: list[Outcome], more: Iterable[Any]
+    exercise: Exercise,
+    attempt: Any,
+    outcomes: list[Outcome],
+    more: Sequence[Any],
+    corners: Iterable[Any] = (),
 ) -> None:
     """Raise `Wrong` if the last outcome is: the smallest failing input, the likely mistake.
 
-    The cases in `more` are run as well, to tell apart mistakes that agree on the earlier ones.
+    The cases in `more` are run as well, to tell apart mistakes that agree on the earlier ones. So
+    are `corners`, of which a right one rules no mistake out.
     """
     failed = outcomes[-1]
     is_up = time_is_up(CAUSE_SECONDS)
@@ -265,11 +285,13 @@ def _expect_right(
     case = failed.case
     if not (wrong and (wrong.mistake or wrong.timed_out)):
         outcomes = list(outcomes)
-        for other in more:
+        for other in (*more, *corners):
             if is_up():
                 break
             with suppress(NotAttempted):
-                outcomes.append(tried(exercise, attempt, other))
+                outcome = tried(exercise, attempt, other)
+                if other in more or not outcome.right:
+                    outcomes.append(outcome)
         if exercise.smaller:
             failed = _shrunk(exercise, attempt, failed)
             outcomes.append(failed)
@@ -332,9 +354,17 @@ def _explaining(
 
 
 def usual(error: BaseException | None, patterns: Mapping[str, str] = USUAL) -> str | None:
-    """Say what an error usually comes from: by the first pattern that is in its "Type: text"."""
+    """Say what an error usually comes from: by the first pattern that is in its "Type: text".
+
+    Behind the text stands the name of what is None in the line, if the error is about None.
+    """
     text = "" if error is None else f"{type(error).__name__}: {error}"
-    return next((words for pattern, words in patterns.items() if re.search(pattern, text)), None)
+    nothing = none_in(error) if "NoneType" in text else ""
+    text += f" (`{nothing}`)"
+    found = next((words for pattern, words in patterns.items() if re.search(pattern, text)), None)
+    if nothing and found == OF_NOTHING:
+        return f"`{nothing}` is None here: nothing was passed for it, or a `return` is missing."
+    return found
 
 
 def in_common(outcomes: Sequence[Outcome]) -> str | None:

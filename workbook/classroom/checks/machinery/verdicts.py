@@ -68,6 +68,10 @@ IMPORTED = {"math", "torch", "regex", "np", "Counter", "pairwise", "einsum", "re
 IMPORTED |= {"re", "os", "sys", "json", "heapq", "random", "time", "defaultdict", "nn", "Path", "F"}
 IMPORT = "run the notebook's first code cell, or write the import above your code."
 ALIKE, FEW_KEYS = 0.75, 20  # two names so much alike (of 1) are one, misspelt; no vocabulary
+REFUSED = (
+    "Your own `assert` or `raise` stops here: either what comes before it is wrong, or it refuses "
+    "what the problem allows."
+)
 ENDLESS = "Either a loop never ends, or each step does far more work than it needs to."
 # The byte code of `super().__init__()` and of `raise NotImplementedError("...")`.
 OF_STUBS = {
@@ -344,8 +348,35 @@ def _learners_last(error: BaseException | None) -> tuple[FrameType, int] | None:
     return last
 
 
+def none_in(error: BaseException | None) -> str:
+    """The name of what is None in the learner's line that an error came from; "" if nothing is."""
+    last = _learners_last(error)
+    line = last and traceback.StackSummary.extract([last])[0].line
+    for dotted in re.findall(r"[a-zA-Z_][\w.]*", line or ""):
+        first, *others = dotted.split(".")
+        with suppress(Exception):  # no name, or a learner's `__getattr__` that fails
+            value = last[0].f_locals[first]
+            while others and value is not None:
+                value = getattr(value, others.pop(0))
+            if value is None:
+                return ".".join(dotted.split(".")[: -len(others) or None])
+    return ""
+
+
+def _is_own(error: BaseException) -> bool:
+    """Whether a learner's `raise` or `assert` raised an error, so that its words are theirs."""
+    at = error.__traceback__
+    while at.tb_next:
+        at = at.tb_next
+    code = at.tb_frame.f_code
+    is_raised = code.co_code[at.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return is_raised and is_learners(code.co_filename)
+
+
 def slip(error: BaseException) -> str | None:
     """Name the slip of the pen behind an error, where the error and the learner's names show it."""
+    if _is_own(error):
+        return REFUSED
     last = _learners_last(error)
     names = last[0].f_locals if last else {}
     own = names.get("self")
@@ -358,7 +389,11 @@ def slip(error: BaseException) -> str | None:
                 return f"Nothing has imported `{error.name}`: {IMPORT}"
             return _misspelt(error.name, [*names, *around, *dir(builtins)])
         if isinstance(error, AttributeError):
-            return _misspelt(error.name, dir(error.obj))
+            known = {*dir(error.obj)}
+            if error.obj is own:  # what the learner gave it, and nothing that torch did
+                bases = [b for b in type(own).__mro__ if b.__module__.startswith(NO_LEARNERS)]
+                known = known.difference(*map(vars, bases))
+            return _misspelt(error.name, sorted(known))
         if isinstance(error, KeyError):
             held = [*names.values(), *vars(own).values()] if own else names.values()
             dicts = [value for value in held if isinstance(value, dict) and len(value) < FEW_KEYS]
