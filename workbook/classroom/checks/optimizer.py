@@ -101,6 +101,7 @@ SCHEDULE_MISTAKES = (
             "yours starts at the minimum, not at 0.": "lowest + it / warmup * (highest - lowest)",
             "yours is at the maximum right away.": "highest",
             "yours never goes below the minimum.": "max(lowest, it / warmup * highest)",
+            "at it = 0 that is 0, and yours is not.": "max(it, 1) / warmup * highest",
         },
         "The warm-up is it / warmup_iters * max: ",
     ),
@@ -111,6 +112,13 @@ SCHEDULE_MISTAKES = (
             "yours does not reach the minimum.": "(it - warmup) / end",
             "yours does not subtract warmup_iters in the numerator.": "it / (end - warmup)",
             "`it - warmup` needs parentheses.": "it - warmup / (end - warmup)",
+            "yours is off by one step.": (
+                "(it - warmup + 1) / (end - warmup)",
+                "(it - warmup - 1) / (end - warmup)",
+                "(it - warmup) / (end - warmup + 1)",
+                "(it - warmup) / (end - warmup - 1)",
+                "(it - warmup + 1) / (end - warmup + 1)",
+            ),
         },
         "The cosine is of π (it - warmup_iters) / (cosine_cycle_iters - warmup_iters): ",
     ),
@@ -120,6 +128,8 @@ SCHEDULE_MISTAKES = (
             "π is missing.": "done",
             "2π is a whole turn.": "2 * math.pi * done",
             "π/2 is only half the way.": "math.pi / 2 * done",
+            "`math.cos` takes radians, not degrees.": "180 * done",
+            "it is in radians already, so convert nothing.": "math.radians(math.pi * done)",
         },
         "The cosine's angle goes from 0 to π: ",
     ),
@@ -164,6 +174,11 @@ SCHEDULE_MISTAKES = (
             "The whole schedule is one step ahead: it = 0 is the first step.": f"it += 1\n{BEGIN}",
             "The whole schedule is a step late: it = 0 is the"
             " first.": f"it = max(0, it - 1)\n{BEGIN}",
+            "At it = 0 the warm-up gives 0: yours does something else at that step.": (
+                f"if it == 0:\n    return highest\n{BEGIN}",
+                f"if it == 0:\n    return lowest\n{BEGIN}",
+                "if 0 < it < warmup:",
+            ),
             "The step itself is returned: compute its learning rate.": f"return float(it)\n{BEGIN}",
             "Check `it < warmup_iters` before dividing: warmup_iters may be 0.": "if it <= warmup:",
         },
@@ -420,7 +435,7 @@ class Moves(NamedTuple):
     gradients: tuple[tuple[Values | None, ...], ...]  # by step, then by parameter
     weight_decay: float = ALMOST_NONE
     lr: float = 0.1
-    betas: tuple[float, float] = (0.8, 0.96)
+    betas: tuple[float, float] = (0.8, 0.9)  # whose correction is not 1 at t = 1
     eps: float = 1e-8
     rates: Values = ()  # learning rates by step, set in `param_groups`, as a schedule does
     resumed: int | None = None  # after how many steps a new optimizer loads the state of the old
@@ -537,9 +552,16 @@ ADAMW_MISTAKES = (
             "there is no bias correction in yours.": "lr",
             "only m is corrected.": "lr / (1 - beta1**t)",
             "α itself is missing in yours.": ("1.0", "math.sqrt(1 - beta2**t) / (1 - beta1**t)"),
-            "the root belongs over 1 - β2ᵗ.": "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)",
+            "the root belongs over 1 - β2ᵗ alone.": (
+                "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)",
+                "lr * math.sqrt((1 - beta2**t) / (1 - beta1**t))",
+            ),
             "it is a power, β1ᵗ, not a product.": "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)",
             "only v is corrected.": "lr * math.sqrt(1 - beta2**t)",
+            "yours is upside down.": "lr * (1 - beta1**t) / math.sqrt(1 - beta2**t)",
+            "the power belongs to β alone, 1 - βᵗ, not (1 - β)ᵗ.": (
+                "lr * (math.sqrt(1 - beta2) / (1 - beta1)) ** t"
+            ),
             "the root over 1 - β2ᵗ is missing.": "lr * (1 - beta2**t) / (1 - beta1**t)",
             "in yours β1 and β2 are swapped.": "lr * math.sqrt(1 - beta1**t) / (1 - beta2**t)",
         },
@@ -669,7 +691,7 @@ BOTH = ((G1, H1), (G2, H2), (G3, H3))
 # Each case adds one thing to those before it; if it is the first to fail, the hint names that.
 MOVES = (
     Moves((ONE,), ((G1,),), hint="the first step, which changes each entry by about α"),
-    Moves((ONE,), THREE, hint="what is kept between steps: m, v and t"),
+    Moves((ONE,), THREE, hint="the second step: m, v and t, which are kept, and the corrections"),
     Moves((ONE,), THREE, weight_decay=0.5, hint="the decay, θ ← θ - α λ θ"),
     Moves((ONE,), THREE, eps=0.3, hint="√v + ε, which is right for a small ε"),
     Moves(

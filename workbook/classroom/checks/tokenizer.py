@@ -242,6 +242,13 @@ WORDS = (
             ),
         },
     ),
+    mistake(
+        "Pairs that no merge joins were merged, too: stop where no pair of the word has a rank.",
+        "if pair in ranks]",
+        "]",
+        MERGE,
+        MERGE.replace("ranks.get", "lambda pair: ranks.get(pair, len(ranks))"),
+    ),
     *(
         mistake(
             f"{which} was applied first: the earliest in the list `merges` goes first.",
@@ -658,6 +665,10 @@ def _smaller(case: Call, fails: Callable[[Call], bool]) -> Call:
 # The exercises.
 
 COMMON: Any = {"run": TokenizerRunner.run, "same": _same, "report": _beside, "smaller": _smaller}
+NO_MERGE = {
+    r"^KeyError: \((b['\"]|\d)": "No merge joins this pair, so it has no rank: take "
+    "`ranks.get(pair, math.inf)`, and stop where no pair of the word has one."
+}
 TOO_SHORT = {"(min|max)[(][)]": "A word of one byte has no pair to choose from: stop there."}
 OF_NONE = {
     "NoneType.*(special|token)": "special_tokens is None, which means no special tokens: use "
@@ -677,7 +688,7 @@ ENCODE = Exercise(
     mistakes=(*WORDS, *TOKENS, *shared.MISTAKES, *shared.UNSORTED, shared.LINE_ENDS),
     cases=TEXTS,
     corners=ODD_TEXTS,
-    errors=OF_NONE | TOO_SHORT,
+    errors=OF_NONE | NO_MERGE | TOO_SHORT,
     **COMMON,
 )
 WITH_TEXTS = COMMON | {"corners": ODD_ID_LISTS, "errors": OF_NONE}

@@ -670,6 +670,13 @@ LOSS_MISTAKES = (
             "The sign: the loss is log Σ exp minus the target's logit.": "chosen.mean()",
             "The losses are summed, not averaged.": "-chosen.sum()",
             "There is one loss per target: take their mean.": "-chosen",
+            "A number is asked for, of shape (): this is a tensor with one entry. Leave out "
+            "`keepdim`, or `reshape(())`.": (
+                "-chosen.mean().reshape(1)",
+                "-chosen.mean().reshape(1, 1)",
+            ),
+            "The mean runs over the vocabulary, too, as with a one-hot matrix: sum over that axis, "
+            "and take the mean over the targets.": "-chosen.mean() / logits.shape[-1]",
             "Averaged over only one of several dimensions: take the mean over all targets.": (
                 "-chosen.sum() / len(chosen)",
                 "-chosen.sum() / chosen.shape[-1]",
@@ -688,6 +695,12 @@ LOSS_MISTAKES = (
         "`[:, targets]` takes every target of each row: use `gather`.",
         f"logs.gather({CHOSEN}",
         "logs[:, targets]",
+    ),
+    mistake(
+        "`one_hot` makes only as many classes as these targets need: pass it the size of the "
+        "vocabulary, `logits.shape[-1]`.",
+        f"logs.gather({CHOSEN}",
+        "(logs * nn.functional.one_hot(targets)).sum(-1)",
     ),
     mistake(ONE_BATCH, CHOSEN, "1, targets.unsqueeze(1)).squeeze(1)"),
 )
@@ -825,10 +838,15 @@ IN_NORM = (
 )
 NORM_MISTAKES = (
     *IN_NORM,
-    mistake("No upcast: in half precision the squares overflow.", "x = x.double()", "x = x"),
+    mistake(
+        "No upcast: in half precision the squares overflow. `x.to(...)` alone changes nothing: "
+        "assign its result.",
+        "x = x.double()",
+        "x = x",
+    ),
     mistake(
         "After computing in float32, convert the result back to the type that x had on "
-        "entry: `.to(in_dtype)`.",
+        "entry: `.to(in_dtype)`, which gives a new tensor.",
         "normed.to(came_in)",
         "normed",
     ),
@@ -1037,6 +1055,23 @@ IN_ROPE = (
 ROPE_MISTAKES = (
     *IN_ROPE,
     mistake("Neighbours are rotated, but put back as halves: interleave them.", *FROM_HALVES),
+    mistake("The pairs are halves, but put back as neighbours: take neighbours.", *TO_HALVES),
+    *instead_of(
+        "angles = positions",
+        {
+            "The angles are in radians already: convert no degrees.": [
+                f"angles = {factor} * positions" for factor in ("180 / math.pi", "math.pi / 180")
+            ]
+        },
+    ),
+    *(
+        mistake(f"The {one} stands where the {other} belongs.", *edit)
+        for one, other, edits in (
+            ("sine", "cosine", ((COS, "cos = angles.sin()"), (FIRST, "even * sin - odd * sin"))),
+            ("cosine", "sine", ((SIN, "sin = angles.cos()"), (FIRST, "even * cos - odd * cos"))),
+        )
+        for edit in edits
+    ),
     mistake("Sine and cosine are swapped.", COS, "cos = angles.sin()", SIN, "sin = angles.cos()"),
     *instead_of(
         PLACES,

@@ -238,7 +238,8 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
 
     The cases of ordinary use come first, and the first that fails is reported. If none does, the
     corners follow, and of those with the same `what` the first that fails. A case of ordinary use
-    that is `seldom` met, such as attention without a mask, becomes a corner if it raises an error.
+    that is `seldom` met, such as attention without a mask, becomes a corner if it gives an error,
+    or a result of another shape, which soon leads to one.
     Raises: NotAttempted.
     """
     findings = Findings()
@@ -247,7 +248,7 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
     with findings("use"):
         for place, case in enumerate(exercise.cases, start=1):
             outcome = tried(exercise, attempt, case)
-            if outcome.failure and outcome.failure.error and getattr(case, "seldom", False):
+            if getattr(case, "seldom", False) and _is_loud(exercise, outcome):
                 seldom = seldom or [case]  # one of them stands for all
             else:
                 outcomes.append(outcome)
@@ -263,6 +264,14 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
                 with_corner = [*outcomes, tried(exercise, attempt, case)]
                 _expect_right(exercise, attempt, with_corner, others)
     return findings
+
+
+def _is_loud(exercise: Exercise, outcome: Outcome) -> bool:
+    """Whether a case fails with an error, or with a result of another shape."""
+    if outcome.failure:
+        return outcome.failure.error is not None
+    expected = exercise.expected(outcome.case)
+    return getattr(expected, "shape", None) != getattr(outcome.result, "shape", None)
 
 
 def _expect_right(

@@ -336,7 +336,9 @@ def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:
 def _in_short(wrong: Wrong) -> str:
     """One finding of several, without the values."""
     tried_with = dict(wrong.rows).get("input")
-    return " ".join(filter(None, [wrong.claim, tried_with and f"(`{tried_with}`)", wrong.mistake]))
+    if tried_with and "`" not in tried_with:  # which is code, and no sentence with code in it
+        tried_with = f"`{tried_with}`"
+    return " ".join(filter(None, [wrong.claim, tried_with and f"({tried_with})", wrong.mistake]))
 
 
 def _make_repeatable() -> None:
