@@ -287,13 +287,25 @@ COUNTS = (
         "words = words[:1]\npairs = count_pairs(words)",
     ),
     mistake(
+        "After a merge only the words with the pair are left: keep the others, too.",
+        KEEP,
+        'words = [(word, n) for word, n in words if b"".join(best) in word]\n'
+        "pairs = count_pairs(words)",
+    ),
+    mistake(
         "Only the first word's pairs are counted: does a `break` or a `return` end the loop?",
         "pairs = count_pairs(words)",
         "pairs = count_pairs(words[:1])",
         KEEP,
         "pairs = count_pairs(words[:1])",
     ),
-    mistake("The two parts of each merge are swapped.", "append(best)", "append(best[::-1])"),
+    *instead_of(
+        "append(best)",
+        {
+            "The two parts of each merge are swapped.": "append(best[::-1])",
+            "The merges come back in the reverse order.": "insert(0, best)",
+        },
+    ),
     mistake(
         "The greatest pair is merged, not the most frequent one: `max` needs a `key`.",
         "best = max(tied)",

@@ -98,6 +98,7 @@ SCHEDULE_MISTAKES = (
             ),
             "yours divides by cosine_cycle_iters.": "it / end * highest",
             "yours does not multiply by max.": "it / warmup",
+            "`//` cuts the fraction off.": "it // warmup * highest",
             "yours starts at the minimum, not at 0.": "lowest + it / warmup * (highest - lowest)",
             "yours is at the maximum right away.": "highest",
             "yours never goes below the minimum.": "max(lowest, it / warmup * highest)",
@@ -158,7 +159,10 @@ SCHEDULE_MISTAKES = (
     *instead_of(
         OVER,
         {
-            ": yours follows the cosine, which rises again.": "if it > end == warmup:",
+            ": yours follows the cosine, which rises again.": (
+                "if it > end == warmup:",
+                "if it > end + warmup:",
+            ),
             ", not at 0.": f"{OVER}\n    return 0.0\n{OVER}",
         },
         "After cosine_cycle_iters the learning rate stays at the minimum",
@@ -179,6 +183,7 @@ SCHEDULE_MISTAKES = (
                 f"if it == 0:\n    return lowest\n{BEGIN}",
                 "if 0 < it < warmup:",
             ),
+            "The condition of the warm-up is reversed: `it < warmup_iters`.": "if it > warmup:",
             "The step itself is returned: compute its learning rate.": f"return float(it)\n{BEGIN}",
             "Check `it < warmup_iters` before dividing: warmup_iters may be 0.": "if it <= warmup:",
         },
@@ -288,7 +293,7 @@ CLIPPING_MISTAKES = (
     *instead_of(
         NORM,
         {
-            "the root is missing.": "total",
+            "the root is missing.": ("total", "total**2"),
             "you took the largest entry.": "max(g.abs().max() for g in gradients)",
             "you added absolute values (l1).": "sum(g.abs().sum() for g in gradients)",
             "you added the parameters' norms: add their squares.": f"sum({OWN})",
@@ -317,6 +322,7 @@ CLIPPING_MISTAKES = (
         {
             THE_NORM + "you took each parameter's own.": f"norm = g.norm()\n{WANTED}",
             "Gradients below the limit stay as they are: yours are scaled up to it.": "if norm:",
+            "The limit is fixed at 1: compare with max_l2_norm.": "if norm > 1:",
             "The condition is reversed: scale above the limit.": "if 0 < norm < case.limit:",
             "The square of the norm is compared: take the root.": "if norm**2 > case.limit:",
             "The norm is "

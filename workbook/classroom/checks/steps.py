@@ -34,8 +34,6 @@ CONVERSIONS = {
 def of_another_type(right: Any, got: Any, what: str = "The result") -> str | None:
     """Say of which type a result is, or the first of what it holds, if another is asked for."""
     kinds = [dict if isinstance(value, dict) else type(value) for value in (got, right)]
-    if isinstance(right, str) and got == str(right.encode()):
-        return "`str(data)` spells bytes out, as b'...': `data.decode()` gives their text."
     if kinds[0] is not kinds[1]:
         came, asked = (kind.__name__ for kind in kinds)
         told = f"{what} is of type `{came}`; `{asked}` is asked for."
@@ -131,6 +129,7 @@ encode_utf8 = _step(
         "reversed(range(many))",
         "range(many)",
     ),
+    ("Beyond 0xFFFF, four bytes are needed.", " + (point >= 0x10000)", ""),
     ("One byte has room for 7 bits, up to 0x7F.", "point < 0x80", "point < 0x100"),
 )
 
@@ -169,6 +168,11 @@ count_pairs = _step(
     Program(plain.count_pairs, call=lambda count, words: count(words)),
     ("A pair counts as often as its word occurs: add the word's count, not 1.", bpe.ADDED, "+= 1"),
     (bpe.ASSIGNED, bpe.ADDED, "= count"),
+    (
+        "Only the first word's pairs are counted: does a `break` or a `return` end the loop?",
+        "in words:",
+        "in words[:1]:",
+    ),
     whole=bpe.BPE,
 )
 merge_pair = _step(
@@ -322,6 +326,8 @@ momentum = _in_torch(
         "add_(g)",
         'add_(g, alpha=1 - group["momentum"])',
     ),
+    ("The step goes uphill: subtract it.", 'alpha=group["lr"]', 'alpha=-group["lr"]'),
+    (optimizer.REBOUND, "theta.sub_(", "theta.clone().sub_("),
     ("b never fades: multiply it by μ before you add g.", B, "b.add_(g)"),
     (
         "All parameters share one b: each has its own, in `self.state[p]`.",
@@ -358,6 +364,11 @@ training_loop = _in_torch(
         "cleared between the two?",
         "steps.step()",
         "pass",
+    ),
+    (
+        "Only the last loss comes back: append each.",
+        "losses.append(loss.item())",
+        "losses = [loss.item()]",
     ),
     ("Only the first batch is used: does a `return` end the loop?", "in batches", "in batches[:1]"),
 )
@@ -401,6 +412,7 @@ accumulate = _in_torch(
         "loss.item()",
         "loss.item() / parts",
     ),
+    ("The losses of the parts add up: `+=`.", "total += ", "total = "),
     (
         "`split(n)` makes pieces of n rows; `chunk(n)` makes n pieces.",
         "inputs.chunk(parts), targets.chunk(parts)",

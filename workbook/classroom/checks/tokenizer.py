@@ -249,6 +249,13 @@ WORDS = (
         MERGE,
         MERGE.replace("ranks.get", "lambda pair: ranks.get(pair, len(ranks))"),
     ),
+    mistake(
+        "A pair without a rank counts as the latest merge, and ends the word: take the `min`.",
+        "if pair in ranks]",
+        "if all(other in ranks for other in pairwise(symbols))]",
+        MERGE,
+        MERGE.replace("min", "max"),
+    ),
     *(
         mistake(
             f"{which} was applied first: the earliest in the list `merges` goes first.",
@@ -337,6 +344,12 @@ DECODING = (
                 for how in ("replace", "strict", "ignore")
             ],
             NOTHING: '""',
+            "`str(data)` spells bytes out, as b'...': `data.decode()` gives their text.": (
+                'str(b"".join(tokens))'
+            ),
+            "An id is not the number of a character: look its token up in the vocabulary.": (
+                '"".join(map(chr, case.given))'
+            ),
             "Only the first token was decoded: is there a `return` inside the loop?": (
                 JOINED.replace("(tokens)", "(tokens[:1])")
             ),

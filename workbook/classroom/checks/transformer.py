@@ -39,6 +39,7 @@ from workbook.classroom.checks.machinery.modules import (
 from workbook.classroom.checks.machinery.tensors import Case, alike, mismatch, noise, same_kind
 from workbook.classroom.checks.machinery.verdicts import (
     CALLED,
+    REFUSED,
     Findings,
     Wrong,
     expect_function,
@@ -277,6 +278,10 @@ NOT_TAKEN = {
 of_tensors = partial(
     Task, run=lambda runner, case: runner.run(case), same=alike, report=mismatch, errors=NOT_TAKEN
 )
+NO_POSITIONS = (
+    "Where no positions are passed, count them as `torch.arange(x.shape[-2])`, and give positions "
+    "(batch, seq) an axis for the heads, or the batch is taken for it."
+)
 SIZES_KEPT = "Something keeps the sizes of the first call, such as a mask: make it in each call."
 
 
@@ -328,8 +333,8 @@ def check_own_positions(part: Task, runner: ModuleRunner) -> None:
     try:
         runner.run(replace(case, inputs={"x": noise(3, LONGEST, 8, seed=6)}))
     except Wrong as wrong:
-        if SIZE_ERRORS.search(str(wrong.error)):
-            wrong.mistake = FOR_EACH_HEAD
+        if SIZE_ERRORS.search(str(wrong.error)) and wrong.mistake != REFUSED:
+            wrong.mistake = NO_POSITIONS
             raise
 
 
@@ -372,6 +377,13 @@ SOFTMAX_MISTAKES = (
         f"(x / {MAXIMUM}){EXP}",
     ),
     mistake(NO_KEEPDIM, MAXIMUM, "x.amax(dim)"),
+    *instead_of(
+        SHIFTED,
+        {
+            "The sign: it is exp(x - max), not exp(max - x).": f"({MAXIMUM} - x){EXP}",
+            "The base is e, as in `torch.exp`.": f"(x - {MAXIMUM}).exp2()",
+        },
+    ),
     *instead_of(
         TOTAL,
         {
@@ -516,7 +528,7 @@ IN_WEIGHTS = (
             "`Q @ K.mT`.": "Q @ K",
         },
     ),
-    mistake("These are the weights: multiply them by V.", GATHER, "shares"),
+    *instead_of(GATHER, {"These are the weights: multiply them by V.": ("shares", "shares @ K")}),
 )
 NUMBER_BY_NUMBER = "`*` multiplies number by number: this is a product of matrices, `@`."
 ATTENTION_MISTAKES = (
@@ -547,7 +559,10 @@ ATTENTION_MISTAKES = (
     *instead_of(
         HIDDEN,
         {
-            "The masked scores become large, not -inf: the sign.": "~mask, 1e9",
+            "The masked scores become large, not -inf: the sign.": (
+                "~mask, 1e9",
+                "~mask, math.inf",
+            ),
             "The mask is transposed: it has one row for each query.": "~mask.mT, -math.inf",
         },
     ),
@@ -647,6 +662,9 @@ LOSS_MISTAKES = (
                 "logits - logits.logsumexp(-1).max()",
             ),
             "The logarithm is missing.": "soft_max(logits, -1)",
+            "This is the log of a mean of exp: take their sum.": (
+                f"{LOGS} + math.log(logits.shape[-1])"
+            ),
             "Only the target's logit counts: log Σ exp of all logits is missing.": (
                 "logits",
                 "logits.log()",
@@ -702,6 +720,11 @@ LOSS_MISTAKES = (
         f"logs.gather({CHOSEN}",
         "(logs * nn.functional.one_hot(targets)).sum(-1)",
     ),
+    mistake(
+        "This is the loss of the likeliest id: take the number of the target.",
+        f"logs.gather({CHOSEN}",
+        "logs.amax(-1)",
+    ),
     mistake(ONE_BATCH, CHOSEN, "1, targets.unsqueeze(1)).squeeze(1)"),
 )
 
@@ -749,6 +772,8 @@ EMBEDDING_MISTAKES = (
             "Row 0 is treated as padding: it is a vector like any other.": (
                 f"{ROWS} * (token_ids > 0).unsqueeze(-1)"
             ),
+            "Ids count from 0: id 0 is the first row.": "weight[token_ids - 1]",
+            "These are columns: an id names a row, `weight[ids]`.": "weight[:, token_ids]",
         },
     ),
 )
@@ -1442,6 +1467,11 @@ IN_MODEL = (
                 "numbers = range(num_layers)[::-1]",
             )
         },
+    ),
+    mistake(
+        "What goes into a block is added to what comes out: the block has done that itself.",
+        "x = block(x",
+        "x = x + block(x",
     ),
     mistake(
         "The embeddings are multiplied by √d_model: leave that out.",

@@ -114,13 +114,15 @@ def instead_of(
 
 
 def of_one_kind(one: BaseException, other: BaseException) -> bool:
-    """Tell whether two errors are of one kind: both about sizes, or else of the same type."""
+    """Tell whether two errors are of one kind: about sizes, one key, or else of the same type."""
     texts = str(one), str(other)
     about_sizes = [bool(SIZE_ERRORS.search(text)) for text in texts]
     # Whether it is about those that must be equal, number by number.
     about_each = ["must match" in text for text in texts]
     if about_sizes[0] != about_sizes[1] or about_each[0] != about_each[1]:
         return False
+    if isinstance(one, KeyError):  # of which any dict may raise one
+        return isinstance(other, KeyError) and one.args == other.args
     return about_sizes[0] or type(one) is type(other)
 
 

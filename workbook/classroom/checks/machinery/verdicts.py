@@ -396,9 +396,27 @@ def slip(error: BaseException) -> str | None:
             return _misspelt(error.name, sorted(known))
         if isinstance(error, KeyError):
             held = [*names.values(), *vars(own).values()] if own else names.values()
-            dicts = [value for value in held if isinstance(value, dict) and len(value) < FEW_KEYS]
-            return _misspelt(error.args[0], [key for keys in dicts for key in keys])
+            dicts = [value for value in held if isinstance(value, dict)]
+            key = error.args[0]
+            for there in _spelt_otherwise(key):
+                if any(there in keys for keys in dicts):
+                    return f"{key!r} is no key here, but {there!r} is: keys of another type."
+            few = [keys for keys in dicts if len(keys) < FEW_KEYS]
+            return _misspelt(key, [key for keys in few for key in keys])
     return None
+
+
+def _spelt_otherwise(key: Any) -> Iterator[Any]:
+    """What a key may be as a value of another type: a str as bytes or a number, and so on."""
+    if isinstance(key, int):
+        yield str(key)
+        yield bytes([key % 256])
+    elif isinstance(key, bytes):
+        yield key.decode(errors="replace")
+    elif isinstance(key, str):
+        yield key.encode()
+        if key.isdecimal():
+            yield int(key)
 
 
 def _misspelt(name: str, others: Iterable[Any]) -> str | None:
