@@ -209,6 +209,15 @@ class OnItsOwn(torch.optim.Optimizer):
             p.data -= self.lr * (0 if p.grad is None else p.grad)
 
 
+@mistake("adamw", "Begin `__init__` with `super().__init__(params, defaults)`")
+class NoGroups(OnItsOwn):
+    """Near `add_param_group`, which is torch's and not meant."""
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            group["params"].clear()
+
+
 @mistake("adamw", "not a subclass of torch.optim.Optimizer")
 class Alone:
     def __init__(self, params, lr, betas, eps, weight_decay):

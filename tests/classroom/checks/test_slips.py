@@ -32,6 +32,8 @@ IN_SOFTMAX = [  # what `softmax(x, dim)` returns, and what is said
     ("[bytes([b]) for b in 'text']", "`text.encode()` gives its bytes"),
     ("print(x).shape", "This is None"),
     ("[x].grad", "of another type than the line expects"),
+    ("[sizes.pop(name) for name in sizes]", "loop over `list(...)` of it"),
+    ("x.reshape(shape='ab')", "takes different arguments"),
     ("exit()", "`exit()` and `quit()` end Python itself"),
     ("helper(x, dim)", "is `self` the first of a method's?"),
 ]

@@ -697,7 +697,7 @@ BOTH = ((G1, H1), (G2, H2), (G3, H3))
 # Each case adds one thing to those before it; if it is the first to fail, the hint names that.
 MOVES = (
     Moves((ONE,), ((G1,),), hint="the first step, which changes each entry by about α"),
-    Moves((ONE,), THREE, hint="the second step: m, v and t, which are kept, and the corrections"),
+    Moves((ONE,), THREE, hint="what is kept between steps, m, v and t, and at the corrections"),
     Moves((ONE,), THREE, weight_decay=0.5, hint="the decay, θ ← θ - α λ θ"),
     Moves((ONE,), THREE, eps=0.3, hint="√v + ε, which is right for a small ε"),
     Moves(

@@ -22,7 +22,7 @@ from workbook.optimizer.optimizers import Momentum
 from workbook.tokenization import bpe as plain
 
 # By the type that came and the one that is asked for, how one becomes the other.
-CONVERSIONS = {
+CONVERSIONS: dict[tuple[type, type], str] = {
     (bytes, str): "`data.decode()` makes a str of bytes.",
     (str, bytes): "`text.encode()` makes bytes of a str.",
     (int, bytes): "The byte b is `bytes([b])`, and an item of bytes is an int.",
@@ -33,11 +33,10 @@ CONVERSIONS = {
 
 def of_another_type(right: Any, got: Any, what: str = "The result") -> str | None:
     """Say of which type a result is, or the first of what it holds, if another is asked for."""
-    kinds = [dict if isinstance(value, dict) else type(value) for value in (got, right)]
-    if kinds[0] is not kinds[1]:
-        came, asked = (kind.__name__ for kind in kinds)
-        told = f"{what} is of type `{came}`; `{asked}` is asked for."
-        return " ".join(filter(None, [told, CONVERSIONS.get(tuple(kinds))]))
+    came, asked = (dict if isinstance(value, dict) else type(value) for value in (got, right))
+    if came is not asked:
+        told = f"{what} is of type `{came.__name__}`; `{asked.__name__}` is asked for."
+        return " ".join(filter(None, [told, CONVERSIONS.get((came, asked))]))
     if isinstance(right, dict | list | tuple) and right and got:
         pairs = zip(right, got, strict=False)
         inside = "A key" if isinstance(right, dict) else "An item"

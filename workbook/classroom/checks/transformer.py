@@ -18,11 +18,11 @@ from torch import Tensor, nn
 
 from workbook.classroom.checks.machinery.calling import MODEL_ARGUMENTS
 from workbook.classroom.checks.machinery.engine import (
-    SIZE_ERRORS,
     Exercise,
     Mistake,
     Program,
     instead_of,
+    is_about_sizes,
     judge,
     mistake,
     tried,
@@ -333,7 +333,7 @@ def check_own_positions(part: Task, runner: ModuleRunner) -> None:
     try:
         runner.run(replace(case, inputs={"x": noise(3, LONGEST, 8, seed=6)}))
     except Wrong as wrong:
-        if SIZE_ERRORS.search(str(wrong.error)) and wrong.mistake != REFUSED:
+        if is_about_sizes(wrong.error) and wrong.mistake != REFUSED:
             wrong.mistake = NO_POSITIONS
             raise
 

@@ -32,10 +32,10 @@ CAUSE_SECONDS = 2.0  # of processor time, for more cases once one failed, and fo
 SHRINK_SECONDS = 1.0  # of processor time, for each way to make a failing case smaller
 ENOUGH = 1 / 4  # of the wrong outcomes must come from a mistake that is named
 BORDER = "\n\n#\n\n"  # between the functions of a program
-# Errors about sizes that do not match, whatever their type: torch, numpy and einops differ.
-# That None has no attribute `shape` says nothing about sizes.
-ABOUT = "shape|size|dimension|broadcast|reshape|expand|index out|out of range"
-SIZE_ERRORS = re.compile(rf"^(?!.* has no attribute ).*?({ABOUT})", re.I | re.S)
+# Errors about sizes that do not match: torch, numpy and einops differ in their types and words.
+ABOUT_SIZES = re.compile(
+    "shape|size(?!.* iteration)|dimension|broadcast|expand|range in self", re.I
+)
 NO_GROUPS = (
     "Begin `__init__` with `super().__init__(params, defaults)`, where `defaults` is a dict of the "
     "settings: it makes `param_groups` and `state`."
@@ -113,17 +113,21 @@ def instead_of(
     )
 
 
+def is_about_sizes(error: BaseException | None) -> bool:
+    """Whether an error is about sizes that do not match."""
+    is_of_tensors = isinstance(error, RuntimeError | ValueError | IndexError)
+    return is_of_tensors and bool(ABOUT_SIZES.search(str(error)))
+
+
 def of_one_kind(one: BaseException, other: BaseException) -> bool:
     """Tell whether two errors are of one kind: about sizes, one key, or else of the same type."""
-    texts = str(one), str(other)
-    about_sizes = [bool(SIZE_ERRORS.search(text)) for text in texts]
-    # Whether it is about those that must be equal, number by number.
-    about_each = ["must match" in text for text in texts]
-    if about_sizes[0] != about_sizes[1] or about_each[0] != about_each[1]:
-        return False
+    if is_about_sizes(one):
+        # Or about those that must be equal, number by number.
+        alike = ("must match" in str(one)) == ("must match" in str(other))
+        return is_about_sizes(other) and alike
     if isinstance(one, KeyError):  # of which any dict may raise one
         return isinstance(other, KeyError) and one.args == other.args
-    return about_sizes[0] or type(one) is type(other)
+    return type(one) is type(other)
 
 
 class Program:

@@ -350,17 +350,22 @@ def _learners_last(error: BaseException | None) -> tuple[FrameType, int] | None:
 
 def none_in(error: BaseException | None) -> str:
     """The name of what is None in the learner's line that an error came from; "" if nothing is."""
+    return next((name for name, value in _values_in(error) if value is None), "")
+
+
+def _values_in(error: BaseException | None) -> Iterator[tuple[str, Any]]:
+    """The names in the learner's line that an error came from, such as `self.ids`, with values."""
     last = _learners_last(error)
     line = last and traceback.StackSummary.extract([last])[0].line
     for dotted in re.findall(r"[a-zA-Z_][\w.]*", line or ""):
         first, *others = dotted.split(".")
         with suppress(Exception):  # no name, or a learner's `__getattr__` that fails
             value = last[0].f_locals[first]
-            while others and value is not None:
-                value = getattr(value, others.pop(0))
-            if value is None:
-                return ".".join(dotted.split(".")[: -len(others) or None])
-    return ""
+            yield first, value
+            for other in others:
+                first = f"{first}.{other}"
+                value = getattr(value, other)
+                yield first, value
 
 
 def _is_own(error: BaseException) -> bool:
@@ -396,13 +401,13 @@ def slip(error: BaseException) -> str | None:
             return _misspelt(error.name, sorted(known))
         if isinstance(error, KeyError):
             held = [*names.values(), *vars(own).values()] if own else names.values()
-            dicts = [value for value in held if isinstance(value, dict)]
+            dicts = [value for value in held if isinstance(value, dict) and len(value) < FEW_KEYS]
             key = error.args[0]
-            for there in _spelt_otherwise(key):
-                if any(there in keys for keys in dicts):
-                    return f"{key!r} is no key here, but {there!r} is: keys of another type."
-            few = [keys for keys in dicts if len(keys) < FEW_KEYS]
-            return _misspelt(key, [key for keys in few for key in keys])
+            for name, keys in _values_in(error):
+                there = isinstance(keys, dict) and [k for k in _spelt_otherwise(key) if k in keys]
+                if there and key not in keys:
+                    return f"`{name}` has no key {key!r}, but {there[0]!r}: of another type."
+            return _misspelt(key, [key for keys in dicts for key in keys])
     return None
 
 
