@@ -566,7 +566,8 @@ ADAMW_MISTAKES = (
             "only v is corrected.": "lr * math.sqrt(1 - beta2**t)",
             "yours is upside down.": "lr * (1 - beta1**t) / math.sqrt(1 - beta2**t)",
             "the power belongs to β alone, 1 - βᵗ, not (1 - β)ᵗ.": (
-                "lr * (math.sqrt(1 - beta2) / (1 - beta1)) ** t"
+                "lr * (math.sqrt(1 - beta2) / (1 - beta1)) ** t",
+                "lr * math.sqrt(1 - beta2) ** t / (1 - beta1**t)",
             ),
             "the root over 1 - β2ᵗ is missing.": "lr * (1 - beta2**t) / (1 - beta1**t)",
             "in yours β1 and β2 are swapped.": "lr * math.sqrt(1 - beta1**t) / (1 - beta2**t)",

@@ -407,6 +407,7 @@ SOFTMAX_MISTAKES = (
         {
             "The sum is that of the whole tensor, or of another axis: take it along `dim`.": (
                 "powers.sum()",
+                "powers.sum(0)",
                 "powers.sum(-1, keepdim=True)",
             )
         },

@@ -36,6 +36,7 @@ BORDER = "\n\n#\n\n"  # between the functions of a program
 ABOUT_SIZES = re.compile(
     "shape|size(?!.* iteration)|dimension|broadcast|expand|range in self", re.I
 )
+OF_PYTHON = "(list|tuple|dict|Counter|set|str|bytes|int|float|generator)"
 NO_GROUPS = (
     "Begin `__init__` with `super().__init__(params, defaults)`, where `defaults` is a dict of the "
     "settings: it makes `param_groups` and `state`."
@@ -50,10 +51,16 @@ USUAL = {
     "changed size during iteration": "A loop goes over a dict or set while its body adds or "
     "removes keys: loop over `list(...)` of it.",
     r"no attribute '(param_groups|defaults)'|'params' and 'defaults'": NO_GROUPS,
-    r"Error: '(list|dict|str|bytes|int|float)' object has|is not \w+able$|supported (op|be)": "A "
-    "value here is of another type than the line expects. If it is a list, loop over its items.",
     "'tuple' object has no attribute 'encode'": "`findall` gives tuples if a pattern has several "
     "groups, `(...)`: write `(?:...)`.",
+    "'str' object has no attribute 'decode'": "A str is text already: only bytes are decoded.",
+    "'bytes' object has no attribute 'encode'": "These are bytes already: only a str is encoded.",
+    r"(not|') ?(builtin_function_or_method|method|function)\b": "A function is not its result: "
+    "call it, with parentheses.",
+    "object is not callable": "What stands before the parentheses is no function: `[...]` takes an "
+    "item, and a name may hide a function of the same name.",
+    f"Error: '{OF_PYTHON}' object has|is not \\w+able$|supported (op|be)|has no len": "A value "
+    "here is of another type than the line expects. If it is a list, loop over its items.",
     r"^AttributeError: (module|'Tensor')": "torch and the modules have no such name: look it up.",
     r"^AttributeError: '\w+' object has no attribute": "Nothing gave this attribute a value: is a "
     "line of `__init__` missing, or is the name misspelt?",
@@ -63,6 +70,16 @@ USUAL = {
     r"__init__\(\) should return None": "`__init__` sets attributes, and has no `return`.",
     r"__init__\(\) takes 1 positional": "The class has no `__init__` for them: write one.",
     r"takes \d+ positional": "More arguments than parameters: is `self` the first of a method's?",
+    "'float' object cannot be interpreted|ind.* must be integers|must be tuple of ints": "Sizes, "
+    "counts and indices are ints, not floats or lists: `//` gives one, and `/` a float.",
+    r"must be Tensor, not (int|float)": "Torch's functions take tensors: `math` has some for "
+    "numbers.",
+    "used as indices must be|dtype int.* for index": "Indices are tensors of integers: are two "
+    "arguments swapped, or is `.long()` missing?",
+    "values to unpack": "What is taken apart here has more parts, or fewer: print it. The items of "
+    "a dict are its keys; `.items()` gives keys with values.",
+    "^ValueError: .* not in (list|tuple)": "`index` finds only what is there: ask `in` first.",
+    "of 'super' object needs": "`super` is called, too: `super().__init__()`.",
     r"'str' object cannot be interpreted as an integer|without an encoding": "A str is made of "
     "characters: `text.encode()` gives its bytes.",
     r"^IndexError: .*index .*out of (range|bounds)": "An index is past the end: print it and the "
@@ -70,8 +87,8 @@ USUAL = {
     r"^(Runtime|Value|Index|Axis|Einops)Error: .*(shape|size|dimension|broadcast|expand)": "The "
     "shapes in this line do not fit: print them.",
     r"^KeyError": "This key is not in the dict: was it ever added?",
-    r"^TypeError: .*(bytes-like|string pattern|bytes pattern|expected string)": "This line "
-    "mixes text and bytes, or two arguments are swapped: print the types.",
+    r"^TypeError: .*(bytes-like|(string|bytes) pattern|expected str|concat)": "This line mixes two "
+    "types, such as text and bytes, or two arguments are swapped: print the types.",
     r"^UnicodeDecodeError": "These bytes begin or end in the middle of a character: cut the text "
     "elsewhere, and keep tokens as bytes.",
     r"^TypeError: .*argument": "This function takes different arguments: compare names and order.",
@@ -120,13 +137,13 @@ def is_about_sizes(error: BaseException | None) -> bool:
 
 
 def of_one_kind(one: BaseException, other: BaseException) -> bool:
-    """Tell whether two errors are of one kind: about sizes, one key, or else of the same type."""
+    """Tell whether two errors are of one kind: about sizes, the same slip, or of one type."""
     if is_about_sizes(one):
         # Or about those that must be equal, number by number.
         alike = ("must match" in str(one)) == ("must match" in str(other))
         return is_about_sizes(other) and alike
-    if isinstance(one, KeyError):  # of which any dict may raise one
-        return isinstance(other, KeyError) and one.args == other.args
+    if isinstance(one, KeyError | TypeError | AttributeError | NameError):  # as any slip may raise
+        return type(one) is type(other) and one.args == other.args
     return type(one) is type(other)
 
 

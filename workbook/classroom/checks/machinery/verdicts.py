@@ -394,7 +394,7 @@ def slip(error: BaseException) -> str | None:
                 return f"Nothing has imported `{error.name}`: {IMPORT}"
             return _misspelt(error.name, [*names, *around, *dir(builtins)])
         if isinstance(error, AttributeError):
-            known = {*dir(error.obj)}
+            known = {*dir(error.obj)} - {"encode", "decode"}  # which no slip of the pen mixes up
             if error.obj is own:  # what the learner gave it, and nothing that torch did
                 bases = [b for b in type(own).__mro__ if b.__module__.startswith(NO_LEARNERS)]
                 known = known.difference(*map(vars, bases))
