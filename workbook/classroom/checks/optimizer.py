@@ -99,7 +99,10 @@ SCHEDULE_MISTAKES = (
             "yours divides by cosine_cycle_iters.": "it / end * highest",
             "yours does not multiply by max.": "it / warmup",
             "`//` cuts the fraction off.": "it // warmup * highest",
-            "yours starts at the minimum, not at 0.": "lowest + it / warmup * (highest - lowest)",
+            "yours starts at the minimum, not at 0.": (
+                "lowest + it / warmup * highest",
+                "lowest + it / warmup * (highest - lowest)",
+            ),
             "yours is at the maximum right away.": "highest",
             "yours never goes below the minimum.": "max(lowest, it / warmup * highest)",
             "at it = 0 that is 0, and yours is not.": "max(it, 1) / warmup * highest",
@@ -220,7 +223,7 @@ SCHEDULE = Exercise(
     program=Program(scheduled, call=lambda function, case: [function(*case[:5])]),
     mistakes=SCHEDULE_MISTAKES,
     cases=(
-        *steps(range(20), 0.8, 0.2, 4, 12),
+        *steps(range(20), 0.8, 0.1, 4, 12),
         *steps((0, 1, 50, 99, 100, 101, 550, 999, 1000, 1001, 1500, 5000), 0.3, 0.03, 100, 1000),
     ),
     corners=(
@@ -296,6 +299,7 @@ CLIPPING_MISTAKES = (
             "the root is missing.": ("total", "total**2"),
             "you took the largest entry.": "max(g.abs().max() for g in gradients)",
             "you added absolute values (l1).": "sum(g.abs().sum() for g in gradients)",
+            "the squares are missing.": "sum(g.abs().sum() for g in gradients) ** 0.5",
             "you added the parameters' norms: add their squares.": f"sum({OWN})",
             "you took the largest of the parameters' norms.": f"max({OWN})",
             "you added norms that were not squared.": f"sum({OWN}) ** 0.5",
@@ -325,6 +329,7 @@ CLIPPING_MISTAKES = (
             "The limit is fixed at 1: compare with max_l2_norm.": "if norm > 1:",
             "The condition is reversed: scale above the limit.": "if 0 < norm < case.limit:",
             "The square of the norm is compared: take the root.": "if norm**2 > case.limit:",
+            "The square of max_l2_norm is compared, but with the norm.": "if norm > case.limit**2:",
             "The norm is "
             "recomputed after some gradients are scaled: compute it once, before the loop.": (
                 f"norm = torch.sqrt(sum((g**2).sum() for g in gradients))\n{WANTED}"
