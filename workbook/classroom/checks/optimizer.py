@@ -418,7 +418,7 @@ CLIPPING = Exercise(
     errors={
         r"ZeroDivisionError": "If all gradients are 0, the norm is 0: add ε to it.",
         r"'generator' object": "`model.parameters()` is a generator: make a list of it first.",
-        r"NoneType.*`[\w.]*\bg": NO_GRADIENT,
+        r"(?s)NoneType.*`[\w.]*\bg": NO_GRADIENT,
         r"leaf Variable|view of a leaf": "Change `p.grad`, and not the parameter itself.",
         "'list' object": "This is a list: loop over it, and take the `grad` of each.",
         r"inhomogeneous": "Gradients differ in shape, and make no array: take them in a loop.",
@@ -800,7 +800,7 @@ ADAMW = Exercise(
         "it has those of the dict that goes to `super().__init__(params, defaults)`.",
         r"KeyError": "`self.state[p]` has no such key: it is an empty dict before the first step; "
         "put zeros for m and v, and t, into it.",
-        r"NoneType.*`[\w.]*\bg": NO_GRADIENT,
+        r"(?s)NoneType.*`[\w.]*\bg": NO_GRADIENT,
     },
 )
 

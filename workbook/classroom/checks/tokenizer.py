@@ -684,8 +684,8 @@ NO_MERGE = {
 }
 TOO_SHORT = {"(min|max)[(][)]": "A word of one byte has no pair to choose from: stop there."}
 OF_NONE = {
-    "NoneType.*(special|token)": "special_tokens is None, which means no special tokens: use "
-    "`special_tokens or []`."
+    "(?s)NoneType.*`.*(special|token)": "special_tokens is None, which means no special tokens: "
+    "use `special_tokens or []`."
 }
 ENCODE = Exercise(
     program=Program(

@@ -618,7 +618,8 @@ scaled_dot_product_attention = of_tensors(
         _attention(1, scale=100.0, what="large scores"),
     ),
     errors={
-        r"NoneType.*mask|got \(bool": "Without a mask every key counts: `mask=None` must work.",
+        r"(?s)NoneType.*`\w*mask|got \(bool": "Without a mask every key counts: `mask=None` must "
+        "work.",
         r"einsum\(\): subscript": "The keys need a letter of their own: `...qd, ...kd -> ...qk`.",
         "operator, with a bool tensor": "True and False are not numbers: `~mask` inverts a mask.",
         "shape of the mask": "One mask of shape (queries, keys) serves the whole batch, but "

@@ -47,7 +47,7 @@ USUAL = {
     r"^SystemExit": "`exit()` and `quit()` end Python itself: a function ends with `return`.",
     r"^(NameError|UnboundLocalError)": "This name has no value yet: is a line missing above, or "
     "is the name misspelt?",
-    r"'NoneType'|not NoneType": OF_NOTHING,
+    "(?<!=)NoneType": OF_NOTHING,
     "changed size during iteration": "A loop goes over a dict or set while its body adds or "
     "removes keys: loop over `list(...)` of it.",
     r"no attribute '(param_groups|defaults)'|'params' and 'defaults'": NO_GROUPS,
