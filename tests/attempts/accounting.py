@@ -16,6 +16,7 @@ RIGHT = {
         *(2127057600, 2127057600.0, 2.127e9, 2127.06e6),
         *("2.13 billion", "2.127 Billion parameters", "2,127,057,600 params"),
         {"gb": "8.51gb"},
+        "8.51 GB",
     ],
     (MODEL, "b"): [4513336524800, 4.51e12, "4.51e12", "4.5 TFLOPs", "4.5 tflop", "4.513 TFLOPS"],
     (MODEL, "c"): [
@@ -38,6 +39,7 @@ RIGHT = {
         "149.5 TFLOPs",
         {"growth": "33.1 times"},
         {"attention": "55.2%"},
+        "33 times",
     ],
     (ADAMW, "a"): ["26.17 GB", 26168601600, {"parameters": 1.64e9}, "34 GB"],
     (ADAMW, "b"): [
@@ -87,6 +89,7 @@ WRONG = {
     (MODEL, "b"): [
         (3.02e12, "scores and weighted sums (T × T) are left out and the head"),
         (4348654387200, "the head is left out"),
+        (1006632960000, "only the FLOPs of the projections are counted"),
         (2256668262400, "counted as one FLOP"),
         (4513313484800, "is it a slip in a sum?"),
         (13540009574400, "backward pass is counted in"),
@@ -137,7 +140,7 @@ WRONG = {
 REFUSED = {
     (MODEL, "a"): [
         ((2127057600, "8.51 GB"), ""),
-        ({"count": 2127057600}, "'count' is not a key"),
+        ({"count": 2127057600}, "its keys are parameters, gb"),
         (2.13, 'In billion parameters it is right: hand in "2.13 billion parameters".'),
         ({"parameters": 2.127}, "In billion parameters it is right"),
         (2.05, 'Write the unit, as in "0.52 billion parameters"'),
@@ -150,10 +153,14 @@ REFUSED = {
         ({"parameters": "8.51 GB"}, "'8.51 GB' cannot be the `parameters`"),
     ],
     (MODEL, "c"): [(("ffn", 66.9), ""), ({"feed-forward": 66.9}, "is not a key")],
-    (MODEL, "d"): [({"xl": {"flops": 3e12}}, "")],
+    (MODEL, "d"): [
+        ({"xl": {"flops": 3e12}}, ""),
+        (1033109504000, 'hand in {"medium": 1033109504000, ...}'),
+    ],
     (MODEL, "e"): [(33, 'As the growth it is right: hand in {"growth": 33}.')],
     (ADAMW, "a"): [
         ("16P bytes = 26.2 GB", "no number in a text is judged. Hand in"),
+        (13.08, 'hand in {"optimizer_gb": 13.08}'),
         (26.2, '26.2 what? In GB it is right: hand in "26.2 GB".'),
     ],
     (ADAMW, "b"): [({"a": 15.52e9, "b": 26.2, "batch": 3}, "In bytes it is right")],

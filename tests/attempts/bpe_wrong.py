@@ -105,6 +105,23 @@ class OldIndex(Plain):
         return word if len(b"".join(pair)) > 2 else super().merge(word, pair)
 
 
+@mistake("There is one merge too many")
+class OneTooMany(Plain):
+    def __call__(self, input_path, vocab_size, special_tokens):
+        return super().__call__(input_path, vocab_size + 1, special_tokens)
+
+
+@mistake("the end of the file is a boundary, too")
+class NoLastPart(Plain):
+    """Cuts the file into four parts at special tokens, as the course's helper does."""
+
+    def pretokens(self, text):
+        starts = [text.find("<|endoftext|>", len(text) // 4 * part) for part in range(1, 4)]
+        bounds = sorted({0, *(len(text) if start < 0 else start for start in starts)})
+        parts = map(slice, bounds, bounds[1:])
+        return [token for part in parts for token in Plain.pretokens(self, text[part])]
+
+
 @mistake("count from the heap with the current")
 class StaleHeap(Plain):
     """Takes the largest count that a pair ever had."""

@@ -148,7 +148,7 @@ def greedy_nucleus(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0
     return decode(model, prompt_ids, max_new_tokens, temperature, 1.0, end_id)
 
 
-@mistake("decoding", "Your code refuses this itself")
+@mistake("decoding", "Your own `assert` or `raise` stops here")
 def refuses(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
     seen = torch.tensor([prompt_ids])
     assert seen.shape[-1] + max_new_tokens < model.context_length, f"too long: {seen.shape=}"

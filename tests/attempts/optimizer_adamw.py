@@ -171,7 +171,7 @@ for words, wrong in (
     ("t begins at 1", but(rate=lambda lr, b1, b2, t: Plain.rate(lr, b1, b2, t - 1))),
     ("is β2ᵗ a power", but(rate=lambda lr, b1, b2, t: lr * math.sqrt(1 - b2 * t) / (1 - b1**t))),
     # The second beta of a case, and not a mistake that fits one case alone.
-    ("Look at the first step", but(first=lambda m, g, b1: 0.96 * m + 0.04 * g)),
+    ("Look at the first step", but(first=lambda m, g, b1: 0.9 * m + 0.1 * g)),
     # Nobody foresaw that v never falls.
     ("Look at what is kept", but(second=lambda v, g, b2: Plain.second(v, g, b2).maximum(v))),
     ("Autograd tracks the parameter", but(move=under_autograd)),
@@ -207,6 +207,15 @@ class OnItsOwn(torch.optim.Optimizer):
     def step(self, closure=None):
         for p in self.params:
             p.data -= self.lr * (0 if p.grad is None else p.grad)
+
+
+@mistake("adamw", "Begin `__init__` with `super().__init__(params, defaults)`")
+class NoGroups(OnItsOwn):
+    """Near `add_param_group`, which is torch's and not meant."""
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            group["params"].clear()
 
 
 @mistake("adamw", "not a subclass of torch.optim.Optimizer")

@@ -50,6 +50,12 @@ class OnlyBytes(Quick):
         return [self.ids[bytes([b])] for b in data]
 
 
+@mistake("`self.ids` has no key 116, but b't': of another type")
+class Numbers(Quick):
+    def word(self, data):
+        return [self.ids[byte] for byte in data]
+
+
 class EachPiece(Quick):
     """Gives no thought to where the pieces are cut."""
 

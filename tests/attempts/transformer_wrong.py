@@ -42,6 +42,7 @@ for words, make in (
     ("the same", lambda o, i, std: torch.zeros(o, i)),
     ("mean is not 0", lambda o, i, std: torch.rand(o, i)),
     ("the root is missing", lambda o, i, std: cut(o, i, std**2)),
+    ("Without `std=`", lambda o, i, std: cut(o, i, 1, at=3 * std)),
     ("2 / d_in", lambda o, i, std: cut(o, i, math.sqrt(2 / i))),
     ("but is 0.23", lambda o, i, std: cut(o, i, 3 * std)),
 ):
@@ -61,7 +62,7 @@ class EmbeddingOnItsSide(Embedding):
         super().__init__(embedding_dim, num_embeddings)
 
 
-@mistake("rmsnorm", "a gain is all ones")
+@almost("rmsnorm", "a gain is all ones")
 class NormOfEmpty(RMSNorm):
     def __init__(self, d_model, eps=1e-5):
         super().__init__(d_model, eps)
@@ -231,6 +232,25 @@ for words, ready in (  # by one door and another
     ("softmin", lambda x, dim: nn.functional.softmin(-x, dim=dim)),
 ):
     almost("softmax", f"ready `{words}`")(ready)
+
+
+@mistake("softmax", "Your own `assert` or `raise` stops here")
+def refuses(x, dim):
+    assert dim >= 0, f"the shape {x.shape} has no such dimension"
+    return softmax(x, dim)
+
+
+@mistake("softmax", "`ordered` is None here")
+def sorted_in_place(x, dim):
+    ordered = x.tolist().sort()
+    return ordered[0] + x
+
+
+@almost("cross_entropy", "Averaged over only one of several dimensions")
+def one_for_each_row(logits, targets):
+    """As hard to miss as an error: only a number has a backward pass."""
+    logs = logits - logits.logsumexp(-1, keepdim=True)
+    return -logs.gather(-1, targets.unsqueeze(-1)).squeeze(-1).mean(-1)
 
 
 @mistake("softmax", "in place")

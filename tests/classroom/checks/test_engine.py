@@ -118,7 +118,7 @@ def test_what_goes_wrong_is_looked_into_only_for_a_while(monkeypatch):
         return (w + h) / 2
 
     assert verdict(added).mistake == "Added, not multiplied."
-    assert {*calls} == {*AREA.cases}
+    assert {*calls} == {*AREA.cases, *AREA.corners}
     calls.clear()
     monkeypatch.setattr(engine, "CAUSE_SECONDS", 0.0)
     assert verdict(added).mistake is None

@@ -6,6 +6,9 @@ choice is right. A number that other assumptions give is wrong, and they are nam
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -146,6 +149,13 @@ def _by_size(attempt: Any) -> str:
     """Judge a dict of FLOPs and shares for each size of the model."""
     asked_for = Question(MODEL, "d", config.edition())
     handed = []
+    if not isinstance(attempt, dict):
+        for size in explain.ASKED_SIZES:
+            (one,) = _entries(attempt, asked_for)
+            if _right(one._replace(quantity=f"{one.quantity}, GPT-2 {size}"), asked_for):
+                alone = f"{attempt} is right for GPT-2 {size} alone"
+                raise NotAttempted(f'{alone}: hand in {{"{size}": {attempt}, ...}}.')
+        raise Unreadable(attempt)
     if not attempt.keys() <= {*explain.ASKED_SIZES}:
         raise Unreadable(attempt)
     for size, entries in attempt.items():
@@ -176,14 +186,24 @@ def _entries(attempt: Any, part: Question) -> list[Handed]:
     if part == (ADAMW, "d", "2026"):  # which asks for hours
         keys = keys[::-1]
     is_alone = not isinstance(attempt, dict)
-    entries = {keys[0]: attempt} if is_alone else attempt
+    entries = {_key_of(attempt, keys): attempt} if is_alone else attempt
     if unknown := [key for key in entries if key not in keys]:
-        raise Unreadable(attempt, f"{unknown[0]!r} is not a key of this answer.")
+        known = f"its keys are {', '.join(keys)}"
+        raise Unreadable(attempt, f"{unknown[0]!r} is not a key of this answer; {known}.")
     handed = []
     for key, value in entries.items():
         amount, written = _amount(key, value)
         handed.append(Handed(amount, written, key, QUANTITIES[key][0], is_alone))
     return handed
+
+
+def _key_of(attempt: Any, keys: tuple[str, ...]) -> str:
+    """The first key that a number alone can belong to, by its unit."""
+    for key in keys:
+        with suppress(Unreadable):
+            _amount(key, attempt)
+            return key
+    return keys[0]
 
 
 def _amount(key: str, value: Any) -> tuple[Amount, str]:
@@ -274,7 +294,7 @@ def _expect_a_unit(handed: Handed, part: Question) -> None:
         for key in KEYS[part[:2]] if handed.is_alone else ():
             name, unit = QUANTITIES[key]
             other = Handed(Amount.of(_shown(handed.written), unit), "", key, name, False)
-            if unit not in units and _right(other, part):
+            if unit != amount.unit and _right(other, part):
                 right = f'As the {name} it is right: hand in {{"{key}": {handed.written}}}.'
                 raise NotAttempted(f"{handed.written} what? {right}")
     # No model here is so small: a number such as 2.13 was meant in billions.
@@ -288,6 +308,17 @@ def _expect_a_unit(handed: Handed, part: Question) -> None:
 def _good(part: Question) -> tuple[Explanation, ...]:
     """All right numbers of a part, those with the fewest choices first."""
     return tuple(way for way in explain.outcomes(*part) if _is_open(way, part))
+
+
+def _flops_of_parts(part: Question) -> Iterator[Explanation]:
+    """The FLOPs of the head, the projections and so on: their shares of all FLOPs of a model."""
+    for whole in _good(part):
+        _, _, size = whole.quantity.partition(",")
+        for share in _good(part):
+            of_it = share.kind == "share" and share.flipped == whole.flipped
+            if whole.kind == "flops" and of_it and share.quantity.endswith(size):
+                name = share.quantity.replace("share", "FLOPs")
+                yield replace(share, quantity=name, value=share.value * whole.value, kind="flops")
 
 
 def _is_open(way: Explanation, part: Question) -> bool:
@@ -337,8 +368,11 @@ def _wrong(bad: list[Handed], part: Question) -> Wrong:
             got=got,
             mistake=f"It is: {way.quantity}. Are keys or sizes mixed up?",
         )
-    if ways:
-        few = [joined(way.changes) for way in ways if len(way.changes) == len(ways[0].changes)]
+    few = [joined(way.changes) for way in ways if len(way.changes) == len(ways[0].changes)]
+    if handed.amount.kind == "flops":
+        alone = filter(handed.agrees, _flops_of_parts(part))
+        few = [f"only the {way.quantity} are counted" for way in alone] + few
+    if few:
         return Wrong(
             f"That is not the right number ({handed.quantity}).",
             got=got,
@@ -360,7 +394,7 @@ transformer_accounting = partial(
     judged_part,
     **{part: (ANY, partial(_costs, MODEL, part)) for part in "abe"},
     c=(ANY, _largest_part),
-    d=(dict, _by_size),
+    d=(ANY, _by_size),
 )
 adamwAccounting = partial(  # noqa: N816 - the problem's id
     judged_part, **{part: (ANY, partial(_costs, ADAMW, part)) for part in "acd"}, b=(ANY, _memory)

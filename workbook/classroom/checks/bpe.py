@@ -110,6 +110,32 @@ def by_id(case: Text, merges: list[Pair]) -> Callable[[Pair], list[int]]:
     return lambda pair: [ids[token] for token in pair]
 
 
+def _but_the_last(text: str, parts: int) -> str:
+    """A text up to the last of its parts, each of which begins at a special token."""
+    at = text.find(EOT, len(text) // parts * (parts - 1))
+    return text[:at] if at >= 0 else text
+
+
+def _beside_the_old(word: list[bytes], best: Pair) -> Counter[Pair]:
+    """How a merge changes the counts of a word, if its neighbours are read from the old word."""
+    new = b"".join(best)
+    changes: Counter[Pair] = Counter()
+    at = 0
+    while at < len(word) - 1:
+        if tuple(word[at : at + 2]) != best:
+            at += 1
+            continue
+        changes[best] -= 1
+        for left in word[at - 1 : at] if at else []:
+            changes[left, word[at]] -= 1
+            changes[left, new] += 1
+        for right in word[at + 2 : at + 3]:
+            changes[word[at + 1], right] -= 1
+            changes[new, right] += 1
+        at += 2
+    return changes
+
+
 TIE = "When pairs tie in frequency, merge the greater one, as Python compares tuples of bytes: "
 TIES = instead_of(
     "max(tied)",
@@ -136,6 +162,7 @@ TIES = instead_of(
     },
     TIE,
 )
+FILE = "decode(case.text.encode())"
 BETWEEN = "[part for part, special in parts if not special]"
 SPLITTING = (
     mistake(
@@ -171,6 +198,13 @@ SPLITTING = (
             ]
         },
     ),
+    *instead_of(
+        FILE,
+        {
+            "What comes after the last boundary of the file's parts was lost: the end of the file "
+            "is a boundary, too.": [f"_but_the_last({FILE}, {parts})" for parts in (2, 4, 8)]
+        },
+    ),
     mistake(
         "<|endoftext|> was treated as special though it is not in `special_tokens`.",
         "case.special_tokens)",
@@ -180,6 +214,8 @@ SPLITTING = (
 SYMBOLS = "split_bytes(token)"
 MERGE = "merge_pair(word, best)"
 OLD, NEW, KEEP = "pairs.subtract(old)", "pairs.update(new)", "pairs = +pairs"
+ADDED = "+= count"
+ASSIGNED = "A pair may occur again, in this word or another: add (`+=`), do not assign (`=`)."
 STALE = (  # the words, then what the counts are mended by
     ("each merge changes the counts of its neighbours; yours were counted once.", "pass", "pass"),
     *(
@@ -215,10 +251,19 @@ COUNTS = (
             "The last pair of each word was not counted: does a `range` end one too early?": (
                 "in pairwise(symbols[:-1]):"
             ),
+            "Every other pair was left out: go on by one place, not by two; pairs overlap.": (
+                "in zip(symbols[::2], symbols[1::2]):"
+            ),
         },
     ),
     shared.FIRST_ONLY,
     shared.SKIPPED_ONE,
+    mistake(
+        "The last symbol of a word is lost when it is not merged: a loop that looks at two symbols "
+        "ends before it, so add it.",
+        "while at < len(symbols):",
+        "while at < len(symbols) - 1:",
+    ),
     mistake("After a merge, step over both parts: aaa becomes aa a.", "at += 2", "at += 1"),
     mistake(
         "The pair was also merged where it is only the end of one longer token and the "
@@ -242,13 +287,25 @@ COUNTS = (
         "words = words[:1]\npairs = count_pairs(words)",
     ),
     mistake(
+        "After a merge only the words with the pair are left: keep the others, too.",
+        KEEP,
+        'words = [(word, n) for word, n in words if b"".join(best) in word]\n'
+        "pairs = count_pairs(words)",
+    ),
+    mistake(
         "Only the first word's pairs are counted: does a `break` or a `return` end the loop?",
         "pairs = count_pairs(words)",
         "pairs = count_pairs(words[:1])",
         KEEP,
         "pairs = count_pairs(words[:1])",
     ),
-    mistake("The two parts of each merge are swapped.", "append(best)", "append(best[::-1])"),
+    *instead_of(
+        "append(best)",
+        {
+            "The two parts of each merge are swapped.": "append(best[::-1])",
+            "The merges come back in the reverse order.": "insert(0, best)",
+        },
+    ),
     mistake(
         "The greatest pair is merged, not the most frequent one: `max` needs a `key`.",
         "best = max(tied)",
@@ -264,6 +321,17 @@ COUNTS = (
         )
         for choice in ("max(tied)", "min(tied)", "_seen(words, tied)[0]")
     ),
+    mistake(
+        "Of two merges side by side, as in aaaa, the second has the new token on its left: yours "
+        "takes the neighbour from the old word.",
+        OLD,
+        "pairs.update({p: n * change for p, change in _beside_the_old(word, best).items()})",
+        NEW,
+        "pass",
+        KEEP,
+        f"pairs.pop(best)\n{KEEP}",
+    ),
+    mistake(ASSIGNED, ADDED, "= count", KEEP, "pairs = count_pairs(words)"),
     *(
         mistake(
             f"The counts are stale: {words}",  # without updates, the merged pair is dropped
@@ -285,7 +353,8 @@ COUNTS = (
             "Only one merge is made: count and merge again and again, until the vocabulary is "
             "full. Is the loop missing, or is a `return` inside it?": "min(1, case.num_merges)",
             "There are too many merges: `vocab_size` includes the 256 bytes and the special"
-            " tokens.": ("case.vocab_size - 256", "case.num_merges + 1", "case.vocab_size"),
+            " tokens.": ("case.vocab_size - 256", "case.vocab_size"),
+            "There is one merge too many: off by one.": "case.num_merges + 1",
         },
     ),
     *instead_of(
@@ -370,8 +439,8 @@ FRESH_START = (
     "cache; or ties are broken at random. Start every call with fresh lists and dicts."
 )
 THROUGH_ALL = (
-    "Probably each merge goes through the whole text again. Store each distinct pre-token once, "
-    "with its count, and update only the counts that a merge changes."
+    "Store each distinct pre-token once, with its count, and update only the counts that a merge "
+    "changes: no merge may go through the whole text again."
 )
 CUT_WORDS = (
     "Probably the file is read in parts whose boundaries fall inside words, or characters. Move "
@@ -482,11 +551,12 @@ def _beside(case: Text, right: list[Pair], got: list[Pair]) -> Wrong:
     """What to say about wrong merges: where they first go wrong, and why."""
     at = difference_at(right, got)
     words = [(split_bytes(token), n) for token, n in pretoken_counts(case).items()]
-    counts = seen = count_pairs(words)
+    counts = count_pairs(words)
+    most = counts  # of each pair, the largest count so far
     for pair in right[:at]:
         words = [(merge_pair(word, pair), n) for word, n in words]
         counts = count_pairs(words)
-        seen = seen | counts
+        most = most | counts
     claim = f"Merge {at + 1} is not the expected one"
     if at == len(right):
         claim = "There are too many merges"
@@ -500,18 +570,18 @@ def _beside(case: Text, right: list[Pair], got: list[Pair]) -> Wrong:
             "and subtract it from the counts. A list of the words that contain each pair must be "
             "updated with new pairs, too."
         )
-    elif got[at] in seen and not counts[got[at]]:
+    elif got[at] in most and not counts[got[at]]:
         symptom = f"{got[at]} no longer occurs: its count is stale."
     elif b"".join(got[at]) not in case.text.encode():
         symptom = f"{got[at]} is not in the file: its text was changed before it was counted."
     else:
-        symptom = _why_not(got[at], right[at], counts)
+        symptom = _why_not(got[at], right[at], counts, most)
     claim += f" with {case.what}." if case.what else "."
     return Wrong(claim, given=_described(case), expected=right, got=got, mistake=symptom)
 
 
-def _why_not(pair: Pair, wanted: Pair, counts: Counter[Pair]) -> str:
-    """Why this pair is not the one to merge, but `wanted` is."""
+def _why_not(pair: Pair, wanted: Pair, counts: Counter[Pair], most: Counter[Pair]) -> str:
+    """Why this pair is not the one to merge, but `wanted` is; `most` are the largest counts yet."""
     if not counts[pair]:
         return (
             f"{pair} are never neighbours inside one pre-token: merges cross neither special tokens"
@@ -521,9 +591,11 @@ def _why_not(pair: Pair, wanted: Pair, counts: Counter[Pair]) -> str:
     if counts[pair] == counts[wanted]:
         why = f"{TIE}{pair} and {wanted} have the same count, {counts[pair]}. "
         why += "If your rule for ties is right, then a count is not. "
+    if (most[pair], pair) < (counts[wanted], wanted):
+        return why + "Print your counts before this merge."
     return why + (
-        "A merge also subtracts the pairs that it breaks up, and adds the new token's with its "
-        "neighbours. With a heap, compare each count from the heap with the current one."
+        f"The count of {pair} was {most[pair]} before: is yours out of date? A merge subtracts the "
+        "pairs that it breaks up. With a heap, compare each count from the heap with the current."
     )
 
 

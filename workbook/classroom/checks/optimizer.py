@@ -11,7 +11,14 @@ import torch
 from torch import nn
 
 from workbook.classroom.checks.machinery.calling import Runner, call_bound, call_part, parameters_of
-from workbook.classroom.checks.machinery.engine import Exercise, Program, instead_of, judge, mistake
+from workbook.classroom.checks.machinery.engine import (
+    NO_GROUPS,
+    Exercise,
+    Program,
+    instead_of,
+    judge,
+    mistake,
+)
 from workbook.classroom.checks.machinery.from_scratch import check_style
 from workbook.classroom.checks.machinery.verdicts import (
     NotAttempted,
@@ -91,9 +98,14 @@ SCHEDULE_MISTAKES = (
             ),
             "yours divides by cosine_cycle_iters.": "it / end * highest",
             "yours does not multiply by max.": "it / warmup",
-            "yours starts at the minimum, not at 0.": "lowest + it / warmup * (highest - lowest)",
+            "`//` cuts the fraction off.": "it // warmup * highest",
+            "yours starts at the minimum, not at 0.": (
+                "lowest + it / warmup * highest",
+                "lowest + it / warmup * (highest - lowest)",
+            ),
             "yours is at the maximum right away.": "highest",
             "yours never goes below the minimum.": "max(lowest, it / warmup * highest)",
+            "at it = 0 that is 0, and yours is not.": "max(it, 1) / warmup * highest",
         },
         "The warm-up is it / warmup_iters * max: ",
     ),
@@ -104,6 +116,13 @@ SCHEDULE_MISTAKES = (
             "yours does not reach the minimum.": "(it - warmup) / end",
             "yours does not subtract warmup_iters in the numerator.": "it / (end - warmup)",
             "`it - warmup` needs parentheses.": "it - warmup / (end - warmup)",
+            "yours is off by one step.": (
+                "(it - warmup + 1) / (end - warmup)",
+                "(it - warmup - 1) / (end - warmup)",
+                "(it - warmup) / (end - warmup + 1)",
+                "(it - warmup) / (end - warmup - 1)",
+                "(it - warmup + 1) / (end - warmup + 1)",
+            ),
         },
         "The cosine is of π (it - warmup_iters) / (cosine_cycle_iters - warmup_iters): ",
     ),
@@ -113,6 +132,8 @@ SCHEDULE_MISTAKES = (
             "π is missing.": "done",
             "2π is a whole turn.": "2 * math.pi * done",
             "π/2 is only half the way.": "math.pi / 2 * done",
+            "`math.cos` takes radians, not degrees.": "180 * done",
+            "it is in radians already, so convert nothing.": "math.radians(math.pi * done)",
         },
         "The cosine's angle goes from 0 to π: ",
     ),
@@ -141,7 +162,10 @@ SCHEDULE_MISTAKES = (
     *instead_of(
         OVER,
         {
-            ": yours follows the cosine, which rises again.": "if it > end == warmup:",
+            ": yours follows the cosine, which rises again.": (
+                "if it > end == warmup:",
+                "if it > end + warmup:",
+            ),
             ", not at 0.": f"{OVER}\n    return 0.0\n{OVER}",
         },
         "After cosine_cycle_iters the learning rate stays at the minimum",
@@ -157,6 +181,12 @@ SCHEDULE_MISTAKES = (
             "The whole schedule is one step ahead: it = 0 is the first step.": f"it += 1\n{BEGIN}",
             "The whole schedule is a step late: it = 0 is the"
             " first.": f"it = max(0, it - 1)\n{BEGIN}",
+            "At it = 0 the warm-up gives 0: yours does something else at that step.": (
+                f"if it == 0:\n    return highest\n{BEGIN}",
+                f"if it == 0:\n    return lowest\n{BEGIN}",
+                "if 0 < it < warmup:",
+            ),
+            "The condition of the warm-up is reversed: `it < warmup_iters`.": "if it > warmup:",
             "The step itself is returned: compute its learning rate.": f"return float(it)\n{BEGIN}",
             "Check `it < warmup_iters` before dividing: warmup_iters may be 0.": "if it <= warmup:",
         },
@@ -193,7 +223,7 @@ SCHEDULE = Exercise(
     program=Program(scheduled, call=lambda function, case: [function(*case[:5])]),
     mistakes=SCHEDULE_MISTAKES,
     cases=(
-        *steps(range(20), 0.8, 0.2, 4, 12),
+        *steps(range(20), 0.8, 0.1, 4, 12),
         *steps((0, 1, 50, 99, 100, 101, 550, 999, 1000, 1001, 1500, 5000), 0.3, 0.03, 100, 1000),
     ),
     corners=(
@@ -220,6 +250,8 @@ def learning_rate_schedule(attempt: Any) -> str:
 
 
 # Clipping.
+
+NO_GRADIENT = "A parameter that took no part in the loss has `p.grad` None: skip it."
 
 VALUE = 2.0  # of every entry of every parameter
 
@@ -264,9 +296,10 @@ CLIPPING_MISTAKES = (
     *instead_of(
         NORM,
         {
-            "the root is missing.": "total",
+            "the root is missing.": ("total", "total**2"),
             "you took the largest entry.": "max(g.abs().max() for g in gradients)",
             "you added absolute values (l1).": "sum(g.abs().sum() for g in gradients)",
+            "the squares are missing.": "sum(g.abs().sum() for g in gradients) ** 0.5",
             "you added the parameters' norms: add their squares.": f"sum({OWN})",
             "you took the largest of the parameters' norms.": f"max({OWN})",
             "you added norms that were not squared.": f"sum({OWN}) ** 0.5",
@@ -293,8 +326,10 @@ CLIPPING_MISTAKES = (
         {
             THE_NORM + "you took each parameter's own.": f"norm = g.norm()\n{WANTED}",
             "Gradients below the limit stay as they are: yours are scaled up to it.": "if norm:",
+            "The limit is fixed at 1: compare with max_l2_norm.": "if norm > 1:",
             "The condition is reversed: scale above the limit.": "if 0 < norm < case.limit:",
             "The square of the norm is compared: take the root.": "if norm**2 > case.limit:",
+            "The square of max_l2_norm is compared, but with the norm.": "if norm > case.limit**2:",
             "The norm is "
             "recomputed after some gradients are scaled: compute it once, before the loop.": (
                 f"norm = torch.sqrt(sum((g**2).sum() for g in gradients))\n{WANTED}"
@@ -383,7 +418,7 @@ CLIPPING = Exercise(
     errors={
         r"ZeroDivisionError": "If all gradients are 0, the norm is 0: add ε to it.",
         r"'generator' object": "`model.parameters()` is a generator: make a list of it first.",
-        r"NoneType": "A parameter that took no part in the loss has `p.grad` None: skip it.",
+        r"(?s)NoneType.*`[\w.]*\bg": NO_GRADIENT,
         r"leaf Variable|view of a leaf": "Change `p.grad`, and not the parameter itself.",
         "'list' object": "This is a list: loop over it, and take the `grad` of each.",
         r"inhomogeneous": "Gradients differ in shape, and make no array: take them in a loop.",
@@ -417,7 +452,7 @@ class Moves(NamedTuple):
     gradients: tuple[tuple[Values | None, ...], ...]  # by step, then by parameter
     weight_decay: float = ALMOST_NONE
     lr: float = 0.1
-    betas: tuple[float, float] = (0.8, 0.96)
+    betas: tuple[float, float] = (0.8, 0.9)  # whose correction is not 1 at t = 1
     eps: float = 1e-8
     rates: Values = ()  # learning rates by step, set in `param_groups`, as a schedule does
     resumed: int | None = None  # after how many steps a new optimizer loads the state of the old
@@ -534,9 +569,17 @@ ADAMW_MISTAKES = (
             "there is no bias correction in yours.": "lr",
             "only m is corrected.": "lr / (1 - beta1**t)",
             "α itself is missing in yours.": ("1.0", "math.sqrt(1 - beta2**t) / (1 - beta1**t)"),
-            "the root belongs over 1 - β2ᵗ.": "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)",
+            "the root belongs over 1 - β2ᵗ alone.": (
+                "lr * (1 - beta2**t) / math.sqrt(1 - beta1**t)",
+                "lr * math.sqrt((1 - beta2**t) / (1 - beta1**t))",
+            ),
             "it is a power, β1ᵗ, not a product.": "lr * math.sqrt(1 - beta2**t) / (1 - beta1 * t)",
             "only v is corrected.": "lr * math.sqrt(1 - beta2**t)",
+            "yours is upside down.": "lr * (1 - beta1**t) / math.sqrt(1 - beta2**t)",
+            "the power belongs to β alone, 1 - βᵗ, not (1 - β)ᵗ.": (
+                "lr * (math.sqrt(1 - beta2) / (1 - beta1)) ** t",
+                "lr * math.sqrt(1 - beta2) ** t / (1 - beta1**t)",
+            ),
             "the root over 1 - β2ᵗ is missing.": "lr * (1 - beta2**t) / (1 - beta1**t)",
             "in yours β1 and β2 are swapped.": "lr * math.sqrt(1 - beta1**t) / (1 - beta2**t)",
         },
@@ -666,7 +709,7 @@ BOTH = ((G1, H1), (G2, H2), (G3, H3))
 # Each case adds one thing to those before it; if it is the first to fail, the hint names that.
 MOVES = (
     Moves((ONE,), ((G1,),), hint="the first step, which changes each entry by about α"),
-    Moves((ONE,), THREE, hint="what is kept between steps: m, v and t"),
+    Moves((ONE,), THREE, hint="what is kept between steps, m, v and t, and at the corrections"),
     Moves((ONE,), THREE, weight_decay=0.5, hint="the decay, θ ← θ - α λ θ"),
     Moves((ONE,), THREE, eps=0.3, hint="√v + ε, which is right for a small ε"),
     Moves(
@@ -758,14 +801,12 @@ ADAMW = Exercise(
         "be a generator, as `model.parameters()` is. Pass it on unchanged.",
         r"math domain error": "This is the root of a negative number: is β2ᵗ a power in 1 - β2ᵗ?",
         r"ZeroDivisionError": "t begins at 1: with t = 0 both corrections are zero.",
-        r"no attribute '(?:param_groups|state|defaults|_\w+)'|'params' and 'defaults'": "Call "
-        "`super().__init__(params, defaults)`, with a dict of the settings: it makes "
-        "`param_groups` and `state`.",
+        r"no attribute '(?:state|_\w+)'": NO_GROUPS,
         r"KeyError: '(lr|learn|alpha|beta|eps|weight|wd|decay|lam)": "The group has no such key: "
         "it has those of the dict that goes to `super().__init__(params, defaults)`.",
         r"KeyError": "`self.state[p]` has no such key: it is an empty dict before the first step; "
         "put zeros for m and v, and t, into it.",
-        r"NoneType": "A parameter that took no part in the loss has `p.grad` None: skip it.",
+        r"(?s)NoneType.*`[\w.]*\bg": NO_GRADIENT,
     },
 )
 

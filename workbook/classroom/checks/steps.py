@@ -16,9 +16,32 @@ from workbook.classroom.checks import bpe, optimizer, tokenizer
 from workbook.classroom.checks import pretokens as shared
 from workbook.classroom.checks.machinery.engine import Exercise, Program, judge, mistake
 from workbook.classroom.checks.machinery.verdicts import NotAttempted, Wrong, call, expect, shown
+from workbook.classroom.checks.pretokens import cut_specials, pretokens  # which edits replace
 from workbook.classroom.checks.tokenizer import PLAIN, Call
 from workbook.optimizer.optimizers import Momentum
 from workbook.tokenization import bpe as plain
+
+# By the type that came and the one that is asked for, how one becomes the other.
+CONVERSIONS: dict[tuple[type, type], str] = {
+    (bytes, str): "`data.decode()` makes a str of bytes.",
+    (str, bytes): "`text.encode()` makes bytes of a str.",
+    (int, bytes): "The byte b is `bytes([b])`, and an item of bytes is an int.",
+    (list, bytes): "`bytes(numbers)` makes bytes of ints, and `b''.join(parts)` of bytes.",
+    (list, str): "`''.join(parts)` makes one str.",
+}
+
+
+def of_another_type(right: Any, got: Any, what: str = "The result") -> str | None:
+    """Say of which type a result is, or the first of what it holds, if another is asked for."""
+    came, asked = (dict if isinstance(value, dict) else type(value) for value in (got, right))
+    if came is not asked:
+        told = f"{what} is of type `{came.__name__}`; `{asked.__name__}` is asked for."
+        return " ".join(filter(None, [told, CONVERSIONS.get((came, asked))]))
+    if isinstance(right, dict | list | tuple) and right and got:
+        pairs = zip(right, got, strict=False)
+        inside = "A key" if isinstance(right, dict) else "An item"
+        return next(filter(None, (of_another_type(*pair, inside) for pair in pairs)), None)
+    return None
 
 
 def _step(
@@ -55,6 +78,7 @@ def _step(
 
     def report(case: Any, right: Any, got: Any) -> Wrong:
         wrong = Wrong("The result is wrong.", given=given(case), expected=right, got=got)
+        wrong.mistake = of_another_type(right, got)
         if isinstance(case, bpe.Text) and not bpe.odd_parts({}, got):
             beside = bpe._beside(case, right, got)  # merges: where they first go wrong, and why
             wrong.claim = beside.claim
@@ -104,6 +128,7 @@ encode_utf8 = _step(
         "reversed(range(many))",
         "range(many)",
     ),
+    ("Beyond 0xFFFF, four bytes are needed.", " + (point >= 0x10000)", ""),
     ("One byte has room for 7 bits, up to 0x7F.", "point < 0x80", "point < 0x100"),
 )
 
@@ -125,7 +150,7 @@ count_pretokens = _step(
     "count_pretokens({})",
     TEXTS,
     lambda case: (case.text, list(case.special_tokens)),
-    Program(shared.cut_specials, shared.pretokens, bpe._documents, bpe.pretoken_counts),
+    Program(cut_specials, pretokens, bpe._documents, bpe.pretoken_counts),
     (
         "The special tokens were counted, too: they cut the text, and are left out.",
         "if not special]",
@@ -140,7 +165,13 @@ count_pairs = _step(
     tuple(map(_words, bpe.SMALL)),
     lambda words: (dict(words),),
     Program(plain.count_pairs, call=lambda count, words: count(words)),
-    ("A pair counts as often as its word occurs: add the word's count, not 1.", "+= count", "+= 1"),
+    ("A pair counts as often as its word occurs: add the word's count, not 1.", bpe.ADDED, "+= 1"),
+    (bpe.ASSIGNED, bpe.ADDED, "= count"),
+    (
+        "Only the first word's pairs are counted: does a `break` or a `return` end the loop?",
+        "in words:",
+        "in words[:1]:",
+    ),
     whole=bpe.BPE,
 )
 merge_pair = _step(
@@ -170,8 +201,8 @@ def pieces_of(case: Call) -> list[str]:
     found = []
     # A list of one text: the mistakes of `encode_iterable` are edits of this expression.
     for text in ["".join(pieces)]:
-        for part, special in shared.cut_specials(text, case.setup.specials):
-            found += [part] if special else shared.pretokens(part)
+        for part, special in cut_specials(text, case.setup.specials):
+            found += [part] if special else pretokens(part)
     return found
 
 
@@ -199,7 +230,7 @@ decode_ids = _step(
 )
 encode_word = _step(
     "encode_word({})",
-    tuple(map(str.encode, shared.pretokens(tokenizer.LEARNT_FROM))),
+    tuple(map(str.encode, pretokens(tokenizer.LEARNT_FROM))),
     lambda word: (word, [pair for pair in PLAIN.merges if b"".join(pair) in word]),
     Program(
         *(plain.merge_pair, tokenizer.merged),
@@ -213,7 +244,7 @@ split_special = _step(
     tokenizer.TEXTS,
     lambda case: (case.text, [*case.setup.specials]),
     Program(
-        shared.cut_specials,
+        cut_specials,
         call=lambda cut, case: [part for part, _ in cut(case.text, case.setup.specials)],
     ),
     (
@@ -228,7 +259,16 @@ stream_pretokens = _step(
     "stream_pretokens({})",
     (*tokenizer.STREAMS, *tokenizer.ODD_STREAMS, Call(PLAIN, "", tokenizer.ORDINARY * MANY_PIECES)),
     lambda case: ([*case.given], [*case.setup.specials]),
-    Program(tokenizer.last_part, shared.pretokens, shared.cut_specials, pieces_of),
+    Program(tokenizer.last_part, pretokens, cut_specials, pieces_of),
+    (shared.LIKE_TEXT, shared.IF_NO_TOKENS, "if True:"),
+    (
+        f"{shared.LIKE_TEXT} Nor may a piece be cut by itself: hold back the end that the next "
+        "piece may still change.",
+        shared.IF_NO_TOKENS,
+        "if True:",
+        '["".join(pieces)]',
+        "pieces",
+    ),
     whole=tokenizer.STREAM,
     work=_streamed,
 )
@@ -285,6 +325,8 @@ momentum = _in_torch(
         "add_(g)",
         'add_(g, alpha=1 - group["momentum"])',
     ),
+    ("The step goes uphill: subtract it.", 'alpha=group["lr"]', 'alpha=-group["lr"]'),
+    (optimizer.REBOUND, "theta.sub_(", "theta.clone().sub_("),
     ("b never fades: multiply it by μ before you add g.", B, "b.add_(g)"),
     (
         "All parameters share one b: each has its own, in `self.state[p]`.",
@@ -321,6 +363,11 @@ training_loop = _in_torch(
         "cleared between the two?",
         "steps.step()",
         "pass",
+    ),
+    (
+        "Only the last loss comes back: append each.",
+        "losses.append(loss.item())",
+        "losses = [loss.item()]",
     ),
     ("Only the first batch is used: does a `return` end the loop?", "in batches", "in batches[:1]"),
 )
@@ -364,6 +411,7 @@ accumulate = _in_torch(
         "loss.item()",
         "loss.item() / parts",
     ),
+    ("The losses of the parts add up: `+=`.", "total += ", "total = "),
     (
         "`split(n)` makes pieces of n rows; `chunk(n)` makes n pieces.",
         "inputs.chunk(parts), targets.chunk(parts)",

@@ -242,6 +242,20 @@ WORDS = (
             ),
         },
     ),
+    mistake(
+        "Pairs that no merge joins were merged, too: stop where no pair of the word has a rank.",
+        "if pair in ranks]",
+        "]",
+        MERGE,
+        MERGE.replace("ranks.get", "lambda pair: ranks.get(pair, len(ranks))"),
+    ),
+    mistake(
+        "A pair without a rank counts as the latest merge, and ends the word: take the `min`.",
+        "if pair in ranks]",
+        "if all(other in ranks for other in pairwise(symbols))]",
+        MERGE,
+        MERGE.replace("min", "max"),
+    ),
     *(
         mistake(
             f"{which} was applied first: the earliest in the list `merges` goes first.",
@@ -330,6 +344,12 @@ DECODING = (
                 for how in ("replace", "strict", "ignore")
             ],
             NOTHING: '""',
+            "`str(data)` spells bytes out, as b'...': `data.decode()` gives their text.": (
+                'str(b"".join(tokens))'
+            ),
+            "An id is not the number of a character: look its token up in the vocabulary.": (
+                '"".join(map(chr, case.given))'
+            ),
             "Only the first token was decoded: is there a `return` inside the loop?": (
                 JOINED.replace("(tokens)", "(tokens[:1])")
             ),
@@ -664,10 +684,14 @@ def _smaller(case: Call, fails: Callable[[Call], bool]) -> Call:
 # The exercises.
 
 COMMON: Any = {"run": TokenizerRunner.run, "same": _same, "report": _beside, "smaller": _smaller}
+NO_MERGE = {
+    r"^KeyError: \((b['\"]|\d)": "No merge joins this pair, so it has no rank: take "
+    "`ranks.get(pair, math.inf)`, and stop where no pair of the word has one."
+}
 TOO_SHORT = {"(min|max)[(][)]": "A word of one byte has no pair to choose from: stop there."}
 OF_NONE = {
-    r"NoneType' object is not (iter|subscr)|NoneType' has no len": "special_tokens is None, which "
-    "means no special tokens: use `special_tokens or []`."
+    "(?s)NoneType.*`.*(special|token)": "special_tokens is None, which means no special tokens: "
+    "use `special_tokens or []`."
 }
 ENCODE = Exercise(
     program=Program(
@@ -683,7 +707,7 @@ ENCODE = Exercise(
     mistakes=(*WORDS, *TOKENS, *shared.MISTAKES, *shared.UNSORTED, shared.LINE_ENDS),
     cases=TEXTS,
     corners=ODD_TEXTS,
-    errors=OF_NONE | TOO_SHORT,
+    errors=OF_NONE | NO_MERGE | TOO_SHORT,
     **COMMON,
 )
 WITH_TEXTS = COMMON | {"corners": ODD_ID_LISTS, "errors": OF_NONE}
@@ -694,8 +718,8 @@ STREAM = Exercise(
     cases=STREAMS,
     corners=ODD_STREAMS,
     errors={
-        "^(Attribute|Type)Error": "The argument may be any iterable of strings, not only a file or "
-        "a list: loop over it, without `len`, indexing or `read`."
+        "'(list_iterator|generator)'": "The argument may be any iterable of strings, not only a "
+        "file or a list: loop over it, without `len`, indexing or `read`."
     },
     **COMMON,
 )

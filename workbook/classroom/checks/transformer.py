@@ -19,11 +19,11 @@ from torch import Tensor, nn
 
 from workbook.classroom.checks.machinery.calling import MODEL_ARGUMENTS
 from workbook.classroom.checks.machinery.engine import (
-    SIZE_ERRORS,
     Exercise,
     Mistake,
     Program,
     instead_of,
+    is_about_sizes,
     judge,
     mistake,
     tried,
@@ -309,6 +309,10 @@ NOT_TAKEN = {
 of_tensors = partial(
     Task, run=lambda runner, case: runner.run(case), same=alike, report=mismatch, errors=NOT_TAKEN
 )
+NO_POSITIONS = (
+    "Where no positions are passed, count them as `torch.arange(x.shape[-2])`, and give positions "
+    "(batch, seq) an axis for the heads, or the batch is taken for it."
+)
 SIZES_KEPT = "Something keeps the sizes of the first call, such as a mask: make it in each call."
 
 
@@ -371,8 +375,8 @@ def check_own_positions(part: Task, runner: ModuleRunner) -> None:
     try:
         runner.run(replace(case, inputs={"x": noise(3, LONGEST, 8, seed=6)}))
     except Wrong as wrong:
-        if SIZE_ERRORS.search(str(wrong.error)) and not is_refusal(wrong.error):
-            wrong.mistake = FOR_EACH_HEAD
+        if is_about_sizes(wrong.error) and not is_refusal(wrong.error):
+            wrong.mistake = NO_POSITIONS
             raise
 
 
@@ -483,6 +487,13 @@ SOFTMAX_MISTAKES = (
     ),
     mistake(NO_KEEPDIM, MAXIMUM, "x.amax(dim)"),
     *instead_of(
+        SHIFTED,
+        {
+            "The sign: it is exp(x - max), not exp(max - x).": f"({MAXIMUM} - x){EXP}",
+            "The base is e, as in `torch.exp`.": f"(x - {MAXIMUM}).exp2()",
+        },
+    ),
+    *instead_of(
         TOTAL,
         {
             NO_KEEPDIM: "powers.sum(dim)",
@@ -505,6 +516,7 @@ SOFTMAX_MISTAKES = (
         {
             "The sum is that of the whole tensor, or of another axis: take it along `dim`.": (
                 "powers.sum()",
+                "powers.sum(0)",
                 "powers.sum(-1, keepdim=True)",
             )
         },
@@ -626,7 +638,7 @@ IN_WEIGHTS = (
             "`Q @ K.mT`.": "Q @ K",
         },
     ),
-    mistake("These are the weights: multiply them by V.", GATHER, "shares"),
+    *instead_of(GATHER, {"These are the weights: multiply them by V.": ("shares", "shares @ K")}),
 )
 NUMBER_BY_NUMBER = "`*` multiplies number by number: this is a product of matrices, `@`."
 ATTENTION_MISTAKES = (
@@ -658,7 +670,10 @@ ATTENTION_MISTAKES = (
     *instead_of(
         HIDDEN,
         {
-            "The masked scores become large, not -inf: the sign.": "~mask, 1e9",
+            "The masked scores become large, not -inf: the sign.": (
+                "~mask, 1e9",
+                "~mask, math.inf",
+            ),
             "The mask is transposed: it has one row for each query.": "~mask.mT, -math.inf",
         },
     ),
@@ -713,7 +728,8 @@ scaled_dot_product_attention = of_tensors(
         _attention(1, scale=100.0, what="large scores"),
     ),
     errors={
-        r"NoneType|got \(bool": "Without a mask every key counts: `mask=None` must work.",
+        r"(?s)NoneType.*`\w*mask|got \(bool": "Without a mask every key counts: `mask=None` must "
+        "work.",
         r"einsum\(\): subscript": "The keys need a letter of their own: `...qd, ...kd -> ...qk`.",
         "operator, with a bool tensor": "True and False are not numbers: `~mask` inverts a mask.",
         "shape of the mask": "One mask of shape (queries, keys) serves the whole batch, but "
@@ -758,6 +774,9 @@ LOSS_MISTAKES = (
                 "logits - logits.logsumexp(-1).max()",
             ),
             "The logarithm is missing.": "soft_max(logits, -1)",
+            "This is the log of a mean of exp: take their sum.": (
+                f"{LOGS} + math.log(logits.shape[-1])"
+            ),
             "Only the target's logit counts: log Σ exp of all logits is missing.": (
                 "logits",
                 "logits.log()",
@@ -781,6 +800,13 @@ LOSS_MISTAKES = (
             "The sign: the loss is log Σ exp minus the target's logit.": "chosen.mean()",
             "The losses are summed, not averaged.": "-chosen.sum()",
             "There is one loss per target: take their mean.": "-chosen",
+            "A number is asked for, of shape (): this is a tensor with one entry. Leave out "
+            "`keepdim`, or `reshape(())`.": (
+                "-chosen.mean().reshape(1)",
+                "-chosen.mean().reshape(1, 1)",
+            ),
+            "The mean runs over the vocabulary, too, as with a one-hot matrix: sum over that axis, "
+            "and take the mean over the targets.": "-chosen.mean() / logits.shape[-1]",
             "Averaged over only one of several dimensions: take the mean over all targets.": (
                 "-chosen.sum() / len(chosen)",
                 "-chosen.sum() / chosen.shape[-1]",
@@ -799,6 +825,17 @@ LOSS_MISTAKES = (
         "`[:, targets]` takes every target of each row: use `gather`.",
         f"logs.gather({CHOSEN}",
         "logs[:, targets]",
+    ),
+    mistake(
+        "`one_hot` makes only as many classes as these targets need: pass it the size of the "
+        "vocabulary, `logits.shape[-1]`.",
+        f"logs.gather({CHOSEN}",
+        "(logs * nn.functional.one_hot(targets)).sum(-1)",
+    ),
+    mistake(
+        "This is the loss of the likeliest id: take the number of the target.",
+        f"logs.gather({CHOSEN}",
+        "logs.amax(-1)",
     ),
     mistake(ONE_BATCH, CHOSEN, "1, targets.unsqueeze(1)).squeeze(1)"),
 )
@@ -848,6 +885,8 @@ EMBEDDING_MISTAKES = (
             "Row 0 is treated as padding: it is a vector like any other.": (
                 f"{ROWS} * (token_ids > 0).unsqueeze(-1)"
             ),
+            "Ids count from 0: id 0 is the first row.": "weight[token_ids - 1]",
+            "These are columns: an id names a row, `weight[ids]`.": "weight[:, token_ids]",
         },
     ),
 )
@@ -937,10 +976,15 @@ IN_NORM = (
 )
 NORM_MISTAKES = (
     *IN_NORM,
-    mistake("No upcast: in half precision the squares overflow.", "x = x.double()", "x = x"),
+    mistake(
+        "No upcast: in half precision the squares overflow. `x.to(...)` alone changes nothing: "
+        "assign its result.",
+        "x = x.double()",
+        "x = x",
+    ),
     mistake(
         "After computing in float32, convert the result back to the type that x had on "
-        "entry: `.to(in_dtype)`.",
+        "entry: `.to(in_dtype)`, which gives a new tensor.",
         "normed.to(came_in)",
         "normed",
     ),
@@ -1151,6 +1195,23 @@ IN_ROPE = (
 ROPE_MISTAKES = (
     *IN_ROPE,
     mistake("Neighbours are rotated, but put back as halves: interleave them.", *FROM_HALVES),
+    mistake("The pairs are halves, but put back as neighbours: take neighbours.", *TO_HALVES),
+    *instead_of(
+        "angles = positions",
+        {
+            "The angles are in radians already: convert no degrees.": [
+                f"angles = {factor} * positions" for factor in ("180 / math.pi", "math.pi / 180")
+            ]
+        },
+    ),
+    *(
+        mistake(f"The {one} stands where the {other} belongs.", *edit)
+        for one, other, edits in (
+            ("sine", "cosine", ((COS, "cos = angles.sin()"), (FIRST, "even * sin - odd * sin"))),
+            ("cosine", "sine", ((SIN, "sin = angles.cos()"), (FIRST, "even * cos - odd * cos"))),
+        )
+        for edit in edits
+    ),
     mistake("Sine and cosine are swapped.", COS, "cos = angles.sin()", SIN, "sin = angles.cos()"),
     *instead_of(
         PLACES,
@@ -1542,6 +1603,11 @@ IN_MODEL = (
                 "numbers = range(num_layers)[::-1]",
             )
         },
+    ),
+    mistake(
+        "What goes into a block is added to what comes out: the block has done that itself.",
+        "x = block(x",
+        "x = x + block(x",
     ),
     mistake(
         "The embeddings are multiplied by √d_model: leave that out.",

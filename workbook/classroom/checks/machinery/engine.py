@@ -22,30 +22,47 @@ from typing import Any, NamedTuple
 from workbook.classroom.checks.machinery.mutants import mutated
 from workbook.classroom.checks.machinery.timeout import time_is_up
 from workbook.classroom.checks.machinery.verdicts import (
+    REFUSED,
     Findings,
     NotAttempted,
     Wrong,
     is_refusal,
+    none_in,
 )
 
 CAUSE_SECONDS = 2.0  # of processor time, for more cases once one failed, and for mutants
 SHRINK_SECONDS = 1.0  # of processor time, for each way to make a failing case smaller
 ENOUGH = 1 / 4  # of the wrong outcomes must come from a mistake that is named
 BORDER = "\n\n#\n\n"  # between the functions of a program
-# Errors about sizes that do not match, whatever their type: torch, numpy and einops differ.
-# That None has no attribute `shape` says nothing about sizes.
-ABOUT = "shape|size|dimension|broadcast|reshape|expand|index out|out of range"
-SIZE_ERRORS = re.compile(rf"^(?!.* has no attribute ).*?({ABOUT})", re.I | re.S)
+# Errors about sizes that do not match: torch, numpy and einops differ in their types and words.
+ABOUT_SIZES = re.compile(
+    "shape|size(?!.* iteration)|dimension|broadcast|expand|range in self", re.I
+)
+OF_PYTHON = "(list|tuple|dict|Counter|set|str|bytes|int|float|generator)"
+NO_GROUPS = (
+    "Begin `__init__` with `super().__init__(params, defaults)`, where `defaults` is a dict of the "
+    "settings: it makes `param_groups` and `state`."
+)
+OF_NOTHING = "This is None: a function without a `return` gives that."
 # By a pattern for the start of an error's "Type: text", what it usually comes from.
 USUAL = {
     r"^SystemExit": "`exit()` and `quit()` end Python itself: a function ends with `return`.",
     r"^(NameError|UnboundLocalError)": "This name has no value yet: is a line missing above, or "
     "is the name misspelt?",
-    r"^\w+Error: 'NoneType'": "This is None: a function without a `return` gives that.",
-    r"Error: '(list|dict|str|bytes|int|float)' object has|is not \w+able$|supported (op|be)": "A "
-    "value here is of another type than the line expects. If it is a list, loop over its items.",
+    "(?<!=)NoneType": OF_NOTHING,
+    "changed size during iteration": "A loop goes over a dict or set while its body adds or "
+    "removes keys: loop over `list(...)` of it.",
+    r"no attribute '(param_groups|defaults)'|'params' and 'defaults'": NO_GROUPS,
     "'tuple' object has no attribute 'encode'": "`findall` gives tuples if a pattern has several "
     "groups, `(...)`: write `(?:...)`.",
+    "'str' object has no attribute 'decode'": "A str is text already: only bytes are decoded.",
+    "'bytes' object has no attribute 'encode'": "These are bytes already: only a str is encoded.",
+    r"(not|') ?(builtin_function_or_method|method|function)\b": "A function is not its result: "
+    "call it, with parentheses.",
+    "object is not callable": "What stands before the parentheses is no function: `[...]` takes an "
+    "item, and a name may hide a function of the same name.",
+    f"Error: '{OF_PYTHON}' object has|is not \\w+able$|supported (op|be)|has no len": "A value "
+    "here is of another type than the line expects. If it is a list, loop over its items.",
     r"^AttributeError: (module|'Tensor')": "torch and the modules have no such name: look it up.",
     r"^AttributeError: '\w+' object has no attribute": "Nothing gave this attribute a value: is a "
     "line of `__init__` missing, or is the name misspelt?",
@@ -55,22 +72,32 @@ USUAL = {
     r"__init__\(\) should return None": "`__init__` sets attributes, and has no `return`.",
     r"__init__\(\) takes 1 positional": "The class has no `__init__` for them: write one.",
     r"takes \d+ positional": "More arguments than parameters: is `self` the first of a method's?",
+    "'float' object cannot be interpreted|ind.* must be integers|must be tuple of ints": "Sizes, "
+    "counts and indices are ints, not floats or lists: `//` gives one, and `/` a float.",
+    r"must be Tensor, not (int|float)": "Torch's functions take tensors: `math` has some for "
+    "numbers.",
+    "used as indices must be|dtype int.* for index": "Indices are tensors of integers: are two "
+    "arguments swapped, or is `.long()` missing?",
+    "values to unpack": "What is taken apart here has more parts, or fewer: print it. The items of "
+    "a dict are its keys; `.items()` gives keys with values.",
+    "^ValueError: .* not in (list|tuple)": "`index` finds only what is there: ask `in` first.",
+    "of 'super' object needs": "`super` is called, too: `super().__init__()`.",
     r"'str' object cannot be interpreted as an integer|without an encoding": "A str is made of "
     "characters: `text.encode()` gives its bytes.",
     r"^IndexError: .*index .*out of (range|bounds)": "An index is past the end: print it and the "
     "length.",
-    r"^\w+: .*(shape|size|dimension|broadcast|expand)": "The shapes in this line do not fit: "
-    "print them.",
+    r"^(Runtime|Value|Index|Axis|Einops)Error: .*(shape|size|dimension|broadcast|expand)": "The "
+    "shapes in this line do not fit: print them.",
     r"^KeyError": "This key is not in the dict: was it ever added?",
-    r"^TypeError: .*(bytes-like|string pattern|bytes pattern|expected string)": "This line "
-    "mixes text and bytes, or two arguments are swapped: print the types.",
+    r"^TypeError: .*(bytes-like|(string|bytes) pattern|expected str|concat)": "This line mixes two "
+    "types, such as text and bytes, or two arguments are swapped: print the types.",
     r"^UnicodeDecodeError": "These bytes begin or end in the middle of a character: cut the text "
     "elsewhere, and keep tokens as bytes.",
     r"^TypeError: .*argument": "This function takes different arguments: compare names and order.",
-    r"(a|Boolean value of) Tensor with|only one element": "`item()`, `if` and the functions "
-    "of `math` take a tensor with a single element. Is `is not None` or torch's function meant?",
+    r"(a|Boolean value of) Tensor with|only one element": "`item()`, `int()`, `if` and the "
+    "functions of `math` take a tensor with a single element: print its shape. Torch's functions "
+    "take all elements at once, and `is not None` asks whether there is a tensor.",
 }
-REFUSED = "Your code refuses this itself, by `assert` or `raise`: the problem asks that it works."
 
 
 VARIES = (
@@ -105,15 +132,21 @@ def instead_of(
     )
 
 
+def is_about_sizes(error: BaseException | None) -> bool:
+    """Whether an error is about sizes that do not match."""
+    is_of_tensors = isinstance(error, RuntimeError | ValueError | IndexError)
+    return is_of_tensors and bool(ABOUT_SIZES.search(str(error)))
+
+
 def of_one_kind(one: BaseException, other: BaseException) -> bool:
-    """Tell whether two errors are of one kind: both about sizes, or else of the same type."""
-    texts = str(one), str(other)
-    about_sizes = [bool(SIZE_ERRORS.search(text)) for text in texts]
-    # Whether it is about those that must be equal, number by number.
-    about_each = ["must match" in text for text in texts]
-    if about_sizes[0] != about_sizes[1] or about_each[0] != about_each[1]:
-        return False
-    return about_sizes[0] or type(one) is type(other)
+    """Tell whether two errors are of one kind: about sizes, the same slip, or of one type."""
+    if is_about_sizes(one):
+        # Or about those that must be equal, number by number.
+        alike = ("must match" in str(one)) == ("must match" in str(other))
+        return is_about_sizes(other) and alike
+    if isinstance(one, KeyError | TypeError | AttributeError | NameError):  # as any slip may raise
+        return type(one) is type(other) and one.args == other.args
+    return type(one) is type(other)
 
 
 class Program:
@@ -230,7 +263,8 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
 
     The cases of ordinary use come first, and the first that fails is reported. If none does, the
     corners follow, and of those with the same `what` the first that fails. A case of ordinary use
-    that is `seldom` met, such as attention without a mask, becomes a corner if it raises an error.
+    that is `seldom` met, such as attention without a mask, becomes a corner if it gives an error,
+    or a result of another shape, which soon leads to one.
     Raises: NotAttempted.
     """
     findings = Findings()
@@ -239,11 +273,12 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
     with findings("use"):
         for place, case in enumerate(exercise.cases, start=1):
             outcome = tried(exercise, attempt, case)
-            if outcome.failure and outcome.failure.error and getattr(case, "seldom", False):
+            if getattr(case, "seldom", False) and _is_loud(exercise, outcome):
                 seldom = seldom or [case]  # one of them stands for all
             else:
                 outcomes.append(outcome)
-                _expect_right(exercise, attempt, outcomes, exercise.cases[place:])
+                more = exercise.cases[place:]
+                _expect_right(exercise, attempt, outcomes, more, exercise.corners)
     if findings:
         return findings
     for case in (*seldom, *exercise.corners):
@@ -256,12 +291,25 @@ def judge(exercise: Exercise, attempt: Any) -> Findings:
     return findings
 
 
+def _is_loud(exercise: Exercise, outcome: Outcome) -> bool:
+    """Whether a case fails with an error, or with a result of another shape."""
+    if outcome.failure:
+        return outcome.failure.error is not None
+    expected = exercise.expected(outcome.case)
+    return getattr(expected, "shape", None) != getattr(outcome.result, "shape", None)
+
+
 def _expect_right(
-    exercise: Exercise, attempt: Any, outcomes: list[Outcome], more: Iterable[Any]
+    exercise: Exercise,
+    attempt: Any,
+    outcomes: list[Outcome],
+    more: Sequence[Any],
+    corners: Iterable[Any] = (),
 ) -> None:
     """Raise `Wrong` if the last outcome is: the smallest failing input, the likely mistake.
 
-    The cases in `more` are run as well, to tell apart mistakes that agree on the earlier ones.
+    The cases in `more` are run as well, to tell apart mistakes that agree on the earlier ones. So
+    are `corners`, of which a right one rules no mistake out.
     """
     failed = outcomes[-1]
     is_up = time_is_up(CAUSE_SECONDS)
@@ -271,11 +319,13 @@ def _expect_right(
     case = failed.case
     if not (wrong and (wrong.mistake or wrong.timed_out)):
         outcomes = list(outcomes)
-        for other in more:
+        for other in (*more, *corners):
             if is_up():
                 break
             with suppress(NotAttempted):
-                outcomes.append(tried(exercise, attempt, other))
+                outcome = tried(exercise, attempt, other)
+                if other in more or not outcome.right:
+                    outcomes.append(outcome)
         if exercise.smaller:
             failed = _shrunk(exercise, attempt, failed)
             outcomes.append(failed)
@@ -338,11 +388,19 @@ def _explaining(
 
 
 def usual(error: BaseException | None, patterns: Mapping[str, str] = USUAL) -> str | None:
-    """Say what an error usually comes from: by the first pattern that is in its "Type: text"."""
+    """Say what an error usually comes from: by the first pattern that is in its "Type: text".
+
+    Behind the text stands the name of what is None in the line, if the error is about None.
+    """
     if is_refusal(error):  # the words of a learner's message prove nothing
         return REFUSED
     text = "" if error is None else f"{type(error).__name__}: {error}"
-    return next((words for pattern, words in patterns.items() if re.search(pattern, text)), None)
+    nothing = none_in(error) if "NoneType" in text else ""
+    text += f" (`{nothing}`)"
+    found = next((words for pattern, words in patterns.items() if re.search(pattern, text)), None)
+    if nothing and found == OF_NOTHING:
+        return f"`{nothing}` is None here: nothing was passed for it, or a `return` is missing."
+    return found
 
 
 def in_common(outcomes: Sequence[Outcome]) -> str | None:

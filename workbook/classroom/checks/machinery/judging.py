@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from workbook.classroom import problems
 from workbook.classroom.checks.machinery import timeout, worker
+from workbook.classroom.checks.machinery.engine import usual
 from workbook.classroom.checks.machinery.timeout import TimedOut, limited
 from workbook.classroom.checks.machinery.transfer import PackError
 from workbook.classroom.checks.machinery.verdicts import (
@@ -330,13 +331,16 @@ def _refusal(problem: Problem, part: str | None, wrong: Wrong) -> Report:
         claim = f"Right in ordinary use; {failing}. {claim}"
     status: Status = "wrong" if wrong.weight == "use" else "almost"
     also = tuple(map(_in_short, wrong.also))
-    return Report(status, problem.id, part, claim, tuple(wrong.rows), wrong.mistake, also)
+    likely = wrong.mistake or usual(wrong.error)
+    return Report(status, problem.id, part, claim, tuple(wrong.rows), likely, also)
 
 
 def _in_short(wrong: Wrong) -> str:
     """One finding of several, without the values."""
     tried_with = dict(wrong.rows).get("input")
-    return " ".join(filter(None, [wrong.claim, tried_with and f"(`{tried_with}`)", wrong.mistake]))
+    if tried_with and "`" not in tried_with:  # which is code, and no sentence with code in it
+        tried_with = f"`{tried_with}`"
+    return " ".join(filter(None, [wrong.claim, tried_with and f"({tried_with})", wrong.mistake]))
 
 
 def _make_repeatable() -> None:

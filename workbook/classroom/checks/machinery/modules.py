@@ -634,8 +634,8 @@ def check_first_weights(runner: ModuleRunner, case: Case, findings: Findings) ->
     """Find the gains of a large module that do not start at 1, and weights not drawn as asked.
 
     A wrong gain goes wrong in use, and so does a wrong scale in a single layer; in a larger part
-    that is a corner. So is a weight that nothing fills, since the model may do so; in the model
-    itself it is not.
+    that is a corner. So is a weight or a gain that nothing fills, since the model may do so; in the
+    model itself it is not.
     """
     runner.module = _made_visibly_empty(runner, case)
     own = {name: p.detach().double() for name, p in own_parameters(runner.module).items()}
@@ -643,8 +643,7 @@ def check_first_weights(runner: ModuleRunner, case: Case, findings: Findings) ->
     given = f"a new {case.name}"
     if empty := [name for name, weight in own.items() if weight.isnan().any()]:
         is_gain = any(name in gains for name in empty)
-        in_use = is_gain or "num_layers" in case.arguments
-        with findings("use" if in_use else "corner"):
+        with findings("use" if "num_layers" in case.arguments else "corner"):
             mistake = UNFILLED + (ONES if is_gain else DRAW)
             raise Wrong(f"Nothing fills {_listed(empty)}.", given=given, mistake=mistake)
         return
@@ -707,10 +706,13 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
     # Another form of the distribution, of about that std, is no more than a corner.
     form: Weight = "corner" if math.isclose(spread, std, rel_tol=0.15) else "use"
     all_alike = spread < 1e-12 or flat[:999].unique().numel() < 10
+    uniform = "The numbers are uniform, not normal."
+    if any(math.isclose(largest, CUT_AT * one, rel_tol=0.02) for one in stds):
+        uniform += f" Without `std=`, `trunc_normal_` takes 1: cut at ±{largest:.4g} that is flat."
     oddities: list[tuple[bool, Weight, str]] = [
         (all_alike, "use", SAME),
         (abs(mean) > 0.1 * spread, "use", "The mean is not 0."),
-        (largest < 1.9 * spread, form, "The numbers are uniform, not normal."),
+        (largest < 1.9 * spread, form, uniform),
         (
             form == "corner" and largest <= 2.001 * std,
             form,

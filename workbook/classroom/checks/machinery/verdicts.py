@@ -75,6 +75,10 @@ IMPORTED = {"math", "torch", "regex", "np", "Counter", "pairwise", "einsum", "re
 IMPORTED |= {"re", "os", "sys", "json", "heapq", "random", "time", "defaultdict", "nn", "Path", "F"}
 IMPORT = "run the notebook's first code cell, or write the import above your code."
 ALIKE, FEW_KEYS = 0.75, 20  # two names so much alike (of 1) are one, misspelt; no vocabulary
+REFUSED = (
+    "Your own `assert` or `raise` stops here: either what comes before it is wrong, or it refuses "
+    "what the problem allows."
+)
 ENDLESS = "Either a loop never ends, or each step does far more work than it needs to."
 # The byte code of `super().__init__()` and of `raise NotImplementedError("...")`.
 OF_STUBS = {
@@ -365,8 +369,30 @@ def _learners_last(error: BaseException | None) -> tuple[FrameType, int] | None:
     return last
 
 
+def none_in(error: BaseException | None) -> str:
+    """The name of what is None in the learner's line that an error came from; "" if nothing is."""
+    return next((name for name, value in _values_in(error) if value is None), "")
+
+
+def _values_in(error: BaseException | None) -> Iterator[tuple[str, Any]]:
+    """The names in the learner's line that an error came from, such as `self.ids`, with values."""
+    last = _learners_last(error)
+    line = last and traceback.StackSummary.extract([last])[0].line
+    for dotted in re.findall(r"[a-zA-Z_][\w.]*", line or ""):
+        first, *others = dotted.split(".")
+        with suppress(Exception):  # no name, or a learner's `__getattr__` that fails
+            value = last[0].f_locals[first]
+            yield first, value
+            for other in others:
+                first = f"{first}.{other}"
+                value = getattr(value, other)
+                yield first, value
+
+
 def slip(error: BaseException) -> str | None:
     """Name the slip of the pen behind an error, where the error and the learner's names show it."""
+    if is_refusal(error):
+        return REFUSED
     last = _learners_last(error)
     names = last[0].f_locals if last else {}
     own = names.get("self")
@@ -379,12 +405,34 @@ def slip(error: BaseException) -> str | None:
                 return f"Nothing has imported `{error.name}`: {IMPORT}"
             return _misspelt(error.name, [*names, *around, *dir(builtins)])
         if isinstance(error, AttributeError):
-            return _misspelt(error.name, dir(error.obj))
+            known = {*dir(error.obj)} - {"encode", "decode"}  # which no slip of the pen mixes up
+            if error.obj is own:  # what the learner gave it, and nothing that torch did
+                bases = [b for b in type(own).__mro__ if b.__module__.startswith(NO_LEARNERS)]
+                known = known.difference(*map(vars, bases))
+            return _misspelt(error.name, sorted(known))
         if isinstance(error, KeyError):
             held = [*names.values(), *vars(own).values()] if own else names.values()
             dicts = [value for value in held if isinstance(value, dict) and len(value) < FEW_KEYS]
-            return _misspelt(error.args[0], [key for keys in dicts for key in keys])
+            key = error.args[0]
+            for name, keys in _values_in(error):
+                there = isinstance(keys, dict) and [k for k in _spelt_otherwise(key) if k in keys]
+                if there and key not in keys:
+                    return f"`{name}` has no key {key!r}, but {there[0]!r}: of another type."
+            return _misspelt(key, [key for keys in dicts for key in keys])
     return None
+
+
+def _spelt_otherwise(key: Any) -> Iterator[Any]:
+    """What a key may be as a value of another type: a str as bytes or a number, and so on."""
+    if isinstance(key, int):
+        yield str(key)
+        yield bytes([key % 256])
+    elif isinstance(key, bytes):
+        yield key.decode(errors="replace")
+    elif isinstance(key, str):
+        yield key.encode()
+        if key.isdecimal():
+            yield int(key)
 
 
 def _misspelt(name: str, others: Iterable[Any]) -> str | None:
