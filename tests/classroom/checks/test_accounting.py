@@ -40,3 +40,15 @@ def test_the_scores_under_the_name_of_attention_are_a_question(judged_here):
 def test_a_right_number_is_called_by_its_key_and_an_open_choice_is_named(judged_here):
     assert "three matrices (SwiGLU). Say so" in check(ADAMW, "34 GB", "a").claim
     assert check(ADAMW, {"gradients_gb": 6.54}, "a").claim == "6.54 GB (`gradients_gb`): right."
+
+
+def test_what_cannot_be_judged_yet_is_not_called_not_attempted(judged_here):
+    assert check(ADAMW, 5000, "d").heading == "○ adamwAccounting (d): not judged"
+    assert check(ADAMW, {"a": 15.5}, "b").heading.endswith("not judged")
+
+
+def test_numbers_of_two_editions_are_no_answer_whichever_is_set(monkeypatch, judged_here):
+    for edition in ("2025", "2026"):
+        monkeypatch.setenv("WORKBOOK_EDITION", edition)
+        report = check(MODEL, {"parameters": 2.127e9, "gb": 6.56}, "a")
+        assert report.status == "wrong" and "two editions" in report.claim, report
