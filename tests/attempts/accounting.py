@@ -162,21 +162,13 @@ REFUSED = {
         ({"parameters": "8.51 GB"}, "'8.51 GB' cannot be the `parameters`"),
     ],
     (MODEL, "c"): [(("ffn", 66.9), ""), ({"feed-forward": 66.9}, "is not a key")],
-    (MODEL, "d"): [
-        ({"xl": {"flops": 3e12}}, ""),
-        ({"small": {}}, "Still missing: small, medium, large."),
-        ({"small": {"flops": 3.5e11}, "medium": {...}}, "right. Still missing: medium, large."),
-    ],
-    (MODEL, "b"): [("4,51 TFLOPs", "no number in a text is judged"), (True, "True cannot be")],
+    (MODEL, "d"): [({"xl": {"flops": 3e12}}, "")],
     (MODEL, "e"): [(33, 'As the growth it is right: hand in {"growth": 33}.')],
     (ADAMW, "a"): [
         ("16P bytes = 26.2 GB", "no number in a text is judged. Hand in"),
         (26.2, '26.2 what? In GB it is right: hand in "26.2 GB".'),
     ],
-    (ADAMW, "b"): [
-        ({"a": 15.52e9, "b": 26.2, "batch": 3}, "In bytes it is right"),
-        ({"a": 15.5}, "missing: b, batch."),
-    ],
+    (ADAMW, "b"): [({"a": 15.52e9, "b": 26.2, "batch": 3}, "In bytes it is right")],
     (ADAMW, "c"): [(22897526400, 'As the FLOPs of a step it is right: hand in {"step": 2289')],
     (ADAMW, "d"): [
         ({"seconds": 4.4e8}, "'seconds' is not a key"),

@@ -6,7 +6,6 @@ choice is right. A number that other assumptions give is wrong, and they are nam
 """
 
 import re
-from collections.abc import Iterable
 from decimal import Decimal
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -190,7 +189,7 @@ def _memory(attempt: Any) -> str:
     return f"{praise} {handed['batch'].named} follows from them."
 
 
-def _complete(praise: str, asked: Iterable[str], given: Iterable[str]) -> str:
+def _complete(praise: str, asked: tuple[str, ...], given: dict) -> str:
     """The praise of numbers. Raises: `NotJudged` with it where some that are asked for lack."""
     if missing := [name for name in asked if name not in given]:
         raise NotJudged(f"{praise} Still missing: {', '.join(missing)}.".strip())
