@@ -48,6 +48,8 @@ def test_by_default_those_of_this_machine_are_listed(folder, monkeypatch, tmp_pa
     assert my_runs().empty and "loss" in my_runs()
     (tmp_path / "trained").symlink_to(folder, target_is_directory=True)
     assert [*my_runs().index] == [*my_runs(folder).index]
+    assert [*my_runs("at-0.01", "at-0.1").index] == ["at-0.01", "at-0.1"]
+    assert [row["name"] for row in as_rows(["at-0.1"])] == ["at-0.1"]
 
 
 def test_a_folder_without_a_run_is_told(folder):
