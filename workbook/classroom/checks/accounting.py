@@ -82,6 +82,7 @@ OF_SPEED = (
 )
 WHOLE = "The batch is rounded down: there is no half a sequence."
 NOT_SUBTRACTED = "b is not subtracted: what is left of 80 GB is for the batch."
+MIXED = "Each is right for another feed-forward layer: count all of them with the same d_ff."
 SCORES_ALONE = "are these the scores and weighted sums alone? Then it is right: say so."
 HINTS = {  # by key, where no assumption gives a number
     "growth": "With 16 times the tokens, the T × T matmuls need 256 times as many FLOPs, all"
@@ -229,7 +230,7 @@ def _amount(key: str, value: Any) -> tuple[Amount, str]:
     if number is None:
         raise Unreadable(value, f"{shown(value)} cannot be the `{key}`.")
     digits = number[0].replace(",", "").replace("_", "")
-    written = text[number.end() :].strip()
+    written = text[number.end() :].strip(" .")
     if SPEED.fullmatch(written):
         raise Wrong(f"{text} is a speed.", got=Prose(text), mistake=OF_SPEED)
     usual = QUANTITIES[key][1]
@@ -243,7 +244,8 @@ def _amount(key: str, value: Any) -> tuple[Amount, str]:
     if not fits:
         raise Unreadable(value, f"{shown(value)} cannot be the `{key}`.")
     if amount.kind == "share" and not written and amount.value < 0.01:  # 0.669: no share is as low
-        amount = Amount.of(_shown(str(Decimal(digits).scaleb(2))), unit)
+        percent = Decimal(digits).scaleb(2)
+        amount = Amount.of(_shown(str(percent)), unit, f"{percent:f} %")
     if amount.kind in ("count", "bytes", "flops", "seconds") and amount.digits < 2:
         few = f"Give at least two significant digits: {number[0]} has one"
         raise NotJudged(f'{few}. 1.2e8, "0.52 GB" and "15 days" have two.')
@@ -280,10 +282,31 @@ def _judged(handed: list[Handed], part: Question) -> str:
             praise[one] = praise[one] or (_praise(one, other) and f"{one.named}: {said}")
     bad = [one for one in handed if not praise[one]]
     if not bad:
+        # The list of activations in (b) is the same for all models.
+        expect(other or part.part == "b" or _is_of_one_model(handed, part), MIXED)
         return " ".join(praise.values())
     for one in bad:
         _expect_a_unit(one, other or part)
     raise _wrong(bad, handed, other or part)
+
+
+def _is_of_one_model(handed: list[Handed], part: Question) -> bool:
+    """Whether the numbers that are right are so for the same feed-forward layer."""
+    numbers = [one for one in handed if _right(one, part)]
+    models = {_model(way) for way in _good(part)}
+    return any(all(_holds(one, model, part) for one in numbers) for model in models)
+
+
+def _model(way: Explanation) -> frozenset:
+    """What the course leaves open about the model, as far as it was changed."""
+    return frozenset(each for each in way.flipped if each.field in ("d_ff", "matrices"))
+
+
+def _holds(handed: Handed, model: frozenset, part: Question) -> bool:
+    """Whether a number is right for a model; those that do not depend on it have no way of it."""
+    ways = [way for way in _good(part) if way.quantity == handed.quantity]
+    of_it = [way for way in ways if _model(way) == model]
+    return any(map(handed.agrees, of_it or [way for way in ways if not _model(way)]))
 
 
 def _of_the_other_edition(handed: list[Handed], part: Question) -> Question | None:
