@@ -273,7 +273,11 @@ REFUSED = {
         (pair("ffn", ("swiglu", 1.41), ("silu", 1.43)), "No run has a `d_ff`"),
     ],
     (BOARD, None): [([{"loss": 3.2}], "No run has a `seconds`")],
-    (WEB, None): [(3.95, ""), (table("corpus loss", ("stories", 1.9)), "No run has the `corpus`")],
+    (WEB, None): [
+        (3.95, ""),
+        (table("corpus loss", ("stories", 1.9)), "No run has the `corpus`"),
+        ([{"corpus": "owt"}, {"corpus": "stories", "loss": 1.9}], "left out: they have no `loss`"),
+    ],
     (LOG, None): [
         ([ROW], "That is one run"),
         (b"1.4", ""),

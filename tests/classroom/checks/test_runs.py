@@ -2,6 +2,7 @@
 
 import math
 
+import pandas as pd
 import pytest
 from attempts import runs
 from attempts.runs import LR, NAN, PRE, ROW, pair, sweep
@@ -76,6 +77,7 @@ def test_what_the_handout_asks_is_asked_of_tinystories_alone(monkeypatch, judged
 
 OF_SEEDS = runs.table("norm loss seed", (*PRE, 1), (*runs.POST_NORM, 2))
 OF_RATES = runs.table("norm loss learning_rate", (*PRE, 1e-2), (*runs.POST_NORM, 1e-4))
+PRE_ROW = {"norm": "Pre ", "loss": 1.41, "position": "rope"}
 OF_TEXTS = runs.table("corpus loss", ("tinystories", 1.4), ("owt", 3.9))
 WEB_LOSSES = {rate: loss + 2 for rate, loss in runs.LOSSES.items()}
 PRAISED = [
@@ -90,6 +92,8 @@ PRAISED = [
     (LR, "a", sweep(WEB_LOSSES, corpus="owt"), "asks for simple stories: these are owt"),
     (runs.POST, None, pair("norm", PRE, ("post", 20.5)), "20.5 is worse than blind guessing"),
     (runs.POST, None, pair("norm", PRE, ("post", NAN)), "All runs with `norm` post diverged"),
+    (runs.POST, None, pd.DataFrame(OF_SEEDS).set_index(["norm", "seed"]), "no `seed` in common"),
+    (runs.POST, None, [PRE_ROW, {"norm": "post", "loss": 1.5}], "do not name it"),
     (runs.POST, None, OF_SEEDS, "They have no `seed` in common"),
     (runs.POST, None, OF_RATES, "No learning rate was tried with both"),
     (runs.POST, None, [*OF_SEEDS, {"norm": "none", "loss": 2}], "their `norm` is neither pre nor"),

@@ -66,7 +66,7 @@ SETTINGS = [
 SETTINGS.remove("kernels")  # two ways to the same values
 WITH = {"ffn": ("d_ff",)}  # a gated layer of equal size is narrower
 # What may explain a small difference, too: one value of it should be the same in all kinds of runs.
-NOTED = ("seed", "precision", "device", "update", "betas", "warmup_iters", "max_l2_norm")
+NOTED = ("seed", "precision", "device", "update", "betas", "max_l2_norm")
 BY_CORPUS = ("corpus", "vocab_size", "corpus_bytes")
 MOST_TOKENS = max(profile.web_vocab_size for profile in config.PROFILES.values())
 LATE = 1.01  # a run notices the end of its time after the step in which it comes
@@ -142,7 +142,7 @@ def _table(attempt: Any, corpus: str, *needed: str) -> pd.DataFrame:
 
 
 def _says_diverged(row: dict) -> bool:
-    return row.get("status") == "diverged" or row.get("diverged") is True
+    return row.get("status") == "diverged" or row.get("diverged") in (True, "true", "yes")
 
 
 def _has(rows: list[dict], column: str) -> bool:
@@ -167,9 +167,8 @@ def _rows(attempt: Any) -> list[dict]:
     Names and words are in small letters: "SwiGLU" is as good as "swiglu".
     """
     if isinstance(attempt, pd.DataFrame):
-        index = attempt.index.name  # such as the learning rate
-        table = attempt if index in (None, *attempt) else attempt.reset_index()
-        attempt = table.to_dict("records")
+        index = [name for name in attempt.index.names if name not in (None, *attempt)]
+        attempt = attempt.reset_index(index).to_dict("records")
     elif isinstance(attempt, dict):
         attempt = [attempt]
     elif isinstance(attempt, str):
@@ -183,7 +182,7 @@ def _rows(attempt: Any) -> list[dict]:
     if not rows:
         raise NotAttempted
     steps = {str(row["step"]) for row in rows if "step" in row}
-    if len(steps) == len(rows) > 1:
+    if len(steps) == len(rows) > 1 and "0" in steps:
         raise Unreadable(attempt, "These are the steps of one run: a row is to be a run.")
     return rows
 
@@ -193,7 +192,7 @@ def _cell(key: Any, value: Any) -> tuple[str, Any]:
     key = str(key).strip().lower().replace(" ", "_").replace("-", "_")
     if value is None and key in ("norm", "position"):
         return key, "none"
-    return key, value.lower() if isinstance(value, str) else value
+    return key, value.strip().lower() if isinstance(value, str) else value
 
 
 def _read(run: dict, corpus: str) -> dict:
@@ -218,7 +217,7 @@ def _number(column: str, run: dict) -> float:
             name = other
             scale = factor
     value = run.get(name)
-    if column == "loss" and isinstance(value, str) and value.strip() in GONE:
+    if column == "loss" and isinstance(value, str) and value in GONE:
         return math.nan
     try:
         return math.nan if value is None else scale * float(value)
@@ -327,6 +326,7 @@ def _expect_one_change(runs: pd.DataFrame, compared: str, *besides: str) -> None
         compared: the column in which they may differ, beside the learning rate.
         besides: columns that may differ with it.
     """
+    remarks = runs.attrs["remarks"]
     for name in SETTINGS:
         if name in (compared, *besides) or name not in runs:
             continue
@@ -334,10 +334,13 @@ def _expect_one_change(runs: pd.DataFrame, compared: str, *besides: str) -> None
         claim = f"They differ in more than `{compared}`: in `{name}` as well."
         got = Prose(", ".join(map(_plainly, values)))
         expect(len(values) < 2, claim, TWO_CHANGES, got=got)
-    remarks = runs.attrs["remarks"]
+        if values and runs[name].isna().any():
+            remarks.append(f"Not looked at: the `{name}` of all, as some runs do not name it.")
     if compared != "corpus" and runs["corpus"].iloc[0] in WEB:
         remarks.append(f"The problem asks for simple stories: these are {runs['corpus'].iloc[0]}.")
-    noted = [name for name in NOTED if name in runs and not _shared(runs, name, compared)]
+    # Batches of other sizes have other numbers of steps to warm up.
+    names = NOTED if compared == "batch_size" else (*NOTED, "warmup_iters")
+    noted = [name for name in names if name in runs and not _shared(runs, name, compared)]
     if noted:
         remarks.append(f"They have no `{'` and no `'.join(noted)}` in common: say so.")
     if compared == "batch_size":  # small batches may read less: `_expect_fair_batches`
@@ -372,7 +375,7 @@ def experiment_log(attempt: Any, part: str | None = None) -> Praise:
     """Judge a table with a row for each run."""
     runs = _table(attempt, config.profile().simple_corpus)
     if len(runs) < 2:
-        raise NotAttempted("That is one run. A log holds all that were tried.")
+        raise NotAttempted(_told("That is one run. A log holds all that were tried.", runs))
     _expect_possible(runs)
     expect((runs["seconds"] > 0).any(), "How long did they take? No run has `seconds`.", NO_TIME)
     untimed = (runs["seconds"].isna() & ~runs["diverged"]).sum()
@@ -388,7 +391,8 @@ def learning_rate(attempt: Any, part: str | None = None) -> Praise:
     rates = sorted({*runs["learning_rate"]})
     least = 2 if part == "b" else 3
     if len(rates) < least:
-        raise NotAttempted(f"That is too few learning rates: {least} are needed at least.")
+        few = f"That is too few learning rates: {least} are needed at least."
+        raise NotAttempted(_told(few, runs))
     _expect_possible(runs)
     best = _means(runs).index[0]
     expect(best < 1, f"AdamW trains no model at a learning rate of {best:g}.", UNIT)
@@ -403,7 +407,7 @@ def _best(runs: pd.DataFrame, rates: list[float]) -> Praise:
     best = losses.index[0]
     loss = losses.iloc[0]
     claim = f"The best learning rate, {best:g}, is at an end of those that were tried."
-    expect(rates[0] < best < rates[-1], claim, "One beyond it may be better: try it.")
+    expect(rates[0] < best < rates[-1], _told(claim, runs), "One beyond it may be better: try it.")
     enough = corpus != "tinystories" or loss <= TARGET_ON_CPU
     expect(enough, f"{loss:.4g} is not low enough: {WANTED}.", TUNE)
     words = (
@@ -551,7 +555,7 @@ def main_experiment(attempt: Any, part: str | None = None) -> Praise:
     runs = _table(attempt, config.profile().web_corpus, "corpus")
     web, simple = (runs[runs["corpus"].isin(names)] for names in (WEB, SIMPLE))
     if web.empty:
-        raise NotAttempted('No run has the `corpus` "owt" or "docstrings".')
+        raise NotAttempted(_told('No run has the `corpus` "owt" or "docstrings".', runs))
     for side in filter(len, (simple, web)):
         _expect_possible(side)
         names = sorted({*side["corpus"]})
@@ -610,4 +614,6 @@ def _time_limit(corpus: str) -> tuple[float, float, str]:
 
 
 def _duration(seconds: float) -> str:
+    if seconds > 60_000:
+        return f"{seconds / 60:,.0f} minutes"
     return f"{seconds / 60:.3g} minutes" if seconds > 120 else f"{seconds:.3g} seconds"
