@@ -76,7 +76,9 @@ def test_runs_in_every_form_are_the_same_rows(folder, monkeypatch):
     assert [row["name"] for row in as_rows(runs)] == [*runs]
 
 
-@pytest.mark.parametrize("other", ["A sentence.", "word", 3, None, [{"loss": 1}], pd.DataFrame()])
+@pytest.mark.parametrize(
+    "other", ["A sentence.", "word", "long" * 999, 3, None, [{"loss": 1}], pd.DataFrame()]
+)
 def test_what_is_no_run_stays_as_it_is(other):
     assert as_rows(other) is other or as_rows(other) == other
 

@@ -80,7 +80,7 @@ def _place(named: str | os.PathLike[str]) -> Path:
     """A folder by its path, or by its name where `workbook train` puts runs."""
     path = Path(named)
     by_name = data_folder() / "trained" / path
-    return by_name if by_name.exists() and not path.exists() else path
+    return by_name if os.path.isdir(by_name) and not os.path.exists(path) else path
 
 
 def _opened(folder: Path) -> Row:
@@ -135,7 +135,7 @@ def as_rows(handed_in: Any) -> Any:
 def _names_a_folder(text: Any) -> bool:
     """Whether a text is a path, and not an answer: a word that leads somewhere, or would."""
     is_word = isinstance(text, str) and len(text.split()) == 1
-    return is_word and (_place(text).is_dir() or os.sep in text)
+    return is_word and (os.path.isdir(_place(text)) or os.sep in text)
 
 
 def _listed(rows: Any) -> Iterable[Any]:

@@ -47,16 +47,8 @@ ALSO = {
     "steps": {"steps_taken": 1},
     "seconds": {"minutes": 60, "hours": 3600},
 }
-GONE = (
-    "diverged",
-    "nan",
-    "inf",
-    "none",
-    "n/a",
-    "∞",
-    "-",
-    "",
-)  # what people write for the loss of such a run
+# What people write for the loss of a run that diverged.
+GONE = ("diverged", "nan", "inf", "none", "n/a", "∞", "-", "")
 GOING_ON = ("new", "running", "stopped")  # the status of runs that have no loss to compare yet
 # What runs that are compared have in common, except for what is compared.
 SETTINGS = [
@@ -442,9 +434,8 @@ def batch_size_experiment(attempt: Any, part: str | None = None) -> Praise:
     sizes = sorted({*runs["batch_size"]})
     missing = [size for size in (1, 64, 128) if size not in sizes]
     claim = f"No run has a batch size of {', '.join(map(str, missing))}."
-    expect(
-        not missing, _told(claim, runs), ACCUMULATE if max(missing, default=0) > sizes[-1] else None
-    )
+    mistake = ACCUMULATE if max(missing, default=0) > sizes[-1] else None
+    expect(not missing, _told(claim, runs), mistake)
     _expect_one_change(runs, "batch_size")
     _expect_fair_batches(runs)
     losses = _means(runs, "batch_size")
@@ -530,7 +521,9 @@ def _expect_matched(usual: pd.DataFrame, other: pd.DataFrame) -> None:
         # layer, 4·d, is 13 % off on the small model.
         apart = max(3 * gate, 2 * plain) > 1.13 * min(3 * gate, 2 * plain)
         got = Prose(f"3·d·{gate:g} and 2·d·{plain:g}")
-        mistake = WIDER if gate == plain else SWAPPED if _near(2 * gate, 3 * plain) else None
+        mistake = WIDER if gate == plain else None
+        if _near(2 * gate, 3 * plain):
+            mistake = SWAPPED
         expect(not apart, "The parameter counts are not matched.", mistake, got=got)
 
 
