@@ -80,7 +80,7 @@ SPEED = re.compile(r"[kmgtp]?flops?\s*(/|per)\s*s(ec(ond)?)?", re.IGNORECASE)
 OF_SPEED = (
     "FLOPs are an amount of work, FLOP/s a speed: how many of them a machine does per second."
 )
-WHOLE = "The batch is rounded down: there is no half a sequence."
+NO_HALF = "The batch is rounded down: there is no half a sequence."
 NOT_SUBTRACTED = "b is not subtracted: what is left of 80 GB is for the batch."
 MIXED = "Each is right for another feed-forward layer: count all of them with the same d_ff."
 SCORES_ALONE = "are these the scores and weighted sums alone? Then it is right: say so."
@@ -177,7 +177,7 @@ def _memory(attempt: Any) -> str:
     values = {key: one.amount.value for key, one in handed.items()}
     batch = values.get("batch", 0)
     claim = "A batch is a whole number of sequences."
-    expect(batch == int(batch), claim, WHOLE, got=batch)
+    expect(batch == int(batch), claim, NO_HALF, got=batch)
     if values.keys() < {"a", "b", "batch"}:
         praise = _judged([*handed.values()], asked_for)
         return praise if batch else _complete(praise, ("a", "b", "batch"), handed)

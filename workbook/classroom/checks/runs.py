@@ -60,7 +60,7 @@ WITH = {"ffn": ("d_ff",)}  # a gated layer of equal size is narrower
 # What may explain a small difference, too: one value of it should be the same in all kinds of runs.
 NOTED = ("seed", "precision", "device", "update", "betas", "max_l2_norm")
 BY_CORPUS = ("corpus", "vocab_size", "corpus_bytes")
-MOST_TOKENS = max(profile.web_vocab_size for profile in config.PROFILES.values())
+LARGEST_VOCABULARY = max(profile.web_vocab_size for profile in config.PROFILES.values())
 LATE = 1.01  # a run notices the end of its time after the step in which it comes
 CLOSE, SAME = 0.02, 0.05  # relative: of rounded figures; of settings that are nearly the same
 WANTED = f"{TARGET} is asked for, {TARGET_ON_CPU:.2f} with 40,960,000 tokens"
@@ -87,7 +87,7 @@ TWO_CHANGES = (
 BOTH_RATES = "The old one shows what norms protect against, a lower one what is possible without."
 WIDER = "At the same inner width the plain layer, with two matrices for three, is a third smaller."
 SWAPPED = "Were the two widths swapped? The plain layer is the wider one."
-UNIT = "Is the learning rate in another unit, such as 1e-4?"
+OTHER_UNIT_OF_RATE = "Is the learning rate in another unit, such as 1e-4?"
 OF_NO_LOSS = 'write "diverged" for a run that did, and leave out one that never ran'
 OTHER_TEXT = "If this was another text, name its `corpus`."
 BELOW_BEST = (
@@ -240,14 +240,14 @@ def _expect_possible(runs: pd.DataFrame) -> None:
     expect(len(ended), f"No run finished: {len(runs)} of {len(runs)} diverged.", SMALLER)
     lowest = ended["loss"].min()
     blind = _blind()
-    of_what = f"ln {MOST_TOKENS:,} = {blind:.2f}"
+    of_what = f"ln {LARGEST_VOCABULARY:,} = {blind:.2f}"
     claim = f"Blind guessing gets {of_what} nats per token: yours has {lowest:.4g}."
     expect(lowest < blind, claim, SUMMED)
 
 
 def _blind() -> float:
     """The loss of a model that finds all tokens of the largest vocabulary equally likely."""
-    return loss_bounds.uniform_loss(MOST_TOKENS)
+    return loss_bounds.uniform_loss(LARGEST_VOCABULARY)
 
 
 def _expect_possible_loss(run: Any) -> None:
@@ -387,7 +387,7 @@ def learning_rate(attempt: Any, part: str | None = None) -> Praise:
         raise NotAttempted(_told(few, runs))
     _expect_possible(runs)
     best = _means(runs).index[0]
-    expect(best < 1, f"AdamW trains no model at a learning rate of {best:g}.", UNIT)
+    expect(best < 1, f"AdamW trains no model at a learning rate of {best:g}.", OTHER_UNIT_OF_RATE)
     _expect_one_change(runs, "learning_rate")
     return _edge(runs, rates) if part == "b" else _best(runs, rates)
 
