@@ -25,13 +25,14 @@ RIGHT = {
         66.9,
         {"ffn": 0.669, "attention": 0.294, "head": 0.036},
         {"ffn": ".669", "head": "3.6%"},
+        {"ffn": 0.67, "attention": 0.3},
         {"ffn": 66.9, "attention": 29.4, "head": "3.6 %"},
         {"ffn": 67, "projections": 22, "scores": 7.1},
     ],
     (MODEL, "d"): [
         by_size("flops", 349630365696, 1033109504000, 2257754521600),
         by_size("flops", 291648307200, 830172299264, 1768530903040),
-        {"small": {"flops": "3.50e11", "ffn": 49.8, "head": 22.6}},
+        by_size("flops", "3.50e11", "1.03 TFLOPs", 2.26e12),
     ],
     (MODEL, "e"): [
         149522795724800,
@@ -46,10 +47,10 @@ RIGHT = {
         3,
         {"a": 15.52, "b": 26.17, "batch": 3},
         {"a": 15.5, "b": 34, "batch": 2},
-        {"a": "14.45 GiB", "b": "24.37 GiB"},
+        {"a": "14.45 GiB", "b": "24.37 GiB", "batch": 3},
     ],
     (ADAMW, "c"): [14, "14 FLOPs per parameter", 15, 12],
-    (ADAMW, "d"): [5115, 5115.19, "5,115 days", 6593, "14 years", "122764.6 h", "4.42e8 s"],
+    (ADAMW, "d"): [5115, 5115.19, "5,115 days", 6593, "14 years.", "122764.6 h", "4.42e8 s"],
 }
 
 # Right in edition 2026 and handed in under 2025; once one number is, all are judged by it.
@@ -85,6 +86,8 @@ WRONG = {
         (1557611200, "biases are counted in"),
         ({"gb": 34.03}, "gradients and optimizer state"),
         (2046646400, "share one matrix"),
+        (2046000000, "about 1.04 times that, as the problem states it"),
+        ({"parameters": 8.508e9, "gb": 8.51}, "It is: bytes of the parameters"),
     ],
     (MODEL, "b"): [
         (3.02e12, "scores and weighted sums (T × T) are left out and the head"),
@@ -94,6 +97,8 @@ WRONG = {
         (4513313484800, "is it a slip in a sum?"),
         (13540009574400, "backward pass is counted in"),
         (4.6e12, "times that"),
+        (3.5e11, "350,000,000,000 FLOPs"),
+        (2127057600, "It is: parameters, of (a)"),
         ("4.5 TFLOP/s", "FLOP/s a speed"),
         ("4.5 TFLOPs per second", "FLOP/s a speed"),
     ],
@@ -105,20 +110,30 @@ WRONG = {
         ({"ffn": 50}, ""),
         (22.3, "share of the projections"),
         ({"head": 66.9, "ffn": 3.6}, "mixed up"),
+        ({"ffn": 60, "attention": 30, "head": 10}, "is it a slip in a sum?"),  # no head left out
+        ({"ffn": 3.02e12}, "A share is 100 % at most"),
+        ({"ffn": 66.9, "attention": 37.8}, "two editions"),
     ],
     (MODEL, "d"): [
         (by_size("attention", 19.35, 24.24, 28.57), "d_ff is left at 6,400"),
         ({"small": {"attention": 50, "ffn": 30, "head": 20}}, ""),
         (by_size("ffn", 45), ""),
+        (by_size("flops", 2.916e11, 1.033e12, 2.258e12), "with the same d_ff"),
+        (by_size("head", 30), "times that"),  # which is the attention of another size
     ],
     (MODEL, "e"): [
         ({"growth": 16}, "(T × T) are left out"),
         ({"growth": 256}, "256 times as many"),
+        (7.22e13, "256 times as many"),
         (4513336524800, "the context is left at 1,024"),
         ({"flops": 1.495e14, "ffn": 55.2}, "share of the scores"),
         ({"flops": 1.336e14, "growth": 38, "scores": 50}, "(`scores`)"),
     ],
-    (ADAMW, "a"): [("19.6 GB", "one of the two moments"), ({"optimizer_gb": 6.54}, "`optimizer")],
+    (ADAMW, "a"): [
+        ({"parameters_gb": 8.51, "optimizer_gb": 13.1}, "with the same d_ff"),
+        ("19.6 GB", "one of the two moments"),
+        ({"optimizer_gb": 6.54}, "`optimizer"),
+    ],
     (ADAMW, "b"): [
         ({"a": 10.49, "b": 26.17, "batch": 5}, "only one map of T × T"),
         (4, "the batch is rounded up"),
@@ -126,10 +141,13 @@ WRONG = {
         ({"a": 14.4, "b": 34}, ""),
         ({"a": 15.5, "b": 34, "batch": 3}, "Your own a and b give another batch"),
         ({"a": 7.75, "b": 26.2, "batch": 3}, "7.75 GB (`a`)"),
+        ({"a": 15.5, "b": 26.2, "batch": 5}, "b is not subtracted"),
+        ({"a": 6.4, "b": 26.2, "batch": 8}, "6.4 GB (`a`)"),
     ],
-    (ADAMW, "c"): [(18, "expected"), (6, "forward and backward pass")],
+    (ADAMW, "c"): [(18, "expected"), (6, "about 2.33 times that")],
     (ADAMW, "d"): [
-        ("5115 hours", "22.9255 times that"),
+        ("5115 hours", "In days it would be right: is the unit a slip?"),
+        ({"hours": 5115}, "In days it would be right"),
         (4.6, "a factor of 1,000 is lost"),
         (2558, "reaches its whole peak"),
         (4645, "scores and weighted sums (T × T) are left out"),
@@ -146,7 +164,7 @@ REFUSED = {
         (2.05, 'Write the unit, as in "0.52 billion parameters"'),
         ("2,127,057,600 parameters, 8.51 GB", "no number in a text is judged. Hand in"),
         ("about 2.05 billions of them", "no number in a text is judged"),
-        ("2e9", "two digits at least"),
+        ("2e9", "two significant digits: 2e9 has one"),
         (math.nan, ""),
         (10**400, ""),
         (-3, "-3 cannot be the `parameters`"),
@@ -168,6 +186,7 @@ REFUSED = {
     (ADAMW, "d"): [
         ({"seconds": 4.4e8}, "'seconds' is not a key"),
         (5000, "15 days"),
+        (4850, 'In hours it is right in edition 2026: hand in "4,850 hours".'),
         (122764.6, "In hours it is right"),
         (4.42e8, "In seconds it is right"),
         ("140 years or so", "no number in a text is judged"),

@@ -81,11 +81,16 @@ RIGHT = {
         table("lr val_loss", *LOSSES.items(), (1e-1, "diverged")),
         sweep(LOSSES, tokens=8e5) + sweep({1e-1: 5.0}, tokens=3e5, status="diverged"),
         sweep(LOSSES) + sweep({2e-3: NAN}, status="running"),
+        pd.DataFrame(SWEEP).set_index("learning_rate"),
+        table("Learning-Rate Val-Loss", *LOSSES.items()),
     ],
     (LR, "b"): [
         sweep(LOSSES | {3e-2: NAN, 1e-1: None}),
         sweep({1e-3: 1.5, 3e-3: 1.41, 1e-2: 6.9}),
         sweep(LOSSES | {3e-2: math.inf}),
+        sweep(LOSSES | {3e-2: "n/a"}),
+        [*sweep(LOSSES), {"learning_rate": 3e-2, "diverged": True}],
+        sweep(LOSSES) + sweep({3e-2: 1.7}, diverged=True),
         sweep({1e-3: 1.5, 1e-2: 1.41, 3e-2: 1.43, 1e-1: NAN, 2e-1: 7.0, 5e-1: NAN}),
     ],
     (BATCH, None): [
@@ -104,7 +109,10 @@ RIGHT = {
         pair("norm", PRE, ("post", NAN)),
         table("norm learning_rate loss", (*PRE_AT, 1.41), ("post", 1e-2, 3), ("post", 3e-3, 1.4)),
     ],
-    (NOPE, None): [pair("position", ("rope", 1.41), ("none", 1.46))],
+    (NOPE, None): [
+        pair("position", ("rope", 1.41), ("none", 1.46)),
+        pair("position", ("rope", 1.41), (None, 1.46)),
+    ],
     (SILU, None): [
         table("ffn d_ff", ("swiglu", 1_344), ("silu", 2_048)),
         table("ffn d_ff loss", ("SwiGLU", 1_344, 1.41), ("SiLU", 2_016, 1.42)),
@@ -117,6 +125,7 @@ RIGHT = {
     (BOARD, None): [
         [{"loss": 3.3, "seconds": 60}],
         [{"loss": 3.3, "minutes": 44, "corpus": "owt"}],
+        {"loss": 3.3, "seconds": 50},
         table("name loss seconds", ("start", 4.2, 60.0), ("tied", 4.1, 60.4), ("long", 4.0, 999)),
     ],
     (LOG, None): [
@@ -139,7 +148,12 @@ WRONG = {
         (sweep({1e-4: 1.9, 1e-3: 1.6, 3e-3: 1.5}), "0.003, is at an end"),
         (sweep({1e-2: 1.5, 3e-2: 1.6, 1e-1: 2.5}), "0.01, is at an end"),
         (sweep(dict.fromkeys(LOSSES, NAN)), "No run finished"),
-        (sweep({-1e-3: 1.5, 3e-3: 1.4, 1e-2: 1.6}), "A learning rate is positive"),
+        (sweep({-1e-3: 1.5, 3e-3: 1.4, 1e-2: 1.6}), "`learning_rate` of a run is above 0"),
+        (sweep({10: 1.5, 30: 1.41, 100: 1.6}), "trains no model at a learning rate of 30"),
+        (
+            table("learning_rate loss steps", *zip(LOSSES, LOSSES.values(), READ, strict=True)),
+            "different numbers of steps",
+        ),
         (sweep({1e-3: 2.5, 3e-3: 2.41, 1e-2: 2.6}, corpus="tinystories"), "2.00 with 40,960,000"),
         (sweep(dict.fromkeys(LOSSES, 0.5034), corpus="tinystories"), "in bits per byte"),
         (
@@ -156,6 +170,7 @@ WRONG = {
         (sweep({6e-3: 1.41, 1e3: NAN}), "between 0.006, which converges, and 1000"),
         (sweep({1e-2: 1.41, 3e-3: NAN}), "are two of them swapped"),
         (SWEEP, "0.003: they go up to 0.01"),
+        ([*SWEEP, {"learning_rate": 0.1}], "1 of 4 runs left out: they have no `loss`"),
     ],
     (BATCH, None): [
         (table("batch_size loss", (32, 1.5), (64, 1.5)), "batch size of 1, 128"),
@@ -169,9 +184,8 @@ WRONG = {
     (NORMS, None): [
         (
             table("norm learning_rate loss", (*PRE_AT, 1.4), ("none", 1e-2, NAN)),
-            "the old best one, and a lower one",
+            "0.01, and a lower one",
         ),
-        (pair("norm", ("pre", 1.4), ("none", 1.6)), "two learning rates are asked for"),
     ],
     (POST, None): [
         (table("norm loss tokens", (*PRE, 8e5), (*POST_NORM, 4e5)), "different numbers of tokens"),
@@ -184,6 +198,7 @@ WRONG = {
     (SILU, None): [
         (table("ffn d_ff", ("swiglu", 1_344), ("silu", 1_344)), "a third smaller"),
         (table("ffn d_ff", ("swiglu", 1_344), ("silu", 4_096)), "not matched"),
+        (table("ffn d_ff", ("swiglu", 576), ("silu", 384)), "Were the two widths swapped?"),
         (
             table("ffn d_ff loss", ("swiglu", 512, 1.4), ("silu", 768, 1.5), ("silu", 4_096, 1.3)),
             "3·d·512 and 2·d·4096",
@@ -201,6 +216,10 @@ WRONG = {
             table("corpus loss tokens", ("stories", 1.9, 1e6), ("docstrings", 4.9, 1e5)),
             "`corpus` docstrings: 100,000, `corpus` stories: 1,000,000",
         ),
+        (
+            table("corpus loss steps", ("owt", 3.9, 5e3), ("tinystories", 1.4, 1e4)),
+            "different numbers of steps",
+        ),
         (table("corpus loss", ("owt", 3.9), ("docstrings", 4.9)), "docstrings and owt"),
     ],
     (BOARD, None): [
@@ -209,12 +228,16 @@ WRONG = {
             [{"loss": 4.2, "minutes": 60}],
             "the profile laptop, on its stand-in docstrings, allows 60",
         ),
+        ([{"loss": 3.4, "seconds": 2_640}], "If this was another text, name its `corpus`"),
+        ([{"loss": 3.4, "seconds": -3, "corpus": "owt"}], "`seconds` of a run is above 0"),
+        ([{"loss": 1.9, "seconds": 50, "corpus": "stories"}], "from the web: stories is none"),
         ([{"loss": 1.2, "seconds": 59}], "lower than any model can get on docstrings"),
         ([{"loss": 5.2, "corpus": "owt", "seconds": 2_640}], "5.2 is not below 5"),
     ],
     (LOG, None): [
         ([ROW, ROW | {"tokens": 6_400}], "context length left out"),
         ([ROW, ROW | {"tokens": 102_400}], "Is the batch size or"),
+        ([ROW, ROW | {"tokens": 800}], "Is the batch size or"),
         ([ROW, ROW | {"tokens": 1_000_000}], "819,200"),
         ([ROW, ROW | {"perplexity": 3.9}], "2 ** loss is for bits"),
         ([ROW, ROW | {"bits_per_byte": 2.83}], "loss / ln 2 / bytes_per_token = 0.83"),
@@ -227,7 +250,10 @@ WRONG = {
 REFUSED = {
     (LR, "a"): [
         (1.44, ""),
-        (sweep(dict.fromkeys(LOSSES, "low")), "`loss` 'low' is no number"),
+        (sweep(dict.fromkeys(LOSSES, "low")), 'is no number; write "diverged" for a run that did'),
+        ({"lr": 3e-3, "Score": 1.4}, "No run has a `loss`: the columns are lr, score."),
+        (sweep(dict.fromkeys(LOSSES, 1.5), learning_rate=NAN), "they lack `learning_rate`"),
+        ("3e-3", "no number in a text is judged"),
         (sweep({1e-3: [1.5, 1.6]}), "is no number"),
         (table("learning_rate", (1e-3,)), "No run has a `loss`"),
         (sweep({1e-3: 1.5, 1e-2: 1.6}), "too few learning rates"),
@@ -235,13 +261,26 @@ REFUSED = {
     ],
     (BATCH, None): [([1, 64, 128], ""), (SWEEP, "No run has a `batch_size`")],
     (POST, None): [({"pre": 1.41, "post": 1.44}, ""), (pair("norm", PRE, PRE), 'and with "post"')],
+    (NORMS, None): [(pair("norm", ("pre", 1.4), ("none", 1.6)), "have no `learning_rate`")],
     (NOPE, None): [(pair("position", ("rope", 1.4), ("nope", 1.5)), 'and with "none"')],
     (SILU, None): [
         (2_048, ""),
         (table("ffn d_ff", ("silu", 8)), "swiglu"),
+        (
+            [{"ffn": "swiglu", "d_ff": 384, "loss": 1.9}, {"ffn": "silu", "d_ff": 576}],
+            'yours have "swiglu". 1 of 2 runs left out: they have no `loss`.',
+        ),
         (pair("ffn", ("swiglu", 1.41), ("silu", 1.43)), "No run has a `d_ff`"),
     ],
     (BOARD, None): [([{"loss": 3.2}], "No run has a `seconds`")],
-    (WEB, None): [(3.95, ""), (table("corpus loss", ("stories", 1.9)), "No run has the `corpus`")],
-    (LOG, None): [([ROW], "That is one run"), (b"1.4", "")],
+    (WEB, None): [
+        (3.95, ""),
+        (table("corpus loss", ("stories", 1.9)), "No run has the `corpus`"),
+        ([{"corpus": "owt"}, {"corpus": "stories", "loss": 1.9}], "left out: they have no `loss`"),
+    ],
+    (LOG, None): [
+        ([ROW], "That is one run"),
+        (b"1.4", ""),
+        (table("step loss seconds", (0, 7.6, 0), (100, 4.0, 10)), "the steps of one run"),
+    ],
 }

@@ -39,11 +39,12 @@ def my_runs(*folders: str | os.PathLike[str]) -> pd.DataFrame:
     but for the usual ones.
 
     Arguments:
-        folders: of runs, or with runs in them; by default where `workbook train` puts them.
+        folders: of runs, or with runs in them, by their paths or by the names in this table; by
+            default where `workbook train` puts them.
 
     Raises: ValueError if a folder holds no run.
     """
-    found = [row for folder in folders for row in rows_in(Path(folder))]
+    found = [row for folder in folders for row in rows_in(_place(folder))]
     if not folders:
         found = [_opened(folder) for folder in folders_of_runs(data_folder() / "trained")]
     if not found:
@@ -73,6 +74,13 @@ def folders_of_runs(place: Path, pattern: str = "*") -> list[Path]:
     """The folders of this pattern in a place that hold a run, the oldest first."""
     runs = [folder for folder in place.glob(pattern) if _is_run(folder)]
     return sorted(runs, key=lambda folder: (folder / log.LINES).stat().st_mtime)
+
+
+def _place(named: str | os.PathLike[str]) -> Path:
+    """A folder by its path, or by its name where `workbook train` puts runs."""
+    path = Path(named)
+    by_name = data_folder() / "trained" / path
+    return by_name if os.path.isdir(by_name) and not os.path.exists(path) else path
 
 
 def _opened(folder: Path) -> Row:
@@ -115,7 +123,7 @@ def as_rows(handed_in: Any) -> Any:
     if isinstance(handed_in, Run):
         return [row_of(handed_in)]
     if isinstance(handed_in, os.PathLike) or _names_a_folder(handed_in):
-        return rows_in(Path(handed_in))
+        return rows_in(_place(handed_in))
     if isinstance(handed_in, Mapping) and any(isinstance(run, Run) for run in handed_in.values()):
         rows = {name: as_rows(run) for name, run in handed_in.items()}
         return [row | {"name": str(name)} for name, some in rows.items() for row in some]
@@ -127,7 +135,7 @@ def as_rows(handed_in: Any) -> Any:
 def _names_a_folder(text: Any) -> bool:
     """Whether a text is a path, and not an answer: a word that leads somewhere, or would."""
     is_word = isinstance(text, str) and len(text.split()) == 1
-    return is_word and (os.path.isdir(text) or os.sep in text)
+    return is_word and (os.path.isdir(_place(text)) or os.sep in text)
 
 
 def _listed(rows: Any) -> Iterable[Any]:

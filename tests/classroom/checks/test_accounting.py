@@ -40,3 +40,29 @@ def test_the_scores_under_the_name_of_attention_are_a_question(judged_here):
 def test_a_right_number_is_called_by_its_key_and_an_open_choice_is_named(judged_here):
     assert "three matrices (SwiGLU). Say so" in check(ADAMW, "34 GB", "a").claim
     assert check(ADAMW, {"gradients_gb": 6.54}, "a").claim == "6.54 GB (`gradients_gb`): right."
+
+
+INCOMPLETE = [
+    (ADAMW, "d", 5000, "two significant digits"),
+    (ADAMW, "b", {"a": 15.5}, "right. Still missing: b, batch."),
+    (MODEL, "d", {"small": {}}, "Still missing: small, medium, large."),
+    (MODEL, "d", {"small": {"flops": 3.5e11}, "large": {...}}, "Still missing: medium, large."),
+]
+
+
+@pytest.mark.parametrize(("problem", "part", "attempt", "words"), INCOMPLETE)
+def test_a_part_of_an_answer_is_told_what_is_missing(problem, part, attempt, words, judged_here):
+    report = check(problem, attempt, part)
+    assert report.heading.endswith("not judged") and words in report.claim, report
+
+
+def test_what_python_takes_for_a_number_is_not_always_one(judged_here):
+    assert "True cannot be the `flops`" in check(MODEL, True, "b").claim
+    assert "no number in a text is judged" in check(MODEL, "4,51 TFLOPs", "b").claim
+
+
+def test_numbers_of_two_editions_are_no_answer_whichever_is_set(monkeypatch, judged_here):
+    for edition in ("2025", "2026"):
+        monkeypatch.setenv("WORKBOOK_EDITION", edition)
+        report = check(MODEL, {"parameters": 2.127e9, "gb": 6.56}, "a")
+        assert report.status == "wrong" and "two editions" in report.claim, report

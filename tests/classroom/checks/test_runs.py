@@ -2,6 +2,7 @@
 
 import math
 
+import pandas as pd
 import pytest
 from attempts import runs
 from attempts.runs import LR, NAN, PRE, ROW, pair, sweep
@@ -74,6 +75,11 @@ def test_what_the_handout_asks_is_asked_of_tinystories_alone(monkeypatch, judged
     assert "with 1.81 on tinystories" in check(LR, low, "a").message
 
 
+OF_SEEDS = runs.table("norm loss seed", (*PRE, 1), (*runs.POST_NORM, 2))
+OF_RATES = runs.table("norm loss learning_rate", (*PRE, 1e-2), (*runs.POST_NORM, 1e-4))
+PRE_ROW = {"norm": "Pre ", "loss": 1.41, "position": "rope"}
+OF_TEXTS = runs.table("corpus loss", ("tinystories", 1.4), ("owt", 3.9))
+WEB_LOSSES = {rate: loss + 2 for rate, loss in runs.LOSSES.items()}
 PRAISED = [
     # A loss that stays high counts where no run diverged.
     (LR, "b", sweep(HIGH), "10 times below"),
@@ -81,8 +87,25 @@ PRAISED = [
         LR,
         "b",
         sweep(runs.LOSSES | {2e-2: NAN}),
-        "below one that diverges. Not looked at: whether all read equally many tokens",
+        "below 0.02, which diverges. Not looked at: whether all read equally many tokens",
     ),
+    (LR, "a", sweep(WEB_LOSSES, corpus="owt"), "asks for simple stories: these are owt"),
+    (runs.POST, None, pair("norm", PRE, ("post", 20.5)), "20.5 is worse than blind guessing"),
+    (runs.POST, None, pair("norm", PRE, ("post", NAN)), "All runs with `norm` post diverged"),
+    (runs.POST, None, pd.DataFrame(OF_SEEDS).set_index(["norm", "seed"]), "no `seed` in common"),
+    (runs.POST, None, [PRE_ROW, {"norm": "post", "loss": 1.5}], "do not name it"),
+    (runs.POST, None, OF_SEEDS, "They have no `seed` in common"),
+    (runs.POST, None, OF_RATES, "No learning rate was tried with both"),
+    (runs.POST, None, [*OF_SEEDS, {"norm": "none", "loss": 2}], "their `norm` is neither pre nor"),
+    (
+        runs.POST,
+        None,
+        [ROW | {"norm": "pre"}, {"norm": "post", "loss": 2}],
+        "some runs have no `tok",
+    ),
+    (runs.WEB, None, OF_TEXTS, "Not looked at: whether all read equally many tokens"),
+    (runs.BOARD, None, [{"loss": 2.9, "seconds": 2600, "corpus": "owt"}], "below 3.08"),
+    (runs.LOG, None, [ROW, {"loss": 2}], "Without `seconds`: 1 of them"),
     (runs.POST, None, pair("norm", PRE, ("post", 1.42)), "+0.01 nats per token"),
     (runs.LOG, None, [ROW, ROW | {"loss": math.inf}], "none of which contradicts itself"),
 ]

@@ -85,6 +85,7 @@ BOARD = [  # after the numbers, what an answer shows, what is said of it and wha
     ({"figure": figure(), "loss": 0.2}, "the loss is 0.2, and no model can get below", 0),
     ({"figure": figure(), "loss": 4.9}, "That solves leaderboard: 6 points.", 6),
     ({}, "This part is solved already, and stays so.", 6),
+    ({"figure": figure(), "loss": 4.2}, "Of the last answer: the loss is 4.2, but the best run", 6),
 ]
 
 

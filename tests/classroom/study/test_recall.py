@@ -114,6 +114,7 @@ def test_a_guess_is_kept_and_shown_beside_the_measurement(study, capsys):
     assert "Noted for loss at step 0: 5." in str(predict("loss at step 0", 5))
     predict("loss at step 0", measured=7.5)
     assert "your guess of 5 stands" in str(predict("loss at step 0", 7.5))
+    assert "Noted for FLOPs: 350,000,000,000." in str(predict("FLOPs", 3.5e11))
     predict("merges", 30)
     predict("merges", measured=10)
     predict("bytes", "many")
@@ -149,7 +150,7 @@ def test_a_guess_may_be_a_number_of_any_kind(study, capsys):
 
 
 NO_GUESSES = [  # and what is said of each
-    ("5", "a str: '5'; write it without quotes"),
+    ("5", "a str: '5'; write the number alone, without quotes"),
     (True, "a bool: True"),
     (np.True_, "a bool"),
     (0, "an int: 0"),

@@ -18,6 +18,7 @@ from workbook.accounting import explain
 from workbook.accounting.explain import MISTAKEN, UNITS, Amount, Explanation, joined, unit_named
 from workbook.classroom.checks.machinery.verdicts import (
     NotAttempted,
+    NotJudged,
     Prose,
     Unreadable,
     Wrong,
@@ -74,17 +75,21 @@ OPEN: dict[str, dict[str, tuple]] = {
 }
 # How far off a number may be that was computed from rounded ones.
 SLACK = {"time": 5e-3, "bytes per sequence": 1e-2, "growth": 1e-2}
+CLOSE = 0.01  # relative: a ratio so near to 1 is written with more digits
 THE_OTHER = "right in edition {0}. The workbook is set to {1}: is WORKBOOK_EDITION={0} yours?"
-LEADING = re.compile(r"[+-]?(\d[\d,_]*(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+# A comma parts thousands: 4,51 may be meant as 4.51.
+LEADING = re.compile(r"[+-]?((\d{1,3}(,\d{3})+|\d[\d_]*)(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 SPEED = re.compile(r"[kmgtp]?flops?\s*(/|per)\s*s(ec(ond)?)?", re.IGNORECASE)
 OF_SPEED = (
     "FLOPs are an amount of work, FLOP/s a speed: how many of them a machine does per second."
 )
+NO_HALF = "The batch is rounded down: there is no half a sequence."
+NOT_SUBTRACTED = "b is not subtracted: what is left of 80 GB is for the batch."
+MIXED = "Each is right for another feed-forward layer: count all of them with the same d_ff."
 SCORES_ALONE = "are these the scores and weighted sums alone? Then it is right: say so."
 HINTS = {  # by key, where no assumption gives a number
     "growth": "With 16 times the tokens, the T × T matmuls need 256 times as many FLOPs, all"
     " others 16 times as many.",
-    "batch": "The batch is rounded down: there is no half a sequence.",
     "per_parameter": "Count, for one parameter, all operations on m and v, in the step and in the"
     " decay, divisions and roots included; the forward and backward passes do not count.",
 }
@@ -108,7 +113,7 @@ class Handed(NamedTuple):
     """A number that was handed in."""
 
     amount: Amount
-    written: str  # its digits, where no unit was written; ""
+    written: str  # its digits, where no unit was named; ""
     key: str  # of `QUANTITIES`
     quantity: str  # its name in `accounting.explain`, with the size of the model in part (d)
     is_alone: bool  # and not in a dict
@@ -117,6 +122,16 @@ class Handed(NamedTuple):
     def named(self) -> str:
         """The number with its unit, and its key."""
         return f"{self.amount.text} (`{self.key}`)"
+
+    @property
+    def figure(self) -> str:
+        """The number without its unit, as it was written."""
+        return self.amount.text.partition(" ")[0]
+
+    @property
+    def size(self) -> str:
+        """The size of the model that it is about; "" but in part (d)."""
+        return self.quantity.partition(", ")[2]
 
     def agrees(self, way: Explanation) -> bool:
         """True for the value itself, rounded or cut off to the digits that were written."""
@@ -158,22 +173,37 @@ def _by_size(attempt: Any) -> str:
         raise Unreadable(attempt)
     if not attempt.keys() <= {*explain.ASKED_SIZES}:
         raise Unreadable(attempt)
-    for size, entries in attempt.items():
+    given = {size: entries for size, entries in attempt.items() if entries not in ({}, ..., {...})}
+    for size, entries in given.items():
         for one in _entries(entries, asked_for):
             handed.append(one._replace(quantity=f"{one.quantity}, GPT-2 {size}"))
-    return _judged(handed, asked_for)
+    return _complete(_judged(handed, asked_for), explain.ASKED_SIZES, given)
 
 
 def _memory(attempt: Any) -> str:
     """Judge the largest batch, or a dict with it and with a and b of the memory a·batch + b."""
     asked_for = Question(ADAMW, "b", config.edition())
-    handed = _entries(attempt, asked_for)
-    praise = _judged(handed, asked_for)
-    values = {one.key: one.amount.value for one in handed}
-    if values.keys() >= {"a", "b", "batch"}:
-        batch = int(values["batch"])
-        right = int((80e9 - values["b"]) // values["a"])
-        expect(batch == right, "Your own a and b give another batch.", expected=right, got=batch)
+    handed = {one.key: one for one in _entries(attempt, asked_for)}
+    values = {key: one.amount.value for key, one in handed.items()}
+    batch = values.get("batch", 0)
+    claim = "A batch is a whole number of sequences."
+    expect(batch == int(batch), claim, NO_HALF, got=batch)
+    if values.keys() < {"a", "b", "batch"}:
+        praise = _judged([*handed.values()], asked_for)
+        return praise if batch else _complete(praise, ("a", "b", "batch"), handed)
+    # It follows from a and b, whether these are right or not.
+    praise = _judged([handed["a"], handed["b"]], asked_for)
+    right = int((80e9 - values["b"]) // values["a"])
+    mistake = NOT_SUBTRACTED if batch == 80e9 // values["a"] else None
+    claim = "Your own a and b give another batch."
+    expect(batch == right, claim, mistake, expected=right, got=int(batch))
+    return f"{praise} {handed['batch'].named} follows from them."
+
+
+def _complete(praise: str, asked: tuple[str, ...], given: dict) -> str:
+    """The praise of numbers. Raises: `NotJudged` with it where some that are asked for lack."""
+    if missing := [name for name in asked if name not in given]:
+        raise NotJudged(f"{praise} Still missing: {', '.join(missing)}.".strip())
     return praise
 
 
@@ -193,6 +223,8 @@ def _entries(attempt: Any, part: Question) -> list[Handed]:
     handed = []
     for key, value in entries.items():
         amount, written = _amount(key, value)
+        if key in ("days", "hours") and not is_alone:  # a key that is a unit
+            written = ""
         handed.append(Handed(amount, written, key, QUANTITIES[key][0], is_alone))
     return handed
 
@@ -212,18 +244,19 @@ def _amount(key: str, value: Any) -> tuple[Amount, str]:
     Raises: `Unreadable` for anything else.
     """
     # Fifteen digits of a float: 39.8 / 100 would show the rounding of its last bit.
-    text = f"{value:.15g}" if type(value) is float else str(value).strip()
+    texts = {float: "{:,.15g}", int: "{:,}"}
+    text = texts.get(type(value), "{}").format(value).strip()
     number = LEADING.match(text)
     if number is None:
         raise Unreadable(value, f"{shown(value)} cannot be the `{key}`.")
     digits = number[0].replace(",", "").replace("_", "")
-    written = text[number.end() :].strip()
+    written = text[number.end() :].strip(" .")
     if SPEED.fullmatch(written):
         raise Wrong(f"{text} is a speed.", got=Prose(text), mistake=OF_SPEED)
     usual = QUANTITIES[key][1]
     unit = unit_named(written) if written else usual
     try:
-        amount = Amount.of(_shown(digits), unit or "", f"{digits} {unit}")
+        amount = Amount.of(_shown(digits), unit or "", f"{number[0]} {unit}")
     except (ArithmeticError, ValueError):  # no number, no unit, or out of range
         amount = None
     # What is measured under this key, such as bytes, is the first in `UNITS`.
@@ -231,9 +264,13 @@ def _amount(key: str, value: Any) -> tuple[Amount, str]:
     if not fits:
         raise Unreadable(value, f"{shown(value)} cannot be the `{key}`.")
     if amount.kind == "share" and not written and amount.value < 0.01:  # 0.669: no share is as low
-        amount = Amount.of(_shown(str(Decimal(digits).scaleb(2))), unit)
+        percent = Decimal(digits).scaleb(2)
+        amount = Amount.of(_shown(str(percent)), unit, f"{percent:f} %")
     if amount.kind in ("count", "bytes", "flops", "seconds") and amount.digits < 2:
-        raise NotAttempted('Write two digits at least, as in 1.2e8, "0.52 GB", "15 days".')
+        few = f"Give at least two significant digits: {number[0]} has one"
+        raise NotJudged(f'{few}. 1.2e8, "0.52 GB" and "15 days" have two.')
+    if amount.kind == "share":
+        expect(amount.value <= 1, "A share is 100 % at most.", got=Prose(amount.text))
     return amount, "" if written else digits
 
 
@@ -252,30 +289,60 @@ def _judged(handed: list[Handed], part: Question) -> str:
     praise = {one: _praise(one, part) for one in handed}
     if other := _of_the_other_edition(handed, part):
         # Once one number is that edition's, the others may be, and are explained by it.
+        for one in handed:
+            if praise[one] and not _praise(one, other):
+                claim = "These numbers are of two editions: count all of them for the same model."
+                two = ", ".join(each.named for each in handed)
+                mistake = (
+                    f"{one.named} is right in edition {part.edition}, others in {other.edition}."
+                )
+                raise Wrong(claim, got=Prose(two), mistake=mistake)
         said = THE_OTHER.format(other.edition, part.edition)
         for one in handed:
             praise[one] = praise[one] or (_praise(one, other) and f"{one.named}: {said}")
     bad = [one for one in handed if not praise[one]]
     if not bad:
+        # The list of activations in (b) is the same for all models.
+        expect(other or part.part == "b" or _is_of_one_model(handed, part), MIXED)
         return " ".join(praise.values())
     for one in bad:
         _expect_a_unit(one, other or part)
-    raise _wrong(bad, other or part)
+    raise _wrong(bad, handed, other or part)
+
+
+def _is_of_one_model(handed: list[Handed], part: Question) -> bool:
+    """Whether the numbers that are right are so for the same feed-forward layer."""
+    numbers = [one for one in handed if _right(one, part)]
+    models = {_model(way) for way in _good(part)}
+    return any(all(_holds(one, model, part) for one in numbers) for model in models)
+
+
+def _model(way: Explanation) -> frozenset:
+    """What the course leaves open about the model, as far as it was changed."""
+    return frozenset(each for each in way.flipped if each.field in ("d_ff", "matrices"))
+
+
+def _holds(handed: Handed, model: frozenset, part: Question) -> bool:
+    """Whether a number is right for a model; those that do not depend on it have no way of it."""
+    ways = [way for way in _good(part) if way.quantity == handed.quantity]
+    of_it = [way for way in ways if _model(way) == model]
+    return any(map(handed.agrees, of_it or [way for way in ways if not _model(way)]))
 
 
 def _of_the_other_edition(handed: list[Handed], part: Question) -> Question | None:
-    """The same part in the other edition, if a number is right there, and not here.
-
-    Two digits alone may agree by chance.
-    """
+    """The same part in the other edition, if a number is right there, and not here."""
     (name,) = {*EDITIONS} - {part.edition}
     other = part._replace(edition=name)
     for one in handed:
-        if _praise(one, part) or one.amount.digits < 3:
-            continue
-        if any(not way.changes for way in _right(one, other)):
+        if not _praise(one, part) and _is_stated(one, other):
             return other
     return None
+
+
+def _is_stated(handed: Handed, part: Question) -> bool:
+    """Whether a number is right as a part states it: two digits alone may agree by chance."""
+    ways = _right(handed, part) if handed.amount.digits > 2 else []
+    return any(not way.changes for way in ways)
 
 
 def _expect_a_unit(handed: Handed, part: Question) -> None:
@@ -286,22 +353,25 @@ def _expect_a_unit(handed: Handed, part: Question) -> None:
         mistaken = MISTAKEN.get(amount.unit)
         alike = [unit for unit, (kind, _) in UNITS.items() if kind == amount.kind]
         units = [unit for unit in alike if unit != mistaken]
-        for unit in units:
-            meant = Amount.of(_shown(handed.written), unit)
-            if _right(handed._replace(amount=meant), part):
-                right = f'In {unit} it is right: hand in "{handed.written} {unit}".'
-                raise NotAttempted(f"{handed.written} what? {right}")
+        for edition in dict.fromkeys((part.edition, *EDITIONS)):
+            there = part._replace(edition=edition)
+            for unit in units:
+                meant = handed._replace(amount=Amount.of(_shown(handed.written), unit))
+                if _right(meant, part) or (there != part and _is_stated(meant, there)):
+                    where = "" if there == part else f" in edition {edition}"
+                    right = f'In {unit} it is right{where}: hand in "{handed.figure} {unit}".'
+                    raise NotAttempted(f"{handed.figure} what? {right}")
         for key in KEYS[part[:2]] if handed.is_alone else ():
             name, unit = QUANTITIES[key]
             other = Handed(Amount.of(_shown(handed.written), unit), "", key, name, False)
             if unit != amount.unit and _right(other, part):
                 right = f'As the {name} it is right: hand in {{"{key}": {handed.written}}}.'
-                raise NotAttempted(f"{handed.written} what? {right}")
+                raise NotAttempted(f"{handed.figure} what? {right}")
     # No model here is so small: a number such as 2.13 was meant in billions.
     is_small = amount.kind in ("count", "bytes", "flops") and amount.value < 1e6
     if is_small and handed.written:
         example = {"bytes": "GB", "flops": "TFLOPs", "count": "billion parameters"}[amount.kind]
-        raise NotAttempted(f'{handed.written} what? Write the unit, as in "0.52 {example}".')
+        raise NotAttempted(f'{handed.figure} what? Write the unit, as in "0.52 {example}".')
 
 
 @cache
@@ -324,8 +394,9 @@ def _flops_of_parts(part: Question) -> Iterator[Explanation]:
 def _is_open(way: Explanation, part: Question) -> bool:
     """True for a number that the course's own choices give."""
     allowed = dict(OPEN[part.problem])
-    if (part.problem == ADAMW and part.edition == "2025") or part.part in ("a", "b", "c", "e"):
-        allowed.pop("d_ff", None)
+    leaves_width = part.edition == "2026" if part.problem == ADAMW else part.part == "d"
+    if not leaves_width:
+        del allowed["d_ff"]
     if part.problem == MODEL and (way.kind != "share" or part.part == "b"):  # or of the blocks
         del allowed["head"], allowed["every_block"]
     return all(switch.value in allowed.get(switch.field, ()) for switch in way.flipped)
@@ -349,19 +420,57 @@ def _praise(handed: Handed, part: Question) -> str:
     return ""
 
 
-def _causes(handed: Handed, part: Question) -> list[Explanation]:
-    """What gives a wrong number, fewest changes first."""
+def _causes(handed: Handed, beside: list[Handed], part: Question) -> list[Explanation]:
+    """What gives a wrong number, fewest changes first, and of shares all that are beside it."""
     ways = explain.ways(part.problem, handed.amount, part.part, part.edition)
-    return [way for way in ways if way.quantity == handed.quantity]
+    own = [way for way in ways if way.quantity == handed.quantity]
+    if handed.amount.kind != "share":
+        return own
+    shares = [one for one in beside if one.amount.kind == "share" and one.size == handed.size]
+    return [way for way in own if all(_is_given(one, way, part) for one in shares)]
 
 
-def _wrong(bad: list[Handed], part: Question) -> Wrong:
+def _is_given(handed: Handed, by: Explanation, part: Question) -> bool:
+    """Whether the assumptions that explain one number give another, too."""
+    # A number that some of them leave alone is listed without these.
+    ways = (way for way in explain.outcomes(*part) if {*way.flipped} <= {*by.flipped})
+    return any(way.quantity == handed.quantity and handed.agrees(way) for way in ways)
+
+
+def _is_like(way: Explanation, handed: Handed) -> bool:
+    """Whether a right number may be what was handed in: two digits alone may agree by chance."""
+    name, _, size = way.quantity.partition(", ")
+    near = size == handed.size or handed.quantity.startswith(name)
+    return way.kind == handed.amount.kind and (near or handed.amount.digits > 2)
+
+
+def _unit_meant(handed: Handed, part: Question) -> str:
+    """The unit in which a number is right, if it was written in another; ""."""
+    digits = handed.figure.replace(",", "").replace("_", "")
+    for unit, (kind, _) in UNITS.items():
+        meant = handed._replace(amount=Amount.of(_shown(digits), unit))
+        if kind == handed.amount.kind and _right(meant, part):
+            return f"In {unit} it would be right: is the unit a slip?"
+    return ""
+
+
+def _asked_elsewhere(handed: Handed, part: Question) -> str:
+    """What a number is that another part, or another key, asks for; "" if it is nothing known."""
+    for problem, letter in KEYS if handed.amount.digits > 2 else ():
+        ways = _good(part._replace(part=letter)) if problem == part.problem else ()
+        for way in ways:
+            if not way.changes and way.quantity != handed.quantity and handed.agrees(way):
+                return f"It is: {way.quantity}, of ({letter})."
+    return ""
+
+
+def _wrong(bad: list[Handed], all_handed: list[Handed], part: Question) -> Wrong:
     """What is wrong: the key, the assumptions that give the number, or how far off it is."""
-    handed = next((one for one in bad if _causes(one, part)), bad[0])
-    ways = _causes(handed, part)
+    handed = next((one for one in bad if _causes(one, all_handed, part)), bad[0])
+    ways = _causes(handed, all_handed, part)
     got = Prose(handed.named)
     # A right number at the wrong place needs no other explanation.
-    alike = (way for way in _good(part) if way.kind == handed.amount.kind)
+    alike = (way for way in _good(part) if _is_like(way, handed))
     if way := next(filter(handed.agrees, alike), None):
         return Wrong(
             "That is the right number for something else.",
@@ -378,14 +487,16 @@ def _wrong(bad: list[Handed], part: Question) -> Wrong:
             got=got,
             mistake=f"Your number comes out when {'; or when '.join([*dict.fromkeys(few)][:3])}.",
         )
-    right = [way.value for way in _good(part) if way.quantity == handed.quantity]
-    value = handed.amount.value
-    nearest = min(right, key=lambda one: max(one / value, value / one))
+    if known := _unit_meant(handed, part) or _asked_elsewhere(handed, part):
+        return Wrong(f"That is not the right number ({handed.quantity}).", got=got, mistake=known)
+    right = next(way.value for way in _good(part) if way.quantity == handed.quantity)
+    ratio = right / handed.amount.value
+    digits = 3 if abs(ratio - 1) > CLOSE else 8
     return Wrong(
         "No assumption known here gives this number: is it a slip in a sum?",
-        expected=Prose(f"{nearest / value:.6g} times that"),
+        expected=Prose(f"about {ratio:.{digits}g} times that, as the problem states it"),
         got=got,
-        mistake=HINTS.get(handed.key),
+        mistake=HINTS.get("growth" if part.part == "e" else handed.key),
     )
 
 

@@ -82,16 +82,18 @@ def _keep(study: progress.Progress, what: str, guess: Any) -> Panel:
     """Store a guess, unless what it is about was seen already."""
     number = _number(guess)
     if number is None or not SMALLEST_GUESS <= number <= LARGEST_GUESS:
-        remedy = "; write it without quotes" if isinstance(guess, str) else ""
+        remedy = "; write the number alone, without quotes" if isinstance(guess, str) else ""
         raise ValueError(f"expected {EXPECTED_GUESS}, got {verdicts.kind_of(guess)}{remedy}")
     before = study.notes(Guess).get(what)
     if before and before.measured is not None:
-        return Panel("read", f"You have seen it: your guess of {before.guess:g} stands.")
+        return Panel("read", f"You have seen it: your guess of {before.guess:,.15g} stands.")
     try:
         study.keep_notes(Guess, {what: Guess(number)})
     except Exception as error:  # a full disk stops no cell
-        return Panel("not attempted", f"Not noted: {number:g}. {progress.UNSAVED.format(error)}")
-    return Panel("read", f"Noted for {what}: {number:g}. Now run the cell below.")
+        return Panel(
+            "not attempted", f"Not noted: {number:,.15g}. {progress.UNSAVED.format(error)}"
+        )
+    return Panel("read", f"Noted for {what}: {number:,.15g}. Now run the cell below.")
 
 
 def _compare(study: progress.Progress, what: str, measured: Any) -> None:

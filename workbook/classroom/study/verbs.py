@@ -95,7 +95,8 @@ def _noted(
     elif report.status == "read" and not entry.is_solved:
         report = replace(report, next_step="tick")
     elif entry.is_solved and not then and report.status not in ("correct", "possible"):
-        then = ("This part is solved already, and stays so.",)
+        lacks = [f"Of the last answer: {'; '.join(entry.lacks)}."] if entry.lacks else []
+        then = ("This part is solved already, and stays so.", *lacks)
     record = {"problem": problem.id, "part": report.part, "status": report.status}
     if kept is not None:
         record |= {"source": entry.source, "trouble": entry.trouble}

@@ -299,7 +299,8 @@ def _judged(problem: Problem, attempt: Any, part: str | None) -> Report:
         is_stub = problem.kind == "code" and is_untouched(attempt)
         if problem.kind == "written" or isinstance(nothing, NotJudged) or is_stub:
             if str(nothing) and not is_stub:
-                return Report("not attempted", problem.id, part, str(nothing))
+                state = "not judged" if isinstance(nothing, NotJudged) else ""
+                return Report("not attempted", problem.id, part, str(nothing), state=state)
             claim = f"Nothing to check yet. {_how_to_begin(problem, part)}."
             return Report("not attempted", problem.id, part, claim, next_step="again")
         wrong = unfinished(nothing)
@@ -368,6 +369,8 @@ def _plain(attempt: Any) -> Any:
         return {key: _plain(value) for key, value in attempt.items()}
     if hasattr(attempt, "__array__") and not hasattr(attempt, "to_dict"):
         return attempt.tolist()
+    if isinstance(attempt, bool):  # which is an Integral, too
+        return attempt
     if isinstance(attempt, Integral):
         return int(attempt)
     return float(attempt) if isinstance(attempt, Real | Decimal) else attempt
