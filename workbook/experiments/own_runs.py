@@ -20,7 +20,7 @@ from workbook.training.trainer import Run
 
 # The settings that problems ask about are in every table; of the others, those that differ.
 MAIN = ["learning_rate", "batch_size", "norm", "position", "ffn", "d_ff", "corpus", "seed"]
-OUTCOMES = ["status", "loss", "bits_per_byte", "steps", "tokens", "seconds", "yours", "folder"]
+OUTCOMES = ["loss", "status", "bits_per_byte", "steps", "tokens", "seconds", "yours", "folder"]
 
 Row = dict[str, Any]
 
@@ -47,13 +47,14 @@ def my_runs(*folders: str | os.PathLike[str]) -> pd.DataFrame:
     found = [row for folder in folders for row in rows_in(_place(folder))]
     if not folders:
         found = [_opened(folder) for folder in folders_of_runs(data_folder() / "trained")]
+    first, *rest = OUTCOMES  # the loss, which a wide table would hide at its end
     if not found:
-        return pd.DataFrame(columns=[*MAIN, *OUTCOMES], index=pd.Index([], name="name"))
+        return pd.DataFrame(columns=[first, *MAIN, *rest], index=pd.Index([], name="name"))
     table = pd.DataFrame(found).set_index("name")
     settings = [name for name in table if name not in OUTCOMES]
     differing = [name for name in settings if table[name].nunique(dropna=False) > 1]
     others = [name for name in differing if name not in MAIN]
-    return table[[*MAIN, *others, *OUTCOMES]]
+    return table[[first, *MAIN, *others, *rest]]
 
 
 def rows_in(folder: Path) -> list[Row]:
