@@ -245,8 +245,11 @@ class Task(Exercise):
         case = self.gradients
         runner: Any = self.runner(attempt)
         is_class = isinstance(runner, ModuleRunner)
+        if "d_ff" in case.arguments and not takes_any_width(runner, case):
+            part = runner.exercise = of_usual_width(self)
+            case = part.gradients
         if "num_heads" in case.arguments:
-            part = runner.exercise = possible(self, runner)
+            part = runner.exercise = possible(part, runner)
         findings = judge(part, runner)
         if not findings.in_use:
             with findings("use"):
@@ -264,7 +267,8 @@ class Task(Exercise):
             with findings("style"):
                 expect_from_scratch(lambda: runner.rerun(case), runner.consists_of())
         praise = self.praise
-        if self.large and not findings.in_use:
+        is_ready_made = any(wrong.weight == "style" for wrong in findings.wrongs)
+        if self.large and not findings.in_use and not is_ready_made:
             try:
                 check_first_weights(runner, self.large, findings)
             except Unseen:
@@ -310,6 +314,29 @@ of_tensors = partial(
     Task, run=lambda runner, case: runner.run(case), same=alike, report=mismatch, errors=NOT_TAKEN
 )
 SIZES_KEPT = "Something keeps the sizes of the first call, such as a mask: make it in each call."
+
+
+def takes_any_width(runner: ModuleRunner, case: Case) -> bool:
+    """Whether a class takes a d_ff that is no multiple of 64; the course advises multiples.
+
+    Only a refusal in the learner's own words counts: other errors are found when it is judged.
+    """
+    try:
+        runner.make(case)
+    except (Wrong, NotAttempted) as error:
+        return not is_refusal(error.__cause__)
+    return True
+
+
+def of_usual_width(part: Task) -> Task:
+    """A part whose feed-forward layers are as wide as the course advises, without its corners."""
+
+    def widened(case: Case) -> Case:
+        names = [name.removesuffix(".weight") for name in case.weights]
+        return _made_of(names, replace(case, arguments={**case.arguments, "d_ff": WIDE}))
+
+    cases = tuple(map(widened, part.cases))
+    return replace(part, cases=cases, corners=(), gradients=widened(part.gradients))
 
 
 def possible(part: Task, runner: ModuleRunner) -> Task:
