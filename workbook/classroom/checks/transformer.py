@@ -245,8 +245,8 @@ class Task(Exercise):
         case = self.gradients
         runner: Any = self.runner(attempt)
         is_class = isinstance(runner, ModuleRunner)
-        if "d_ff" in case.arguments and not takes_any_width(runner, case):
-            part = runner.exercise = of_usual_width(self)
+        if "d_ff" in case.arguments:
+            part = runner.exercise = of_usual_width(self, runner)
             case = part.gradients
         if "num_heads" in case.arguments:
             part = runner.exercise = possible(part, runner)
@@ -316,27 +316,25 @@ of_tensors = partial(
 SIZES_KEPT = "Something keeps the sizes of the first call, such as a mask: make it in each call."
 
 
-def takes_any_width(runner: ModuleRunner, case: Case) -> bool:
-    """Whether a class takes a d_ff that is no multiple of 64; the course advises multiples.
+def of_usual_width(part: Task, runner: ModuleRunner) -> Task:
+    """For a class that refuses other widths, the part with a d_ff that is a multiple of 64.
 
-    Only a refusal in the learner's own words counts: other errors are found when it is judged.
+    The course advises one. Only the learner's own `raise` or `assert` is a refusal.
     """
     try:
-        runner.make(case)
+        runner.make(part.gradients)
+        return part
     except (Wrong, NotAttempted) as error:
-        return not is_refusal(error.__cause__)
-    return True
-
-
-def of_usual_width(part: Task) -> Task:
-    """A part whose feed-forward layers are as wide as the course advises, without its corners."""
-
-    def widened(case: Case) -> Case:
-        names = [name.removesuffix(".weight") for name in case.weights]
-        return _made_of(names, replace(case, arguments={**case.arguments, "d_ff": WIDE}))
-
-    cases = tuple(map(widened, part.cases))
-    return replace(part, cases=cases, corners=(), gradients=widened(part.gradients))
+        if not is_refusal(error.__cause__):
+            return part
+    first, *cases = (
+        _made_of(
+            [name.removesuffix(".weight") for name in case.weights],
+            replace(case, arguments={**case.arguments, "d_ff": WIDE}),
+        )
+        for case in (part.gradients, *part.cases)
+    )
+    return replace(part, gradients=first, cases=tuple(cases), corners=())
 
 
 def possible(part: Task, runner: ModuleRunner) -> Task:
