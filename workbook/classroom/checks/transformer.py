@@ -298,7 +298,9 @@ class Task(Exercise):
                 words.append(dropped(runner.attempt))
             if "d_k" in wrong.case.arguments:
                 words.append(_positions_that_work(self, runner))
-            if "theta" in wrong.case.arguments.keys() - self.cases[0].arguments:
+            # No corner is tried without RoPE.
+            has_rope = "theta" in wrong.case.arguments.keys() - self.cases[0].arguments
+            if has_rope and wrong.weight == "use":
                 findings.passes.append("The cases without RoPE are right.")
         wrong.mistake = "".join(words).strip() or None
 
