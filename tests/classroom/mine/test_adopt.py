@@ -566,14 +566,6 @@ def test_a_model_that_cannot_be_trained_is_refused(monkeypatch, changes, words):
         adopted.places(TransformerLM.from_config(CONFIG).state_dict())
 
 
-def test_a_model_of_2024_is_named():
-    def run_transformer_lm(vocab_size, attn_pdrop, weights, in_indices):
-        raise AssertionError("nothing calls it")
-
-    with pytest.raises(ValueError, match="that of the course's 2024 edition"):
-        AdoptedModelRunner(run_transformer_lm, CONFIG, None).make()
-
-
 def test_a_model_that_is_no_module_is_named():
     words = r"Path is no nn\.Module, so torch finds no parameters in it"
     with pytest.raises(ValueError, match=words):

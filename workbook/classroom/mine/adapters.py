@@ -433,7 +433,8 @@ class AdoptedRunner(ModuleRunner):
     def make(self, case: Case) -> nn.Module:
         """The module that the adapter makes of a case, with its weights."""
         self.made = self._caught(case)
-        self.remarks = self.remarks or [RESIZED.format(name) for name in self.made.resized[:1]]
+        for name in self.made.resized[:1]:  # in the innermost layer, whose fault it is
+            self.remarks = [RESIZED.format(".".join(name.split(".")[-2:]))]
         return self.made.module.cpu().eval()
 
     def new(self, case: Case) -> nn.Module:
@@ -552,8 +553,6 @@ class AdoptedModelRunner:
         return made.module.train()
 
     def _made_with(self, weights: Mapping[str, Tensor]) -> SimpleNamespace:
-        if "attn_pdrop" in inspect.signature(self.adapter).parameters:
-            raise Unusable("run_transformer_lm is that of the course's 2024 edition, without RoPE")
         arguments = {name: getattr(self.config, name) for name in MODEL_ARGUMENTS}
         arguments |= {"weights": weights, "in_indices": self.ids.clone()}
         with torch.random.fork_rng(devices=[]):  # what the adapter draws is drawn for nothing

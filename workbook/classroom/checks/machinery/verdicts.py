@@ -324,7 +324,7 @@ def failure(error: BaseException) -> str:
     try:
         text = re.sub(r"\x1b\[[\d;]*m", "", str(error))  # without a terminal's colours
         # In one line, and without all the arguments that a function of torch's would take.
-        text = " ".join(text.split()).partition(", but expected one of: ")[0]
+        text = " ".join(text.split()).partition(", but expected one of: ")[0].rstrip(".")
         message = _Shortener().repr_str(text, 1)[1:-1] if text else ""
     except Exception:
         message = ""
