@@ -30,6 +30,16 @@ def drawn(d_out, d_in):
     return nn.Parameter(nn.init.trunc_normal_(weight, 0.0, std, -3 * std, 3 * std))
 
 
+@right("positionwise_feedforward")
+class OfUsualWidth(SwiGLU):
+    """Takes multiples of 64 only, which the handout advises."""
+
+    def __init__(self, d_model, d_ff):
+        if d_ff % 64:
+            raise ValueError("d_ff must be a multiple of 64")
+        super().__init__(d_model, d_ff)
+
+
 @right("embedding")
 class TwoAxes(Embedding):
     """Takes (batch, seq) only."""

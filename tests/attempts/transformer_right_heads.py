@@ -20,6 +20,15 @@ from attempts.transformer_right_functions import attention, softmax
 
 MultiHeadSelfAttention = right("multihead_self_attention")(flat.MultiHeadSelfAttention)
 TransformerBlock = right("transformer_block")(flat.TransformerBlock)
+
+
+@right("transformer_block")
+class BlockOfUsualWidth(TransformerBlock):
+    def __init__(self, d_model, num_heads, d_ff, max_seq_len, theta):
+        assert d_ff % 64 == 0, "d_ff must be a multiple of 64"
+        super().__init__(d_model, num_heads, d_ff, max_seq_len, theta)
+
+
 TransformerLM = right("transformer_lm")(flat.TransformerLM)
 
 

@@ -103,3 +103,5 @@ def test_words_are_shown_whole_and_without_the_colours_of_a_terminal():
     right = Prose("0.1234, " * 9 + "2")
     assert contrast(left, right) == (left, right)
     assert failure(ValueError("\x1b[1mbold\x1b[0m")).startswith("ValueError: bold")
+    several = TypeError("f() got (None),\n but expected one of:\n * (Tensor input)\n")
+    assert failure(several) == "TypeError: f() got (None)"

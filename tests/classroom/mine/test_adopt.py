@@ -188,7 +188,7 @@ def run_gradient_clipping(parameters, max_l2_norm):
         "gradient_clipping": "own.ends:clip",
     }
     assert adopted.how["gradient_clipping"] == (
-        "run_gradient_clipping uses it, but its import fails"
+        "run_gradient_clipping uses it, but it cannot be imported"
     )
     with pytest.raises(ValueError, match="SystemExit: 3"):
         adopt.load_adopted(adopted, "gradient_clipping")
@@ -292,6 +292,7 @@ def test_a_training_file_is_found_by_the_model_that_it_imports_and_before_a_swee
         "own/training_together.py": "from own.model import M\ndef run_training():\n    M()\n",
         "own/tuning/train_lr.py": "import torch\ndef train():\n    return 1\n",
         "own/tok.py": "def generate_docs(prompt, start, end_token):\n    return prompt\n",
+        "own/generation.py": "def sample_next(logits, temperature, top_p):\n    return 1\n",
         "scratch/train_owt_sweep.py": "import torch\ndef train(lr):\n    print(lr)\n",
     }
     adopted = adopt.adopt(repository(tmp_path / "repo", files), {}, tmp_path / "study")
@@ -344,6 +345,7 @@ def test_a_module_of_which_only_the_source_is_there_has_to_be_built(tmp_path, fi
 def test_of_the_names_in_a_line_one_that_fails_costs_no_other(tmp_path):
     uses = "def run_softmax(x, dim):\n    return a.f(x)\n"
     uses += "def run_cross_entropy(x, y):\n    return b.loss(x)\n"
+    uses += "def run_linear(d_in, d_out, w, x):\n    return a.Line(d_in)(x)\n"
     files = {
         "own/__init__.py": "",
         "own/a.py": "def f(x):\n    return x\n",
@@ -352,8 +354,10 @@ def test_of_the_names_in_a_line_one_that_fails_costs_no_other(tmp_path):
     }
     adopted = adopt.adopt(repository(tmp_path / "repo", files), {}, tmp_path / "study")
     assert adopted.how["softmax"] == "run_softmax uses it"
-    assert adopted.how["cross_entropy"] == "run_cross_entropy uses it, but its import fails"
+    assert adopted.how["cross_entropy"] == "run_cross_entropy uses it, but it cannot be imported"
     assert str(adopted).count("`from own import b` in tests.adapters fails: NameError") == 1
+    assert adopted.parts["linear"] == "own.a:Line"  # so nothing is said of the adapter itself
+    assert "`a.Line` in tests.adapters fails: own.a has no Line" in str(adopted)
 
 
 LACKING = [
@@ -560,14 +564,6 @@ def test_a_model_that_cannot_be_trained_is_refused(monkeypatch, changes, words):
     with pytest.raises(ValueError, match=words):
         adopted.make()
         adopted.places(TransformerLM.from_config(CONFIG).state_dict())
-
-
-def test_a_model_of_2024_is_named():
-    def run_transformer_lm(vocab_size, attn_pdrop, weights, in_indices):
-        raise AssertionError("nothing calls it")
-
-    with pytest.raises(ValueError, match="that of the course's 2024 edition"):
-        AdoptedModelRunner(run_transformer_lm, CONFIG, None).make()
 
 
 def test_a_model_that_is_no_module_is_named():

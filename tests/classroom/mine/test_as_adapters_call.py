@@ -28,7 +28,7 @@ class Embedding(nn.Module):
 
 class SwiGLU(model.SwiGLU):
     def __init__(self, d_model, d_ff):
-        super().__init__(d_model, d_ff)
+        super().__init__(d_model, (d_ff + 63) // 64 * 64)
         self.alpha, self.beta, self.gamma = self.w1, self.w2, self.w3
         del self.w1, self.w2, self.w3
 
@@ -125,7 +125,9 @@ def test_layers_are_judged_as_their_adapters_call_them(repository, study):
     assert "should be √(2 / (d_in + d_out)), but is that of a bare" in messages["linear"]
     assert messages["embedding"].endswith("The right rows. Initial weights not judged.")
     assert outcomes["positionwise_feedforward"].status == "correct"
+    assert "your adapter changes the shape of" in outcomes["positionwise_feedforward"].cause
     assert outcomes["transformer_block"].status == "correct"
+    assert not outcomes["transformer_block"].cause
     assert outcomes["transformer_lm"].status == "almost"
     assert "its `table.weight`" in messages["transformer_lm"]
     assert not any("workbook adopt" in said or "escape" in said for said in messages.values())

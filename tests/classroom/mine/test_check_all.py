@@ -209,6 +209,11 @@ def run_rmsnorm(d_model, eps, weights, in_features):
 
 def run_scaled_dot_product_attention(K, Q, V, mask=None, pdrop=None):
     return attend(K, Q, V, mask)
+
+def run_train_bpe(input_path, vocab_size, special_tokens):
+    from workbook.tokenization import train_bpe
+    vocab, merges = train_bpe(input_path, vocab_size - len(special_tokens), [])
+    return {**vocab, **dict(enumerate((t.encode() for t in special_tokens), len(vocab)))}, merges
 """
 
 
@@ -219,7 +224,9 @@ def test_what_the_edition_of_2024_wants_otherwise_is_not_called_wrong(study, tmp
     adopted = adoption.adopt(root, {}, study)
     assert "the course's 2024 edition" in " ".join(adopted.notes)
     outcomes = checked(study)
-    for name, words in (("scaled_dot_product_attention", "hides"), ("rmsnorm", "half precision")):
+    words_of = {"scaled_dot_product_attention": "hides", "rmsnorm": "half precision"}
+    words_of["train_bpe"] = "like any other string"
+    for name, words in words_of.items():
         assert outcomes[name].status == "not attempted" and words in outcomes[name].message
     (root / "cs336_basics" / "older.py").write_text(OLDER.replace("~mask", "None"))
     assert checked(study)["scaled_dot_product_attention"].status == "wrong"
@@ -271,7 +278,8 @@ def test_what_is_said_of_one_part_is_not_said_of_all_that_have_it(study, tmp_pat
     adopt(model.parents[1], {name: PARTS["flat"][name] for name in parts}, study)
     first, second = checked(study).values()
     assert first.status == second.status == "almost"
-    assert second.cause == f"as in positionwise_feedforward: {first.cause}"
+    assert second.cause == "As in positionwise_feedforward."
+    assert "`torch`'s ready `silu`" in first.cause and "ready `silu`" in second.message
 
 
 ENDS = """

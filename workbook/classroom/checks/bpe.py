@@ -210,6 +210,13 @@ SPLITTING = (
         "case.special_tokens)",
         "(*case.special_tokens, EOT))",
     ),
+    mistake(
+        "<|endoftext|> was added as a special token though it is not in `special_tokens`.",
+        "case.special_tokens)",
+        "(*case.special_tokens, EOT))",
+        "< case.num_merges",
+        "< case.num_merges - (EOT not in case.special_tokens)",
+    ),
 )
 SYMBOLS = "split_bytes(token)"
 MERGE = "merge_pair(word, best)"

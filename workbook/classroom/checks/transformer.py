@@ -245,8 +245,11 @@ class Task(Exercise):
         case = self.gradients
         runner: Any = self.runner(attempt)
         is_class = isinstance(runner, ModuleRunner)
+        if "d_ff" in case.arguments:
+            part = runner.exercise = of_usual_width(self, runner)
+            case = part.gradients
         if "num_heads" in case.arguments:
-            part = runner.exercise = possible(self, runner)
+            part = runner.exercise = possible(part, runner)
         findings = judge(part, runner)
         if not findings.in_use:
             with findings("use"):
@@ -264,7 +267,8 @@ class Task(Exercise):
             with findings("style"):
                 expect_from_scratch(lambda: runner.rerun(case), runner.consists_of())
         praise = self.praise
-        if self.large and not findings.in_use:
+        is_ready_made = any(wrong.weight == "style" for wrong in findings.wrongs)
+        if self.large and not findings.in_use and not is_ready_made:
             try:
                 check_first_weights(runner, self.large, findings)
             except Unseen:
@@ -294,7 +298,9 @@ class Task(Exercise):
                 words.append(dropped(runner.attempt))
             if "d_k" in wrong.case.arguments:
                 words.append(_positions_that_work(self, runner))
-            if "theta" in wrong.case.arguments.keys() - self.cases[0].arguments:
+            # No corner is tried without RoPE.
+            has_rope = "theta" in wrong.case.arguments.keys() - self.cases[0].arguments
+            if has_rope and wrong.weight == "use":
                 findings.passes.append("The cases without RoPE are right.")
         wrong.mistake = "".join(words).strip() or None
 
@@ -314,6 +320,27 @@ NO_POSITIONS = (
     "(batch, seq) an axis for the heads, or the batch is taken for it."
 )
 SIZES_KEPT = "Something keeps the sizes of the first call, such as a mask: make it in each call."
+
+
+def of_usual_width(part: Task, runner: ModuleRunner) -> Task:
+    """For a class that refuses other widths, the part with a d_ff that is a multiple of 64.
+
+    The course advises one. Only the learner's own `raise` or `assert` is a refusal.
+    """
+    try:
+        runner.make(part.gradients)
+        return part
+    except (Wrong, NotAttempted) as error:
+        if not is_refusal(error.__cause__):
+            return part
+    first, *cases = (
+        _made_of(
+            [name.removesuffix(".weight") for name in case.weights],
+            replace(case, arguments={**case.arguments, "d_ff": WIDE}),
+        )
+        for case in (part.gradients, *part.cases)
+    )
+    return replace(part, gradients=first, cases=tuple(cases), corners=())
 
 
 def possible(part: Task, runner: ModuleRunner) -> Task:

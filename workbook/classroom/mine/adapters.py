@@ -82,13 +82,17 @@ OF_TENSORS = {
     "run_cross_entropy",
     "run_scaled_dot_product_attention",
 }
+RESIZED = (
+    "your adapter changes the shape of `{}`: let the class use the sizes, such as d_ff, that are "
+    "passed in."
+)
 SMALL = {
     "d_in": 8,
     "d_out": 6,
     "vocab_size": 11,
     "d_model": 8,
     "num_heads": 2,
-    "d_ff": 12,
+    "d_ff": 64,  # some take multiples of 64 only
     "d_k": 8,
     "max_seq_len": 5,
     "context_length": 5,
@@ -179,7 +183,8 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
 
     The module is the one with the most parameters, of all that register a parameter or another
     module meanwhile. `args` and `kwargs` are those of its call; None if only its `forward` was
-    called, which no hook sees.
+    called, which no hook sees. `resized` has the names of the parameters that the class has made
+    in other shapes.
 
     Args:
         part: the learner's class, if that is known.
@@ -195,7 +200,8 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
         raise Unusable(f"{adapter.__name__} {others}: {error}") from error
     made: dict[int, nn.Module] = {}
     calls: dict[int, tuple] = {}
-    with uncompiled(), _noting(made, calls):
+    shapes: dict[int, torch.Size] = {}
+    with uncompiled(), _noting(made, calls, shapes):
         result = limited(ADAPTER_SECONDS, lambda: adapter(**arguments))
     module = max(made.values(), key=_size, default=None)
     if module is None or not _size(module)[0]:
@@ -205,7 +211,9 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
         if not own.issuperset(child.parameters()):
             raise Unusable(_why_apart(child, made.values(), module, adapter, part))
     args, kwargs = calls.get(id(module), (None, {}))
-    return SimpleNamespace(result=result, module=module, args=args, kwargs=kwargs)
+    named = module.named_parameters()
+    resized = [name for name, p in named if shapes.get(id(p), p.shape) != p.shape]
+    return SimpleNamespace(result=result, module=module, args=args, kwargs=kwargs, resized=resized)
 
 
 def _why_apart(
@@ -247,11 +255,18 @@ def as_unusable(run: Callable[[], Any]) -> Any:
 
 
 @contextmanager
-def _noting(made: dict[int, nn.Module], calls: dict[int, tuple]) -> Iterator[None]:
-    """Note, by their ids, the modules that are made or called meanwhile, and the last call."""
+def _noting(
+    made: dict[int, nn.Module], calls: dict[int, tuple], shapes: dict[int, torch.Size]
+) -> Iterator[None]:
+    """Note, by their ids, the modules that are made or called meanwhile, and the last call.
 
-    def note(module: nn.Module, *registered: Any) -> None:
+    And the shapes in which parameters are made.
+    """
+
+    def note(module: nn.Module, name: str, registered: Any) -> None:
         made[id(module)] = module
+        if type(registered) is nn.Parameter:  # a lazy one has no shape yet
+            shapes[id(registered)] = registered.shape
 
     def note_call(module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
         made[id(module)] = module
@@ -418,6 +433,8 @@ class AdoptedRunner(ModuleRunner):
     def make(self, case: Case) -> nn.Module:
         """The module that the adapter makes of a case, with its weights."""
         self.made = self._caught(case)
+        for name in self.made.resized[:1]:  # in the innermost layer, whose fault it is
+            self.remarks = [RESIZED.format(".".join(name.split(".")[-2:]))]
         return self.made.module.cpu().eval()
 
     def new(self, case: Case) -> nn.Module:
@@ -536,8 +553,6 @@ class AdoptedModelRunner:
         return made.module.train()
 
     def _made_with(self, weights: Mapping[str, Tensor]) -> SimpleNamespace:
-        if "attn_pdrop" in inspect.signature(self.adapter).parameters:
-            raise Unusable("run_transformer_lm is that of the course's 2024 edition, without RoPE")
         arguments = {name: getattr(self.config, name) for name in MODEL_ARGUMENTS}
         arguments |= {"weights": weights, "in_indices": self.ids.clone()}
         with torch.random.fork_rng(devices=[]):  # what the adapter draws is drawn for nothing

@@ -74,6 +74,7 @@ MOST_FILES = 2000  # in a repository; a home folder has more
 CODE = tuple(problem.id for problem in PROBLEMS.values() if problem.form)
 GENERATES = ("model", "prompt", "max_new_tokens", "temperature", "top_p", "end_token")
 ONLY_GENERATES = {"max_new_tokens", "temperature", "top_p"}
+OF_TEXT = {"prompt", "max_new_tokens"}  # what samples a single token has neither
 UNLIKELY = re.compile("/(old|backup|scratch)/|sweep|tuning|ablation")
 ASIDE = re.compile(f"/(scripts?|experiments?|examples?)/|{UNLIKELY.pattern}")  # rather not the part
 FOUND_BY_NAME = "by its name"
@@ -656,7 +657,12 @@ class _Search:
             if not isinstance(value, ModuleType):
                 return self.home(value, rest[place:])
             if not hasattr(value, name):
-                loss = self.repository.loss_of(value.__name__, name)
+                module = value.__name__
+                loss = self.repository.loss_of(module, name)
+                if loss is None and self.repository.holds(value):
+                    loss = Loss(f"{module} has no {name}", f"{module}.{name}")
+                    what = f"`{'.'.join((first, *rest))}` in {ADAPTERS} fails"
+                    self.repository.troubles.setdefault(loss.why, what)
                 return self.lost(loss, rest[place + 1 :])
             value = getattr(value, name)
         return self.home(value, [])
@@ -690,7 +696,7 @@ class _Search:
         best = min(self.candidates(problem, uses), default=None)
         if best is not None and not (best.is_beside and "" in uses):
             self.taken[best.where] = problem
-            but = ", but its import fails" if isinstance(uses[best.where], Loss) else ""
+            but = ", but it cannot be imported" if isinstance(uses[best.where], Loss) else ""
             return best.where, f"{name} uses it{but}"
         is_lost = any(isinstance(value, Loss) for value in uses.values())
         is_class = problem in CODE and PROBLEMS[problem].form == "class"
@@ -788,7 +794,8 @@ class _Search:
             arguments = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
             known = {meaning(argument, GENERATES) for argument in arguments} - {None}
             is_decoder = is_named(plain(node.name), "decoding") and "token" not in prefix.lower()
-            if is_decoder and len(known) > 1 and known & ONLY_GENERATES:
+            is_decoder &= len(known) > 1 and bool(known & OF_TEXT)
+            if is_decoder and known & ONLY_GENERATES:
                 yield -len(known), f"{self.repository.name_of(file)}:{prefix}{node.name}"
 
 

@@ -39,6 +39,7 @@ OF_THE_CALL = (
     "The parameters have names",
     "The parameter `",
 )
+NOT_WRONG = ("almost", "correct")  # of which the same may be said of several parts
 REMARKS = "Worth knowing:"
 # The input of a case without RoPE, whose attention is made with two sizes.
 WITHOUT_ROPE = re.compile(r"MultiHeadSelfAttention\([^,()]*,[^,()]*\)")
@@ -81,7 +82,7 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcom
     scripts = [name for name in places if PROBLEMS[name].form == "script"]
     others = [name for name in places if name not in scripts]
     faulty: set[str] = set()  # wrong, or resting on what is wrong
-    told: dict[str, str] = {}  # the first part that is almost right, by what is said of it
+    told: dict[str, str] = {}  # the first part that is not wrong, by what is said of it
     for group, seconds in ((others, PART_SECONDS), (scripts, SCRIPT_SECONDS)):
         for name, report, rests_on in _apart(study, group, seconds):
             status: str = report.status
@@ -98,9 +99,8 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcom
                     message = f"Not judged {cause}. It may be this: {message}"
                     if report.likely and "expected" in dict(report.rows):  # it gives what they got
                         cause += f"; it may be this: {report.likely}"
-            if status == "almost" and (first := told.setdefault(cause, name)) != name:
-                cause = f"as in {first}: {cause}"
-                message = f"As in {first}: {message}"
+            if status in NOT_WRONG and cause and (first := told.setdefault(cause, name)) != name:
+                cause = f"{REMARKS} as in {first}." if status == "correct" else f"As in {first}."
             if status in progress.RISING:
                 record = progress.Progress(study)
                 with progress.stopping_no_cell(), record.changing(name, None) as entry:

@@ -70,9 +70,14 @@ OTHER_IN_2024 = {
         ("multihead_self_attention", "transformer_block", "transformer_lm"),
         "positions are learned, there is dropout, and the feed-forward layer has a GELU",
     ),
+    "train_bpe": "special tokens in the text are like any other string",
 }
 # In what is said of a part that is as that edition wants it.
-SAID_OF_2024 = {"rmsnorm": "half precision", "scaled_dot_product_attention": "mask is inverted"}
+SAID_OF_2024 = {
+    "rmsnorm": "half precision",
+    "scaled_dot_product_attention": "mask is inverted",
+    "train_bpe": "like ordinary text",
+}
 PROBLEM_OF = {part.field: problem for problem, part in PARTS.items() if part.field}
 
 

@@ -327,6 +327,8 @@ def failure(error: BaseException) -> str:
     """Show an error with its place, such as `KeyError: 3, at line 7, in encode: ids[3]`."""
     try:
         text = re.sub(r"\x1b\[[\d;]*m", "", str(error))  # without a terminal's colours
+        # In one line, and without all the arguments that a function of torch's would take.
+        text = " ".join(text.split()).partition(", but expected one of: ")[0].rstrip(".")
         message = _Shortener().repr_str(text, 1)[1:-1] if text else ""
     except Exception:
         message = ""
