@@ -72,6 +72,15 @@ class SwiGLUFused(nn.Module):
         return self.w2(silu(gate) * up)
 
 
+@right("positionwise_feedforward")
+class SwiGLUOfRoundWidth(SwiGLUFused):
+    """It insists on what the handout advises."""
+
+    def __init__(self, d_model, d_ff):
+        assert d_ff % 64 == 0, "d_ff should be a multiple of 64"
+        super().__init__(d_model, d_ff)
+
+
 @mistake("positionwise_feedforward", "not understood: `there.weight`, `beside.weight`")
 class SwiGLUOfStrangeNames(nn.Module):
     def __init__(self, d_model, d_ff):
