@@ -50,6 +50,12 @@ class OnlyBytes(Quick):
         return [self.ids[bytes([b])] for b in data]
 
 
+@mistake("These bytes are no token")
+class WholeWords(Quick):
+    def word(self, data):
+        return [self.ids[data]]
+
+
 class EachPiece(Quick):
     """Gives no thought to where the pieces are cut."""
 
