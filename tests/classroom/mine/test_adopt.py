@@ -68,7 +68,8 @@ FILES = {
     'text = Path("data/text.txt").read_text()\nsize = 1 / 0\n',
     "cs336_basics/model.py": MODEL,
     "cs336_basics/training.py": "import torch\nimport fast_tensors\n"
-    "def train_model(config):\n    return config\n",
+    "def train(step):\n    return step\n"
+    "def train_model(config):\n    return train(config)\n",
     "cs336_basics/longest_token_train.py": "for n in range(3):\n    print(n)\n",
     "cs336_basics/tok.py": """
 import wandb

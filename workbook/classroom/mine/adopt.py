@@ -775,11 +775,16 @@ class _Search:
         knows_model = "torch" in imported or (in_script and imported & {"", *tops})
         if not knows_model or re.search("bpe|tok|test", path.lower()):
             return
+        able = {}
         for prefix, node in _functions(tree):
             name = plain(node.name)
             if not prefix and is_named(name, "training_together") and "train" in path + name:
-                where = f"{self.repository.name_of(file)}:{node.name}"
-                yield not in_script, name == "main", where
+                able[node.name] = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        for name in able:
+            # One that another uses is a single step.
+            is_step = any(name in able[other] for other in able if other not in (name, "main"))
+            where = f"{self.repository.name_of(file)}:{name}"
+            yield not in_script, is_step or name == "main", where
         if in_script and any(map(_does, tree.body)):  # for want of a function
             yield True, True, path
 
