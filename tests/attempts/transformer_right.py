@@ -115,6 +115,16 @@ class RopeOfComplexNumbers(nn.Module):
         return torch.view_as_real(pairs * self.turns[token_positions]).flatten(-2).type_as(x)
 
 
+@mistake("rope", "a row for each of max_seq_len positions, however short x is.")
+class RopeOfAShortTable(RotaryPositionalEmbedding):
+    def forward(self, x, token_positions):
+        whole = self.cos, self.sin
+        self.cos, self.sin = (table[: x.shape[-2]] for table in whole)
+        turned = super().forward(x, token_positions)
+        self.cos, self.sin = whole
+        return turned
+
+
 @judged("rope", "correct", "convert it back, `.to(x.dtype)`")
 @judged("rope", "correct", "on a GPU it fails, at line")
 class RopeOfPlainTables(RotaryPositionalEmbedding):

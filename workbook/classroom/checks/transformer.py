@@ -1195,7 +1195,7 @@ BY_ROW = [[0, 1, 2], [5, 3, 4]]
 def _positions_that_work(part: Task, runner: TensorRunner) -> str:
     """Say which of the two shapes of positions work for a batch, if one does and one does not."""
     x = noise(2, 3, 4, seed=6)
-    cases = {"(seq,)": _rope(x, [0, 2, 1]), "(batch, seq)": _rope(x, BY_ROW)}
+    cases = {"(seq,)": _rope(x, [0, 2, 1]), "(batch, seq)": _rope(x, [[0, 2, 1], [2, 1, 0]])}
     works = {shape: tried(part, runner, case).right for shape, case in cases.items()}
     right, wrong = sorted(works, key=works.__getitem__, reverse=True)
     if works[right] == works[wrong]:
@@ -1226,6 +1226,8 @@ rope = of_tensors(
         **NOT_TAKEN,
         "size of tensor|broadcast": "Any x (..., seq, d_k) must work, with positions (..., seq) or "
         "(seq,): take the pairs by `[..., i]`, and let the leading axes broadcast.",
+        "IndexError: index": "The table that positions index needs a row for each of max_seq_len "
+        "positions, however short x is.",
     },
     gradients=_rope(noise(2, 3, 4, seed=3), [0, 1, 2]),
     praise="Neighbours are rotated by the positions that are handed in.",

@@ -379,7 +379,7 @@ def _clipping(part, parameters, limit):
     parameters = list(parameters)
     norm = clip_gradients(parameters, float("inf"))  # which scales nothing
     # As `model.parameters()` is handed in: a generator, which can be gone over only once.
-    part.run({"parameters": iter(parameters), "max_l2_norm": limit})
+    part.run({"parameters": (p for p in parameters), "max_l2_norm": limit})
     return norm
 
 
