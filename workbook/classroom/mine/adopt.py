@@ -1151,18 +1151,12 @@ def leads_to(thing: Any, other: Any, holds: Callable[[Any], bool]) -> bool:
         for node in ast.walk(tree):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 return True
-            value = _value(node, scope)
+            first, *rest = _path(node) or [""]
+            value = scope.get(first)
+            for name in rest:
+                value = getattr(value, name, None)
             kinds = (inspect.isclass, inspect.isfunction, inspect.ismethod)
             is_code = any(is_kind(value) for is_kind in kinds)
             if is_code and value not in todo and holds(value.__module__):
                 todo.append(value)
     return False
-
-
-def _value(node: ast.AST, scope: Mapping[str, Any]) -> Any:
-    """The value of a name, or of an attribute of one, in a scope; None for anything else."""
-    if isinstance(node, ast.Name):
-        return scope.get(node.id)
-    if isinstance(node, ast.Attribute):
-        return getattr(_value(node.value, scope), node.attr, None)
-    return None
