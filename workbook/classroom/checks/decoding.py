@@ -495,7 +495,8 @@ class DecodingRunner(Runner):
         try:
             result = call_part(self.attempt, arguments, given=case, seconds=seconds, **options)
         except Unfit as unfit:  # the course fixes no signature
-            raise NotJudged(f"The check finds {dict(unfit.rows)['got']}. {BY_IDS}") from unfit
+            found = f"The check finds {dict(unfit.rows)['got']}.".replace("?.", "?")
+            raise NotJudged(f"{found} {BY_IDS}") from unfit
         if isinstance(result, tuple) and isinstance(next(iter(result), None), TEXT_OR_IDS):
             result = result[0]  # before what else there is to say, such as why it stopped
         is_text = self.as_prompt is as_text or "tokenizer" in self.parameters
