@@ -64,6 +64,13 @@ def method(self, x, eot_token_id, max_length, temp, top_p=None):
 
 
 @right("decoding")
+def until_a_special_token(model, prompt, special_token_ids: set[int], temperature, p, max_tokens):
+    """Every setting has a name that says it, and none a default."""
+    end_id = next(iter(special_token_ids))
+    return decode(model, prompt, max_tokens, temperature, p, end_id)
+
+
+@right("decoding")
 class Decoder:
     """Some settings when it is made, others with the prompt; a list of ids that end it."""
 
@@ -208,6 +215,14 @@ for words, wrong in (
     (
         "Give the model a batch of one",
         changed("tensor([ids[-context_length:]])", "tensor(ids[-context_length:])"),
+    ),
+    (
+        "not from their sums",
+        changed(
+            "dim=-1)\n        if top_p",
+            "dim=-1).cumsum(-1)\n        if top_p",
+            (", end_id=None", ", *, end_id"),
+        ),
     ),
     ("Make the ids an int64 tensor", changed("torch.tensor([ids", "torch.Tensor([ids")),
     ("Ids are integers", changed(NEW, NEW.replace("ids[", "torch.tensor(ids)[") + " / 1")),

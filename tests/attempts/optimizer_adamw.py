@@ -95,6 +95,18 @@ class OneDecay(Paper):
 
 
 @right("adamw")
+class OfGreekNames(Paper):
+    """The handout's letters, in the groups too."""
+
+    def __init__(self, params, alpha, beta_1, beta_2, epsilon, lam):
+        settings = {"alpha": alpha, "beta_1": beta_1, "beta_2": beta_2, "epsilon": epsilon}
+        Optimizer.__init__(self, params, {**settings, "lam": lam})
+
+    def update(self, p, state, alpha, beta_1, beta_2, epsilon, lam, **others):
+        super().update(p, state, alpha, (beta_1, beta_2), epsilon, lam)
+
+
+@right("adamw")
 class StateFromTheStart(Paper):
     """The state is made in `__init__`, with t as a tensor."""
 

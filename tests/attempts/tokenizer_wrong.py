@@ -56,6 +56,12 @@ class Numbers(Quick):
         return [self.ids[byte] for byte in data]
 
 
+@mistake("These bytes are no token")
+class WholeWords(Quick):
+    def word(self, data):
+        return [self.ids[data]]
+
+
 class EachPiece(Quick):
     """Gives no thought to where the pieces are cut."""
 

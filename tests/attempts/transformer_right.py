@@ -82,6 +82,15 @@ class SwiGLUFused(nn.Module):
         return self.w2(silu(gate) * up)
 
 
+@right("positionwise_feedforward")
+class SwiGLUOfRoundWidth(SwiGLUFused):
+    """It insists on what the handout advises."""
+
+    def __init__(self, d_model, d_ff):
+        assert d_ff % 64 == 0, "d_ff should be a multiple of 64"
+        super().__init__(d_model, d_ff)
+
+
 @mistake("positionwise_feedforward", "not understood: `there.weight`, `beside.weight`")
 class SwiGLUOfStrangeNames(nn.Module):
     def __init__(self, d_model, d_ff):
@@ -114,6 +123,16 @@ class RopeOfComplexNumbers(nn.Module):
     def forward(self, x, token_positions):
         pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2).contiguous())
         return torch.view_as_real(pairs * self.turns[token_positions]).flatten(-2).type_as(x)
+
+
+@mistake("rope", "a row for each of max_seq_len positions, however short x is.")
+class RopeOfAShortTable(RotaryPositionalEmbedding):
+    def forward(self, x, token_positions):
+        whole = self.cos, self.sin
+        self.cos, self.sin = (table[: x.shape[-2]] for table in whole)
+        turned = super().forward(x, token_positions)
+        self.cos, self.sin = whole
+        return turned
 
 
 @judged("rope", "correct", "convert it back, `.to(x.dtype)`")

@@ -73,6 +73,16 @@ def test_what_this_computer_lacks_judges_nothing(name, judged_here):
         assert report.status == "not attempted" and "This computer lacks" in report.claim, report
 
 
+OF_MPS = "Could not run 'aten::empty' with arguments from the 'MPS' backend. This could be because"
+
+
+def test_what_another_device_needs_is_told_in_one_sentence_with_the_remedy(judged_here):
+    code = LACKING.format(f"raise RuntimeError({OF_MPS + 70 * ' CPU: registered'!r})")
+    report = check("softmax", made(code)["softmax"])
+    assert "from the 'MPS' backend, at line 3, in softmax" in report.claim, report
+    assert report.claim.endswith("Make tensors on the device of the inputs, `device=x.device`.")
+
+
 NORM = getsource(module("flat", "cs336_basics/model.py").RMSNorm)
 IN_NORM = [  # what is changed in RMSNorm, and what is said
     ("def __init__", "def _init_", "two underscores on each side; is `_init_` meant?"),

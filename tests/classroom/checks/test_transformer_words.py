@@ -127,6 +127,14 @@ class OfANamedDevice(transformer_right_heads.Steps):
         return torch.ones(length, length, dtype=torch.bool, device="cpu").tril()
 
 
+class AsksForTheDevice(transformer_right_heads.Steps):
+    """It finds out whether there is a GPU, by itself."""
+
+    def seen(self, length):
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.ones(length, length, dtype=torch.bool).tril().to(device)
+
+
 class ReadsNumbers(transformer_right_heads.Steps):
     """Which tensors that hold none do not have."""
 
@@ -136,7 +144,8 @@ class ReadsNumbers(transformer_right_heads.Steps):
 
 
 def test_no_fault_on_another_device_is_told_of_what_may_work_there(judged_here):
-    unclear = [("multihead_self_attention", kind) for kind in (OfANamedDevice, ReadsNumbers)]
+    kinds = (OfANamedDevice, AsksForTheDevice, ReadsNumbers)
+    unclear = [("multihead_self_attention", kind) for kind in kinds]
     for problem, attempt in [*RIGHT.items(), *unclear]:
         report = check(problem, attempt)
         assert report.status == "correct" and "On a GPU" not in report.message, report

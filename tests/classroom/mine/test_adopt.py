@@ -62,12 +62,14 @@ def run_train_bpe(input_path, vocab_size, special_tokens, **kwargs):
 FILES = {
     "cs336_basics/__init__.py": "import importlib.metadata\n"
     '__version__ = importlib.metadata.version("cs336_basics")\n'
+    '__version__ = importlib.metadata.version("not_installed")\n'
     "from .prep import text, size\nfrom .model import Dense\n",
     "cs336_basics/prep.py": "from pathlib import Path\n"
     'text = Path("data/text.txt").read_text()\nsize = 1 / 0\n',
     "cs336_basics/model.py": MODEL,
     "cs336_basics/training.py": "import torch\nimport fast_tensors\n"
-    "def train_model(config):\n    return config\n",
+    "def train(step):\n    return step\n"
+    "def train_model(config):\n    return train(config)\n",
     "cs336_basics/longest_token_train.py": "for n in range(3):\n    print(n)\n",
     "cs336_basics/tok.py": """
 import wandb
@@ -126,6 +128,7 @@ def test_parts_are_found_where_the_adapters_call_them(made):
     words = str(made)
     assert words.count("Not found: embedding, rope, ") == 1
     assert "Not written yet in tests/adapters.py: rmsnorm." in words
+    assert "PackageNotFoundError" not in words  # nothing of theirs needs its version
     assert words.count("ZeroDivisionError") == 1 and "conftest" not in words
     assert "`from .prep import text, size` in cs336_basics fails: " in words
 
@@ -227,12 +230,14 @@ def save_checkpoint(model, optimizer, iteration, out):
     return None
 """,
     "own/old/linear.py": "class Linear:\n    def f(self):\n        return 1\n",
+    "own/inference.py": "def decoding(tokenizer, lm, prompt, max_tokens):\n    return prompt\n",
     "own/io.py": "def load_checkpoint(src, model, optimizer):\n    return 3\n",
 }
 NAMED = {
     "linear": "own.model:Linear",
     "softmax": "own.model:softmax",
     "checkpointing": ["own.model:save_checkpoint", "own.io:load_checkpoint"],
+    "decoding": "own.inference:decoding",
 }
 BROKEN = {"tests/adapters.py": "import own\n\ndef run_softmax(x dim):\n    return x\n"}
 

@@ -133,6 +133,39 @@ def test_layers_are_judged_as_their_adapters_call_them(repository, study):
     assert not any("workbook adopt" in said or "escape" in said for said in messages.values())
 
 
+OF_POSITIONS = """
+from cs336_basics import model
+
+class Attention(model.MultiHeadSelfAttention):
+    def __init__(self, d_model, num_heads, max_seq_len, theta, token_positions):
+        super().__init__(d_model, num_heads, max_seq_len, theta)
+        self.positions = token_positions
+
+    def forward(self, x):
+        return super().forward(x, self.positions)
+"""
+RUN_OF_POSITIONS = """
+from cs336_basics import own
+
+def run_multihead_self_attention_with_rope(
+    d_model, num_heads, max_seq_len, theta, q_proj_weight, k_proj_weight, v_proj_weight,
+    o_proj_weight, in_features, token_positions=None,
+):
+    layer = own.Attention(d_model, num_heads, max_seq_len, theta, token_positions)
+    weights = (q_proj_weight, k_proj_weight, v_proj_weight, o_proj_weight)
+    names = (f"{name}_proj.weight" for name in ("q", "k", "v", "output"))
+    layer.load_state_dict(dict(zip(names, weights)))
+    return layer(in_features)
+"""
+
+
+def test_a_layer_that_is_made_for_its_positions_is_not_called_with_others(repository, study):
+    parts = {"multihead_self_attention": "cs336_basics.own:Attention"}
+    repository(parts, OF_POSITIONS, RUN_OF_POSITIONS)
+    (outcome,) = checked(study).values()
+    assert outcome.status == "correct", outcome.message
+
+
 HALF = """
 from cs336_basics import model
 
@@ -153,9 +186,8 @@ def run_transformer_lm(weights, in_indices, **sizes):
     return lm(x=in_indices)
 """
 LOOSE = """
-from cs336_basics import own
-
 def run_transformer_lm(vocab_size, d_model, weights, in_indices, **sizes):
+    from cs336_basics import own
     table = own.model.Embedding(vocab_size, d_model)
     return own.model.Linear(d_model, vocab_size)(table(in_indices))
 """

@@ -8,7 +8,7 @@ from made_repositories import BUGS, NAMES, PARTS, adopt, buggy, copied, module
 
 from workbook.classroom import cli
 from workbook.classroom.mine import adopt as adoption
-from workbook.classroom.mine import check_all
+from workbook.classroom.mine import check_all, own_parts
 from workbook.classroom.study.progress import Progress
 
 # What shows the bugs that are planted in another part, on which it rests.
@@ -173,6 +173,7 @@ APART = "class AdamW:\n    def __init__(self, weights, momentum, speed):\n      
 NO_USE = "import torch\n\ndef get_adamw_cls():\n    return torch.optim.AdamW\n"
 
 
+@pytest.mark.usefixtures("clean_imports")
 def test_an_adapter_that_uses_another_object_says_nothing_of_the_part(study, tmp_path):
     root = copied("flat", tmp_path)
     (root / "cs336_basics" / "apart.py").write_text(APART)
@@ -180,6 +181,8 @@ def test_an_adapter_that_uses_another_object_says_nothing_of_the_part(study, tmp
     adopt(root, {"adamw": "cs336_basics.apart:AdamW"}, study)
     outcome = checked(study)["adamw"]
     assert outcome.status == "wrong" and "your adapter" not in outcome.message
+    part = own_parts.find_part("adamw", study)
+    assert part.called is part.thing  # a run has no more to do with that adapter
 
 
 OLDER = """
@@ -280,6 +283,11 @@ def test_what_is_said_of_one_part_is_not_said_of_all_that_have_it(study, tmp_pat
     assert first.status == second.status == "almost"
     assert second.cause == "As in positionwise_feedforward."
     assert "`torch`'s ready `silu`" in first.cause and "ready `silu`" in second.message
+    (model.parent / "lacks.py").write_text("import no_such_package\n")
+    adopt(model.parents[1], dict.fromkeys(("rope", "softmax"), "cs336_basics.lacks:f"), study)
+    first, second = checked(study).values()
+    assert "no_such_package" in first.cause and first.message == second.message
+    assert second.cause == "As in rope."
 
 
 ENDS = """

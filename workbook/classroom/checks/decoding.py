@@ -481,7 +481,7 @@ class DecodingRunner(Runner):
         end_id = case.end_id
         if end_id is None and end and end.default is not None:
             end_id = never
-        takes_list = end and re.search(r"\blist\b", str(end.annotation))
+        takes_list = end and re.search(r"\b(list|set)\b", str(end.annotation))
         model.tokenizer = tokenizer = tokenizer or Letters(never if end_id is None else end_id)
         end_token: Any = [end_id] if takes_list else end_id
         if end and (end.annotation in (str, "str") or type(end.default) is str):
@@ -563,6 +563,10 @@ def plausible(shares: Sequence[float], counts: Sequence[float]) -> bool:
     return ((drawn - expected) ** 2 / expected).sum() < 40 + 2 * len(expected)
 
 
+END_DRAWN = (
+    "It ended after {} of {} tokens: did it draw the end token, whose probability is nearly 0? "
+    "Draw from the probabilities themselves, not from their sums."
+)
 OTHER_TOKENS = "The new tokens are not right."
 
 
@@ -582,6 +586,7 @@ def _counts_beside(case: Request, shares: np.ndarray, counts: list[int]) -> Wron
         given=f"{case}, with a model that gives the ids the probabilities {SHARES[:-1]}",
         expected=Prose(f"about {[round(DRAWS * share) for share in shares]} times"),
         got=Prose(f"{counts} times"),
+        mistake=None if sum(counts) >= DRAWS else END_DRAWN.format(sum(counts), DRAWS),
     )
 
 

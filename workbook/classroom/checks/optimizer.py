@@ -10,7 +10,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from workbook.classroom.checks.machinery.calling import Runner, call_bound, call_part, parameters_of
+from workbook.classroom.checks.machinery.calling import (
+    Runner,
+    call_bound,
+    call_part,
+    for_optimizer,
+    meaning,
+)
 from workbook.classroom.checks.machinery.engine import (
     NO_GROUPS,
     Exercise,
@@ -262,6 +268,11 @@ class Gradients(NamedTuple):
     gradients: tuple[tuple | None, ...]
     limit: float
     generator: bool = False  # the parameters can be iterated over only once
+
+    @property
+    def seldom(self) -> bool:
+        """Whether an error is a corner only: the handout's function takes a list."""
+        return self.generator
 
     def parameters(self) -> list[nn.Parameter]:
         """New parameters with these gradients."""
@@ -666,6 +677,8 @@ ADAMW_MISTAKES = (
             "The root of v is missing.": f'v / {TIMES} + group["eps"]',
             "ε is inside the root; it belongs outside: √v"
             " + ε.": f'(v + group["eps"] * {TIMES}).sqrt()',
+            "`v.add_(eps)` changes v itself, so ε piles up from step to step: it belongs outside "
+            "the root, `v.sqrt() + eps`.": f'v.add_(group["eps"] * {TIMES}).sqrt()',
             "ε is missing: it keeps a gradient of 0 from being divided by 0.": "v.sqrt()",
         },
     ),
@@ -711,7 +724,7 @@ MOVES = (
     Moves((ONE,), ((G1,),), hint="the first step, which changes each entry by about α"),
     Moves((ONE,), THREE, hint="what is kept between steps, m, v and t, and at the corrections"),
     Moves((ONE,), THREE, weight_decay=0.5, hint="the decay, θ ← θ - α λ θ"),
-    Moves((ONE,), THREE, eps=0.3, hint="√v + ε, which is right for a small ε"),
+    Moves((ONE,), THREE, eps=0.3, hint="how ε is added, which shows where it is large"),
     Moves(
         (ONE,),
         THREE,
@@ -738,9 +751,7 @@ class OptimizerRunner(Runner):
         """An optimizer with the settings of a case."""
         values = {"params": params, "lr": (case.rates or (case.lr,))[0], "betas": case.betas}
         values |= {"eps": case.eps, "weight_decay": case.weight_decay}
-        if {"beta1", "beta2"} <= {p.name for p in parameters_of(self.attempt)}:
-            values["beta1"], values["beta2"] = values.pop("betas")
-        return call_bound(self.attempt, values, given=case)
+        return call_bound(self.attempt, for_optimizer(self.attempt, values), given=case)
 
     def run(self, case: Moves) -> list[list[float]]:
         """The parameters after the steps of a case, as a list of one form. Raises: Wrong."""
@@ -761,7 +772,9 @@ class OptimizerRunner(Runner):
             if case.rates:
                 # Without `super().__init__` there are none: that is the learner's error.
                 groups = call(getattr, optimizer, "param_groups", given=case)
-                groups[0]["lr"] = case.rates[i]
+                own = [name for name in ("lr", *groups[0]) if name in groups[0]]
+                rate = next((name for name in own if meaning(name, ["lr"])), "lr")
+                groups[0][rate] = case.rates[i]
             for theta, gradient in zip(thetas, gradients, strict=True):
                 theta.grad = None if gradient is None else parameter(gradient).detach()
             call(optimizer.step, given=case)

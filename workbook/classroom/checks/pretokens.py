@@ -194,6 +194,8 @@ CUTTING = instead_of(
             _by(r'r" ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"'),
             _by(r'''r"'(?:[sdmt]|ll|ve|re)| ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+"'''),
         ),
+        "The pattern ignores case: GPT-2's cuts off 's, 'll and the like in small letters "
+        "only.": _by('"(?i)" + PATTERN'),
         "This is GPT-4's pre-tokenisation pattern: the problem asks for GPT-2's.": _by("GPT4"),
         r"Numbers were cut into groups of three, or into digits: GPT-2's pattern has ` ?\p{N}+`.": (
             _but(r"\p{N}+", r"\p{N}{1,3}"),

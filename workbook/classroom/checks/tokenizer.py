@@ -548,15 +548,17 @@ class TokenizerRunner(Runner):
         """What the method returns, as a str or a list of ints. Raises: Wrong and NotAttempted."""
         given = given or _described(case)
         value = list(case.given) if case.method == "decode" else case.given
-        made = self.make(case.setup, given) if tokenizer is None else tokenizer
-        method = getattr(made, case.method)
-        if case.method == "encode_iterable":
-            method = partial(used_up, method)
+        step = "__init__"
         try:
+            made = self.make(case.setup, given) if tokenizer is None else tokenizer
+            step = case.method
+            method = getattr(made, step)
+            if step == "encode_iterable":
+                method = partial(used_up, method)
             result = call(method, value, seconds=seconds or QUICK, given=given)
         except Wrong as wrong:
             if wrong.error:
-                wrong.claim = f"`{case.method}` raised an error{case.with_what}."
+                wrong.claim = f"`{step}` raised an error{case.with_what}."
             raise
         return in_one_form(result, case.method, given)
 
@@ -689,6 +691,10 @@ NO_MERGE = {
     "`ranks.get(pair, math.inf)`, and stop where no pair of the word has one."
 }
 TOO_SHORT = {"(min|max)[(][)]": "A word of one byte has no pair to choose from: stop there."}
+NO_TOKEN = {
+    r"^KeyError: b['\"] ?\w\w": "These bytes are no token: cut each word into single bytes, and "
+    "join what the merges join, no more."
+}
 OF_NONE = {
     "(?s)NoneType.*`.*(special|token)": "special_tokens is None, which means no special tokens: "
     "use `special_tokens or []`."
@@ -707,7 +713,7 @@ ENCODE = Exercise(
     mistakes=(*WORDS, *TOKENS, *shared.MISTAKES, *shared.UNSORTED, shared.LINE_ENDS),
     cases=TEXTS,
     corners=ODD_TEXTS,
-    errors=OF_NONE | NO_MERGE | TOO_SHORT,
+    errors=OF_NONE | NO_MERGE | TOO_SHORT | NO_TOKEN,
     **COMMON,
 )
 WITH_TEXTS = COMMON | {"corners": ODD_ID_LISTS, "errors": OF_NONE}

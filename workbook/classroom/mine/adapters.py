@@ -25,6 +25,7 @@ from unittest.mock import patch
 import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as hooks
+from torch.utils._pytree import tree_leaves
 
 from workbook import transformer
 from workbook.classroom.checks.machinery import worker
@@ -49,7 +50,7 @@ from workbook.classroom.checks.machinery.tensors import (
     tensor_of,
 )
 from workbook.classroom.checks.machinery.timeout import TimedOut, limited
-from workbook.classroom.checks.machinery.verdicts import LACKS, NotJudged, Wrong, call, failure
+from workbook.classroom.checks.machinery.verdicts import NotJudged, Wrong, call, failure, lacking
 from workbook.classroom.mine import course_adapters
 from workbook.classroom.mine.course_parts import PARTS
 from workbook.classroom.panels import Status
@@ -92,7 +93,7 @@ SMALL = {
     "vocab_size": 11,
     "d_model": 8,
     "num_heads": 2,
-    "d_ff": 64,  # some take multiples of 64 only
+    "d_ff": 128,  # some take multiples of 64 only
     "d_k": 8,
     "max_seq_len": 5,
     "context_length": 5,
@@ -247,10 +248,8 @@ def as_unusable(run: Callable[[], Any]) -> Any:
     except (NotJudged, Unusable):
         raise
     except Exception as error:
-        if LACKS.search(f"{type(error).__name__}: {error}"):
-            raise NotJudged(
-                f"this computer lacks what its adapter needs: {failure(error)}"
-            ) from error
+        if needed := lacking(error):
+            raise NotJudged(f"t{needed[1:]}") from error  # it goes on with a sentence
         raise Unusable(f"the adapter fails: {failure(error)}") from error
 
 
@@ -439,16 +438,12 @@ class AdoptedRunner(ModuleRunner):
 
     def new(self, case: Case) -> nn.Module:
         """The same with the weights that its class has drawn. Raises: Unseen."""
-        kind: Any = type(self.module)
         drawn = {}
-        init = kind.__init__
 
-        @wraps(init)
-        def noting(module: nn.Module, *args: Any, **kwargs: Any) -> None:
-            init(module, *args, **kwargs)
+        def note(module: nn.Module, handed: Any) -> None:
             drawn[id(module)] = {n: p.detach().clone() for n, p in own_parameters(module).items()}
 
-        with patch.object(kind, "__init__", noting):
+        with self._noting(note):
             module = self.make(case)
         first = drawn.get(id(module), {})
         own = own_parameters(module)
@@ -457,6 +452,32 @@ class AdoptedRunner(ModuleRunner):
             raise Unseen
         fill(module, first)
         return module
+
+    def makes_alike(self, *cases: Case) -> bool:
+        made: list[list] = []
+
+        def note(module: nn.Module, handed: Any) -> None:
+            values = [value for value in tree_leaves(handed) if not isinstance(value, nn.Module)]
+            made.append([x.tolist() if isinstance(x, Tensor) else x for x in values])
+
+        for case in cases:
+            with self._noting(note):
+                self._caught(case)
+        return all(handed == made[0] for handed in made)
+
+    @contextmanager
+    def _noting(self, note: Callable[[nn.Module, Any], None]) -> Iterator[None]:
+        """Call `note` with each new module of the class of the last, and what it is handed."""
+        kind: Any = type(self.module)
+        init = kind.__init__
+
+        @wraps(init)
+        def noting(module: nn.Module, *args: Any, **kwargs: Any) -> None:
+            init(module, *args, **kwargs)
+            note(module, (args, kwargs))
+
+        with patch.object(kind, "__init__", noting):
+            yield
 
     def rerun(self, case: Case) -> Tensor:
         """What the last module makes of a case, called with what the adapter hands it for that."""
@@ -521,7 +542,7 @@ def report_on(name: str, load: Callable[[], Any]) -> Report:
         return Report("not attempted", name, None, f"{UNKNOWN}: its import was {error}.")
     except Exception as error:
         status: Status = "wrong" if isinstance(error, Unusable) else "not attempted"
-        return Report(status, name, None, f"{UNKNOWN}: {error}.")
+        return Report(status, name, None, f"{UNKNOWN}: {str(error).rstrip('.')}.")
 
 
 class AdoptedModelRunner:

@@ -29,6 +29,7 @@ from functools import cached_property
 from importlib.machinery import PathFinder, all_suffixes
 from importlib.util import resolve_name
 from pathlib import Path
+from textwrap import dedent
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 from unittest.mock import MagicMock
@@ -354,7 +355,7 @@ class Repository:
             for statement in alone:
                 self.run_statement(statement, scope, where)
             return
-        if why:
+        if why and not why.startswith("PackageNotFoundError"):  # its own version is no matter
             self.troubles.setdefault(why, what)
         if isinstance(node, ast.ImportFrom):
             self._after_import_from(node, origin, scope, where, why)
@@ -780,11 +781,16 @@ class _Search:
         knows_model = "torch" in imported or (in_script and imported & {"", *tops})
         if not knows_model or re.search("bpe|tok|test", path.lower()):
             return
+        able = {}
         for prefix, node in _functions(tree):
             name = plain(node.name)
             if not prefix and is_named(name, "training_together") and "train" in path + name:
-                where = f"{self.repository.name_of(file)}:{node.name}"
-                yield not in_script, name == "main", where
+                able[node.name] = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        for name in able:
+            # One that another uses is a single step.
+            is_step = any(name in able[other] for other in able if other not in (name, "main"))
+            where = f"{self.repository.name_of(file)}:{name}"
+            yield not in_script, is_step or name == "main", where
         if in_script and any(map(_does, tree.body)):  # for want of a function
             yield True, True, path
 
@@ -1120,10 +1126,44 @@ def load_adopted(adopted: Adopted, problem: str) -> Any:
     return objects if len(objects) > 1 else objects[0]
 
 
-def adapters(adopted: Adopted, problem: str) -> dict[str, Callable]:
-    """The functions in `tests/adapters.py` for a problem, without those that are not written."""
+def adapters(adopted: Adopted, problem: str, part: Any = None) -> dict[str, Callable]:
+    """The functions in `tests/adapters.py` for a problem, without those that are not written.
+
+    There are none for a `part`, if that is given, which none of them leads to.
+    """
     repository = enter(adopted)
     written = _written_adapters(repository)
     names = [name for name in PARTS[problem].adapters if name in written]
     module = repository.imported(ADAPTERS) if names else None
-    return {name: getattr(module, name) for name in names if hasattr(module, name)}
+    functions = {name: getattr(module, name) for name in names if hasattr(module, name)}
+    first = part[0] if isinstance(part, tuple) else part
+    is_used = any(leads_to(function, first, repository.holds) for function in functions.values())
+    return functions if part is None or is_used else {}
+
+
+def leads_to(thing: Any, other: Any, holds: Callable[[Any], bool]) -> bool:
+    """Whether an object's source names another, or does so through others of the repository.
+
+    Where that cannot be seen, it may.
+    """
+    todo = [thing]
+    for each in todo:  # which grows
+        if each == other:
+            return True
+        try:
+            tree = ast.parse(dedent(inspect.getsource(each)))
+            scope = vars(sys.modules[each.__module__])
+        except (OSError, TypeError, SyntaxError, LookupError):
+            return True
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                return True
+            first, *rest = _path(node) or [""]
+            value = scope.get(first)
+            for name in rest:
+                value = getattr(value, name, None)
+            kinds = (inspect.isclass, inspect.isfunction, inspect.ismethod)
+            is_code = any(is_kind(value) for is_kind in kinds)
+            if is_code and value not in todo and holds(value.__module__):
+                todo.append(value)
+    return False

@@ -4,16 +4,12 @@ It runs in a process of its own, which a part may end, hang or fill up: that is 
 wrong with this part, and another process goes on with the next.
 """
 
-import ast
-import inspect
 import re
-import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 from workbook.classroom import panels
@@ -39,7 +35,7 @@ OF_THE_CALL = (
     "The parameters have names",
     "The parameter `",
 )
-NOT_WRONG = ("almost", "correct")  # of which the same may be said of several parts
+NOT_WRONG = ("almost", "correct", "not attempted")  # of which the same may be said of several parts
 REMARKS = "Worth knowing:"
 # The input of a case without RoPE, whose attention is made with two sizes.
 WITHOUT_ROPE = re.compile(r"MultiHeadSelfAttention\([^,()]*,[^,()]*\)")
@@ -164,61 +160,26 @@ def _judged(folder: Path, name: str) -> tuple[dict[str, Any], list[str]]:
     where = adopted.where(name) if adopted is not None else ""
     is_of_2024 = bool(where) and adopt.is_of_2024(adopted.folder)
     # Its adapters take other arguments.
-    functions = adopt.adapters(adopted, name) if where and not is_of_2024 else {}
+    part = own_parts.find_part(name, folder)
+    functions = adopt.adapters(adopted, name, part.thing) if where and not is_of_2024 else {}
     if is_of_2024 and report.status == "wrong":
         report = _unless_of_2024(report)
     rests_on = list(PARTS[name].rests_on) if report.status == "wrong" else []
-    if functions or (where and rests_on):
-        part = own_parts.find_part(name, folder)
+    if functions:
+        report = _beside_adapters(report, functions, part.thing, where)
+    if where and rests_on:
         holds = adopt.enter(adopted).holds
-        pair = part.thing if isinstance(part.thing, tuple) else (part.thing,)
-        if any(_leads_to(function, pair[0], holds) for function in functions.values()):
-            report = _beside_adapters(report, functions, part.thing, where)
         others = {other: own_parts.find_part(other, folder) for other in rests_on}
         rests_on = [
             other
             for other, below in others.items()
-            if below is not None and _leads_to(part.thing, below.thing, holds)
+            if below is not None and adopt.leads_to(part.thing, below.thing, holds)
         ]
     if "rope" in rests_on and WITHOUT_ROPE.match(dict(report.rows).get("input", "")):
         rests_on.remove("rope")
     if report.status == "wrong" and report.claim.startswith("It cannot be called"):
         report = replace(report, status="not attempted")  # nothing ran, so nothing is known
     return report.to_json(), rests_on
-
-
-def _leads_to(thing: Any, other: Any, holds: Callable[[Any], bool]) -> bool:
-    """Whether an object's source names another, or does so through others of the repository.
-
-    Where that cannot be seen, it may.
-    """
-    todo = [thing]
-    for each in todo:  # which grows
-        if each == other:
-            return True
-        try:
-            tree = ast.parse(dedent(inspect.getsource(each)))
-            scope = vars(sys.modules[each.__module__])
-        except (OSError, TypeError, SyntaxError, LookupError):
-            return True
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                return True
-            value = _value(node, scope)
-            kinds = (inspect.isclass, inspect.isfunction, inspect.ismethod)
-            is_code = any(is_kind(value) for is_kind in kinds)
-            if is_code and value not in todo and holds(value.__module__):
-                todo.append(value)
-    return False
-
-
-def _value(node: ast.AST, scope: Mapping[str, Any]) -> Any:
-    """The value of a name, or of an attribute of one, in a scope; None for anything else."""
-    if isinstance(node, ast.Name):
-        return scope.get(node.id)
-    if isinstance(node, ast.Attribute):
-        return getattr(_value(node.value, scope), node.attr, None)
-    return None
 
 
 def _is_of_first_weights(report: Report) -> bool:

@@ -56,7 +56,7 @@ PARTS = {
     "tokenizer": CoursePart("tokenizer|bpe", ("get_tokenizer",), field="tokenizer"),
     "train_bpe": CoursePart("train|bpe|learn", ("run_train_bpe",)),
     # The course has no adapters for these two.
-    "decoding": CoursePart("decode|generat|sample|complet", (), field="decode"),
+    "decoding": CoursePart("decod(e|ing)|generat|sample|complet", (), field="decode"),
     "training_together": CoursePart(
         "^(main|(do|start|run)?(pre)?train(ing)?(lm|model|loop|llm|together|run)?)$", ()
     ),

@@ -28,7 +28,7 @@ from workbook.classroom.checks.machinery.calling import (
     MODEL_ARGUMENTS,
     bind,
     call_part,
-    parameters_of,
+    for_optimizer,
 )
 from workbook.classroom.checks.machinery.tensors import Case
 from workbook.classroom.checks.machinery.verdicts import (
@@ -85,7 +85,7 @@ class PartRunner:
         """The functions of the repository's `tests/adapters.py` for it, if that was adopted."""
         adopted = adopt.read_adopted(self.study)
         is_found = adopted is not None and self.problem in adopted.found.keys() - adopted.by_hand
-        return adopt.adapters(adopted, self.problem) if is_found else {}
+        return adopt.adapters(adopted, self.problem, self.thing) if is_found else {}
 
     @cached_property
     def called(self) -> Any:
@@ -351,8 +351,7 @@ def _loss(part, logits, targets):
 def _optimizer(part, params, config):
     values = {"params": list(params), "lr": config.max_learning_rate}
     values |= {name: getattr(config, name) for name in ("betas", "eps", "weight_decay")}
-    if {"beta1", "beta2"} <= {e.name for e in part.tried(lambda: parameters_of(part.called))}:
-        values["beta1"], values["beta2"] = values.pop("betas")
+    values = for_optimizer(part.tried(lambda: part.called), values)
     # The first optimizer of a process loads torch's compiler, which takes seconds. Stopped halfway,
     # it would stay half imported, so it is loaded before the clock of the learner's code starts.
     importlib.import_module("torch._dynamo")
@@ -360,7 +359,8 @@ def _optimizer(part, params, config):
     groups = getattr(optimizer, "param_groups", None)
     part.expect(
         bool(groups) and "lr" in groups[0],
-        'has no param_groups with "lr", which a schedule sets: inherit from torch.optim.Optimizer',
+        'has no param_groups with "lr", which a schedule sets: inherit from torch.optim.Optimizer,'
+        ' and call the learning rate "lr" in its defaults',
     )
     step = optimizer.step
     optimizer.step = lambda *args: part.call(step, *args)
@@ -379,7 +379,7 @@ def _clipping(part, parameters, limit):
     parameters = list(parameters)
     norm = clip_gradients(parameters, float("inf"))  # which scales nothing
     # As `model.parameters()` is handed in: a generator, which can be gone over only once.
-    part.run({"parameters": iter(parameters), "max_l2_norm": limit})
+    part.run({"parameters": (p for p in parameters), "max_l2_norm": limit})
     return norm
 
 

@@ -10,6 +10,7 @@ a process of its own, so that a crash or a hang in one of your parts is reported
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -244,8 +245,10 @@ def compare_steps(report: TwinReport, config: TrainConfig, learners: Parts) -> I
     reference = Parts.ours(config)
     made_by = learners.made_by
     learners = replace(reference, **{n: getattr(learners, n) for n in made_by}, made_by=made_by)
+    # Why one cannot be imported is said below the table.
+    wheres = {name: maker.where.partition(" (broken")[0] for name, maker in made_by.items()}
     for part, name, _ in COMPARED:
-        its = [report.places.get(part), made_by[name].where if name in made_by else ""]
+        its = [report.places.get(part), wheres.get(name)]
         report.places[part] = " and ".join(filter(None, dict.fromkeys(its)))
     torch.manual_seed(config.seed)
     start = {n: p.detach().clone() for n, p in reference.model(config.model).named_parameters()}
@@ -283,7 +286,8 @@ def _difference(method: Callable[[], str], whose: str, at: int) -> tuple[str, bo
     try:
         words = method()
     except own_parts.PartError as error:
-        return f"Y{str(error)[1:]}", True  # it begins with "your"
+        words = re.sub(r"; `check\(.* says more", "", str(error))  # as the last line does
+        return f"Y{words[1:]}", True  # it begins with "your"
     except Exception as error:
         expect_not_ours(error, RuntimeError)  # torch's own is about their tensors
         return f"{whose} fails at step {at}: {type(error).__name__}: {error}", True

@@ -100,9 +100,9 @@ SYNONYMS = {
     "length|maxtokenstogenerate|maxgeneratedtokens|maxnumtokens|steps|maxsteps|maxoutputtokens|"
     "tokenlimit",
     "temperature": "temp|tau|softmaxtemperature",
-    "top_p": "topp|nucleusp|nucleus|ptop|threshold|topnucleus|pthreshold|toppthreshold",
+    "top_p": "p|topp|nucleusp|nucleus|ptop|threshold|topnucleus|pthreshold|toppthreshold",
     "end_token": "endtokenid|eostokenid|eosid|eos|eot|eotid|eottokenid|endoftext|endoftextid|"
-    "endoftexttokenid|endid|eostoken|stoptoken|stopid|stoptokenid|stoptokenids|stop|end",
+    "specialtokenids|endoftexttokenid|endid|eostoken|stoptoken|stopid|stoptokenid|stoptokenids|stop|end",
     "tokenizer": "tok|bpe|enc|encoder|bpetokenizer|tokenizerinstance",
     "rope": "rotary|ropemodule|ropelayer|ropeemb|rotaryemb|rotaryembedding|posenc|posencoder|"
     "posencoding|posemb|posembed|positionalencoding|positionalencoder|positionalembedding|pe|"
@@ -376,6 +376,15 @@ def meaning(name: str, names: Collection[str]) -> str | None:
     exact = [candidate for candidate in names if _is(name, candidate)]
     alike = [candidate for candidate in names if _is_synonym(name, candidate)]
     return next(iter(exact + alike), None)
+
+
+def for_optimizer(part: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of an optimizer, with the two betas apart for a class that takes them so."""
+    names = {plain(parameter.name) for parameter in parameters_of(part)}
+    values = dict(values)
+    if {"beta1", "beta2"} <= names:
+        values["beta1"], values["beta2"] = values.pop("betas")
+    return values
 
 
 def _is(name: str, meant: str) -> bool:

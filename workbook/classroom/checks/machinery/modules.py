@@ -227,6 +227,10 @@ class ModuleRunner(TensorRunner):
 
     new = make  # with the weights that the class draws
 
+    def makes_alike(self, *cases: Case) -> bool:
+        """Whether the class is handed the same for the inputs of all these cases of one size."""
+        return True  # it is not shown them
+
     def rerun(self, case: Case) -> Tensor:
         """What the last module makes of copies of the inputs of a case."""
         module = self.module

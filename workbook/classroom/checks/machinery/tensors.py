@@ -249,6 +249,7 @@ def _about_shape(expected: tuple[int, ...], got: tuple[int, ...]) -> str | None:
 
 
 COPIES = {torch.ops.aten.copy_, torch.ops.aten._to_copy}
+OTHER_DEVICES = {"cpu", "cuda", "mps"}
 BY_INDEX = {torch.ops.aten.index, torch.ops.aten.index_put, torch.ops.aten.index_put_}
 
 
@@ -275,11 +276,11 @@ class OneDevice(TorchDispatchMode):
 
 
 class NamedDevices(TorchFunctionMode):
-    """Notes whether any call names a device other than "meta"."""
+    """Notes whether any call names a device other than "meta", as `x.to(device)` may."""
 
     any_named = False
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        named = (kwargs or {}).get("device")
-        self.any_named |= named is not None and torch.device(named).type != "meta"
+        named = [x for x in (*args, *(kwargs or {}).values()) if isinstance(x, str | torch.device)]
+        self.any_named |= any(str(x).split(":")[0] in OTHER_DEVICES for x in named)
         return func(*args, **(kwargs or {}))

@@ -65,6 +65,7 @@ LACKS = re.compile(
     r"^ModuleNotFoundError|NVTX functions not|cannot import name .* from '(typing|itertools)'"
     "|MagicMock|from the '(CUDA|MPS)' backend|not compiled with CUDA|no NVIDIA driver"
 )
+OF_DEVICE = re.compile(r"backend|CUDA|NVIDIA")
 # In an error: there is no network.
 NETWORK = re.compile(
     r"^(Connection|Connect|URL|HTTP|SSL|Proxy|MaxRetry|LocalEntryNotFound)Error\b|^gaierror"
@@ -296,12 +297,11 @@ def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) 
     except BaseException as error:
         if isinstance(error, NotImplementedError) and not TORCHS.search(str(error)):
             raise NotAttempted from error
-        if LACKS.search(f"{type(error).__name__}: {error}"):
-            lacking = f"This computer lacks what it needs ({failure(error)}). "
-            remedy = "Install or build it, correct its name, or do without it."
-            raise NotJudged(lacking + remedy) from error
+        if needed := lacking(error):
+            raise NotJudged(needed) from error
         if NETWORK.search(f"{type(error).__name__}: {error}"):
-            raise NotJudged(f"It needs the network ({failure(error)}), and has none.") from error
+            needing = f"{type(error).__name__}{where(error)}"  # its text is long, and of addresses
+            raise NotJudged(f"It needs the network ({needing}), and has none.") from error
         mistake = OWN_FOLDER if isinstance(error, FileNotFoundError) else slip(error)
         raise Wrong(
             "It raised an error.",
@@ -313,6 +313,16 @@ def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) 
     if result is None and is_untouched(function):
         raise NotAttempted(f"`{function.__name__}` is still missing.")
     return result
+
+
+def lacking(error: BaseException) -> str:
+    """What this computer lacks, and what to do, if an error comes from that; else ""."""
+    if not LACKS.search(f"{type(error).__name__}: {error}"):
+        return ""
+    remedy = "Install or build it, correct its name, or do without it."
+    if OF_DEVICE.search(str(error)):
+        remedy = "Make tensors on the device of the inputs, `device=x.device`."
+    return f"This computer lacks what it needs ({failure(error)}). {remedy}"
 
 
 def slow(what: str, used: float, allowed: float, given: Any, mistake: str) -> Wrong:
@@ -327,8 +337,9 @@ def failure(error: BaseException) -> str:
     """Show an error with its place, such as `KeyError: 3, at line 7, in encode: ids[3]`."""
     try:
         text = re.sub(r"\x1b\[[\d;]*m", "", str(error))  # without a terminal's colours
-        # In one line, and without all the arguments that a function of torch's would take.
-        text = " ".join(text.split()).partition(", but expected one of: ")[0].rstrip(".")
+        # What follows is long: torch lists every backend or signature, jaxtyping all parameters.
+        text = re.split(r"\. This could be because|\n-{4}|, but expected one of: ", text)[0]
+        text = " ".join(text.split()).rstrip(".")
         message = _Shortener().repr_str(text, 1)[1:-1] if text else ""
     except Exception:
         message = ""
