@@ -167,6 +167,7 @@ SCHEDULE_MISTAKES = (
                 "if it > end + warmup:",
             ),
             ", not at 0.": f"{OVER}\n    return 0.0\n{OVER}",
+            ", not at the maximum.": f"{OVER}\n    return highest\n{OVER}",
         },
         "After cosine_cycle_iters the learning rate stays at the minimum",
     ),
@@ -795,8 +796,6 @@ ADAMW = Exercise(
     same=lambda rights, got: all(any(same(right, one) for right in rights) for one in got),
     report=wrong_moves,
     errors={
-        r"leaf Variable|view of a leaf": "Autograd tracks the parameter. Change it without "
-        "autograd: through `p.data`, or with the whole step under `torch.no_grad()`.",
         r"empty parameter list": "`params` is used up before it reaches `super().__init__`: it may "
         "be a generator, as `model.parameters()` is. Pass it on unchanged.",
         r"math domain error": "This is the root of a negative number: is β2ᵗ a power in 1 - β2ᵗ?",
