@@ -192,6 +192,11 @@ count_pairs = _step(
         "in words:",
         "in words[:1]:",
     ),
+    (
+        "Only the last word's pairs are counted: is the dict made anew for each word?",
+        "in words:",
+        "in words[-1:]:",
+    ),
     whole=bpe.BPE,
 )
 merge_pair = _step(
@@ -311,7 +316,7 @@ stream_pretokens = _step(
 
 # In the notebooks on optimizers and on training. The comments say where a learner is told to look.
 
-GRADIENTS = (1.0, 1.0), (-2.0, 0.5), (4.0, -1.0), (1.0, 3.0)  # of two parameters, by step
+GRADIENTS = (2.0, 0.5), (-2.0, 1.0), (4.0, -1.0), (1.0, 3.0)  # of two parameters, by step
 B, MOVE = 'b.mul_(group["momentum"]).add_(g)', 'theta.sub_(b, alpha=group["lr"])'
 INSIDE = "α is inside b: b ← μ b + g, then θ ← θ - α b, as α may change from step to step."
 

@@ -38,7 +38,7 @@ BORDER = "\n\n#\n\n"  # between the functions of a program
 ABOUT_SIZES = re.compile(
     "shape|size(?!.* iteration)|dimension|broadcast|expand|range in self", re.I
 )
-SIZES = re.compile(r"(?<=[(x])\d+|\d+(?=[x)])")
+SIZES = re.compile(r"\((\d.*?)\)")
 OF_PYTHON = "(list|tuple|dict|Counter|set|str|bytes|int|float|generator)"
 NO_GROUPS = (
     "Begin `__init__` with `super().__init__(params, defaults)`, where `defaults` is a dict of the "
