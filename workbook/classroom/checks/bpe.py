@@ -274,7 +274,12 @@ COUNTS = (
         "while at < len(symbols):",
         "while at < len(symbols) - 1:",
     ),
-    mistake("After a merge, step over both parts: aaa becomes aa a.", "at += 2", "at += 1"),
+    mistake(
+        "The second part of a merged pair comes again: after a merge, step over both parts: aaa "
+        "becomes aa a.",
+        "at += 2",
+        "at += 1",
+    ),
     mistake("Symbols that are not merged are lost: keep them.", UNMERGED, "pass"),
     mistake(
         "The two parts of a token are joined in the wrong order.",

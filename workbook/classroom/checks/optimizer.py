@@ -343,7 +343,7 @@ CLIPPING_MISTAKES = (
             "The factor is upside down: it is max_l2_norm / norm.": "g.mul_(norm / case.limit)",
             "The gradients are scaled to norm 1, not to max_l2_norm.": "g.mul_(1 / norm)",
             "The factor is not divided by the norm.": "g.mul_(case.limit)",
-            "ε is too large: 1e-6 is enough to keep the divisor from being 0.": [
+            "What is added to the norm is too large: ε is 1e-6.": [
                 f"g.mul_(case.limit / (norm + {eps}))" for eps in ("1", "0.1", "1e-2")
             ],
             "The gradients are unchanged: nothing that was computed reached them. `grad = grad * "

@@ -377,6 +377,7 @@ momentum = _in_torch(
         MOVE,
         MOVE.replace("b,", 'group["momentum"] * b + g,'),
     ),
+    ("μ multiplies b alone, not g.", B, 'b.add_(g).mul_(group["momentum"])'),
     ("b begins at g: let it begin at 0.", B, f"b.add_(g * (not b.any()))\n{B}"),
     (INSIDE, B, f'{B[:-1]} * group["lr"])', MOVE, "theta.sub_(b)"),
     (INSIDE, B, f'{B[:-1]} * group["lr"])'),

@@ -237,6 +237,9 @@ WORDS = (
             "The last symbol of the word was lost: a loop over pairs ends before it, so add it.": (
                 f"{MERGE}\nif len(symbols[-1]) == 1:\n    symbols.pop()"
             ),
+            "Two symbols are merged, too: does the loop end one too early?": (
+                f"if len(symbols) == 2:\n    break\n{MERGE}"
+            ),
             "Only one merge was applied to each word: go on until no merge applies.": (
                 "return merge_pair(symbols, min(pairs, key=ranks.get))"
             ),
@@ -349,6 +352,7 @@ DECODING = (
                 'b""', 'b" "'
             ),
             "White space at the ends of the text was stripped: it is text.": f"{JOINED}.strip()",
+            "The last token is missing.": JOINED.replace("(tokens)", "(tokens[:-1])"),
             "`str(data)` spells bytes out, as b'...': `data.decode()` gives their text.": (
                 'str(b"".join(tokens))'
             ),
