@@ -155,6 +155,20 @@ def greedy_nucleus(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0
     return decode(model, prompt_ids, max_new_tokens, temperature, 1.0, end_id)
 
 
+@mistake("decoding", "An end token in the prompt ends it")
+def ends_before_it_begins(model, prompt, n, temperature=1.0, top_p=1.0, end_id=None):
+    return [] if prompt[-1] == end_id else decode(model, prompt, n, temperature, top_p, end_id)
+
+
+@mistake("decoding", "loses its oldest token")
+def one_too_short(model, prompt, n, temperature=1.0, top_p=1.0, end_id=None):
+    def of_fewer(ids):
+        return model(ids[:, 1 - model.context_length :])
+
+    of_fewer.config = model
+    return decode(of_fewer, prompt, n, temperature, top_p, end_id)
+
+
 @mistake("decoding", "Your own `assert` or `raise` stops here")
 def refuses(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
     seen = torch.tensor([prompt_ids])

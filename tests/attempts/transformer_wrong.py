@@ -170,6 +170,14 @@ class Broken(SwiGLU):
         return self.w9(x)
 
 
+@mistake("positionwise_feedforward", "The shapes in this line do not fit")
+class OfItsGate(SwiGLU):
+    """Its layers are right: no weight has to be transposed."""
+
+    def forward(self, x):
+        return self.w2(silu(self.w1(x)) * self.w3(self.w1(x)))
+
+
 @mistake("positionwise_feedforward", "hidden from torch")
 class PlainList(nn.Module):
     def __init__(self, d_model, d_ff):

@@ -218,7 +218,12 @@ SPLITTING = (
         "< case.num_merges - (EOT not in case.special_tokens)",
     ),
 )
+WHOLE_TOKENS = (
+    "The pair was also merged where it is only the end of one longer token and the start of the "
+    "next: compare whole tokens."
+)
 SYMBOLS = "split_bytes(token)"
+UNMERGED, BOTH = "merged.append(symbols[at])", "symbols[at] == left and symbols[at + 1 : at + 2]"
 MERGE = "merge_pair(word, best)"
 OLD, NEW, KEEP = "pairs.subtract(old)", "pairs.update(new)", "pairs = +pairs"
 ADDED = "+= count"
@@ -254,6 +259,11 @@ COUNTS = (
     *instead_of(
         "in pairwise(symbols):",
         {
+            "Each symbol was paired with itself: shift one of the two, as in `zip(word, word[1:])`."
+            "": "in zip(symbols, symbols):",
+            "The first pair of each word was not counted: places count from 0.": (
+                "in pairwise(symbols[1:]):"
+            ),
             "A pair that occurs twice in a word was counted once.": "in {*pairwise(symbols)}:",
             "The last pair of each word was not counted: does a `range` end one too early?": (
                 "in pairwise(symbols[:-1]):"
@@ -271,10 +281,25 @@ COUNTS = (
         "while at < len(symbols):",
         "while at < len(symbols) - 1:",
     ),
-    mistake("After a merge, step over both parts: aaa becomes aa a.", "at += 2", "at += 1"),
     mistake(
-        "The pair was also merged where it is only the end of one longer token and the "
-        "start of the next: compare whole tokens.",  # b"\xff" occurs in no UTF-8
+        "The second part of a merged pair comes again: after a merge, step over both parts: aaa "
+        "becomes aa a.",
+        "at += 2",
+        "at += 1",
+    ),
+    mistake("Symbols that are not merged are lost: keep them.", UNMERGED, "pass"),
+    mistake(
+        "The two parts of a token are joined in the wrong order.",
+        shared.JOIN,
+        "merged.append(right + left)",
+    ),
+    mistake(
+        "A pair at the end of a word is not merged: does the loop end one too early?",
+        BOTH,
+        f"at + 2 < len(symbols) and {BOTH}",
+    ),
+    mistake(
+        WHOLE_TOKENS,  # b"\xff" occurs in no UTF-8
         MERGE,
         'b"\\xff\\xff".join(word).replace(b"\\xff\\xff".join(best), b"".join(best))'
         '.split(b"\\xff\\xff")',
@@ -356,6 +381,9 @@ COUNTS = (
         {
             "One special token was assumed: there is room for "
             "vocab_size - 256 - len(special_tokens) merges.": "case.vocab_size - 257",
+            "The special tokens were subtracted twice.": (
+                "case.num_merges - len(case.special_tokens)"
+            ),
             "There is one merge too few: off by one.": "case.num_merges - 1",
             "Only one merge is made: count and merge again and again, until the vocabulary is "
             "full. Is the loop missing, or is a `return` inside it?": "min(1, case.num_merges)",

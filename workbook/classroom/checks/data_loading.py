@@ -73,7 +73,8 @@ FAULTS = {
     **faults(
         "A window reaches past the end.",
         f"starts from 0 to {LAST}",
-        late="With n tokens and a context of m the last start is n - m - 1.",
+        late="With n tokens and a context of m the last start is n - m - 1, and the targets of the "
+        "start i are the tokens from i + 1 to i + m.",
     ),
     **faults(
         "The rows do not begin at random places.",
@@ -88,7 +89,7 @@ FAULTS = {
         no_last="The last start is never drawn: with n tokens and a context of m it is "
         "n - m - 1. `randint` in numpy and torch excludes its upper end: give it n - m.",
         no_first="The first start is never drawn: positions count from 0.",
-        gaps="Windows may overlap: each position from 0 to n - m - 1 may be a start.",
+        gaps="Windows may overlap, and begin at each position from 0 to n - m - 1.",
     ),
     **faults(
         "Some windows are drawn far more often than others.",

@@ -134,6 +134,9 @@ CHAIN_MISTAKES = (
             LAST_ONE: ("ids[-1:]", "ids[-1:] if len(ids) > len(case.prompt) else ids"),
             "The logits of the first position were taken: take those of the last.": "ids[:1]",
             "A full context keeps the first tokens: keep the last.": "ids[: case.context_length]",
+            "A full context loses its oldest token, too: keep `context_length` of them.": (
+                "ids[-case.context_length + 1 :]"
+            ),
         },
     ),
 )
@@ -143,8 +146,8 @@ CHAINS = (
     Request((2, 7), 8, end_id=3),
     Request((2, 7), 8, end_id=4),
     Request((6,), 6, end_id=0),
-    Request((5, 1, 2), 2, end_id=5),
-    Request((3, 1, 4, 2), 8, context_length=5),
+    Request((5, 2, 1), 2, end_id=1),
+    Request((3, 1), 8, context_length=3),
 )
 
 # When the same probabilities hold for every token.
@@ -280,7 +283,8 @@ CHOICE_MISTAKES = (
         {
             EQUALLY: f"softmax(0 * kept) {IF_CUT} {WEIGHTS}",
             TEMPERATURE + "yours draws from the undivided ones.": "softmax(logits[kept])",
-            "It always takes the likeliest token: use `torch.multinomial`.": "np.eye(len(kept))[0]",
+            "It always takes the likeliest token, here id 0: use `torch.multinomial`, on a softmax "
+            "over the last axis.": "np.eye(len(kept))[0]",
             "With top_p below 1 it always takes the likeliest token: draw from all that top-p "
             "keeps.": f"np.eye(len(kept))[0] {IF_CUT} {WEIGHTS}",
         },

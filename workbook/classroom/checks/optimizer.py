@@ -173,6 +173,7 @@ SCHEDULE_MISTAKES = (
                 "if it > end + warmup:",
             ),
             ", not at 0.": f"{OVER}\n    return 0.0\n{OVER}",
+            ", not at the maximum.": f"{OVER}\n    return highest\n{OVER}",
         },
         "After cosine_cycle_iters the learning rate stays at the minimum",
     ),
@@ -353,7 +354,7 @@ CLIPPING_MISTAKES = (
             "The factor is upside down: it is max_l2_norm / norm.": "g.mul_(norm / case.limit)",
             "The gradients are scaled to norm 1, not to max_l2_norm.": "g.mul_(1 / norm)",
             "The factor is not divided by the norm.": "g.mul_(case.limit)",
-            "ε is too large: 1e-6 is enough to keep the divisor from being 0.": [
+            "What is added to the norm is too large: ε is 1e-6.": [
                 f"g.mul_(case.limit / (norm + {eps}))" for eps in ("1", "0.1", "1e-2")
             ],
             "The gradients are unchanged: nothing that was computed reached them. `grad = grad * "
@@ -808,8 +809,6 @@ ADAMW = Exercise(
     same=lambda rights, got: all(any(same(right, one) for right in rights) for one in got),
     report=wrong_moves,
     errors={
-        r"leaf Variable|view of a leaf": "Autograd tracks the parameter. Change it without "
-        "autograd: through `p.data`, or with the whole step under `torch.no_grad()`.",
         r"empty parameter list": "`params` is used up before it reaches `super().__init__`: it may "
         "be a generator, as `model.parameters()` is. Pass it on unchanged.",
         r"math domain error": "This is the root of a negative number: is β2ᵗ a power in 1 - β2ᵗ?",

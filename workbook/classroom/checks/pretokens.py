@@ -138,7 +138,13 @@ SPECIALS = (
             BESIDE: [
                 f'regex.split(rf"{pattern}", text)'
                 for pattern in (r"\s*({pattern})\s*", r"({pattern})\n?")
-            ]
+            ],
+            "`[...]` matches single characters: the tokens need a group, `(...)`.": (
+                'regex.split(f"([{pattern}])", text)'
+            ),
+            "The `|` between the special tokens was escaped, too: escape each, then join them.": (
+                "regex.split('(' + regex.escape('|'.join(tokens)) + ')', text)"
+            ),
         },
     ),
     *instead_of(

@@ -141,16 +141,30 @@ def _words(text: bpe.Text) -> tuple[tuple[tuple[bytes, ...], int], ...]:
     return tuple((tuple(plain.split_bytes(token)), n) for token, n in counts.items())
 
 
+COUNTED_FROM_1 = "Each count begins at 1: let it begin at 0, as in `counts.get(key, 0) + 1`."
 PLACES = bpe.BPE.program.places  # a machine's changes of other lines may never end
 TEXTS = *bpe.SMALL, *bpe.CORNERS
 SYMBOLS = [tuple(plain.split_bytes(word)) for word in ("ab", "aaa", "aaaaa", "xabab", "abxab", "b")]
-TO_MERGE = *product(SYMBOLS, [(b"a", b"b"), (b"a", b"a")]), ((b"ab", b"a", b"ab"), (b"a", b"b"))
+# The last shows who joins the word to one string, or compares what the parts make together.
+TO_MERGE = (
+    *product(SYMBOLS, [(b"a", b"b"), (b"a", b"a")]),
+    ((b"ab", b"a", b"ab"), (b"a", b"b")),
+    ((b" ", b"ca", b"bc", b"ab", b"c"), (b"a", b"bc")),
+)
 
 count_pretokens = _step(
     "count_pretokens({})",
-    TEXTS,
+    (*TEXTS, bpe.Text("<|a|>b<|a|>c", 0, ("<|a|>", "<|a|>b"), bpe.SEVERAL)),
     lambda case: (case.text, list(case.special_tokens)),
-    Program(cut_specials, pretokens, bpe._documents, bpe.pretoken_counts),
+    Program(shared.decode, cut_specials, pretokens, bpe._documents, bpe.pretoken_counts),
+    *((slip.words, *slip.edits[0]) for slip in shared.UNSORTED),
+    (
+        COUNTED_FROM_1,
+        "return Counter(",
+        "counts = Counter(",
+        "token in part)",
+        "token in part)\ncounts.update([*counts])\nreturn counts",
+    ),
     (
         "The special tokens were counted, too: they cut the text, and are left out.",
         "if not special]",
@@ -167,10 +181,21 @@ count_pairs = _step(
     Program(plain.count_pairs, call=lambda count, words: count(words)),
     ("A pair counts as often as its word occurs: add the word's count, not 1.", bpe.ADDED, "+= 1"),
     (bpe.ASSIGNED, bpe.ADDED, "= count"),
+    (COUNTED_FROM_1, bpe.ADDED, "+= count + (pair not in pairs)"),
+    (
+        "(b, a) is another pair than (a, b): keep the order.",
+        "in pairwise(symbols):",
+        "in map(tuple, map(sorted, pairwise(symbols))):",
+    ),
     (
         "Only the first word's pairs are counted: does a `break` or a `return` end the loop?",
         "in words:",
         "in words[:1]:",
+    ),
+    (
+        "Only the last word's pairs are counted: is the dict made anew for each word?",
+        "in words:",
+        "in words[-1:]:",
     ),
     whole=bpe.BPE,
 )
@@ -179,6 +204,16 @@ merge_pair = _step(
     TO_MERGE,
     lambda case: case,
     Program(plain.merge_pair, places=PLACES, call=lambda merge, case: merge([*case[0]], case[1])),
+    (
+        bpe.WHOLE_TOKENS,
+        "merged = []",
+        'return b" ".join(symbols).replace(b" ".join(pair), left + right).split(b" ")',
+    ),
+    (
+        "The parts are compared after they are joined: (ab, c) is another pair than (a, bc).",
+        bpe.BOTH,
+        "symbols[at] + [*symbols, b''][at + 1] == left + right and [right]",
+    ),
     whole=bpe.BPE,
 )
 train_naive = _step(
@@ -208,7 +243,7 @@ def pieces_of(case: Call) -> list[str]:
 
 def _full(parts: list) -> list:
     """The parts that are not empty: a split may leave such parts at its ends, or not."""
-    return [part for part in parts if part]
+    return [part for part in parts if part != ""]
 
 
 def _streamed(stream: Callable, pieces: list[str], specials: list[str]) -> list[str]:
@@ -252,6 +287,12 @@ split_special = _step(
         'f"({pattern})"',
         "pattern",
     ),
+    ("Only the special tokens come back: keep the text between.", "if part]", "if at % 2]"),
+    (
+        "Without special tokens the whole text is one part.",
+        "return [(text, False)]",
+        "return []",
+    ),
     whole=tokenizer.ENCODE,
     same=lambda right, got: isinstance(got, list) and _full(got) == _full(right),
 )
@@ -275,8 +316,9 @@ stream_pretokens = _step(
 
 # In the notebooks on optimizers and on training. The comments say where a learner is told to look.
 
-GRADIENTS = (1.0, 1.0), (-2.0, 0.5), (4.0, -1.0), (1.0, 3.0)  # of two parameters, by step
-B = 'b.mul_(group["momentum"]).add_(g)'
+GRADIENTS = (2.0, 0.5), (-2.0, 1.0), (4.0, -1.0), (1.0, 3.0)  # of two parameters, by step
+B, MOVE = 'b.mul_(group["momentum"]).add_(g)', 'theta.sub_(b, alpha=group["lr"])'
+INSIDE = "α is inside b: b ← μ b + g, then θ ← θ - α b, as α may change from step to step."
 
 
 def _numbers(values: Iterable[Any]) -> list[float]:
@@ -312,12 +354,13 @@ def moved(kind: type, steps: int) -> list[float]:
         for theta, g in zip(thetas, gradients, strict=True):
             theta.grad = torch.tensor([g])
         made.step()
+        made.param_groups[0]["lr"] /= 2  # as a schedule does
     return _numbers([theta.detach() for theta in thetas])
 
 
 momentum = _in_torch(
     "Momentum([p0, p1], lr=0.1, momentum=0.8) from p0 = 1, p1 = -2; steps: {}; the results are "
-    f"p0 and p1; their gradients by step: {GRADIENTS}",
+    f"p0 and p1; group['lr'] is halved after each step; their gradients by step: {GRADIENTS}",
     *((1, 2, 4), Momentum, moved),
     ("b is forgotten from step to step: keep it in `self.state[p]`.", B, "b.copy_(g)"),
     (
@@ -328,6 +371,24 @@ momentum = _in_torch(
     ("The step goes uphill: subtract it.", 'alpha=group["lr"]', 'alpha=-group["lr"]'),
     (optimizer.REBOUND, "theta.sub_(", "theta.clone().sub_("),
     ("b never fades: multiply it by μ before you add g.", B, "b.add_(g)"),
+    ("θ moves by the b of the step before: update b first.", B, "pass", MOVE, f"{MOVE}\n{B}"),
+    (
+        "This is Nesterov's form, which adds g to μ b once more: θ moves by the new b alone.",
+        MOVE,
+        MOVE.replace("b,", 'group["momentum"] * b + g,'),
+    ),
+    ("μ multiplies b alone, not g.", B, 'b.add_(g).mul_(group["momentum"])'),
+    ("b begins at g: let it begin at 0.", B, f"b.add_(g * (not b.any()))\n{B}"),
+    (INSIDE, B, f'{B[:-1]} * group["lr"])', MOVE, "theta.sub_(b)"),
+    (INSIDE, B, f'{B[:-1]} * group["lr"])'),
+    *(
+        (
+            "α is not that of the group: read `group['lr']` in each step, as a schedule sets it.",
+            'alpha=group["lr"]',
+            f"alpha={lr}",
+        )
+        for lr in (0.1, 1e-3)  # what was passed in, and the usual default
+    ),
     (
         "All parameters share one b: each has its own, in `self.state[p]`.",
         "_remembered(state",

@@ -237,6 +237,9 @@ WORDS = (
             "The last symbol of the word was lost: a loop over pairs ends before it, so add it.": (
                 f"{MERGE}\nif len(symbols[-1]) == 1:\n    symbols.pop()"
             ),
+            "Two symbols are merged, too: does the loop end one too early?": (
+                f"if len(symbols) == 2:\n    break\n{MERGE}"
+            ),
             "Only one merge was applied to each word: go on until no merge applies.": (
                 "return merge_pair(symbols, min(pairs, key=ranks.get))"
             ),
@@ -250,7 +253,8 @@ WORDS = (
         MERGE.replace("ranks.get", "lambda pair: ranks.get(pair, len(ranks))"),
     ),
     mistake(
-        "A pair without a rank counts as the latest merge, and ends the word: take the `min`.",
+        "A pair without a rank wins, and ends the word: its rank is `math.inf`, and the smallest "
+        "one, by `min`, goes first.",
         "if pair in ranks]",
         "if all(other in ranks for other in pairwise(symbols))]",
         MERGE,
@@ -344,6 +348,11 @@ DECODING = (
                 for how in ("replace", "strict", "ignore")
             ],
             NOTHING: '""',
+            "The tokens were joined with spaces: they already are the text.": JOINED.replace(
+                'b""', 'b" "'
+            ),
+            "White space at the ends of the text was stripped: it is text.": f"{JOINED}.strip()",
+            "The last token is missing.": JOINED.replace("(tokens)", "(tokens[:-1])"),
             "`str(data)` spells bytes out, as b'...': `data.decode()` gives their text.": (
                 'str(b"".join(tokens))'
             ),
@@ -360,14 +369,19 @@ DECODING = (
         {
             "Bytes that are not UTF-8 were dropped or written as \\x.., or raised an error: they "
             'become U+FFFD with `errors="replace"`.': [
-                f'errors="{how}"' for how in ("ignore", "strict", "backslashreplace")
+                f'errors="{how}"'
+                for how in ("ignore", "strict", "backslashreplace", "surrogateescape")
             ]
         },
     ),
-    mistake(
-        "The bytes were decoded as Latin-1, or one by one with `chr`: they are UTF-8.",
+    *instead_of(
         '"utf-8"',
-        '"latin-1"',
+        {
+            "The bytes were decoded as Latin-1, or one by one with `chr`: they are UTF-8.": (
+                '"latin-1"'
+            ),
+            "The bytes were decoded as ASCII: they are UTF-8.": '"ascii"',
+        },
     ),
     mistake(
         "The special tokens are missing from the text: they are decoded like the others.",
@@ -500,7 +514,7 @@ CUT_UP = (
     (PLAIN, "we'll they'd"),
     (PLAIN, "the  end   the\n\n\nthe \n"),
     (MIXED, "café 猫狗2026!!"),
-    (Setup(GPT2, (EOT, "<|endof")), f"the{EOT}end<|endof {EOT}{EOT}"),
+    (Setup(GPT2, ("<|endof", EOT)), f"the{EOT}end<|endof {EOT}{EOT}"),
 )
 STREAMS = cases(
     "encode_iterable",

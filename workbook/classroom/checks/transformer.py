@@ -805,6 +805,7 @@ LOSS_MISTAKES = (
                 "logits.log_softmax(0)",
                 "logits.log_softmax(1)",
                 "logits - logits.logsumexp(-1).max()",
+                "logits - logits.flatten().logsumexp(0)",
             ),
             "The logarithm is missing.": "soft_max(logits, -1)",
             "This is the log of a mean of exp: take their sum.": (
@@ -851,6 +852,10 @@ LOSS_MISTAKES = (
                 f"(logits.argmax(-1) {sign} targets).double().mean()" for sign in ("!=", "==")
             ],
             "This is the perplexity, exp of the loss.": "(-chosen.mean()).exp().float()",
+            "The logarithm is taken twice.": "(-chosen.mean()).log()",
+            "The mean is that of the probabilities: take that of their logarithms.": (
+                "-chosen.exp().mean().log()"
+            ),
             "Targets of 0 are left out: 0 is no padding.": "-chosen[targets != 0].mean()",
         },
     ),
@@ -996,6 +1001,9 @@ IN_NORM = (
                 *(f"x.square().mean({axis}, keepdim=True)" for axis in (0, 1, -2)),
             ),
             "The mean lost its axis: `keepdim=True` is missing.": "x.square().mean(-1)",
+            "ε is divided by d_model, too: add it to the mean.": (
+                f"{SQUARES} + eps / x.shape[-1] - eps"
+            ),
         },
     ),
     *instead_of(
@@ -1009,6 +1017,13 @@ IN_NORM = (
 )
 NORM_MISTAKES = (
     *IN_NORM,
+    mistake(
+        "The gain comes before the norm: multiply what is normed.",
+        "x = x.double()",
+        "x = x.double() * gain",
+        "sqrt() * gain",
+        "sqrt()",
+    ),
     mistake(
         "No upcast: in half precision the squares overflow. `x.to(...)` alone changes nothing: "
         "assign its result.",
@@ -1142,6 +1157,8 @@ IN_FEED_FORWARD = (
                 "x * torch.sigmoid(1.702 * x)",
                 "torch.tanh(x)",
                 "torch.nn.functional.softplus(x)",
+                "x * torch.tanh(x)",
+                "x * torch.softmax(x, -1)",
             ),
         },
     ),
@@ -1233,6 +1250,7 @@ IN_ROPE = (
 ROPE_MISTAKES = (
     *IN_ROPE,
     mistake("Neighbours are rotated, but put back as halves: interleave them.", *FROM_HALVES),
+    mistake("The pairs have an axis of their own: flatten the last two.", ".flatten(-2)", ""),
     mistake("The pairs are halves, but put back as neighbours: take neighbours.", *TO_HALVES),
     *instead_of(
         "angles = positions",
@@ -1550,6 +1568,18 @@ IN_BLOCK = (
         ADD_FFN,
         "return ffn(ln2(x))",
     ),
+    mistake(
+        "The feed-forward layer comes before attention.",
+        ADD_ATTENTION,
+        "x = x + ffn(ln2(x))",
+        ADD_FFN,
+        "return x + attn(ln1(x))",
+    ),
+    mistake(
+        "The block ends in a norm: norms are on the branches alone.",
+        ADD_FFN,
+        "return ln2(x + ffn(ln2(x)))",
+    ),
     mistake("Attention is missing.", ADD_ATTENTION, "pass"),
     mistake("The feed-forward layer is missing.", ADD_FFN, "return x"),
     mistake("RoPE is missing: is `theta` passed to attention?", '"theta": theta', '"theta": None'),
@@ -1628,6 +1658,7 @@ IN_MODEL = (
         'x = rms_norm(x, weights["ln_final.weight"])',
         "pass",
     ),
+    mistake(ONCE, EMBEDDED, f"rms_norm({EMBEDDED}, weights['ln_final.weight'])"),
     mistake(
         "The head uses the embedding's matrix: in the course it has its own.",
         LM_HEAD,

@@ -38,6 +38,7 @@ BORDER = "\n\n#\n\n"  # between the functions of a program
 ABOUT_SIZES = re.compile(
     "shape|size(?!.* iteration)|dimension|broadcast|expand|range in self", re.I
 )
+SIZES = re.compile(r"\((\d.*?)\)")
 OF_PYTHON = "(list|tuple|dict|Counter|set|str|bytes|int|float|generator)"
 NO_GROUPS = (
     "Begin `__init__` with `super().__init__(params, defaults)`, where `defaults` is a dict of the "
@@ -72,6 +73,10 @@ USUAL = {
     r"__init__\(\) should return None": "`__init__` sets attributes, and has no `return`.",
     r"__init__\(\) takes 1 positional": "The class has no `__init__` for them: write one.",
     r"takes \d+ positional": "More arguments than parameters: is `self` the first of a method's?",
+    "same dtype|Boolean-type|supports boolean": "Two types meet that do not fit: `.to(x.dtype)` "
+    "converts numbers, and a mask is made with `dtype=torch.bool`.",
+    r"leaf Variable|view of a leaf": "Autograd tracks the parameter. Change it without autograd: "
+    "through `p.data`, or with the whole step under `torch.no_grad()`.",
     "'float' object cannot be interpreted|ind.* must be integers|must be tuple of ints": "Sizes, "
     "counts and indices are ints, not floats or lists: `//` gives one, and `/` a float.",
     r"must be Tensor, not (int|float)": "Torch's functions take tensors: `math` has some for "
@@ -141,9 +146,9 @@ def is_about_sizes(error: BaseException | None) -> bool:
 def of_one_kind(one: BaseException, other: BaseException) -> bool:
     """Tell whether two errors are of one kind: about sizes, the same slip, or of one type."""
     if is_about_sizes(one):
-        # Or about those that must be equal, number by number.
-        alike = ("must match" in str(one)) == ("must match" in str(other))
-        return is_about_sizes(other) and alike
+        # The sizes that they name, as in "(1x3 and 2x3)", tell one slip from another.
+        sizes = [sorted(SIZES.findall(str(error))) for error in (one, other)]
+        return is_about_sizes(other) and sizes[0] == sizes[1]
     if isinstance(one, KeyError | TypeError | AttributeError | NameError):  # as any slip may raise
         return type(one) is type(other) and one.args == other.args
     return type(one) is type(other)
@@ -441,9 +446,11 @@ def _given_back(exercise: Exercise, outcomes: Sequence[Outcome]) -> str | None:
 def _varies(exercise: Exercise, attempt: Any, failed: Outcome) -> bool:
     """Whether the same call gives another result when it is made again."""
     try:
-        return not exercise.same(failed.result, exercise.run(attempt, failed.case))
+        again = exercise.run(attempt, failed.case)
     except (Wrong, NotAttempted):
         return True
+    comparable = exercise.same(failed.result, failed.result)  # not if it is of another type
+    return comparable and not exercise.same(failed.result, again)
 
 
 def shrink(text: str, still_fails: Callable[[str], bool]) -> str:

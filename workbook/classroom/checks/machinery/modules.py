@@ -563,7 +563,10 @@ def _listed(names: list[str]) -> str:
 
 # Gradients.
 
-CUT_OFF = "Something cuts off the gradient: `.detach()`, `.data`, `.item()` or `torch.no_grad`."
+CUT_OFF = (
+    "Something cuts off the gradient: `.detach()`, `.data`, `.item()`, `torch.no_grad` or "
+    "`requires_grad=False`."
+)
 PADDING = "Row 0 learns nothing: it is not padding, but a vector like any other."
 IN_PLACE = "A tensor that is needed later is changed in place (`x -= ...`): make a new one."
 
