@@ -246,13 +246,6 @@ WORDS = (
         },
     ),
     mistake(
-        "Pairs that no merge joins were merged, too: stop where no pair of the word has a rank.",
-        "if pair in ranks]",
-        "]",
-        MERGE,
-        MERGE.replace("ranks.get", "lambda pair: ranks.get(pair, len(ranks))"),
-    ),
-    mistake(
         "A pair without a rank wins, and ends the word: its rank is `math.inf`, and the smallest "
         "one, by `min`, goes first.",
         "if pair in ranks]",

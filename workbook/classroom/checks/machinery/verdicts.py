@@ -338,7 +338,7 @@ def failure(error: BaseException) -> str:
     try:
         text = re.sub(r"\x1b\[[\d;]*m", "", str(error))  # without a terminal's colours
         # What follows is long: torch lists every backend or signature, jaxtyping all parameters.
-        text = re.split(r"\. This could be because|\n-{4}|, but expected one of: ", text)[0]
+        text = re.split(r"\. This could be because|\n-{4}|,\s+but expected one of:", text)[0]
         text = " ".join(text.split()).rstrip(".")
         message = _Shortener().repr_str(text, 1)[1:-1] if text else ""
     except Exception:
