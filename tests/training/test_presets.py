@@ -69,10 +69,10 @@ def test_every_field_of_every_config_has_an_option():
 
 SENSELESS = [
     ("nothing", "is not a preset; the presets are laptop"),
-    ("laptop --batch-size 0", "batch_size=0 is not a positive whole number"),
+    ("laptop --batch-size 0", "--batch-size=0 is not a positive whole number"),
     ("laptop --min-learning-rate 1", "got 1.0 and 0.01; lower the minimum or"),
     ("laptop --decay after", "update='fused' decays the weights before"),
-    ("laptop --steps 5", "the warm-up of 20 steps is longer"),
+    ("laptop --steps 5 --warmup-iters 20", "the warm-up of 20 steps is longer"),
 ]
 
 

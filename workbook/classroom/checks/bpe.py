@@ -162,7 +162,7 @@ TIES = instead_of(
     },
     TIE,
 )
-FILE = "decode(case.text.encode())"
+FILES_TEXT = "decode(case.text.encode())"
 BETWEEN = "[part for part, special in parts if not special]"
 SPLITTING = (
     mistake(
@@ -199,10 +199,10 @@ SPLITTING = (
         },
     ),
     *instead_of(
-        FILE,
+        FILES_TEXT,
         {
             "What comes after the last boundary of the file's parts was lost: the end of the file "
-            "is a boundary, too.": [f"_but_the_last({FILE}, {parts})" for parts in (2, 4, 8)]
+            "is a boundary, too.": [f"_but_the_last({FILES_TEXT}, {parts})" for parts in (2, 4, 8)]
         },
     ),
     mistake(
