@@ -30,6 +30,12 @@ def study(tmp_path, monkeypatch, request):
     return tmp_path / "study"
 
 
+@pytest.fixture(autouse=True)
+def path_of_imports(monkeypatch):
+    """Loading a learner's file leaves its folder there, where a later test's process would look."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+
 @pytest.fixture
 def attempt(tmp_path):
     """A learner's file."""
