@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import stat
+import sys
 from collections import Counter
 from contextlib import suppress
 from functools import partial
@@ -51,6 +52,12 @@ def _close(numbers: list[int]) -> None:
     for number in numbers:
         with suppress(OSError):
             os.close(number)
+
+
+@pytest.fixture
+def path_of_imports(monkeypatch):
+    """Loading a learner's file leaves its folder there, where a later test's process would look."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ SOFTMAX = f"import torch\n{getsource(module('flat', 'cs336_basics/model.py').sof
 
 
 @pytest.fixture(autouse=True)
-def study(tmp_path, monkeypatch, request):
+def study(tmp_path, monkeypatch, request, path_of_imports):
     """A study folder of these tests, so that nothing counts in one of yours.
 
     Attempts are judged in this process, those of slow tests in one of their own.
@@ -28,12 +28,6 @@ def study(tmp_path, monkeypatch, request):
     monkeypatch.setattr(worker, "is_inside", "slow" not in request.keywords)
     monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
     return tmp_path / "study"
-
-
-@pytest.fixture(autouse=True)
-def path_of_imports(monkeypatch):
-    """Loading a learner's file leaves its folder there, where a later test's process would look."""
-    monkeypatch.setattr(sys, "path", [*sys.path])
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Scripts and functions that train are run: right ones pass, others are told what they lack."""
 
 import functools
-import sys
 
 import pytest
 from attempts import training_together as attempts
@@ -11,15 +10,11 @@ from workbook.classroom.checks import training_together as checks
 from workbook.classroom.study import solutions
 from workbook.classroom.study.verbs import check
 
+pytestmark = pytest.mark.usefixtures("path_of_imports")
+
 
 def outcome(attempt):
     return check("training_together", attempt)
-
-
-@pytest.fixture(autouse=True)
-def path_of_imports(monkeypatch):
-    """Loading a learner's file leaves its folder there, where a later test's process would look."""
-    monkeypatch.setattr(sys, "path", [*sys.path])
 
 
 @pytest.fixture

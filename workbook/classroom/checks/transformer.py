@@ -245,11 +245,8 @@ class Task(Exercise):
         case = self.gradients
         runner: Any = self.runner(attempt)
         is_class = isinstance(runner, ModuleRunner)
-        if "d_ff" in case.arguments:
-            part = runner.exercise = of_usual_width(self, runner)
-            case = part.gradients
         if "num_heads" in case.arguments:
-            part = runner.exercise = possible(part, runner)
+            part = runner.exercise = possible(self, runner)
         findings = judge(part, runner)
         # To refuse a d_ff that the handout advises against is a choice.
         for wrong in [*findings.wrongs]:
@@ -324,27 +321,6 @@ NO_POSITIONS = (
     "(batch, seq) an axis for the heads, or the batch is taken for it."
 )
 SIZES_KEPT = "Something keeps the sizes of the first call, such as a mask: make it in each call."
-
-
-def of_usual_width(part: Task, runner: ModuleRunner) -> Task:
-    """For a class that refuses other widths, the part with a d_ff that is a multiple of 64.
-
-    The course advises one. Only the learner's own `raise` or `assert` is a refusal.
-    """
-    try:
-        runner.make(part.gradients)
-        return part
-    except (Wrong, NotAttempted) as error:
-        if not is_refusal(error.__cause__):
-            return part
-    first, *cases = (
-        _made_of(
-            [name.removesuffix(".weight") for name in case.weights],
-            replace(case, arguments={**case.arguments, "d_ff": WIDE}),
-        )
-        for case in (part.gradients, *part.cases)
-    )
-    return replace(part, gradients=first, cases=tuple(cases), corners=())
 
 
 def possible(part: Task, runner: ModuleRunner) -> Task:
