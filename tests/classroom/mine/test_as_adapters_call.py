@@ -1,9 +1,12 @@
 """Layers are made, filled and called as the learner's own adapters do it."""
 
+from urllib.error import URLError
+
 import pytest
 from made_repositories import adopt, copied
 
-from workbook.classroom.mine import check_all, own_parts, twin
+from workbook.classroom.checks.machinery.verdicts import NotJudged
+from workbook.classroom.mine import adapters, check_all, own_parts, twin
 from workbook.transformer.model import TransformerLM
 
 # None of these can be judged by its signature or the names of its weights alone.
@@ -214,3 +217,11 @@ def test_loose_layers_are_told_with_the_class_that_could_hold_them(
     words = "run_transformer_lm puts loose layers together .* let it make your cs336_basics.own:LM"
     with pytest.raises(own_parts.PartError, match=words):
         own_parts.parts(study).model(twin.small("laptop", 4).model)
+
+
+def test_an_adapter_that_asks_for_the_network_is_not_judged():
+    def run():
+        raise URLError("[Errno -2] Name or service not known")
+
+    with pytest.raises(NotJudged, match=r"^it needs the network \(URLError"):
+        adapters.as_unusable(run)

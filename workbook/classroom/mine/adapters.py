@@ -249,7 +249,7 @@ def as_unusable(run: Callable[[], Any]) -> Any:
         raise
     except Exception as error:
         if needed := lacking(error):
-            raise NotJudged(f"t{needed[1:]}") from error  # it goes on with a sentence
+            raise NotJudged(f"{needed[0].lower()}{needed[1:]}") from error  # within a sentence
         raise Unusable(f"the adapter fails: {failure(error)}") from error
 
 

@@ -299,9 +299,6 @@ def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) 
             raise NotAttempted from error
         if needed := lacking(error):
             raise NotJudged(needed) from error
-        if NETWORK.search(f"{type(error).__name__}: {error}"):
-            needing = f"{type(error).__name__}{where(error)}"  # its text is long, and of addresses
-            raise NotJudged(f"It needs the network ({needing}), and has none.") from error
         mistake = OWN_FOLDER if isinstance(error, FileNotFoundError) else slip(error)
         raise Wrong(
             "It raised an error.",
@@ -317,12 +314,15 @@ def call(function: Callable, *args, given: Any, seconds: float = 5.0, **kwargs) 
 
 def lacking(error: BaseException) -> str:
     """What this computer lacks, and what to do, if an error comes from that; else ""."""
-    if not LACKS.search(f"{type(error).__name__}: {error}"):
-        return ""
-    remedy = "Install or build it, correct its name, or do without it."
-    if OF_DEVICE.search(str(error)):
-        remedy = "Make tensors on the device of the inputs, `device=x.device`."
-    return f"This computer lacks what it needs ({failure(error)}). {remedy}"
+    text = f"{type(error).__name__}: {error}"
+    if LACKS.search(text):
+        remedy = "Install or build it, correct its name, or do without it."
+        if OF_DEVICE.search(str(error)):
+            remedy = "Make tensors on the device of the inputs, `device=x.device`."
+        return f"This computer lacks what it needs ({failure(error)}). {remedy}"
+    if NETWORK.search(text):  # which is long, and of addresses
+        return f"It needs the network ({type(error).__name__}{where(error)}), and has none."
+    return ""
 
 
 def slow(what: str, used: float, allowed: float, given: Any, mistake: str) -> Wrong:
