@@ -34,7 +34,7 @@ class ModelConfig:
     num_heads: int  # per block, each d_model / num_heads wide
     d_ff: int  # inner width of the feed-forward layer
     rope_theta: float = 10_000.0  # the base of the angles that RoPE turns by
-    norm: Literal["pre", "post", "none"] = "pre"  # where each block normalises
+    norm: Literal["pre", "post", "none", "final"] = "pre"  # where; "final": only before the head
     position: Literal["rope", "none"] = "rope"  # how a block knows positions
     ffn: Literal["swiglu", "silu"] = "swiglu"  # three matrices with a gate, or two
     tie_embeddings: bool = False  # one matrix for the embedding and the head

@@ -24,6 +24,7 @@ ABLATIONS = {
     "silu": {"ffn": "silu"},
     "no norm": {"norm": "none"},
     "post-norm": {"norm": "post"},
+    "only the final norm": {"norm": "final"},
     "no positions": {"position": "none"},
     "tied": {"tie_embeddings": True},
     "all": {"norm": "post", "ffn": "silu", "position": "none", "tie_embeddings": True},

@@ -176,6 +176,17 @@ def test_an_orthogonal_matrix_keeps_the_directions_and_loses_the_sizes():
     assert sizes.min() > 0.6 and sizes.max() < 1.3
 
 
+def test_a_tall_matrix_is_turned_as_the_wide_one_is():
+    tall = torch.randn(6, 4, generator=seeded(0))
+    torch.testing.assert_close(optimizers.orthogonal(tall).mT, optimizers.orthogonal(tall.mT))
+    # By the same polynomial of X Xᵀ, the larger of the two products.
+    X = tall / tall.norm()
+    for _ in range(5):
+        A = X @ X.mT
+        X = 3.4445 * X + (2.0315 * A @ A - 4.775 * A) @ X
+    torch.testing.assert_close(optimizers.orthogonal(tall), X, atol=1e-5, rtol=1e-5)
+
+
 def test_groups_have_settings_of_their_own():
     moved, kept = with_gradients(torch.ones(3), torch.ones(3))
     optimizers.SGD([{"params": [moved]}, {"params": [kept], "lr": 0.0}], lr=0.1).step()

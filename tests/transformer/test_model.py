@@ -19,6 +19,7 @@ for norm, position, ffn in product(("pre", "post", "none"), ("rope", "none"), ("
     ablated = replace(BASE, norm=norm, position=position, ffn=ffn)
     ABLATIONS[f"{norm}-{position}-{ffn}"] = ablated
     ABLATIONS[f"{norm}-{position}-{ffn}-tied"] = replace(ablated, tie_embeddings=True)
+ABLATIONS["final"] = replace(BASE, norm="final")
 
 
 @pytest.fixture(params=ABLATIONS)
@@ -37,6 +38,16 @@ def model_of(config, dtype=None):
 
 def ids(*shape):
     return torch.randint(BASE.vocab_size, shape)
+
+
+def test_tied_weights_begin_the_stream_at_the_size_that_it_has_without_tying():
+    wide = replace(BASE, vocab_size=2_000, d_model=64)
+    tied = TransformerLM.from_config(replace(wide, tie_embeddings=True))
+    separate = TransformerLM.from_config(wide)
+    assert tied.token_embeddings.weight is tied.lm_head.weight
+    every = torch.arange(2_000)[:, None]
+    sizes = [model.embed(every).std().item() for model in (tied, separate)]
+    assert sizes == pytest.approx([0.99, 0.99], rel=0.02)  # N(0, 1), truncated at 3
 
 
 @pytest.mark.parametrize("kernels", ["textbook", "fused"])

@@ -229,7 +229,10 @@ def cost(difference: PairedDifference) -> str:
 
 
 # By its label, the experiment that compares a change with the unchanged model.
-CHANGES = {label: study for study, label in ABLATIONS.items()} | {"SiLU, 4 d_model": "swiglu"}
+CHANGES = {label: study for study, label in ABLATIONS.items()} | {
+    "SiLU, 4 d_model": "swiglu",
+    "only the final norm": "layer_norm",
+}
 TRIED = dict.fromkeys(IDEAS, "ideas")  # a family of its own: nothing of the course is claimed by it
 
 

@@ -212,6 +212,13 @@ def ablation(scale: Scale, label: str, parts: Sequence[int] | None = None, **cha
     return results
 
 
+def layer_norm(scale: Scale) -> Plan:
+    """No norms at all, and all but the last one: without that, a run begins with huge logits."""
+    bare = yield from ablation(scale, "no norm", norm="none")
+    kept = yield from ablation(scale, "only the final norm", scale.parts[:2], norm="final")
+    return bare | kept
+
+
 def depth(scale: Scale) -> Plan:
     """The place of the norm in a deeper model, where the gradient has further to go."""
     old = best((yield from sweep(scale.budget(scale.parts[0]), scale.rates)))
@@ -344,7 +351,7 @@ ABLATIONS = {  # the experiments that compare one change with the unchanged mode
 STUDIES = {
     "learning_rate": Study("Which learning rate, and where does training break?", learning_rate),
     "batch_size": Study("How large a batch, at equal tokens?", batch_size),
-    "layer_norm": Study("What does RMSNorm do?", partial(ablation, label="no norm", norm="none")),
+    "layer_norm": Study("What does RMSNorm do?", layer_norm),
     "pre_norm": Study(
         "Normalise before each part, or after it?",
         partial(ablation, label="post-norm", norm="post"),

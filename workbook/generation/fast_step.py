@@ -27,7 +27,7 @@ class OneStep:
     """
 
     def __init__(self, model: TransformerLM):
-        self.embeddings = model.token_embeddings
+        self.embed = model.embed
         blocks = [cast(TransformerBlock, block) for block in model.layers]
         self.rotation = rotation_of(model, blocks[0])
         self.blocks = [OneBlock(block) for block in blocks]
@@ -36,7 +36,7 @@ class OneStep:
 
     def __call__(self, token_ids: Tensor, caches: list[KeyValueCache]) -> Tensor:
         """Logits (rows, 1, vocab) of token ids (rows, 1) that follow what is in the caches."""
-        x = self.embeddings(token_ids[:, 0])
+        x = self.embed(token_ids[:, 0])
         rotation = self.rotation(len(caches[0]))
         for block, cache in zip(self.blocks, caches, strict=True):
             x = block(x, rotation, cache)

@@ -133,8 +133,8 @@ def save_model(
         llama_name: reordered(name, state[name], config).detach().cpu().contiguous()
         for name, llama_name in weight_names(config)
     }
-    if config.tie_embeddings:
-        del weights["lm_head.weight"]  # the file may hold a matrix only once
+    if config.tie_embeddings:  # Llama's tied embedding is not scaled: two matrices, then
+        weights["model.embed_tokens.weight"] = weights["lm_head.weight"] * model.row_scale
     end_id = None if tokenizer is None else end_of_text(tokenizer)
     with atomic_write(folder / "model.safetensors", "wb") as file:
         file.write(save(weights, metadata={"format": "pt"}))
@@ -181,7 +181,7 @@ def llama_config(model: TransformerLM, end_id: int | None) -> dict[str, Any]:
         # `rope_theta` is for `transformers` up to version 4, `rope_parameters` from version 5 on.
         "rope_theta": config.rope_theta,
         "rope_parameters": {"rope_theta": config.rope_theta, "rope_type": "default"},
-        "tie_word_embeddings": config.tie_embeddings,
+        "tie_word_embeddings": False,
         "bos_token_id": end_id,  # a document begins where another ended
         "eos_token_id": end_id,
         "dtype": str(model.lm_head.weight.dtype).removeprefix("torch."),

@@ -248,10 +248,13 @@ class Muon(AdamW):
 
 
 def orthogonal(matrix: Float[Tensor, "rows columns"]) -> Float[Tensor, "rows columns"]:
-    """Roughly U Vᵀ for a matrix U S Vᵀ: its singular values end between 0.7 and 1.2.
+    """Roughly U Vᵀ for a matrix U S Vᵀ: most singular values end between 0.7 and 1.2.
 
-    Each pass applies 3.4445 s - 4.775 s³ + 2.0315 s⁵ to them, by matmuls alone.
+    Each pass applies 3.4445 s - 4.775 s³ + 2.0315 s⁵ to them, by matmuls alone; five do not lift
+    the very smallest so far, such as those of a square random matrix.
     """
+    if matrix.shape[0] > matrix.shape[1]:  # X Xᵀ is the smaller of the two products if X is wide
+        return orthogonal(matrix.mT).mT
     # An odd polynomial of X changes nothing but its singular values, since X (Xᵀ X)ᵏ is U S²ᵏ⁺¹ Vᵀ.
     # These coefficients lift small ones fast, and in exchange none settles at exactly 1.
     X = matrix / (matrix.norm() + 1e-7)  # so that none of them is above 1

@@ -8,6 +8,7 @@
 An ablation is a field of `ModelConfig`, and so is the choice between textbook and fused parts.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict
 from types import ModuleType
@@ -133,7 +134,8 @@ class TransformerBlock(Module):
     """Attention, then a feed-forward layer, each added to what came in.
 
     `norm` says where normalisation happens: "pre" (before each of the two), "post" (after each
-    addition, as in Vaswani et al. 2017) or "none". `ffn` is "swiglu" or "silu".
+    addition, as in Vaswani et al. 2017) or nowhere in the block ("none", "final"). `ffn` is
+    "swiglu" or "silu".
     Source of the default: Xiong et al. 2020, table 1 (pre-norm).
     """
 
@@ -154,11 +156,12 @@ class TransformerBlock(Module):
         # Attention moves information between positions; the feed-forward layer works on each alone.
         feed_forward = {"swiglu": parts.SwiGLU, "silu": parts.SiLUFeedForward}[ffn]
         self.norm = norm
-        self.ln1 = normalisation(norm, d_model, device, dtype, parts)
+        normalises = norm in ("pre", "post")
+        self.ln1 = normalisation(normalises, d_model, device, dtype, parts)
         self.attn = MultiHeadSelfAttention(
             d_model, num_heads, max_seq_len, theta, device, dtype, parts
         )
-        self.ln2 = normalisation(norm, d_model, device, dtype, parts)
+        self.ln2 = normalisation(normalises, d_model, device, dtype, parts)
         self.ffn = feed_forward(d_model, d_ff, device, dtype)
 
     def forward(
@@ -264,12 +267,15 @@ class TransformerLM(ConfiguredModel):
         )
         # Pre-norm never normalises the stream itself, to which every block adds: so once more
         # before the head.
-        self.ln_final = normalisation(config.norm, d_model, device, dtype, parts)
+        self.ln_final = normalisation(config.norm != "none", d_model, device, dtype, parts)
         # A row for each token, like the embedding, but a matrix of its own unless they are tied.
         self.lm_head = parts.Linear(d_model, vocab_size, device, dtype)
         if config.tie_embeddings:
             # Both use the head's small initial weights: N(0, 1) would make the first logits huge.
             self.token_embeddings.weight = self.lm_head.weight
+            # The stream has to begin at the size that it has without tying, or the first blocks
+            # drown it: Vaswani et al. 2017 scale the rows as well, theirs by √d_model.
+            self.row_scale = math.sqrt((d_model + vocab_size) / 2)  # 1 / their standard deviation
 
     def forward(
         self,
@@ -279,7 +285,7 @@ class TransformerLM(ConfiguredModel):
     ) -> Float[Tensor, "... seq vocab"]:
         """The logits; with caches, one for each layer, `token_ids` follow what they have seen."""
         self.check_length(token_ids, caches)
-        x = self.token_embeddings(token_ids)  # (..., seq, d_model): the residual stream begins
+        x = self.embed(token_ids)  # (..., seq, d_model): the residual stream begins
         for number, layer in enumerate(self.layers):
             # Every block reads the stream and adds to it: (..., seq, d_model) in and out.
             x = layer(x, token_positions, caches[number] if caches else None)
@@ -287,12 +293,17 @@ class TransformerLM(ConfiguredModel):
         # a softmax, and sampling divides them by a temperature first.
         return self.lm_head(self.ln_final(x))  # (..., seq, vocab)
 
+    def embed(self, token_ids: Int[Tensor, "... seq"]) -> Float[Tensor, "... seq d_model"]:
+        """The rows of the embedding, scaled if they are the head's too."""
+        rows = self.token_embeddings(token_ids)
+        return rows * self.row_scale if self.config.tie_embeddings else rows
+
 
 def normalisation(
-    norm: str, d_model: int, device: Device, dtype: Dtype, parts: ModuleType
+    wanted: bool, d_model: int, device: Device, dtype: Dtype, parts: ModuleType
 ) -> Module:
     """An RMSNorm, or nothing at all."""
-    return Identity() if norm == "none" else parts.RMSNorm(d_model, device=device, dtype=dtype)
+    return parts.RMSNorm(d_model, device=device, dtype=dtype) if wanted else Identity()
 
 
 def check_attention(
