@@ -63,9 +63,9 @@ def test_a_comparison_is_there_once_both_sides_have_their_seeds(runs):
     assert shown.index.tolist() == ["100"]
     assert shown["with norms"].tolist() == ["2.030 ± 0.016 (5 seeds) at 0.005"]
     assert shown["no norm at the rate of with norms"].tolist() == ["ended at 2.500 nats/token"]
-    assert shown[["cost", "claimed"]].to_numpy().tolist() == [["+0.493 ± 0.001", "yes"]]
-    first, rule, row = results.markdown(shown[["cost", "claimed"]]).split("\n")
-    assert [first, rule] == ["| tokens | cost | claimed |", "| --- | --- | --- |"]
+    assert shown[["cost", "significant"]].to_numpy().tolist() == [["+0.493 ± 0.001", "yes"]]
+    first, rule, row = results.markdown(shown[["cost", "significant"]]).split("\n")
+    assert [first, rule] == ["| tokens | cost | significant |", "| --- | --- | --- |"]
     assert row == "| 100 | +0.493 ± 0.001 | yes |"
     assert results.Family({}).table("no norm").empty
 
@@ -88,11 +88,12 @@ def test_a_verdict_claims_only_what_luck_does_not_explain(runs):
     found = results.Family({"layer_norm": runs})
     assert [*found.differences] == [("no norm", 100)] and found.by_change["no RoPE"] == {}
     found = family_of(CLEAR, FAINT, tuple(-gap for gap in CLEAR))
-    said = "no norm costs +0.490 ± 0.007 nats/token (p < 0.0001, claimed)"
+    said = "no norm raises the loss by 0.490 ± 0.007 nats per token"
+    said += " (p < 0.0001, significant after correction)"
     assert found.verdict("no norm", 100) == said
     assert PairedDifference(FAINT).chance < 0.1
-    assert found.verdict("post-norm", 100).endswith(", not claimed)")
-    assert found.verdict("no RoPE", 100).startswith("no RoPE costs -0.490")
+    assert found.verdict("post-norm", 100).endswith(", not significant after correction)")
+    assert found.verdict("no RoPE", 100).startswith("no RoPE lowers the loss by 0.490")
     lost = family_of((math.inf, 0.1, 0.2))
     assert "1 of 3 seeds diverged" in lost.verdict("no norm", 100)
 
@@ -103,6 +104,16 @@ def test_an_ending_is_a_loss_or_a_step(runs):
     vars(diverged)["log"] = diverged.log.assign(validation_loss=None)
     assert results.ending(diverged) == "had an infinite or NaN loss before the first step"
     assert results.ending(runs["no norm, 100 tokens, rate 0.005"]) == "ended at 2.500 nats/token"
+
+
+def test_what_never_began_is_not_said_to_have_diverged(runs):
+    lost = {rate: runs[f"no norm, 100 tokens, rate {rate:.3g}"] for rate in (0.01, 0.02)}
+    said = results.best_in_words({"without norms": results.Setting(lost, {})})
+    assert said == "without norms diverged at every learning rate"
+    for run in lost.values():
+        vars(run)["log"] = run.log.assign(validation_loss=None)
+    said = results.best_in_words({"without norms": results.Setting(lost, {})})
+    assert said.startswith("without norms, no run could begin")
 
 
 def test_an_experiment_of_no_runs_has_no_verdict_yet():

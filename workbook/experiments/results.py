@@ -125,11 +125,16 @@ def first_asked(studied: Mapping[str, Results]) -> dict[str, Results]:
 
 def ending(run: Run) -> str:
     """How a run ended, in words: its loss, or the step at which it was given up."""
-    if run.diverged and pd.isna(run.log["validation_loss"].iloc[0]):
+    if never_began(run):
         return "had an infinite or NaN loss before the first step"
     if run.diverged:
         return f"diverged at step {run.outcome['step']:,}"
     return f"ended at {run.loss:.3f} nats/token"
+
+
+def never_began(run: Run) -> bool:
+    """Whether the loss of the new model was infinite or NaN already."""
+    return run.diverged and bool(pd.isna(run.log["validation_loss"].iloc[0]))
 
 
 def rose(run: Run) -> bool:
@@ -260,14 +265,14 @@ class Family:
         for tokens, pair in self.by_change[label].items():
             gap = pair.difference
             is_claimed = self.claimed[label, tokens]
-            least = f"no (from {gap.smallest_claim(len(self.differences)):.3f} on)"
+            least = f"no (would be from {gap.smallest_claim(len(self.differences)):.3f})"
             rows[f"{tokens:,}"] = {
                 usual: f"{pair.unchanged.spread} at {pair.unchanged.rate:.3g}",
                 label: f"{pair.changed.spread} at {pair.changed.rate:.3g}",
                 f"{label} at the rate of {usual}": ending(pair.at_old_rate),
                 "cost": cost(gap),
                 "p": significance.in_words(gap.chance).removeprefix("= "),
-                "claimed": "yes" if is_claimed else least,
+                "significant": "yes" if is_claimed else least,
             }
         return pd.DataFrame(rows).T.rename_axis("tokens")
 
@@ -279,9 +284,13 @@ class Family:
     def verdict(self, label: str, tokens: int) -> str:
         """What a comparison says, in words."""
         gap = self.differences[label, tokens]
-        is_claimed = self.claimed[label, tokens]
-        odds = f"p {significance.in_words(gap.chance)}, {'' if is_claimed else 'not '}claimed"
-        return f"{label} costs {cost(gap)} nats/token ({odds})"
+        if not math.isfinite(gap.nats):
+            return f"with {label}, {cost(gap)}"
+        significant = "significant" if self.claimed[label, tokens] else "not significant"
+        odds = f"p {significance.in_words(gap.chance)}, {significant} after correction"
+        moves = "raises" if gap.nats > 0 else "lowers"
+        size = f"{abs(gap.nats):.3f} ± {gap.error:.3f}"
+        return f"{label} {moves} the loss by {size} nats per token ({odds})"
 
 
 def markdown(table: pd.DataFrame) -> str:
@@ -370,13 +379,16 @@ def deep_settings(results: Results) -> dict[str, Setting]:
 
 
 def best_in_words(by_name: Mapping[str, Setting]) -> str:
-    """The loss of each setting at its best learning rate, or that all of them diverged."""
-    return "; ".join(
-        f"{name} diverged at every learning rate"
-        if setting.best.diverged
-        else f"{name} {setting.spread} at {setting.rate:.3g}"
-        for name, setting in by_name.items()
-    )
+    """The loss of each setting at its best learning rate, or that none could be trained."""
+    words = []
+    for name, setting in by_name.items():
+        if not setting.best.diverged:
+            words.append(f"{name} {setting.spread} at {setting.rate:.3g}")
+        elif all(map(never_began, setting.tuned.values())):
+            words.append(f"{name}, no run could begin, as the new model's loss is not finite")
+        else:
+            words.append(f"{name} diverged at every learning rate")
+    return "; ".join(words)
 
 
 def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
@@ -416,7 +428,7 @@ def gaps_in_words(longer: Results) -> str:
             usual = by_seed(longer, f"longer, unchanged at {rate_of(run):.3g}")
             if seed in usual:
                 gaps.append(f"{label} {run.loss - usual[seed].loss:+.3f}")
-    return "; ".join(gaps) + (" nats/token in one run each" if gaps else "")
+    return "; ".join(gaps) + (" nats per token in one run each" if gaps else "")
 
 
 def board_in_words(board: Mapping[str, Mapping[int, Run]]) -> str:
