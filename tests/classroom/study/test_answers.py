@@ -101,6 +101,17 @@ def test_the_edition_spells_the_id(bundles, monkeypatch):
     assert bundles[0][MIME]["problem"] == "adamwAccounting"
 
 
+def test_an_answer_to_another_edition_is_folded_and_only_stored(bundles, study):
+    answer("adamwAccounting", "d", "4,850 hours.", edition="2026")
+    (bundle,) = bundles
+    assert bundle[MIME]["edition"] == "2026"
+    folded = "<details><summary>adamw_accounting (d) in the 2026 edition</summary>"
+    assert bundle["text/markdown"].startswith(folded)
+    assert not study.of("adamwAccounting", "d").answered
+    with pytest.raises(ValueError, match="no edition '2024'; pick 2025 or 2026"):
+        answer("adamwAccounting", "d", "4,850 hours.", edition="2024")
+
+
 def test_outside_a_notebook_an_answer_is_printed(capsys):
     answer("unicode1", "a", "\n    It is NUL.\n    Nobody sees it.\n    ")
     assert capsys.readouterr().out == "unicode1 (a)\n\nIt is NUL.\nNobody sees it.\n"

@@ -73,7 +73,7 @@ def _lead(write_up: WriteUp) -> list[Node]:
         # The reference must be the same every day.
         "Date": "" if write_up.is_reference else date.today().isoformat(),
         "Handout": f"edition {write_up.edition}",
-        "Written under": f"edition {others}, which asks the same" if others else "",
+        "Written under": _written_under(others, write_up) if others else "",
         "Profile": legible(", ".join(sorted({answer.profile for answer in answers}))),
         "Corpora": "; ".join(_corpus(name) for name in used),
         "Measured on": "; ".join(devices),
@@ -81,6 +81,12 @@ def _lead(write_up: WriteUp) -> list[Node]:
     }
     lines = [para(*_labelled(name, value)) for name, value in facts.items() if value]
     return [*blocks, box("facts", lines)]
+
+
+def _written_under(others: str, write_up: WriteUp) -> str:
+    """Say of which edition the answers are that both ask for, and where the two differ."""
+    differing = [entry.id for entry in write_up.entries if entry.problem.differs]
+    return f"edition {others}, which asks the same, except in {', '.join(differing)}"
 
 
 def _corpus(name: str) -> str:

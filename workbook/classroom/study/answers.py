@@ -19,6 +19,7 @@ from workbook.classroom import problems
 from workbook.classroom.panels import Panel, folded
 from workbook.classroom.problems import Problem, Requirement
 from workbook.classroom.study import solutions
+from workbook.config import Edition
 from workbook.corpora import corpora
 from workbook.corpora.corpora import CORPORA
 from workbook.tokenization.pretokens import pretokenize
@@ -30,15 +31,23 @@ MIME = "application/vnd.workbook.answer+json"
 
 
 def record_of(
-    problem: Problem, part: str | None, text: str, corpora: Corpora, measured_on: str | None
+    problem: Problem,
+    part: str | None,
+    text: str,
+    corpora: Corpora,
+    measured_on: str | None,
+    edition: Edition | None = None,
 ) -> dict:
     """Make the record of an answer, for the arguments of `verbs.answer`."""
+    edition = edition or config.edition()
+    if edition not in config.EDITIONS:
+        raise ValueError(f"there is no edition {edition!r}; pick {' or '.join(config.EDITIONS)}")
     if not isinstance(text, str):
         raise ValueError(f"answer expects its text as a str, not {type(text).__name__}")
     text = cleandoc(text).strip()
     used = _used(problem, corpora) if text else []
     record: dict[str, Any] = {"problem": problem.id, "part": part, "text": text, "corpora": used}
-    record |= {"edition": config.edition(), "profile": config.profile().name}
+    record |= {"edition": edition, "profile": config.profile().name}
     record["stand_in"] = any(_replaced(problem, corpus["name"]) for corpus in used)
     # Named only where something was measured: it would make every other answer vary.
     record["device"] = (measured_on or device()) if used else None
@@ -66,9 +75,10 @@ def as_figures(figure: Any) -> list:
 def show_answer(record: dict, figures: list, alt: str | None = None) -> None:
     """Show an answer, and in a notebook store its record in the output."""
     details = problems.with_id(record["problem"])
-    name = _name(details, record["part"])
+    name = problems.label(details.ids[record["edition"]], record["part"])
     text = record["text"]
-    plain = f"{name}\n\n{_with_footnote(details, record)}" if text else f"{name}: not answered yet."
+    whole = _with_footnote(details, record)
+    plain = f"{name}\n\n{whole}" if text else f"{name}: not answered yet."
     if solutions.shell() is None:  # nothing to display in
         print(plain)
         return
@@ -79,6 +89,8 @@ def show_answer(record: dict, figures: list, alt: str | None = None) -> None:
 
         plots.show(figure, alt or text.partition("\n")[0].split(". ")[0])
     markdown = plain.replace(name, f"**{name}**", 1)
+    if record["edition"] != config.edition():
+        markdown = folded(f"{escape(name)} in the {record['edition']} edition", whole)
     # The text stands in the record and in the Markdown already: a third copy would only make the
     # file larger. What shows no Markdown shows the beginning.
     short = plain if len(plain) <= BEGINNING else f"{plain[:BEGINNING]} …"
@@ -105,13 +117,19 @@ def look_up(problem: str, part: str | None = None) -> Panel:
     for cell in notebooks.read_notebook(path).cells:
         for output in cell.get("outputs", []):
             record = output.get("data", {}).get(MIME)
-            if record and (record["problem"], record["part"]) == (details.id, part):
+            if record and _is_for(record, details, part):
                 title = f"Our answer to {_name(details, part)}"
                 text = _with_footnote(details, record)
                 shown = folded(escape(title), text + _picture(cell.outputs))
                 return Panel("read", f"{title}\n\n{text}", shown)
     otherwise = f"{_name(details, part)} has no written answer; `reveal` shows code."
     return Panel("read", otherwise, otherwise)
+
+
+def _is_for(record: dict, problem: Problem, part: str | None) -> bool:
+    """Whether a record answers a part, in the edition that is set if the editions differ there."""
+    there = (record["problem"], record["part"]) == (problem.id, part)
+    return there and (not problem.differs or record["edition"] == config.edition())
 
 
 def device() -> str:

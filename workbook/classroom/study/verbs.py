@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from workbook import config
 from workbook.classroom import problems
 from workbook.classroom.checks.machinery import verdicts
 from workbook.classroom.checks.machinery.judging import Report, judge_attempt
@@ -18,6 +19,7 @@ from workbook.classroom.panels import Panel, Status, folded
 from workbook.classroom.problems import Problem
 from workbook.classroom.study import answers, progress, solutions
 from workbook.classroom.study.answers import look_up
+from workbook.config import Edition
 
 __all__ = ["Report", "answer", "check", "hint", "look_up", "reveal", "tick"]
 
@@ -160,6 +162,7 @@ def answer(
     alt: str | None = None,
     measured_on: str | None = None,
     loss: float | None = None,
+    edition: Edition | None = None,
 ) -> None:
     """Show an answer, written in Markdown, and store it in the cell's output.
 
@@ -177,15 +180,20 @@ def answer(
         alt: what the figure shows, in words.
         measured_on: the machine, if it is not this one.
         loss: the validation loss of your run in nats per token, if the problem sets a limit for it.
+        edition: of the handout, if the answer is to another one than is set: then it is shown
+            folded, and only stored, for the write-up of that edition.
     """
     details, part = problems.place(problem, part)
     if isinstance(text, str) and not text.strip():
         text = handed_in.get((details.id, part), text)
-    record = answers.record_of(details, part, text, corpora, measured_on)
+    record = answers.record_of(details, part, text, corpora, measured_on, edition)
     figures = answers.as_figures(figure)
     record["figure"] = bool(figures)
     if loss is not None:
         record["loss"] = answers.as_loss(loss)
+    if record["edition"] != config.edition():
+        answers.show_answer(record, [])
+        return
     study = progress.current()
     before = progress.Part()
     with suppress(Exception):  # what is wrong with the record is said below, beside the answer
