@@ -86,6 +86,15 @@ def test_the_first_page_says_how_many_points_rest_on_stand_ins(tmp_path):
     assert "stand-in texts" not in lead(tmp_path)
 
 
+def test_an_answer_names_the_sizes_of_its_texts_and_each_text_once(tmp_path):
+    sizes = (5_000_741, 2_000_563, 10**400, "5 MB")
+    used = [{"name": "stories", "bytes": size} for size in sizes]
+    text = "It took 5 s and 47 MB."
+    learner(tmp_path, answered("train_bpe_tinystories", "a", text, corpora=used))
+    page = text_of(compose(status.assess(tmp_path, "2025")).blocks)
+    assert "On stories (5.0 MB and 2.0 MB), which stands in for TinyStories. Profile" in page
+
+
 def test_an_answer_that_differs_between_editions_counts_for_its_own_only(tmp_path):
     both = answered("unicode1", "a", "The same in both.")
     texts = {"2025": "5,115 days", "2026": "4,850 hours"}

@@ -11,6 +11,8 @@ from workbook.classroom.export.pandoc import UNNAMED, Node, box, grid, node, par
 from workbook.classroom.export.saved_notebooks import Answer, Output, Place
 from workbook.classroom.export.status import UNANSWERED, WRONG, Entry, WriteUp
 from workbook.classroom.panels import sign
+from workbook.classroom.problems import PROBLEMS
+from workbook.classroom.study.answers import on_what
 from workbook.corpora.corpora import CORPORA
 
 CHAPTERS = {
@@ -223,7 +225,8 @@ def _basis(answer: Answer) -> list[Node]:
     """Name the corpora, the profile and the machine that the numbers in an answer rest on."""
     if not answer.corpora:
         return []
-    corpora = "; ".join(_corpus(name) for name in answer.corpora)
+    used = zip(answer.corpora, answer.sizes, strict=True)
+    corpora = on_what(PROBLEMS[answer.place[0]], used)
     device = f" {answer.device}." if answer.device else ""
-    basis = legible(f"On {corpora}. Profile {answer.profile}.{device}")
+    basis = legible(f"{corpora} Profile {answer.profile}.{device}")
     return [box("basis", [para(*prose(basis))])]

@@ -45,6 +45,7 @@ class Answer:
     edition: str
     profile: str
     corpora: tuple[str, ...]
+    sizes: tuple[int | None, ...]  # of the files of these corpora in bytes, if they are known
     stand_in: bool
     device: str
     verdict: str  # what the check said of its text
@@ -178,13 +179,15 @@ def _answer(record: dict, source: str, notebook: str, outputs: list[Output]) -> 
         return None
     if PROBLEMS[place[0]].parts and not place[1]:  # of which part, nothing says
         return None
-    names = [corpus.get("name") for corpus in _dicts(record.get("corpora"))]
+    named = [corpus for corpus in _dicts(record.get("corpora")) if corpus.get("name") in [*CORPORA]]
+    sizes = [corpus.get("bytes") for corpus in named]
     return Answer(
         place=place,
         text=_text(record.get("text")),
         edition=edition,
         profile=_text(record.get("profile")),
-        corpora=tuple(name for name in names if name in list(CORPORA)),
+        corpora=tuple(corpus["name"] for corpus in named),
+        sizes=tuple(size if _is_size(size) else None for size in sizes),
         stand_in=record.get("stand_in") is True,
         device=_text(record.get("device")),
         verdict=_text(record.get("verdict")),
@@ -193,6 +196,11 @@ def _answer(record: dict, source: str, notebook: str, outputs: list[Output]) -> 
         notebook=notebook,
         outputs=outputs,
     )
+
+
+def _is_size(size: object) -> bool:
+    """Whether it can be the size of a file in bytes."""
+    return type(size) is int and 0 <= size < 2**63
 
 
 def _place(record: dict) -> Place | None:

@@ -166,18 +166,26 @@ def _with_footnote(problem: Problem, record: dict) -> str:
     """Put below the text of an answer, in italics, the corpora that its figures rest on, if any."""
     if not record["corpora"]:
         return record["text"]
+    forced = f", precision {record['precision']}" if "precision" in record else ""
+    used = [(corpus["name"], corpus["bytes"]) for corpus in record["corpora"]]
+    footnote = f"{on_what(problem, used)} Profile {record['profile']}{forced}. {record['device']}."
+    return f"{record['text']}\n\n*{footnote}*"
+
+
+def on_what(problem: Problem, used: Iterable[tuple[str, int | None]]) -> str:
+    """Name the corpora that an answer rests on: "On stories (5.0 MB), which stands in for ...".
+
+    `used` are names with the bytes of the file, None if only the corpus is known.
+    """
     sizes: dict[str, list[str]] = defaultdict(list)
-    for used in record["corpora"]:
-        size = used["bytes"]  # None if only the corpus is known
-        sizes[used["name"]] += [] if size is None else [f"{size / 1e6:,.1f} MB"]
+    for name, size in used:
+        sizes[name] += [] if size is None else [f"{size / 1e6:,.1f} MB"]
     named = []
     for name, of_files in sizes.items():
         size = f" ({' and '.join(of_files)})" if of_files else ""
         replaced = _replaced(problem, name)
         named.append(name + size + (f", which stands in for {replaced}" if replaced else ""))
-    forced = f", precision {record['precision']}" if "precision" in record else ""
-    footnote = f"On {'; '.join(named)}. Profile {record['profile']}{forced}. {record['device']}."
-    return f"{record['text']}\n\n*{footnote}*"
+    return f"On {'; '.join(named)}."
 
 
 def _name(problem: Problem, part: str | None) -> str:
