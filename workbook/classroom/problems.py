@@ -387,8 +387,8 @@ _RECORDS = (
             "take one pre-token: which of its pairs has to be merged first?",
             "Give each merge its rank. Inside a pre-token, merge the pair with the lowest rank "
             "until none is left. Split off special tokens first, with a pattern that tries the "
-            "longest one first. In `encode_iterable` the last pre-token of a piece may continue "
-            "in the next piece: hold it back until you know.",
+            "longest one first. In `encode_iterable` the end of a piece may go on in the next "
+            "one: hold back up to two pre-tokens, and what may become a special token.",
         ),
     ),
     _problem(

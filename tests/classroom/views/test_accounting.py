@@ -43,6 +43,23 @@ def test_every_switch_that_is_offered_changes_a_number(question, edition):
             assert numbers(question, edition, switch) != asked, switch.words
 
 
+def flipped(question, edition, name):
+    """A number with each switch on that its question offers, the largest first."""
+    switches = accounting.offered(question, edition)
+    found = [numbers(question, edition, switch)[name].value for switch in switches]
+    return sorted(found, reverse=True)
+
+
+def test_the_riddles_of_notebook_04_have_one_answer_each():
+    for edition in EDITIONS:
+        first, second, *_ = flipped("memory, batch", edition, "largest batch")
+        assert first == 8 > second
+    usual = numbers("parameters", "2025")["parameters"].value
+    apart = [abs(usual - count) for count in flipped("parameters", "2025", "parameters")]
+    first, second, third, *_ = sorted(apart, reverse=True)
+    assert first == second > third
+
+
 def test_a_flipped_switch_changes_the_number_and_puts_out_those_of_the_same_assumption():
     view = views.switchboard()
     assert "No switch is on" in seen(view.html)

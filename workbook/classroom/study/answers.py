@@ -182,9 +182,9 @@ def on_what(problem: Problem, used: Iterable[tuple[str, int | None]]) -> str:
         sizes[name] += [] if size is None else [f"{size / 1e6:,.1f} MB"]
     named = []
     for name, of_files in sizes.items():
-        size = f" ({' and '.join(of_files)})" if of_files else ""
+        files = f" ({' and '.join(of_files)})" if of_files else ""
         replaced = _replaced(problem, name)
-        named.append(name + size + (f", which stands in for {replaced}" if replaced else ""))
+        named.append(name + files + (f", which stands in for {replaced}" if replaced else ""))
     return f"On {'; '.join(named)}."
 
 
