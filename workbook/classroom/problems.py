@@ -1186,7 +1186,7 @@ _RECORDS = (
             "the model more, and how do you find out which of your changes did it?",
             "Change one thing at a time against a baseline, each for a short run. Candidates: "
             "bfloat16 and compiling, the batch size, the learning rate and a schedule that ends "
-            "with the time, tied embeddings (with a smaller initialisation), a shorter context "
+            "with the time, tied embeddings (with the rows scaled as without), a shorter context "
             "at first, width against depth. Stop by the clock, and leave time to evaluate.",
         ),
     ),

@@ -265,14 +265,15 @@ class Family:
         for tokens, pair in self.by_change[label].items():
             gap = pair.difference
             is_claimed = self.claimed[label, tokens]
-            least = f"no (would be from {gap.smallest_claim(len(self.differences)):.3f})"
+            least = gap.smallest_claim(len(self.differences))
+            otherwise = f"no (would be from {least:.3f})" if math.isfinite(least) else "no"
             rows[f"{tokens:,}"] = {
                 usual: f"{pair.unchanged.spread} at {pair.unchanged.rate:.3g}",
                 label: f"{pair.changed.spread} at {pair.changed.rate:.3g}",
                 f"{label} at the rate of {usual}": ending(pair.at_old_rate),
                 "cost": cost(gap),
                 "p": significance.in_words(gap.chance).removeprefix("= "),
-                "significant": "yes" if is_claimed else least,
+                "significant": "yes" if is_claimed else otherwise,
             }
         return pd.DataFrame(rows).T.rename_axis("tokens")
 
