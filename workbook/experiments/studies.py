@@ -248,41 +248,23 @@ def longer(scale: Scale) -> Plan:
     """One more budget, without a search: each change at the rate that was best for it so far.
 
     The unchanged model has three seeds, at its own best rate and at those of the changes: so that a
-    better change can be told from a better rate, and both from luck; and at lower rates, until the
-    best has a worse neighbour below. Each change has a single run, whose seed is the first of them.
-    One run of the budget before sees this longer text, as a bridge between the two.
+    better change can be told from a better rate, and both from luck. Each change has a single run,
+    whose seed is the first of them.
     """
     shorter: Results = {}
     for study in ABLATIONS:
         shorter |= yield from STUDIES[study].plan(scale)
     asked: dict[str, TrainConfig] = {}
-    before = best_at_last(scale, shorter, "unchanged")
-    text = {"corpus_bytes": scale.long.corpus_bytes, "device": scale.long.device}
-    asked["longer, bridge"] = varied(before.config, **text)
-    rates = {rate_of(before)}
+    rates = {rate_of(best_at_last(scale, shorter, "unchanged"))}
     for label in ABLATIONS.values():
         top = best_at_last(scale, shorter, label)
         config = at_rate(replace(scale.long, model=top.config.model), rate_of(top))
         asked |= seeds_of(config, scale.seeds[:1], f"longer, {label}, ")
         rates.add(rate_of(top))
     for rate in rates:
-        asked |= longer_at(scale, rate)
-    results = yield asked
-    while rate_of(best(longest(results))) == min(rates):
-        rates.add(min(rates) / 2)
-        results |= yield longer_at(scale, min(rates))
-    return results
-
-
-def longer_at(scale: Scale, rate: float) -> dict[str, TrainConfig]:
-    """The unchanged model at the last budget and at that rate, with three seeds."""
-    config = at_rate(scale.long, rate)
-    return seeds_of(config, scale.seeds[:3], f"longer, unchanged at {rate:.3g}, ")
-
-
-def longest(results: Results) -> Results:
-    """The runs of the unchanged model in `longer`."""
-    return {name: run for name, run in results.items() if name.startswith("longer, unchanged ")}
+        config = at_rate(scale.long, rate)
+        asked |= seeds_of(config, scale.seeds[:3], f"longer, unchanged at {rate:.3g}, ")
+    return (yield asked)
 
 
 def ideas(scale: Scale) -> Plan:
