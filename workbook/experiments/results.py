@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from workbook.config import Edition, TrainConfig
+from workbook.config import LAPTOP, Edition, TrainConfig
 from workbook.corpora import corpora
 from workbook.experiments import significance
 from workbook.experiments.plans import Results, Stage
@@ -26,6 +27,7 @@ from workbook.experiments.studies import (
     at_rate,
     best,
     by_seed,
+    final_losses,
     rate_of,
     scale_named,
 )
@@ -176,7 +178,7 @@ class Setting:
     @property
     def spread(self) -> Spread:
         """The losses at the best rate."""
-        return Spread(tuple(self.losses.values()))
+        return spread_of(self.seeds)
 
 
 def settings(results: Results, label: str) -> dict[int, Setting]:
@@ -282,6 +284,11 @@ class Family:
         budgets = self.by_change[label]
         return f"at {max(budgets):,} tokens {self.verdict(label, max(budgets))}" if budgets else ""
 
+    def verdicts(self, label: str) -> str:
+        """What the comparisons of a change say, each with its budget."""
+        budgets = self.by_change[label]
+        return "; ".join(f"at {n:,} tokens, {self.verdict(label, n)}" for n in budgets)
+
     def verdict(self, label: str, tokens: int) -> str:
         """What a comparison says, in words."""
         gap = self.differences[label, tokens]
@@ -292,6 +299,15 @@ class Family:
         moves = "raises" if gap.nats > 0 else "lowers"
         size = f"{abs(gap.nats):.3f} ± {gap.error:.3f}"
         return f"{label} {moves} the loss by {size} nats per token ({odds})"
+
+
+def worth(unchanged: Mapping[int, Setting], tokens: int, loss: float) -> float:
+    """The tokens that the unchanged model needs for a loss, as a multiple of `tokens`.
+
+    Between the budgets its loss is interpolated over the logarithm of the tokens.
+    """
+    falling = [-setting.spread.mean for setting in unchanged.values()]
+    return math.exp(np.interp(-loss, falling, np.log([*unchanged]))) / tokens
 
 
 def markdown(table: pd.DataFrame) -> str:
@@ -343,6 +359,29 @@ def entries(board: Results) -> dict[str, dict[int, Run]]:
         if run.config.max_seconds is not None and ", rate " not in label:  # which only tuned it
             by_label.setdefault(label, {})[run.config.seed] = run
     return by_label if "final" in by_label else {}
+
+
+def spread_of(runs: Mapping[int, Run]) -> Spread:
+    """The final losses of some runs that differ in their seeds."""
+    return Spread(tuple(final_losses(runs)))
+
+
+def entries_table(board: Mapping[str, Mapping[int, Run]]) -> pd.DataFrame:
+    """Each entry of a leaderboard: its losses, beside the start with the same seeds, its steps."""
+    rows = {}
+    for label, runs in board.items():
+        start = board["start again" if label == "final" else "start"]
+        losses = {seed: run.loss for seed, run in runs.items()}
+        usual = {seed: run.loss for seed, run in start.items()}
+        same = usual.keys() & losses.keys() and label != "start"
+        steps = [run.steps for run in runs.values()]
+        rows[label] = {
+            "loss (nats/token)": str(spread_of(runs)),
+            "beside the start": cost(significance.paired_difference(losses, usual)) if same else "",
+            "learning rate": f"{rate_of(next(iter(runs.values()))):.3g}",
+            "steps": f"{min(steps)} to {max(steps)}",
+        }
+    return pd.DataFrame(rows).T.rename_axis("entry")
 
 
 def final_entry(board: Mapping[str, Mapping[int, Run]]) -> str:
@@ -423,21 +462,64 @@ def losses_in_words(by_size: Mapping[int, Mapping[float, Run]]) -> str:
 
 def gaps_in_words(longer: Results) -> str:
     """How much higher the loss of each change is in `studies.longer`, at the same rate and seed."""
-    gaps = []
+    pairs = longest_pairs(longer).items()
+    gaps = "; ".join(f"{label} {run.loss - usual.loss:+.3f}" for label, (run, usual) in pairs)
+    return f"{gaps} nats per token in one run each" if gaps else ""
+
+
+def longest_pairs(longer: Results) -> dict[str, tuple[Run, Run]]:
+    """Each change in `studies.longer` and the unchanged model at the same rate and seed."""
+    pairs = {}
     for label in ABLATIONS.values():
         for seed, run in by_seed(longer, f"longer, {label}").items():
             usual = by_seed(longer, f"longer, unchanged at {rate_of(run):.3g}")
             if seed in usual:
-                gaps.append(f"{label} {run.loss - usual[seed].loss:+.3f}")
-    return "; ".join(gaps) + (" nats per token in one run each" if gaps else "")
+                pairs[label] = (run, usual[seed])
+    return pairs
+
+
+def longest_in_words(longer: Results) -> dict[str, str]:
+    """Both losses of each of these pairs, as a clause."""
+    return {
+        label: f"one run of {run.tokens:,} tokens ends at {run.loss:.3f}, the same seed unchanged"
+        f" at {usual.loss:.3f}, both at a rate of {rate_of(run):.3g}"
+        for label, (run, usual) in longest_pairs(longer).items()
+    }
+
+
+def longest_unchanged(longer: Results) -> dict[float, dict[int, Run]]:
+    """The runs of the unchanged model in `studies.longer`, by learning rate and seed."""
+    runs: dict[float, dict[int, Run]] = {}
+    for name, run in longer.items():
+        if name.startswith("longer, unchanged"):
+            runs.setdefault(rate_of(run), {})[run.config.seed] = run
+    return dict(sorted(runs.items(), reverse=True))
+
+
+def longest_table(longer: Results, searched: float) -> pd.DataFrame:
+    """The losses of `studies.longer`; those of the changes beside the unchanged model, too.
+
+    That is at the rate that won its own search, `searched`, and at the rate of the change.
+    """
+    unchanged = longest_unchanged(longer)
+    rows: list[dict[str, Any]] = []
+    for rate, runs in unchanged.items():
+        losses = ", ".join(f"{run.loss:.3f}" for run in runs.values())
+        rows.append({"setting": "unchanged", "rate": rate, "loss (nats/token)": losses})
+    for label, (run, usual) in longest_pairs(longer).items():
+        row = {"setting": label, "rate": rate_of(run), "loss (nats/token)": f"{run.loss:.3f}"}
+        won = unchanged[searched][run.config.seed]
+        row[f"beside {searched:.3g}"] = f"{run.loss - won.loss:+.3f}"
+        row["beside its own rate"] = f"{run.loss - usual.loss:+.3f}"
+        rows.append(row)
+    return pd.DataFrame(rows).fillna("").set_index("setting")
 
 
 def board_in_words(board: Mapping[str, Mapping[int, Run]]) -> str:
     """What the final entry of a leaderboard consists of, and its losses; "" if there is none."""
     if not board:
         return ""
-    spread = Spread(tuple(run.loss for run in board["final"].values()))
-    return f"{final_entry(board)}: {spread}"
+    return f"{final_entry(board)}: {spread_of(board['final'])}"
 
 
 class Recorded:
@@ -457,10 +539,22 @@ class Recorded:
         studied = {study: stage.so_far() for study, stage in self.stages.items()}
         return {study: runs for study, runs in studied.items() if runs}
 
-    def __getitem__(self, study: str) -> Results:
-        """The recorded runs of an experiment; if some are missing, print what makes them."""
-        stage = self.stages[study]
-        if not stage.over:
-            command = f"`workbook experiments run {study} --scale {self.name}` makes them"
-            print(f"{study}: {len(stage.missing())} runs or more have no record yet; {command}")
-        return stage.so_far()
+    @property
+    def unfinished(self) -> list[str]:
+        """The experiments of which some runs have no record."""
+        return [study for study, stage in self.stages.items() if not stage.over]
+
+
+def recorded_at(name: str, edition: Edition) -> Recorded:
+    """The experiments of that scale once all are recorded; until then, the laptop's.
+
+    It prints which experiments are not finished, and how to make their runs.
+    """
+    found = Recorded(name, edition)
+    if name == LAPTOP.name or not found.unfinished:
+        return found
+    print(
+        f"At scale {name}, these have no complete records: {', '.join(found.unfinished)}. Shown are"
+        f" the laptop's; `workbook experiments run --scale {name}` makes the runs."
+    )
+    return Recorded(LAPTOP.name, edition)

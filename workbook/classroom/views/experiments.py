@@ -10,6 +10,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from IPython.display import display
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, Normalize
@@ -18,7 +19,7 @@ from matplotlib.ticker import EngFormatter, NullFormatter, NullLocator
 
 from workbook.classroom.views import plots
 from workbook.classroom.views.plots import ABOVE, BLUE, COLOURS, DASHED, GREY, INK, RED, axes, note
-from workbook.experiments.results import Comparison
+from workbook.experiments.results import Comparison, Family
 from workbook.training.trainer import Run
 
 MARKERS = "osD^vPX*"
@@ -219,6 +220,13 @@ def ablation(comparisons: Mapping[int, Comparison], usual: str = "unchanged") ->
     # Long enough that the dashes can be seen beside the marker.
     right.legend(fontsize=8, **ABOVE, ncols=2, handlelength=3.4)
     return figure
+
+
+def report(family: Family, label: str, usual: str = "unchanged") -> None:
+    """Show a change beside the usual model: the table of the budgets, and `ablation`."""
+    display(family.table(label, usual))
+    figure = ablation(family.by_change[label], usual)
+    plots.show(figure, f"Curves and losses by rate: {family.verdicts(label)}.")
 
 
 def effects(
