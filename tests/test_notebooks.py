@@ -14,7 +14,7 @@ from attempts.pairs import ATTEMPTS
 from workbook.bench import recorded
 from workbook.classroom import cli
 from workbook.classroom.checks.machinery import worker
-from workbook.classroom.problems import PROBLEMS
+from workbook.classroom.problems import PROBLEMS, time_in_words
 from workbook.classroom.study import notebooks
 from workbook.classroom.study.notebooks import CELL_ROLES, role
 
@@ -108,7 +108,9 @@ def test_it_opens_with_goals_minutes_modules_and_the_one_import_cell(name):
     first = cells_of(name)[0]
     assert first.cell_type == "markdown" and first.source.startswith("# ")
     assert re.search("you will be able to", first.source, re.I)
-    assert re.search(r"\d+ minutes", first.source)
+    planned = sum(problem.minutes for problem in worked_in(name))
+    said = first.source.partition("**Time:**")[2]
+    assert re.search(r"\d+ minutes to read", said) and time_in_words(planned) in said
     assert "`workbook." in first.source
     setup, *others = code_cells(name)
     assert role(setup) == "setup" and imports(setup)

@@ -95,6 +95,15 @@ class Problem:
         return f"the {self.form} {self.signature}" if self.form else ""
 
 
+def time_in_words(minutes: float) -> str:
+    """A guess at a time: in minutes up to an hour and a half, then in halves of an hour.
+
+    >>> time_in_words(75), time_in_words(375)
+    ('75 minutes', '6 hours')
+    """
+    return f"{minutes} minutes" if minutes <= 90 else f"{round(minutes / 30) / 2:g} hours"
+
+
 def with_id(id: str) -> Problem:
     """Find the problem or the optional step with this id, in the spelling of either edition."""
     if not isinstance(id, str):
