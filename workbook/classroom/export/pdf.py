@@ -18,6 +18,7 @@ from workbook.classroom.export.document import SUBTITLE, Document
 from workbook.classroom.export.pandoc import Node, node, rebuilt, text_of
 
 BLANK_CATEGORIES = ("Cc", "Cf", "Zs", "Zl", "Zp", "Mn", "Me")  # may well show nothing
+UNBROKEN = 24  # characters of code that stay on one line
 # What typst's own fonts, which are in no file, have: Devanagari, signs of technology and of
 # mathematics, letters in circles and in mathematical styles.
 IN_TYPST = re.compile("[\u0900-\u097f\u2300-\u23ff\u2460-\u24ff\u2900-\u2bff\U0001d400-\U0001d7ff]")
@@ -149,7 +150,10 @@ def _safe(item: Node, missing: Iterable[str], as_code: Collection[str]) -> Node:
     if kind == "Math" and (formula := one_line(content[1])) not in as_code:
         return node("Math", [content[0], formula])
     if kind in ("Code", "Math"):
-        return _raw(f"#raw({literal(content[1])});")
+        code = f"raw({literal(content[1])})"
+        # A line that ends inside swallows a space, which is the point of the token `b' the'`.
+        short = " " in content[1] and len(content[1]) <= UNBROKEN
+        return _raw(f"#box({code});" if short else f"#{code};")
     if kind == "CodeBlock":
         (_, classes, _), text = content
         language = f", lang: {string(classes[0])}" if classes else ""

@@ -153,7 +153,9 @@ def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
             answer.outputs.extend(saved.evidence.get(answer.place, []))
         attempts = {}
         code = {
-            id: listings for id, listings in saved.revealed.items() if PROBLEMS[id].kind == "code"
+            id: _each_once(listings)
+            for id, listings in saved.revealed.items()
+            if PROBLEMS[id].kind == "code"
         }
     else:
         chosen = _chosen(_own(saved.answers, worked.answers, notes), edition, notes)
@@ -170,6 +172,12 @@ def assess(folder: Path, edition: str, prove: bool = False) -> WriteUp:
         name=Progress(folder).name,
         notes=notes,
     )
+
+
+def _each_once(listings: list[Listing]) -> list[Listing]:
+    """Leave out the methods of classes that are listed whole."""
+    whole = tuple(f"{name}." for name, _ in listings)
+    return [listing for listing in listings if not listing[0].startswith(whole)]
 
 
 def _own_code(

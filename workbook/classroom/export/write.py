@@ -127,6 +127,8 @@ def code_zip(write_up: WriteUp) -> bytes:
     versions of zlib differ in what they write.
     """
     listings = [listing for entry in write_up.entries for listing in entry.listings]
+    if write_up.is_reference:
+        listings = [(name.replace(".", "_"), _importable(name, code)) for name, code in listings]
     files = {f"{name.removesuffix('.py')}.py": f"{source}\n" for name, source in listings}
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
@@ -136,3 +138,14 @@ def code_zip(write_up: WriteUp) -> bytes:
             entry.external_attr = 0o100644 << 16
             archive.writestr(entry, files[name].encode(errors="backslashreplace"))
     return buffer.getvalue()
+
+
+def _importable(name: str, source: str) -> str:
+    """Our code with the names that it needs, so that its file imports; a method is a function.
+
+    `name` is that of a function, method or class of the package, with its module.
+    """
+    path = name.split(".")
+    classes = (place for place, part in enumerate(path) if part[0].isupper())
+    module = ".".join(path[: next(classes, len(path) - 1)])
+    return f"from __future__ import annotations\n\nfrom {module} import *\n\n{source}"

@@ -285,12 +285,13 @@ def curves(
     runs off the bottom. Where a number is infinite, a line has a gap or its end. `exact` is dashed.
     """
     ax = axes()
-    finite = table.replace([np.inf, -np.inf], np.nan)
+    # On a log axis a 0 lies infinitely deep: a line to it would fall off at the point before.
+    finite = table.replace([np.inf, -np.inf], np.nan).clip(lower=lowest)
     for colour, name in zip(COLOURS, finite.columns, strict=False):
         look: dict[str, Any] = {"marker": "o", "ms": 4} if log else {}
         ax.plot(finite[name], color=colour, linewidth=2, label=name, **look)
     if exact is not None:
-        ax.plot(exact, **DASHED, zorder=3)
+        ax.plot(exact.clip(lower=lowest), **DASHED, zorder=3)
     if log_y:
         ax.set_yscale("log")
         ax.set_ylim(bottom=lowest)
