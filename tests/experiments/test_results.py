@@ -12,6 +12,7 @@ from made_records import config, record
 
 from workbook.experiments import records, results, significance
 from workbook.experiments.significance import PairedDifference
+from workbook.experiments.studies import STUDIES
 from workbook.training.parts import NAMES
 
 
@@ -128,13 +129,62 @@ def test_a_run_belongs_to_the_experiment_that_asked_for_it_first(tmp_path):
     assert results.first_asked(asked) == wanted
 
 
-def test_what_is_missing_is_said_and_the_rest_goes_on(capsys):
+def test_a_scale_without_all_its_records_gives_way_to_the_laptops(capsys):
+    assert results.recorded_at("laptop", "2025").name == "laptop"
+    assert capsys.readouterr().out == ""
     with records.temporary_folder():
-        found = results.Recorded("laptop", "2025")
-        assert found.so_far == {} and found["batch_size"] == {}
+        found = results.recorded_at("gpu", "2025")
+        assert found.name == "laptop" and found.so_far == {} and found.unfinished == [*STUDIES]
     said = capsys.readouterr().out
-    assert said.startswith(f"batch_size: {len(found.scale.rates)} runs or more have no record yet")
-    assert "`workbook experiments run batch_size --scale laptop` makes them" in said
+    assert "these have no complete records: learning_rate, batch_size, " in said
+    assert "`workbook experiments run --scale gpu` makes the runs" in said
+
+
+def test_the_longer_runs_stand_beside_the_same_rate_and_the_rate_that_was_searched(tmp_path):
+    long = {
+        "longer, unchanged at 0.01, seed 1": recorded(tmp_path, 2.0, seed=1),
+        "longer, unchanged at 0.005, seed 1": recorded(
+            tmp_path, 1.5, seed=1, max_learning_rate=0.005
+        ),
+        "longer, no norm, seed 1": recorded(
+            tmp_path, 1.75, seed=1, max_learning_rate=0.005, norm="none"
+        ),
+    }
+    table = results.longest_table(long, 0.01)
+    assert table.loc["no norm"].tolist() == [0.005, "1.750", "-0.250", "+0.250"]
+    assert list(results.longest_unchanged(long)) == [0.01, 0.005]
+    said = results.longest_in_words(long)["no norm"]
+    assert said.endswith("1.750, the same seed unchanged at 1.500, both at a rate of 0.005")
+    assert results.gaps_in_words(long) == "no norm +0.250 nats per token in one run each"
+
+
+def test_a_loss_is_worth_the_tokens_at_which_the_unchanged_model_has_it(tmp_path):
+    by_tokens = {
+        tokens: results.Setting(
+            {}, {seed: recorded(tmp_path, loss, seed=seed, steps=tokens) for seed in (1, 2)}
+        )
+        for tokens, loss in ((100, 3.0), (400, 2.0))
+    }
+    assert results.worth(by_tokens, 100, 2.5) == pytest.approx(2)
+    assert results.worth(by_tokens, 100, 3.0) == pytest.approx(1)
+
+
+def test_an_entry_stands_beside_the_start_with_the_same_seeds(tmp_path):
+    def entry(name, *losses, first=1):
+        return {
+            seed: recorded(tmp_path / name, loss, seed=seed)
+            for seed, loss in enumerate(losses, first)
+        }
+
+    board = {
+        "start": entry("start", 3.0, 3.2),
+        "Muon": entry("Muon", 2.5, 2.7),
+        "start again": entry("again", 3.0, 3.4, first=7),
+        "final": entry("final", 2.0, 2.4, first=7),
+    }
+    table = results.entries_table(board)
+    assert table["beside the start"].tolist() == ["", "-0.500 ± 0.000", "", "-1.000 ± 0.000"]
+    assert table.loc["Muon", "loss (nats/token)"] == "2.600 ± 0.141 (2 seeds)"
 
 
 def test_runs_are_compared_with_whose_parts_they_were_made_of(tmp_path):
