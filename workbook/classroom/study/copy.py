@@ -126,7 +126,8 @@ def _with_effort(prompt: NotebookNode) -> str:
     """Say below the heading of a problem how long it takes, by `problems.PER_POINT`."""
     problem = problems.with_id(prompt.metadata.workbook.problem)
     heading, _, text = prompt.source.partition("\n")
-    return f"{heading}\n\n*About {problems.time_in_words(problem.minutes)} · {problem.difficulty}*\n{text}"
+    effort = f"*About {problems.time_in_words(problem.minutes)} · {problem.difficulty}*"
+    return f"{heading}\n\n{effort}\n{text}"
 
 
 def write_tutor(folder: Path) -> None:

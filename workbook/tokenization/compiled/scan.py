@@ -9,7 +9,7 @@
     kind as before    . 1 1 . . 1 1 . . . 1 . 1 .       letters & letters << 1, and so on
     a space before    . . . . 1 . . . . . . 1 . .       it belongs to what is visible after it
     neither           1 . . 1 . . . 1 1 1 . . . 1       where a pre-token begins, but for:
-    last white        . . . . . . . . . . 1 . . .       the last blank of a run goes with what follows
+    last white        . . . . . . . . . . 1 . . .       a run's last blank goes with what follows
     contraction       . . . . . . . . 0 . . . . .       's does not begin again after its "'"
     pre-tokens        1 . . 1 . . . 1 . 1 1 . . 1       The| owl|'s| | 21|!
 
