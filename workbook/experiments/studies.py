@@ -41,6 +41,13 @@ CHANGES: dict[str, dict[str, Any]] = {
     "no weight decay": {"weight_decay": 0.0},
     "tied weights": {"tie_embeddings": True},
     "Muon": {"update": "muon"},
+    "tied weights, half the layers": {"tie_embeddings": True, "num_layers": 1 / 2},
+    "Muon, half the layers": {"update": "muon", "num_layers": 1 / 2},
+    "Muon, tied weights, half the layers": {
+        "update": "muon",
+        "tie_embeddings": True,
+        "num_layers": 1 / 2,
+    },
 }
 MUONS_RATE = 2  # times AdamW's: its best rate in `ideas`, at both budgets
 
@@ -326,13 +333,17 @@ def leaderboard(scale: Scale) -> Plan:
     # Greedy: changes that help alone may not help together.
     kept = "start"
     final = start
+    changed: set[str] = set()  # the settings that differ from the start
     for label in sorted(helpful, key=lambda label: fmean(final_losses(by_seed(results, label)))):
+        if changed & CHANGES[label].keys():
+            continue  # such as Muon, once a change with Muon in it was kept
         config = with_change(final, **CHANGES[label])
         name = label if kept == "start" else f"{kept} + {label}"
         results |= yield {name: config} | seeds_of(config, chosen_by, f"{name}, ")
         if better(results, name, kept):
             kept = name
             final = config
+            changed |= CHANGES[label].keys()
     # Several seeds choose: one alone may be lucky with a rate that others cannot train with.
     rate = final.optimizer.max_learning_rate
     rates = doublings(rate / 2, 3)
@@ -449,6 +460,10 @@ def matched_d_ff(d_ff: int) -> int:
 
 def with_change(config: TrainConfig, **changes: Any) -> TrainConfig:
     """The config with one of `CHANGES`, whose sizes are factors."""
+    if len(changes) > 1:
+        for name, value in changes.items():
+            config = with_change(config, **{name: value})
+        return config
     model = config.model
     match changes:
         case {"batch_size": factor}:
