@@ -296,7 +296,8 @@ class Family:
             return f"with {label}, {cost(gap)}"
         significant = "significant" if self.claimed[label, tokens] else "not significant"
         odds = f"p {significance.in_words(gap.chance)}, {significant} after correction"
-        moves = "raises" if gap.nats > 0 else "lowers"
+        moves = "raise" if gap.nats > 0 else "lower"
+        moves += "" if label.endswith("weights") else "s"  # they are several
         size = f"{abs(gap.nats):.3f} ± {gap.error:.3f}"
         return f"{label} {moves} the loss by {size} nats per token ({odds})"
 
