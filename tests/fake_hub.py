@@ -89,7 +89,7 @@ class Hub:
                 hub.requests.append((self.command, self.path, self.headers.get("Range")))
                 fault = hub.faults.pop(0) if hub.faults else {}
                 content = fault.get("content", hub.content)
-                asked = self.headers.get("Range")
+                asked = self.headers.get("Range") if fault.get("range", True) else None
                 start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
                 headers = {"Content-Length": len(content) - start}
                 if asked:

@@ -1,13 +1,17 @@
 """The switches are read from the environment, and a misspelt one is told apart from none."""
 
+import math
 import os
 import re
 from pathlib import Path
 
+import numpy as np
 import platformdirs
 import pytest
 
 from workbook import config
+from workbook.training import presets
+from workbook.training.presets import varied
 
 
 def test_unset_and_empty_switches_give_the_first_choice(monkeypatch):
@@ -92,3 +96,34 @@ def test_only_one_place_asks_the_system_for_its_cores():
         if re.search(r"cpu_count|sched_getaffinity", path.read_text("utf-8"))
     ]
     assert asks == ["config.py"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("betas", (math.nan, 0)),
+        ("betas", (1, 1)),
+        ("betas", (0.9,)),
+        ("eps", -1),
+        ("eps", math.inf),
+        ("weight_decay", math.nan),
+        ("max_l2_norm", 0),
+        ("max_l2_norm", math.nan),
+        ("corpus_bytes", -1),
+        ("cosine_cycle_iters", 0),
+        ("name", "a\0b"),
+        ("name", "../../escaped"),
+        ("name", "n" * 300),
+        ("name", ""),
+    ],
+)
+def test_a_setting_that_no_run_can_have_is_refused_by_its_name(setting, value):
+    with pytest.raises(ValueError, match=f"^{setting}="):
+        varied(presets.laptop(), **{setting: value})
+
+
+def test_numbers_of_numpy_are_numbers():
+    asked = {"steps": np.int64(40), "max_learning_rate": np.float32(0.5), "seed": np.uint8(3)}
+    config = varied(presets.laptop(), betas=(np.float32(0.5), np.float64(0.25)), **asked)
+    plain = varied(presets.laptop(), steps=40, max_learning_rate=0.5, seed=3, betas=(0.5, 0.25))
+    assert config == plain and config.key == plain.key

@@ -21,7 +21,8 @@ CHAPTERS = [
     *("lazy", "config", "files", "corpora", "tokenization", "transformer", "optimizer"),
     *("accounting", "training", "generation", "experiments", "bench"),
 ]
-CLASSROOM = ["problems", "panels", "checks", "views", "study", "mine", "export", "cli", "jupyter"]
+CLASSROOM = ["problems", "panels", "checks", "views", "study", "mine", "export", "doctor"]
+CLASSROOM += ["cli", "jupyter"]
 
 
 @cache

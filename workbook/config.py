@@ -8,8 +8,9 @@ import math
 import os
 import platform
 import re
-from collections.abc import Iterable
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from hashlib import sha256
@@ -21,6 +22,8 @@ import platformdirs
 
 Edition = Literal["2025", "2026"]
 Choice = TypeVar("Choice", bound=str)
+# On any system; a name is followed by a hash, and 255 bytes is what most file systems take.
+FOLDER_NAME = re.compile(r'[^\x00-\x1f/\\:*?"<>|]+')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,17 +55,27 @@ class ModelConfig:
         return self.d_model // self.num_heads
 
 
+def as_python(value: Any) -> Any:
+    """A number of NumPy's, or a tensor of one number, as Python's own; anything else as it is."""
+    return value.item() if getattr(value, "shape", None) == () else value
+
+
 def check_fields(config: Any) -> None:
     """Raise ValueError unless each int is in its range, and each `Literal` one of its choices.
 
     Ints count something, so they are positive; a seed may be 0, and torch reads it in 64 bits.
+    Numbers of NumPy's become Python's, which JSON can hold.
     """
     for field in fields(config):
-        value = getattr(config, field.name)
-        if field.type is int and field.name == "seed":
+        value = as_python(getattr(config, field.name))
+        object.__setattr__(config, field.name, value)
+        kinds = get_args(field.type) or (field.type,)
+        if value is None and type(None) in kinds:
+            continue
+        if field.name == "seed":
             if type(value) is not int or not 0 <= value < 2**63:
                 raise ValueError(f"seed={value!r} is not a whole number from 0 to 2**63 - 1")
-        elif field.type is int and (type(value) is not int or value < 1):
+        elif int in kinds and (type(value) is not int or value < 1):
             raise ValueError(f"{field.name}={value!r} is not a positive whole number")
         if get_origin(field.type) is Literal and value not in get_args(field.type):
             known = ", ".join(map(repr, get_args(field.type)))
@@ -160,8 +173,17 @@ class OptimizerConfig:
     update: Literal["fused", "textbook", "muon"] = "fused"  # torch's AdamW, ours, or our Muon
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "betas", tuple(self.betas))  # a list when it comes from JSON
+        betas = tuple(map(as_python, self.betas))  # a list when it comes from JSON
+        object.__setattr__(self, "betas", betas)
         check_fields(self)
+        if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+            raise ValueError(f"betas={betas!r} are not two numbers, each at least 0 and below 1")
+        for name in ("eps", "weight_decay"):
+            if not 0 <= getattr(self, name) < math.inf:
+                value = getattr(self, name)
+                raise ValueError(f"{name}={value!r} is not a finite number of at least 0")
+        if not self.max_l2_norm > 0:
+            raise ValueError(f"max_l2_norm={self.max_l2_norm!r} is not positive; inf: no limit")
         if not 0 <= self.min_learning_rate <= self.max_learning_rate < math.inf:
             raise ValueError(
                 "expected 0 <= min_learning_rate <= max_learning_rate < inf, got"
@@ -202,6 +224,11 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if not FOLDER_NAME.fullmatch(self.name) or len(os.fsencode(self.name)) > 180:
+            raise ValueError(
+                f"name={self.name[:60]!r} cannot begin the name of a folder; give up to 180 bytes"
+                ' of letters, digits and signs, but none of / \\ : * ? " < > |'
+            )
         if self.batch_size % self.accumulation:
             raise ValueError(
                 f"batch_size={self.batch_size} cannot be divided into"
@@ -232,6 +259,17 @@ class TrainConfig:
         """A hash of every setting except those in `SAME_RUN`: the same on any machine."""
         settings = json.dumps(asdict(self) | SAME_RUN, sort_keys=True)
         return sha256(settings.encode()).hexdigest()[:12]
+
+
+def config_from(settings: dict[str, Any]) -> TrainConfig:
+    """The config with these settings by name, as JSON has them. Raises: ValueError."""
+    plain_ones = {name: value for name, value in settings.items() if name != "parts"}
+    try:
+        model = ModelConfig(**settings["model"])
+        optimizer = OptimizerConfig(**settings["optimizer"])
+        return TrainConfig(**plain_ones | {"model": model, "optimizer": optimizer})
+    except (TypeError, LookupError) as error:  # a name that is missing or unknown, another type
+        raise ValueError(f"these are not the settings of a run ({error})") from error
 
 
 # A label, and how the same numbers are computed. A key is hashed with these values in their place.
@@ -325,6 +363,21 @@ def shipped() -> Path:
     In a checkout, `data/` also holds what is made; an installed package is never written to.
     """
     return checkout() or PACKAGE / "shipped"
+
+
+@contextmanager
+def temporary_data() -> Iterator[None]:
+    """A context in which the data folder is an empty one, which is deleted afterwards."""
+    before = os.environ.get("WORKBOOK_DATA")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["WORKBOOK_DATA"] = folder
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["WORKBOOK_DATA"]
+            else:
+                os.environ["WORKBOOK_DATA"] = before
 
 
 def data_folder() -> Path:

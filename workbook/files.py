@@ -5,6 +5,7 @@ import gc
 import json
 import os
 import secrets
+import shutil
 import stat
 import sys
 import time
@@ -56,11 +57,16 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
         raise
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Remove from a folder what processes that were killed long ago have left of their writes."""
-    for left in folder.glob(f".*.{'[0-9a-f]' * 16}.tmp"):
+def remove_leftovers(folder: Path, name: str = "*", age: float = LEFT_OVER) -> None:
+    """Remove from a folder what processes that were killed have left of their writes.
+
+    `name` is that of the file that they wrote. Whoever holds the lock under which it is written
+    removes what is of any `age`, in seconds: a corpus that is half written takes as much of the
+    disk as a whole one.
+    """
+    for left in folder.glob(f".{name}.{'[0-9a-f]' * 16}.tmp"):
         with suppress(OSError):
-            if time.time() - left.stat().st_mtime > LEFT_OVER:
+            if time.time() - left.stat().st_mtime >= age:
                 left.unlink()
 
 
@@ -89,6 +95,17 @@ def make_folder(folder: Path) -> None:
         raise type(error)(
             f"cannot make the folder {folder}: {first} is a file; rename it, or name another folder"
         ) from error
+
+
+def expect_room(target: Path, size: int) -> None:
+    """Raise OSError if the disk has no room for `size` bytes at `target`."""
+    folder = next(folder for folder in target.absolute().parents if folder.is_dir())
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        raise OSError(
+            f"{target.name} needs {size / 1e9:,.2f} GB, and {folder} has {free / 1e9:,.2f} GB free;"
+            " make room, or set WORKBOOK_DATA to a folder elsewhere"
+        )
 
 
 @contextmanager

@@ -203,6 +203,11 @@ IMPOSSIBLE = [
     (["train", "laptop", "--mine", "--dry-run"], "no code of yours yet"),
     (["train", "laptop", "--steps=10", "--warmup-iters=20"], "choose a smaller --warmup-iters"),
     (["train", "laptop", "--d-model", "100"], "--d-model=100 gives each of 4 heads 25 values"),
+    (["train", "laptop", "--betas", "nan", "0", "--dry-run"], "--betas=(nan, 0.0) are not two"),
+    (["train", "laptop", "--max-l2-norm", "0", "--dry-run"], "--max-l2-norm=0.0 is not positive"),
+    (["train", "laptop", "--name", "../../escaped", "--dry-run"], "cannot begin the name"),
+    (["adopt", ""], "the path is empty: give the folder of your checkout"),
+    (["adopt", "{folder}/loop"], "loop"),
     (["notebooks", "99_nothing"], "there is no notebook '99_nothing'; pick from 0"),
 ]
 
@@ -210,6 +215,7 @@ IMPOSSIBLE = [
 @pytest.mark.parametrize(("arguments", "message"), IMPOSSIBLE)
 def test_what_cannot_be_done_is_said_in_one_line(arguments, message, attempt, tmp_path, capsys):
     (tmp_path / "notes.txt").touch()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "ends.py").write_text("import sys; sys.exit(3)")
     places = {"file": attempt, "folder": tmp_path}
     assert cli.main([argument.format(**places) for argument in arguments]) == 2
@@ -229,6 +235,7 @@ def test_fewer_steps_than_the_warm_up_shorten_that_too():
 
 SENSELESS = [
     (["lab", "--port", "0"], "--port"),
+    (["lab", "--port", "٣"], "--port"),
     (["data", "tokenize", "stories", "--workers", "1001"], "'1001' is not a number from 1 to"),
     (["generate", "run", "--seed", str(2**70)], "is not a number from 0 to"),
     (["generate", "run", "hi", "--temperature", "nan"], "--temperature: 'nan' is not a number"),

@@ -1,7 +1,10 @@
 """`workbook generate` and `workbook export-model`, small and whole."""
 
+import os
 import re
 import shutil
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -131,3 +134,35 @@ def test_a_text_that_is_too_short_is_told_the_sizes_that_it_is_enough_for(text, 
         larger = [*sizes]
         larger[place] = str(int(sizes[place]) + 1)
         assert cli.main([*small, *larger]) == 2
+
+
+def test_a_dry_run_with_a_text_keeps_nothing_and_refuses_what_training_refuses(text, capsys):
+    asked = ["train", *SMALL, "--text", str(text), "--dry-run"]
+    data = Path(os.environ["WORKBOOK_DATA"])
+    assert cli.main(asked) == 0 and not data.exists()
+    assert "Ready." in capsys.readouterr().out
+    text.write_text("a b a b c d c d " * 4)
+    assert cli.main(asked) == 2 and not data.exists()
+    assert "the text is too short" in capsys.readouterr().err
+    assert cli.main(["train", "laptop", "--vocab-size", "300", "--dry-run"]) == 2
+    assert "the tokenizer of stories has 2,048 tokens" in capsys.readouterr().err
+
+
+def test_a_preset_behind_the_texts_is_understood(text, capsys):
+    texts_first = ["train", "--text", str(text), *SMALL, "--dry-run"]
+    assert cli.main(texts_first) == 0
+    assert cli.main(["train", "--text", str(text), "--dry-run"]) == 2
+    assert "give a preset first: workbook train laptop | " in capsys.readouterr().err
+
+
+def test_a_separator_is_typed_with_escapes(text, capsys):
+    text.write_text("The fox ran to the café; the owl sat.\t" * 20)
+    assert cli.main(["train", *SMALL, "--text", str(text), "--separator", r"\t", "--dry-run"]) == 0
+    assert "does not occur" not in capsys.readouterr().err
+
+
+def test_a_tokenizer_without_memory_is_not_blamed_on_the_batch(text, monkeypatch, capsys):
+    monkeypatch.setattr(token_files.bpe, "train_bpe", Mock(side_effect=MemoryError))
+    assert cli.main(["train", *SMALL, "--text", str(text)]) == 2
+    said = capsys.readouterr().err
+    assert "its longest word" in said and "batch" not in said

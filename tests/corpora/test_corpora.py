@@ -117,7 +117,7 @@ def test_making_that_is_interrupted_leaves_nothing(folder, tales, monkeypatch):
     monkeypatch.setattr(stories, "write_stories", broken)
     with pytest.raises(KeyboardInterrupt):
         corpora.path("stories", size=100)
-    assert not list(folder.rglob("*.*"))
+    assert [path.name for path in folder.rglob("*.*")] == [".lock"]
 
 
 def test_an_absent_download_is_told_how_to_get_it():
@@ -375,3 +375,39 @@ def test_a_file_is_read_to_be_verified_only_once(ten, monkeypatch):
     assert corpora.is_intact(ten, {})
     monkeypatch.setattr(corpora, "file_sha256", None)
     assert corpora.is_intact(ten, {})
+
+
+def test_a_folder_is_read_without_what_is_hidden_in_it(tmp_path, folder):
+    texts = tmp_path / "texts"
+    for name in ("a.md", "B.TXT", ".ipynb_checkpoints/a-checkpoint.md", ".git/secret.txt", "c.py"):
+        (texts / name).parent.mkdir(parents=True, exist_ok=True)
+        (texts / name).write_text(f"{name} " * 30)
+    assert [path.name for path in corpora.text_files([texts])] == ["B.TXT", "a.md"]
+    assert "secret" not in str(read(corpora.add_text(texts)))
+
+
+@pytest.mark.parametrize(("end", "separator"), [("\n", "\r\n\r\n"), ("\r\n", "\n\n")])
+def test_a_separator_fits_whatever_ends_a_line(tmp_path, folder, end, separator, capsys):
+    text = tmp_path / "text.txt"
+    text.write_bytes("".join(f"poem {number}{end}{end}" for number in range(20)).encode())
+    assert list(map(len, read(corpora.add_text(text, separator)))) == [18, 2]
+    assert capsys.readouterr().err == ""
+    corpora.add_text(text, "***")
+    assert "the separator '***' does not occur" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="the separator is empty"):
+        corpora.add_text(text, "")
+
+
+def test_the_name_of_a_text_is_cut_and_its_hash_is_that_of_its_json(tmp_path, folder):
+    path = tmp_path / f"{'x' * 200}.txt"
+    path.write_text('To be 🐉, or "not" to be. ' * 9)
+    name = corpora.add_text(path)
+    texts = [path.read_text().strip()]
+    assert name == f"{'x' * 40}-{sha256(json.dumps(texts).encode()).hexdigest()[:8]}"
+
+
+def test_what_a_killed_making_left_is_gone_after_the_next(folder, tales):
+    left = corpora.path("stories", "train", 1000).with_name(f".train-2kB.txt.{'0' * 16}.tmp")
+    left.write_bytes(b"half")
+    corpora.path("stories", "train", 2000)
+    assert not left.exists()

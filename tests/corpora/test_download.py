@@ -93,7 +93,7 @@ def part_of(folder):
 def test_other_bytes_than_were_announced_are_refused_and_removed(hub, tmp_path, content, part):
     hub.faults = [{"content": content}]
     part_of(tmp_path).write_bytes(part)
-    refused(hub, tmp_path, "arrived with sha256 .* it was removed")
+    refused(hub, tmp_path, "arrived with sha256 .* it was removed|more than the .* announced")
     assert left_over(tmp_path) == []
     fetch(hub, tmp_path)
     assert (tmp_path / "tales.txt").read_bytes() == TEXT
@@ -186,3 +186,44 @@ def test_an_answer_that_is_no_text_is_one_clear_line(hub, tmp_path):
     hub.faults = [{"status": 416, "content": b"\x9a" * 2000}]
     refused(hub, tmp_path, "cannot download http.*416|cannot download http.*decode")
     assert hub.ranges() == ["bytes=1000-"] and part_of(tmp_path).read_bytes() == TEXT[:1000]
+
+
+def test_a_server_that_never_stops_fills_no_disk(hub, tmp_path):
+    hub.faults = [{"content": TEXT * 3}] * GIVEN_UP
+    refused(hub, tmp_path, "more than the .* bytes that were announced")
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) == 0
+
+
+def test_a_page_in_place_of_the_file_costs_nothing_of_what_is_here(hub, tmp_path):
+    page = {"content": b"<html>Log in</html>", "status": 200}
+    hub.faults = [page] * GIVEN_UP
+    refused(hub, tmp_path, "Consistency check")
+    assert left_over(tmp_path) == [], "it is no beginning of the file"
+    part_of(tmp_path).write_bytes(TEXT[:200_000])
+    hub.faults = [page | {"range": False}] * GIVEN_UP
+    refused(hub, tmp_path, "Consistency check")
+    assert part_of(tmp_path).read_bytes() == TEXT[:200_000]
+    hub.faults = []
+    fetch(hub, tmp_path)
+    assert hub.ranges()[-1] == "bytes=200000-" and left_over(tmp_path) == [".txt"]
+
+
+def test_a_server_that_ignores_ranges_sends_it_from_the_beginning(hub, tmp_path):
+    hub.faults = [{"until": 100_000}] * GIVEN_UP
+    refused(hub, tmp_path, "call again later")
+    hub.faults = [{"range": False}]
+    fetch(hub, tmp_path)
+    assert (tmp_path / "tales.txt").read_bytes() == TEXT
+
+
+def test_a_server_that_does_not_have_what_follows_is_asked_for_all(hub, tmp_path):
+    hub.faults = [{"until": 100_000}] * GIVEN_UP
+    refused(hub, tmp_path, "call again later")
+    hub.faults = [{"status": 416}]
+    fetch(hub, tmp_path)
+    assert hub.ranges()[-2:] == ["bytes=100000-", None]
+
+
+def test_a_commit_that_is_none_is_refused(hub, tmp_path):
+    hub.announced = {"X-Repo-Commit": "../../../x?y#z"}
+    refused(hub, tmp_path, "answered without a commit")

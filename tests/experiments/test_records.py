@@ -85,7 +85,9 @@ def test_workers_side_by_side_lose_no_record(tmp_path, place):
 
 
 def test_a_run_that_goes_on_is_not_kept(tmp_path):
-    (tmp_path / "outcome.json").write_text(json.dumps({"status": "running"}))
+    (tmp_path / "outcome.json").write_text(
+        json.dumps({"status": "running", "step": 1, "flags": []})
+    )
     with pytest.raises(ValueError, match="is running; wait until it has ended"):
         records.keep_record("seeds", Run(tiny_runs.tiny(), tmp_path), tiny_runs.data())
 

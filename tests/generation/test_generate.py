@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -227,3 +228,9 @@ def test_text_is_written_until_its_end(tmp_path):
         text = "".join(sampling.write_text(model, tokenizer, prompt, 30, temperature=0))
         start = tokenizer.encode(prompt) or [0]
         assert text == tokenizer.decode(sampling.decode(model, start, 30, temperature=0, end_id=0))
+
+
+def test_the_smallest_of_shares_keeps_the_likeliest_token():
+    logits = torch.tensor([[0.0, 3.0, 1.0]])
+    for top_p in (1e-300, 5e-324, np.float32(1e-6)):
+        assert int(sampling.draw(logits, 1.0, top_p)) == 1

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import Parameter
@@ -298,3 +299,12 @@ def test_clipping_never_waits_for_the_gpu():
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert theta.grad.norm().item() == pytest.approx(1, rel=1e-5)
+
+
+def test_numbers_of_numpy_are_taken_and_kept_as_pythons():
+    weight = Parameter(torch.ones(2))
+    betas = (np.float32(0.5), np.float64(0.25))
+    optimizer = optimizers.AdamW([{"params": [weight], "lr": np.float32(0.5)}], betas=betas)
+    (group,) = optimizer.param_groups
+    assert (type(group["lr"]), group["betas"]) == (float, (0.5, 0.25))
+    assert type(cosine_schedule(np.int64(3), np.float32(1), np.float32(0), 2, 9)) is float

@@ -60,3 +60,9 @@ def test_a_file_that_holds_no_merges_is_refused(tmp_path):
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match="is not UTF-8"):
         read_merges(path)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_merges_are_read_whatever_ends_a_line(tmp_path, end):
+    (tmp_path / "merges.txt").write_bytes(end.join(["#version: 0.2", "Ġ t", "h e", ""]).encode())
+    assert read_merges(tmp_path / "merges.txt") == [(b" ", b"t"), (b"h", b"e")]

@@ -10,6 +10,8 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
+from torch import nn
 
 from workbook.training import checkpoints
 from workbook.training.checkpoints import load_checkpoint, newest, save_checkpoint, saved
@@ -87,7 +89,7 @@ def test_a_shortened_file_and_a_flipped_bit_in_a_weight_are_noticed(tmp_path):
     path = tmp_path / "a.pt"
     save_checkpoint(model, optimizer, 2, path)
     data = bytearray(path.read_bytes())
-    for size in (0, 1, 100, len(data) // 2, len(data) - 30, len(data) - 1):
+    for size in (1, 100, len(data) // 2, len(data) - 30, len(data) - 1):
         path.write_bytes(data[:size])
         refused(path, "is not a complete checkpoint")
     data[data.index(model[0].weight.detach().numpy().tobytes())] ^= 1
@@ -105,7 +107,7 @@ def test_code_in_a_file_is_never_run(tmp_path, monkeypatch):
     torch.save({"kind": checkpoints.KIND, "model": Bomb()}, "zip.pt")
     refused(tmp_path / "zip.pt", "nothing in it was run")
     (tmp_path / "plain.pt").write_bytes(pickle.dumps(Bomb()))
-    refused(tmp_path / "plain.pt", "is not a complete checkpoint")
+    refused(tmp_path / "plain.pt", "is a pickle, which could run code when it is loaded")
     assert not (tmp_path / "exploded").exists()
 
 
@@ -211,3 +213,41 @@ def test_all_random_numbers_go_on_where_they_stood(tmp_path):
     draw()
     checkpoints.restore_random_state(checkpoints.read_state(tmp_path / "r.pt"))
     assert draw() == expected
+
+
+def test_a_file_of_another_kind_is_called_what_it_is(tmp_path):
+    weights = {"weight": torch.ones(2)}
+    old, safe, lfs, pickled, empty = (tmp_path / name for name in ("old", "safe", "lfs", "p", "e"))
+    torch.save(weights, old, _use_new_zipfile_serialization=False)
+    save_file(weights, safe)
+    lfs.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12\n")
+    pickled.write_bytes(pickle.dumps({"weight": [1.0]}))
+    empty.touch()
+    words = {
+        old: "in torch's format before 1.6",
+        safe: "a safetensors file",
+        lfs: "a pointer of Git LFS",
+        pickled: "a pickle",
+        empty: "empty",
+    }
+    for path, what in words.items():
+        with pytest.raises(ValueError, match=f"is {what}"):
+            checkpoints.read_state(path)
+
+
+def test_names_of_data_parallel_weights_are_understood(tmp_path):
+    model, optimizer = pair()
+    checkpoints.save_checkpoint(nn.DataParallel(model), optimizer, 3, tmp_path / "parallel.pt")
+    state = checkpoints.read_state(tmp_path / "parallel.pt")
+    state["model"] = {f"module.{name}": tensor for name, tensor in state["model"].items()}
+    other, _ = pair(seed=1)
+    checkpoints.restore(state, other)
+    assert all(map(torch.equal, model.parameters(), other.parameters()))
+
+
+def test_numbers_of_numpy_are_kept_as_numbers(tmp_path):
+    model, optimizer = pair()
+    optimizer.param_groups[0]["lr"] = np.float32(0.5)
+    checkpoints.save_checkpoint(model, optimizer, np.int64(7), tmp_path / "a.pt")
+    assert checkpoints.load_checkpoint(tmp_path / "a.pt", model, optimizer) == 7
+    assert optimizer.param_groups[0]["lr"] == 0.5

@@ -1,5 +1,7 @@
 """Batches: every window can come, targets lie one id ahead, and no file is read as a whole."""
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
@@ -57,3 +59,13 @@ def test_the_order_of_the_data_goes_on_where_its_generator_stood():
 def test_too_few_ids_for_a_window_are_said():
     with pytest.raises(ValueError, match=r"4 ids are too few .* give at least 5 ids"):
         get_batch(np.arange(4), 1, 4, "cpu")
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [np.zeros((20, 2), int), np.zeros((20, 1), int), np.zeros(20), np.zeros(20, bool)],
+    ids=["two columns", "one column", "floats", "booleans"],
+)
+def test_what_is_no_row_of_ids_is_refused(dataset):
+    with pytest.raises(ValueError, match=r"token ids in one row, of an integer type; got"):
+        inspect.unwrap(get_batch)(dataset, 2, 3)  # without the types that tests check

@@ -3,9 +3,16 @@
 import json
 import math
 import re
+import shutil
+from contextlib import suppress
+from functools import partial
 
 import pytest
+from tiny_runs import trained
 
+from workbook.experiments.own_runs import row_of
+from workbook.experiments.records import load_run
+from workbook.generation.formats import open_model
 from workbook.training import log as runlog
 from workbook.training.log import RunLog
 
@@ -116,3 +123,50 @@ def test_damaged_json_is_named(tmp_path):
     (tmp_path / "outcome.json").write_text('{"status": "run')
     with pytest.raises(ValueError, match=r"outcome\.json is not valid JSON .* Remove it"):
         runlog.load_json(tmp_path / "outcome.json")
+
+
+def read_all(folder):
+    """What stands in each file of a run."""
+    run = load_run(folder)
+    return row_of(run), run.precision
+
+
+OF_ANOTHER_KIND = ["", "{}", "null", "3", "[]", '"x"', "NaN", "true", "1" * 400, "[" * 100_000, "{"]
+
+
+@pytest.mark.parametrize("content", OF_ANOTHER_KIND)
+def test_a_file_of_a_run_that_holds_something_else_is_told_in_words(tmp_path, content):
+    trained(tmp_path / "run")
+    for name in (runlog.CONFIG, runlog.OUTCOME, runlog.ENVIRONMENT, runlog.LINES):
+        folder = shutil.copytree(tmp_path / "run", tmp_path / name)
+        (folder / name).write_text(f"{content}\n")
+        for use in (
+            trained,
+            partial(trained, steps=30),
+            read_all,
+            open_model,
+        ):
+            with suppress(ValueError, OSError):  # any other error is a traceback
+                use(folder)
+        with pytest.raises((ValueError, OSError), match=str(tmp_path)):
+            read_all(folder)
+
+
+def test_a_run_that_was_made_longer_says_so_to_the_shorter_command(tmp_path):
+    trained(tmp_path)
+    trained(tmp_path, steps=30)
+    with pytest.raises(ValueError, match=r"made longer: it has taken 30 steps.*--steps 30"):
+        trained(tmp_path)
+
+
+def test_what_killed_processes_left_in_a_run_is_swept_when_it_goes_on(tmp_path):
+    trained(tmp_path)
+    left = [
+        tmp_path / ".environment.json.0123456789abcdef.tmp",
+        tmp_path / runlog.TOKENIZER / ".record.json.0123456789abcdef.tmp",
+    ]
+    for path in left:
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    trained(tmp_path, steps=30)
+    assert not any(path.exists() for path in left)

@@ -24,6 +24,7 @@ from workbook.lazy import __version__
 from workbook.training import presets
 
 COMMANDS: list[tuple[str, str, tuple, Callable]] = []  # name, help, arguments, what it runs
+ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\"}  # of a separator, as it is typed
 ALSO_CALLED = dict.fromkeys(("lr", "learning-rate"), "max-learning-rate")
 COMMAND_GROUPS = {
     "data": "list, make or download the corpora",
@@ -138,6 +139,7 @@ def between(least: float, most: float, kind: type = int) -> Callable[[str], floa
 
     def parse(text: str) -> float:
         with suppress(ValueError):
+            text.encode("ascii")  # Python takes other scripts' digits, too
             if least <= kind(text) <= most:
                 return kind(text)
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
@@ -416,6 +418,8 @@ def run_adopt(options: argparse.Namespace) -> None:
     from workbook.classroom.mine import adopt
     from workbook.classroom.study import progress
 
+    if not options.path:
+        raise ValueError("the path is empty: give the folder of your checkout")
     places = adopt.read_options(options.set or [])
     print(adopt.adopt(options.path, places, progress.nearest()))
 
@@ -488,29 +492,19 @@ def run_data_tokenize(options: argparse.Namespace) -> None:
 )
 def run_train(options: argparse.Namespace) -> int:
     """Train a model. Settings that you do not give are those of the preset, here of laptop."""
-    from workbook.corpora import corpora
     from workbook.experiments import dry_run
     from workbook.training import trainer
+    from workbook.training.parts import Parts
 
-    config = chosen_config(options)  # an error in it is told before a text is read
-    if options.text:
-        if "corpus" in options:
-            raise ValueError("give either --text or --corpus")
-        if config.model.vocab_size < 257:
-            raise ValueError("--vocab-size is at least 257: 256 bytes and the end of a document")
-        options.corpus = corpora.add_text(options.text, options.separator.replace(r"\n", "\n"))
-        vars(options).setdefault("name", options.corpus)
-        config = chosen_config(options)
-    parts = None
-    if options.mine:
-        from workbook.classroom import mine
-
-        parts = mine.expect_some(mine.parts())
-        config = mine.rehearsed(config, parts)
-        if os.environ.get("RANK", "0") == "0":
-            print(parts)
-    if options.dry_run:
-        return dry_run.report_runs([config])
+    tries_text = options.dry_run and options.text
+    folder = settings.data_folder()
+    # A dry run tries a text out, and keeps nothing of it.
+    with settings.temporary_data() if tries_text else nullcontext():
+        config, parts = asked_run(options)
+        if tries_text:
+            (parts or Parts.ours(config)).prepare(config)
+        if options.dry_run:
+            return dry_run.report_runs([config], folder=folder)
     run = trainer.train_and_print(config, options.folder, parts)
     is_first = os.environ.get("RANK", "0") == "0"
     if is_first:
@@ -521,6 +515,40 @@ def run_train(options: argparse.Namespace) -> int:
         print(f"\nMore of it:    workbook generate {run.folder} 'How it begins'")
         print(f"Train longer:  this command with --folder {run.folder} --steps {2 * config.steps}")
     return 0
+
+
+def asked_run(options: argparse.Namespace) -> tuple:
+    """The config that options ask for, once its text is a corpus, and the learner's parts if any.
+
+    Raises: ValueError.
+    """
+    from workbook.corpora import corpora
+
+    if options.preset is None:  # `--text` took it: `train --text mine.txt laptop`
+        *files, last = options.text or [""]
+        if not files or last not in presets.PRESETS or Path(last).exists():
+            raise ValueError(f"give a preset first: workbook train {' | '.join(presets.PRESETS)}")
+        options.text = files
+        options.preset = last
+    config = chosen_config(options)  # an error in it is told before a text is read
+    if options.text:
+        if "corpus" in options:
+            raise ValueError("give either --text or --corpus")
+        if config.model.vocab_size < 257:
+            raise ValueError("--vocab-size is at least 257: 256 bytes and the end of a document")
+        separator = re.sub(r"\\([nrt\\])", lambda typed: ESCAPES[typed[1]], options.separator)
+        options.corpus = corpora.add_text(options.text, separator)
+        vars(options).setdefault("name", options.corpus)
+        config = chosen_config(options)
+    if not options.mine:
+        return config, None
+    from workbook.classroom import mine
+
+    parts = mine.expect_some(mine.parts())
+    config = mine.rehearsed(config, parts)
+    if os.environ.get("RANK", "0") == "0":
+        print(parts)
+    return config, parts
 
 
 def chosen_config(options: argparse.Namespace) -> settings.TrainConfig:
@@ -545,7 +573,7 @@ def chosen_config(options: argparse.Namespace) -> settings.TrainConfig:
     try:
         return presets.chosen(options)
     except ValueError as error:
-        raise ValueError(re.sub(r"\b([a-z_]+)\b(=?)", as_typed, str(error))) from error
+        raise ValueError(re.sub(r"\b([a-z][a-z_0-9]*)\b(=?)", as_typed, str(error))) from error
 
 
 @command(
@@ -735,6 +763,16 @@ def run_export(options: argparse.Namespace) -> None:
         return
     choices = {name: getattr(options, name) for name in ("edition", "strict", "name", "to")}
     print(*export(study, **choices), sep="\n")
+
+
+@command("doctor", "say what a bug report needs, and what is wrong here")
+def run_doctor(options: argparse.Namespace) -> int:
+    """Say what a bug report needs; exit status 1: something is wrong, with the remedy."""
+    from workbook.classroom.doctor import doctor
+
+    report, is_well = doctor()
+    print(report)
+    return 0 if is_well else 1
 
 
 @command(

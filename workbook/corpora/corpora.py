@@ -15,14 +15,23 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from glob import escape
 from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from workbook import config, files
-from workbook.corpora import docstrings, download, stories
-from workbook.files import atomic_write, file_sha256, locked, say, unchanged, write_json
+from workbook.corpora import docstrings, stories
+from workbook.files import (
+    atomic_write,
+    file_sha256,
+    locked,
+    remove_leftovers,
+    say,
+    unchanged,
+    write_json,
+)
 from workbook.lazy import __version__
 
 SPLITS = ("train", "validation")
@@ -116,10 +125,16 @@ def path(name: str, split: str = "train", size: int | None = None) -> Path:
     target, origin = _place(corpus, split, size)
     if is_intact(target, origin):
         return target
-    if corpus.name == "stories":
-        _make_stories(target, origin)
-    elif corpus.name == "docstrings":
-        _make_docstrings(corpus)
+    if corpus.generator:
+        if corpus.sizes:
+            files.expect_room(target, origin["size"])
+        with locked(target.parent):  # whoever waited here finds the file
+            if not is_intact(target, origin):
+                remove_leftovers(target.parent, escape(target.name), age=0)
+                if corpus.sizes:
+                    _make_stories(target, origin)
+                else:
+                    _make_docstrings(corpus)
     elif corpus.offline:
         raise FileNotFoundError(f"{target} was changed or removed; add your text again to go on")
     else:
@@ -141,6 +156,9 @@ def fetch(name: str) -> list[Path]:
 
     Raises ValueError for a corpus that is made here, and download.DownloadError.
     """
+    # Only here: of all that the workbook does, nothing else needs the Hub's client.
+    from workbook.corpora import download
+
     corpus = described(name)
     if corpus.offline:
         raise ValueError(f"{name} is not downloaded but made: use `workbook data make {name}`")
@@ -225,7 +243,6 @@ def _place(corpus: Corpus, split: str, size: int | None = None) -> tuple[Path, F
 
 def _make_stories(target: Path, origin: Facts) -> None:
     """Write stories until they fill the size, and record the bits that their choices cost."""
-    download.check_disk(target, origin["size"])
     bits = 0.0
 
     def texts() -> Iterator[str]:
@@ -263,13 +280,20 @@ def add_text(sources: Source | Iterable[Source], separator: str = END_OF_TEXT) -
     text: the same text is the same corpus, and another one never takes its place.
     Raises: FileNotFoundError; ValueError if the text is empty or not UTF-8.
     """
+    # In the texts every line end is "\n", whatever the file has.
+    separator = separator.replace("\r\n", "\n").replace("\r", "\n")
+    if not separator:
+        raise ValueError("the separator is empty; give the text that stands between two documents")
     paths = text_files([sources] if isinstance(sources, str | os.PathLike) else sources)
     pieces = [piece.strip() for path in paths for piece in _read_text(path).split(separator)]
     texts = [piece for piece in pieces if piece]
     if not texts:
         raise ValueError(f"{[*map(str, paths)]} holds no text; name files or folders of UTF-8 text")
-    key = sha256(json.dumps(texts).encode()).hexdigest()[:8]
-    corpus = _own(re.sub(r"\W+", "-", paths[0].stem) + f"-{key}")
+    if len(pieces) == len(paths) and separator != END_OF_TEXT:
+        say(f"the separator {separator!r} does not occur, so each file is one document")
+    # The name is cut: it becomes part of the names of folders.
+    label = re.sub(r"\W+", "-", paths[0].stem)[:40]
+    corpus = _own(f"{label}-{_key(texts)}")
     targets = [_place(corpus, split) for split in SPLITS]
     with locked(targets[0][0].parent):
         if not all(is_intact(target, origin) for target, origin in targets):
@@ -278,12 +302,31 @@ def add_text(sources: Source | Iterable[Source], separator: str = END_OF_TEXT) -
     return corpus.name
 
 
+def _key(texts: list[str]) -> str:
+    """A short hash of some texts: that of their JSON, which is made a piece at a time."""
+    hashed = sha256(b"[")
+    for number, text in enumerate(texts):
+        hashed.update(b', "' if number else b'"')
+        for start in range(0, len(text), BLOCK):
+            hashed.update(json.dumps(text[start : start + BLOCK])[1:-1].encode())
+        hashed.update(b'"')
+    hashed.update(b"]")
+    return hashed.hexdigest()[:8]
+
+
 def text_files(sources: Iterable[Source]) -> list[Path]:
     """The files that `add_text` reads, those of a folder in the order of their names."""
     found = []
     for source in map(Path, sources):
-        shown = sorted(source.rglob("[!.]*"))  # macOS puts a `._notes.txt` beside `notes.txt`
-        inside = [path for path in shown if path.suffix in (".txt", ".md") and path.is_file()]
+        inside = [
+            path
+            for path in sorted(source.rglob("*"))
+            if path.suffix.lower() in (".txt", ".md")
+            # macOS puts a `._notes.txt` beside `notes.txt`, and JupyterLab's checkpoints are copies
+            # of the text: they would stand in train and validation.
+            and not any(part.startswith(".") for part in path.relative_to(source).parts)
+            and path.is_file()
+        ]
         if not inside and not source.is_file():
             raise FileNotFoundError(f"{source} is no file, nor a folder with .txt or .md files")
         found += inside or [source]

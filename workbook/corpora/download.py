@@ -11,19 +11,19 @@ function that it calls, `http_get`, can continue where a file ends.
 """
 
 import gzip
+import os
 import re
-import shutil
 import zlib
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 import httpx2
 from huggingface_hub import get_hf_file_metadata, hf_hub_url
 from huggingface_hub.errors import OfflineModeIsEnabled
 from huggingface_hub.file_download import http_get
 
-from workbook.files import atomic_write, file_sha256, say
+from workbook.files import atomic_write, expect_room, file_sha256, say
 
 TIMEOUT = 30.0  # seconds to wait for the announcement
 UNPACKED = 2.8  # times the packed size, at most: gzip shrinks English by a factor of about 2.6
@@ -62,7 +62,7 @@ def download_file(repository: str, name: str, target: Path) -> dict[str, str | i
     part.touch()
     packed = name.endswith(".gz")
     unpacked = round(announced.size * UNPACKED) if packed else 0
-    check_disk(target, announced.size - part.stat().st_size + unpacked)
+    expect_room(target, announced.size - part.stat().st_size + unpacked)
     _download(announced, part)
     todo = "verifying and unpacking" if packed else "verifying"
     say(f"{target.name}: all bytes have arrived; {todo} them")
@@ -96,7 +96,8 @@ def _announced(repository: str, name: str) -> Announced:
     commit = facts.commit_hash
     size = facts.size or 0
     sha256 = facts.etag or ""
-    if not commit or size < 1 or not re.fullmatch("[0-9a-f]{64}", sha256):
+    is_commit = re.fullmatch("[0-9a-f]{40}", commit or "")
+    if commit is None or not is_commit or size < 1 or not re.fullmatch("[0-9a-f]{64}", sha256):
         raise DownloadError(
             f"{url} answered without a commit, a size or a sha256, so nothing from there can be"
             " verified; is it a Hub? Check HF_ENDPOINT, and whether you are behind a login page"
@@ -104,15 +105,48 @@ def _announced(repository: str, name: str) -> Announced:
     return Announced(url=url_of(revision=commit), commit=commit, size=size, sha256=sha256)
 
 
-def check_disk(target: Path, size: int) -> None:
-    """Raise OSError if the disk has no room for `size` bytes at `target`."""
-    folder = next(folder for folder in target.absolute().parents if folder.is_dir())
-    free = shutil.disk_usage(folder).free
-    if free < size:
-        raise OSError(
-            f"{target.name} needs {size / 1e9:,.2f} GB, and {folder} has {free / 1e9:,.2f} GB free;"
-            " make room, or set WORKBOOK_DATA to a folder elsewhere"
-        )
+class _Arriving:
+    """Where `http_get` writes: behind the bytes that are here, or, if all come anew, beside them.
+
+    So a login page in place of the rest costs nothing of what is here, and a server that never
+    stops fills no disk: it may write what was announced, and no more.
+    """
+
+    def __init__(self, part: Path, size: int) -> None:
+        self.part = part
+        self.size = size
+        self.beside = part.with_suffix(".anew")
+        self.file = part.open("ab")
+
+    def tell(self) -> int:
+        return self.file.tell()
+
+    def seek(self, place: int) -> int:
+        """Nothing: `truncate` follows, as the server answers with the file from its beginning."""
+        return place
+
+    def truncate(self) -> None:
+        self.file.close()
+        self.file = self.beside.open("wb")
+
+    def write(self, block: bytes) -> int:
+        if self.file.tell() + len(block) > self.size:
+            raise OSError(f"more than the {self.size:,} bytes that were announced arrive")
+        return self.file.write(block)
+
+    def settle(self, have: int, is_whole_answer: bool) -> None:
+        """Keep the longer of the two; nothing of an answer that ended and was not the file."""
+        if self.file.closed:
+            return
+        self.file.close()
+        came_anew = self.beside.exists()
+        if is_whole_answer and (came_anew or not have):
+            self.beside.unlink(missing_ok=True)
+            os.truncate(self.part, have)
+        elif came_anew and self.beside.stat().st_size > have:
+            self.beside.replace(self.part)
+        else:
+            self.beside.unlink(missing_ok=True)
 
 
 def _download(announced: Announced, part: Path) -> None:
@@ -124,14 +158,25 @@ def _download(announced: Announced, part: Path) -> None:
     headers = {"Accept-Encoding": "identity"}
     size = announced.size
     while (have := part.stat().st_size) < size:
+        arriving = _Arriving(part, size)
+        whole = False
         try:
-            with part.open("ab") as file:
-                http_get(announced.url, file, resume_size=have, expected_size=size, headers=headers)
+            file = cast(BinaryIO, arriving)
+            http_get(announced.url, file, resume_size=have, expected_size=size, headers=headers)
         except (*FAULTS, OSError) as error:
             if getattr(error, "errno", None):  # of this machine, such as a full disk
                 raise
-            if part.stat().st_size <= have:
+            # The answer ended as it should, or never would: it is something else than the file.
+            whole = "Consistency check" in str(error) or "were announced" in str(error)
+            arriving.settle(have, whole)
+            if have and getattr(getattr(error, "response", None), "status_code", 0) == 416:
+                os.truncate(part, 0)  # it does not have these bytes: begin again
+            elif part.stat().st_size <= have:
+                if not have:
+                    part.unlink()
                 raise _failure(error, announced.url) from error
+        finally:
+            arriving.settle(have, whole)
 
 
 def _verify(announced: Announced, part: Path) -> None:

@@ -8,6 +8,7 @@ recorded runs reached.
 import math
 import shutil
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import median
 
 import torch
@@ -18,7 +19,9 @@ from workbook.config import TrainConfig
 from workbook.corpora import corpora
 from workbook.experiments import records
 from workbook.experiments.plans import Plan, Stage
+from workbook.tokenization import token_files
 from workbook.training import devices
+from workbook.training.data import expect_rows_for
 from workbook.training.devices import matmul_peak
 from workbook.training.trainer import Run, is_done, lack_of_memory, run_folder
 
@@ -46,8 +49,16 @@ def report_plans(plans: Mapping[str, Plan], workers: int | None = None) -> int:
     return report_runs([*missing.values()], workers)
 
 
-def report_runs(configs: Sequence[TrainConfig], workers: int | None = None) -> int:
-    """Print how long these runs take, and what to do before them; return 0 if nothing, else 1."""
+def report_runs(
+    configs: Sequence[TrainConfig], workers: int | None = None, folder: Path | None = None
+) -> int:
+    """Print how long these runs take, and what to do before them; return 0 if nothing, else 1.
+
+    `folder` is where data would be kept; None: where they are kept now.
+    """
+    for config in configs:
+        if config.corpus in token_files.DEFAULTS:
+            expect_rows_for(config, token_files.DEFAULTS[config.corpus][1])
     print("\nA dry run: nothing is downloaded, trained or kept.\n")
     gpus = len(devices.gpus()) if devices.pick_device(configs[0].device).type == "cuda" else 0
     side_by_side = min(workers or 1, gpus or math.inf)  # more workers than GPUs share them
@@ -57,7 +68,7 @@ def report_runs(configs: Sequence[TrainConfig], workers: int | None = None) -> i
     # An experiment's checkpoints are deleted once its run has a record. Each worker needs room for
     # one more: a checkpoint is written whole before an old one is removed.
     needed = (workers or 1) * max(checkpoint_bytes(config) for config in configs)
-    folder = settings.data_folder().absolute()
+    folder = (folder or settings.data_folder()).absolute()
     parent = next(place for place in (folder, *folder.parents) if place.is_dir())
     free = shutil.disk_usage(parent).free
     print(f"Checkpoints need {needed / 1e9:,.1f} GB; {free / 1e9:,.1f} GB are free in {folder}.")

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from workbook import config as settings
-from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
+from workbook.config import TrainConfig, config_from
 from workbook.files import atomic_write, file_state, locked
 from workbook.training import log
 from workbook.training.data import TrainData, prepare
@@ -146,16 +146,11 @@ def all_records() -> list[RecordedRun]:
 
 
 def load_run(folder: Path) -> Run:
-    """The run in a folder, in progress or over, with the config that is stored there."""
-    return Run(config_from(log.load_json(folder / log.CONFIG)), folder)
+    """The run in a folder, in progress or over, with the config that is stored there.
 
-
-def config_from(content: Line) -> TrainConfig:
-    """The config with these settings by name, as JSON has them."""
-    plain = {name: value for name, value in content.items() if name != "parts"}
-    model = ModelConfig(**plain["model"])
-    optimizer = OptimizerConfig(**plain["optimizer"])
-    return TrainConfig(**plain | {"model": model, "optimizer": optimizer})
+    Raises: FileNotFoundError; ValueError if the config is damaged.
+    """
+    return Run(log.load_config(folder), folder)
 
 
 def keep_record(study: str, run: Run, data: TrainData) -> None:
@@ -209,8 +204,11 @@ def _lines(path: Path, state: tuple[int, int] | None) -> dict[str, Line]:
     if state is None:
         return {}
     with path.open(encoding="utf-8") as file:  # `splitlines` would also cut at U+2028
-        lines = [json.loads(text) for text in file]
-    return {line.pop("key"): line for line in lines}
+        try:
+            lines = [json.loads(text) for text in file]
+            return {line.pop("key"): line for line in lines}
+        except (ValueError, RecursionError, LookupError, AttributeError, TypeError) as error:
+            raise ValueError(f"{path} holds a line that is no record ({error})") from error
 
 
 def files_of_runs() -> list[Path]:

@@ -267,15 +267,18 @@ class Family:
         for tokens, pair in self.by_change[label].items():
             gap = pair.difference
             is_claimed = self.claimed[label, tokens]
-            least = gap.smallest_claim(len(self.differences))
-            otherwise = f"no (would be from {least:.3f})" if math.isfinite(least) else "no"
+            significant = "yes" if is_claimed else "no"
+            if not is_claimed and math.isfinite(gap.nats):
+                # Holm's next step: what is claimed already is not counted any more.
+                left = len(self.differences) - sum(self.claimed.values())
+                significant = f"no (needs {gap.smallest_claim(left):.3f})"
             rows[f"{tokens:,}"] = {
                 usual: f"{pair.unchanged.spread} at {pair.unchanged.rate:.3g}",
                 label: f"{pair.changed.spread} at {pair.changed.rate:.3g}",
                 f"{label} at the rate of {usual}": ending(pair.at_old_rate),
                 "cost": cost(gap),
                 "p": significance.in_words(gap.chance).removeprefix("= "),
-                "significant": "yes" if is_claimed else otherwise,
+                "significant": significant,
             }
         return pd.DataFrame(rows).T.rename_axis("tokens")
 
@@ -324,7 +327,9 @@ def span(values: Sequence[float]) -> str:
     >>> span([0.14, 0.81, 0.25])
     '+0.14 to +0.81'
     """
-    return f"{min(values):+.2f} to {max(values):+.2f}"
+    low = f"{min(values):+.2f}"
+    high = f"{max(values):+.2f}"
+    return low if low == high else f"{low} to {high}"
 
 
 # ------------------------------------------------------------------------- learning rates, batches

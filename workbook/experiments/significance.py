@@ -76,9 +76,10 @@ class PairedDifference:
         return t_tails(self.nats / self.error, len(self.gaps) - 1)
 
     def smallest_claim(self, comparisons: int = 1) -> float:
-        """The smallest mean that would be claimed with this error, as the largest of its family.
+        """The smallest mean that would be claimed with this error, as the next of its family.
 
-        `comparisons` is how many are made together: Holm's first step allows 5 % / comparisons.
+        `comparisons` is how many are made together and not claimed: Holm's steps allow 5 % divided
+        by these.
         """
         return t_quantile(RARE / comparisons, len(self.gaps) - 1) * self.error
 

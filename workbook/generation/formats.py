@@ -85,11 +85,15 @@ def open_model(folder: str | os.PathLike[str]) -> tuple[TransformerLM, Tokenizer
             f"the model in {folder} is your own, not one of the workbook's; `workbook generate` and"
             " `mine.open_run` open it"
         )
-    config = log.load_json(folder / log.CONFIG)
+    config = log.load_json(folder / log.CONFIG, model=dict, corpus=str)
+    try:
+        shape = ModelConfig(**config["model"])
+    except TypeError as error:  # a setting is missing, unknown or of another type
+        raise ValueError(f"{folder / log.CONFIG} holds no model of ours ({error})") from error
     state = checkpoints.newest(folder / "checkpoints")
     if state is None:
         raise FileNotFoundError(f"the run in {folder} has no checkpoint yet; let it train longer")
-    model = TransformerLM.from_config(ModelConfig(**config["model"]))
+    model = TransformerLM.from_config(shape)
     checkpoints.restore(state, model)
     kept = folder / log.TOKENIZER
     if (kept / token_files.RECORD).is_file():

@@ -11,6 +11,7 @@ position in it changes, and each token costs a full forward pass, with or withou
 import codecs
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -22,7 +23,7 @@ from workbook.transformer.model import TransformerLM
 from workbook.transformer.nn import float_type
 
 FIRST_LOOK = 64  # tokens that top-p sorts at first: usually they are enough
-Number = int | float  # a type checker does not take an int for a float
+Number = int | float | np.integer | np.floating  # a type checker does not take an int for a float
 
 
 @torch.no_grad()
@@ -232,7 +233,7 @@ def candidates(
     high = logits.to(float_type(logits))
     # Subtract the largest first, so that no division by a small temperature overflows. Below the
     # smallest number of this type the temperature itself would be 0, and 0 / 0 is NaN.
-    temperature = max(temperature, torch.finfo(high.dtype).tiny)
+    temperature = max(float(temperature), torch.finfo(high.dtype).tiny)
     probabilities = torch.softmax((high - high.amax(-1, keepdim=True)) / temperature, -1)
     vocab = logits.shape[-1]
     ids = torch.arange(vocab, device=logits.device).expand_as(probabilities)
@@ -255,6 +256,8 @@ def nucleus(
     at first, and more only if these are not enough.
     """
     size = FIRST_LOOK  # and then 8 times as many, until they are enough
+    # Or it would be 0 in this type.
+    top_p = max(float(top_p), torch.finfo(probabilities.dtype).tiny)
     while True:
         likeliest, places = probabilities.topk(min(size, probabilities.shape[-1]))
         cumulative = likeliest.cumsum(-1)

@@ -71,7 +71,7 @@ def damage(numbers: Float[Tensor, " numbers"], name: str, scale: Number = 1.0) -
     The numbers are multiplied by `scale` first, as the gradients of a scaled loss would be.
     """
     # The gradient of s · loss is s · gradient: scaling the loss once scales them all.
-    stored = rounded(numbers * scale, name)
+    stored = rounded(numbers * float(scale), name)
     return {
         "to zero": (stored == 0).double().mean().item(),
         "to infinity": stored.isinf().double().mean().item(),

@@ -9,16 +9,19 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.optimizer import ParamsT
 
-from workbook.config import OptimizerConfig
+from workbook.config import OptimizerConfig, as_python
 from workbook.transformer.nn import float_type
 
-Number = int | float  # in the tests, types are checked, and `float` alone would refuse 1
+# In the tests, types are checked, and `float` alone would refuse 1.
+Number = int | float | np.integer | np.floating
+Whole = int | np.integer
 
 
 # Each setting is a number of at least 0 and below this. A `beta` or `momentum` of 1 would never
@@ -38,7 +41,14 @@ class Rule(Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of parameters; settings that it lacks are taken from the optimizer."""
         # torch's constructor comes through here as well, with one group or several.
-        self.check({**self.defaults, **param_group})
+        settings = {**self.defaults, **param_group}
+        for name in self.defaults:
+            # A NumPy number would not survive in a checkpoint, which holds only Python's own.
+            is_pair = isinstance(settings[name], tuple | list)
+            param_group[name] = (
+                tuple(map(as_python, settings[name])) if is_pair else as_python(settings[name])
+            )
+        self.check(param_group)
         super().add_param_group(param_group)
 
     def check(self, settings: dict[str, Any]) -> None:
@@ -273,11 +283,11 @@ def _remembered(state: dict[str, Any], name: str, theta: Tensor) -> Tensor:
 
 
 def cosine_schedule(
-    it: int,
+    it: Whole,
     max_learning_rate: Number,
     min_learning_rate: Number,
-    warmup_iters: int,
-    cosine_cycle_iters: int,
+    warmup_iters: Whole,
+    cosine_cycle_iters: Whole,
 ) -> float:
     """The learning rate of step `it`: up from 0 in a straight line, down half a cosine, then level.
 
@@ -298,13 +308,13 @@ def cosine_schedule(
     # ever: so the rate begins small.
     # While warmup_iters is 0, this is never so, and nothing is divided by 0.
     if it < warmup_iters:
-        return it / warmup_iters * max_learning_rate
+        return float(it / warmup_iters * max_learning_rate)
     if it >= cosine_cycle_iters:
         return float(min_learning_rate)
     # From 0 where the cosine begins to 1 where it ends: the share falls from 1 to 0.
     done = (it - warmup_iters) / (cosine_cycle_iters - warmup_iters)
     share = (1 + math.cos(math.pi * done)) / 2
-    return min_learning_rate + share * (max_learning_rate - min_learning_rate)
+    return float(min_learning_rate + share * (max_learning_rate - min_learning_rate))
 
 
 @torch.no_grad()

@@ -108,7 +108,8 @@ def read_merges(path: AnyPath) -> list[tuple[bytes, bytes]]:
     Raises: FileNotFoundError; ValueError, naming the line, if one is not two tokens.
     """
     merges = []
-    lines = _read(path, "merges.txt").replace("\r\n", "\n").split("\n")
+    # Split at "\r" as well, as old Macs end lines: no token holds one, which is written "č".
+    lines = _read(path, "merges.txt").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for number, line in enumerate(lines, start=1):
         if not line or (number == 1 and line.startswith("#version")):
             continue

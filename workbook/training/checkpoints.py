@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import nn, optim
 
+from workbook.config import as_python
 from workbook.files import atomic_write
 
 KIND = "workbook checkpoint 1"
@@ -33,13 +34,16 @@ def save_checkpoint(
     model: nn.Module, optimizer: optim.Optimizer, iteration: int, out: PathOrFile
 ) -> None:
     """Write model, optimizer and the step `iteration` to `out`, a path or an open file."""
-    if type(iteration) is not int or iteration < 0:
+    step = as_python(iteration)  # of NumPy, perhaps
+    if type(step) is not int or step < 0:
         raise ValueError(f"iteration={iteration!r} is not a step; give a whole number >= 0")
-    # `torch.compile` wraps a model, and puts `_orig_mod.` before the names of its weights.
-    weights = getattr(model, "_orig_mod", model).state_dict()
+    weights = unwrapped(model).state_dict()
     # Without AdamW's averages, training would go on from m = v = 0, and the loss would jump.
     moments = optimizer.state_dict()
-    write_state({"model": weights, "optimizer": moments, "iteration": iteration}, out)
+    # Settings that a loop has set to NumPy's numbers, which no file of ours may hold.
+    for group in moments["param_groups"]:
+        group |= {name: x.item() for name, x in group.items() if isinstance(x, np.generic)}
+    write_state({"model": weights, "optimizer": moments, "iteration": step}, out)
 
 
 def load_checkpoint(src: PathOrFile, model: nn.Module, optimizer: optim.Optimizer) -> int:
@@ -82,6 +86,8 @@ def read_state(src: PathOrFile) -> State:
     else:  # it may hold something else before its position: torch reads a file from its start
         name = "the file object (was seek(0) forgotten?)"
         content = src.read()
+    if another := other_kind(content):
+        raise ValueError(f"{name} is {another}; expected a checkpoint of `save_checkpoint`")
     file = BytesIO(content)
     # Damage can make zipfile and torch raise almost anything, so whatever they raise means the
     # same; except for a lack of memory, of which the file is innocent.
@@ -118,6 +124,25 @@ def read_state(src: PathOrFile) -> State:
     return state
 
 
+# How the files begin that are taken for a checkpoint: what they are, and what to do with them.
+BEGINNINGS = {
+    b"version https://git-lfs": "a pointer of Git LFS: fetch the file itself, by `git lfs pull`",
+    b"\x80\x02\x8a\x0al\xfc\x9cF\xf9": "in torch's format before 1.6: load it and save it again",
+    b"\x80": "a pickle, which could run code when it is loaded",
+}
+
+
+def other_kind(content: bytes) -> str:
+    """What a file is that is no archive of torch's, if that can be told; "" if not."""
+    if not content:
+        return "empty"
+    header = int.from_bytes(content[:8], "little")
+    if content[8:9] == b"{" and 2 <= header <= len(content) - 8:
+        return "a safetensors file: its tensors are read by `safetensors.torch.load_file`"
+    kinds = (what for start, what in BEGINNINGS.items() if content.startswith(start))
+    return next(kinds, "")
+
+
 def _damaged_entry(file: IO[bytes]) -> str | None:
     """The first entry of a checkpoint's zip archive that is not as torch wrote it, or None.
 
@@ -137,13 +162,32 @@ def restore(state: State, model: nn.Module, optimizer: optim.Optimizer | None = 
 
     Raises: ValueError if the checkpoint's model or optimizer has another shape.
     """
-    model = getattr(model, "_orig_mod", model)  # of a compiled one, as when it was saved
+    model = unwrapped(model)  # as when it was saved
+    weights = state["model"]
+    # `DistributedDataParallel(model).state_dict()` has this before each name.
+    if weights and all(name.startswith("module.") for name in weights):
+        weights = {name.removeprefix("module."): tensor for name, tensor in weights.items()}
     # All is checked before anything is changed: half a model would train on, and nobody would know.
-    check_shapes(state["model"], model)
+    check_shapes(weights, model)
     if optimizer is not None:
         optimizer.load_state_dict(state["optimizer"])  # it checks its groups before it changes any
     # Last, as nothing can fail here any more.
-    model.load_state_dict(state["model"])
+    model.load_state_dict(weights)
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The model inside of what `torch.compile` or data parallelism made of it.
+
+    These put `_orig_mod.` or `module.` before the names of its weights.
+    """
+    while isinstance(inside := getattr(model, "_orig_mod", None) or _parallel(model), nn.Module):
+        model = inside
+    return model
+
+
+def _parallel(model: nn.Module) -> nn.Module | None:
+    kinds = (nn.DataParallel, nn.parallel.DistributedDataParallel)
+    return model.module if isinstance(model, kinds) else None
 
 
 def check_shapes(weights: dict[str, torch.Tensor], model: nn.Module) -> None:

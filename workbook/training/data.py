@@ -38,6 +38,11 @@ def get_batch(
     `generator` (on the CPU) the order of the data depends on nothing else, and can be resumed from
     its state.
     """
+    if dataset.ndim != 1 or dataset.dtype.kind not in "iu":
+        raise ValueError(
+            f"expected token ids in one row, of an integer type; got {dataset.dtype} in the shape"
+            f" {dataset.shape}"
+        )
     # Windows overlap from batch to batch, and nothing counts epochs: a run sees a part of a large
     # text, and a small one several times.
     starts = random_starts(len(dataset), batch_size, context_length, generator)
@@ -134,12 +139,8 @@ def prepare(config: TrainConfig, make: Callable[..., Tokenizer] | None = None) -
     is_own = config.corpus not in corpora.CORPORA  # its tokenizer is as large as the model asks
     # The embedding has a row for each token: vocabulary and model must agree exactly.
     folder, ours = token_files.tokenizer_for(config.corpus, vocab_size=config.model.vocab_size)
-    if ours.vocab_size != config.model.vocab_size and not is_own:
-        raise ValueError(
-            f"the tokenizer of {config.corpus} has {ours.vocab_size:,} tokens and the model"
-            f" vocab_size={config.model.vocab_size:,}; give the model"
-            f" vocab_size={ours.vocab_size}"
-        )
+    if not is_own:
+        expect_rows_for(config, ours.vocab_size)
     # The validation split always has its usual size: losses of all runs are of the same text.
     texts = [
         corpora.path(config.corpus, "train", config.corpus_bytes),
@@ -173,6 +174,16 @@ def prepare(config: TrainConfig, make: Callable[..., Tokenizer] | None = None) -
         floor_reason=bounds.reason if bounds else UNKNOWN,
         tokenizer=tokenizer,
     )
+
+
+def expect_rows_for(config: TrainConfig, size: int) -> None:
+    """Raise ValueError unless the model has a row for each of `size` tokens of its corpus."""
+    asked = config.model.vocab_size
+    if asked != size:
+        raise ValueError(
+            f"the tokenizer of {config.corpus} has {size:,} tokens and the model"
+            f" vocab_size={asked:,}; give the model vocab_size={size}"
+        )
 
 
 def expect_enough(config: TrainConfig, vocab_size: int, context_length: int) -> None:

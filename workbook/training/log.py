@@ -95,13 +95,20 @@ def claim_folder(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> N
         there = load_json(folder / CONFIG) | settings.SAME_RUN
         here = asked | settings.SAME_RUN
         # A hash of all the learner's parts decides, and the version of each says which one differs.
-        theirs = there.pop("parts", {})
+        theirs = parts_of(folder)
+        there.pop("parts", None)
         now = here.pop("parts", {})
         if theirs.get("key") != now.get("key"):
             there = there | theirs.get("versions", {})
             here = here | now.get("versions", {})
         # More steps make the same run longer; fewer would contradict what was done.
         is_longer = here.get("steps", 0) > there.get("steps", math.inf)
+        done = there.get("steps", 0)
+        if done > here.get("steps", done) and there == here | {"steps": done}:
+            raise ValueError(
+                f"{folder} holds this run, made longer: it has taken {done:,} steps, not"
+                f" {here['steps']:,}. Ask for as many (--steps {done}), or give another folder"
+            )
         if unlike := differences(there | {"steps": here["steps"]} if is_longer else there, here):
             raise ValueError(
                 f"{folder} holds a run of another config ({'; '.join(unlike)}); give another folder"
@@ -128,15 +135,43 @@ def differences(there: Record, here: Record) -> list[str]:
     ]
 
 
-def load_json(path: Path) -> Record:
-    """The content of a JSON file. Raises: FileNotFoundError; ValueError if it is damaged."""
+def load_json(path: Path, **fields: type) -> Record:
+    """The object in a JSON file, which must have these fields, each of its type.
+
+    Raises: FileNotFoundError; ValueError if the file is damaged.
+    """
+    asked = "was it edited, or was the disk full? Remove it"
     try:
-        content: Record = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not valid JSON ({error}); {asked}") from error
+    if wrong := misfit(content, fields):
+        raise ValueError(f"{path} {wrong}; {asked}")
+    return dict(content)
+
+
+def misfit(content: Any, fields: Mapping[str, type]) -> str:
+    """What keeps the content of a JSON file from being an object with these fields; "": nothing."""
+    if not isinstance(content, dict):
+        return f"holds {json.dumps(content)[:40]}, not an object"
+    unfit = (name for name, kind in fields.items() if not isinstance(content.get(name), kind))
+    return next((f"has no {name!r} of the right type" for name in unfit), "")
+
+
+def parts_of(folder: Path) -> Record:
+    """What the config of a run says of the learner's parts in it; nothing: all are ours."""
+    parts = load_json(folder / CONFIG).get("parts", {})
+    return parts if isinstance(parts, dict) else {}
+
+
+def load_config(folder: Path) -> settings.TrainConfig:
+    """The config of the run in a folder. Raises: FileNotFoundError; ValueError."""
+    try:
+        return settings.config_from(load_json(folder / CONFIG))
     except ValueError as error:
-        raise ValueError(
-            f"{path} is not valid JSON ({error}); was it edited, or was the disk full? Remove it"
-        ) from error
-    return content
+        if str(folder / CONFIG) in str(error):
+            raise
+        raise ValueError(f"{folder / CONFIG}: {error}; restore it") from error
 
 
 def records(folder: str | os.PathLike[str]) -> list[Record]:
@@ -150,9 +185,12 @@ def records(folder: str | os.PathLike[str]) -> list[Record]:
     # Behind the last line end there is nothing, or what a crash cut short.
     *lines, _half = path.read_bytes().split(b"\n")
     try:
-        return [json.loads(line) for line in lines]
-    except ValueError as error:
+        found = [json.loads(line) for line in lines]
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"a line of {path} is not valid JSON ({error}); was it edited?") from error
+    if wrong := next(filter(None, (misfit(line, {"step": int}) for line in found)), ""):
+        raise ValueError(f"a line of {path} {wrong}; was it edited?")
+    return found
 
 
 def read_log(folder: str | os.PathLike[str]) -> "pd.DataFrame":

@@ -17,7 +17,7 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 from workbook import config
-from workbook.config import ModelConfig, OptimizerConfig, TrainConfig
+from workbook.config import ModelConfig, OptimizerConfig, TrainConfig, as_python
 
 
 def laptop() -> TrainConfig:
@@ -120,6 +120,7 @@ def varied(base: TrainConfig, **changes: Any) -> TrainConfig:
 
     Raises: ValueError for a name that no setting has.
     """
+    changes = {name: as_python(value) for name, value in changes.items()}
     if "max_learning_rate" in changes:
         usual = base.optimizer
         # Otherwise a smaller maximum could lie below the minimum, and be refused.
@@ -141,7 +142,7 @@ def varied(base: TrainConfig, **changes: Any) -> TrainConfig:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the presets and an option for every setting to a parser."""
-    parser.add_argument("preset", metavar="PRESET", help=" | ".join(PRESETS))
+    parser.add_argument("preset", metavar="PRESET", nargs="?", help=" | ".join(PRESETS))
     for title, kind in {"run": TrainConfig, **INNER_CONFIGS}.items():
         group = parser.add_argument_group(title)
         usual = laptop() if kind is TrainConfig else getattr(laptop(), title)

@@ -30,7 +30,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from workbook import accounting
 from workbook.config import TrainConfig, data_folder
-from workbook.files import locked, say, write_json
+from workbook.files import locked, remove_leftovers, say, write_json
 from workbook.optimizer.floats import FORMATS
 from workbook.tokenization import token_files
 from workbook.tokenization.tokenizer import Tokenizer
@@ -76,12 +76,12 @@ class Run:
     @property
     def environment(self) -> Record:
         """Where it began: device, precision, threads, versions, commit."""
-        return log.load_json(self.folder / log.ENVIRONMENT)
+        return log.load_json(self.folder / log.ENVIRONMENT, device=str, precision=str)
 
     @property
     def outcome(self) -> Record:
         """How far it has come: its "status", the last "step", the "reason" and the "flags"."""
-        return log.load_json(self.folder / log.OUTCOME)
+        return log.load_json(self.folder / log.OUTCOME, status=str, step=int, flags=list)
 
     @property
     def status(self) -> str:
@@ -106,41 +106,47 @@ class Run:
     @property
     def steps(self) -> int:
         """The steps it took: fewer than asked for if it diverged or ran out of time."""
+        if self.log.empty:
+            raise ValueError(f"nothing is logged in {self.folder}: was {log.LINES} emptied?")
         return int(self.log.index[-1])
 
     @property
     def tokens(self) -> int:
         """The tokens it was trained on."""
-        return int(self.log["tokens"].iloc[-1])
+        return int(self._last("tokens"))
 
     @property
     def seconds(self) -> float:
         """The time it took."""
-        return float(self.log["seconds"].iloc[-1])
+        return self._last("seconds")
 
     @property
     def loss(self) -> float:
         """The last validation loss in nats per token; infinite for a run that diverged."""
-        return self._last("validation_loss")
+        return math.inf if self.diverged else self._last("validation_loss")
 
     @property
     def bits_per_byte(self) -> float:
         """The last validation loss in bits per byte; infinite for a run that diverged."""
-        return self._last("validation_bits_per_byte")
+        return math.inf if self.diverged else self._last("validation_bits_per_byte")
 
     def _last(self, name: str) -> float:
-        return math.inf if self.diverged else float(self.log[name].dropna().iloc[-1])
+        """The last number that was logged under a name. Raises: ValueError if there is none."""
+        logged = self.log[name].dropna() if name in self.log else self.log
+        if logged.empty:
+            raise ValueError(f"no {name} is logged in {self.folder}: was {log.LINES} cut?")
+        return float(logged.iloc[-1])
 
     @property
     def sample(self) -> Record | None:
         """The "text" that the model wrote, and how; None if none was written."""
         path = self.folder / log.SAMPLE
-        return log.load_json(path) if path.is_file() else None
+        return log.load_json(path, text=str) if path.is_file() else None
 
     @property
     def made_of(self) -> dict[str, str]:
         """Where the parts that are not ours come from, by name; empty if all are ours."""
-        return dict(log.load_json(self.folder / log.CONFIG).get("parts", {}).get("places", {}))
+        return dict(log.parts_of(self.folder).get("places", {}))
 
     def model(self) -> nn.Module:
         """The model as it was last saved, on the CPU. A record of a run has none."""
@@ -214,6 +220,8 @@ def train(
                 Trainer(run, data).run(until)
                 return run
             with locked(run.folder):
+                for place in (run.folder, run.folder / log.TOKENIZER):
+                    remove_leftovers(place, age=0)  # nobody else writes here now
                 # Under the lock, or two processes could both find the folder free.
                 log.claim_folder(run.folder, asked_for(config, parts))
                 with log.RunLog(run.folder, listeners) as run_log:
@@ -633,7 +641,14 @@ def train_and_print(
             say(foretold)
         try:
             # Several processes may all prepare the data: a lock lets one of them make each file.
-            train(config, parts.prepare(config), place, [show], parts)
+            data = parts.prepare(config)
+        except MemoryError as error:
+            raise ValueError(
+                "the memory was not enough to make tokens of the text: to train a tokenizer, its"
+                " longest word (a piece without a space or line end) takes about 45 times its bytes"
+            ) from error
+        try:
+            train(config, data, place, [show], parts)
         except (MemoryError, RuntimeError) as error:  # of NumPy, and of torch
             if isinstance(error, RuntimeError) and "memory" not in str(error):
                 raise

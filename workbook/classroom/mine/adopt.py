@@ -156,7 +156,8 @@ class Repository:
 
         It is the one whose adapters have functions of this assignment. Raises: OSError.
         """
-        path = Path(folder).expanduser().resolve()
+        # `resolve` would raise for a link to itself, which here is a folder that is not there.
+        path = Path(os.path.realpath(Path(folder).expanduser()))
         if not path.is_dir():
             what = "a file" if path.exists() else "not there"
             raise NotADirectoryError(f"{path} is {what}; expected the folder of your repository")
