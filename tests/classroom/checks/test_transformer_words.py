@@ -74,9 +74,20 @@ NO_TENSORS = [
     (lambda x: x * 1j, "complex"),
     (lambda x: x.mean().item(), "`.item()`"),
     (lambda x: "0.5", "a str"),
+    (lambda x: x.to_sparse(), "`to_dense()`"),
+    (lambda x: torch.quantize_per_tensor(x.detach(), 0.1, 0, torch.quint8), "`dequantize()`"),
+    (lambda x: torch.nested.nested_tensor([*x.detach()]), "a nested tensor"),
+    (lambda x: Pretender(), "a Pretender"),
 ]
 
 
+class Pretender:
+    """Something that only claims to be a tensor."""
+
+    __class__ = torch.Tensor
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch, about quantized and nested tensors
 @pytest.mark.parametrize(("result", "words"), NO_TENSORS)
 def test_what_is_no_tensor_of_numbers_is_told_in_words(result, words, judged_here):
     report = check("softmax", lambda x, dim: result(x))

@@ -312,7 +312,28 @@ def leaves_an_orphan(x, dim):
     return softmax(x, dim)
 
 
-@pytest.mark.parametrize("attempt", [leaves_a_process, leaves_an_orphan])
+def detaches(x, dim):
+    program = "import time; time.sleep(600)"
+    name = os.environ["STARTED_BY"]
+    os.system(f"setsid {sys.executable} -S -c '{program}' '{name}' &")
+    return softmax(x, dim)
+
+
+def becomes_a_daemon(x, dim):
+    if os.fork() == 0:
+        os.setsid()
+        start_sleeper(start_new_session=True)
+        os._exit(0)
+    os.wait()
+    return softmax(x, dim)
+
+
+LEAVING = [leaves_a_process, leaves_an_orphan]
+if sys.platform == "linux":  # elsewhere nobody can find what has detached itself
+    LEAVING += [detaches, becomes_a_daemon]
+
+
+@pytest.mark.parametrize("attempt", LEAVING)
 def test_what_an_attempt_leaves_running_ends_with_its_process(attempt):
     assert judge_attempt("softmax", attempt).status == "correct"
     assert ends(lambda: not sleepers())
@@ -592,3 +613,14 @@ def test_a_server_that_cannot_start_is_no_fault_of_an_attempt(monkeypatch):
     monkeypatch.setattr(worker, "CODE", fails)
     with pytest.raises(ValueError, match="could not start: Python ended with status 1"):
         worker.result(math.sqrt, 4, seconds=1)
+
+
+def prints_without_end(x, dim):
+    while True:
+        print("y" * 100_000)
+
+
+def test_what_is_printed_without_end_fills_no_disk():
+    report = check("softmax", prints_without_end)
+    assert report.status == "wrong"
+    assert "is there a `print` in an endless loop?" in report.message

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from workbook.classroom.checks.machinery.calling import Runner, callable_part
 from workbook.classroom.checks.machinery.from_scratch import check_style
-from workbook.classroom.checks.machinery.tensors import dropped
+from workbook.classroom.checks.machinery.tensors import dropped, is_tensor
 from workbook.classroom.checks.machinery.verdicts import (
     Findings,
     NotAttempted,
@@ -172,7 +172,7 @@ class BatchRunner(Runner):
         """The two tensors of a result, as int64. Raises: Wrong if it has another form."""
         if result is None:
             raise NotAttempted
-        tensors = isinstance(result, tuple | list) and [isinstance(t, Tensor) for t in result]
+        tensors = isinstance(result, tuple | list) and [*map(is_tensor, result)]
         if tensors != [True, True]:
             raise self.wrong("form", kind_of(result))
         for tensor in result:

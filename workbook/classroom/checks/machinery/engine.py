@@ -48,6 +48,8 @@ OF_NOTHING = "This is None: a function without a `return` gives that."
 # By a pattern for the start of an error's "Type: text", what it usually comes from.
 USUAL = {
     r"^SystemExit": "`exit()` and `quit()` end Python itself: a function ends with `return`.",
+    r"^OSError: \[Errno 27\]": "It writes more than a check allows: is there a `print` "
+    "in an endless loop?",
     r"^(NameError|UnboundLocalError)": "This name has no value yet: is a line missing above, or "
     "is the name misspelt?",
     "(?<!=)NoneType": OF_NOTHING,

@@ -126,15 +126,22 @@ class Report:
             f"<strong>{escape(self.heading)}</strong>",
             f"<div>{as_html(self.claim)}</div>",
             f"<table>{rows}</table>" if rows else "",
-            *(f"<div{self._box(line)}>{as_html(line)}</div>" for line in remarks),
+            *map(self._line, remarks),
         )
 
-    def _box(self, line: str) -> str:
-        """The class by which our extension of JupyterLab knows a fact, and draws a box there."""
-        fact = self.record and re.match(r"\d+\. (✓?)", line)
+    def _line(self, text: str) -> str:
+        """A remark; a fact has a class, by which our extension of JupyterLab draws a box there.
+
+        The sign of a ticked one is in an element of its own: the box stands for it there.
+        """
+        html = as_html(text)
+        fact = self.record and re.match(r"\d+\. (✓?)", text)
         if not fact:
-            return ""
-        return ' class="workbook-fact workbook-ticked"' if fact[1] else ' class="workbook-fact"'
+            return f"<div>{html}</div>"
+        if not fact[1]:
+            return f'<div class="workbook-fact">{html}</div>'
+        html = html.replace("✓ ", '<span class="workbook-sign">✓ </span>', 1)
+        return f'<div class="workbook-fact workbook-ticked">{html}</div>'
 
     def _repr_mimebundle_(self, **_) -> dict:
         return {MIME: self.record} if self.record else {}

@@ -99,11 +99,14 @@ def tensor_of(result: Any, given: Any) -> Tensor:
         raise NotAttempted
     what = kind_of(result)
     mistake = None
-    if isinstance(result, Tensor):
-        if not result.is_complex() and result.device.type == "cpu":
+    if is_tensor(result):
+        if odd := _oddness(result):
+            what, mistake = odd
+        elif not result.is_complex() and result.device.type == "cpu":
             return result
-        what = f"a tensor of {kind(result.dtype)} on {result.device}"
-        mistake = "Make new tensors on the device of the inputs: `device=x.device`."
+        else:
+            what = f"a tensor of {kind(result.dtype)} on {result.device}"
+            mistake = "Make new tensors on the device of the inputs: `device=x.device`."
         if result.is_complex():
             mistake = "The numbers are complex: convert them back with `torch.view_as_real`."
     elif isinstance(result, tuple):
@@ -120,6 +123,22 @@ def tensor_of(result: Any, given: Any) -> Tensor:
         got=Prose(what),
         mistake=mistake,
     )
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether it is a tensor, and does not only claim to be of its class."""
+    return issubclass(type(value), Tensor)
+
+
+def _oddness(tensor: Tensor) -> tuple[str, str] | None:
+    """What a tensor is that does not hold its numbers one beside another, and how to change it."""
+    if tensor.is_nested:
+        return "a nested tensor", "`torch.nested.to_padded_tensor` makes a plain one of it."
+    if tensor.is_quantized:
+        return "a quantized tensor", "`dequantize()` makes a plain one of it."
+    if tensor.layout != torch.strided:
+        return "a sparse tensor", "`to_dense()` makes a plain one of it."
+    return None
 
 
 def kind(dtype: torch.dtype) -> str:

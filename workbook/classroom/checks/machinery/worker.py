@@ -19,6 +19,7 @@ its end: with which status it ends is up to the attempt.
 
 import atexit
 import builtins
+import ctypes
 import gc
 import importlib
 import io
@@ -45,6 +46,9 @@ from typing import Any, BinaryIO, NoReturn
 
 import psutil
 
+with suppress(ImportError):  # on Windows
+    import resource
+
 from workbook import config
 from workbook.classroom import checks
 from workbook.classroom.checks.machinery import transfer
@@ -52,9 +56,11 @@ from workbook.classroom.checks.machinery.timeout import Stopwatch, on_swallowed
 from workbook.classroom.checks.machinery.verdicts import fault_of_ours
 
 CAN_FORK = hasattr(os, "fork")
+PR_SET_CHILD_SUBREAPER = 36  # of <linux/prctl.h>
 MOST_CHILDREN = 48  # processes below it: a pool for each core of a large machine
 LOOK_SECONDS = 0.2  # between two looks at the clock and at the children
 POLL_SECONDS = 0.01  # between two looks of a server at its worker
+MOST_WRITTEN = 2**28  # bytes of a file, that of what is printed, too: so no loop fills the disk
 KEPT_OUTPUT = 20_000  # bytes of what was printed that a report may quote from
 # What a function of ours may raise for whoever asks.
 ERRORS = {"PackError": transfer.PackError, "ValueError": ValueError, "OSError": OSError}
@@ -389,6 +395,7 @@ def end(pid: int) -> None:
 
 def serve() -> None:
     """Answer requests until the channel closes, each in a process of its own."""
+    _adopt_orphans()
     requests = os.fdopen(os.dup(0), "rb")
     os.dup2(1, CHANNEL, inheritable=False)
     channel = _Channel(os.fdopen(CHANNEL, "wb", buffering=0))
@@ -410,7 +417,24 @@ def serve() -> None:
                 return
         with suppress(OSError):  # what it left behind in its group
             os.killpg(worker, signal.SIGKILL)
+        _end_orphans()
         channel.send("ended", os.waitstatus_to_exitcode(status[1]))
+
+
+def _adopt_orphans() -> None:
+    """Let processes that an attempt detaches become children of this one, where Linux can do so."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _end_orphans() -> None:
+    """End what a worker detached, by `setsid` or a double fork: it is below this server now."""
+    with suppress(psutil.Error, OSError):
+        for child in psutil.Process().children(recursive=True):
+            child.kill()
+    with suppress(ChildProcessError):  # once there is none left
+        while os.waitpid(-1, 0):
+            pass
 
 
 def _load() -> int:
@@ -511,6 +535,8 @@ def _move_in(request: dict) -> None:
     if hasattr(os, "setsid"):
         os.setsid()  # a group of its own, which can be ended as a whole
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        with suppress(ValueError, OSError):  # where the limit is lower already
+            resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_WRITTEN, MOST_WRITTEN))
     global _printed
     _printed = Path(request["printed"])
     with _printed.open("ab") as file:
