@@ -1,11 +1,15 @@
 """`make site`: pages that need no network, whose links lead somewhere, and that fit on a phone."""
 
+import base64
 import re
 import runpy
+from hashlib import sha256
 from html import unescape
 from urllib.parse import unquote
 
+import nbformat
 import pytest
+from nbformat.v4 import new_markdown_cell, new_notebook
 from real_lab import ROOT, chromium, require_browser
 
 from workbook.classroom.study import notebooks
@@ -57,3 +61,28 @@ def test_nothing_is_wider_than_a_phone(site):
                 page.goto(path.as_uri())
                 needed = page.evaluate("document.documentElement.scrollWidth")
                 assert needed == width, path.name
+
+
+def test_a_browser_runs_our_script_alone_whatever_a_notebook_holds(site):
+    html = (site / "03_transformer.html").read_text("utf-8")
+    (script,) = re.findall(r"<script>(.*?)</script>", html, re.S)
+    hashed = base64.b64encode(sha256(script.encode()).digest()).decode()
+    policy = unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1])
+    assert policy.startswith("default-src 'none'; ") and f"script-src 'sha256-{hashed}'" in policy
+    assert "unsafe-inline" not in policy.partition("script-src")[2]
+
+
+@pytest.mark.parametrize("cells", [[], [new_markdown_cell("# Title")]])
+def test_a_notebook_that_is_no_page_is_named(tmp_path, cells):
+    page = runpy.run_path(str(ROOT / "docs" / "site" / "build.py"))["page"]
+    nbformat.write(new_notebook(cells=cells), tmp_path / "10_mine.ipynb")
+    with pytest.raises(ValueError, match=r"10_mine.ipynb: expected a paragraph with \*\*Time"):
+        page(tmp_path / "10_mine.ipynb", "")
+
+
+def test_the_words_of_a_mark_in_a_cell_are_words(tmp_path):
+    page = runpy.run_path(str(ROOT / "docs" / "site" / "build.py"))["page"]
+    cells = [new_markdown_cell("# Title\n\n**Time:** 1 minute\n\n@@formula 7@@ and $x$")]
+    nbformat.write(new_notebook(cells=cells), tmp_path / "10_mine.ipynb")
+    body = page(tmp_path / "10_mine.ipynb", "").body
+    assert "@@formula 7@@" in body and body.count("<math") == 1

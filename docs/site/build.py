@@ -5,10 +5,13 @@ inside the pages, formulas become MathML, which browsers draw themselves, and th
 the reader's system. `layout.html` is around every page, `front.html` is the first one.
 """
 
+import base64
 import re
+import secrets
 import shutil
 import sys
 import tomllib
+from hashlib import sha256
 from html import escape, unescape
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +26,9 @@ from pygments.formatters import HtmlFormatter
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 TEMPLATES = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), trim_blocks=True)
+# A browser runs the one script of ours and loads nothing, whatever a notebook holds.
+POLICY = "default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'"
+OPEN_CONTENTS = 'document.querySelector(".contents").open = innerWidth >= 1024;'
 HEADING = re.compile(r'<h([23]) id="([^"]*)">(.*?)(?:<a class="anchor-link".*?</a>)?</h\1>')
 # Chromium draws no root sign where the reader's system has no mathematical font.
 ROOT_SIGN = (
@@ -48,14 +54,18 @@ class WithFormulas(IPythonRenderer):
     def __init__(self) -> None:
         super().__init__(escape=False)
         self.formulas: list[str] = []
+        self.nonce = secrets.token_hex(8)  # no text holds a mark that is not ours
 
     def inline_math(self, body: str) -> str:
-        self.formulas.append(f"${body.strip()}$")
-        return f"@@formula {len(self.formulas) - 1}@@"
+        return self.mark(f"${body.strip()}$")
 
     def block_math(self, body: str) -> str:
-        self.formulas.append(f"$${body.strip()}$$")
-        return f"@@formula {len(self.formulas) - 1}@@"
+        return self.mark(f"$${body.strip()}$$")
+
+    def mark(self, formula: str) -> str:
+        """Keep a formula; return what stands in its place."""
+        self.formulas.append(formula)
+        return f"@@{self.nonce} {len(self.formulas) - 1}@@"
 
     def drawn(self, html: str) -> str:
         """Put the formulas where their marks are."""
@@ -64,14 +74,17 @@ class WithFormulas(IPythonRenderer):
         drawn = re.findall(r"<p>(.*?)</p>", found, re.S)
         if len(drawn) != len(self.formulas):
             raise ValueError(f"pandoc drew {len(drawn)} of {len(self.formulas)} formulas")
-        html = re.sub(r"-?@@formula-\d+@@", "", html)  # in the id of a heading
-        html = re.sub(r"@@formula (\d+)@@", lambda mark: drawn[int(mark[1])], html)
+        html = re.sub(rf"-?@@{self.nonce}-\d+@@", "", html)  # in the id of a heading
+        html = re.sub(rf"@@{self.nonce} (\d+)@@", lambda mark: drawn[int(mark[1])], html)
         return re.sub(r"<msqrt>(.*?)</msqrt>", ROOT_SIGN, html)
 
 
 def page(path: Path, address: str) -> Page:
-    """Turn a stored notebook into a page."""
-    notebook = nbformat.read(path, as_version=4)
+    """Turn a stored notebook into a page. Raises: ValueError, which names it."""
+    try:
+        notebook = nbformat.read(path, as_version=4)
+    except Exception as error:  # nbformat and jsonschema raise many kinds
+        raise ValueError(f"{path} cannot be read as a notebook ({error})") from error
     for cell in notebook.cells:
         cell.metadata["tags"] = [cell.metadata.get("workbook", {}).get("role", "prose")]
         for output in cell.get("outputs", []):
@@ -87,7 +100,9 @@ def page(path: Path, address: str) -> Page:
     body, _ = exporter.from_notebook_node(notebook)
     body = with_links(markdown.drawn(body), address).replace("\0", "")  # HTML has no NUL
     paragraphs = re.findall(r"<p>(.*?)</p>", body, re.S)
-    minutes = next(text for text in paragraphs if "<strong>Time:</strong>" in text)
+    minutes = next((text for text in paragraphs if "<strong>Time:</strong>" in text), None)
+    if minutes is None:
+        raise ValueError(f"{path}: expected a paragraph with **Time:** in its first cell")
     minutes = re.split(r"\s*<strong>Modules", minutes.split("</strong>", 1)[1])[0].strip()
     contents = [(level, name, unescape(text)) for level, name, text in HEADING.findall(body)]
     title = notebook.cells[0].source.partition("\n")[0].removeprefix("# ")
@@ -116,6 +131,8 @@ def build(folder: Path, names: list[str]) -> None:
     layout = TEMPLATES.get_template("layout.html")
     front = TEMPLATES.get_template("front.html")
     known = {"pages": pages, "address": address, "about": project["project"]["description"]}
+    hashed = base64.b64encode(sha256(OPEN_CONTENTS.encode()).digest()).decode()
+    known |= {"script": OPEN_CONTENTS, "policy": f"{POLICY}; script-src 'sha256-{hashed}'"}
     for number, one in enumerate(pages):
         around = {"before": pages[number - 1 : number], "after": pages[number + 1 : number + 2]}
         html = layout.render(page=one, body=one.body, **around, **known)
@@ -131,5 +148,8 @@ def build(folder: Path, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    build(ROOT / "build" / "site", sys.argv[1:])
+    try:
+        build(ROOT / "build" / "site", sys.argv[1:])
+    except (OSError, ValueError) as error:
+        sys.exit(f"make site: {error}")
     print(ROOT / "build" / "site" / "index.html")

@@ -8,13 +8,14 @@ from itertools import pairwise
 
 import pandas as pd
 import pytest
-from export_folders import answered, cleaned, learner, png, printed, shown
+from export_folders import answered, cell, cleaned, learner, png, printed, shown
 from PIL import Image
 from pypdf import PdfReader
 
 from workbook.classroom.export import clean, export, pandoc, pdf
 from workbook.classroom.export.document import Document
 
+CHECK = "application/vnd.workbook.check+json"
 SECRET = "the-secret-in-a-file"
 HOSTILE = r"""
 A <script>alert("inline")</script> <b onclick="alert(1)">bold</b> [run](javascript:alert(1))
@@ -236,3 +237,55 @@ def test_of_a_picture_only_what_is_seen_is_kept(kind):
         assert picture.size == (2, 4) and shade((1, 0)) > shade((0, 3)) + 50
     assert b"SECRET" not in kept
     assert cleaner.keep(png(8_000, 6_000)) is None, "it is too large"
+
+
+def test_the_words_of_a_mark_are_words(tmp_path):
+    """`&#26;` is the character that a mark begins with: it once ended the whole export."""
+    text = "Look @&#26;7@ and $x^2$ and @&#x1a;0@ here"
+    cells = [answered("unicode1", "a", text), answered("unicode1", "b", "", shown(html=text))]
+    learner(tmp_path / "study", *cells)
+    export(tmp_path / "study", to=tmp_path)
+    page = (tmp_path / "writeup.md").read_text("utf-8")
+    assert "Look" in page and "here" in page and page.count("x^2") == 1
+
+
+FORMS = [r"$e^{iy}$", r"$$e^{iy}$$", r"\\(e^{iy}\\)", r"\\[e^{iy}\\]"]
+FORMS += [r"\begin{equation}e^{iy}\end{equation}"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_that_jupyterlab_sets_is_set_in_all_three(tmp_path, form):
+    learner(tmp_path / "study", answered("unicode1", "a", f"It is {form} here."))
+    said = export(tmp_path / "study", to=tmp_path)
+    assert not any("cannot be" in line for line in said)
+    page = (tmp_path / "writeup.md").read_text("utf-8")
+    assert ("$" in page or "``` math" in page) and "e^{iy}" in page and r"\\" not in page
+    assert "<math" in (tmp_path / "writeup.html").read_text("utf-8")
+    pages = "".join(page.extract_text() for page in PdfReader(tmp_path / "writeup.pdf").pages)
+    assert "iy}" not in pages
+
+
+@pytest.mark.parametrize("typed", [r"\\(group", r"\\[a-z]", r"C:\\(x86)", r"\\) and \\]"])
+def test_brackets_after_a_backslash_stay(tmp_path, typed):
+    learner(tmp_path / "study", answered("unicode1", "a", f"The pattern {typed} matches."))
+    export(tmp_path / "study", to=tmp_path)
+    page = (tmp_path / "writeup.md").read_text("utf-8")
+    line = page.partition("The pattern")[2].partition("\n")[0]
+    assert [line.count(each) for each in "()[]"] == [typed.count(each) for each in "()[]"], line
+
+
+def test_what_cannot_be_encoded_ends_no_export(tmp_path):
+    lone = "\udce9"
+    passed = {"problem": "softmax", "part": None, "status": "correct", "source": "softmax = 1"}
+    output = {"output_type": "display_data", "data": {CHECK: passed | {"trouble": lone}}}
+    cells = [
+        answered("unicode1", "a", f"Text {lone}", device=f"cpu {lone}"),
+        cell("check", output, role="check", problem="softmax"),
+    ]
+    learner(tmp_path / "study", *cells)
+    said = export(tmp_path / "study", to=tmp_path)
+    assert not any(lone in line for line in said)
+
+
+def test_a_list_that_begins_below_zero_is_set():
+    assert cleaned('<ol start="-5"><li>one</li></ol>', "html")[0]["c"][0][0] == 0

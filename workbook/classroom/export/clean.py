@@ -8,11 +8,21 @@ their own are left out.
 
 import base64
 import re
+import secrets
 from io import BytesIO
 from itertools import accumulate
 
 from workbook.classroom.export import pandoc
-from workbook.classroom.export.pandoc import UNNAMED, Node, node, para, prose, rebuilt, text_of
+from workbook.classroom.export.pandoc import (
+    UNNAMED,
+    Node,
+    legible,
+    node,
+    para,
+    prose,
+    rebuilt,
+    text_of,
+)
 from workbook.classroom.panels import lines_on_screen
 
 PANDOC_FORMATS = {
@@ -37,16 +47,15 @@ FORMULA = re.compile(
     r"|(?<![`\\])(?P<ticks>`++)[^\n]*?[^`\n](?P=ticks)(?!`)|https?://[^\s)>]+|\\[{}$]"
     r"|(?P<sign>\$\$?+)(?:\\[{}$]|(?!\n(?:\s*\n|```|~~~))"
     r"(?:`[^`\n]+`|\{(?:\\[{}$]|\{[^{}]*\}|[^{}])*+\}|[^$]))*+(?P<end>(?P=sign))?"
-    r"|\\begin\{(?P<name>[a-zA-Z]+\*?)\}(?:(?!\n\s*\n).){,2000}?\\end\{(?P=name)\}",
+    r"|\\begin\{(?P<name>[a-zA-Z]+\*?)\}(?:(?!\n\s*\n).){,2000}?\\end\{(?P=name)\}"
+    r"|\\\\\((?P<inline>(?:(?!\n\s*\n).){,2000}?)\\\\\)"
+    r"|\\\\\[(?P<display>(?:(?!\n\s*\n).){,2000}?)\\\\\]",
     re.DOTALL | re.MULTILINE,
 )
-FORMULA_MARK = re.compile("@\x1a(\\d+)@")  # stands for a formula: no legible text has the like
 PRICES = re.compile(r"\d\$\s.*|\D?\$\d.*\$\d", re.DOTALL)  # a formula with both its neighbours
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 WEB_ADDRESS = re.compile(r"(?:https?://|mailto:)[^\s\\\"<>]+", re.IGNORECASE)
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-# Control codes, and characters that make a line look different from what is stored.
-UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufeff]")
 NUMERIC = re.compile(
     r"\s*(?:[-+±≈~<>−]?\s*[$€£]?\d[\d,._ ]*(?:e[-+]?\d+)?\s*(?:%|[a-zA-Zµ/]{1,5})?"  # noqa: RUF001
     r"|NaN|nan|inf|None|NaT|<NA>|[-–—])?\s*"  # noqa: RUF001
@@ -81,30 +90,34 @@ class Cleaner:
         So nothing in a formula is taken for markup; in code it stands as it was typed.
         """
         formulas: list[tuple[str, Node]] = []  # the source and the node of each
+        nonce = secrets.token_hex(8)  # nobody can write a mark that is not ours
+        formula_mark = re.compile(f"@\x1a{nonce}-(\\d+)@")
 
         def mark(match: re.Match) -> str:
             source = match[0]
             sign = match["sign"]
-            if not (match["end"] or match["name"]):
+            body = match["inline"] or match["display"]
+            if not (match["end"] or match["name"] or body):
                 return source
             if PRICES.fullmatch(text[max(match.start() - 1, 0) : match.end() + 1]):
                 words = f"{place} has the formula {one_line(source)[:60]}"
                 self.notes.append(f"{words}: if those are prices, write \\$ for a dollar")
-            inside = source[len(sign) : -len(sign)] if sign else source
-            shape = node("InlineMath" if sign == "$" else "DisplayMath")
+            inside = body or (source[len(sign) : -len(sign)] if sign else source)
+            is_inline = sign == "$" or match["inline"]
+            shape = node("InlineMath" if is_inline else "DisplayMath")
             formulas.append((source, node("Math", [shape, inside.strip()])))
-            return f"@\x1a{len(formulas) - 1}@"
+            return f"@\x1a{nonce}-{len(formulas) - 1}@"
 
         def put_back(item: Node):
             kind = item["t"]
             content = item.get("c")
             if kind == "Str":
-                words = FORMULA_MARK.split(content)  # every other one is the number of a formula
+                words = formula_mark.split(content)  # every other one is the number of a formula
                 words[::2] = [node("Str", word) for word in words[::2]]
                 words[1::2] = [formulas[int(number)][1] for number in words[1::2]]
                 return words
             if kind in ("Code", "CodeBlock", "RawInline", "RawBlock"):
-                content[1] = FORMULA_MARK.sub(lambda match: formulas[int(match[1])][0], content[1])
+                content[1] = formula_mark.sub(lambda match: formulas[int(match[1])][0], content[1])
             return item
 
         marked = FORMULA.sub(mark, text) if kind == "markdown" else text
@@ -117,7 +130,7 @@ class Cleaner:
         if kind.startswith("Raw") and (read == "html" or content[1].startswith("<!--")):
             return []
         if kind == "RawInline":
-            return node("LineBreak") if BREAK.fullmatch(content[1]) else prose(legible(content[1]))
+            return node("LineBreak") if BREAK.fullmatch(content[1]) else prose(content[1])
         if kind == "RawBlock":
             return printed(content[1])
         if kind == "Str":
@@ -139,6 +152,8 @@ class Cleaner:
             if MACRO.search(content[1]) or max(depths, default=0) > DEEPEST_FORMULA:
                 raise ValueError("a formula is nested too deeply, or defines commands of its own")
             self.formulas.setdefault(one_line(content[1]), place)
+        if kind == "OrderedList":  # which typst begins at 0 or later
+            content[0][0] = max(content[0][0], 0)
         if kind in ("Div", "Span", "Cite"):
             return content[1]
         if kind == "Figure":
@@ -175,11 +190,6 @@ def plain_text(text: str) -> str:
     """Return a text as a terminal shows it: no colours, and nothing that `\\r` overwrote."""
     text = ANSI.sub("", text).replace("\r\n", "\n")
     return legible("\n".join(lines_on_screen(text)))
-
-
-def legible(text: str) -> str:
-    """Write invisible characters as Python escapes them: `\\x00`."""
-    return UNSEEN.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def one_line(formula: str) -> str:

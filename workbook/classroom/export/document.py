@@ -6,8 +6,18 @@ from datetime import date
 from itertools import groupby
 
 from workbook.classroom.export import pandoc, status
-from workbook.classroom.export.clean import Cleaner, legible, plain_text, printed
-from workbook.classroom.export.pandoc import UNNAMED, Node, box, grid, node, para, prose, row
+from workbook.classroom.export.clean import MOST_CHARACTERS, Cleaner, plain_text, printed
+from workbook.classroom.export.pandoc import (
+    UNNAMED,
+    Node,
+    box,
+    grid,
+    legible,
+    node,
+    para,
+    prose,
+    row,
+)
 from workbook.classroom.export.saved_notebooks import Answer, Output, Place
 from workbook.classroom.export.status import UNANSWERED, WRONG, Entry, WriteUp
 from workbook.classroom.panels import sign
@@ -150,6 +160,10 @@ class _Composer:
                 blocks += self.picture(output, problem.id)
         for name, source in entry.listings:
             blocks.append(box("file", [para(pandoc.code(name))]))
+            if len(source) > MOST_CHARACTERS:
+                cut = f"its code is cut after {MOST_CHARACTERS:,} characters"
+                self.cleaner.notes.append(f"{entry.id}: {cut}; code.zip has all of it")
+                source = f"{source[:MOST_CHARACTERS]} ..."
             blocks.append(node("CodeBlock", [["", ["python"], []], legible(source)]))
         return blocks
 

@@ -13,9 +13,11 @@ from workbook.config import DISTRIBUTION
 
 Node = dict[str, Any]
 UNNAMED = ["", [], []]  # the attributes of a node: no name, no classes, nothing else
-INSTALL = f'pip install "{DISTRIBUTION}[export]"'
+INSTALL = f'pip install "{DISTRIBUTION}[export]", or in a clone: uv sync --extra export'
 CONFINED = ["+RTS", "-M2g", "-RTS", "--sandbox"]  # of memory; and no file or address is opened
 PANDOC_SECONDS = 30.0  # for one call
+# Control codes, and characters that make a line look different from what is stored.
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufeff]")
 UNREAD_FORMULA = re.compile(r"Could not convert TeX math (.*), rendering as TeX")
 
 
@@ -64,10 +66,15 @@ def node(kind: str, content: Any = None) -> Node:
     return {"t": kind} if content is None else {"t": kind, "c": content}
 
 
+def legible(text: str) -> str:
+    """Write invisible characters as Python escapes them: `\\x00`."""
+    return UNSEEN.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
 def prose(text: str) -> list[Node]:
     """Make inline nodes of a text in which nothing is markup."""
-    nodes = [part for word in text.split() for part in (node("Space"), node("Str", word))]
-    return nodes[1:]
+    words = legible(text).split()
+    return [part for word in words for part in (node("Space"), node("Str", word))][1:]
 
 
 def link(inlines: Sequence[Node], address: str) -> Node:
@@ -82,7 +89,7 @@ def image(alt: Sequence[Node], address: str) -> Node:
 
 def code(text: str) -> Node:
     """Make a piece of code inside a line."""
-    return node("Code", [UNNAMED, text])
+    return node("Code", [UNNAMED, legible(text)])
 
 
 def para(*inlines: Node) -> Node:

@@ -121,7 +121,7 @@ def _collect(cell: dict, notebook: str, saved: SavedNotebooks) -> None:
             _collect_check(as_dict(data[CHECK_MIME]), saved)
         if role == "reveal" and place:
             name, _, source = _text(data.get("text/plain")).partition("\n")
-            if name.startswith("# "):
+            if re.fullmatch(r"# [\w.]{1,200}", name):  # it names a file, too
                 saved.revealed.setdefault(place[0], []).append((name[2:], source))
         if MIME not in data:
             outputs += _shown(output)

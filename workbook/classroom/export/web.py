@@ -8,6 +8,7 @@ from workbook.classroom.export import pandoc
 from workbook.classroom.export.document import SUBTITLE, Document
 from workbook.classroom.export.pandoc import UNNAMED, Node, box, node, para, prose, rebuilt, text_of
 
+BACKSLASH_AND_BRACKET = re.compile(r"\\(?=[(\[\])])")  # a backslash, and behind it a bracket
 FIGURES_FOLDER = "figures"  # the folder beside the Markdown
 DEEPER = "--shift-heading-level-by=1"  # below the title of the page
 
@@ -22,6 +23,10 @@ def as_markdown(document: Document) -> str:
         content = item.get("c")
         if kind == "Div":
             return content[1]
+        if kind == "Str":  # of a backslash and a bracket, pandoc would write the first alone
+            words = BACKSLASH_AND_BRACKET.split(content)
+            backslash = node("RawInline", ["markdown", "\\\\"])
+            return [part for word in words for part in (backslash, node("Str", word))][1:]
         if kind == "Link" and content[2][0].startswith("#"):
             return pandoc.link(content[1], f"#{slugs[content[2][0][1:]]}")
         if kind == "Image":
@@ -60,4 +65,4 @@ def html(document: Document) -> str:
     blocks = rebuilt([*document.lead, *document.blocks], change)
     page = [f"--template={Path(__file__).with_name('writeup.html')}"]
     page += [f"--variable=title:{document.title}", f"--variable=subtitle:{SUBTITLE}"]
-    return pandoc.render(blocks, "html5", "--mathml", DEEPER, *page)[0]
+    return pandoc.render(blocks, "html5-task_lists", "--mathml", DEEPER, *page)[0]

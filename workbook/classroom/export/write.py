@@ -54,12 +54,12 @@ def export(
     if strict and notes:
         _refuse("cannot be shown", notes)
     for line in write_up.saved.left_aside:
-        say(f"workbook: left aside: {line}")
+        say(f"workbook: left aside: {pandoc.legible(line)}")
     _save(to, {**formats, "code.zip": code_zip(write_up)})
     unique_notes = dict.fromkeys([*write_up.notes, *notes, *write_up.short])
     return [
         write_up.summary,
-        *(f"  note: {line}" for line in unique_notes),
+        *(f"  note: {pandoc.legible(line)}" for line in unique_notes),
         f"{to / 'writeup.pdf'} (with writeup.html, writeup.md and code.zip beside it)",
     ]
 
