@@ -25,6 +25,7 @@ from real_lab import (
 )
 from real_lab import settings as lab_settings
 
+from workbook.classroom.study import copy, notebooks
 from workbook.classroom.study.answers import MIME
 from workbook.classroom.study.progress import MARK, Progress
 
@@ -196,7 +197,7 @@ def test_check_is_there_after_a_restart_and_the_way_goes_round_the_open_exercise
         f8(page, source)
     page.keyboard.press("Enter")  # to write in it, and on from there
     f8(page, WAY[0])
-    page.keyboard.press("Control+Shift+c")  # the command palette
+    menu(page, "View", "Activate Command Palette")
     page.get_by_placeholder("SEARCH", exact=True).fill("Next open exercise")
     page.keyboard.press("Enter")
     expect_active(page, WAY[1])
@@ -262,6 +263,47 @@ def test_a_click_ticks_off_a_fact_that_a_text_states(page, server):
     desk.save()
     assert '"status": "ticked"' in desk.path.read_text("utf-8")
     assert Progress(desk.path.parent).of("unicode1", "b").best == "ticked"
+
+
+LONG = "02_bpe"
+
+
+@pytest.fixture(scope="module")
+def server_as_usual(tmp_path_factory):
+    """JupyterLab as learners have it: cells below the view are attached in idle time."""
+    require_browser()
+    root = tmp_path_factory.mktemp("as_usual")
+    (root / "study" / MARK).mkdir(parents=True)
+    with serve(root, os.environ | lab_settings(root, windowing="defer")) as running:
+        yield running
+
+
+def test_f8_right_after_opening_shows_the_exercise(browser, server_as_usual):
+    """Nothing is scrolled to a cell that is not attached yet, and here it is far below."""
+    (path,) = notebooks.find_worked([LONG])
+    study = server_as_usual.root / "study" / f"{LONG}.ipynb"
+    notebooks.write_notebook(study, copy.fresh(path))
+    context, _ = browser
+    with context.new_page() as page:
+        page.goto(server_as_usual.page(f"study/{LONG}.ipynb"))
+        expect(page.locator(".workbook-study")).to_be_visible()
+        page.locator(".jp-Notebook .jp-Cell").first.click()
+        for source in (
+            "def train_bpe(",
+            "# your turn: run train_bpe",
+            'answer("train_bpe_tinystories"',
+        ):
+            f8(page, source)
+
+
+def test_a_link_of_the_contents_opens_the_fold_that_it_leads_into(page, server):
+    link = new_markdown_cell("[There](#Seen)", id="contents")
+    write_notebook(server.root / STUDY, [link, *CELLS])
+    open_study(page, server)
+    seen = page.locator(".jp-MarkdownCell", has_text="Seen").last
+    page.get_by_role("link", name="There").click()
+    expect(page.locator(".jp-RenderedHTMLCommon h3", has_text="Seen")).to_be_in_viewport()
+    expect(seen).not_to_have_class(re.compile("workbook-folded"))
 
 
 LATE = """const fetchNow = window.fetch;

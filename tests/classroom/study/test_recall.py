@@ -225,3 +225,22 @@ def test_a_study_folder_tells_assistants_what_they_may_do(study):
     copy.make_copies(study.folder)
     contract = (study.folder / "AGENTS.md").read_text("utf-8")
     assert "`workbook twin`" in contract and (study.folder / "CLAUDE.md").read_text() == "Mine."
+
+
+def test_a_right_answer_is_right_however_it_is_written():
+    rate = recalling.Variant("How many hours do 825 GB take?", "2.2917", {}, "")
+    for given in (2.2917, "2.29", "≈ 2.29", "2.29 h", "2.29 hours", np.float32(2.29), "about 2.29"):
+        assert rate.accepts(given) is True, given
+    for given in (torch.tensor(2.29), Fraction(229, 100), Decimal("2.29")):
+        assert rate.accepts(given) is True, given
+    for given in ("137 min", "2.29 GB", "no idea", "", True, [2.29], torch.ones(2)):
+        assert rate.accepts(given) is None, given
+    small = recalling.Variant("What is the slope?", "-0.01", {}, "")
+    assert small.accepts("\N{MINUS SIGN}0.01") and small.accepts("+0.01") is False
+
+
+def test_what_cannot_be_read_is_asked_again_and_is_not_wrong(study):
+    topic = recalling.Topic(TODAY.isoformat(), 2, 5)
+    said = str(recalling.settle(study, {"rope": topic}, ["hm"], TODAY))
+    assert "rope: ○ hm cannot be read as an answer: it is asked again." in said
+    assert study.notes(recalling.Topic) == {} and "✗" not in said

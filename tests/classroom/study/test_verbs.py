@@ -15,7 +15,7 @@ from workbook.classroom.checks.by_problem import CHECKS
 from workbook.classroom.checks.machinery import judging, worker
 from workbook.classroom.checks.machinery.verdicts import Wrong, call, expect_function, is_learners
 from workbook.classroom.study import answers, solutions, verbs
-from workbook.classroom.study.verbs import check, hint, reveal
+from workbook.classroom.study.verbs import answer, check, hint, look_up, reveal
 from workbook.config import PACKAGE
 
 SECONDS = 60  # for each call
@@ -182,7 +182,8 @@ def test_facts_are_ticked_by_number_or_all(study):
     assert '`tick("unicode1", "c")`' in str(report) and "2. when printed" in str(report)
     report = verbs.tick("unicode1", "(C)", 2)
     assert report.status == "read" and str(report).count("✓") == 1
-    assert "2. ✓ when printed, the text looks" in report._repr_html_()
+    ticked = '2. <span class="workbook-sign">✓ </span>when printed, the text looks'
+    assert ticked in report._repr_html_()
     report = verbs.tick("unicode1", "c", 1, 3)
     assert report.status == "ticked"
     assert report.then == ("That solves unicode1 (c): 1 of 3 parts.",)
@@ -292,3 +293,13 @@ def test_a_wrong_call_in_a_notebook_is_answered_in_words(study, capsys):
         assert getattr(workbook, verb)(*arguments) is None
         said = capsys.readouterr().out
         assert said.startswith("○ Nothing was done: ") and words in said
+
+
+def test_an_answer_to_an_open_part_comes_at_the_second_call(tmp_path, monkeypatch):
+    """So "Run All" prints no answer of ours."""
+    (tmp_path / ".workbook").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert "run this cell again to read our answer" in str(look_up("unicode1", "a"))
+    assert "Our answer to unicode1 (a)" in str(look_up("unicode1", "a"))
+    answer("unicode1", "b", "It is invisible.")
+    assert "Our answer to unicode1 (b)" in str(look_up("unicode1", "b"))

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterable
 from html import escape
 from inspect import cleandoc
-from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,6 +18,7 @@ from workbook.classroom import problems
 from workbook.classroom.panels import Panel, folded
 from workbook.classroom.problems import Problem, Requirement
 from workbook.classroom.study import solutions
+from workbook.classroom.study.numbers import number_of
 from workbook.config import Edition
 from workbook.corpora import corpora
 from workbook.corpora.corpora import CORPORA
@@ -58,9 +58,10 @@ def record_of(
 
 def as_loss(loss: float) -> float:
     """Return a loss as it is recorded. Raises: ValueError if it is none."""
-    if isinstance(loss, bool) or not isinstance(loss, Real) or not 0 < loss < math.inf:
+    number = number_of(loss)
+    if number is None or not 0 < number < math.inf:
         raise ValueError(f"expected a loss in nats per token, a number such as 1.44, not {loss!r}")
-    return float(loss)
+    return number
 
 
 def as_figures(figure: Any) -> list:

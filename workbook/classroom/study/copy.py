@@ -8,6 +8,7 @@ it was made from, so that `study.update` can tell what the learner changed, wher
 import ast
 import hashlib
 import json
+import re
 import time
 from collections import Counter
 from contextlib import suppress
@@ -19,12 +20,14 @@ from typing import Any
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
+from workbook import config
 from workbook.classroom import problems
 from workbook.classroom.study import notebooks
 from workbook.classroom.study.notebooks import normalise, role
 from workbook.classroom.study.progress import MARK, nearest
 from workbook.files import atomic_write, make_folder, notebooks_in, remove_leftovers
 
+LINK_OUT = re.compile(r"\[([^]]+)\]\(\.\./[^)]*\)")
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
 YOUR_TURN = "your-turn"  # their tag
 # For assistants that write code: most read AGENTS.md, and Claude Code what CLAUDE.md names.
@@ -86,6 +89,9 @@ def copy_of(worked: NotebookNode) -> NotebookNode:
             has_verbs = True
         if role(cell) == "prompt":
             cell.source = _with_effort(cell)
+        if cell.cell_type == "markdown" and config.checkout() is None:
+            # Beside the study folder of an installed package there is neither code nor data.
+            cell.source = LINK_OUT.sub(r"\1", cell.source)
         if role(cell) == "answer":
             cells += _answer_cells(cell)
         else:

@@ -4,17 +4,15 @@ A guess stands in a cell above the one that measures. In the worked notebooks no
 nothing is shown or stored. The guesses are in `.workbook/guesses.json`.
 """
 
-import math
 from dataclasses import dataclass
-from decimal import Decimal
 from difflib import get_close_matches
-from numbers import Real
 from statistics import median
 from typing import Any, ClassVar
 
 from workbook.classroom.checks.machinery import verdicts
 from workbook.classroom.panels import Panel
 from workbook.classroom.study import answers, progress
+from workbook.classroom.study.numbers import number_of
 from workbook.classroom.study.records import RecordEntry
 
 GUESSES_DRAWN = 12  # the last ones, in the picture
@@ -80,7 +78,7 @@ def predict(what: str, guess: Any = None, *, measured: float | None = None) -> P
 
 def _keep(study: progress.Progress, what: str, guess: Any) -> Panel:
     """Store a guess, unless what it is about was seen already."""
-    number = _number(guess)
+    number = number_of(guess)
     if number is None or not SMALLEST_GUESS <= number <= LARGEST_GUESS:
         remedy = "; write the number alone, without quotes" if isinstance(guess, str) else ""
         raise ValueError(f"expected {EXPECTED_GUESS}, got {verdicts.kind_of(guess)}{remedy}")
@@ -106,7 +104,7 @@ def _compare(study: progress.Progress, what: str, measured: Any) -> None:
             told = f'Your guess is noted for "{misspelt}", and this is "{what}": '
             answers.display_or_print(Panel("read", told + "write the name as it stands here."))
         return
-    number = _number(measured)
+    number = number_of(measured)
     told = f"{what}: you guessed {note.guess:,.4g}"
     if number is None or not Guess.can_be_measured(number):
         told += f"; {verdicts.kind_of(measured)} came out, with which no guess can be compared."
@@ -118,23 +116,6 @@ def _compare(study: progress.Progress, what: str, measured: Any) -> None:
         with progress.stopping_no_cell():
             study.keep_notes(Guess, {what: note})
     answers.display_or_print(Panel("read", told))  # in the middle of a cell
-
-
-def _number(value: Any) -> float | None:
-    """The plain number that a value stands for: also one of NumPy's or torch's, or a fraction."""
-    if hasattr(value, "item"):
-        try:
-            value = value.item()
-        except (TypeError, ValueError, RuntimeError):  # it holds several numbers, or none
-            return None
-    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-    except ValueError:  # of Decimal's two kinds of NaN, one cannot be converted
-        return math.nan
 
 
 def calibration() -> None:

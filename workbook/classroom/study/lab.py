@@ -29,6 +29,13 @@ def start_lab(port: int | None = None) -> None:
     taken.
     """
     folder = nearest()
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:  # in a locale of ASCII alone, Python cannot read the name
+        raise ValueError(
+            f"the name of {str(folder)!a} has letters that this locale cannot express: set"
+            " PYTHONUTF8=1, and start again"
+        ) from None
     copy.make_copies(folder)  # or add to it what an update brought
     for notice in (*update.notices(folder), *recall.notices(folder)):
         print(notice)

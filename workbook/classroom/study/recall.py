@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 from workbook.classroom.panels import Panel
 from workbook.classroom.study import progress
+from workbook.classroom.study.numbers import number_of, typed_number
 from workbook.classroom.study.records import RecordEntry
 
 AT_ONCE = 3
@@ -63,19 +64,21 @@ class Variant:
         """What is right: an int exactly, a float nearly, a text or a shape as it is."""
         return eval(self.expression, names_in_values() | self.chosen)  # a text of our own
 
-    def accepts(self, given: Any) -> bool:
-        """Whether an answer is right: a value, or what somebody typed."""
+    def accepts(self, given: Any) -> bool | None:
+        """Whether an answer is right: a value, or what somebody typed; None: it cannot be read."""
         text = given.decode(errors="replace") if isinstance(given, bytes) else str(given)
         text = text.strip(" `'\"")
         right = self.value
         if isinstance(right, str):
             return text == right
         if isinstance(right, tuple):
-            return re.findall(r"\d+", text) == [str(size) for size in right]
-        try:
-            number = float(text.replace(",", ""))
-        except ValueError:
-            return False
+            sizes = re.findall(r"\d+", text)
+            return sizes == [str(size) for size in right] if sizes else None
+        number = number_of(given)
+        if isinstance(given, str | bytes):
+            number = typed_number(text, self.text)
+        if number is None:
+            return None
         near = 0 if isinstance(right, int) else NEAR_ENOUGH
         return math.isclose(number, right, rel_tol=near, abs_tol=1e-9)
 
@@ -157,13 +160,17 @@ def settle(
     new = {}
     for (name, topic), given in zip_longest(due.items(), answers):
         question = variant(name, topic.asked)
+        is_right = None if given in (None, ...) else question.accepts(given)
+        if is_right is None and given not in (None, ...):
+            lines.append(f"{name}: ○ {given} cannot be read as an answer: it is asked again.")
+            continue
         sign = f"✗ not {given}, but"
         stage = 0
         days = SPACES[0]
         if given in (None, ...):
             sign = "○ skipped:"
             stage = topic.stage
-        elif question.accepts(given):
+        elif is_right:
             stage = min(topic.stage + 1, len(SPACES) - 1)
             sign = "✓"
             days = SPACES[stage]
@@ -173,7 +180,8 @@ def settle(
         new[name] = Topic((today + timedelta(days=days)).isoformat(), stage, topic.asked + 1)
     try:
         study.keep_notes(Topic, new)
-        lines.append(f"Again: {', '.join(map(_on, new.items()))}. {COMES_BACK}")
+        if new:
+            lines.append(f"Again: {', '.join(map(_on, new.items()))}. {COMES_BACK}")
     except Exception as error:  # a full disk: the verdicts are shown all the same
         lines.append(progress.UNSAVED.format(error))
     return Panel("read", "\n".join(lines))

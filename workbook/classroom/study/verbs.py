@@ -18,7 +18,6 @@ from workbook.classroom.checks.machinery.judging import Report, judge_attempt
 from workbook.classroom.panels import Panel, Status, folded
 from workbook.classroom.problems import Problem
 from workbook.classroom.study import answers, progress, solutions
-from workbook.classroom.study.answers import look_up
 from workbook.config import Edition
 
 __all__ = ["Report", "answer", "check", "hint", "look_up", "reveal", "tick"]
@@ -29,6 +28,7 @@ class NotNow(ValueError):  # noqa: N818 - read as a fact
 
 
 _hints_given: Counter[str] = Counter()
+_asked_for: set[str] = set()  # answers of ours to parts that were still open
 handed_in: dict[tuple[str, str | None], str] = {}  # texts that `check` could only read
 
 
@@ -223,6 +223,22 @@ def hint(problem: str, part: str | None = None) -> Panel:
     hints = [f"{i}. {step}" for i, step in enumerate(steps[: _hints_given[name]], 1)]
     more = "Run hint again for the next step." if len(hints) < len(steps) else "That was the last."
     return Panel("read", "\n".join([f"Hint for {name}", *hints, more]))
+
+
+def look_up(problem: str, part: str | None = None) -> Panel:
+    """Look up our own answer in the worked notebook; in a notebook it is folded away.
+
+    To a part that is still open it comes at the second call: "Run All" gives nothing away.
+    Example: look_up("unicode1", "a")
+    """
+    details, part = problems.place(problem, part)
+    name = problems.label(details.id, part)
+    study = progress.current()
+    is_open = study is not None and not study.of(details.id, part).has_text
+    if is_open and name not in _asked_for:
+        _asked_for.add(name)
+        return Panel("read", f"{name} is still open: run this cell again to read our answer.")
+    return answers.look_up(details.id, part)
 
 
 def reveal(reference: Any) -> Panel:

@@ -285,13 +285,12 @@ def curves(
     runs off the bottom. Where a number is infinite, a line has a gap or its end. `exact` is dashed.
     """
     ax = axes()
-    # On a log axis a 0 lies infinitely deep: a line to it would fall off at the point before.
-    finite = table.replace([np.inf, -np.inf], np.nan).clip(lower=lowest)
+    finite = _leaving(table.replace([np.inf, -np.inf], np.nan), lowest)
     for colour, name in zip(COLOURS, finite.columns, strict=False):
         look: dict[str, Any] = {"marker": "o", "ms": 4} if log else {}
         ax.plot(finite[name], color=colour, linewidth=2, label=name, **look)
     if exact is not None:
-        ax.plot(exact.clip(lower=lowest), **DASHED, zorder=3)
+        ax.plot(_leaving(exact, lowest), **DASHED, zorder=3)
     if log_y:
         ax.set_yscale("log")
         ax.set_ylim(bottom=lowest)
@@ -306,6 +305,17 @@ def curves(
     ax.set(xlabel=table.index.name, ylabel=quantity)
     ax.grid()
     return ax
+
+
+def _leaving(table: pd.DataFrame, lowest: float | None) -> pd.DataFrame:
+    """Lines that leave a picture at its lower edge, and are not drawn below it.
+
+    On a log axis a 0 lies infinitely deep: a line to it would fall at the point before.
+    """
+    if lowest is None:
+        return table
+    below = table < lowest
+    return table.clip(lower=lowest).mask(below & below.shift(fill_value=False))
 
 
 def _name_ends(ax: Axes, lines: Sequence[pd.Series]) -> bool:

@@ -89,6 +89,40 @@
       ? run[0].model.sharedModel.getSource().match(/^#+ *(.*)/)[1]
       : run.some((cell) => about(cell).role === "reveal") ? "our code" : "the explanation";
 
+  /** List the names by which links reach the headings of a cell, as JupyterLab makes them. */
+  const headings = ({ model }) =>
+    Array.from(model.sharedModel.getSource().matchAll(/^#+ *(.*)$/gm), ([, text]) =>
+      text.trim().replaceAll(" ", "-"),
+    );
+
+  /**
+   * Bring a cell into view. JupyterLab attaches cells below the view in idle time, and nothing is
+   * scrolled to one that is not there yet: so it is tried, a frame at a time, until it is seen.
+   */
+  let newest; // target of a move: an older one ends, or the two would pull in turns
+  const moveTo = async (notebook, cell, place, onceThere = () => {}) => {
+    newest = cell;
+    let isThere = false;
+    const frame = () => new Promise(requestAnimationFrame);
+    const isSeen = () => {
+      const { top, bottom, height } = cell.node.getBoundingClientRect();
+      const view = notebook.node.getBoundingClientRect();
+      return cell.node.isConnected && height > 0 && top < view.bottom - 20 && bottom > view.top + 20;
+    };
+    const end = Date.now() + 20000;
+    for (let still = 0; still < 3 && Date.now() < end; still = isSeen() ? still + 1 : 0) {
+      if (!isSeen()) {
+        await notebook.scrollToItem(notebook.widgets.indexOf(cell), place).catch(() => {});
+      }
+      if (!isThere && cell.node.isConnected) {
+        isThere = true;
+        onceThere();
+      }
+      await frame(); // in which others may still move it
+      if (notebook.isDisposed || cell.isDisposed || newest !== cell) return;
+    }
+  };
+
   /** Tick off the fact that was clicked, below a text; what `tick` says replaces the panel. */
   const tickOff = ({ content, sessionContext }, target) => {
     const holds = ({ node }) => node.contains(target);
@@ -146,7 +180,19 @@
         }, 50);
       };
 
+      // A link of the contents leads to a heading, which may be folded away.
+      const openTarget = (link) => {
+        const name = decodeURIComponent(link.getAttribute("href").slice(1));
+        const cell = notebook.widgets.find((each) => isHeading(each) && headings(each).includes(name));
+        if (!cell?.hasClass("workbook-folded")) return;
+        asked.add(cell);
+        draw();
+        moveTo(notebook, cell, "start");
+      };
+
       notebook.node.addEventListener("click", ({ target }) => {
+        const link = target.closest('a[href^="#"]');
+        if (link) openTarget(link);
         if (target.closest(".workbook-fact")) tickOff(panel, target);
         const node = target.closest(".workbook-folded-first");
         if (!node) return;
@@ -205,8 +251,10 @@
       notebook.mode = "command";
       notebook.activeCellIndex = next.index;
       notebook.deselectAll();
-      await notebook.scrollToItem(next.index, "center");
-      notebook.activate(); // the keyboard is the notebook's again after a click on the button
+      // The keyboard is the notebook's again after a click on the button; a cell that is not
+      // attached yet cannot take it.
+      notebook.node.focus({ preventScroll: true });
+      await moveTo(notebook, next.cell, "center", () => notebook.activate());
     };
 
     const isStudy = () => tracker.currentWidget?.hasClass(STUDY) ?? false;
