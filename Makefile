@@ -127,6 +127,7 @@ $(stamp): pyproject.toml constraints.txt $(installed)
 		-c constraints.txt -e ".[test]" \
 		|| { echo "Set-up did not finish; pip says above why (often the network or the disk)." \
 		"Run make again to start afresh." >&2; exit 1; }
+	@echo "Compiling what was installed: a minute or a few"
 	@$(bin)/python -m compileall -qq -j 0 -x /tests/ .venv/lib workbook || true
 	@$(bin)/python -c "from workbook.tokenization import compiled; compiled.load_kernels()" || true
 	@$(bin)/python -c "import os; open('$@', 'w').write(os.getcwd())"

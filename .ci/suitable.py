@@ -8,7 +8,9 @@ import os
 import shutil
 import sys
 
-FREE_BYTES = 3 * 10**9  # the environment takes about 1.7 GB, and pip needs room to unpack
+# The environment, and room for pip to unpack it. On Linux pip takes the build of torch with CUDA,
+# unless it is told another index.
+FREE_BYTES = (7 if sys.platform.startswith("linux") else 3) * 10**9
 VERSION = ".".join(str(number) for number in sys.version_info[:2])
 
 

@@ -1,11 +1,12 @@
 """One environment, written down once: pip, uv and conda install the same from the same files."""
 
+import ast
 import json
 import re
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import distributions
+from importlib.metadata import distributions, packages_distributions
 from pathlib import Path
 
 import yaml
@@ -50,6 +51,36 @@ def test_uv_takes_the_pinned_versions_of_what_decides_the_results():
     pins = by_name(PYPROJECT["tool"]["uv"]["constraint-dependencies"])
     assert pins.keys() == by_name([*PROJECT["dependencies"], *LIBRARIES]).keys()
     assert pins.items() <= PINS.items()
+
+
+def imported(folder: str) -> set[str]:
+    """The names of the modules that the files of a folder import, of others than ours."""
+    trees = [ast.parse(path.read_text("utf-8")) for path in (ROOT / folder).rglob("*.py")]
+    found = set()
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found - sys.stdlib_module_names - {"workbook"}
+
+
+def test_what_is_imported_is_declared():
+    """Else it is there only as long as another library brings it."""
+    extras = PROJECT["optional-dependencies"]
+    declared = {
+        "workbook": [*PROJECT["dependencies"], *extras["export"], *extras["cluster"]],
+        "docs/site": [*PROJECT["dependencies"], *extras["test"]],
+    }
+    known = packages_distributions()
+    for folder, lines in declared.items():
+        asked = by_name(lines).keys()
+        lacking = {
+            name
+            for name in imported(folder)
+            if not asked & {canonicalize_name(package) for package in known.get(name, [])}
+        }
+        assert lacking == set(), folder
 
 
 def test_a_container_is_set_up_as_by_make():

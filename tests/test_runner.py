@@ -92,5 +92,5 @@ def test_a_process_that_dies_ends_the_run_with_the_name_of_its_test(tmp_path, ta
     said = printed.read_text()
     assert run.returncode == 1, said
     assert "crashed while running" in said
+    # The other process may have tried it, too: nobody takes the place of either.
     assert "test_dying.py::test_that_dies" in said
-    assert "1 failed" in said  # it was not run a second time

@@ -97,7 +97,7 @@ LACKING = [
     (STUB, "Python 3.11 or newer, and python3 is not."),
     (patched(OLD), "is Python 3.9. Install a newer one"),
     (patched(NO_VENV), "venv module, which"),
-    (patched(FULL_DISK), "needs 3 GB of free disk, and here are 0.2."),
+    (patched(FULL_DISK), "GB of free disk, and here are 0.2."),
 ]
 
 

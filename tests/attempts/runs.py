@@ -40,7 +40,7 @@ def recorded(study):
 
     They have one budget, the smallest for a sweep; the entries of the leaderboard have one time.
     """
-    runs = records()[study]
+    runs = records().so_far[study]
     scale = records().scale
     if study == "learning_rate":
         config = scale.budget(scale.parts[0])

@@ -44,6 +44,7 @@ def before(name, folder):
         vocab, merges = bpe.train_bpe(text, 280, specials)
         made = {"simple_held_out": text, "specials": specials, "vocab": vocab, "merges": merges}
         made |= {"ten_simple": [TEXT], "ten_web": [TEXT, "if x:\n    y = 3"]}
+        made |= {"SIMPLE": "stories", "WEB": "docstrings"}
         made["proper"] = spans.count_pretokens(text, specials)
         return made | {"simple": Tokenizer(vocab, merges, specials)}
     if name == "03_transformer":
