@@ -29,7 +29,8 @@ def peak_bytes(config: ModelConfig, batch_size: int) -> CostTable:
         freed = sum(row.each for row in activations if _belongs(row, done))
         created = FLOAT * sum(row.each for row in weights if _belongs(row, done))
         gradients = Row("gradients", "gradients", "", created)
-        kept = Row("activations", "activations", "see their table", activations.total - freed)
+        saved = activations.total - freed
+        kept = Row("activations", "activations", "the sum of the saved tensors", saved)
         temporary = computed([term], config, batch_size)
         moments.append([weights_row, gradients, state, kept, *temporary])
     # The two temporaries of the update, √v and √v + ε, are as large as the tensor itself.

@@ -66,7 +66,7 @@ def training_bytes(config: ModelConfig, activations: CostTable) -> CostTable:
             Row("parameters", "parameters", "4·P", weights),
             Row("gradients", "gradients", "4·P", weights),
             Row("optimizer state", "optimizer", "2·4·P", 2 * weights),
-            Row("activations", "activations", "see their table", activations.total),
+            Row("activations", "activations", "the sum of the saved tensors", activations.total),
         ]
     )
 
