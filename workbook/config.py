@@ -54,9 +54,20 @@ class ModelConfig:
         """The width of one head."""
         return self.d_model // self.num_heads
 
+    @property
+    def norms(self) -> tuple[str, ...]:
+        """The norms that it has: two in each block, and one before the head."""
+        fewer: dict[str, tuple[str, ...]] = {"none": (), "final": ("ln_final",)}
+        return fewer.get(self.norm, ("ln1", "ln2", "ln_final"))
+
 
 def as_python(value: Any) -> Any:
-    """A number of NumPy's, or a tensor of one number, as Python's own; anything else as it is."""
+    """A number of NumPy's, or a tensor of one number, as Python's own; so are those of a pair.
+
+    Anything else comes back as it is; a list of numbers becomes a tuple.
+    """
+    if isinstance(value, tuple | list):
+        return tuple(map(as_python, value))
     return value.item() if getattr(value, "shape", None) == () else value
 
 
@@ -173,11 +184,12 @@ class OptimizerConfig:
     update: Literal["fused", "textbook", "muon"] = "fused"  # torch's AdamW, ours, or our Muon
 
     def __post_init__(self) -> None:
-        betas = tuple(map(as_python, self.betas))  # a list when it comes from JSON
-        object.__setattr__(self, "betas", betas)
+        object.__setattr__(self, "betas", tuple(self.betas))  # a list when it comes from JSON
         check_fields(self)
-        if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
-            raise ValueError(f"betas={betas!r} are not two numbers, each at least 0 and below 1")
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError(
+                f"betas={self.betas!r} are not two numbers, each at least 0 and below 1"
+            )
         for name in ("eps", "weight_decay"):
             if not 0 <= getattr(self, name) < math.inf:
                 value = getattr(self, name)

@@ -36,7 +36,7 @@ def saved_activations(config: ModelConfig, batch_size: int) -> CostTable:
 
 def _norm(name: str, config: ModelConfig, times: int) -> list[Term]:
     """1 / root mean square, scaled vectors and the result; the input is the residual stream."""
-    if config.norm == "none" or (config.norm == "final" and name != "ln_final"):
+    if name not in config.norms:
         return []
     formulas = {"1 / rms": "4·B·T", "scaled": "4·B·T·d", "result": "4·B·T·d"}
     return [(f"{name}: {tensor}", NORM, formula, times) for tensor, formula in formulas.items()]

@@ -107,8 +107,7 @@ def parameters(config: ModelConfig) -> CostTable:
     terms += [("ln_final", NORM, "d", 1)]
     if not config.tie_embeddings:
         terms += [("lm_head", HEAD, "V·d", 1)]
-    kept = {"none": (), "final": ("ln_final",)}.get(config.norm, ("ln1", "ln2", "ln_final"))
-    terms = [term for term in terms if NORM not in term or term[0] in kept]
+    terms = [term for term in terms if NORM not in term or term[0] in config.norms]
     return computed(terms, config)
 
 

@@ -42,12 +42,8 @@ class Rule(Optimizer):
         """Add a group of parameters; settings that it lacks are taken from the optimizer."""
         # torch's constructor comes through here as well, with one group or several.
         settings = {**self.defaults, **param_group}
-        for name in self.defaults:
-            # A NumPy number would not survive in a checkpoint, which holds only Python's own.
-            is_pair = isinstance(settings[name], tuple | list)
-            param_group[name] = (
-                tuple(map(as_python, settings[name])) if is_pair else as_python(settings[name])
-            )
+        # A NumPy number would not survive in a checkpoint, which holds only Python's own.
+        param_group |= {name: as_python(settings[name]) for name in self.defaults}
         self.check(param_group)
         super().add_param_group(param_group)
 

@@ -267,7 +267,7 @@ class TransformerLM(ConfiguredModel):
         )
         # Pre-norm never normalises the stream itself, to which every block adds: so once more
         # before the head.
-        self.ln_final = normalisation(config.norm != "none", d_model, device, dtype, parts)
+        self.ln_final = normalisation("ln_final" in config.norms, d_model, device, dtype, parts)
         # A row for each token, like the embedding, but a matrix of its own unless they are tied.
         self.lm_head = parts.Linear(d_model, vocab_size, device, dtype)
         if config.tie_embeddings:
