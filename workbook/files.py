@@ -97,10 +97,16 @@ def make_folder(folder: Path) -> None:
         ) from error
 
 
+def free_space(place: Path) -> tuple[Path, int]:
+    """The innermost folder at or above a place that is there, and the free bytes of its disk."""
+    place = place.absolute()
+    folder = next(folder for folder in (place, *place.parents) if folder.is_dir())
+    return folder, shutil.disk_usage(folder).free
+
+
 def expect_room(target: Path, size: int) -> None:
     """Raise OSError if the disk has no room for `size` bytes at `target`."""
-    folder = next(folder for folder in target.absolute().parents if folder.is_dir())
-    free = shutil.disk_usage(folder).free
+    folder, free = free_space(target)
     if free < size:
         raise OSError(
             f"{target.name} needs {size / 1e9:,.2f} GB, and {folder} has {free / 1e9:,.2f} GB free;"

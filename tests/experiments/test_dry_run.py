@@ -8,7 +8,7 @@ import pytest
 import tiny_runs
 import torch
 
-from workbook import accounting
+from workbook import accounting, files
 from workbook.classroom import cli
 from workbook.experiments import dry_run, records
 from workbook.experiments.dry_run import checkpoint_bytes, seconds_of
@@ -103,7 +103,7 @@ class TestDisk:
         needed = 3 * checkpoint_bytes(LAPTOP)
         for free, status in ((needed, 0), (needed - 1, 1)):
             usage = SimpleNamespace(free=free)
-            monkeypatch.setattr(dry_run.shutil, "disk_usage", lambda place, usage=usage: usage)
+            monkeypatch.setattr(files.shutil, "disk_usage", lambda place, usage=usage: usage)
             assert dry_run.report_runs([LAPTOP, replace(LAPTOP, seed=1)], workers=3) == status
         assert "make room, or set WORKBOOK_DATA" in capsys.readouterr().out
 

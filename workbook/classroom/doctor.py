@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workbook import config
+from workbook.files import free_space
 from workbook.lazy import __version__
 
 FREE_BYTES = 2 * 10**9  # for corpora, tokens and checkpoints of the laptop's runs
@@ -89,8 +89,7 @@ def _torch() -> Examined:
 
 def _data() -> Examined:
     folder = config.data_folder().absolute()
-    parent = next(place for place in (folder, *folder.parents) if place.is_dir())
-    free = shutil.disk_usage(parent).free
+    parent, free = free_space(folder)
     remedy = "" if free >= FREE_BYTES else "make room, or set WORKBOOK_DATA to another disk"
     if not os.access(parent, os.W_OK):
         remedy = "it cannot be written to: set WORKBOOK_DATA to another folder"
@@ -103,8 +102,7 @@ def _engine() -> Examined:
     start = time.perf_counter()
     compiled.load_kernels()
     seconds = time.perf_counter() - start
-    how = "loaded" if seconds < 10 else "compiled"
-    return Examined(f"the compiled tokenizer was {how} in {seconds:.1f} s")
+    return Examined(f"the compiled tokenizer was ready after {seconds:.1f} s")
 
 
 def _kernel() -> Examined:

@@ -6,7 +6,6 @@ recorded runs reached.
 """
 
 import math
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -19,6 +18,7 @@ from workbook.config import TrainConfig
 from workbook.corpora import corpora
 from workbook.experiments import records
 from workbook.experiments.plans import Plan, Stage
+from workbook.files import free_space
 from workbook.tokenization import token_files
 from workbook.training import devices
 from workbook.training.data import expect_rows_for
@@ -69,8 +69,7 @@ def report_runs(
     # one more: a checkpoint is written whole before an old one is removed.
     needed = (workers or 1) * max(checkpoint_bytes(config) for config in configs)
     folder = (folder or settings.data_folder()).absolute()
-    parent = next(place for place in (folder, *folder.parents) if place.is_dir())
-    free = shutil.disk_usage(parent).free
+    _, free = free_space(folder)
     print(f"Checkpoints need {needed / 1e9:,.1f} GB; {free / 1e9:,.1f} GB are free in {folder}.")
     todos = [
         f"`workbook data get {name}` downloads {corpora.CORPORA[name].volume}"
