@@ -95,7 +95,7 @@ def claim_folder(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> N
         there = load_json(folder / CONFIG) | settings.SAME_RUN
         here = asked | settings.SAME_RUN
         # A hash of all the learner's parts decides, and the version of each says which one differs.
-        theirs = parts_of(folder)
+        theirs = parts_of(there)
         there.pop("parts", None)
         now = here.pop("parts", {})
         if theirs.get("key") != now.get("key"):
@@ -158,19 +158,18 @@ def misfit(content: Any, fields: Mapping[str, type]) -> str:
     return next((f"has no {name!r} of the right type" for name in unfit), "")
 
 
-def parts_of(folder: Path) -> Record:
-    """What the config of a run says of the learner's parts in it; nothing: all are ours."""
-    parts = load_json(folder / CONFIG).get("parts", {})
+def parts_of(config: Record) -> Record:
+    """What the stored config of a run says of the learner's parts; nothing: all are ours."""
+    parts = config.get("parts", {})
     return parts if isinstance(parts, dict) else {}
 
 
 def load_config(folder: Path) -> settings.TrainConfig:
     """The config of the run in a folder. Raises: FileNotFoundError; ValueError."""
+    content = load_json(folder / CONFIG)
     try:
-        return settings.config_from(load_json(folder / CONFIG))
+        return settings.config_from(content)
     except ValueError as error:
-        if str(folder / CONFIG) in str(error):
-            raise
         raise ValueError(f"{folder / CONFIG}: {error}; restore it") from error
 
 

@@ -146,7 +146,7 @@ class Run:
     @property
     def made_of(self) -> dict[str, str]:
         """Where the parts that are not ours come from, by name; empty if all are ours."""
-        return dict(log.parts_of(self.folder).get("places", {}))
+        return dict(log.parts_of(log.load_json(self.folder / log.CONFIG)).get("places", {}))
 
     def model(self) -> nn.Module:
         """The model as it was last saved, on the CPU. A record of a run has none."""
