@@ -429,9 +429,7 @@ def _adopt_orphans() -> None:
 
 def _end_orphans() -> None:
     """End what a worker detached, by `setsid` or a double fork: it is below this server now."""
-    with suppress(psutil.Error, OSError):
-        for child in psutil.Process().children(recursive=True):
-            child.kill()
+    _end_children()
     with suppress(ChildProcessError):  # once there is none left
         while os.waitpid(-1, 0):
             pass
@@ -491,10 +489,15 @@ def finish(value: Any) -> None:
 
 def _leave(status: int) -> NoReturn:
     """End this worker with all its children; threads that go on end with it."""
+    _end_children()
+    os._exit(status)
+
+
+def _end_children() -> None:
+    """End all processes below this one."""
     with suppress(psutil.Error, OSError):  # such as without /proc
         for child in psutil.Process().children(recursive=True):
             child.kill()
-    os._exit(status)
 
 
 def _answer(request: dict, channel: _Channel, threads: int) -> None:
