@@ -244,3 +244,5 @@ def test_what_cannot_be_read_is_asked_again_and_is_not_wrong(study):
     said = str(recalling.settle(study, {"rope": topic}, ["hm"], TODAY))
     assert "rope: ○ hm cannot be read as an answer: it is asked again." in said
     assert study.notes(recalling.Topic) == {} and "✗" not in said
+    said = str(recalling.settle(study, {"rope": topic}, [np.ones(2)], TODAY))
+    assert "cannot be read as an answer: it is asked again." in said

@@ -160,14 +160,15 @@ def settle(
     new = {}
     for (name, topic), given in zip_longest(due.items(), answers):
         question = variant(name, topic.asked)
-        is_right = None if given in (None, ...) else question.accepts(given)
-        if is_right is None and given not in (None, ...):
+        is_skipped = given is None or given is ...
+        is_right = None if is_skipped else question.accepts(given)
+        if is_right is None and not is_skipped:
             lines.append(f"{name}: ○ {given} cannot be read as an answer: it is asked again.")
             continue
         sign = f"✗ not {given}, but"
         stage = 0
         days = SPACES[0]
-        if given in (None, ...):
+        if is_skipped:
             sign = "○ skipped:"
             stage = topic.stage
         elif is_right:
