@@ -168,7 +168,7 @@ class Setting:
     @property
     def losses(self) -> dict[int, float]:
         """The losses at the best rate, by seed."""
-        return {seed: run.loss for seed, run in self.seeds.items()}
+        return losses_of(self.seeds)
 
     @property
     def bits_per_byte(self) -> float:
@@ -367,6 +367,11 @@ def entries(board: Results) -> dict[str, dict[int, Run]]:
     return by_label if "final" in by_label else {}
 
 
+def losses_of(runs: Mapping[int, Run]) -> dict[int, float]:
+    """The final losses of some runs, by seed."""
+    return {seed: run.loss for seed, run in runs.items()}
+
+
 def spread_of(runs: Mapping[int, Run]) -> Spread:
     """The final losses of some runs that differ in their seeds."""
     return Spread(tuple(final_losses(runs)))
@@ -377,8 +382,8 @@ def entries_table(board: Mapping[str, Mapping[int, Run]]) -> pd.DataFrame:
     rows = {}
     for label, runs in board.items():
         start = board["start again" if label == "final" else "start"]
-        losses = {seed: run.loss for seed, run in runs.items()}
-        usual = {seed: run.loss for seed, run in start.items()}
+        losses = losses_of(runs)
+        usual = losses_of(start)
         same = usual.keys() & losses.keys() and label != "start"
         steps = [run.steps for run in runs.values()]
         rows[label] = {

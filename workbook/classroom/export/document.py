@@ -74,19 +74,19 @@ def _lead(write_up: WriteUp) -> list[Node]:
     answers = [answer for entry in entries for answer in entry.answers.values()]
     used = dict.fromkeys(name for answer in answers for name in answer.corpora)
     others = ", ".join(sorted({answer.edition for answer in answers} - {write_up.edition}))
-    devices = sorted({legible(answer.device) for answer in answers if answer.device})
+    devices = sorted({answer.device for answer in answers if answer.device})
     done = [entry for entry in entries if entry.is_done]
     most = _points(entries)
     replaced = _points(entry for entry in done if entry.state == status.STAND_IN)
     counted = f"{len(done)} of {len(entries)} problems, worth {_points(done)} of {most} points"
     rest = f"; {replaced} of these points rest on stand-in texts, with no required loss reached"
     facts = {
-        "Name": legible(write_up.name),
+        "Name": write_up.name,
         # The reference must be the same every day.
         "Date": "" if write_up.is_reference else date.today().isoformat(),
         "Handout": f"edition {write_up.edition}",
         "Written under": _written_under(others, write_up) if others else "",
-        "Profile": legible(", ".join(sorted({answer.profile for answer in answers}))),
+        "Profile": ", ".join(sorted({answer.profile for answer in answers})),
         "Corpora": "; ".join(_corpus(name) for name in used),
         "Measured on": "; ".join(devices),
         "Done": counted + rest if replaced else counted,
@@ -242,5 +242,4 @@ def _basis(answer: Answer) -> list[Node]:
     used = zip(answer.corpora, answer.sizes, strict=True)
     corpora = on_what(PROBLEMS[answer.place[0]], used)
     device = f" {answer.device}." if answer.device else ""
-    basis = legible(f"{corpora} Profile {answer.profile}.{device}")
-    return [box("basis", [para(*prose(basis))])]
+    return [box("basis", [para(*prose(f"{corpora} Profile {answer.profile}.{device}"))])]
