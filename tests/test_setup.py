@@ -91,13 +91,14 @@ def log(clone: Path) -> list[str]:
 
 STUB = "#!/bin/sh\nexit 127\n"
 
+NEEDED = 7 if sys.platform.startswith("linux") else 3  # there pip takes the build with CUDA
 
 LACKING = [
     (None, "Python 3.11 or newer, and python3 is not."),
     (STUB, "Python 3.11 or newer, and python3 is not."),
     (patched(OLD), "is Python 3.9. Install a newer one"),
     (patched(NO_VENV), "venv module, which"),
-    (patched(FULL_DISK), "GB of free disk, and here are 0.2."),
+    (patched(FULL_DISK), f"needs {NEEDED} GB of free disk, and here are 0.2."),
 ]
 
 
