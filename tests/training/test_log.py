@@ -111,6 +111,15 @@ def test_a_claimed_folder_is_ours_whatever_the_label_and_refused_to_another_conf
     assert runlog.load_json(tmp_path / runlog.CONFIG) == CONFIG | betas
 
 
+@pytest.mark.parametrize("steps", ["x", None, [7], 1e999, True])
+def test_steps_of_another_type_are_another_config(tmp_path, steps):
+    asked = CONFIG | {"steps": 60}
+    runlog.claim_folder(tmp_path, asked)
+    (tmp_path / runlog.CONFIG).write_text(json.dumps(asked | {"steps": steps}))
+    with pytest.raises(ValueError, match=r"another config \(steps: .* there, 60 here"):
+        runlog.claim_folder(tmp_path, asked)
+
+
 @pytest.mark.parametrize("name", ["log.jsonl", "environment.json", "outcome.json"])
 def test_a_folder_with_somebody_elses_files_is_refused_and_left_as_it_was(tmp_path, name):
     (tmp_path / name).write_text("precious")

@@ -102,9 +102,10 @@ def claim_folder(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> N
             there = there | theirs.get("versions", {})
             here = here | now.get("versions", {})
         # More steps make the same run longer; fewer would contradict what was done.
-        is_longer = here.get("steps", 0) > there.get("steps", math.inf)
-        done = there.get("steps", 0)
-        if done > here.get("steps", done) and there == here | {"steps": done}:
+        done = there.get("steps")
+        done = done if type(done) is int else math.inf  # an edited file may say anything
+        is_longer = here.get("steps", 0) > done
+        if math.inf > done > here.get("steps", done) and there == here | {"steps": done}:
             raise ValueError(
                 f"{folder} holds this run, made longer: it has taken {done:,} steps, not"
                 f" {here['steps']:,}. Ask for as many (--steps {done}), or give another folder"
