@@ -227,6 +227,23 @@ def test_what_is_gone_from_the_original_goes_unless_the_learner_worked_on_it(che
     assert len(after.cells) == 8
 
 
+def test_what_another_command_has_updated_is_backed_up_once(checkout, monkeypatch, capsys):
+    publish(checkout, revised(train_bpe_try=f"{STUB}  # better"))
+    look = update._news
+
+    def and_meanwhile(path, study):
+        news = look(path, study)
+        monkeypatch.setattr(update, "_news", look)
+        update.update()
+        return news
+
+    monkeypatch.setattr(update, "_news", and_meanwhile)
+    update.update()
+    told = capsys.readouterr().out
+    assert told.count("is up to date now") == 1 and told.count("is up to date.") == 1
+    assert len(list((checkout / "study" / ".workbook" / "backup").iterdir())) == 1
+
+
 @pytest.mark.parametrize(("notes", "ids"), [(1, 1), (1, 0), (0, 1), (0, 0)])
 def test_what_other_programs_drop_loses_nothing_and_doubles_nothing(checkout, notes, ids):
     notebook = json.loads((checkout / "study" / "02_bpe.ipynb").read_bytes())

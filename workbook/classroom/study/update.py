@@ -38,7 +38,7 @@ def notices(folder: str | Path) -> list[str]:
     lines = []
     for path in notebooks_in(folder):
         try:
-            if (news := _news(path)) is not None:
+            if (news := _news(path, notebooks.read_notebook(path))) is not None:
                 lines.append(
                     f"{path.parent.name}/{path.name} is older than its original ({news}). `workbook"
                     " study --update` brings it up to date and keeps what you wrote."
@@ -56,8 +56,9 @@ def update(folder: str | Path | None = None) -> None:
     wrong = []
     for path in notebooks_in(folder or nearest()):
         try:
-            news = _news(path)
-            print(_update(path, news) if news else f"{path.parent.name}/{path.name} is up to date.")
+            is_old = _news(path, notebooks.read_notebook(path)) is not None
+            done = _update(path) if is_old else ""  # another command may do so meanwhile
+            print(done or f"{path.parent.name}/{path.name} is up to date.")
         except (OSError, ValueError) as error:
             wrong.append(str(error))
     if wrong:
@@ -72,9 +73,8 @@ def _original(path: Path, study: NotebookNode) -> NotebookNode | None:
     return None if worked.resolve() == path.resolve() else copy.fresh(worked)
 
 
-def _news(path: Path) -> str | None:
+def _news(path: Path, study: NotebookNode) -> str | None:
     """Say what is new in the original of a notebook; None if nothing is."""
-    study = notebooks.read_notebook(path)
     original = _original(path, study)
     if original is None or study.metadata.get("workbook") == original.metadata.workbook:
         return None
@@ -93,16 +93,23 @@ def _is_new(cell: NotebookNode, learners: NotebookNode) -> bool:
     return before != _was(cell) and digest(learners) != digest(cell)
 
 
-def _update(path: Path, news: str) -> str:
-    """Update one notebook, whole or not at all; return what to say about it."""
-    backup, summary = _rewrite(path, path.stem, lambda study: _merge(study, _original(path, study)))
+def _update(path: Path) -> str:
+    """Update one notebook, whole or not at all; return what to say about it, "" if nothing is."""
+
+    def merge(study: NotebookNode) -> str:
+        news = _news(path, study)
+        return f"({news}). {_merge(study, _original(path, study))}" if news else ""
+
+    backup, summary = _rewrite(path, path.stem, merge)
     where = f"{path.parent.name}/{path.name}"
-    return f"{where} is up to date now ({news}). {summary} What you had is in {backup}. {RELOAD}"
+    told = f"{where} is up to date now {summary} What you had is in {backup}. {RELOAD}"
+    return told if summary else ""
 
 
 def _rewrite(path: Path, name: str, change: Callable[[NotebookNode], str]) -> tuple[Path, str]:
     """Change a study notebook, whole or not at all; return the backup, and what was said.
 
+    Where `change` says nothing, nothing has changed: then nothing is written.
     Raises: ValueError if it is saved meanwhile, by JupyterLab for instance.
     """
     # a link to a file stays one
@@ -114,6 +121,8 @@ def _rewrite(path: Path, name: str, change: Callable[[NotebookNode], str]) -> tu
         study = notebooks.read_notebook(path)
         summary = change(study)
         backup = copy.backup_path(folder, name)
+        if not summary:
+            return backup, ""
         with atomic_write(backup, "wb") as file:
             file.write(stored)
         notebooks.write_notebook(path, study, before)
