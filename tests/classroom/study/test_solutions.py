@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from workbook.classroom import problems
+from workbook.classroom.checks.machinery.loading import load_file
 from workbook.classroom.study import copy, notebooks, solutions
 from workbook.classroom.study.progress import Part
 from workbook.classroom.study.solutions import collect, why_not_alone
@@ -349,6 +350,16 @@ def test_what_is_kept_is_what_was_judged(tmp_path, monkeypatch, way):
     _, again = solutions.imported(file, SOFTMAX)
     x = torch.tensor([[1.0, 2.0, 3.0]])
     torch.testing.assert_close(again(x, -1), x.softmax(-1))
+
+
+def test_a_comment_in_another_encoding_costs_nothing(tmp_path):
+    path = tmp_path / "in_latin.py"
+    text = f"import torch\n{RIGHT}"
+    path.write_bytes(b"# caf\xe9: Python reads over it\n" + text.encode())
+    attempt = load_file(path, "in_latin").softmax
+    kept, said = solutions.keep_code(tmp_path, SOFTMAX, attempt, "correct", Part())
+    assert kept is not None, said
+    assert kept[1] == "" and "def softmax" in kept[0]
 
 
 def test_another_version_replaces_no_file(tmp_path, monkeypatch):

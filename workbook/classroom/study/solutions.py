@@ -476,8 +476,17 @@ def _statements(names: dict[str, Any], not_own: frozenset[str]) -> Iterator[Stat
             is_ours = digest(SimpleNamespace(cell_type="code", source=raw)) in not_own
             yield from parsed(MAGIC.sub("", raw), is_ours, ipython.transform_cell)
         return
-    with suppress(OSError, SyntaxError, UnicodeError, TypeError):  # None for a folder's file
-        yield from parsed(decode_source(Path(names.get("__file__")).read_bytes()))
+    with suppress(OSError, SyntaxError, TypeError):  # None for a folder's file
+        yield from parsed(_source_in(Path(names.get("__file__"))))
+
+
+def _source_in(path: Path) -> str:
+    """The text of a module: Python forgives a comment for bytes of another encoding."""
+    stored = path.read_bytes()
+    try:
+        return decode_source(stored)
+    except (UnicodeError, SyntaxError):  # in a first line it is the latter
+        return stored.decode(errors="replace")
 
 
 def shell() -> Any:
