@@ -14,6 +14,16 @@ from workbook.config import EDITIONS
 PER_POINT = {"code": 25, "written": 15}  # minutes
 TWO_DOTS = 30  # minutes, from which on a problem has two dots
 THREE_DOTS = 100  # and three
+# Code problems of which little can be stated but shapes, by the ids of 2025.
+WITHOUT_EXAMPLES = {
+    "linear",
+    "embedding",
+    "multihead_self_attention",
+    "transformer_block",
+    "transformer_lm",
+    "checkpointing",
+    "training_together",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +84,11 @@ class Problem:
     def needs_runs(self) -> bool:
         """Whether its numbers come from training runs, so that a check sees if they can be."""
         return self.chapter == 7
+
+    @property
+    def has_examples(self) -> bool:
+        """Whether what it gives can be stated, as a test, before it is written."""
+        return bool(self.form) and self.id not in WITHOUT_EXAMPLES
 
     @property
     def name(self) -> str:

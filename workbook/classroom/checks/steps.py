@@ -5,6 +5,7 @@ and by those of its mistakes that can be made there. The names here are the ids 
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import islice, product
 from operator import eq, length_hint
 from typing import Any
@@ -44,6 +45,17 @@ def of_another_type(right: Any, got: Any, what: str = "The result") -> str | Non
     return None
 
 
+@dataclass(frozen=True)
+class Step:
+    """The check of a step."""
+
+    exercise: Exercise
+
+    def __call__(self, attempt: Any) -> str:
+        """Praise for a right function; raises `Wrong` with the first case that fails."""
+        return judge(self.exercise, attempt).verdict("It passes every case.")
+
+
 def _step(
     words: str,
     cases: tuple,
@@ -53,7 +65,7 @@ def _step(
     whole: Exercise | None = None,
     work: Callable = lambda attempt, *given: attempt(*given),
     same: Callable[[Any, Any], bool] = eq,
-) -> Callable[[Any], str]:
+) -> Step:
     """The check of a step.
 
     Arguments:
@@ -91,12 +103,7 @@ def _step(
         known = [*whole.mistakes, *known]
         errors = whole.errors
     here = [m for m in known if all(program.source.count(old) == 1 for old, _ in m.edits)]
-    exercise = Exercise(program, tuple(here), cases, run, same, report, errors)
-
-    def check(attempt: Any) -> str:
-        return judge(exercise, attempt).verdict("It passes every case.")
-
-    return check
+    return Step(Exercise(program, tuple(here), cases, run, same, report, errors))
 
 
 # In the notebook on Unicode.

@@ -1,0 +1,270 @@
+"""A learner's own test of a problem, tried on right programs and on faulty ones.
+
+A test is a function that takes a program and asserts. It must accept the right programs of the
+problem, and should refuse many of the faulty ones (`programs`). What it prints, and what its
+assertions say, is shown to nobody: a right value could be read there.
+"""
+
+import ast
+import builtins
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from random import Random
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from workbook.classroom.checks.machinery.engine import Exercise
+from workbook.classroom.checks.machinery.timeout import TimedOut, limited, time_is_up
+from workbook.classroom.checks.machinery.verdicts import failure, is_refusal, shown, where
+from workbook.classroom.checks.programs import SUBJECTS, Versions
+
+EACH_SECONDS = 5.0  # of processor time, for one run of a test
+TOTAL_SECONDS = 40.0  # for all of them; those that are left are not counted
+MUTANTS = 4  # of each exercise
+WATCHED = (torch, torch.Tensor, torch.nn.functional, math, np, builtins)  # a test changes none
+# By the name of a function that compares: the place of the value that is expected.
+COMPARING = {"allclose", "equal", "isclose", "assert_close", "assert_allclose", "array_equal"}
+OWN_SCOPES = (
+    ast.Lambda,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+    ast.FunctionDef,
+)
+FIXED = "Each program gives it what it asks for: is there an `assert` that runs?"
+
+
+class Tried(NamedTuple):
+    """What became of a test."""
+
+    trouble: str = ""  # why it counts for nothing
+    is_refused: bool = False  # a right program was
+    caught: int = 0
+    tried: int = 0
+    away: tuple[tuple[str, str], ...] = ()  # what got away: its mistake, and where it goes wrong
+
+
+def outcome_of(problem: str, test: Callable) -> Tried:
+    """Try a test on the right programs, then on the faulty ones."""
+    subject = SUBJECTS[problem]
+    if trouble := _never_fails(test):
+        return Tried(trouble)
+    for program in (*subject.right, subject.right[0]):  # again: what it keeps, or draws, may differ
+        before = _state(program)
+        error = _raised(test, program)
+        if isinstance(error, TimedOut):
+            stopped = f"It was stopped after {EACH_SECONDS:g} s{where(error.__cause__)}."
+            return Tried(f"{stopped} Let it ask less, or end its loop.")
+        if changed := _changed(before, _state(program)):
+            return Tried(f"It changes `{changed}`: a test looks, and changes nothing.")
+        if error is not None:
+            return Tried(_refusal(test, error), is_refused=True)
+    return _caught(test, subject.versions)
+
+
+def _caught(test: Callable, several: tuple[Versions, ...]) -> Tried:
+    is_up = time_is_up(TOTAL_SECONDS)
+    away = []
+    caught = count = 0
+    for versions in several:
+        for words, version in _faulty(versions):
+            if is_up():
+                break
+            if _raised(test, versions.shaped(version)) is not None:
+                caught += 1
+                count += 1
+            elif (told := _where_it_shows(versions, words, version)) is not None:
+                away.append((words, told))
+                count += 1
+    return Tried(FIXED if not caught else "", False, caught, count, tuple(away))
+
+
+def _faulty(versions: Versions) -> Iterator[tuple[str, Callable]]:
+    """The versions with a mistake of the catalogue, then some with a small change."""
+    program = versions.exercise.program
+    for mistake in versions.mistakes:
+        yield mistake.words, program.edited(mistake)
+    yield from Random(0).sample(program.mutants, min(MUTANTS, len(program.mutants)))
+
+
+def _raised(test: Callable, program: Any) -> BaseException | None:
+    """What a test raises of a program."""
+    try:
+        limited(EACH_SECONDS, lambda: test(program))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # pytest's own failures are no `Exception`
+        return error
+    return None
+
+
+def _where_it_shows(versions: Versions, words: str, version: Callable) -> str | None:
+    """What a faulty version gets wrong, without the mistake; None if nothing that is known."""
+    exercise = versions.exercise
+    if not exercise.cases:
+        return versions.kinds.get(words, "")
+    for case in (*exercise.cases, *exercise.corners):
+        right = exercise.expected(case)
+        with suppress(Exception):
+            if _agree(exercise, right, exercise.expected(case, version)):
+                continue
+        given = dict(exercise.report(case, right, right).rows).get("input", "")
+        what = getattr(case, "what", "")
+        return f"{what}: {given}" if what and what not in given else given
+    return None
+
+
+def _agree(exercise: Exercise, right: Any, got: Any) -> bool:
+    if isinstance(right, np.ndarray):  # probabilities, which an attempt is drawn from
+        return bool(np.allclose(right, got))
+    return exercise.same(right, got)
+
+
+# What a test is, before and after.
+
+
+def _never_fails(test: Callable) -> str:
+    """Say so where the text of a test shows that it cannot fail, or looks at no program."""
+    tree = _tree(test)
+    if tree is None:
+        return ""
+    name = next(iter(inspect.signature(test).parameters))
+    if not any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree)):
+        return f"It never uses `{name}`: that is the program to test."
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assert):
+            fixed = isinstance(node.test, ast.Constant) and node.test.value
+            if fixed or (isinstance(node.test, ast.Tuple) and node.test.elts):
+                code = ast.unparse(node)
+                return f"`{code}` cannot fail: a value that is not empty counts as true."
+    return ""
+
+
+def _state(program: Any) -> dict[tuple[str, str], Any]:
+    """The values of the names that a test has no business to change."""
+    names = {
+        (f"{getattr(holder, '__name__', 'it')}.", name): value
+        for holder in (*WATCHED, program)
+        for name, value in getattr(holder, "__dict__", {}).items()
+    }
+    for (place, name), value in [*names.items()]:
+        if place == f"{getattr(program, '__name__', '')}." and hasattr(value, "__code__"):
+            names[f"{place}{name}.", "__code__"] = value.__code__
+    own = getattr(program, "__code__", None)
+    return names | {("the program's ", "code"): own}
+
+
+def _changed(before: dict, after: dict) -> str:
+    """The first name that stands for something else than before; "" if none does."""
+    places = (place for place in before if after.get(place) is not before[place])
+    return next(("".join(place) for place in places if place[1] not in ("__doc__", "_")), "")
+
+
+def _tree(test: Callable) -> ast.FunctionDef | None:
+    """The syntax of a test, with the line numbers of its file or cell."""
+    with suppress(OSError, SyntaxError, TypeError):
+        lines, first = inspect.getsourcelines(test)
+        # One that is indented is parsed below an `if`, so that its columns stay as they are.
+        head = "if True:\n" if lines[0][:1].isspace() else ""
+        tree = ast.parse(head + "".join(lines))
+        ast.increment_lineno(tree, first - 1 - bool(head))
+        return next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return None
+
+
+# Why a right program was refused.
+
+
+def _refusal(test: Callable, error: BaseException) -> str:
+    """Which line refuses a right program, and what it expects in place of what that gives."""
+    of_pytest = type(error).__module__.startswith("_pytest")
+    if not (isinstance(error, AssertionError) or of_pytest or is_refusal(error)):
+        return f"It ends with an error where the program is right: {failure(error)}."
+    expected = _expected(test, error)
+    wants = f" Yours expects {expected}; right programs give something else." if expected else ""
+    return f"It refuses a right program{where(error)}.{wants}"
+
+
+def _expected(test: Callable, error: BaseException) -> str:
+    """What the statement of a test that failed compares a program's result with.
+
+    "" where it compares nothing, or more than one thing: which of them failed is not known then.
+    """
+    frames = [at for at in _traceback(error) if at.tb_frame.f_code is test.__code__]
+    tree = _tree(test)
+    if not frames or tree is None:
+        return ""
+    failed = _statement_at(tree, frames[-1])
+    theirs = _from_the_program(tree)
+    compared = [sides for node in _outside_of_scopes(failed) if (sides := _sides(node))]
+    free = [side for sides in compared for side in sides if theirs.isdisjoint(_names(side))]
+    if len(compared) != 1 or len(free) != 1:
+        return ""
+    frame = frames[-1].tb_frame
+    code = compile(ast.Expression(free[0]), "<test>", "eval")
+    with suppress(Exception):
+        return shown(eval(code, frame.f_globals, dict(frame.f_locals)))
+    return ""
+
+
+def _traceback(error: BaseException) -> Iterator[TracebackType]:
+    at = error.__traceback__
+    while at is not None:
+        yield at
+        at = at.tb_next
+
+
+def _statement_at(tree: ast.FunctionDef, at: TracebackType) -> ast.stmt:
+    """The innermost statement of a test that a traceback is at."""
+    line, _, column, _ = [*at.tb_frame.f_code.co_positions()][at.tb_lasti // 2]
+    found: ast.stmt = tree
+    for node in ast.walk(tree):  # what is inside of another comes later
+        if isinstance(node, ast.stmt):
+            start = node.lineno, node.col_offset
+            end = node.end_lineno or 0, node.end_col_offset or 0
+            if start <= (line or 0, column or 0) < end:
+                found = node
+    return found
+
+
+def _outside_of_scopes(node: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a statement that are not negated, and use no names of a scope of their own."""
+    yield node
+    for part in ast.iter_child_nodes(node):
+        is_negated = isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not)
+        if not (is_negated or isinstance(part, OWN_SCOPES)):
+            yield from _outside_of_scopes(part)
+
+
+def _sides(node: ast.AST) -> list[ast.expr]:
+    """The two sides of a comparison, by `==` or by a function that compares; else none."""
+    match node:
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+            return [left, right]
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[left, right, *_]):
+            return [left, right] if name in COMPARING else []
+    return []
+
+
+def _from_the_program(tree: ast.FunctionDef) -> set[str]:
+    """The names in a test whose values come from the program."""
+    found = {tree.args.args[0].arg}
+    for _ in range(len(tree.body)):  # a loop may use what is bound below
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.NamedExpr):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                if node.value and not found.isdisjoint(_names(node.value)):
+                    found.update(*map(_names, targets))
+            elif isinstance(node, ast.For) and not found.isdisjoint(_names(node.iter)):
+                found |= _names(node.target)
+    return found
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
