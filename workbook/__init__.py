@@ -8,6 +8,7 @@ from workbook.lazy import lazy
 if TYPE_CHECKING:  # for editors and type checkers; to run it would load what nobody asked for
     from workbook.classroom import mine as mine
     from workbook.classroom.mine.hardening import harden
+    from workbook.classroom.study.examples import examples
     from workbook.classroom.study.guesses import calibration, predict
     from workbook.classroom.study.recall import recall
     from workbook.classroom.study.verbs import answer, check, hint, look_up, reveal, tick
@@ -16,6 +17,7 @@ __all__ = [
     "answer",
     "calibration",
     "check",
+    "examples",
     "harden",
     "hint",
     "look_up",
@@ -27,6 +29,7 @@ __all__ = [
 
 HOMES = dict.fromkeys(__all__, "classroom.study.verbs")
 HOMES |= {"harden": "classroom.mine.hardening", "recall": "classroom.study.recall"}
+HOMES |= {"examples": "classroom.study.examples"}
 HOMES |= dict.fromkeys(("predict", "calibration"), "classroom.study.guesses")
 _verbs, _ = lazy(__name__, HOMES)
 

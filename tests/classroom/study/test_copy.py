@@ -99,7 +99,7 @@ def test_a_copy_has_stubs_no_outputs_and_our_answers_folded_away(checkout):
     assert "OURS" not in str(copy)
     verbs, ours, more, *rest = by_role["setup"].splitlines()
     assert [verbs, ours] == SETUP.splitlines()[:2] and rest == ["", "TWO = 2"]
-    assert more.startswith("from workbook import look_up, tick  # ")
+    assert more.startswith("from workbook import examples, look_up, tick  # ")
     roles = [role(cell) for cell in copy.cells]
     assert roles[roles.index("answer") + 1] == "look_up"
     assert roles.count("answer") == 1, "a code problem is answered in code"
@@ -204,7 +204,7 @@ def test_an_update_takes_what_is_new_and_keeps_what_was_typed(checkout, capsys):
     assert new["train_bpe-check"].source == changes["train_bpe_check"]
     place = ids.index("unicode1-prompt")  # both sides changed it
     assert sources[place - 2].endswith("Which?\n\nmy note")
-    ours = "## unicode1\n\n*About 15 minutes · ●*\n\nWhich one?"
+    ours = "## unicode1\n\n*About 15 minutes*\n\nWhich one?"
     assert sources[place - 1 : place + 1] == [update.NEWER_BELOW, ours]
     assert new["train_bpe-prompt"].source.endswith("my other note"), "only one side changed it"
     assert sources[-1] == "Takeaways" and len(ids) == len(notebook.cells) + 3
@@ -247,7 +247,7 @@ def test_what_another_command_has_updated_is_backed_up_once(checkout, monkeypatc
 @pytest.mark.parametrize(("notes", "ids"), [(1, 1), (1, 0), (0, 1), (0, 0)])
 def test_what_other_programs_drop_loses_nothing_and_doubles_nothing(checkout, notes, ids):
     notebook = json.loads((checkout / "study" / "02_bpe.ipynb").read_bytes())
-    typed = {7: "typed", 10: SOLVED, 5: 'answer("unicode1", "a", """It is NUL.""")'}
+    typed = {7: "typed", 11: SOLVED, 5: 'answer("unicode1", "a", """It is NUL.""")'}
     for place, source in typed.items():
         notebook["cells"][place]["source"] = source
     notebook["metadata"] = {}
@@ -269,7 +269,7 @@ def test_what_other_programs_drop_loses_nothing_and_doubles_nothing(checkout, no
     # Nobody can tell who changed that text: ours is there too, below a line that says so.
     assert len(after) == len(notebook["cells"]) + (2 if ids else 1)
     update.reset("train_bpe")
-    assert typed[10] not in [cell.source for cell in learners(checkout).cells]
+    assert typed[11] not in [cell.source for cell in learners(checkout).cells]
 
 
 def test_of_renamed_copies_and_links_the_one_saved_last_counts(checkout):
@@ -283,7 +283,7 @@ def test_of_renamed_copies_and_links_the_one_saved_last_counts(checkout):
     assert study.make_copies() == []
     publish(checkout, revised(train_bpe_try="newer"))
     update.reset("train_bpe")
-    assert path.is_symlink() and notebooks.read_notebook(away).cells[10].source == "newer"
+    assert path.is_symlink() and notebooks.read_notebook(away).cells[11].source == "newer"
     assert len(update.notices(checkout / "study")) == 2, "the copies are as old as before"
 
 

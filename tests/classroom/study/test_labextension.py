@@ -306,6 +306,31 @@ def test_a_link_of_the_contents_opens_the_fold_that_it_leads_into(page, server):
     expect(seen).not_to_have_class(re.compile("workbook-folded"))
 
 
+def test_a_cell_for_examples_is_folded_until_something_is_written(page, server):
+    source = "def test_softmax(softmax):\n    ...\n\n\nexamples('softmax', test_softmax)"
+    metadata = {"workbook": {"problem": "softmax", "role": "examples"}}
+    offered = new_code_cell(source, metadata=metadata, id="offered")
+    write_notebook(server.root / STUDY, [*CELLS[:1], offered, *CELLS[1:]])
+    desk = open_study(page, server)
+    folded = page.locator(".workbook-folded-first", has_text="test_softmax")
+    expect(folded).to_have_attribute("data-workbook-title", re.compile("^Optional: before you"))
+    folded.click()
+    expect(folded).to_have_count(0)
+    page.locator(".jp-CodeCell", has_text="test_softmax").locator(
+        ".cm-line", has_text="..."
+    ).click()
+    page.keyboard.press("End")
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Backspace")
+    page.keyboard.insert_text("assert softmax")
+    page.keyboard.press("Control+s")
+    desk.wait_until_stored("assert softmax")
+    page.reload()
+    expect(page.locator(".jp-CodeCell", has_text="assert softmax")).to_be_visible()
+    expect(page.locator(".workbook-folded", has_text="assert softmax")).to_have_count(0)
+
+
 LATE = """const fetchNow = window.fetch;
 window.fetch = async (...asked) => {
     const isSave = asked[0].method === "PUT";
@@ -339,7 +364,8 @@ def test_an_explanation_unfolds_when_asked_and_a_cell_is_marked_when_tagged(page
         f8(page, source)
     sections = page.locator(".workbook-folded-first")
     expect(sections).to_have_count(2)
-    expect(sections.last).to_have_attribute("data-workbook-title", "Seen")
+    title = "Folded until you have solved this: Seen (click to read it now)"
+    expect(sections.last).to_have_attribute("data-workbook-title", title)
     expect(folded).to_have_count(3)
     expect(explained(page)).to_be_hidden()
     page.screenshot(path=SCREENSHOTS / "folded.png")

@@ -630,6 +630,7 @@ def export_repository(study: Path, to: Path) -> list[str]:
     line by line. Raises: ValueError if nothing is kept; OSError.
     """
     from workbook.classroom.study.copy import TUTOR  # not in each check: it loads nbformat
+    from workbook.classroom.study.examples import kept_tests
 
     sources = solutions.stored(study)
     if not sources:
@@ -651,6 +652,8 @@ def export_repository(study: Path, to: Path) -> list[str]:
     files[ADAPTERS_FILE] = _module(codes)
     if not (to / PACKAGE / "__init__.py").exists():
         files[f"{PACKAGE}/__init__.py"] = ""
+    tests = kept_tests(study, PACKAGE).items()
+    files |= {f"tests/test_own_{problem}.py": text for problem, text in tests}
     files |= {name: text for name, text in TUTOR.items() if not (to / name).exists()}
     saved = _save(to, files)
     works = f"{len(solved) - len(why_not)} of {len(codes)} adapters"

@@ -1,7 +1,8 @@
 """The learner's copy of the notebooks: made once, and never overwritten.
 
 In a copy the outputs are cleared and our answers replaced by empty ones, each with a folded
-look-up below it. Everything else is as in the worked notebook. A copy notes in its metadata what
+look-up below it; above the stubs stand cells for examples. Everything else is as in the worked
+notebook. A copy notes in its metadata what
 it was made from, so that `study.update` can tell what the learner changed, wherever it is moved.
 """
 
@@ -9,6 +10,7 @@ import ast
 import hashlib
 import json
 import re
+import textwrap
 import time
 from collections import Counter
 from contextlib import suppress
@@ -29,7 +31,26 @@ from workbook.files import atomic_write, make_folder, notebooks_in, remove_lefto
 
 LINK_OUT = re.compile(r"\[([^]]+)\]\(\.\./[^)]*\)")
 STUBS = {"try", "answer"}  # the roles of the cells that a learner fills
+FILLED = STUBS | {"examples"}  # and of those that they may fill
 YOUR_TURN = "your-turn"  # their tag
+EXAMPLES = '''# Optional, for no points: say what a right one gives, before you write yours.
+def test_{problem}({program}):
+    """{about}"""
+    ...
+
+
+examples("{problem}", test_{problem})'''
+RESUMED = '''# Optional, for no points: 30 steps are 20 steps and, resumed, 10 more. Test it.
+def test_resuming(train):
+    """train(steps, path, resume=False) returns the losses of so many steps.
+
+    It saves the run to the file `path`, from which it goes on where resume=True. Give your
+    files a folder: `with tempfile.TemporaryDirectory() as folder:`
+    """
+    ...
+
+
+examples("resuming", test_resuming)'''
 # For assistants that write code: most read AGENTS.md, and Claude Code what CLAUDE.md names.
 TUTOR_RULES = Path(__file__).with_name("tutor.md").read_text("utf-8")
 TUTOR = {"AGENTS.md": TUTOR_RULES, "CLAUDE.md": "@AGENTS.md\n"}
@@ -92,10 +113,14 @@ def copy_of(worked: NotebookNode) -> NotebookNode:
         if cell.cell_type == "markdown" and config.checkout() is None:
             # Beside the study folder of an installed package there is neither code nor data.
             cell.source = LINK_OUT.sub(r"\1", cell.source)
+        if role(cell) == "try":
+            cells += _examples_cells(cell)
         if role(cell) == "answer":
             cells += _answer_cells(cell)
         else:
             cells.append(cell)
+        if role(cell) == "reveal" and cell.metadata.workbook.get("problem") == "training_together":
+            cells.append(_cell_of_examples(cell, RESUMED))
     copy = normalise(NotebookNode({**worked, "cells": cells}))
     _note_originals(copy)
     return copy
@@ -124,7 +149,7 @@ def _with_verbs(source: str) -> str:
     imports = [n for n in ast.parse(source).body if isinstance(n, ast.Import | ast.ImportFrom)]
     lines = source.split("\n")
     last = imports[-1].end_lineno if imports else 0
-    lines.insert(last, "from workbook import look_up, tick  # see our answers, count yours")
+    lines.insert(last, "from workbook import examples, look_up, tick  # for your copy alone")
     return "\n".join(lines)
 
 
@@ -132,7 +157,7 @@ def _with_effort(prompt: NotebookNode) -> str:
     """Say below the heading of a problem how long it takes, by `problems.PER_POINT`."""
     problem = problems.with_id(prompt.metadata.workbook.problem)
     heading, _, text = prompt.source.partition("\n")
-    effort = f"*About {problems.time_in_words(problem.minutes)} · {problem.difficulty}*"
+    effort = f"*About {problems.time_in_words(problem.minutes)}*"
     return f"{heading}\n\n{effort}\n{text}"
 
 
@@ -159,6 +184,23 @@ def _answer_cells(worked: NotebookNode) -> list[NotebookNode]:
     look_up = new_code_cell(problems.in_python("look_up", *place))
     look_up.metadata["workbook"] = {**about, "role": "look_up"}
     return [empty, look_up]
+
+
+def _examples_cells(stub: NotebookNode) -> list[NotebookNode]:
+    """Make the cell above a stub in which its writer may state what a right one gives."""
+    problem = problems.with_id(stub.metadata.workbook.problem)
+    if not problem.has_examples:
+        return []
+    about = f"{problem.signature}: assert what it gives for inputs of your own."
+    wrapped = textwrap.fill(about, 90).replace("\n", "\n    ")
+    source = EXAMPLES.format(problem=problem.id, program=problem.name, about=wrapped)
+    return [_cell_of_examples(stub, source)]
+
+
+def _cell_of_examples(beside: NotebookNode, source: str) -> NotebookNode:
+    cell = new_code_cell(source)
+    cell.metadata["workbook"] = {"problem": beside.metadata.workbook.problem, "role": "examples"}
+    return cell
 
 
 def _also_named(worked: NotebookNode) -> list[str]:

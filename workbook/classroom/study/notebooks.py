@@ -6,7 +6,7 @@ of this machine are taken out. nbval compares a new run with the stored one, so 
 gives it the same replacements. A cell whose output differs between machines is tagged
 `nbval-ignore-output`, and asserts what it claims; one that compiles a model or starts `torchrun` is
 tagged `nbval-skip` too, and only `make stress` runs it. Roles decide what a study copy folds:
-`prose` and `evidence` until the problem is solved, `help` never.
+`prose` and `evidence` until the problem is solved, `examples` until they are written, `help` never.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ METADATA = {
 }
 # "help" is for those whose attempt failed: it is never folded, so it gives nothing away. A "guess"
 # is a call of `predict` above the evidence.
-ONCE_PER_PART = {"prompt", "try", "check", "hint", "reveal", "answer"}
+ONCE_PER_PART = {"prompt", "examples", "try", "check", "hint", "reveal", "answer"}
 CELL_ROLES = ONCE_PER_PART | {"prose", "setup", "help", "guess", "evidence"}
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 PICTURE_MIMES = ("image/png", "image/jpeg")

@@ -89,7 +89,7 @@ def _is_new(cell: NotebookNode, learners: NotebookNode) -> bool:
 
     Where nothing says what a stub was, it is the learner who changed it.
     """
-    before = _was(learners) or (role(cell) in copy.STUBS and _was(cell))
+    before = _was(learners) or (role(cell) in copy.FILLED and _was(cell))
     return before != _was(cell) and digest(learners) != digest(cell)
 
 
@@ -151,7 +151,7 @@ def _merge(study: NotebookNode, original: NotebookNode) -> str:
         cell = own.get(slot, new_cell)
         if digest(cell) != digest(new_cell):
             kept += 1
-            if _was(cell) != _was(new_cell) and role(new_cell) not in copy.STUBS:
+            if _was(cell) != _was(new_cell) and role(new_cell) not in copy.FILLED:
                 twice.append(cell)
                 cells += [cell, new_markdown_cell(NEWER_BELOW)]
                 cell = new_cell

@@ -83,11 +83,24 @@
     return runs.filter((run) => run.length > 0);
   };
 
-  /** Say what a fold holds: the section of its heading, our code, or what explains. */
-  const titleOf = (run) =>
+  /** List the cells for examples of the learner's own in which nothing is written yet. */
+  const offers = ({ widgets }) =>
+    widgets.filter(
+      (cell) =>
+        about(cell).role === "examples" && /^ +\.\.\.$/m.test(cell.model.sharedModel.getSource()),
+    );
+
+  /** Name what a fold holds: the section of its heading, our code, or what explains. */
+  const contentOf = (run) =>
     isHeading(run[0])
       ? run[0].model.sharedModel.getSource().match(/^#+ *(.*)/)[1]
       : run.some((cell) => about(cell).role === "reveal") ? "our code" : "the explanation";
+
+  /** Say what a fold holds, and when it opens. */
+  const titleOf = (run) =>
+    about(run[0]).role === "examples"
+      ? "Optional: before you write it, say in a test what a right one gives (click to open)"
+      : `Folded until you have solved this: ${contentOf(run)} (click to read it now)`;
 
   /** List the names by which links reach the headings of a cell, as JupyterLab makes them. */
   const headings = ({ model }) =>
@@ -151,7 +164,7 @@
       const draw = () => {
         const found = exercises(notebook);
         const folded = new Map(); // of a folded cell, the cells that open with it
-        for (const run of spoilers(notebook, found)) {
+        for (const run of [...spoilers(notebook, found), ...offers(notebook).map((cell) => [cell])]) {
           if (run.some((cell) => asked.has(cell))) run.forEach((cell) => asked.add(cell));
           else run.forEach((cell) => folded.set(cell, run));
         }
