@@ -79,6 +79,8 @@ def _lead(write_up: WriteUp) -> list[Node]:
     most = _points(entries)
     replaced = _points(entry for entry in done if entry.state == status.STAND_IN)
     counted = f"{len(done)} of {len(entries)} problems, worth {_points(done)} of {most} points"
+    if len(done) < len(entries):
+        counted += " (of whole problems; the progress table counts each part that is solved)"
     rest = f"; {replaced} of these points rest on stand-in texts, with no required loss reached"
     facts = {
         "Name": write_up.name,
