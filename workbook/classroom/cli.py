@@ -190,7 +190,7 @@ def run_lab(options: argparse.Namespace) -> None:
 def run_study(options: argparse.Namespace) -> None:
     load_quickly()
     from workbook.classroom.mine import hardening
-    from workbook.classroom.study import copy, progress, recall, update, verbs
+    from workbook.classroom.study import copy, mistakes, progress, recall, update, verbs
 
     study = progress.nearest()
     os.environ["WORKBOOK_STUDY"] = str(study)
@@ -212,6 +212,7 @@ def run_study(options: argparse.Namespace) -> None:
         print(progress.progress_table(record))
     for notice in (
         *hardening.found_mistakes(study),
+        *mistakes.notices(study),
         *recall.notices(study),
         *update.notices(study),
     ):
@@ -224,12 +225,12 @@ def run_recall(options: argparse.Namespace) -> None:
 
     study = progress.Progress(progress.nearest())
     today = date.today()
-    due = recall.due_now(study, today)
-    print(recall.ask(study, due, "Enter alone skips one, Ctrl-D all."))
+    asked = recall.questions_on(study, recall.due_now(study, today))
+    print(recall.ask(study, asked, "Enter alone skips one, Ctrl-D all."))
     with suppress(EOFError):
-        answers = [input(f"{name}: ") or None for name in due]
-        if due:
-            print(recall.settle(study, due, answers, today))
+        answers = [input(f"{number}. ") or None for number in range(1, len(asked) + 1)]
+        if asked:
+            print(recall.settle(study, asked, answers, today))
 
 
 @command(

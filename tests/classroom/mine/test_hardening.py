@@ -90,6 +90,9 @@ def test_what_cannot_be_hardened_is_said(study, capsys):
         assert hardening.found_mistakes(study) == []
 
 
+TEST_OF_PAIRS = """def test_pairs(count_pairs):
+    assert count_pairs({(b"a", b"a", b"a"): 5}) == {(b"a", b"a"): 10}
+"""
 PLAYED = [  # cells, and what each shows
     ("import shutil, sys, torch\nfrom torch import nn\nfrom workbook import *", ""),
     (inspect.getsource(transformer_right.RMSNorm), ""),
@@ -105,6 +108,8 @@ PLAYED = [  # cells, and what each shows
     ('predict("the loss of a new model", 7.6)', "Noted for the loss of a new model: 7.6"),
     ('predict("the loss of a new model", measured=9.5)', "you guessed 7.6, it is 9.5; ratio 0.8"),
     ("calibration()", "Guesses so far: 1. .* a factor of 1.25.*image/png"),
+    (TEST_OF_PAIRS, ""),
+    ('examples("count_pairs", test_pairs)', "✓ test of count_pairs.*two right.*Kept as"),
     ("from collections import Counter\nfrom itertools import pairwise", ""),
     (inspect.getsource(steps.count_pairs), ""),
     ('check("count_pairs", count_pairs)', "✓ count_pairs: correct"),

@@ -86,8 +86,8 @@ def test_what_was_solved_days_ago_comes_back_at_growing_distances(study):
     assert "Nothing to recall today. Next: rope on" in str(recall())
     for days in (3, 7, 21, 21):
         topic = recalling.topics_of(study)["rope"]
-        answers = [recalling.variant("rope", topic.asked).value]
-        recalling.settle(study, {"rope": topic}, answers, TODAY)
+        asked = recalling.questions_on(study, {"rope": topic})
+        recalling.settle(study, asked, [asked["rope"].question.value], TODAY)
         assert recalling.topics_of(study)["rope"].due == str(TODAY + timedelta(days=days))
 
 
@@ -241,8 +241,9 @@ def test_a_right_answer_is_right_however_it_is_written():
 
 def test_what_cannot_be_read_is_asked_again_and_is_not_wrong(study):
     topic = recalling.Topic(TODAY.isoformat(), 2, 5)
-    said = str(recalling.settle(study, {"rope": topic}, ["hm"], TODAY))
+    asked = recalling.questions_on(study, {"rope": topic})
+    said = str(recalling.settle(study, asked, ["hm"], TODAY))
     assert "rope: ○ hm cannot be read as an answer: it is asked again." in said
     assert study.notes(recalling.Topic) == {} and "✗" not in said
-    said = str(recalling.settle(study, {"rope": topic}, [np.ones(2)], TODAY))
+    said = str(recalling.settle(study, asked, [np.ones(2)], TODAY))
     assert "cannot be read as an answer: it is asked again." in said

@@ -19,6 +19,7 @@ from workbook.classroom import study as study_room
 from workbook.classroom.mine.hardening import Hunt
 from workbook.classroom.study import records
 from workbook.classroom.study.guesses import Guess
+from workbook.classroom.study.mistakes import OwnMistake
 from workbook.classroom.study.progress import Part
 from workbook.classroom.study.recall import Topic
 
@@ -33,6 +34,7 @@ ENTRIES = {  # two of each kind, with every field, under the names "one" and "tw
         Part("read", False, [], ["schön"], "", None, ""),
     ],
     Guess: [Guess(5, 7.5), Guess(0.25, None)],
+    OwnMistake: [OwnMistake(["2026-09-30"]), OwnMistake(["2026-09-30", "2026-10-01"])],
     Topic: [Topic("2026-09-30", 2, 5), Topic("2026-10-01", 0, 1)],
     Hunt: [
         Hunt(source="x\n", what="-", first=3, last=4, rows=[["got", "1"]], step=2, found=["y"]),

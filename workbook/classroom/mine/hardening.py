@@ -1,7 +1,8 @@
 """`harden`: find the mistake that was planted into a copy of your own solved code.
 
 The code that a check kept (`solutions`) is changed in one place (`machinery.mutants`), and only a
-change that the check calls wrong is taken. The learner sees what a researcher would see: an output
+change that the check calls wrong is taken; first one that it calls by a name which the learner has
+been told before. The learner sees what a researcher would see: an output
 beside the expected one, and for a part of training the loss curves of the twin test. They name the
 line, or mend the copy; each call offers the next step of a procedure for debugging. The copies are
 in `study/broken/`; what was planted and found is in `.workbook/harden.json`, and worth no points.
@@ -19,8 +20,9 @@ from typing import Any, ClassVar
 from workbook.classroom import problems
 from workbook.classroom.checks.machinery import engine, judging
 from workbook.classroom.checks.machinery.mutants import planted
+from workbook.classroom.checks.machinery.timeout import time_is_up
 from workbook.classroom.problems import Problem
-from workbook.classroom.study import progress, solutions
+from workbook.classroom.study import mistakes, progress, solutions
 from workbook.classroom.study.records import RecordEntry
 from workbook.classroom.study.verbs import NotNow, Report
 from workbook.files import atomic_write
@@ -37,6 +39,7 @@ TRAINED = (  # the problems whose parts change the losses of a run
     "learning_rate_schedule",
     "gradient_clipping",
 )
+OWN_KIND_SECONDS = 10.0  # of processor time, in which one of the learner's own kinds is looked for
 TOP_SECONDS = 10.0  # of processor time, for the statements at the top of the learner's file
 # Claims that show a reader nothing to reason from: mistakes that end so are not planted.
 MUTE = re.compile("It (was stopped|did not|ended|cannot be)|The check itself|.*not understood")
@@ -57,7 +60,7 @@ PROCEDURE = (
     "Explain: say in one sentence how that line leads to what you saw. If the sentence explains"
     " only half of it, look further.",
     "Mend: change that line in `broken/{name}.py` and nothing else, or name it:"
-    ' `harden("{name}", line=...)`.',
+    ' `harden("{name}", line=...)`. If a line is missing, name the one above or below the gap.',
     'Test: `harden("{name}")` checks the copy again. Keep the small input as a test of your own.',
 )
 
@@ -156,7 +159,9 @@ def _plant(study: progress.Progress, path: Path, details: Problem, found: list[s
     if not source:
         raise NotNow(f"no code of yours is kept for {details.id}: solve it, and run its check")
     source = HEADER.format(path.stem) + source.partition("\n")[2]  # in place of its first line
-    hunt = next(mistakes_in(details, source, found), None)
+    kinds = mistakes.kinds_of(study, details.id)
+    hunt = _of_a_kind(kinds, details, source, found) if kinds else None
+    hunt = hunt or next(mistakes_in(details, source, found), None)
     if hunt is None:
         raise NotNow(f"{len(found)} mistakes were found here, and there are no more")
     hunt.rows += map(list, _curves(details, hunt.source, f"{FOLDER}/{path.name}"))
@@ -182,7 +187,9 @@ def _seen(name: str, claim: str, rows: Iterable[Any], steps: Iterable[int]) -> R
 
 
 def _found(name: str, hunt: Hunt) -> Report:
-    claim = f"You found it, in line {hunt.first}: {hunt.what.removesuffix(' there')}."
+    is_gap = hunt.what.startswith("a step is missing")
+    where = f"between lines {hunt.first} and {hunt.last}" if is_gap else f"in line {hunt.first}"
+    claim = f"You found it, {where}: {hunt.what.removesuffix(' there')}."
     rows = ("it is", hunt.changed), ("it was", hunt.original)
     then = f'Say why it led to what you saw. `harden("{name}")` plants another one.'
     return Report("correct", f"harden {name}", None, claim, rows, then=(then,), state="found")
@@ -227,6 +234,23 @@ def mistakes_in(details: Problem, source: str, found: Iterable[str] = ()) -> Ite
             else:
                 yield hunt
     yield from later
+
+
+def _of_a_kind(kinds: set[str], details: Problem, source: str, found: list[str]) -> Hunt | None:
+    """A mistake that a check calls by one of these names, if one is found in time."""
+    is_up = time_is_up(OWN_KIND_SECONDS)
+    for hunt in mistakes_in(details, source, found):
+        named = judging.from_worker(name_mistake, details, None, hunt.source).likely
+        if named in kinds:
+            return hunt
+        if is_up():
+            break
+    return None
+
+
+def name_mistake(problem: str, source: str) -> Iterator[dict]:
+    """Yield what the check says of the code in a source, with the likely mistake. For a worker."""
+    yield from solutions.judge_source(problem, source, TOP_SECONDS)
 
 
 def _checked(details: Problem, source: str) -> Report:

@@ -1,15 +1,17 @@
 """`recall`: three questions about problems that you solved days ago, as fresh variants.
 
 The questions are in `recall.toml`, by problem, each with an expression that computes what is right,
-nearly always by the package's own functions. A problem comes back 1, 3, 7 and 21 days
-after it was solved or recalled; a wrong answer starts over, a skipped one comes back the next day.
-When each is due is in `.workbook/recall.json`.
+nearly always by the package's own functions. Every other one is about the learner's own code, where
+a check has kept it (`own_code`). A problem comes back 1, 3, 7 and 21 days after it was solved or
+recalled; a wrong answer starts over, a skipped one comes back the next day. A mistake that a check
+has named comes back in the same way, before the others, once its problem is solved. When each is
+due is in `.workbook/recall.json`.
 """
 
 import math
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -17,17 +19,19 @@ from functools import cache
 from itertools import groupby, product, zip_longest
 from pathlib import Path
 from random import Random
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+from workbook.classroom.checks.machinery import worker
 from workbook.classroom.panels import Panel
-from workbook.classroom.study import progress
+from workbook.classroom.study import mistakes, progress, solutions
 from workbook.classroom.study.numbers import number_of, typed_number
 from workbook.classroom.study.records import RecordEntry
 
 AT_ONCE = 3
 SPACES = (1, 3, 7, 21)  # days
 LONG_AGO = "2000-01-01"  # what an older version of the workbook noted as solved has no day
-_asked: dict[str, "Topic"] = {}  # by the last `recall()` of this kernel
+OBSERVED_SECONDS = 60.0  # of processor time, until the process is ended that runs own code
+_asked: dict[str, "Asked"] = {}  # by the last `recall()` of this kernel
 NEAR_ENOUGH = 0.02  # how far off a number may be, unless it counts something
 COMES_BACK = "(A right answer brings it back after 3, 7, then 21 days.)"
 
@@ -58,6 +62,7 @@ class Variant:
     expression: str  # of Python, for what is right
     chosen: dict[str, Any]  # for the names in it
     why: str  # a sentence
+    code: str = ""  # that it is about
 
     @property
     def value(self) -> Any:
@@ -83,6 +88,13 @@ class Variant:
         return math.isclose(number, right, rel_tol=near, abs_tol=1e-9)
 
 
+class Asked(NamedTuple):
+    """A topic that is due, and the question that is asked about it now."""
+
+    topic: Topic
+    question: Variant
+
+
 def recall(*answers: Any) -> Panel:
     """Ask three questions about problems that you solved days ago; called with answers, judge them.
 
@@ -96,7 +108,7 @@ def recall(*answers: Any) -> Panel:
     today = date.today()
     if not answers:
         _asked.clear()  # so that a cell with old answers, run again later, is judged by nothing new
-        _asked.update(due_now(study, today))
+        _asked.update(questions_on(study, due_now(study, today)))
         places = ", ".join(("first", "second", "third")[: len(_asked)])
         how = f"Change the cell to `recall({places})`, words in quotes, and run it; None skips one."
         return ask(study, _asked, how)
@@ -122,8 +134,45 @@ def questions() -> dict[str, dict[str, Any]]:
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
+def questions_on(study: progress.Progress, due: Mapping[str, Topic]) -> dict[str, Asked]:
+    """A question on each of these topics, about the learner's own code or of recall.toml."""
+    kept = solutions.stored(study.folder)
+    asked = {}
+    for name, topic in due.items():
+        problem = mistakes.problem_of(name)
+        source, _ = kept.get(problem, ("", ""))
+        own = None
+        if name != problem:
+            kind = mistakes.kind_of_mistake(name)
+            own = _of_worker(problem, topic.asked, "questions_on_mistake", kind)
+        elif source and topic.asked % 2 == 0:
+            own = _of_worker(problem, topic.asked, "questions_on_code", source)
+        asked[name] = Asked(topic, own or variant(problem, topic.asked))
+    return asked
+
+
+def _of_worker(problem: str, number: int, function: str, about: str) -> Variant | None:
+    """One of the questions that a function of `own_code` finds; None if there is none."""
+    asked: list[dict] = []
+    with suppress(worker.EndedError, ValueError, OSError):
+        asked = worker.result(found_questions, function, problem, about, seconds=OBSERVED_SECONDS)
+    if not asked:
+        return None
+    chance = Random(f"{problem} {number}")
+    kind = chance.choice(sorted({each["kind"] for each in asked}))
+    chosen = chance.choice([each for each in asked if each["kind"] == kind])
+    return Variant(chosen["text"], chosen["answer"], {}, chosen["why"], chosen["code"])
+
+
+def found_questions(function: str, problem: str, about: str) -> Iterator[list[dict[str, Any]]]:
+    """Yield what a function of `own_code` finds: the checks are loaded only in a worker."""
+    from workbook.classroom.checks import own_code
+
+    yield from getattr(own_code, function)(problem, about)
+
+
 def topics_of(study: progress.Progress) -> dict[str, Topic]:
-    """When each solved problem is due, the earliest first."""
+    """When each solved problem is due, and each mistake that was made there; the earliest first."""
     stored = study.notes(Topic)
     topics = {}
     for problem, parts in groupby(study.parts(), key=lambda place: place[0].id):
@@ -132,38 +181,49 @@ def topics_of(study: progress.Progress) -> dict[str, Topic]:
             day = max(entry.day for entry in entries) or LONG_AGO
             due = date.fromisoformat(day) + timedelta(days=SPACES[0])
             topics[problem] = stored.get(problem, Topic(due.isoformat()))
+    for name, mistake in mistakes.own_mistakes(study).items():
+        if mistakes.problem_of(name) in topics:
+            due = date.fromisoformat(max(mistake.days)) + timedelta(days=SPACES[0])
+            topics[name] = stored.get(name, Topic(due.isoformat()))
     return dict(sorted(topics.items(), key=lambda item: item[1].due))
 
 
 def due_now(study: progress.Progress, today: date) -> dict[str, Topic]:
-    """The first of those that are due."""
+    """Those to ask about: mistakes come first, but leave room for another topic."""
     topics = topics_of(study).items()
-    return dict([item for item in topics if item[1].due <= today.isoformat()][:AT_ONCE])
+    due = {name: topic for name, topic in topics if topic.due <= today.isoformat()}
+    made = [name for name in due if mistakes.problem_of(name) != name]
+    others = [name for name in due if name not in made]
+    first = made[: AT_ONCE - 1] if others else made
+    return {name: due[name] for name in [*first, *others][:AT_ONCE]}
 
 
-def ask(study: progress.Progress, due: dict[str, Topic], how: str) -> Panel:
+def ask(study: progress.Progress, asked: Mapping[str, Asked], how: str) -> Panel:
     """Show the questions, and how to answer; or when there will be some."""
-    if not due:
+    if not asked:
         coming = ", ".join(map(_on, list(topics_of(study).items())[:AT_ONCE]))
         when = f"Next: {coming}." if coming else "Solve a problem first."
         return Panel("read", f"Nothing to recall today. {when}")
-    texts = (f"{name}: {variant(name, topic.asked).text}" for name, topic in due.items())
-    numbered = (f"{number}. {text}" for number, text in enumerate(texts, 1))
-    return Panel("read", "\n".join([f"About problems that you solved. {how}", *numbered]))
+    lines = [f"About problems that you solved. {how}"]
+    for number, (name, (_, question)) in enumerate(asked.items(), 1):
+        lines.append(f"{number}. {mistakes.problem_of(name)}: {question.text}")
+        if question.code:
+            lines.append(f"`{question.code.replace('`', chr(39))}`")  # a panel shows it as code
+    return Panel("read", "\n".join(lines))
 
 
 def settle(
-    study: progress.Progress, due: dict[str, Topic], answers: Sequence, today: date
+    study: progress.Progress, asked: Mapping[str, Asked], answers: Sequence, today: date
 ) -> Panel:
     """Judge the answers to these questions, each with a sentence of why."""
     lines = []
     new = {}
-    for (name, topic), given in zip_longest(due.items(), answers):
-        question = variant(name, topic.asked)
+    for (name, (topic, question)), given in zip_longest(asked.items(), answers):
         is_skipped = given is None or given is ...
         is_right = None if is_skipped else question.accepts(given)
         if is_right is None and not is_skipped:
-            lines.append(f"{name}: ○ {given} cannot be read as an answer: it is asked again.")
+            unread = f"○ {given} cannot be read as an answer: it is asked again."
+            lines.append(f"{mistakes.problem_of(name)}: {unread}")
             continue
         sign = f"✗ not {given}, but"
         stage = 0
@@ -177,7 +237,7 @@ def settle(
             days = SPACES[stage]
         value = question.value
         right = f"{value:,.4g}" if isinstance(value, float) else value
-        lines.append(f"{name}: {sign} {right}. {question.why}")
+        lines.append(f"{mistakes.problem_of(name)}: {sign} {right}. {question.why}")
         new[name] = Topic((today + timedelta(days=days)).isoformat(), stage, topic.asked + 1)
     try:
         study.keep_notes(Topic, new)
@@ -191,14 +251,15 @@ def settle(
 def notices(study: Path) -> list[str]:
     """A line that says what is due, if anything is."""
     with suppress(OSError):  # a record that a later version wrote: no reason not to start
-        names = ", ".join(due_now(progress.Progress(study), date.today()))
+        due = due_now(progress.Progress(study), date.today())
+        names = ", ".join(dict.fromkeys(map(mistakes.problem_of, due)))
         about = f"To recall, if you like: {names} (`workbook recall`, or `recall()` in a notebook)."
         return [about] if names else []
     return []
 
 
 def _on(item: tuple[str, Topic]) -> str:
-    return f"{item[0]} on {date.fromisoformat(item[1].due):%d %B}"
+    return f"{mistakes.problem_of(item[0])} on {date.fromisoformat(item[1].due):%d %B}"
 
 
 @cache

@@ -19,6 +19,7 @@ from nbformat.v4 import new_markdown_cell
 
 from workbook.classroom import problems
 from workbook.classroom.study import copy, notebooks
+from workbook.classroom.study.mistakes import forget_mistakes
 from workbook.classroom.study.notebooks import ONCE_PER_PART, digest, role
 from workbook.classroom.study.progress import MARK, Progress, nearest
 from workbook.classroom.study.solutions import FOLDER as KEPT
@@ -237,6 +238,7 @@ def reset(problem: str) -> None:
     if kept.is_file():
         kept.replace(backup.with_suffix(".py"))
     progress.forget(details.id)
+    forget_mistakes(progress, details.id)
     print(f"{details.id} starts over in {path.name}. What you had is in {backup}. {RELOAD}")
 
 

@@ -17,7 +17,7 @@ from workbook.classroom.checks.machinery import verdicts
 from workbook.classroom.checks.machinery.judging import Report, judge_attempt
 from workbook.classroom.panels import Panel, Status, folded
 from workbook.classroom.problems import Problem
-from workbook.classroom.study import answers, progress, solutions
+from workbook.classroom.study import answers, mistakes, progress, solutions
 from workbook.config import Edition
 
 __all__ = ["Report", "answer", "check", "hint", "look_up", "reveal", "tick"]
@@ -74,6 +74,7 @@ def _noted(
     before: progress.Part | None,
 ) -> Report:
     """Note the outcome in a study folder, and keep the code of an attempt that passed."""
+    mistakes.note_mistake(study, report)
     kept = None
     then = tuple[str, ...]()
     before = before or study.of(problem.id, report.part)

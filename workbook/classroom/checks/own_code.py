@@ -1,0 +1,464 @@
+"""Questions about a learner's own code, with answers that are observed while it runs.
+
+Many whose program passes cannot answer a simple question about it, and these struggle later
+(Lehtinen, Seppälä and Korhonen, "Automated Questions About Learners' Own Code Help to Detect
+Fragile Knowledge", ITiCSE 2023). So the code that a check kept runs in a worker on a small case of
+that check, and what its variables hold after each line is noted. A question is asked only if every
+run of the function gives the same answer to it, and if the line itself does not give it away.
+"""
+
+import ast
+import inspect
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from random import Random
+from types import FrameType
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+
+from workbook.classroom.checks.by_problem import CHECKS
+from workbook.classroom.checks.machinery import engine, mutants
+from workbook.classroom.checks.machinery.engine import BORDER, Exercise, Mistake
+from workbook.classroom.checks.machinery.loading import load_file
+from workbook.classroom.checks.machinery.timeout import time_is_up
+from workbook.classroom.checks.machinery.verdicts import Wrong
+from workbook.classroom.checks.programs import SUBJECTS
+
+MOST_EVENTS = 20_000  # lines that are noted of one function
+LONGEST_VALUE = 60  # characters of an array that is written out there
+LONGEST_INPUT = 300  # characters of what the code is run on, in a question
+MOST_LINES = 45  # of a function that is shown
+CASES_SECONDS = 2.0  # of processor time, in which the case that shows most is looked for
+LEFT_OUT_SECONDS = 2.0  # of processor time, in which statements are left out, one by one
+NOT_AT_ONCE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+UNKNOWN_LINE = 0  # in the order of lines: one that several statements share
+ORDINALS = ("", "2nd", "3rd")
+ASSIGNS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
+NO_STEP = "a step is missing there"  # what `mutants` says of a statement that is left out
+NAMELESS = (NameError, AttributeError)  # that they follow can be seen without understanding
+SYMPTOMS = {
+    "a": "an error",
+    "b": "a result of another shape, length or type",
+    "c": "other values of the same shape, length and type",
+}
+WITHOUT = "What comes of it if line {} is left out? " + "; ".join(
+    f'"{letter}": {words}' for letter, words in SYMPTOMS.items()
+)
+YOURS = (
+    "A check told you this: {} The program below, which is not yours, has that mistake. In which"
+    " line? Write its number."
+)
+FORMS_OF_QUESTION = {
+    "shape": "Which shape has `{name}` once line {line} has run{time}? Write it like (2, 3).",
+    "value": "Which value has `{name}` once line {line} has run{time}?",
+    "items": "How many items has `{name}` once line {line} has run{time}?",
+}
+
+
+@dataclass(frozen=True)
+class OwnQuestion:
+    """A question about a line of a learner's code, with its one right answer."""
+
+    kind: str
+    line: int
+    text: str
+    answer: str  # as Python writes it
+    why: str  # a sentence
+    code: str  # the function that it is about, with the numbers of its lines
+
+
+def questions_on_code(problem: str, source: str) -> Iterator[list[dict[str, Any]]]:
+    """Yield the fields of all questions; in a worker."""
+    questions: list[OwnQuestion] = []
+    with suppress(Exception):  # code that fails here is asked about by nobody
+        module = _Module(problem, source)
+        module.run_by_check(
+            lambda exercise, runner: questions.extend(_all(module, exercise, runner))
+        )
+    yield [asdict(question) for question in questions]
+
+
+class _Module:
+    """A kept module."""
+
+    def __init__(self, problem: str, source: str, name: str = "observed"):
+        self.problem = problem
+        self.source = source
+        self.tree = ast.parse(source)
+        self.statements = _statements_by_line(self.tree)
+        self.path = Path(f"{name}.py").resolve()
+        self.path.write_text(source, encoding="utf-8")
+
+    def run_by_check(self, use: Callable[[Exercise, Any], None]) -> None:
+        """Call `use` with the first exercise of the check, and with the attempt as that runs it."""
+        module = load_file(self.path, self.path.stem)
+        handed_out = tuple(getattr(module, name) for name in module.__all__)
+        attempt = handed_out if len(handed_out) > 1 else handed_out[0]
+
+        def begin(exercise: Exercise, runner: Any, case: Any) -> None:
+            use(exercise, runner)  # inside of the check: it may have made a folder, for instance
+            raise _Used
+
+        with patch.object(engine, "tried", begin), suppress(_Used):
+            CHECKS[self.problem](attempt)
+
+    def function_at(self, line: int) -> ast.FunctionDef | None:
+        """The innermost function that holds a line."""
+        functions = [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)]
+        around = [node for node in functions if node.lineno <= line <= (node.end_lineno or 0)]
+        return max(around, key=lambda node: node.lineno, default=None)
+
+    def constants_at(self, line: int) -> set[Any]:
+        """The constants, and their negatives, that stand in the statement at a line."""
+        statement = self.statements.get(line)
+        own = {number for number, each in self.statements.items() if each is statement}
+        nodes = [node for node in ast.walk(self.tree) if isinstance(node, ast.Constant)]
+        found = {node.value for node in nodes if node.lineno in own}
+        return found | {-value for value in found if isinstance(value, int | float)}
+
+    def shown(self, line: int) -> str:
+        """The function that holds a line, each of its lines with its number; "" if it is long."""
+        function = self.function_at(line)
+        if function is None or (function.end_lineno or 0) - function.lineno >= MOST_LINES:
+            return ""
+        lines = self.source.splitlines()[function.lineno - 1 : function.end_lineno]
+        return _numbered(lines, function.lineno)
+
+
+class _Used(BaseException):
+    """Ends a check that has done what it was called for."""
+
+
+def _input(exercise: Exercise, case: Any) -> str:
+    """What a case is, with the shapes of large inputs in place of their values."""
+    right = exercise.expected(case)
+    text = " ".join(dict(exercise.report(case, right, right).rows).get("input", "").split())
+    return re.sub(r"= (\[\[.*?\]\]+)", _shape_of, text)
+
+
+def _shape_of(found: re.Match) -> str:
+    with suppress(ValueError, SyntaxError):
+        shape = np.shape(ast.literal_eval(found[1]))
+        if len(found[1]) > LONGEST_VALUE:
+            return f"of shape {shape}"
+    return found[0]
+
+
+def questions_on_mistake(problem: str, kind: str) -> Iterator[list[dict[str, Any]]]:
+    """Yield the question in which line of our own program a mistake is; in a worker.
+
+    There is none for a mistake that is not in a single line of it.
+    """
+    questions: list[OwnQuestion] = []
+    for exercise in exercises_of(problem):
+        for mistake in exercise.mistakes:
+            if kind.startswith(mistake.words):
+                questions += _in_one_line(exercise.program.source, mistake)
+    yield [asdict(question) for question in questions[:1]]
+
+
+def exercises_of(problem: str) -> list[Exercise]:
+    subject = SUBJECTS.get(problem)
+    check: Any = CHECKS[problem]
+    versions = subject.versions if subject else ()
+    return [check] if isinstance(check, Exercise) else [each.exercise for each in versions]
+
+
+def _in_one_line(source: str, mistake: Mistake) -> Iterator[OwnQuestion]:
+    (old, new), *others = mistake.edits
+    if others or not new.strip() or "\n" in old + new:
+        return
+    part = next(part for part in source.split(BORDER) if old in part)
+    line = part[: part.index(old)].count("\n") + 1
+    edited = part.replace(old, new).splitlines()
+    why = f"It was `{part.splitlines()[line - 1].strip()}`."
+    text = YOURS.format(mistake.words)
+    yield OwnQuestion("mistake", line, text, f"{line}", why, _numbered(edited))
+
+
+def _numbered(lines: list[str], first: int = 1) -> str:
+    return "\n".join(f"{number:>3}  {line}" for number, line in enumerate(lines, first))
+
+
+# What is noted while the code runs.
+
+
+@dataclass
+class _Run:
+    """One run of a function: its statements in their order, by line, and what they assigned."""
+
+    function: ast.FunctionDef
+    order: list[int] = field(default_factory=list)
+    values: dict[tuple[int, str], list[Any]] = field(default_factory=lambda: defaultdict(list))
+    masks: set[int] = field(default_factory=set)  # lines whose value is a causal mask
+    is_whole: bool = True  # and not ended by an error
+
+
+class _Observer:
+    """Notes each run of the functions of a module."""
+
+    def __init__(self, module: _Module):
+        self.module = module
+        self.file = str(module.path)
+        self.statements = module.statements
+        self.runs: list[_Run] = []
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        before = sys.gettrace()
+        sys.settrace(self._enter)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+
+    def _enter(self, frame: FrameType, event: str, argument: Any) -> Any:
+        code = frame.f_code
+        if code.co_filename != self.file:
+            return None
+        function = self.module.function_at(code.co_firstlineno)
+        if function is None or code.co_name != function.name:  # a comprehension or a lambda
+            return None
+        if code.co_flags & NOT_AT_ONCE:  # each part of such a run would look like a run
+            return None
+        run = _Run(function)
+        self.runs.append(run)
+
+        def note(frame: FrameType, event: str, argument: Any) -> Any:
+            if event == "exception" or len(run.order) > MOST_EVENTS:
+                run.is_whole = False
+            elif run.is_whole:
+                statement = self.statements.get(frame.f_lineno)
+                line = statement.lineno if statement else UNKNOWN_LINE
+                if event == "return":
+                    self._finish(run, frame)
+                elif run.order[-1:] != [line]:
+                    self._finish(run, frame)
+                    run.order.append(line)
+            return note
+
+        return note
+
+    def _finish(self, run: _Run, frame: FrameType) -> None:
+        """Note what the last statement has assigned."""
+        statement = self.statements.get(run.order[-1]) if run.order else None
+        if not isinstance(statement, ASSIGNS):
+            return
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        for name in (node.id for target in targets for node in _names_in(target)):
+            value = frame.f_locals.get(name)
+            run.values[statement.lineno, name].append(_described(value))
+            if _is_causal(value):
+                run.masks.add(statement.lineno)
+
+
+def _statements_by_line(tree: ast.Module) -> dict[int, ast.stmt]:
+    """The statement that each line belongs to; none where several share one."""
+    found: dict[int, ast.stmt] = {}
+    shared = set()
+    for node in ast.walk(tree):  # what is inside of another comes later
+        if isinstance(node, ast.stmt):
+            inside = getattr(node, "body", None)
+            end = inside[0].lineno - 1 if inside else node.end_lineno or 0
+            if inside and end < node.lineno:
+                shared.add(node.lineno)
+            for line in range(node.lineno, max(end, node.lineno) + 1):
+                before = found.get(line)
+                if before is not None and before.lineno == node.lineno:
+                    shared.add(line)
+                found[line] = node
+    return {line: node for line, node in found.items() if line not in shared}
+
+
+def _names_in(target: ast.expr) -> list[ast.Name]:
+    parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    return [part for part in parts if isinstance(part, ast.Name)]
+
+
+def _described(value: Any) -> tuple[str, Any]:
+    """What can be asked about a value, and the answer."""
+    if isinstance(value, torch.Tensor | np.ndarray) and value.ndim > 0:
+        return "shape", tuple(value.shape)
+    if type(value) in (int, float) and abs(value) < 1e9:
+        return "value", value
+    if isinstance(value, list | dict | set) and value:  # `x = []` would give the answer away
+        return "items", len(value)
+    return "", None
+
+
+def _is_causal(value: Any) -> bool:
+    """Whether a value is a square mask that hides what comes later, in any of its usual forms."""
+    if not isinstance(value, torch.Tensor) or value.ndim < 2 or value.shape[-1] < 2:
+        return False
+    last = value.detach().reshape(-1, *value.shape[-2:])[0]
+    if last.shape[0] != last.shape[1]:
+        return False
+    seen = torch.ones(last.shape, dtype=torch.bool).tril()
+    forms = [seen, ~seen] if last.dtype == torch.bool else [seen.to(last.dtype)]
+    if last.is_floating_point():
+        forms.append(torch.zeros(last.shape).masked_fill(~seen, -torch.inf).to(last.dtype))
+    return any(torch.equal(last, form) for form in forms)
+
+
+# Questions.
+
+
+def _all(module: _Module, exercise: Exercise, runner: Any) -> list[OwnQuestion]:
+    """The questions about the case that shows most of the code, and about lines left out."""
+    short = [case for case in exercise.cases if 0 < len(_input(exercise, case)) <= LONGEST_INPUT]
+    most: list[OwnQuestion] = []
+    is_up = time_is_up(CASES_SECONDS)
+    for case in short:
+        if is_up():
+            break
+        asked = _Asked(module, _input(exercise, case))
+        with suppress(Wrong):
+            asked.about([run for _ in range(2) for run in _runs(module, exercise, runner, case)])
+        most = max(most, asked.questions, key=lambda some: len({each.line for each in some}))
+    return [*most, *_without_lines(module, exercise, runner, short)]
+
+
+def _runs(module: _Module, exercise: Exercise, runner: Any, case: Any) -> list[_Run]:
+    """The runs of the functions for a case; none if its result is wrong."""
+    observer = _Observer(module)
+    with observer.watching():
+        result = exercise.run(runner, case)
+    return observer.runs if exercise.same(exercise.expected(case), result) else []
+
+
+class _Asked:
+    """The questions about a module that ran on a case."""
+
+    def __init__(self, module: _Module, given: str):
+        self.module = module
+        self.place = f"Your `mine/{module.problem}.py` runs on `{given}`."
+        self.questions: list[OwnQuestion] = []
+
+    def about(self, runs: list[_Run]) -> None:
+        """Ask about values, loops and a mask that were seen."""
+        by_function: dict[int, list[_Run]] = defaultdict(list)
+        for run in runs:
+            by_function[run.function.lineno].append(run)
+        for several in by_function.values():
+            if all(run.is_whole for run in several):
+                self._about_values(several)
+                self._about_loops(several)
+        if len(lines := {line for run in runs for line in run.masks}) == 1:
+            (line,) = lines
+            self.ask("mask", line, "Which line makes the causal mask? Write its number.", line)
+
+    def ask(self, kind: str, line: int, text: str, answer: Any) -> None:
+        """Ask if the function can be shown, and if the line does not give the answer away."""
+        code = self.module.shown(line)
+        own = self.module.source.splitlines()[line - 1].strip()
+        parts = set(answer) if isinstance(answer, tuple) else {answer}
+        if code and not parts <= self.module.constants_at(line):
+            why = f"Line {line} is `{own}`."
+            text = f"{self.place} {text}"
+            self.questions.append(OwnQuestion(kind, line, text, repr(answer), why, code))
+
+    def _about_values(self, runs: list[_Run]) -> None:
+        first, *others = runs
+        for (line, name), described in first.values.items():
+            if any(run.values.get((line, name)) != described for run in others):
+                continue
+            place = min(len(described), len(ORDINALS)) - 1
+            kind, answer = described[place]
+            if kind:
+                time = f" for the {ORDINALS[place]} time" if place else ""
+                text = FORMS_OF_QUESTION[kind].format(name=name, line=line, time=time)
+                self.ask(kind, line, text, answer)
+
+    def _about_loops(self, runs: list[_Run]) -> None:
+        for loop in ast.walk(runs[0].function):
+            if isinstance(loop, ast.For | ast.While):
+                counts = {_rounds(loop, run.order) for run in runs}
+                if len(counts) == 1 and (rounds := counts.pop()) is not None:
+                    text = f"How often does the body of the loop in line {loop.lineno} run?"
+                    self.ask("loop", loop.lineno, text, rounds)
+
+
+def _rounds(loop: ast.For | ast.While, order: list[int]) -> int | None:
+    """How often the body of a loop has run; None if it was not begun once, or cannot be told."""
+    inside = range(loop.body[0].lineno, (loop.end_lineno or 0) + 1)
+    begun = [
+        place
+        for place, line in enumerate(order)
+        if line == loop.lineno and (place == 0 or order[place - 1] not in inside)
+    ]
+    # These lines are run, or only reported, more than once in a round.
+    is_counted = not isinstance(loop.body[0], ast.For | ast.While | ast.With | ast.Try)
+    if len(begun) != 1 or not is_counted:
+        return None
+    return order.count(loop.body[0].lineno)
+
+
+def _without_lines(
+    module: _Module, exercise: Exercise, runner: Any, cases: list[Any]
+) -> Iterator[OwnQuestion]:
+    """Questions about what comes of it if a line is left out, for some of those that matter."""
+    source = module.source
+    missing = (each for each in mutants.planted(source, Random(source)) if each.what == NO_STEP)
+    is_up = time_is_up(LEFT_OUT_SECONDS)
+    for number, mutant in enumerate(missing):
+        if is_up():
+            return
+        line = mutant.first + 1
+        is_one = len(source.splitlines()) - len(mutant.source.splitlines()) == 1
+        if is_one and module.function_at(line):
+            broken = _Module(module.problem, mutant.source, f"without_{number}")
+            for case, symptom in _symptoms(broken, runner, cases):
+                asked = _Asked(module, _input(exercise, case))
+                asked.ask("without", line, WITHOUT.format(line), symptom)
+                yield from asked.questions
+
+
+def _symptoms(broken: _Module, right: Any, cases: list[Any]) -> list[tuple[Any, str]]:
+    """The first case that code without a statement gets wrong, and how, by its letter."""
+    found: list[tuple[Any, str]] = []
+
+    def use(exercise: Exercise, runner: Any) -> None:
+        for case in cases:
+            symptom = _symptom(exercise, right, runner, case)
+            if symptom in SYMPTOMS:
+                found.append((case, symptom))
+            if symptom:
+                return
+
+    with suppress(Exception):
+        broken.run_by_check(use)
+    return found
+
+
+def _symptom(exercise: Exercise, right: Any, runner: Any, case: Any) -> str:
+    """How what a runner gives for a case differs from what the right one gives, by its letter.
+
+    "" where it does not, and "?" where nobody should be asked.
+    """
+    try:
+        got = exercise.run(runner, case)
+    except Wrong as wrong:
+        is_telling = wrong.error is not None and not isinstance(wrong.error, NAMELESS)
+        return "a" if is_telling else "?"
+    if exercise.same(exercise.expected(case), got):
+        return ""
+    return "c" if _form(exercise.run(right, case)) == _form(got) else "b"
+
+
+def _form(value: Any) -> Any:
+    """The shape, the length and the type of a result, without its values."""
+    if isinstance(value, torch.Tensor | np.ndarray):
+        return "array", tuple(value.shape)
+    if isinstance(value, list | tuple):
+        return type(value).__name__, [_form(part) for part in value]
+    if isinstance(value, dict | str | bytes | set):
+        return type(value).__name__, len(value)
+    return type(value).__name__
