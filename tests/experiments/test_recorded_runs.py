@@ -86,4 +86,4 @@ def test_every_experiment_has_a_verdict():
     words = results.verdicts(results.Recorded("laptop", "2025").so_far)
     assert words.keys() == STUDIES.keys()
     assert "not finished yet" not in words.values()
-    assert words["longer"].startswith("no norm +0.041; post-norm +0.020; no RoPE +0.067; SiLU")
+    assert words["longer"].startswith("no norm +0.054; post-norm +0.023; no RoPE +0.072; SiLU")

@@ -141,7 +141,9 @@ def test_a_scale_without_all_its_records_gives_way_to_the_laptops(capsys):
 
 
 def test_the_longer_runs_stand_beside_the_same_rate_and_the_rate_that_was_searched(tmp_path):
+    before = recorded(tmp_path, 2.25, seed=1, steps=5)
     long = {
+        "longer, bridge": recorded(tmp_path, 2.5, seed=1, steps=6),
         "longer, unchanged at 0.01, seed 1": recorded(tmp_path, 2.0, seed=1),
         "longer, unchanged at 0.005, seed 1": recorded(
             tmp_path, 1.5, seed=1, max_learning_rate=0.005
@@ -150,7 +152,8 @@ def test_the_longer_runs_stand_beside_the_same_rate_and_the_rate_that_was_search
             tmp_path, 1.75, seed=1, max_learning_rate=0.005, norm="none"
         ),
     }
-    table = results.longest_table(long, 0.01)
+    table = results.longest_table(long, before)
+    assert table.iloc[0, 1] == "2.500 (on the shorter text 2.250)"
     assert table.loc["no norm"].tolist() == [0.005, "1.750", "-0.250", "+0.250"]
     assert list(results.longest_unchanged(long)) == [0.01, 0.005]
     said = results.longest_in_words(long)["no norm"]

@@ -75,6 +75,7 @@ def test_a_spread_is_mean_and_sample_deviation_unless_a_run_diverged():
     spread = Spread((1.0, 2.0, 3.0))
     assert (spread.mean, spread.deviation) == (2.0, 1.0)
     assert str(spread) == "2.000 ± 1.000 (3 seeds)"
+    assert str(Spread((1.25,))) == "1.250 (1 seed)"
     spread = Spread((2.0, INF, 3.0))
     assert (spread.mean, spread.deviation, spread.diverged) == (INF, INF, 1)
     assert str(spread) == "1 of 3 seeds diverged"

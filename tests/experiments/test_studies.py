@@ -193,6 +193,22 @@ def test_the_leaderboard_keeps_what_helps_more_than_seeds_differ():
     assert {at_rate(replace(each, seed=336), rate_of(results["start"])) for each in final} == {half}
 
 
+@pytest.mark.parametrize("best", [2e-2, 1e-2, 5e-3, 1.25e-3, 1e-9])
+def test_longer_runs_go_down_until_the_best_rate_has_a_worse_neighbour(best):
+    steps = LAPTOP.long.steps
+
+    def loss(config):
+        return bowl(best=best if config.steps == steps else 1e-2, moved=0.5)(config)
+
+    results, _ = played(studies.longer(LAPTOP), loss)
+    rates = [rate_of(run) for run in studies.longest(results).values()]
+    won = rate_of(studies.best(studies.longest(results)))
+    assert min(rates) < won or won == LAPTOP.rates[0] == min(rates)
+    assert rates.count(won) == 3 and len(rates) == len(set(rates)) + 2
+    bridge = results["longer, bridge"].config
+    assert bridge.steps == LAPTOP.base.steps and bridge.corpus_bytes == LAPTOP.long.corpus_bytes
+
+
 def test_each_idea_differs_in_nothing_else_from_the_unchanged_model_with_its_seed():
     results, _ = played(studies.ideas(LAPTOP), bowl(best=1e-2, moved=0.25))
     for label, changes in studies.IDEAS.items():

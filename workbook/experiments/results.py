@@ -28,6 +28,7 @@ from workbook.experiments.studies import (
     best,
     by_seed,
     final_losses,
+    longest,
     rate_of,
     scale_named,
 )
@@ -425,8 +426,11 @@ def sample_text(run: Run) -> str:
 def deep_settings(results: Results) -> dict[str, Setting]:
     """The settings of `studies.depth` that are done, by where their norms are."""
     norms = {"pre-norm": "deep", "without norms": "deep, no norm", "post-norm": "deep, post-norm"}
-    by_budget = {name: settings(results, label) for name, label in norms.items()}
-    return {name: setting for name, done in by_budget.items() for setting in done.values()}
+    return {
+        name: setting
+        for name, label in norms.items()
+        for setting in settings(results, label).values()
+    }
 
 
 def best_in_words(by_name: Mapping[str, Setting]) -> str:
@@ -448,7 +452,8 @@ def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
     runs = {study: studied.get(study, {}) for study in STUDIES}
     words = {study: family.last_verdict(label) for study, label in ABLATIONS.items()}
     words["learning_rate"] = rates_in_words(settings(runs["learning_rate"], "unchanged"))
-    words["batch_size"] = losses_in_words(by_batch(runs["batch_size"]))
+    by_size = by_batch(runs["batch_size"]).items()
+    words["batch_size"] = "; ".join(f"{size}: {best(tried).loss:.3f}" for size, tried in by_size)
     words["depth"] = best_in_words(deep_settings(runs["depth"]))
     words["longer"] = gaps_in_words(runs["longer"])
     tried = Family(studied, TRIED)
@@ -464,11 +469,6 @@ def rates_in_words(by_tokens: Mapping[int, Setting]) -> str:
         f"{tokens:,} tokens: best at {setting.rate:.3g}, {setting.spread}"
         for tokens, setting in by_tokens.items()
     )
-
-
-def losses_in_words(by_size: Mapping[int, Mapping[float, Run]]) -> str:
-    """The lowest loss of each batch size."""
-    return "; ".join(f"{size}: {best(runs).loss:.3f}" for size, runs in by_size.items())
 
 
 def gaps_in_words(longer: Results) -> str:
@@ -501,29 +501,38 @@ def longest_in_words(longer: Results) -> dict[str, str]:
 def longest_unchanged(longer: Results) -> dict[float, dict[int, Run]]:
     """The runs of the unchanged model in `studies.longer`, by learning rate and seed."""
     runs: dict[float, dict[int, Run]] = {}
-    for name, run in longer.items():
-        if name.startswith("longer, unchanged"):
-            runs.setdefault(rate_of(run), {})[run.config.seed] = run
+    for run in longest(longer).values():
+        runs.setdefault(rate_of(run), {})[run.config.seed] = run
     return dict(sorted(runs.items(), reverse=True))
 
 
-def longest_table(longer: Results, searched: float) -> pd.DataFrame:
+def longest_table(longer: Results, before: Run) -> pd.DataFrame:
     """The losses of `studies.longer`; those of the changes beside the unchanged model, too.
 
-    That is at the rate that won its own search, `searched`, and at the rate of the change.
+    That is at the rate that won its own search, in the run `before`, and at the rate of the change.
+    The first row has that run, and the same one on the longer text.
     """
     unchanged = longest_unchanged(longer)
-    rows: list[dict[str, Any]] = []
+    searched = rate_of(before)
+    bridge = longer["longer, bridge"]
+    both = f"{bridge.loss:.3f} (on the shorter text {before.loss:.3f})"
+    rows = [(f"unchanged, {bridge.tokens:,} tokens", searched, both, "", "")]
     for rate, runs in unchanged.items():
         losses = ", ".join(f"{run.loss:.3f}" for run in runs.values())
-        rows.append({"setting": "unchanged", "rate": rate, "loss (nats/token)": losses})
+        rows.append(("unchanged", rate, losses, "", ""))
     for label, (run, usual) in longest_pairs(longer).items():
-        row = {"setting": label, "rate": rate_of(run), "loss (nats/token)": f"{run.loss:.3f}"}
         won = unchanged[searched][run.config.seed]
-        row[f"beside {searched:.3g}"] = f"{run.loss - won.loss:+.3f}"
-        row["beside its own rate"] = f"{run.loss - usual.loss:+.3f}"
-        rows.append(row)
-    return pd.DataFrame(rows).fillna("").set_index("setting")
+        searched_too = f"{run.loss - won.loss:+.3f}"
+        own_rate = f"{run.loss - usual.loss:+.3f}"
+        rows.append((label, rate_of(run), f"{run.loss:.3f}", searched_too, own_rate))
+    names = [
+        "setting",
+        "rate",
+        "loss (nats/token)",
+        f"beside {searched:.3g}",
+        "beside its own rate",
+    ]
+    return pd.DataFrame(rows, columns=names).set_index("setting")
 
 
 def board_in_words(board: Mapping[str, Mapping[int, Run]]) -> str:

@@ -23,7 +23,7 @@ RARE = 0.05  # chance of a false claim, over all comparisons that are made toget
 
 @dataclass(frozen=True)
 class Spread:
-    """The losses of at least two runs that differ only in their seed."""
+    """The losses of runs that differ only in their seed: a deviation needs two."""
 
     losses: tuple[float, ...]
 
@@ -45,6 +45,8 @@ class Spread:
     def __str__(self) -> str:
         if self.diverged:
             return f"{self.diverged} of {len(self.losses)} seeds diverged"
+        if len(self.losses) == 1:
+            return f"{self.mean:.3f} (1 seed)"
         return f"{self.mean:.3f} ± {self.deviation:.3f} ({len(self.losses)} seeds)"
 
 

@@ -104,7 +104,7 @@ def laptop_scale() -> Scale:
         device="cpu",
         precision="bfloat16",
     )
-    # On a GPU, if there is one: two cores take over half an hour for each of these runs.
+    # On a GPU, if there is one: a core takes some twenty minutes for each of these runs.
     long = varied(at_batch(base, base.batch_size, 1 / 4), corpus_bytes=80_000_000, device="auto")
     return Scale(
         base=base,
@@ -252,26 +252,46 @@ def swiglu(scale: Scale) -> Plan:
 
 
 def longer(scale: Scale) -> Plan:
-    """One more budget, without a search: each change at the rate that was best for it so far.
+    """One more budget: each change once, at the rate that was best for it so far.
 
-    The unchanged model has three seeds, at its own best rate and at those of the changes: so that a
-    better change can be told from a better rate, and both from luck. Each change has a single run,
-    whose seed is the first of them.
+    Beside them the unchanged model, with the same seed, at all these rates: so that a better change
+    can be told from a better rate. Then at lower rates, until the best of them has a worse
+    neighbour, and with two more seeds at the best. One run of the budget before sees this longer
+    text, as a bridge between the two.
     """
     shorter: Results = {}
     for study in ABLATIONS:
         shorter |= yield from STUDIES[study].plan(scale)
-    asked: dict[str, TrainConfig] = {}
-    rates = {rate_of(best_at_last(scale, shorter, "unchanged"))}
+    before = best_at_last(scale, shorter, "unchanged")
+    long = scale.long
+    asked = {
+        "longer, bridge": varied(before.config, corpus_bytes=long.corpus_bytes, device=long.device)
+    }
+    rates = {rate_of(before)}
     for label in ABLATIONS.values():
         top = best_at_last(scale, shorter, label)
-        config = at_rate(replace(scale.long, model=top.config.model), rate_of(top))
+        rate = rate_of(top)
+        rates.add(rate)
+        config = at_rate(replace(long, model=top.config.model), rate)
         asked |= seeds_of(config, scale.seeds[:1], f"longer, {label}, ")
-        rates.add(rate_of(top))
     for rate in rates:
-        config = at_rate(scale.long, rate)
-        asked |= seeds_of(config, scale.seeds[:3], f"longer, unchanged at {rate:.3g}, ")
-    return (yield asked)
+        asked |= longer_at(scale, rate, scale.seeds[:1])
+    results = yield asked
+    while rate_of(best(longest(results))) == min(rates) > scale.rates[0]:
+        rates.add(min(rates) / 2)
+        results |= yield longer_at(scale, min(rates), scale.seeds[:1])
+    won = rate_of(best(longest(results)))
+    return results | (yield longer_at(scale, won, scale.seeds[1:3]))
+
+
+def longer_at(scale: Scale, rate: float, seeds: Sequence[int]) -> dict[str, TrainConfig]:
+    """The unchanged model at the last budget and at that rate, with these seeds."""
+    return seeds_of(at_rate(scale.long, rate), seeds, f"longer, unchanged at {rate:.3g}, ")
+
+
+def longest(results: Results) -> Results:
+    """The runs of the unchanged model in `longer`."""
+    return {name: run for name, run in results.items() if name.startswith("longer, unchanged ")}
 
 
 def ideas(scale: Scale) -> Plan:
