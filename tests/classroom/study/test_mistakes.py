@@ -72,6 +72,21 @@ def test_recall_begins_with_it_a_day_later_and_judges_the_line(study):
     assert "Nothing to recall" in str(recall())
 
 
+def test_a_mistake_that_is_made_again_starts_over(study):
+    two_days_ago(study)
+    asked = recalling.questions_on(study, recalling.due_now(study, TODAY))
+    for _ in range(3):
+        recalling.settle(study, asked, [each.question.value for each in asked.values()], TODAY)
+        topics = recalling.topics_of(study)
+        asked = {name: each._replace(topic=topics[name]) for name, each in asked.items()}
+    (name,) = mistakes.own_mistakes(study)
+    assert topics[name].due == str(TODAY + timedelta(days=21))
+    again = str(TODAY + timedelta(days=5))
+    study.keep_notes(mistakes.OwnMistake, {name: mistakes.OwnMistake([str(TODAY), again])})
+    assert recalling.topics_of(study)[name].due == str(TODAY + timedelta(days=6))
+    assert recalling.topics_of(study)[name].stage == 0
+
+
 def test_mistakes_leave_room_for_another_topic(study):
     two_days_ago(study)
     then = str(TODAY - timedelta(days=2))

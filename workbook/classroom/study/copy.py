@@ -2,8 +2,8 @@
 
 In a copy the outputs are cleared and our answers replaced by empty ones, each with a folded
 look-up below it; above the stubs stand cells for examples. Everything else is as in the worked
-notebook. A copy notes in its metadata what
-it was made from, so that `study.update` can tell what the learner changed, wherever it is moved.
+notebook. A copy notes in its metadata what it was made from, so that `study.update` can tell what
+the learner changed, wherever it is moved.
 """
 
 import ast

@@ -183,8 +183,11 @@ def topics_of(study: progress.Progress) -> dict[str, Topic]:
             topics[problem] = stored.get(problem, Topic(due.isoformat()))
     for name, mistake in mistakes.own_mistakes(study).items():
         if mistakes.problem_of(name) in topics:
-            due = date.fromisoformat(max(mistake.days)) + timedelta(days=SPACES[0])
-            topics[name] = stored.get(name, Topic(due.isoformat()))
+            made = date.fromisoformat(max(mistake.days))
+            anew = Topic((made + timedelta(days=SPACES[0])).isoformat())
+            topic = stored.get(name, anew)
+            asked = date.fromisoformat(topic.due) - timedelta(days=SPACES[topic.stage])
+            topics[name] = topic if asked >= made else anew  # it was made again since
     return dict(sorted(topics.items(), key=lambda item: item[1].due))
 
 
