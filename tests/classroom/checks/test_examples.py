@@ -150,14 +150,37 @@ def negated(merge_pair):
 
 
 def in_a_loop(merge_pair):
-    for want in (b"ab", b"ba"):
+    for want in ((b"ab",), (b"ba",)):
         got = merge_pair((b"a", b"b"), (b"a", b"b"))
-        assert got == (want,)
+        assert got == want
 
 
 def says_the_value(merge_pair):
     got = merge_pair((b"a", b"b"), (b"a", b"b"))
     raise ValueError(f"it is {got}")
+
+
+def of_two_parts(merge_pair):
+    assert merge_pair((b"a", b"b"), (b"a", b"b")) == (b"ab",) and merge_pair is None
+
+
+def says_it_in_the_message(merge_pair):
+    assert merge_pair is None, str(merge_pair((b"x",), (b"a", b"b")) == (b"ab",))
+
+
+def takes_the_next(merge_pair):
+    wants = [(b"ba",), (b"ab",)]
+    assert merge_pair((b"a", b"b"), (b"a", b"b")) == wants.pop(0)
+
+
+def collects(merge_pair):
+    out = []
+    out.append(merge_pair((b"a", b"b"), (b"a", b"b")))
+    assert merge_pair((b"a", b"b"), (b"a", b"b")) == out
+
+
+def looks_it_up(merge_pair):
+    {}[merge_pair((b"a", b"b"), (b"a", b"b"))]
 
 
 def fails(merge_pair):
@@ -169,6 +192,11 @@ def fails(merge_pair):
     [
         (of_several, None),
         (negated, None),
+        (of_two_parts, None),
+        (says_it_in_the_message, None),
+        (takes_the_next, None),
+        (collects, None),
+        (looks_it_up, None),
         (in_a_loop, "(b'ba',)"),
         (says_the_value, None),
     ],
@@ -185,6 +213,114 @@ def test_what_it_expects_is_told_where_it_is_known_and_a_right_value_never(test,
 def test_a_test_that_fails_by_itself_is_told_its_error():
     tried = examples.outcome_of("merge_pair", fails)
     assert tried.is_refused and "AttributeError: 'tuple' object has no attribute" in tried.trouble
+
+
+def before_the_step(adamw):
+    parameter = nn.Parameter(torch.tensor([1.0]))
+    parameter.grad = torch.tensor([2.0])
+    adamw([parameter], lr=0.1, weight_decay=0.5).step()
+    assert torch.allclose(parameter, torch.tensor([0.85]))
+
+
+def as_torch_does(adamw):
+    ours, theirs = (nn.Parameter(torch.ones(2)) for _ in range(2))
+    settings = {"lr": 0.1, "eps": 0.1, "weight_decay": 0.5}
+    both = adamw([ours], **settings), torch.optim.AdamW([theirs], **settings)
+    for step in range(5):
+        for parameter, optimizer in zip((ours, theirs), both, strict=True):
+            parameter.grad = torch.tensor([1.0, -2.0]) * step
+            optimizer.step()
+    assert torch.allclose(ours, theirs, atol=1e-5)
+
+
+def state_is_handed_on(adamw):
+    parameter = nn.Parameter(torch.ones(2))
+    first = adamw([parameter], lr=0.1)
+    parameter.grad = torch.ones(2)
+    first.step()
+    second = adamw([parameter], lr=0.1)
+    second.load_state_dict(first.state_dict())
+    assert len(second.state) == 1
+
+
+class Short(nn.Module):
+    """A model that refuses more tokens than it has places for."""
+
+    def __init__(self, length):
+        super().__init__()
+        self.context_length = length
+        self.emb = nn.Embedding(10, 10)
+        self.places = nn.Embedding(length, 10)
+
+    def forward(self, ids):
+        return self.emb(ids) + self.places(torch.arange(ids.shape[1]))
+
+
+def a_short_context(decode):
+    assert len(list(decode(Short(8), [1, 2, 3], 12))) == 12
+
+
+def nearly_cold(decode):
+    model = own_tests.Dice([0.1, 0.6, 0.3])
+    for temperature in (1e-4, 1e-9):
+        assert list(decode(model, [0], 4, temperature=temperature)) == [1] * 4
+
+
+def no_gradients(clip):
+    clip([], 1.0)
+    clip([nn.Parameter(torch.ones(2))], 1.0)
+
+
+def no_such_device(get_batch):
+    with pytest.raises((RuntimeError, AssertionError), match="CUDA"):
+        get_batch(np.arange(100), 32, 7, "cuda:99")
+
+
+def a_long_word(merge_pair):
+    assert merge_pair((b"x",) * 3_000, (b"a", b"b")) == (b"x",) * 3_000
+
+
+def tied(swiglu):
+    layer = swiglu(2, 2)
+    layer.w1.weight = layer.w2.weight = layer.w3.weight = nn.Parameter(torch.eye(2))
+    assert layer(torch.zeros(1, 2)).abs().sum() == 0
+
+
+def in_a_branch(softmax):
+    try:
+        softmax(torch.ones(2), 7)
+    except IndexError:
+        assert True
+    else:
+        raise AssertionError
+    assert softmax(torch.ones(2), 0)[0] == 0.5
+
+
+RIGHT_TESTS = {
+    "adamw": (before_the_step, as_torch_does, state_is_handed_on),
+    "decoding": (a_short_context, nearly_cold),
+    "gradient_clipping": (no_gradients,),
+    "data_loading": (no_such_device,),
+    "merge_pair": (a_long_word,),
+    "positionwise_feedforward": (tied,),
+    "softmax": (in_a_branch,),
+}
+
+
+@pytest.mark.parametrize(
+    ("problem", "test"), [(name, test) for name, tests in RIGHT_TESTS.items() for test in tests]
+)
+def test_what_is_right_by_the_handout_is_not_refused(problem, test):
+    tried = examples.outcome_of(problem, test)
+    assert not tried.is_refused, tried.trouble
+
+
+def returns(softmax):
+    return softmax(torch.ones(2), 0)[0] == 0.5
+
+
+def skips(softmax):
+    pytest.skip(str(softmax))
 
 
 def without_the_program(merge_pair):
@@ -209,6 +345,8 @@ def replaces_torch(softmax):
 @pytest.mark.parametrize(
     ("problem", "test", "words"),
     [
+        ("softmax", returns, "It has no `assert`: what a test returns is looked at by nobody."),
+        ("softmax", skips, "It skips itself."),
         ("merge_pair", without_the_program, "It never uses `merge_pair`"),
         ("merge_pair", endless, "It was stopped after"),
         ("softmax", replaces_its_code, "It changes `the program's code`"),
@@ -246,5 +384,6 @@ def test_every_faulty_program_takes_what_the_right_ones_take():
     for problem, subject in SUBJECTS.items():
         for versions in subject.versions:
             made = versions.shaped(versions.exercise.program.edited())
-            right = inspect.signature(subject.right[0])
+            first = subject.right[0]
+            right = inspect.signature(first[0] if isinstance(first, list) else first)
             assert [*inspect.signature(made).parameters] == [*right.parameters], problem

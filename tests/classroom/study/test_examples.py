@@ -63,11 +63,12 @@ def test_a_wrong_test_is_refused(study):
     ("arguments", "words"),
     [
         (("softmax", stub), "Nothing was done: `stub` asserts nothing yet"),
-        (("softmax", 3), "expected a function that takes the program"),
+        (("softmax", 3), "expected a function that takes the program alone"),
         (
             ("softmax", right.softmax),
             "expected a function that takes the program",
         ),
+        (("softmax", lambda softmax: softmax), "expected a function that takes the program alone"),
         (("linear", of_three), "there are no examples to state for linear"),
         (("sofmax", of_three), "did you mean 'softmax'?"),
     ],

@@ -9,6 +9,7 @@ import ast
 import builtins
 import inspect
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from random import Random
@@ -29,14 +30,6 @@ MUTANTS = 4  # of each exercise
 WATCHED = (torch, torch.Tensor, torch.nn.functional, math, np, builtins)  # a test changes none
 # By the name of a function that compares: the place of the value that is expected.
 COMPARING = {"allclose", "equal", "isclose", "assert_close", "assert_allclose", "array_equal"}
-OWN_SCOPES = (
-    ast.Lambda,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
-    ast.FunctionDef,
-)
 FIXED = "Each program gives it what it asks for: is there an `assert` that runs?"
 
 
@@ -55,17 +48,25 @@ def outcome_of(problem: str, test: Callable) -> Tried:
     subject = SUBJECTS[problem]
     if trouble := _never_fails(test):
         return Tried(trouble)
-    for program in (*subject.right, subject.right[0]):  # again: what it keeps, or draws, may differ
-        before = _state(program)
-        error = _raised(test, program)
-        if isinstance(error, TimedOut):
-            stopped = f"It was stopped after {EACH_SECONDS:g} s{where(error.__cause__)}."
-            return Tried(f"{stopped} Let it ask less, or end its loop.")
-        if changed := _changed(before, _state(program)):
-            return Tried(f"It changes `{changed}`: a test looks, and changes nothing.")
-        if error is not None:
-            return Tried(_refusal(test, error), is_refused=True)
+    for right in (*subject.right, subject.right[0]):  # again: what it keeps, or draws, may differ
+        told = [_tried_on(test, form) for form in (right if isinstance(right, list) else [right])]
+        if not any(each is None for each in told):
+            return told[0] or Tried()
     return _caught(test, subject.versions)
+
+
+def _tried_on(test: Callable, program: Any) -> Tried | None:
+    """What is wrong with a test, by a right program; None if it accepts that."""
+    before = _state(program)
+    error = _raised(test, program)
+    if isinstance(error, TimedOut):
+        stopped = f"It was stopped after {EACH_SECONDS:g} s{where(error.__cause__)}."
+        return Tried(f"{stopped} Let it ask less, or end its loop.")
+    if changed := _changed(before, _state(program)):
+        return Tried(f"It changes `{changed}`: a test looks, and changes nothing.")
+    if type(error).__name__ == "Skipped":  # pytest's
+        return Tried("It skips itself.")
+    return None if error is None else Tried(_refusal(test, error), is_refused=True)
 
 
 def _caught(test: Callable, several: tuple[Versions, ...]) -> Tried:
@@ -137,12 +138,14 @@ def _never_fails(test: Callable) -> str:
     name = next(iter(inspect.signature(test).parameters))
     if not any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree)):
         return f"It never uses `{name}`: that is the program to test."
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assert):
-            fixed = isinstance(node.test, ast.Constant) and node.test.value
-            if fixed or (isinstance(node.test, ast.Tuple) and node.test.elts):
-                code = ast.unparse(node)
-                return f"`{code}` cannot fail: a value that is not empty counts as true."
+    asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    if not asserts and any(isinstance(n, ast.Return) and n.value for n in ast.walk(tree)):
+        return "It has no `assert`: what a test returns is looked at by nobody."
+    for node in asserts:
+        is_pair = isinstance(node.test, ast.Tuple) and node.test.elts
+        is_true = isinstance(node.test, ast.Constant) and node.test.value and len(asserts) == 1
+        if is_pair or is_true:
+            return f"`{ast.unparse(node)}` cannot fail: a value that is not empty counts as true."
     return ""
 
 
@@ -174,7 +177,7 @@ def _tree(test: Callable) -> ast.FunctionDef | None:
         head = "if True:\n" if lines[0][:1].isspace() else ""
         tree = ast.parse(head + "".join(lines))
         ast.increment_lineno(tree, first - 1 - bool(head))
-        return next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+        return next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)), None)
     return None
 
 
@@ -185,32 +188,68 @@ def _refusal(test: Callable, error: BaseException) -> str:
     """Which line refuses a right program, and what it expects in place of what that gives."""
     of_pytest = type(error).__module__.startswith("_pytest")
     if not (isinstance(error, AssertionError) or of_pytest or is_refusal(error)):
-        return f"It ends with an error where the program is right: {failure(error)}."
+        # A message of another kind may quote what the program gave.
+        quotes = not isinstance(error, NameError | AttributeError | TypeError)
+        told = f"{type(error).__name__}{where(error)}" if quotes else failure(error)
+        return f"It ends with an error where the program is right: {told}."
     expected = _expected(test, error)
     wants = f" Yours expects {expected}; right programs give something else." if expected else ""
     return f"It refuses a right program{where(error)}.{wants}"
 
 
 def _expected(test: Callable, error: BaseException) -> str:
-    """What the statement of a test that failed compares a program's result with.
+    """What the assertion that failed compares with, if it does nothing but compare with literals.
 
-    "" where it compares nothing, or more than one thing: which of them failed is not known then.
+    "" elsewhere: which part of it failed is not known then, and a value that is not written down in
+    the test may be the program's own.
     """
-    frames = [at for at in _traceback(error) if at.tb_frame.f_code is test.__code__]
+    *_, last = _traceback(error)
     tree = _tree(test)
-    if not frames or tree is None:
+    if tree is None or last.tb_frame.f_code is not test.__code__:
         return ""
-    failed = _statement_at(tree, frames[-1])
-    theirs = _from_the_program(tree)
-    compared = [sides for node in _outside_of_scopes(failed) if (sides := _sides(node))]
-    free = [side for sides in compared for side in sides if theirs.isdisjoint(_names(side))]
-    if len(compared) != 1 or len(free) != 1:
+    failed = _statement_at(tree, last)
+    if not isinstance(failed, ast.Assert):
         return ""
-    frame = frames[-1].tb_frame
-    code = compile(ast.Expression(free[0]), "<test>", "eval")
-    with suppress(Exception):
-        return shown(eval(code, frame.f_globals, dict(frame.f_locals)))
+    written = _written_values(tree, last.tb_frame.f_locals)
+    found = [each for side in _sides(failed.test) if (each := _literal(side, written))]
+    return found[0] if len(found) == 1 else ""
+
+
+def _literal(node: ast.expr, written: dict[str, str]) -> str:
+    """A value as it is written down in a test, perhaps as a tensor; "" if it is not."""
+    match node:
+        case ast.Name(id=name):
+            return written.get(name, "")
+        case ast.Call(func=ast.Attribute(attr="tensor" | "array" | "approx"), args=[value, *_]):
+            return _literal(value, written)
+    with suppress(ValueError, TypeError):
+        return shown(ast.literal_eval(node))
     return ""
+
+
+def _written_values(tree: ast.FunctionDef, names: dict[str, Any]) -> dict[str, str]:
+    """The values of names that a test gives literals alone, and that nothing can change."""
+    bound: dict[str, list[bool]] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                bound.setdefault(name, []).append(bool(_literal(value, {})))
+            case ast.For(target=ast.Name(id=name), iter=value):
+                bound.setdefault(name, []).append(bool(_literal(value, {})))
+            case ast.Name(id=name, ctx=ast.Store()):
+                bound.setdefault(name, [])
+    stored = Counter(
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
+    fixed = (int, float, str, bytes, bool, tuple)
+    return {
+        name: shown(names[name])
+        for name, literal in bound.items()
+        if literal and all(literal) and len(literal) == stored[name]
+        if isinstance(names.get(name), fixed)
+    }
 
 
 def _traceback(error: BaseException) -> Iterator[TracebackType]:
@@ -233,15 +272,6 @@ def _statement_at(tree: ast.FunctionDef, at: TracebackType) -> ast.stmt:
     return found
 
 
-def _outside_of_scopes(node: ast.AST) -> Iterator[ast.AST]:
-    """The parts of a statement that are not negated, and use no names of a scope of their own."""
-    yield node
-    for part in ast.iter_child_nodes(node):
-        is_negated = isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not)
-        if not (is_negated or isinstance(part, OWN_SCOPES)):
-            yield from _outside_of_scopes(part)
-
-
 def _sides(node: ast.AST) -> list[ast.expr]:
     """The two sides of a comparison, by `==` or by a function that compares; else none."""
     match node:
@@ -250,21 +280,3 @@ def _sides(node: ast.AST) -> list[ast.expr]:
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[left, right, *_]):
             return [left, right] if name in COMPARING else []
     return []
-
-
-def _from_the_program(tree: ast.FunctionDef) -> set[str]:
-    """The names in a test whose values come from the program."""
-    found = {tree.args.args[0].arg}
-    for _ in range(len(tree.body)):  # a loop may use what is bound below
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.NamedExpr):
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                if node.value and not found.isdisjoint(_names(node.value)):
-                    found.update(*map(_names, targets))
-            elif isinstance(node, ast.For) and not found.isdisjoint(_names(node.iter)):
-                found |= _names(node.target)
-    return found
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}

@@ -7,7 +7,7 @@ a small change that a machine made.
 
 import codecs
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -37,6 +37,7 @@ from workbook.tokenization.tokenizer import PlainTokenizer, Tokenizer
 from workbook.training.data import get_batch
 from workbook.transformer import nn
 
+LEAST_TEMPERATURE = 1e-6
 MOST_READ = 10_000  # pieces of a stream, which may never end
 
 
@@ -59,7 +60,11 @@ class Versions(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """What a test of one problem is tried on."""
+    """What a test of one problem is tried on.
+
+    A right program that may be written in several forms, which give different numbers, is a list of
+    them: a test accepts it that accepts one.
+    """
 
     right: tuple[Any, ...]
     versions: tuple[Versions, ...]
@@ -117,6 +122,8 @@ def _clip(version: Callable) -> Callable:
     def clip(parameters: Iterable[Tensor], max_l2_norm: float) -> None:
         once = not isinstance(parameters, list | tuple)
         held = list(parameters)
+        if all(parameter.grad is None for parameter in held):
+            return
         version(SimpleNamespace(parameters=lambda: held, limit=max_l2_norm, generator=once))
 
     return clip
@@ -146,8 +153,8 @@ def _adamw(version: Callable) -> type:
     """AdamW with the `update` of a version of the reference."""
 
     def update(self: Any, theta: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
-        group.setdefault("times", 1.0)  # which edits that tell the handout's ε from torch's need
-        version.__globals__["update"](self, theta, group, state)
+        # Edits that tell the handout's ε from torch's need the factor.
+        version.__globals__["update"](self, theta, {"times": 1.0} | group, state)
 
     return _warm(type("AdamW", (optimizers.AdamW,), {"update": update}))
 
@@ -158,8 +165,21 @@ def _warm(kind: Any) -> Any:
     return kind
 
 
+def _before(kind: type[optimizers.AdamW]) -> type:
+    """The optimizer with its decay before the step, as in the handout of 2026."""
+
+    def made_of(self: Any, params: Any, *settings: Any, **named: Any) -> None:
+        kind.__init__(self, params, *settings, **{"decay": "before"} | named)
+
+    return _warm(type("AdamW", (kind,), {"__init__": made_of}))
+
+
+TORCHS = _warm(torch.optim.AdamW)  # its ε is in another place
+
+
 def _train_bpe(version: Callable) -> Callable:
     def train_bpe(input_path, vocab_size: int, special_tokens: list[str]) -> tuple[dict, list]:
+        special_tokens = special_tokens or []
         num_merges = vocab_size - 256 - len(special_tokens)
         text = Path(input_path).read_bytes().decode()
         case = bpe.Text(text, num_merges, tuple(special_tokens))
@@ -206,9 +226,25 @@ def _tokenizer(method: str) -> Callable[[Callable], type]:
 
 
 def _shares(model: Callable, ids: list[int]) -> np.ndarray:
-    """The probabilities of the next token."""
+    """The probabilities of the next token, as parts of the largest."""
     logits = model(torch.tensor([ids]))[0, -1].detach().double()
-    return logits.softmax(-1).clamp(min=1e-300).numpy()
+    return (logits - logits.max()).exp().clamp(min=1e-300).numpy()
+
+
+def _length_of(model: Any) -> int:
+    settings = getattr(model, "config", model)
+    return getattr(model, "context_length", getattr(settings, "context_length", decoding.ENDLESS))
+
+
+def _ours(model, prompt_ids, *settings, **named):
+    """Our `decode`, of a model that need not say in its config how much it reads."""
+    length = _length_of(model)
+
+    class Reading(torch.nn.Module):
+        def forward(self, ids: Tensor) -> Tensor:
+            return model(ids[:, -length:])
+
+    return sampling.decode(Reading(), prompt_ids, *settings, **named)
 
 
 def _with(function: Any, **names: Any) -> Callable:
@@ -227,7 +263,8 @@ def _decode(chain_version: Callable | None = None, choice: Callable | None = Non
 
     @torch.no_grad()
     def decode(model, prompt_ids, max_new_tokens, temperature=1.0, top_p=1.0, end_id=None):
-        length = getattr(model, "context_length", decoding.ENDLESS)
+        length = _length_of(model)
+        temperature = max(temperature, LEAST_TEMPERATURE)
         prompt = tuple(map(int, prompt_ids))
         case = decoding.Request(prompt, max_new_tokens, end_id, length, temperature, top_p)
 
@@ -246,6 +283,11 @@ def cut_out(dataset, batch_size: int, context_length: int, device: str = "cpu"):
     rows = [dataset[start : start + context_length + 1] for start in starts]
     windows = torch.from_numpy(np.stack(rows).astype(np.int64)).to(device)
     return windows[:, :-1], windows[:, 1:]
+
+
+def _batches(dataset, batch_size: int, context_length: int, device: str = "cpu"):
+    inputs, targets = get_batch(dataset, batch_size, context_length, "cpu")
+    return inputs.to(device), targets.to(device)  # which says in torch's words what it lacks
 
 
 def _batch_mistake(fault: str, *edits: str) -> Mistake:
@@ -355,12 +397,15 @@ RESUMED_RUN = Exercise(
 # The optional steps: how a version takes what the learner's function takes, and a second right one.
 
 
-def _joined(symbols: tuple[bytes, ...], pair: tuple[bytes, bytes]) -> tuple[bytes, ...]:
-    if len(symbols) < 2:
-        return tuple(symbols)
-    if tuple(symbols[:2]) == pair:
-        return (b"".join(pair), *_joined(symbols[2:], pair))
-    return (symbols[0], *_joined(symbols[1:], pair))
+def _joined(symbols: Sequence[bytes], pair: tuple[bytes, bytes]) -> tuple[bytes, ...]:
+    waiting = [*reversed(symbols)]
+    joined = []
+    while waiting:
+        symbol = waiting.pop()
+        if waiting and (symbol, waiting[-1]) == tuple(pair):
+            symbol += waiting.pop()
+        joined.append(symbol)
+    return tuple(joined)
 
 
 def _in_order(word: bytes, merges: list[tuple[bytes, bytes]]) -> list[bytes]:
@@ -453,7 +498,10 @@ SUBJECTS = {
     ),
     "positionwise_feedforward": _subject(
         transformer.positionwise_feedforward,
-        _layer(nn.SwiGLU, lambda gated, self, x: gated(x, dict(self.named_parameters()))),
+        _layer(
+            nn.SwiGLU,
+            lambda gated, self, x: gated(x, dict(self.named_parameters(remove_duplicate=False))),
+        ),
         nn.SwiGLU,
     ),
     "rope": _subject(
@@ -468,8 +516,14 @@ SUBJECTS = {
     ),
     "learning_rate_schedule": _subject(optimizer.SCHEDULE, _schedule, optimizers.cosine_schedule),
     "gradient_clipping": _subject(optimizer.CLIPPING, _clip, optimizers.clip_gradients),
-    "adamw": _subject(optimizer.ADAMW, _adamw, _warm(_InThreeSteps), within="update"),
-    "data_loading": _subject(BATCHES, _as_is, get_batch, kinds=dict(OF_BATCHES)),
+    "adamw": Subject(
+        (
+            [_adamw(optimizer.ADAMW.program.edited()), _before(optimizers.AdamW), TORCHS],
+            [_warm(_InThreeSteps), _before(_InThreeSteps), TORCHS],
+        ),
+        (Versions(optimizer.ADAMW, _adamw, within="update"),),
+    ),
+    "data_loading": _subject(BATCHES, _as_is, _batches, kinds=dict(OF_BATCHES)),
     "train_bpe": _subject(bpe.BPE, _train_bpe, plain.train_bpe),
     "tokenizer": Subject(
         (PlainTokenizer, Tokenizer),
@@ -480,7 +534,7 @@ SUBJECTS = {
         ),
     ),
     "decoding": Subject(
-        (_decode(), sampling.decode),
+        (_decode(), _ours),
         (
             Versions(decoding.CHAIN, _decode),
             Versions(decoding.CHOICE, lambda version: _decode(choice=version)),

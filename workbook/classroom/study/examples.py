@@ -50,15 +50,16 @@ def examples(problem: str, test: Any) -> Report:
     name = problem if problem == RESUMING else details.id
     if name != RESUMING and not details.has_examples:
         raise ValueError(f"there are no examples to state for {name}: its check says what is wrong")
-    if not inspect.isfunction(test) or len(inspect.signature(test).parameters) != 1:
-        told = "a function that takes the program, such as `def test_softmax(softmax): ...`"
+    if not _is_test(test):
+        told = "a function that takes the program alone, as `def test_softmax(softmax): ...`"
         raise ValueError(f"expected {told}, got {kind_of(test)}")
     if is_untouched(test):
         raise NotNow(f"`{test.__name__}` asserts nothing yet")
     try:
         fields = worker.result(examples_tried, name, test, seconds=TRIED_SECONDS)
     except (PackError, worker.EndedError) as error:
-        return _told(name, "not attempted", "counts for nothing", f"It could not be tried: {error}")
+        why = str(error).partition("; its last output")[0]  # where a right value could be read
+        return _told(name, "not attempted", "counts for nothing", f"It could not be tried: {why}")
     if fields["is_refused"]:
         return _told(name, "wrong", "refuses what is right", fields["trouble"])
     if fields["trouble"]:
@@ -73,6 +74,14 @@ def examples(problem: str, test: Any) -> Report:
     caught = f"{fields['caught']} of {fields['tried']} faulty programs"
     claim = f"It accepts two right programs, and catches {caught}."
     return _told(name, "correct", "accepts what is right", claim, *filter(None, then))
+
+
+def _is_test(test: Any) -> bool:
+    if not inspect.isfunction(test) or inspect.iscoroutinefunction(test):
+        return False
+    taken = [*inspect.signature(test).parameters.values()]
+    is_one = len(taken) == 1 and taken[0].kind is taken[0].POSITIONAL_OR_KEYWORD
+    return is_one and test.__name__.isidentifier()  # a lambda has no statements to look at
 
 
 def examples_tried(problem: str, test: Any) -> Any:
