@@ -98,6 +98,16 @@ def test_mistakes_leave_room_for_another_topic(study):
     assert len(recalling.questions_on(study, {"softmax: one.": recalling.Topic(then)})) == 1
 
 
+def test_two_topics_of_a_problem_are_not_one_question(study):
+    two_days_ago(study)
+    unknown = {"softmax: x": mistakes.OwnMistake(["2026-01-01"])}
+    study.keep_notes(mistakes.OwnMistake, unknown | {"softmax: ": unknown["softmax: x"]})
+    (study.folder / "mine" / "softmax.py").unlink()
+    due = recalling.due_now(study, TODAY)
+    texts = [each.question.text for each in recalling.questions_on(study, due).values()]
+    assert len(texts) == len(set(texts)) == 3 and "softmax: " not in due
+
+
 def test_study_shows_the_commonest_with_its_place(study, capsys):
     for days in (1, 2, 3):
         name = f"rope: {days}"

@@ -213,6 +213,43 @@ def test_odd_lines_are_counted_right_or_not_asked_about():
     assert asked["items", 21] == "2"
 
 
+ONE_LINERS = """def joined(tensors):
+    out = 0.0
+    for tensor in tensors:
+        out = out + 1
+    return out
+
+
+def clip(parameters, limit):
+    held = []
+    for parameter in parameters:
+        if parameter.grad is None: continue
+        held.append(parameter.grad)
+    both = [held, held]
+    joined(held)
+    joined(both)
+    norm = sum(grad.pow(2).sum().item() for grad in held) ** 0.5
+    if norm > limit:
+        for grad in held:
+            grad.mul_(limit / (norm + 1e-6))
+
+
+__all__ = ["clip"]
+"""
+
+
+def test_no_loop_is_asked_about_whose_rounds_are_not_seen_or_differ_by_call():
+    asked = {(each.kind, each.line) for each in asked_about("gradient_clipping", ONE_LINERS)}
+    assert not {("loop", 10), ("loop", 3), ("items", 13), ("value", 4)} & asked
+    assert ("value", 16) in asked
+
+
+def test_a_letter_is_read_however_it_is_written():
+    question = recalling.Variant("What comes of it?", "'c'", {}, "", "code")
+    assert all(map(question.accepts, ("c", "C", "(c)", "c.", "c: other values")))
+    assert not any(map(question.accepts, ("b", "(a)", "cc", "an error")))
+
+
 def test_code_that_fails_or_cannot_be_observed_is_asked_about_by_nobody():
     for source in ("def softmax(x, dim):\n    1 / 0\n", "raise ValueError\n", "softmax = 3\n"):
         assert asked_about("softmax", source) == []

@@ -12,7 +12,7 @@ import inspect
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -40,8 +40,10 @@ CASES_SECONDS = 2.0  # of processor time, in which the case that shows most is l
 LEFT_OUT_SECONDS = 2.0  # of processor time, in which statements are left out, one by one
 NOT_AT_ONCE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 UNKNOWN_LINE = 0  # in the order of lines: one that several statements share
+TIMES = 3  # that each case is run: what differs is not asked about
 ORDINALS = ("", "2nd", "3rd")
 ASSIGNS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
+TRIANGLE = re.compile("tri[lu]")  # what makes masks, perhaps in place
 NO_STEP = "a step is missing there"  # what `mutants` says of a statement that is left out
 NAMELESS = (NameError, AttributeError)  # that they follow can be seen without understanding
 SYMPTOMS = {
@@ -255,7 +257,9 @@ class _Observer:
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         for name in (node.id for target in targets for node in _names_in(target)):
             value = frame.f_locals.get(name)
-            run.values[statement.lineno, name].append(_described(value))
+            is_spelled = isinstance(statement.value, ast.List | ast.Dict | ast.Set)
+            described = ("", None) if is_spelled else _described(value)
+            run.values[statement.lineno, name].append(described)
             if _is_causal(value):
                 run.masks.add(statement.lineno)
 
@@ -321,7 +325,8 @@ def _all(module: _Module, exercise: Exercise, runner: Any) -> list[OwnQuestion]:
             break
         asked = _Asked(module, _input(exercise, case))
         with suppress(Wrong):
-            asked.about([run for _ in range(2) for run in _runs(module, exercise, runner, case)])
+            several = [_runs(module, exercise, runner, case) for _ in range(TIMES)]
+            asked.about([run for runs in several for run in runs])
         most = max(most, asked.questions, key=lambda some: len({each.line for each in some}))
     return [*most, *_without_lines(module, exercise, runner, short)]
 
@@ -351,8 +356,11 @@ class _Asked:
             if all(run.is_whole for run in several):
                 self._about_values(several)
                 self._about_loops(several)
-        if len(lines := {line for run in runs for line in run.masks}) == 1:
-            (line,) = lines
+        seen = {line for run in runs for line in run.masks}
+        lines = enumerate(self.module.source.splitlines(), 1)
+        makers = [number for number, text in lines if TRIANGLE.search(text)]
+        if len(makers) == 1 and seen == set(makers):
+            (line,) = makers
             self.ask("mask", line, "Which line makes the causal mask? Write its number.", line)
 
     def ask(self, kind: str, line: int, text: str, answer: Any) -> None:
@@ -372,21 +380,25 @@ class _Asked:
                 continue
             place = min(len(described), len(ORDINALS)) - 1
             kind, answer = described[place]
-            if kind:
+            if kind and (len(described) == 1 or len(runs) == TIMES):
                 time = f" for the {ORDINALS[place]} time" if place else ""
                 text = FORMS_OF_QUESTION[kind].format(name=name, line=line, time=time)
                 self.ask(kind, line, text, answer)
 
     def _about_loops(self, runs: list[_Run]) -> None:
+        if len(runs) > TIMES:  # in all of its calls, or in one of them?
+            return
         for loop in ast.walk(runs[0].function):
             if isinstance(loop, ast.For | ast.While):
-                counts = {_rounds(loop, run.order) for run in runs}
+                counts = {_rounds(loop, run.order, self.module.statements) for run in runs}
                 if len(counts) == 1 and (rounds := counts.pop()) is not None:
                     text = f"How often does the body of the loop in line {loop.lineno} run?"
                     self.ask("loop", loop.lineno, text, rounds)
 
 
-def _rounds(loop: ast.For | ast.While, order: list[int]) -> int | None:
+def _rounds(
+    loop: ast.For | ast.While, order: list[int], statements: Mapping[int, ast.stmt]
+) -> int | None:
     """How often the body of a loop has run; None if it was not begun once, or cannot be told."""
     inside = range(loop.body[0].lineno, (loop.end_lineno or 0) + 1)
     begun = [
@@ -394,11 +406,13 @@ def _rounds(loop: ast.For | ast.While, order: list[int]) -> int | None:
         for place, line in enumerate(order)
         if line == loop.lineno and (place == 0 or order[place - 1] not in inside)
     ]
-    # These lines are run, or only reported, more than once in a round.
-    is_counted = not isinstance(loop.body[0], ast.For | ast.While | ast.With | ast.Try)
-    if len(begun) != 1 or not is_counted:
+    # Others are run, or reported, more than once in a round, or never.
+    first = loop.body[0]
+    is_counted = isinstance(first, ast.Assign | ast.AugAssign | ast.If | ast.Return)
+    is_counted |= isinstance(first, ast.Expr) and isinstance(first.value, ast.Call)
+    if len(begun) != 1 or not is_counted or (order and first.lineno not in statements):
         return None
-    return order.count(loop.body[0].lineno)
+    return order.count(first.lineno)
 
 
 def _without_lines(

@@ -5,6 +5,7 @@ whoever deletes that file loses no points. `recall` begins with these, `harden` 
 first, and `workbook study` shows the commonest.
 """
 
+import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from workbook.classroom.checks.machinery.judging import Report
 from workbook.classroom.study import progress, records
 from workbook.classroom.study.records import RecordEntry
 
+LONGEST_SHOWN = 300  # characters of one
 SHOWN_MISTAKES = 3  # by `workbook study`
 
 
@@ -64,7 +66,11 @@ def forget_mistakes(study: progress.Progress, problem: str) -> None:
 def own_mistakes(study: progress.Progress) -> dict[str, OwnMistake]:
     """Those that were made on most days first."""
     kept = study.notes(OwnMistake).items()
-    known = [item for item in kept if problem_of(item[0]) in problems.PROBLEMS]
+    known = [
+        item
+        for item in kept
+        if problem_of(item[0]) in problems.PROBLEMS and kind_of_mistake(item[0])
+    ]
     return dict(sorted(known, key=lambda item: -len(item[1].days)))
 
 
@@ -80,4 +86,5 @@ def notices(study: Path) -> Iterator[str]:
         for name, mistake in list(made.items())[:SHOWN_MISTAKES]:
             problem = problems.with_id(problem_of(name))
             days = f"{len(mistake.days)} days" if len(mistake.days) > 1 else mistake.days[0]
-            yield f"Yours, {days}: {name} (See {problem.notebook}.ipynb, {problem.id}.)"
+            told = textwrap.shorten(name, LONGEST_SHOWN, placeholder=" …")
+            yield f"Yours, {days}: {told} (See {problem.notebook}.ipynb, {problem.id}.)"

@@ -32,6 +32,7 @@ SPACES = (1, 3, 7, 21)  # days
 LONG_AGO = "2000-01-01"  # what an older version of the workbook noted as solved has no day
 OBSERVED_SECONDS = 60.0  # of processor time, until the process is ended that runs own code
 _asked: dict[str, "Asked"] = {}  # by the last `recall()` of this kernel
+CHOSEN_LETTER = re.compile(r"\(?([a-cA-C])\b")  # of three answers, such as "(c)" or "b: a result"
 NEAR_ENOUGH = 0.02  # how far off a number may be, unless it counts something
 COMES_BACK = "(A right answer brings it back after 3, 7, then 21 days.)"
 
@@ -75,7 +76,8 @@ class Variant:
         text = text.strip(" `'\"")
         right = self.value
         if isinstance(right, str):
-            return text == right
+            chosen = CHOSEN_LETTER.match(text) if self.code else None
+            return text == right or bool(chosen and chosen[1].lower() == right)
         if isinstance(right, tuple):
             sizes = re.findall(r"\d+", text)
             return sizes == [str(size) for size in right] if sizes else None
@@ -138,7 +140,7 @@ def questions_on(study: progress.Progress, due: Mapping[str, Topic]) -> dict[str
     """A question on each of these topics, about the learner's own code or of recall.toml."""
     kept = solutions.stored(study.folder)
     asked = {}
-    for name, topic in due.items():
+    for place, (name, topic) in enumerate(due.items()):
         problem = mistakes.problem_of(name)
         source, _ = kept.get(problem, ("", ""))
         own = None
@@ -147,7 +149,7 @@ def questions_on(study: progress.Progress, due: Mapping[str, Topic]) -> dict[str
             own = _of_worker(problem, topic.asked, "questions_on_mistake", kind)
         elif source and topic.asked % 2 == 0:
             own = _of_worker(problem, topic.asked, "questions_on_code", source)
-        asked[name] = Asked(topic, own or variant(problem, topic.asked))
+        asked[name] = Asked(topic, own or variant(problem, topic.asked + place))
     return asked
 
 
