@@ -342,6 +342,11 @@ def replaces_torch(softmax):
     assert softmax(torch.ones(2), 0).sum() == 1
 
 
+def replaces_torch_in_steps(adamw):
+    torch.softmax = adamw
+    assert adamw([nn.Parameter(torch.ones(1))]).defaults["lr"] == 0.001
+
+
 @pytest.mark.parametrize(
     ("problem", "test", "words"),
     [
@@ -351,17 +356,19 @@ def replaces_torch(softmax):
         ("merge_pair", endless, "It was stopped after"),
         ("softmax", replaces_its_code, "It changes `the program's code`"),
         ("softmax", replaces_torch, "It changes `torch.softmax`"),
+        ("adamw", replaces_torch_in_steps, "It changes `torch.softmax`"),
     ],
 )
 def test_what_judges_nothing_counts_as_nothing(monkeypatch, problem, test, words):
     monkeypatch.setattr(torch, "softmax", torch.softmax)  # it is put back
     monkeypatch.setattr(examples, "EACH_SECONDS", 0.3)
-    right = SUBJECTS[problem].right[0]
-    code = right.__code__
+    right = SUBJECTS[problem].right[0][0]
+    code = getattr(right, "__code__", None)
     try:
         tried = examples.outcome_of(problem, test)
     finally:
-        right.__code__ = code
+        if code:
+            right.__code__ = code
     assert words in tried.trouble
     assert not tried.is_refused and tried.caught == tried.tried == 0
 
@@ -384,6 +391,5 @@ def test_every_faulty_program_takes_what_the_right_ones_take():
     for problem, subject in SUBJECTS.items():
         for versions in subject.versions:
             made = versions.shaped(versions.exercise.program.edited())
-            first = subject.right[0]
-            right = inspect.signature(first[0] if isinstance(first, list) else first)
+            right = inspect.signature(subject.right[0][0])
             assert [*inspect.signature(made).parameters] == [*right.parameters], problem

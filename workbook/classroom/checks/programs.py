@@ -28,6 +28,7 @@ from workbook.classroom.checks.machinery.engine import (
     Program,
     mistake,
 )
+from workbook.classroom.checks.machinery.verdicts import Wrong
 from workbook.classroom.checks.tokenizer import Call
 from workbook.generation import sampling
 from workbook.optimizer import optimizers
@@ -62,11 +63,11 @@ class Versions(NamedTuple):
 class Subject(NamedTuple):
     """What a test of one problem is tried on.
 
-    A right program that may be written in several forms, which give different numbers, is a list of
-    them: a test accepts it that accepts one.
+    Each right program has its forms, mostly one: where several are right, which give different
+    numbers, a test accepts the program if it accepts one of them.
     """
 
-    right: tuple[Any, ...]
+    right: tuple[tuple[Any, ...], ...]
     versions: tuple[Versions, ...]
 
 
@@ -290,36 +291,42 @@ def _batches(dataset, batch_size: int, context_length: int, device: str = "cpu")
     return inputs.to(device), targets.to(device)  # which says in torch's words what it lacks
 
 
+def _without_cases(function: Callable, *mistakes: Mistake) -> Exercise:
+    """An exercise whose versions are only tried by learners' tests."""
+    return Exercise(
+        Program(function),
+        mistakes,
+        (),
+        lambda attempt, case: None,
+        lambda right, got: True,
+        lambda case, right, got: Wrong(""),
+    )
+
+
 def _batch_mistake(fault: str, *edits: str) -> Mistake:
     return mistake(FAULTS[fault][2], *edits)
 
 
 OF_BATCHES = [(words, claim) for claim, _, words in FAULTS.values()]
 RETURNED, DRAWN = "windows[:, :-1], windows[:, 1:]", "len(dataset) - context_length, batch_size)"
-BATCHES = Exercise(
-    Program(cut_out),
-    (
-        _batch_mistake("inputs", RETURNED, "windows[:, :-1], windows[:, :-1]"),
-        _batch_mistake("swapped", RETURNED, "windows[:, 1:], windows[:, :-1]"),
-        _batch_mistake("shape", RETURNED, "windows, windows"),
-        _batch_mistake("no_last", DRAWN, f"{DRAWN.replace(', ', ' - 1, ')}"),
-        _batch_mistake("no_first", "randint(0", "randint(1"),
-        _batch_mistake("one_start", DRAWN, f"{DRAWN}[:1].repeat(batch_size)"),
-        _batch_mistake("in_a_row", "rows = [", "starts = np.arange(batch_size)\nrows = ["),
-        _batch_mistake("seeded", "np.random.randint", "np.random.RandomState(0).randint"),
-        _batch_mistake("type", "astype(np.int64)", "astype(np.int32)"),
-        _batch_mistake("small_type", "astype(np.int64)", "astype(np.int16).astype(np.int64)"),
-        _batch_mistake("turned", RETURNED, "windows[:, :-1].T, windows[:, 1:].T"),
-        _batch_mistake(
-            "scattered",
-            "dataset[start : start + context_length + 1] for start in starts",
-            "np.random.choice(dataset, context_length + 1) for start in starts",
-        ),
+BATCHES = _without_cases(
+    cut_out,
+    _batch_mistake("inputs", RETURNED, "windows[:, :-1], windows[:, :-1]"),
+    _batch_mistake("swapped", RETURNED, "windows[:, 1:], windows[:, :-1]"),
+    _batch_mistake("shape", RETURNED, "windows, windows"),
+    _batch_mistake("no_last", DRAWN, f"{DRAWN.replace(', ', ' - 1, ')}"),
+    _batch_mistake("no_first", "randint(0", "randint(1"),
+    _batch_mistake("one_start", DRAWN, f"{DRAWN}[:1].repeat(batch_size)"),
+    _batch_mistake("in_a_row", "rows = [", "starts = np.arange(batch_size)\nrows = ["),
+    _batch_mistake("seeded", "np.random.randint", "np.random.RandomState(0).randint"),
+    _batch_mistake("type", "astype(np.int64)", "astype(np.int32)"),
+    _batch_mistake("small_type", "astype(np.int64)", "astype(np.int16).astype(np.int64)"),
+    _batch_mistake("turned", RETURNED, "windows[:, :-1].T, windows[:, 1:].T"),
+    _batch_mistake(
+        "scattered",
+        "dataset[start : start + context_length + 1] for start in starts",
+        "np.random.choice(dataset, context_length + 1) for start in starts",
     ),
-    (),
-    lambda attempt, case: None,
-    lambda right, got: True,
-    lambda case, right, got: None,
 )
 
 
@@ -376,22 +383,16 @@ def train_in_order(steps: int, path: Any, resume: bool = False) -> list[float]:
 TWICE = "What is saved counts the steps since the break alone."
 STEP = 'done = saved["step"]'
 STATE = 'made.load_state_dict(saved["optimizer"])'
-RESUMED_RUN = Exercise(
-    Program(train_on),
-    (
-        mistake("The last step before the break is taken twice.", STEP, f"{STEP} - 1"),
-        mistake("A step is skipped.", STEP, f"{STEP} + 1"),
-        mistake("Steps, schedule and batches start over.", STEP, "done = 0"),
-        mistake("The batches come in a new order.", "seed(step)", "seed(step - done)"),
-        mistake("The schedule starts over.", "0.1 * step)", "0.1 * (step - done))"),
-        mistake("The optimizer forgets its state.", STATE, "pass"),
-        mistake("The model starts over.", 'weight.data = saved["weight"]', "pass"),
-        mistake(TWICE, '"step": done + steps', '"step": steps'),
-    ),
-    (),
-    lambda attempt, case: None,
-    lambda right, got: True,
-    lambda case, right, got: None,
+RESUMED_RUN = _without_cases(
+    train_on,
+    mistake("The last step before the break is taken twice.", STEP, f"{STEP} - 1"),
+    mistake("A step is skipped.", STEP, f"{STEP} + 1"),
+    mistake("Steps, schedule and batches start over.", STEP, "done = 0"),
+    mistake("The batches come in a new order.", "seed(step)", "seed(step - done)"),
+    mistake("The schedule starts over.", "0.1 * step)", "0.1 * (step - done))"),
+    mistake("The optimizer forgets its state.", STATE, "pass"),
+    mistake("The model starts over.", 'weight.data = saved["weight"]', "pass"),
+    mistake(TWICE, '"step": done + steps', '"step": steps'),
 )
 
 # The optional steps: how a version takes what the learner's function takes, and a second right one.
@@ -478,7 +479,8 @@ def _looped(model: Any, steps: Any, loss_of: Callable, batches: Iterable) -> lis
 def _subject(exercise: Exercise, shaped: Callable, *right: Any, **options: Any) -> Subject:
     """A subject with one exercise; its reference itself is the first of the right programs."""
     versions = Versions(exercise, shaped, **options)
-    return Subject((shaped(exercise.program.edited()), *right), (versions,))
+    programs = shaped(exercise.program.edited()), *right
+    return Subject(tuple((program,) for program in programs), (versions,))
 
 
 def _as_is(version: Any) -> Any:
@@ -518,15 +520,15 @@ SUBJECTS = {
     "gradient_clipping": _subject(optimizer.CLIPPING, _clip, optimizers.clip_gradients),
     "adamw": Subject(
         (
-            [_adamw(optimizer.ADAMW.program.edited()), _before(optimizers.AdamW), TORCHS],
-            [_warm(_InThreeSteps), _before(_InThreeSteps), TORCHS],
+            (_adamw(optimizer.ADAMW.program.edited()), _before(optimizers.AdamW), TORCHS),
+            (_warm(_InThreeSteps), _before(_InThreeSteps), TORCHS),
         ),
         (Versions(optimizer.ADAMW, _adamw, within="update"),),
     ),
     "data_loading": _subject(BATCHES, _as_is, _batches, kinds=dict(OF_BATCHES)),
     "train_bpe": _subject(bpe.BPE, _train_bpe, plain.train_bpe),
     "tokenizer": Subject(
-        (PlainTokenizer, Tokenizer),
+        ((PlainTokenizer,), (Tokenizer,)),
         (
             Versions(tokenizers.ENCODE, _tokenizer("encode")),
             Versions(tokenizers.DECODE, _tokenizer("decode")),
@@ -534,7 +536,7 @@ SUBJECTS = {
         ),
     ),
     "decoding": Subject(
-        (_decode(), _ours),
+        ((_decode(),), (_ours,)),
         (
             Versions(decoding.CHAIN, _decode),
             Versions(decoding.CHOICE, lambda version: _decode(choice=version)),
@@ -581,10 +583,7 @@ SUBJECTS = {
         lambda text, special_tokens: [*filter(None, special_pattern(special_tokens).split(text))],
     ),
     "stream_pretokens": Subject(
-        (
-            pretokenize,
-            lambda pieces, special_tokens: pretokenize(chain.from_iterable(pieces), special_tokens),
-        ),
+        ((pretokenize,), (_one_by_one,)),
         (Versions(steps.stream_pretokens.exercise, _stream_pretokens),),
     ),
     "momentum": _subject(
