@@ -144,8 +144,8 @@ def test_the_longer_runs_stand_beside_the_same_rate_and_the_rate_that_was_search
     before = recorded(tmp_path, 2.25, seed=1, steps=5)
     long = {
         "longer, bridge": recorded(tmp_path, 2.5, seed=1, steps=6),
-        "longer, unchanged at 0.01, seed 1": recorded(tmp_path, 2.0, seed=1),
-        "longer, unchanged at 0.005, seed 1": recorded(
+        "longer, unchanged, 12 tokens, rate 0.01": recorded(tmp_path, 2.0, seed=1),
+        "longer, unchanged, 12 tokens, rate 0.005": recorded(
             tmp_path, 1.5, seed=1, max_learning_rate=0.005
         ),
         "longer, no norm, seed 1": recorded(

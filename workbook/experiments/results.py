@@ -28,7 +28,6 @@ from workbook.experiments.studies import (
     best,
     by_seed,
     final_losses,
-    longest,
     rate_of,
     scale_named,
 )
@@ -480,10 +479,11 @@ def gaps_in_words(longer: Results) -> str:
 
 def longest_pairs(longer: Results) -> dict[str, tuple[Run, Run]]:
     """Each change in `studies.longer` and the unchanged model at the same rate and seed."""
+    unchanged = longest_unchanged(longer)
     pairs = {}
     for label in ABLATIONS.values():
         for seed, run in by_seed(longer, f"longer, {label}").items():
-            usual = by_seed(longer, f"longer, unchanged at {rate_of(run):.3g}")
+            usual = unchanged.get(rate_of(run), {})
             if seed in usual:
                 pairs[label] = (run, usual[seed])
     return pairs
@@ -501,8 +501,9 @@ def longest_in_words(longer: Results) -> dict[str, str]:
 def longest_unchanged(longer: Results) -> dict[float, dict[int, Run]]:
     """The runs of the unchanged model in `studies.longer`, by learning rate and seed."""
     runs: dict[float, dict[int, Run]] = {}
-    for run in longest(longer).values():
-        runs.setdefault(rate_of(run), {})[run.config.seed] = run
+    for name, run in longer.items():
+        if name.startswith("longer, unchanged, "):
+            runs.setdefault(rate_of(run), {})[run.config.seed] = run
     return dict(sorted(runs.items(), reverse=True))
 
 
@@ -522,9 +523,9 @@ def longest_table(longer: Results, before: Run) -> pd.DataFrame:
         rows.append(("unchanged", rate, losses, "", ""))
     for label, (run, usual) in longest_pairs(longer).items():
         won = unchanged[searched][run.config.seed]
-        searched_too = f"{run.loss - won.loss:+.3f}"
-        own_rate = f"{run.loss - usual.loss:+.3f}"
-        rows.append((label, rate_of(run), f"{run.loss:.3f}", searched_too, own_rate))
+        beside_won = f"{run.loss - won.loss:+.3f}"
+        beside_usual = f"{run.loss - usual.loss:+.3f}"
+        rows.append((label, rate_of(run), f"{run.loss:.3f}", beside_won, beside_usual))
     names = [
         "setting",
         "rate",

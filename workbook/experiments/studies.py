@@ -254,10 +254,9 @@ def swiglu(scale: Scale) -> Plan:
 def longer(scale: Scale) -> Plan:
     """One more budget: each change once, at the rate that was best for it so far.
 
-    Beside them the unchanged model, with the same seed, at all these rates: so that a better change
-    can be told from a better rate. Then at lower rates, until the best of them has a worse
-    neighbour, and with two more seeds at the best. One run of the budget before sees this longer
-    text, as a bridge between the two.
+    Beside them the unchanged model, tuned with the same seed at all these rates and around the
+    best: so that a better change can be told from a better rate. At that it has two more seeds. One
+    run of the budget before sees this longer text, as a bridge between the two.
     """
     shorter: Results = {}
     for study in ABLATIONS:
@@ -267,31 +266,19 @@ def longer(scale: Scale) -> Plan:
     asked = {
         "longer, bridge": varied(before.config, corpus_bytes=long.corpus_bytes, device=long.device)
     }
+    first, *others = scale.seeds[:3]
     rates = {rate_of(before)}
     for label in ABLATIONS.values():
         top = best_at_last(scale, shorter, label)
         rate = rate_of(top)
         rates.add(rate)
         config = at_rate(replace(long, model=top.config.model), rate)
-        asked |= seeds_of(config, scale.seeds[:1], f"longer, {label}, ")
-    for rate in rates:
-        asked |= longer_at(scale, rate, scale.seeds[:1])
+        asked |= seeds_of(config, [first], f"longer, {label}, ")
     results = yield asked
-    while rate_of(best(longest(results))) == min(rates) > scale.rates[0]:
-        rates.add(min(rates) / 2)
-        results |= yield longer_at(scale, min(rates), scale.seeds[:1])
-    won = rate_of(best(longest(results)))
-    return results | (yield longer_at(scale, won, scale.seeds[1:3]))
-
-
-def longer_at(scale: Scale, rate: float, seeds: Sequence[int]) -> dict[str, TrainConfig]:
-    """The unchanged model at the last budget and at that rate, with these seeds."""
-    return seeds_of(at_rate(scale.long, rate), seeds, f"longer, unchanged at {rate:.3g}, ")
-
-
-def longest(results: Results) -> Results:
-    """The runs of the unchanged model in `longer`."""
-    return {name: run for name, run in results.items() if name.startswith("longer, unchanged ")}
+    usual = varied(long, seed=first)
+    return results | (
+        yield from settled(usual, min(rates), "longer, unchanged", others, sorted(rates))
+    )
 
 
 def ideas(scale: Scale) -> Plan:
