@@ -14,7 +14,7 @@ from workbook.classroom.checks.machinery import judging
 from workbook.classroom.checks.machinery.engine import Exercise
 from workbook.classroom.mine import hardening
 from workbook.classroom.problems import PROBLEMS
-from workbook.classroom.study import mistakes, progress, update
+from workbook.classroom.study import mistakes, progress, solutions, update
 from workbook.classroom.study import recall as recalling
 
 TODAY = date.today()
@@ -124,10 +124,12 @@ def test_harden_plants_a_kind_that_was_made_before(study):
     source = (study.folder / "mine" / "softmax.py").read_text()
     details = PROBLEMS["softmax"]
     usual = next(hardening.mistakes_in(details, source))
-    named = [
-        judging.from_worker(hardening.name_mistake, details, None, hunt.source).likely
-        for hunt in hardening.mistakes_in(details, source)
-    ]
+
+    def likely(source):
+        asked = solutions.judge_source, details, None, source, hardening.TOP_SECONDS
+        return judging.from_worker(*asked).likely
+
+    named = [likely(hunt.source) for hunt in hardening.mistakes_in(details, source)]
     kind = next(name for name in named[1:] if name and name != named[0])
     then = mistakes.OwnMistake(["2026-01-01"])
     study.keep_notes(mistakes.OwnMistake, {f"softmax: {kind}": then})
@@ -135,8 +137,7 @@ def test_harden_plants_a_kind_that_was_made_before(study):
     harden("softmax")
     planted = study.notes(hardening.Hunt)["softmax"]
     assert planted.changed != usual.changed
-    told = judging.from_worker(hardening.name_mistake, details, None, planted.source).likely
-    assert told in mistakes.kinds_of(study, "softmax")
+    assert likely(planted.source) in mistakes.kinds_of(study, "softmax")
 
 
 def test_they_can_be_deleted_and_go_with_a_reset(study, monkeypatch):

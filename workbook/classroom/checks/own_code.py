@@ -12,7 +12,7 @@ import inspect
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -389,30 +389,28 @@ class _Asked:
         if len(runs) > TIMES:  # in all of its calls, or in one of them?
             return
         for loop in ast.walk(runs[0].function):
-            if isinstance(loop, ast.For | ast.While):
-                counts = {_rounds(loop, run.order, self.module.statements) for run in runs}
+            if isinstance(loop, ast.For | ast.While) and self._is_counted(loop.body[0]):
+                counts = {_rounds(loop, run.order) for run in runs}
                 if len(counts) == 1 and (rounds := counts.pop()) is not None:
                     text = f"How often does the body of the loop in line {loop.lineno} run?"
                     self.ask("loop", loop.lineno, text, rounds)
 
+    def _is_counted(self, first: ast.stmt) -> bool:
+        """Whether the first statement of a loop is run, and reported, once in each round."""
+        is_call = isinstance(first, ast.Expr) and isinstance(first.value, ast.Call)
+        is_plain = is_call or isinstance(first, ast.Assign | ast.AugAssign | ast.If | ast.Return)
+        return is_plain and first.lineno in self.module.statements
 
-def _rounds(
-    loop: ast.For | ast.While, order: list[int], statements: Mapping[int, ast.stmt]
-) -> int | None:
-    """How often the body of a loop has run; None if it was not begun once, or cannot be told."""
+
+def _rounds(loop: ast.For | ast.While, order: list[int]) -> int | None:
+    """How often the body of a loop has run; None if it was not begun once."""
     inside = range(loop.body[0].lineno, (loop.end_lineno or 0) + 1)
     begun = [
         place
         for place, line in enumerate(order)
         if line == loop.lineno and (place == 0 or order[place - 1] not in inside)
     ]
-    # Others are run, or reported, more than once in a round, or never.
-    first = loop.body[0]
-    is_counted = isinstance(first, ast.Assign | ast.AugAssign | ast.If | ast.Return)
-    is_counted |= isinstance(first, ast.Expr) and isinstance(first.value, ast.Call)
-    if len(begun) != 1 or not is_counted or (order and first.lineno not in statements):
-        return None
-    return order.count(first.lineno)
+    return order.count(loop.body[0].lineno) if len(begun) == 1 else None
 
 
 def _without_lines(

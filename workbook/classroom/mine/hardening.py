@@ -240,17 +240,12 @@ def _of_a_kind(kinds: set[str], details: Problem, source: str, found: list[str])
     """A mistake that a check calls by one of these names, if one is found in time."""
     is_up = time_is_up(OWN_KIND_SECONDS)
     for hunt in mistakes_in(details, source, found):
-        named = judging.from_worker(name_mistake, details, None, hunt.source).likely
-        if named in kinds:
+        asked = solutions.judge_source, details, None, hunt.source, TOP_SECONDS
+        if judging.from_worker(*asked).likely in kinds:
             return hunt
         if is_up():
             break
     return None
-
-
-def name_mistake(problem: str, source: str) -> Iterator[dict]:
-    """Yield what the check says of the code in a source, with the likely mistake. For a worker."""
-    yield from solutions.judge_source(problem, source, TOP_SECONDS)
 
 
 def _checked(details: Problem, source: str) -> Report:

@@ -6,6 +6,7 @@ Problem Comprehension", ICER 2019). One that is good is kept as `mine/test_PROBL
 """
 
 import inspect
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,7 @@ def examples(problem: str, test: Any) -> Report:
     if fields["trouble"]:
         return _told(name, "not attempted", "counts for nothing", fields["trouble"])
     study = progress.current()
-    whole = details.step_of or details.id
-    parts = [entry for each, _, entry in study.parts() if each.id == whole] if study else []
-    is_solved = bool(parts) and all(entry.is_solved for entry in parts)
+    is_solved = study is not None and study.has_solved(details.step_of or details.id)
     then = [_got_away(fields["away"], is_solved)]
     if study is not None:
         then.append(_kept(study.folder, name, test, solutions.own_cells(study.folder, details)))
@@ -84,7 +83,7 @@ def _is_test(test: Any) -> bool:
     return is_one and test.__name__.isidentifier()  # a lambda has no statements to look at
 
 
-def examples_tried(problem: str, test: Any) -> Any:
+def examples_tried(problem: str, test: Any) -> Iterator[dict[str, Any]]:
     """Yield what becomes of a test: `checks.examples` is loaded only in a worker."""
     from workbook.classroom.checks import examples
 

@@ -145,6 +145,14 @@ class Progress:
             for part in problem.part_keys
         ]
 
+    def entries(self, problem: str) -> list[Part]:
+        """Read the record of every part of a problem."""
+        return [entry for each, _, entry in self.parts() if each.id == problem]
+
+    def has_solved(self, problem: str) -> bool:
+        """Whether every part of a problem is solved."""
+        return all(entry.is_solved for entry in self.entries(problem))
+
     @property
     def name(self) -> str:
         """Whose write-up it is, as `workbook export --name` was told last."""
@@ -236,7 +244,7 @@ def record_answer(problem: str, part: str | None, text: str, lacks: list[str]) -
 
 def solved_now(study: Progress, problem: Problem, part: str | None) -> str:
     """Say what was just solved, and what it is worth, in a sentence."""
-    entries = [entry for each, _, entry in study.parts() if each.id == problem.id]
+    entries = study.entries(problem.id)
     name = problem.ids[config.edition()]
     points = problem.points[config.edition()]
     done = sum(entry.is_solved for entry in entries)

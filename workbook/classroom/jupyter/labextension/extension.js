@@ -83,12 +83,14 @@
     return runs.filter((run) => run.length > 0);
   };
 
-  /** List the cells for examples of the learner's own in which nothing is written yet. */
+  /** List the cells for examples of the learner's own in which nothing is written yet, each alone. */
   const offers = ({ widgets }) =>
-    widgets.filter(
-      (cell) =>
-        about(cell).role === "examples" && /^ +\.\.\.$/m.test(cell.model.sharedModel.getSource()),
-    );
+    widgets
+      .filter(
+        (cell) =>
+          about(cell).role === "examples" && /^ +\.\.\.$/m.test(cell.model.sharedModel.getSource()),
+      )
+      .map((cell) => [cell]);
 
   /** Name what a fold holds: the section of its heading, our code, or what explains. */
   const contentOf = (run) =>
@@ -164,7 +166,7 @@
       const draw = () => {
         const found = exercises(notebook);
         const folded = new Map(); // of a folded cell, the cells that open with it
-        for (const run of [...spoilers(notebook, found), ...offers(notebook).map((cell) => [cell])]) {
+        for (const run of [...spoilers(notebook, found), ...offers(notebook)]) {
           if (run.some((cell) => asked.has(cell))) run.forEach((cell) => asked.add(cell));
           else run.forEach((cell) => folded.set(cell, run));
         }
