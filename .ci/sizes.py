@@ -18,11 +18,11 @@ import tokenize
 from collections import Counter
 from pathlib import Path
 
-PACKAGE_CAP = 270_000  # of all rooms below workbook/ together
+PACKAGE_CAP = 271_000  # of all rooms below workbook/ together
 CAPS = {
     "workbook/config, files, lazy": 4_000,
     "workbook/corpora": 10_000,
-    "workbook/tokenization": 23_000,
+    "workbook/tokenization": 24_000,
     "workbook/transformer": 6_000,
     "workbook/optimizer": 5_000,
     "workbook/accounting": 10_000,
@@ -42,7 +42,7 @@ CAPS = {
     "workbook/classroom/jupyter": 1_000,
     "workbook/classroom/__init__": 1_000,
     "tests": 225_000,
-    "tests/benchmarks": 13_000,
+    "tests/benchmarks": 14_000,
     "docs and .ci": 4_000,
     "stranger.txt": 1_000,  # Python under another ending: a learner's model, to practise on
 }

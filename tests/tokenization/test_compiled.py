@@ -25,10 +25,9 @@ from workbook.tokenization.bpe import (
 )
 from workbook.tokenization.compiled import count, merge, scan, table
 from workbook.tokenization.compiled.encode import FEW_BYTES, MOST_SYMBOLS, CompiledEncoder
-from workbook.tokenization.compiled.machine import PADDING, padded
+from workbook.tokenization.compiled.machine import PADDING, padded, text_address
 from workbook.tokenization.compiled.text import (
     SpecialTokens,
-    documents_of,
     first_not_utf8,
     read_spans,
     utf8_of,
@@ -313,14 +312,17 @@ def test_short_texts_are_worth_an_encoder_together(monkeypatch):
 def test_a_text_that_nothing_follows_is_refused():
     """Compiled code reads past its end, where there may be no memory."""
     data = np.full(200, ord("a"), np.uint8)
-    none = SpecialTokens({})
-    assert len(documents_of(data[: 200 - PADDING], none)) == 1
+    total = table.PretokenTable()
+    count.count_text(total, data[: 200 - PADDING], SpecialTokens({}))
+    assert len(total) == 1
     for unpadded, behind in ((data, 0), (data[: 201 - PADDING], PADDING - 1), (data[190:], 0)):
         with pytest.raises(ValueError, match=f"64 bytes are read behind a text, .* has {behind}"):
-            documents_of(unpadded, none)
+            count.count_text(total, unpadded, SpecialTokens({}))
+        with pytest.raises(ValueError, match=f"64 bytes are read behind a text, .* has {behind}"):
+            encoder_of().encode_spans([unpadded], len(unpadded))
     for odd in (data.view(np.int8), data[::2], data.reshape(2, 100)):
         with pytest.raises(ValueError, match="a text is bytes in a row"):
-            documents_of(odd, none)
+            text_address(odd)
 
 
 def test_the_bytes_of_a_string_hold_it():
@@ -394,20 +396,43 @@ def test_an_encoder_takes_only_what_fits_together():
 
 def test_an_encoder_refuses_more_text_than_it_has_room_for():
     one = encoder_of()
-    assert one.encode_few(b"a" * FEW_BYTES) == [97] * FEW_BYTES
-    with pytest.raises(ValueError, match="room for 16,384 bytes, got 16,385"):
-        one.encode_few(b"a" * (FEW_BYTES + 1))
     spans = [padded(b"owl ")[:4]] * 3
     assert one.encode_spans(spans, 12).tolist() == list(b"owl owl owl ")
     with pytest.raises(ValueError, match="spans are 1 bytes longer than the room for their ids"):
         one.encode_spans(spans, 11)
 
 
+@pytest.mark.parametrize("letter", "aé天🙂")
+def test_short_and_long_texts_have_room(letter):
+    """However many bytes each character of the longest text has that counts as short."""
+    one = encoder_of()
+    for size in (FEW_BYTES // 4, FEW_BYTES // 4 + 1):
+        assert one.encode(letter * size).tolist() == list((letter * size).encode())
+
+
+@pytest.mark.parametrize("between", ["", "\0", "\0\0"])
+def test_texts_are_encoded_together_up_to_any_length(between):
+    """Long ones by themselves, and whatever stands in them."""
+    one = encoder_of()
+    texts = [
+        "",
+        "a" * (FEW_BYTES - 2),
+        f"é{between}ê",
+        "天" * FEW_BYTES,
+        *["b"] * FEW_BYTES,
+        between,
+    ]
+    for some in (texts, texts[:1], texts[1:2], texts[:3], ["", ""], [between]):
+        ids, numbers = one.encode_each(some)
+        assert numbers.tolist() == [len(string.encode()) for string in some]
+        assert ids.tolist() == list("".join(some).encode())
+
+
 def test_what_is_left_of_a_longer_text_does_not_matter():
     """The memory of short texts is used again, and what lies behind one is the one before."""
     one = encoder_of()
     for string in ("é天'll x ", "天'l", "天'", "é ", "é", " ", ""):
-        assert one.encode_few(string.encode()) == list(string.encode())
+        assert one.encode(string).tolist() == list(string.encode())
 
 
 def test_a_tokenizer_without_a_vocabulary_says_so(monkeypatch):

@@ -3,8 +3,10 @@
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import cache
 from itertools import count, islice, pairwise
 from unittest.mock import Mock
 
@@ -18,8 +20,9 @@ from pretoken_helpers import STRESS, TEXTS, pretokens_of, random_strings
 from workbook.tokenization import engine, spans
 from workbook.tokenization.bpe import train_bpe
 from workbook.tokenization.compiled import encode, make_encoder
+from workbook.tokenization.compiled.text import spans_of, utf8_of
 from workbook.tokenization.pretokens import PATTERN
-from workbook.tokenization.tokenizer import SHORT_TEXT, PlainTokenizer, Tokenizer
+from workbook.tokenization.tokenizer import PlainTokenizer, Tokenizer
 
 END, LONGER = "<|endoftext|>", "<|endoftext|><|endoftext|>"
 CORPUS = (
@@ -41,8 +44,8 @@ def trained(tmp_path_factory):
 class Readable(Tokenizer):
     """A tokenizer that never goes through the compiled engine by itself."""
 
-    def _pays_off(self, size):
-        return False
+    def _take_encoder(self, size):
+        return None
 
 
 @pytest.fixture(scope="module")
@@ -55,21 +58,32 @@ def plain(trained):
     return PlainTokenizer(*trained, [END, LONGER])
 
 
-@pytest.fixture
-def compiled(trained, monkeypatch):
-    """The same tokenizer where every text is long enough for the compiled engine."""
-    monkeypatch.setattr(engine, "pays_off", lambda size: True)
-    return Tokenizer(*trained, [END, LONGER])
+class Compiled(Tokenizer):
+    """A tokenizer for which every text is long enough for the compiled engine."""
+
+    def _pays_off(self, size):
+        return True
+
+
+@pytest.fixture(scope="module")
+def compiled(trained):
+    return Compiled(*trained, [END, LONGER])
+
+
+@cache
+def encoder_of(one: Tokenizer) -> encode.CompiledEncoder | None:
+    """The compiled encoder with the ids of a tokenizer."""
+    return make_encoder(one.id_of, one.merges, one.special_ids, one._dtype)
 
 
 def compiled_ids(one: Tokenizer, text: str) -> list[int]:
     """The ids by the compiled engine, which must have an encoder for it: in both ways."""
-    with one.compiled_encoder() as encoder:
-        assert encoder is not None
-        ids = encoder.encode(text).tolist()
-        if len(text) <= SHORT_TEXT and not any(token in text for token in one.special_tokens):
-            assert encoder.encode_few(text.encode()) == ids
-        return ids
+    encoder = encoder_of(one)
+    assert encoder is not None
+    data = utf8_of(text)
+    ids = encoder.encode_spans(spans_of(data, one.special_tokens), len(data)).tolist()
+    assert encoder.encode(text).tolist() == ids
+    return ids
 
 
 @pytest.fixture(scope="module")
@@ -112,13 +126,22 @@ def test_random_strings_have_tiktokens_ids(readable, peer):
         assert compiled_ids(readable, text) == peer.encode(text, allowed_special="all")
 
 
+@settings(max_examples=STRESS * 100)
 @given(LETTERS, st.lists(st.integers(0, 1000)))
-def test_a_stream_gives_the_ids_of_the_whole(plain, readable, text, places):
+def test_a_stream_gives_the_ids_of_the_whole(plain, readable, compiled, text, places):
     text = text + END + text
     bounds = [0, *sorted(place % (len(text) + 1) for place in places), len(text)]
     pieces = [text[start:end] for start, end in pairwise(bounds)]
     ids = readable.encode(text)
-    assert list(readable.encode_iterable(pieces)) == list(plain.encode_iterable(pieces)) == ids
+    for one in (plain, readable, compiled):
+        assert list(one.encode_iterable(pieces)) == ids
+
+
+def test_a_long_stream_is_compiled(readable, compiled):
+    lines = [f"{line}\n" for line in islice(random_strings(), 3_000)]
+    ids = readable.encode("".join(lines))
+    assert list(compiled.encode_iterable(lines)) == ids
+    assert list(compiled.encode_iterable(["".join(lines)])) == ids
 
 
 @given(st.lists(st.integers(0, 360)))
@@ -191,6 +214,47 @@ def test_an_array_has_the_ids_of_the_list(readable, compiled):
     assert far.encode_array("low").dtype == np.uint32
 
 
+HALVES = [END[:5], END[5:], "", END, END + END, "low" + END, END + "the", LONGER[:-1], LONGER[-1:]]
+
+
+def batch_of(one: Tokenizer, texts: Iterable[str]) -> list[list[int]]:
+    """The ids of each text of a batch."""
+    ids, starts = one.encode_batch(texts)
+    assert ids.dtype == np.uint16 and starts[0] == 0 and starts[-1] == len(ids)
+    return [ids[start:stop].tolist() for start, stop in pairwise(starts)]
+
+
+@settings(max_examples=STRESS * 50)
+@given(texts=st.lists(st.sampled_from(HALVES) | LETTERS, max_size=30))
+def test_a_batch_has_the_ids_of_each_text(readable, compiled, texts):
+    expected = [readable.encode(text) for text in texts]
+    for one in (readable, compiled):
+        assert batch_of(one, iter(texts)) == expected
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_cores_share_a_large_batch(readable, compiled, monkeypatch, threads):
+    monkeypatch.setattr("workbook.tokenization.tokenizer.BATCH_PER_THREAD", 1_000)
+    monkeypatch.setattr("workbook.config.cores", lambda: threads)
+    long = CORPUS * 1_200
+    assert len(long) > encode.FEW_BYTES
+    texts = [
+        *islice(random_strings(), 300),
+        long,
+        "",
+        f"{CORPUS}{END}",
+        long + END,
+        *["low"] * 999,
+        "天" * 999,
+    ]
+    assert batch_of(compiled, texts) == [readable.encode(text) for text in texts]
+    assert batch_of(compiled, []) == [] and batch_of(compiled, [""]) == [[]]
+    ids = compiled.encode_batch(texts)[0]
+    before = ids.copy()
+    compiled.encode_batch(texts[::-1])
+    assert np.array_equal(ids, before), "a later call writes to other memory"
+
+
 def test_a_text_in_memory_is_encoded_span_by_span(readable, compiled, monkeypatch):
     monkeypatch.setattr(spans, "SPAN", 64)
     one = Tokenizer(readable.vocab, readable.merges, [END, LONGER, "ow th", " "])
@@ -234,9 +298,9 @@ def test_the_memory_of_the_encoder_is_bounded(readable, monkeypatch):
     one = pickle.loads(pickle.dumps(readable))
     text = " ".join(f"{number:x}owl" * (1 + number % 5) for number in range(20_000))
     expected = readable.encode(text)
-    with one.compiled_encoder() as encoder:
-        for _ in range(2):
-            assert encoder.encode(text).tolist() == expected
+    encoder = encoder_of(one)
+    for _ in range(2):
+        assert encoder.encode(text).tolist() == expected
     assert len(encoder.table.slots) == 1 << 14
     assert encoder.table.pool_used < 1 << 18
 
@@ -269,8 +333,7 @@ def test_odd_vocabularies_fall_back(trained, monkeypatch):
         Tokenizer(more, [(b"qq", b"q")]),  # no merge makes "qq"
         Tokenizer(vocab | {1 << 40: b"zzz"}, merges),  # ids that need more than 32 bits
     ):
-        with one.compiled_encoder() as encoder:
-            assert encoder is None
+        assert one._take_encoder(1) is None
         expected = PlainTokenizer(one.vocab, one.merges).encode("abc abcd " * 9)
         assert one.encode("abc abcd " * 9) == expected
 
@@ -322,9 +385,17 @@ def test_a_vocabulary_that_does_not_fit_its_merges_is_refused(trained):
         Tokenizer({0: b"a"}, []).encode("az")
 
 
+def batch_with(one, text):
+    return one.encode_batch(["a", text])
+
+
 def test_lone_surrogates_and_bytes_are_refused_by_both_engines(readable, compiled):
     for one in (readable, compiled):
-        for method in (one.encode, one.encode_array):
+        for method in (
+            one.encode,
+            one.encode_array,
+            lambda text, one=one: one.encode_batch(["a", text]),
+        ):
             for text in ("\ud800", "ab " * 9_999 + "\ud800"):  # not in the first piece
                 with pytest.raises(UnicodeEncodeError, match="allowed: text") as raised:
                     method(text)

@@ -34,6 +34,19 @@ def pays_off(size: float) -> bool:
     return size >= FROM_IF_READY and (loaded or size >= FROM_IF_NOT or is_on_disk())
 
 
+def memory_is_limited() -> bool:
+    """Whether this process may not take all memory that there is, as under `ulimit -v`.
+
+    A stream then stays with Python, which needs less than 1 MB for it: that is what such a limit
+    tests.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows
+        return False
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
 @cache
 def is_on_disk() -> bool:
     """Whether machine code of these sources is kept on this machine.

@@ -9,7 +9,7 @@ a file larger than memory, or an endless stream, is cut exactly like one long st
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 import regex
 
@@ -38,6 +38,16 @@ def pretokenize(pieces: Iterable[str], special_tokens: Sequence[str] = ()) -> It
     >>> list(pretokenize(["Hello, wor", "ld!<|e", "nd|>It's"], ["<|end|>"]))
     ['Hello', ',', ' world', '!', '<|end|>', 'It', "'s"]
     """
+    special = special_pattern(check_special_tokens(special_tokens))
+    for text in settled_texts(pieces, special_tokens):
+        yield from whole_pretokens(text, special)
+
+
+def settled_texts(pieces: Iterable[str], special_tokens: Sequence[str] = ()) -> Iterator[str]:
+    """The joined `pieces` in parts that end between two tokens, whatever text follows.
+
+    Each is returned as soon as that is certain: its tokens are those of a whole text.
+    """
     special_tokens = check_special_tokens(special_tokens)
     special = special_pattern(special_tokens)
     reach = max(map(len, special_tokens), default=1)
@@ -49,16 +59,24 @@ def pretokenize(pieces: Iterable[str], special_tokens: Sequence[str] = ()) -> It
         # The last characters of the text may be the beginning of a special token that goes on in
         # the next piece, so none that starts in the last `reach` - 1 is certain yet.
         # All but the end is settled, and goes out at once: memory holds one piece, not the text.
-        tokens = _settled(text, special, len(text) - reach + 1)
-        yield from tokens
-        text = text[sum(map(len, tokens)) :]
+        end = _settled_length(text, special, len(text) - reach + 1)
+        yield text[:end]
+        text = text[end:]
         enough = 2 * len(text)  # so a long word in tiny pieces is not matched again for each piece
-    yield from _settled(text, special, len(text), finished=True)
+    yield text
 
 
 def whole_pretokens(text: str, special: re.Pattern[str]) -> list[str]:
     """The pre-tokens and special tokens of a whole text; `special` is a `special_pattern`."""
-    return _settled(text, special, len(text), finished=True)
+    find = _find_in(text)
+    tokens: list[str] = []
+    start = 0
+    for match in special.finditer(text):
+        # The pattern sees no further than the special token: each document ends like a text.
+        tokens += find(text, start, match.start())
+        tokens.append(match[0])
+        start = match.end()
+    return tokens + find(text, start)
 
 
 def special_pattern(special_tokens: Sequence[str]) -> re.Pattern[str]:
@@ -104,27 +122,33 @@ def _bounded(pieces: Iterable[str]) -> Iterator[str]:
             yield piece[start : start + PIECE]
 
 
-def _settled(
-    text: str, special: re.Pattern[str], certain: int, finished: bool = False
-) -> list[str]:
-    """The tokens at the beginning of `text` that stay the same whatever text follows.
+def _settled_length(text: str, special: re.Pattern[str], certain: int) -> int:
+    """The length of the beginning of `text` whose tokens stay the same whatever text follows.
 
     A special token that starts before index `certain` lies wholly in `text`; after that index, the
     text may be the beginning of one.
     """
-    find = (_ascii_pattern if text.isascii() else _pattern).findall
-    tokens: list[str] = []
     start = 0
     for match in special.finditer(text):
-        if match.start() >= certain:
-            break
-        # The pattern sees no further than the special token: each document ends like a text.
-        tokens += find(text, start, match.start())
-        tokens.append(match[0])
-        start = match.end()
-    tail = find(text, start, max(start, certain))
+        if match.start() < certain:
+            start = match.end()
+    end = max(start, certain)
+    # Before a space behind something visible, a pre-token ends: from the last one on, there are
+    # few. What touches the end may grow: only two more characters rule out a contraction after a
+    # "'".
+    space = text.rfind(" ", start, max(start, end - LONGEST_CONTRACTION))
+    if space > start and not text[space - 1].isspace():
+        start = space
+    tail = _find_in(text)(text, start, end)
     held = 0
-    # What touches the end may grow: only two more characters rule out a contraction after a "'".
-    while tail and not finished and held < LONGEST_CONTRACTION:
+    while tail and held < LONGEST_CONTRACTION:
         held += len(tail.pop())
-    return tokens + tail
+    # White space is cut in two before what is visible; by itself it would not be.
+    if len(tail) > 1 and (tail[-2] + tail[-1]).isspace():
+        tail.pop()
+    return start + sum(map(len, tail))
+
+
+def _find_in(text: str) -> Callable[..., list[str]]:
+    """The search for pre-tokens that is right for this text, and the faster one if both are."""
+    return (_ascii_pattern if text.isascii() else _pattern).findall

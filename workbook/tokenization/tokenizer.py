@@ -15,56 +15,55 @@ import math
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
-from contextlib import contextmanager
-from functools import lru_cache, partial, wraps
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import lru_cache, partial
 from itertools import chain, pairwise
 from numbers import Integral
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import regex
 
+from workbook import config
 from workbook.files import unchanged
 from workbook.tokenization import engine, gpt2_files, pretokens
 from workbook.tokenization.bpe import Pair, merge_pair, split_bytes
-from workbook.tokenization.spans import AnyPath, cut_points, read_span, share, text_file
+from workbook.tokenization.spans import (
+    AnyPath,
+    cut_points,
+    read_span,
+    share,
+    text_file,
+)
 
 if TYPE_CHECKING:
     from workbook.tokenization.compiled.encode import CompiledEncoder
 
-SHORT_TEXT = 1 << 12  # characters of a text that is encoded at the least price a call
+BATCH_AT_ONCE = 1 << 17  # characters of a batch that are encoded at once
+BATCH_PER_THREAD = 1 << 20  # characters of a batch that are worth a thread
 REMEMBERED = 1 << 16  # words whose ids a tokenizer keeps from call to call: about 20 MB
-REMEMBERED_IN_A_STREAM = 1 << 10  # the same within a stream, which should need less than 1 MB
+REMEMBERED_IN_A_STREAM = 1 << 10  # the same within a stream, which then needs less than 1 MB
 LONGEST_REMEMBERED = 64  # characters of a pre-token that is worth keeping
 
 _surrogates = re.compile("[\ud800-\udfff]+")
 REPAIR = 'text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")'
 PIECE = 1 << 12  # ids made integers at a time
+MOST_INTEGERS = 1 << 20  # of a vocabulary, which are kept: about 40 MB
 
-Ids = TypeVar("Ids")
 Specials = Sequence[str] | None  # special tokens, if there are any
 
 
-def naming_surrogates(encode: Callable[[Any, str], Ids]) -> Callable[[Any, str], Ids]:
-    """Let the error of a method for a surrogate say where in the text it is, and what to do.
+def naming_surrogates(text: str) -> UnicodeEncodeError:
+    """The error for a text with lone surrogates, which says where they are, and what to do.
 
     Text from JSON or Java may hold a character as two surrogates, which belong to UTF-16.
     """
-
-    @wraps(encode)
-    def explained(self: Any, text: str) -> Ids:
-        try:
-            return encode(self, text)
-        except UnicodeEncodeError:
-            # Looked for in the whole text: the error may be about a single word of it.
-            where = next(_surrogates.finditer(text)).span()
-            reason = f"surrogates not allowed: {REPAIR} joins pairs, and replaces halves by U+FFFD"
-            raise UnicodeEncodeError("utf-8", text, *where, reason) from None
-
-    return explained
+    # Looked for in the whole text: the error before may be about a single word of it.
+    where = next(_surrogates.finditer(text)).span()
+    reason = f"surrogates not allowed: {REPAIR} joins pairs, and replaces halves by U+FFFD"
+    return UnicodeEncodeError("utf-8", text, *where, reason)
 
 
 class Encoder:
@@ -230,60 +229,107 @@ class Tokenizer(PlainTokenizer):
         super().__init__(vocab, merges, special_tokens)
         # The textbook's way is still how each word is encoded, but only the first time.
         self._remembered = remembering(super().encode, REMEMBERED)
-        self._read = 0.0  # bytes, of all texts so far
+        self._read = 0.0  # bytes, of all texts that Python has encoded
         # Several, as an encoder serves one thread at a time: each thread takes one out, and puts it
         # back when it is done.
         self._idle_encoders: list[CompiledEncoder] = []
         self._dtype = token_dtype(self.vocab_size)
+        self._made: np.ndarray | None = None  # an integer for each id, once lists are long
 
-    @naming_surrogates
     def encode(self, text: str) -> list[int]:
-        if self._pays_off(len(require_text(text))):
-            # The engine's call for long texts prepares more than a short one takes to encode.
-            short = len(text) <= SHORT_TEXT and not self._special.search(text)
-            data = text.encode() if short else b""
-            encoder = self._take_encoder()  # a `with` would take as long as a short text
-            if encoder is not None:
-                # After an error the encoder is not put back: it may have stopped halfway.
-                ids = encoder.encode_few(data) if short else self._integers(encoder.encode(text))
-                self._idle_encoders.append(encoder)
-                return ids
-        return list(_ids(self._remembered, pretokens.whole_pretokens(text, self._special)))
+        ids = self._compiled_ids(text)
+        return self._readable_ids(text) if ids is None else self._integers(ids)
 
-    @naming_surrogates
     def encode_array(self, text: str) -> np.ndarray:
         """The ids of a text, as uint16, or as uint32 if the vocabulary has more than 65,536.
 
-        Long text takes about half the time of `encode`, and the array a quarter of the memory of
-        the list. It raises the same errors.
+        It takes about half the time of `encode`, and the array a quarter of the memory of the list.
+        It raises the same errors.
         """
-        if len(require_text(text)) > SHORT_TEXT and self._pays_off(len(text)):
-            with self.compiled_encoder() as encoder:
-                if encoder is not None:
-                    return encoder.encode(text).astype(self._dtype, copy=False)
-        return np.array(self.encode(text), self._dtype)
+        ids = self._compiled_ids(text)
+        return np.array(self._readable_ids(text), self._dtype) if ids is None else ids
+
+    def _compiled_ids(self, text: str) -> np.ndarray | None:
+        """The ids by the compiled engine; None if that does not pay off, or does not fit."""
+        encoder = self._take_encoder(len(require_text(text)))
+        if encoder is None:
+            return None
+        try:
+            ids = encoder.encode(text)
+        except UnicodeEncodeError:
+            raise naming_surrogates(text) from None
+        # After an error the encoder is not put back: it may have stopped halfway.
+        self._idle_encoders.append(encoder)
+        return ids
+
+    def _readable_ids(self, text: str) -> list[int]:
+        """The ids by Python, which remembers the words."""
+        self._read += len(text)
+        try:
+            return list(_ids(self._remembered, pretokens.whole_pretokens(text, self._special)))
+        except UnicodeEncodeError:
+            raise naming_surrogates(text) from None
+
+    def encode_batch(self, texts: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of all texts in a row, as `encode_array` gives them; and where each begins.
+
+        Text n has `ids[starts[n] : starts[n + 1]]`: there is one more start than there are texts.
+        Cores share a large batch. It raises the same errors.
+        """
+        texts = list(texts)
+        if {*map(type, texts)} - {str}:  # a question that takes no time
+            texts = list(map(require_text, texts))
+        size = sum(map(len, texts))
+        threads = min(config.cores(), size // BATCH_PER_THREAD)
+        if threads < 2:
+            parts = self._encode_each(texts)
+        else:
+            # Four shares a thread, so that the last one does not wait for long.
+            with ThreadPoolExecutor(threads) as own:
+                shares = own.map(self._encode_each, _in_parts(texts, 4 * threads))
+                parts = [*chain.from_iterable(shares)]
+        nothing = np.empty(0, self._dtype), np.zeros(1, np.int64)
+        ids, numbers = zip(nothing, *parts, strict=True)
+        return np.concatenate(ids), np.concatenate(numbers).cumsum()
+
+    def _encode_each(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The ids of the texts, in this thread: in parts, with how many each text has."""
+        found = []
+        size = sum(map(len, texts))
+        for part in _in_parts(texts, size // BATCH_AT_ONCE + 1):
+            encoder = self._take_encoder(size)
+            if encoder is None:
+                found += [(ids, np.array([len(ids)])) for ids in map(self.encode_array, part)]
+                continue
+            try:
+                found.append(encoder.encode_each(part))
+            except UnicodeEncodeError as error:
+                raise naming_surrogates(error.object) from None
+            self._idle_encoders.append(encoder)
+        return found
 
     def _integers(self, ids: np.ndarray) -> list[int]:
         """The ids of an array as a list of Python's integers."""
-        if len(ids) < 4 * self.vocab_size:
+        if len(ids) < PIECE or self.vocab_size > MOST_INTEGERS:
             return ids.tolist()
         # To look an integer up takes half the time of making one, in pieces that stay in the cache.
-        # An array of Python's own integers, by id.
-        made = np.array(range(self.vocab_size), object)
+        if self._made is None:
+            self._made = np.array(range(self.vocab_size), object)
+        room = np.empty(PIECE, object)
         numbers: list[int] = []
         for start in range(0, len(ids), PIECE):
-            numbers += made.take(ids[start : start + PIECE]).tolist()
+            piece = ids[start : start + PIECE]
+            # By default, NumPy would take them into memory of its own first.
+            numbers += self._made.take(piece, out=room[: len(piece)], mode="wrap").tolist()
         return numbers
 
     def _pays_off(self, size: int) -> bool:
-        """Whether one more text of so many bytes goes through the compiled engine.
+        """Whether so many bytes more are worth an encoder.
 
-        Before the first does, all texts together must be worth an encoder, twice what the engine
+        All texts together must be, as many short ones are worth one too: twice what the engine
         alone is worth.
         """
-        # Every text counts, whoever encodes it: many short ones are worth an encoder too.
-        self._read += size
-        return bool(self._idle_encoders) or engine.pays_off(self._read / 2)
+        return engine.pays_off((self._read + size) / 2)
 
     def encode_file(self, path: AnyPath, executor: Executor | None = None) -> np.ndarray:
         """The ids of a UTF-8 file, as uint16, or as uint32 if there are more than 65,536.
@@ -311,10 +357,13 @@ class Tokenizer(PlainTokenizer):
     def encode_spans(self, path: Path, cuts: Sequence[int]) -> np.ndarray:
         """The ids of a file between the first of the cuts, which come from `cut_points`, and the
         last."""
-        if self._pays_off(cuts[-1] - cuts[0]):
-            with self.compiled_encoder() as encoder:
-                if encoder is not None:
-                    return encoder.encode_file(path, cuts).astype(self._dtype, copy=False)
+        size = cuts[-1] - cuts[0]
+        encoder = self._take_encoder(size)
+        if encoder is not None:
+            ids = encoder.encode_file(path, cuts)
+            self._idle_encoders.append(encoder)
+            return ids
+        self._read += size
         # The cuts split no pre-token, so a part has the ids that it has in the whole.
         words = pretokens.pretokenize(read_span(path, cuts[0], cuts[-1]), self.special_tokens)
         return np.fromiter(_ids(self._remembered, words), self._dtype)
@@ -363,35 +412,41 @@ class Tokenizer(PlainTokenizer):
         return self._ids_of([symbol for symbol in symbols if symbol])
 
     def _ids(self, pieces: Iterable[str]) -> Iterator[int]:
+        # In lists, as a generator that hands on each id would take longer than to encode it.
+        return chain.from_iterable(self._ids_of_texts(pieces))
+
+    def _ids_of_texts(self, pieces: Iterable[str]) -> Iterator[Iterable[int]]:
         # A memory of its own, which is small: a stream may be endless.
         memory = remembering(super().encode, REMEMBERED_IN_A_STREAM)
-        return _ids(memory, pretokens.pretokenize(pieces, self.special_tokens))
+        may_compile = not engine.memory_is_limited()
+        for text in pretokens.settled_texts(pieces, self.special_tokens):
+            ids = self._compiled_ids(text) if may_compile else None
+            if ids is None:
+                self._read += len(text)
+                yield _ids(memory, pretokens.whole_pretokens(text, self._special))
+            else:
+                yield self._integers(ids)
 
-    @contextmanager
-    def compiled_encoder(self) -> "Iterator[CompiledEncoder | None]":
-        """A `CompiledEncoder` for the one thread that runs the block.
+    def _take_encoder(self, size: int) -> "CompiledEncoder | None":
+        """An encoder for this thread, which puts it back among the idle ones when it is done.
 
-        None if the compiled engine does not fit this vocabulary. It is made on the first call and
-        reused by later ones, unless the block fails: the encoder may have stopped halfway.
+        None if so much text more is not worth one, or the compiled engine does not fit this
+        vocabulary.
         """
-        encoder = self._take_encoder()
-        yield encoder
-        if encoder is not None:
-            self._idle_encoders.append(encoder)
-
-    def _take_encoder(self) -> "CompiledEncoder | None":
         try:
             # `pop` of a list is atomic: two threads never get the same encoder.
             return self._idle_encoders.pop()
         except IndexError:
-            from workbook.tokenization import compiled  # loads LLVM
+            if not self._pays_off(size):
+                return None
+        from workbook.tokenization import compiled  # loads LLVM
 
-            compiled.load_kernels()
-            encoder = compiled.make_encoder(self.id_of, self.merges, self.special_ids)
+        compiled.load_kernels()
+        encoder = compiled.make_encoder(self.id_of, self.merges, self.special_ids, self._dtype)
+        if encoder is None:
             # It never will fit, and -∞ bytes are never worth another try.
-            if encoder is None:
-                self._read = -math.inf  # so it is not tried again for each text
-            return encoder
+            self._read = -math.inf
+        return encoder
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what the tokenizer is built from, but nothing that it remembers."""
@@ -412,6 +467,13 @@ def remembering(encode: Callable[[str], list[int]], most: int) -> Callable[[str]
 def _ids(encode: Callable[[str], Sequence[int]], tokens: Iterable[str]) -> Iterator[int]:
     """The ids of all tokens, in one sequence."""
     return chain.from_iterable(map(encode, tokens))
+
+
+def _in_parts(texts: Sequence[str], number: int) -> Iterator[Sequence[str]]:
+    """The texts in so many parts at most, of as many texts each."""
+    several = math.ceil(len(texts) / number) or 1
+    for start in range(0, len(texts), several):
+        yield texts[start : start + several]
 
 
 def require_text(text: str) -> str:

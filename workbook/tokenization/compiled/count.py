@@ -18,7 +18,7 @@ import numpy as np
 
 from workbook.files import progress_bar, unchanged
 from workbook.tokenization.compiled import scan, table, text
-from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, kernel
+from workbook.tokenization.compiled.kernels import INT, INTS, kernel
 from workbook.tokenization.compiled.machine import store, text_address, word
 from workbook.tokenization.spans import cut_points, share
 
@@ -91,28 +91,28 @@ def count_spans(
 
 def count_text(total: table.PretokenTable, span: np.ndarray, special: text.SpecialTokens) -> None:
     """Add the pre-tokens of a span to the table."""
-    documents = text.documents_of(span, special)
     kinds = scan.character_kinds()
     batch = scan.new_batch()
-    # Where to go on: the document, and the address in it. The kernel writes it before it returns.
-    progress = np.array([0, span.ctypes.data])
+    # Where to go on: the kernel writes it before it returns.
+    start = text_address(span)
+    progress = np.array([start])
     # Plain addresses: whoever passes them keeps the arrays alive during the call.
-    addresses = kinds.ctypes.data, batch.ctypes.data, total.address
-    while longest := count_on(documents, *addresses, progress):
+    addresses = kinds.ctypes.data, batch.ctypes.data, total.address, special.address
+    while longest := count_on(progress, start + len(span), *addresses):
         total.grow(longest)
 
 
-@kernel(ROWS, INT, INT, INT, INTS)
-def count_on(documents, kinds, batch, facts, progress):
-    """Continue from `progress` (document, address); return 0 at the end, else the length of a
+@kernel(INTS, INT, INT, INT, INT, INT)
+def count_on(progress, end, kinds, batch, facts, special):
+    """Continue from the address in `progress`; return 0 at the end, else the length of a
     pre-token for which the table, whose `facts` are at this address, has no room."""
-    at = progress[1]
-    for document in range(progress[0], len(documents)):
-        end = documents[document, text.DOCUMENT_END]
-        while at < end:
+    at = progress[0]
+    while at < end:
+        document_end, next_document, _ = text.next_special(at, end, special)
+        while at < document_end:
             # First find many pre-tokens, then look them up: the processor loads their slots
             # meanwhile.
-            number = table.next_batch(at, end, kinds, facts, batch)
+            number = table.next_batch(at, document_end, kinds, facts, batch)
             for item in range(batch, batch + scan.ITEM_BYTES * number, scan.ITEM_BYTES):
                 # Nearly always the pre-token is in the first slot that is looked at; the long way
                 # is rare.
@@ -124,12 +124,11 @@ def count_on(documents, kinds, batch, facts, progress):
                     start = np.int64(word(item))
                     slot = table.entry(facts, start, at - start)
                     if slot == 0:  # a kernel allocates nothing: Python makes room and calls again
-                        progress[0] = document
-                        progress[1] = start
+                        progress[0] = start
                         return at - start
                 # The value of a slot is the count here, and the ids in `encode`.
                 store(slot + table.VALUE, word(slot + table.VALUE) + table.ONE)
-        at = documents[document, text.NEXT_DOCUMENT]
+        at = next_document
     return 0
 
 

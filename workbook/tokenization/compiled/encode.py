@@ -16,8 +16,15 @@ from pathlib import Path
 import numpy as np
 
 from workbook.tokenization.compiled import scan, table, text
-from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, compiled, kernel
-from workbook.tokenization.compiled.machine import array_at, byte, padded, store, word
+from workbook.tokenization.compiled.kernels import INT, ROWS, compiled, kernel
+from workbook.tokenization.compiled.machine import (
+    PADDING,
+    array_at,
+    byte,
+    store,
+    text_address,
+    word,
+)
 
 MOST_SLOTS = 1 << 20  # half a million pre-tokens remembered in 32 MB
 MOST_BYTES = 1 << 26  # and 64 MB of long ones and of ids
@@ -32,12 +39,12 @@ SYMBOL_MASK = np.uint64(MOST_SYMBOLS)
 NEVER = 1 << 30  # later than every merge
 PLACE_BITS = 32  # of a symbol, below what it makes with the next one
 PLACE_MASK = (1 << 32) - 1
+FEW_BYTES = 1 << 19  # of texts that are encoded at the least price a call
 FEW_SYMBOLS = 24  # of a pre-token whose merges are found one by one
-FEW_BYTES = 1 << 14  # of a text that is encoded at the least price a call
-# What the kernel is told, in 64-bit numbers: the row of a document and where the last row ends, an
-# address in the document, where its next id is written; and where to find all that it needs.
-ROW, LAST, AT, TO, KINDS, BATCH, TABLE, PAIRS, IDS_OF, SCRATCH, SCRATCH_SIZE, WIDTH = range(12)
-ROW_BYTES = 24
+# What the kernel is told, in 64-bit numbers: an address in a text, where its next id is written and
+# where the end of the ids of a text; where the text ends; and where to find all that it needs.
+AT, TO, TEXT_STOPS, TEXT_END = range(4)
+SPECIAL, KINDS, BATCH, TABLE, PAIRS, IDS_OF, SCRATCH, SCRATCH_SIZE, WIDTH = range(4, 13)
 PER_BYTE = 3 + 2  # numbers of scratch space for a byte that is merged: three lists, and a tree
 
 
@@ -56,6 +63,7 @@ class CompiledEncoder:
         # The kernel reads them by address, eight bytes each: no other type or layout will do.
         self.ids = np.ascontiguousarray(ids, np.int64)
         self.dtype = dtype
+        self.width = dtype.itemsize
         self.special = text.SpecialTokens(special_ids)
         self.check(merges)
         # The table of pairs begins with its capacity, so large that a search mostly ends at once.
@@ -66,16 +74,18 @@ class CompiledEncoder:
         self.kinds = scan.character_kinds()
         self.batch = scan.new_batch()
         self.job = np.zeros(WIDTH + 1, np.int64)
-        self.encode_on = encode_on.with_arguments(self.job)
-        # Memory for a short text: its bytes, the row of its one document, its ids.
-        # Made once and used for every short text, as to make them takes longer than to encode it.
-        few = padded(bytes(FEW_BYTES))
-        row = np.array([0, 0, -1])
-        held = few, row, np.empty(FEW_BYTES + 16, self.dtype), self.job
-        at, first, to, _ = (array.ctypes.data for array in held)
+        self.encode_on = encode_on.with_arguments(self.job.ctypes.data)
+        # Memory for short texts: their bytes, their ids, where the ids of each end. Made once and
+        # used for all of them, as to make it takes longer than to encode one.
+        self.few = np.zeros(FEW_BYTES + PADDING, np.uint8)
+        self.few_ids = np.empty(FEW_BYTES + 16, self.dtype)
+        self.stops = np.empty(FEW_BYTES, np.int64)
         # Memory views: to set a single number of an array takes NumPy longer.
-        self.views = [array.data for array in held]
-        self.begin = np.array([first, first + ROW_BYTES, at, to]).data
+        self.views = self.few.data, self.job.data
+        held = self.few, self.few_ids, self.stops
+        addresses = [array.ctypes.data for array in held]
+        self.begin = np.array(addresses).data
+        self.few_at, self.few_to, _ = addresses
         self.forget()
 
     def check(self, merges: np.ndarray) -> None:
@@ -90,7 +100,7 @@ class CompiledEncoder:
             raise ValueError(f"merges are pairs of the symbols 0 to {symbols - 1}")
         if self.dtype not in (np.uint16, np.uint32):
             raise ValueError(f"ids are uint16 or uint32, got {self.dtype}")
-        every = np.concatenate([self.ids, self.special.ids])
+        every = np.concatenate([self.ids, self.special.ids[:-1]])  # the last is no token's
         if every.min() < 0 or every.max() > np.iinfo(self.dtype).max:
             raise ValueError(
                 f"ids from {every.min()} to {every.max()} do not fit into {self.dtype}"
@@ -108,43 +118,55 @@ class CompiledEncoder:
 
     def encode(self, string: str) -> np.ndarray:
         """The ids of a text. Raises: UnicodeEncodeError if it holds a lone surrogate."""
-        data = text.utf8_of(string)
-        return self.encode_spans(text.spans_of(data, self.special.tokens), len(data))
+        if len(string) > FEW_BYTES // 4:  # characters have up to four bytes
+            data = text.utf8_of(string)
+            return self.encode_spans(text.spans_of(data, self.special.tokens), len(data))
+        # All that a short text does not need is left out, as it would take longer than its ids.
+        encoded = string.encode()
+        few, job = self.views
+        few[: len(encoded)] = encoded
+        job[:TEXT_END] = self.begin
+        job[TEXT_END] = self.few_at + len(encoded)
+        while longest := self.encode_on():
+            self.make_room(longest)
+        return self.few_ids[: (job[TO] - self.few_to) // self.width].copy()
 
     def encode_spans(self, spans: Iterable[np.ndarray], most: int) -> np.ndarray:
         """The ids of spans that have together at most `most` bytes. Raises: ValueError for more."""
         # Room for an id per byte, as memory that is never written to costs nothing; and for the
         # excess behind the last ones.
         ids = np.empty(most + 16, self.dtype)
-        # From here on an address: the kernel writes ids and moves it on.
         to = ids.ctypes.data
         for span in spans:
             most -= len(span)
             if most < 0:
                 raise ValueError(f"the spans are {-most} bytes longer than the room for their ids")
-            documents = text.documents_of(span, self.special)
-            # The kernel goes through the rows by address, from the first to behind the last.
-            row = documents.ctypes.data
-            self.job[: TO + 1] = row, row + documents.nbytes, span.ctypes.data, to
+            # From here on addresses: the kernel writes ids and moves them on.
+            start = text_address(span)
+            self.job[: TEXT_END + 1] = start, to, 0, start + len(span)
             self.run()
             to = int(self.job[TO])
         # What was written is kept; the rest of the memory was never touched.
         ids.resize((to - ids.ctypes.data) // ids.itemsize, refcheck=False)
         return ids
 
-    def encode_few(self, data: bytes) -> list[int]:
-        """The ids of at most `FEW_BYTES` bytes of UTF-8 that hold no special token.
+    def encode_each(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of all of one or more texts, in a row, and how many each of them has.
 
-        Raises: ValueError for more bytes.
+        Raises: UnicodeEncodeError if one holds a lone surrogate.
         """
-        if len(data) > FEW_BYTES:
-            raise ValueError(f"there is room for {FEW_BYTES:,} bytes, got {len(data):,}")
-        few, row, ids, job = self.views
-        few[: len(data)] = data
-        row[text.DOCUMENT_END] = self.begin[AT] + len(data)
-        job[: TO + 1] = self.begin
+        encoded = [*map(str.encode, texts), bytes(PADDING)]
+        joined = np.frombuffer(text.TEXT_SEPARATOR.join(encoded), np.uint8)[:-PADDING]
+        if len(joined) > FEW_BYTES:
+            each = list(map(self.encode, texts))
+            return np.concatenate(each), np.array(list(map(len, each)))
+        start = text_address(joined)
+        self.job[: TEXT_END + 1] = *self.begin, start + len(joined)
+        self.job[AT] = start
         self.run()
-        return ids[: (job[TO] - self.begin[TO]) // ids.itemsize].tolist()
+        # The kernel wrote addresses in the encoder's memory, from where the ids are copied.
+        stops = (self.stops[: len(texts)] - self.few_to) // self.width
+        return self.few_ids[: stops[-1]].copy(), np.diff(stops, prepend=0)
 
     def run(self) -> None:
         """Call the kernel until it has found enough memory."""
@@ -169,19 +191,20 @@ class CompiledEncoder:
         # Arrays that have grown lie elsewhere now.
         held = self.kinds, self.batch, self.table.facts, self.pairs, self.ids, self.scratch
         addresses = [array.ctypes.data for array in held]
-        self.job[KINDS:] = *addresses, len(self.scratch), self.dtype.itemsize
+        self.job[SPECIAL:] = self.special.address, *addresses, len(self.scratch), self.width
 
 
 def make_encoder(
-    ids: Mapping[bytes, int], merges: Sequence[tuple[bytes, bytes]], special_ids: Mapping[str, int]
+    ids: Mapping[bytes, int],
+    merges: Sequence[tuple[bytes, bytes]],
+    special_ids: Mapping[str, int],
+    dtype: np.dtype,
 ) -> CompiledEncoder | None:
     """The encoder of a vocabulary and merges; None if only the readable tokenizer can do it.
 
     That is so if some byte has no id, two merges make the same token, a merge joins a token that
     no merge makes, an id needs more than 32 bits, or there are two million tokens.
     """
-    # Never one byte for an id, as in `token_dtype`.
-    dtype = np.min_scalar_type(max([256, *ids.values()]))
     tokens = [bytes([value]) for value in range(256)] + [left + right for left, right in merges]
     # Symbols are numbered in the order of the merges: so the smallest symbol that a pair can make
     # is the merge that was learnt first, and no table of ranks is needed.
@@ -198,13 +221,14 @@ def make_encoder(
     return CompiledEncoder(np.array(pairs, np.int64).reshape(-1, 2), symbol_ids, special_ids, dtype)
 
 
-@kernel(INTS)
-def encode_on(job):
-    """Continue the job, and write down there how far it came.
+@kernel(INT)
+def encode_on(address):
+    """Continue the job at an address, and write down there how far it came.
 
     Returns 0 at the end, else the length of a pre-token that found too little memory.
     """
-    row = job[ROW]
+    # By its address, as Python's call takes longer for each number that an array consists of.
+    job = array_at(address, WIDTH + 1)
     at = job[AT]
     to = job[TO]
     facts = job[TABLE]
@@ -212,11 +236,11 @@ def encode_on(job):
     lacking = 0
     # For the symbols of a pre-token that is merged, three lists and a tree.
     scratch = array_at(job[SCRATCH], job[SCRATCH_SIZE])
-    while row < job[LAST] and lacking == 0:
-        document = array_at(row, 3)
-        while at < document[text.DOCUMENT_END] and lacking == 0:
+    while at < job[TEXT_END] and lacking == 0:
+        document_end, next_document, special_id = text.next_special(at, job[TEXT_END], job[SPECIAL])
+        while at < document_end and lacking == 0:
             batch = job[BATCH]
-            number = table.next_batch(at, document[text.DOCUMENT_END], job[KINDS], facts, batch)
+            number = table.next_batch(at, document_end, job[KINDS], facts, batch)
             item = batch
             stop = batch + scan.ITEM_BYTES * number
             while item < stop:
@@ -252,12 +276,13 @@ def encode_on(job):
                 # The item behind the last one has the address where the batch ends.
                 at = np.int64(word(stop))
         if lacking == 0:
-            if document[text.SPECIAL_ID] >= 0:
-                store(to, np.uint64(document[text.SPECIAL_ID]))
+            if special_id >= 0:
+                store(to, np.uint64(special_id))
                 to += width
-            at = document[text.NEXT_DOCUMENT]
-            row += ROW_BYTES
-    job[ROW] = row
+            elif special_id == text.TEXT_ENDS:
+                store(job[TEXT_STOPS], np.uint64(to))
+                job[TEXT_STOPS] += 8
+            at = next_document
     job[AT] = at
     job[TO] = to
     return lacking

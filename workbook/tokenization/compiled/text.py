@@ -3,9 +3,6 @@
     I t ' s <|endoftext|> t h e _ o w l <|endoftext|> h o o t s
     |-----|               |-----------|               |-------|      documents
 
-    end   next   id       a row for each: the addresses where it ends and where the next one begins,
-                          and the id of the special token between, or -1
-
 Nothing is copied without need: a string's own bytes are read where Python has them.
 """
 
@@ -20,13 +17,19 @@ import numpy as np
 
 from workbook.files import changed
 from workbook.tokenization.compiled import machine
-from workbook.tokenization.compiled.kernels import INT, INTS, ROWS, compiled, kernel
-from workbook.tokenization.compiled.machine import PADDING, byte, padded
+from workbook.tokenization.compiled.kernels import INT, compiled, kernel
+from workbook.tokenization.compiled.machine import PADDING, array_at, byte, padded, word
 from workbook.tokenization.compiled.scan import not_ascii_at
 from workbook.tokenization.pretokens import longest_first
 from workbook.tokenization.spans import cuts_between, not_utf8
 
-DOCUMENT_END, NEXT_DOCUMENT, SPECIAL_ID = range(3)  # columns of documents
+# Several texts may lie one behind the other, with a byte between that no UTF-8 holds: so no token,
+# special or not, reaches from one into the next. For compiled code it is one more special token.
+TEXT_SEPARATOR = b"\xff"
+TEXT_ENDS = -2  # its "id"
+NO_SPECIAL = -1  # the same where a text ends without one
+# What compiled code is told of special tokens: how many there are, and the addresses of all else.
+NUMBER, LETTERS, EDGES, IDS = range(0, 32, 8)
 
 # Python raises what the function does; and no other thread runs, which it needs.
 _utf8 = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.POINTER(ctypes.c_ssize_t))(
@@ -40,54 +43,41 @@ class SpecialTokens:
     def __init__(self, ids: Mapping[str, int]) -> None:
         # Of those that begin at one place, the first that matches wins: so the longest.
         self.tokens = longest_first(ids)
-        self.ids = np.array([ids[token] for token in self.tokens], np.int64)
-        encoded = [token.encode() for token in self.tokens]
-        self.text = padded(b"".join(encoded))
+        encoded = [*(token.encode() for token in self.tokens), TEXT_SEPARATOR]
+        self.letters = padded(b"".join(encoded))
         # Token i lies between edges i and i + 1.
         self.edges = np.cumsum([0, *map(len, encoded)])
+        self.ids = np.array([*(ids[token] for token in self.tokens), TEXT_ENDS], np.int64)
+        held = self.letters, self.edges, self.ids
+        self.facts = np.array([len(self.ids), *(array.ctypes.data for array in held)])
+        self.address = self.facts.ctypes.data
 
 
-def documents_of(text: np.ndarray, special: SpecialTokens) -> np.ndarray:
-    """The documents between the special tokens of UTF-8 bytes, which are padded."""
-    # Refuses a text without padding: the search looks at 64 bytes at a time.
-    start = machine.text_address(text)
-    most = len(text) // np.diff(special.edges).min(initial=len(text) + 1)
-    # As many rows as there could be at most, if the text were nothing but the shortest token.
-    rows = np.empty((most + 1, 3), np.int64)
-    number = find_specials(
-        start, start + len(text), special.text.ctypes.data, special.edges, special.ids, rows
-    )
-    return rows[: number + 1]
+@compiled
+def next_special(at, end, special):
+    """Where the first special token from an address begins and ends, and its id.
 
-
-@kernel(INT, INT, INT, INTS, INTS, ROWS)
-def find_specials(at, end, tokens, edges, ids, rows):
-    """Write a row for each document; return how many special tokens there are."""
-    number = 0
+    Without one, both are the end of the text. `special` is the address of `SpecialTokens`.
+    """
+    number = np.int64(word(special + NUMBER))
+    letters = np.int64(word(special + LETTERS))
+    edges = array_at(np.int64(word(special + EDGES)), number + 1)
     for block in range(at, end, machine.BLOCK):
         # 64 bytes at a time: most blocks hold no such letter, and are done.
         candidates = np.uint64(0)  # where a first letter is
-        for index in range(len(ids)):
-            candidates |= machine.bytes_equal(block, byte(tokens + edges[index]))
+        for index in range(number):
+            candidates |= machine.bytes_equal(block, byte(letters + edges[index]))
         while candidates != 0:
             start = block + machine.trailing_zeros(candidates)
             # Clears the lowest bit that is set.
             candidates &= candidates - np.uint64(1)
-            for index in range(len(ids)):
-                token = tokens + edges[index]
+            for index in range(number):
+                token = letters + edges[index]
                 stop = start + edges[index + 1] - edges[index]
-                # A candidate before `at` lies in the token that was found last.
-                if at <= start and stop <= end and machine.same_bytes(start, token, stop - start):
-                    rows[number, DOCUMENT_END] = start
-                    rows[number, NEXT_DOCUMENT] = stop
-                    rows[number, SPECIAL_ID] = ids[index]
-                    number = number + 1
-                    at = stop
-                    break
-    rows[number, DOCUMENT_END] = end
-    rows[number, NEXT_DOCUMENT] = end
-    rows[number, SPECIAL_ID] = -1
-    return number
+                if stop <= end and machine.same_bytes(start, token, stop - start):
+                    ids = np.int64(word(special + IDS))
+                    return start, stop, np.int64(word(ids + 8 * index))
+    return end, end, NO_SPECIAL
 
 
 def utf8_of(text: str) -> np.ndarray:
