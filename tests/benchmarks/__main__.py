@@ -1,4 +1,4 @@
-"""`python -m benchmarks tokenizer | sweep | train | generate | scaling | readme`."""
+"""`python -m benchmarks tokenizer | short | sweep | train | generate | scaling | readme`."""
 
 import argparse
 from pathlib import Path
@@ -12,7 +12,7 @@ from workbook.corpora.corpora import parse_size
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     benches = parser.add_subparsers(dest="bench", required=True)
-    rounds = {"tokenizer": 3, "sweep": 3, "train": 5, "generate": 5, "scaling": 3}
+    rounds = {"tokenizer": 3, "short": 9, "sweep": 3, "train": 5, "generate": 5, "scaling": 3}
     added = {name: benches.add_parser(name) for name in rounds}
     for name, bench in added.items():
         bench.add_argument("--rounds", type=positive, default=rounds[name], metavar="N")
@@ -28,7 +28,7 @@ def main() -> None:
     added["train"].add_argument("shapes", nargs="*", help="presets; default: laptop full")
     added["train"].add_argument("--steps", type=positive, default=5, help="per turn")
     added["train"].add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    added["scaling"].add_argument("--size", default="1GB", help="and twice that")
+    added["scaling"].add_argument("--size", default="1GB", help="of the prose")
     benches.add_parser("readme", help="write the recorded figures into README.md")
     options = parser.parse_args()
     if options.bench == "readme":
@@ -45,6 +45,10 @@ def main() -> None:
             parser.error("--record is for the two default texts, in the size of 100 MB")
         size = parse_size(options.size)
         print(tokenizers.run(size, options.rounds, folder, options.file, options.vocab_size))
+    elif options.bench == "short":
+        from benchmarks import short
+
+        print(short.run(options.rounds, folder))
     elif options.bench == "sweep":
         from benchmarks import tokenizers
 

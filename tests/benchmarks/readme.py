@@ -68,11 +68,17 @@ def block() -> str:
         for text, name in TEXTS.items():
             record = recorded(f"tokenizer-{text}-100MB")
             rows.append(tokenizer_row(record, task, call, f"{title}, {name}"))
+    for title, by_name in recorded("short")["megabytes_a_second"].items():
+        best = {name: max(runs) for name, runs in by_name.items()}
+        rows.append(row(f"{title} to ids, MB/s", best.pop("workbook"), best, best))
     training = recorded("train")
     generation = recorded("generate")
     for shape, timed in training["shapes"].items():
         runs = timed["tokens_a_second"]
-        speeds = {"nanoGPT's loop": max(runs["nanogpt, our settings"])}
+        speeds = {
+            "nanoGPT's loop": max(runs["nanogpt, our settings"]),
+            "transformers' Llama": max(runs["llama, our settings"]),
+        }
         rows.append(
             row(f"train the {shape} model, tokens/s", max(runs["workbook"]), speeds, speeds)
         )

@@ -19,11 +19,12 @@ disk, and our time includes reading it.
 `python -m benchmarks sweep` times encoding beside tiktoken from ten characters on, each size twice
 the one before, up to 100 MB, and training from 10 kB on.
 
-`python -m benchmarks scaling` times our own engine with one and two workers:
+`python -m benchmarks scaling` times our own engine with one and two workers, and on ever larger
+texts:
 
     1 GB, 1 worker     |=================================|
     1 GB, 2 workers    |=================|                      the speed-up
-    2 GB, 1 worker     the same peak memory                     nothing grows with the file
+    50 to 800 MB       processor seconds, and the peak memory: it does not grow with the file
 """
 
 import json
@@ -67,6 +68,7 @@ LIBRARIES = ("numba", "numpy", "regex", *PEERS)
 PROSE = (".md", ".rst", ".txt", ".html", ".py", ".pyi", ".h")
 VOCAB_SIZE = 10_000
 PILE_BYTES = 825 * 10**9
+GROWING = [size * 10**6 for size in (50, 100, 200, 400, 800)]
 
 
 # --- The comparison -----------------------------------------------------------------------------
@@ -459,10 +461,10 @@ def joined_names(merges: Sequence[Sequence[str]]) -> list[bytes]:
 
 
 def load_ours(job: Job) -> Tokenizer:
-    """Our tokenizer with its compiled encoder, whose table is empty."""
+    """Our tokenizer with its compiled encoder, which has seen a single word."""
     tokenizer = saved(job.folder)
-    with tokenizer.compiled_encoder():
-        return tokenizer
+    tokenizer.encode("\n" * 200_000)
+    return tokenizer
 
 
 def file_workbook(job: Job) -> Rival:
@@ -700,39 +702,57 @@ def sweep_encoding(job: Job, rounds: int) -> dict[str, dict[str, float]]:
 
 
 def run_scaling(size: int, rounds: int, folder: Path) -> str:
-    """Time one and two workers on `size` bytes of prose, and measure memory on twice as many.
+    """Time one and two workers on `size` bytes of prose, and one process on ever larger stories.
 
-    Returns the tables; keeps the record in `folder`. The text is a smaller one ten times over, so
+    Returns the tables; keeps the record in `folder`. The prose is a smaller text ten times over, so
     that its words stay the same: this measures the engine, not how many words a language has.
     """
     text = prose(size // 10)
     with tempfile.TemporaryDirectory(dir=config.data_folder()) as temporary:
-        once = Path(temporary, "once")
-        twice = Path(temporary, "twice")
-        for path, times in ((once, 10), (twice, 20)):
-            with path.open("wb") as file:
-                file.writelines(repeat(text.read_bytes(), times))
-        works = {str(n): partial(measured, train_and_encode, once, n) for n in (1, 2)}
+        path = Path(temporary, "text")
+        with path.open("wb") as file:
+            file.writelines(repeat(text.read_bytes(), 10))
+        works = {str(n): partial(measured, train_and_encode, path, n) for n in (1, 2)}
         by_workers = measure.in_turns(works, rounds, "bench scaling")
-        vocab, merges = bpe.train_bpe(once, VOCAB_SIZE, [END_OF_TEXT])
-        tokenizer = Tokenizer(vocab, merges, [END_OF_TEXT])
         record = {
             "text": text.name,
-            "bytes": once.stat().st_size,
+            "bytes": path.stat().st_size,
             "seconds": {
                 task: {n: [run.result[task] for run in runs] for n, runs in by_workers.items()}
                 for task in ("train", "encode")
             },
-            "peak_bytes": {  # of a single process that does it alone
-                path.name: {
-                    "train": measured(bpe.train_bpe, path, VOCAB_SIZE, [END_OF_TEXT]).peak_bytes,
-                    "encode": measured(encode_to_file, tokenizer, path).peak_bytes,
-                }
-                for path in (once, twice)
-            },
-            "machine": measure.machine(LIBRARIES),
         }
+        stories = corpora.path("stories", size=max(GROWING))
+        record["growing"] = {str(part): growth(first_part(stories, path, part)) for part in GROWING}
+    record["machine"] = measure.machine(LIBRARIES)
     return measure.keep(folder / "scaling.json", record, scaling_table(record))
+
+
+def growth(path: Path) -> dict[str, float]:
+    """The processor seconds and the peak memory of a process that trains, and of one that encodes.
+
+    The engine loads in both.
+    """
+    trained = measured(train_once, path)
+    encoded = measured(encode_once, path, *trained.result[1])
+    runs = {"train_bpe": trained, "tokenize_file": encoded}
+    return {f"{name}, s": run.result[0] for name, run in runs.items()} | {
+        f"{name}, MB": run.peak_bytes / 1e6 for name, run in runs.items()
+    }
+
+
+def train_once(path: Path) -> tuple[float, tuple]:
+    """The processor seconds of training, of all threads together, and what was learnt."""
+    start = time.process_time()
+    learnt = bpe.train_bpe(path, VOCAB_SIZE, [END_OF_TEXT])
+    return time.process_time() - start, learnt
+
+
+def encode_once(path: Path, vocab: dict, merges: list) -> tuple[float]:
+    """The processor seconds of encoding to a token file."""
+    start = time.process_time()
+    encode_to_file(Tokenizer(vocab, merges, [END_OF_TEXT]), path)
+    return (time.process_time() - start,)
 
 
 def train_and_encode(path: Path, workers: int) -> dict[str, float]:
@@ -776,17 +796,12 @@ def scaling_table(record: dict) -> str:
         winner="2 workers are",
     )
     where = measure.place(record, f"{record['machine']['cores']} cores")
-    sizes = {"once": record["bytes"], "twice": 2 * record["bytes"]}
-    peaks = measure.as_text(
-        {
-            f"{task} {sizes[path] / 1e9:g} GB": {"MB": peak / 1e6}
-            for path, by_task in record["peak_bytes"].items()
-            for task, peak in by_task.items()
-        }
+    growing = measure.as_text(
+        {f"{int(size) / 1e6:g} MB": costs for size, costs in record["growing"].items()}
     )
     return (
         f"{record['text']}, ten times: {record['bytes'] / 1e6:,.0f} MB, {where}\n\n{shown}\n\n"
-        f"Peak memory of a process that works alone:\n{peaks}\n\n"
+        f"Stories in one process: processor seconds, and peak memory\n{growing}\n\n"
         f"The Pile, {PILE_BYTES / 1e9:.0f} GB, at this speed:\n{pile_table(record)}"
     )
 
