@@ -75,7 +75,7 @@ class Server:
         """The address that opens a notebook in an empty workspace."""
         return f"{self.base}lab/tree/{name}?reset&token={self.token}"
 
-    def wait_until_ready(self, name: str) -> None:
+    def wait_until_ready(self, name: str, patience: float = PATIENCE) -> None:
         """Wait until a notebook has a kernel with nothing to do, and a page connected to it."""
 
         def is_ready() -> bool:
@@ -83,7 +83,7 @@ class Server:
                 kernels = [s["kernel"] for s in json.load(response) if s["path"] == name]
             return any(k["execution_state"] == "idle" and k["connections"] > 0 for k in kernels)
 
-        wait_for(is_ready, f"the kernel of {name} is not idle")
+        wait_for(is_ready, f"the kernel of {name} is not idle", patience)
 
 
 def write_notebook(path: Path, cells: list[NotebookNode]) -> None:
@@ -92,12 +92,12 @@ def write_notebook(path: Path, cells: list[NotebookNode]) -> None:
     notebooks.write_notebook(path, new_notebook(cells=cells, metadata=metadata))
 
 
-def wait_for(condition, complaint: str) -> None:
+def wait_for(condition, complaint: str, patience: float = PATIENCE) -> None:
     """Return as soon as `condition` holds; TimeoutError with the complaint if it never does."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"after {PATIENCE} s, {complaint}")
+            raise TimeoutError(f"after {patience} s, {complaint}")
         time.sleep(0.1)
 
 
@@ -213,9 +213,21 @@ class Desk:
         self.server = server
         self.name = name
         self.path = server.root / name
-        page.goto(server.page(name))
-        self.wait()
+        self.open()
         page.locator(".jp-Notebook .jp-Cell.jp-mod-active").wait_for()
+
+    def open(self) -> None:
+        """Open the notebook, and once more if a busy server refused the page's connection."""
+        patience = 60
+        while True:
+            self.page.goto(self.server.page(self.name))
+            try:
+                self.server.wait_until_ready(self.name, patience)
+                return self.page.wait_for_timeout(300)
+            except TimeoutError:
+                if patience > PATIENCE:
+                    raise
+                patience *= 2
 
     def wait(self) -> None:
         """Wait until the kernel has nothing to do, and the page shows what it did."""

@@ -109,7 +109,9 @@ def page(browser, server):
         page.on("pageerror", lambda error: said.append(f"error: {error}"))
         yield page
         # JupyterLab's own: of the kernel that it stops, and of a busy machine.
-        harmless = re.compile("warning: (Connection lost|Plugin .* to activate)")
+        harmless = re.compile(
+            "warning: (Connection lost|Plugin .* to activate)|error: WebSocket connection to"
+        )
         unwanted = [line for line in said if line.startswith(("error", "warning"))]
         assert [line for line in unwanted if not harmless.match(line)] == []
         assert left == [], "the page asked another machine for something"
