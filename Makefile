@@ -69,7 +69,7 @@ bench: $(stamp)
 		$(bin)/python -m pip install -qq --disable-pip-version-check -c constraints.txt \
 		-e ".[bench]" || true
 	@$(bin)/python -m pytest -q tests/benchmarks/proofs.py tests/benchmarks/measure.py
-	@for bench in $(if $(FILE),'tokenizer "$(FILE)"',tokenizer sweep train generate); do \
+	@for bench in $(if $(FILE),'tokenizer "$(FILE)"',tokenizer short sweep train generate); do \
 		eval "PYTHONPATH=tests $(bin)/python -m benchmarks $$bench $(if $(RECORD),--record)" \
 		|| exit 1; done
 	@$(if $(RECORD),PYTHONPATH=tests $(bin)/python -m benchmarks readme)

@@ -26,8 +26,8 @@ from workbook.tokenization import bpe
 from workbook.tokenization.tokenizer import Tokenizer
 
 TEXT = 20_000_000  # bytes
-SIZES = {"1 kB of text": 1_000, "10 kB of text": 10_000, "100 kB of text": 100_000}
-BATCH_TITLE = "10,000 short texts in one call"
+SIZES = {f"{size} kB to an array of ids": 1_000 * size for size in (1, 10, 100)}
+BATCH_TITLE = "10,000 short texts to ids in one call"
 BATCH = 10_000
 AT_ONCE = 2_000_000  # characters between two looks at the clock
 
