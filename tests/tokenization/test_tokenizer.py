@@ -403,6 +403,8 @@ def test_lone_surrogates_and_bytes_are_refused_by_both_engines(readable, compile
                 method("an \ud83d\udc4d")
             with pytest.raises(TypeError, match="encode takes a string, got bytes"):
                 method(b"abc")
+        with pytest.raises(TypeError, match=r"a list of texts; write \['abc'\]"):
+            one.encode_batch("abc")
     assert compiled.encode("abc") == readable.encode("abc")
 
 

@@ -276,6 +276,8 @@ class Tokenizer(PlainTokenizer):
         Text n has `ids[starts[n] : starts[n + 1]]`: there is one more start than there are texts.
         Cores share a large batch. It raises the same errors.
         """
+        if isinstance(texts, str):
+            raise TypeError(f"encode_batch takes a list of texts; write [{texts[:9]!r}]")
         texts = list(texts)
         if {*map(type, texts)} - {str}:  # a question that takes no time
             texts = list(map(require_text, texts))
