@@ -1,11 +1,11 @@
 """What `docstrings` reads from small libraries made here, and from those that are installed."""
 
-from importlib import metadata
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from workbook import config
 from workbook.corpora import corpora, docstrings
 from workbook.corpora.docstrings import harvest
 
@@ -95,10 +95,10 @@ def test_the_versions_are_those_of_constraints_txt():
 def test_a_missing_library_is_left_out(monkeypatch):
     monkeypatch.setitem(docstrings.LIBRARIES, "no_such_library", "1.0")
     assert docstrings.library_versions().keys() == docstrings.LIBRARIES.keys() - {"no_such_library"}
-    local = {"torch": "2.13.0+cu130"}
+    local = {"torch": "1.2.3+cu130"}
     monkeypatch.setattr(docstrings, "LIBRARIES", local)
-    monkeypatch.setattr(metadata, "version", local.get)
-    assert docstrings.library_versions() == {"torch": "2.13.0"}
+    monkeypatch.setattr(config, "version", local.get)
+    assert docstrings.library_versions() == {"torch": "1.2.3"}
 
 
 @pytest.mark.slow

@@ -58,7 +58,7 @@ WRAPPERS: tuple[type, ...] = (
 WRAPPED_AS = ("__func__", "func", "fget", "__wrapped__")
 NO_LEARNERS = ("builtins", "torch.", "abc", "typing", "collections")
 # In a NotImplementedError from torch, for an operation that a dtype or a device lacks.
-TORCHS = re.compile("not implemented for '|aten::")
+TORCHS = re.compile("not implemented for '|aten::|bool tensors? is not supported")
 # In an error: a package is missing here (or only our stand-in is there), a build of torch for GPUs,
 # or what a newer Python has.
 LACKS = re.compile(
