@@ -41,6 +41,7 @@ def test_all_runs_are_listed_with_their_settings_and_what_came_out(folder):
     assert table["loss"][:3].between(0, 5).all() and math.isnan(table["loss"]["stopped"])
     assert {"norm", "d_ff", "corpus", "tokens", "seconds"} <= {*table} and "log_every" not in table
     assert Path(table["folder"]["at-0.01"]) == folder / "at-0.01"
+    assert "bytes_per_token" in my_runs(folder / "at-0.01")
 
 
 def test_by_default_those_of_this_machine_are_listed(folder, monkeypatch, tmp_path):

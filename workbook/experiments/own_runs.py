@@ -20,7 +20,9 @@ from workbook.training.trainer import Run
 
 # The settings that problems ask about are in every table; of the others, those that differ.
 MAIN = ["learning_rate", "batch_size", "norm", "position", "ffn", "d_ff", "corpus", "seed"]
-OUTCOMES = ["loss", "status", "bits_per_byte", "steps", "tokens", "seconds", "yours", "folder"]
+# Bytes per token belong to the others: they say how a loss and bits per byte fit together.
+OUTCOMES = ["loss", "status", "bits_per_byte", "bytes_per_token", "steps", "tokens", "seconds"]
+OUTCOMES += ["yours", "folder"]
 
 Row = dict[str, Any]
 
@@ -100,8 +102,8 @@ def row_of(run: Run) -> Row:
     row = settings_of(run.config)
     row["learning_rate"] = row.pop("max_learning_rate")
     has_ended = run.status in ("finished", "diverged")
-    if has_ended and not run.diverged:
-        row["bytes_per_token"] = run.loss / nats_per_token(run.bits_per_byte, 1)
+    has_loss = has_ended and not run.diverged
+    length = run.loss / nats_per_token(run.bits_per_byte, 1) if has_loss else float("nan")
     return row | {
         "name": run.config.name,
         "status": run.status,
@@ -110,6 +112,7 @@ def row_of(run: Run) -> Row:
         "seconds": run.seconds,
         "loss": run.loss if has_ended else float("nan"),
         "bits_per_byte": run.bits_per_byte if has_ended else float("nan"),
+        "bytes_per_token": length,
         "yours": yours(run),
     }
 
