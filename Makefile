@@ -14,11 +14,14 @@
 #                 of the checks, runs killed at random, torchrun, torch.compile, all notebooks in a
 #                 large profile (STRESS=100: even more often); then the notebooks and all that
 #                 trains, in float32 and in bfloat16, on one thread and on four: over an hour
+# make newest     all tests with the newest release of every library, in a clone without .venv: CI's
+#                 weekly job. Notebooks must run; what they show may differ from what is stored
 # make lint       ruff and mypy; tokens of code beside their caps
 #
 # The first call creates .venv (PYTHON=/path/to/python3.12 picks the Python); later ones reuse it.
 
-.PHONY: lab check test writeup site notebooks bench experiments gpu stress trained lint suitable
+.PHONY: lab check test writeup site notebooks bench experiments gpu stress newest trained lint \
+	suitable
 .DEFAULT_GOAL := lab
 
 # The newest suitable Python. Each is run to find out: a name on PATH may be a stub.
@@ -28,6 +31,7 @@ answer = $(shell "$(PYTHON)" .ci/suitable.py 2>/dev/null)
 bin := .venv/bin
 nbval := --nbval --nbval-sanitize-with tests/sanitize.cfg --nbval-cell-timeout=3600
 stamp := .venv/complete
+install = -c constraints.txt -e ".[test]"
 # Copied into the environment, even by an editable install.
 installed := $(wildcard $(addprefix workbook/classroom/jupyter/,\
 	workbook_startup.py overrides.d/*.json labextension/*.* labextension/schemas/*/*.json))
@@ -101,6 +105,11 @@ stress: $(stamp)
 		$(MAKE) --no-print-directory trained PRECISION=$$precision THREADS=$$threads || exit 1; \
 	done; done
 
+newest: install = -e ".[test]"
+newest: $(stamp)
+	@OMP_NUM_THREADS=1 $(bin)/python -m pytest workbook tests notebooks -m "not pins" \
+		-n 2 --dist loadfile --no-loadscope-reorder --durations=20 $(nbval:--nbval=--nbval-lax)
+
 # Everything that depends on a trained model, with freshly trained models.
 trained: $(stamp)
 	@echo "matmuls in $(PRECISION), threads: $(THREADS)"
@@ -124,7 +133,7 @@ $(stamp): pyproject.toml constraints.txt $(installed)
 	@rm -f $@
 	$(if $(wildcard $(before)),@$(bin)/python -m pip uninstall -qq -y workbook)
 	@$(bin)/python -m pip install --disable-pip-version-check --no-compile \
-		-c constraints.txt -e ".[test]" \
+		$(install) \
 		|| { echo "Set-up did not finish; pip says above why (often the network or the disk)." \
 		"Run make again to start afresh." >&2; exit 1; }
 	@echo "Compiling what was installed: a minute or a few"

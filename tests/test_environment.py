@@ -9,6 +9,7 @@ import tomllib
 from importlib.metadata import distributions, packages_distributions
 from pathlib import Path
 
+import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -89,17 +90,20 @@ def test_a_container_is_set_up_as_by_make():
     assert "stamp := .venv/complete" in MAKEFILE
 
 
+@pytest.mark.pins
 def test_what_is_installed_is_what_is_pinned():
     pins = {name: version(pin) for name, pin in PINS.items() if name in INSTALLED}
     assert pins == {name: INSTALLED[name].version.split("+")[0] for name in pins}
 
 
+@pytest.mark.pins
 def test_a_pin_can_be_installed_on_every_python_that_we_support():
     for name in PINS.keys() & INSTALLED.keys():
         pythons = SpecifierSet(INSTALLED[name].metadata.get("Requires-Python") or "")
         assert OLDEST in pythons and NEWEST in pythons, (name, pythons)
 
 
+@pytest.mark.pins
 def test_nothing_that_is_asked_for_or_installed_lacks_a_pin():
     """Walks from the package through what its dependencies need on this machine."""
     groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
