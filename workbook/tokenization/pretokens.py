@@ -143,8 +143,9 @@ def _settled_length(text: str, special: re.Pattern[str], certain: int) -> int:
     held = 0
     while tail and held < LONGEST_CONTRACTION:
         held += len(tail.pop())
-    # White space is cut in two before what is visible; by itself it would not be.
-    if len(tail) > 1 and (tail[-2] + tail[-1]).isspace():
+    # White space is cut in two before what is visible; by itself it would not be. It is what the
+    # pattern takes for it: `isspace` says so of U+001C too.
+    if len(tail) > 1 and regex.fullmatch(r"\s+", tail[-2] + tail[-1]):
         tail.pop()
     return start + sum(map(len, tail))
 
