@@ -137,12 +137,6 @@ def test_a_stream_gives_the_ids_of_the_whole(plain, readable, compiled, text, pl
         assert list(one.encode_iterable(pieces)) == ids
 
 
-def test_a_long_stream_is_compiled(readable, compiled):
-    lines = [f"{line}\n" for line in islice(random_strings(), 3_000)]
-    ids = readable.encode("".join(lines))
-    assert list(compiled.encode_iterable(lines)) == ids
-
-
 @given(st.lists(st.integers(0, 360)))
 def test_any_ids_decode_to_their_bytes_with_replacement(readable, ids):
     expected = b"".join(readable.vocab[id_] for id_ in ids).decode("utf-8", errors="replace")
