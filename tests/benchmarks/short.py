@@ -22,8 +22,6 @@ from benchmarks import measure
 from benchmarks import tokenizers as rivals
 from workbook.bench import own_process
 from workbook.corpora import corpora
-from workbook.tokenization import bpe
-from workbook.tokenization.tokenizer import Tokenizer
 
 TEXT = 20_000_000  # bytes
 SIZES = {f"{size} kB to an array of ids": 1_000 * size for size in (1, 10, 100)}
@@ -72,14 +70,10 @@ LIBRARIES = {
 
 def run(rounds: int, folder: Path) -> str:
     """Time them all; return the table. The record is kept in `folder`."""
-    from workbook.generation.formats import save_tokenizer_json  # needs torch; the rivals do not
-
     path = corpora.path("stories", size=TEXT)
     with tempfile.TemporaryDirectory() as temporary:
         job = rivals.Job(path, rivals.VOCAB_SIZE, Path(temporary))
-        vocab, merges = bpe.train_bpe(path, job.vocab_size, [corpora.END_OF_TEXT])
-        Tokenizer(vocab, merges).save(job.folder / "vocab.json", job.folder / "merges.txt")
-        save_tokenizer_json(rivals.saved(job.folder), job.folder / "tokenizer.json")
+        rivals.train_and_save(path, job.vocab_size, job.folder)
         with own_process(rivals.hold_to_one_core) as process:
             speeds = process.submit(time_all, job, rounds, time.process_time).result()
         with own_process() as process:

@@ -113,15 +113,11 @@ class Outcome(NamedTuple):
 
 def compare(path: Path, vocab_size: int, rounds: int) -> dict:
     """Time all libraries on one text in turns; return the record, with the speed of every run."""
-    from workbook.generation.formats import save_tokenizer_json  # needs torch; the rivals do not
-
     if not path.stat().st_size:
         raise ValueError(f"{path} is empty; give a text to measure on")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        vocab, merges = bpe.train_bpe(path, vocab_size, [END_OF_TEXT])
-        Tokenizer(vocab, merges).save(folder / "vocab.json", folder / "merges.txt")
-        save_tokenizer_json(saved(folder), folder / "tokenizer.json")
+        train_and_save(path, vocab_size, folder)
         part = first_part(path, folder / "part.txt", PART)
         proof = Job(first_part(path, folder / "proof.txt", PROOF), 1_000, folder)
         jobs = {
@@ -152,7 +148,7 @@ def compare(path: Path, vocab_size: int, rounds: int) -> dict:
             "part_bytes": part.stat().st_size,
             "from_part": list(SLOW),
             "sha256": sha256(path.read_bytes()).hexdigest(),
-            "vocab_size": len(vocab),
+            "vocab_size": len(saved(folder).vocab),
             "megabytes_a_second": speeds,
             "equal": [key for key in outcomes if key not in differences],
             "differences": differences,
@@ -344,6 +340,15 @@ def documents(path: Path) -> list[str]:
 def text_of(path: Path) -> str:
     """A text in memory."""
     return path.read_bytes().decode()
+
+
+def train_and_save(path: Path, vocab_size: int, folder: Path) -> None:
+    """Train the tokenizer that all of them encode with, in the form that each of them reads."""
+    from workbook.generation.formats import save_tokenizer_json  # needs torch; the rivals do not
+
+    vocab, merges = bpe.train_bpe(path, vocab_size, [END_OF_TEXT])
+    Tokenizer(vocab, merges).save(folder / "vocab.json", folder / "merges.txt")
+    save_tokenizer_json(saved(folder), folder / "tokenizer.json")
 
 
 def saved(folder: Path) -> Tokenizer:
@@ -628,8 +633,7 @@ def run_sweep(size: int, rounds: int, folder: Path) -> str:
     path = prose(size)
     with tempfile.TemporaryDirectory() as temporary:
         whole = Job(path, 32_000, Path(temporary))
-        vocab, merges = bpe.train_bpe(path, whole.vocab_size, [END_OF_TEXT])
-        Tokenizer(vocab, merges).save(whole.folder / "vocab.json", whole.folder / "merges.txt")
+        train_and_save(path, whole.vocab_size, whole.folder)
         with own_process(hold_to_one_core) as process:
             encode = process.submit(sweep_encoding, whole, rounds).result()
         train: dict[str, dict[str, float]] = {}
