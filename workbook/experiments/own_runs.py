@@ -21,8 +21,17 @@ from workbook.training.trainer import Run
 # The settings that problems ask about are in every table; of the others, those that differ.
 MAIN = ["learning_rate", "batch_size", "norm", "position", "ffn", "d_ff", "corpus", "seed"]
 # Bytes per token belong to the others: they say how a loss and bits per byte fit together.
-OUTCOMES = ["loss", "status", "bits_per_byte", "bytes_per_token", "steps", "tokens", "seconds"]
-OUTCOMES += ["yours", "folder"]
+OUTCOMES = [
+    "loss",
+    "status",
+    "bits_per_byte",
+    "bytes_per_token",
+    "steps",
+    "tokens",
+    "seconds",
+    "yours",
+    "folder",
+]
 
 Row = dict[str, Any]
 
