@@ -47,7 +47,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import measure, readme, ties
+from benchmarks import measure, ties
 from workbook import config
 from workbook.bench import measured, own_process
 from workbook.corpora import corpora
@@ -656,8 +656,13 @@ def run_sweep(size: int, rounds: int, folder: Path) -> str:
         "train": train,
         "machine": measure.machine(LIBRARIES),
     }
-    ratios = readme.ratios_to_tiktoken(record)
-    faster = readme.faster_trainers(record)
+    ratios = {size: times["tiktoken"] / times["workbook"] for size, times in encode.items()}
+    faster = [
+        f"{key.removeprefix('train ')} at {size_of_text}"
+        for size_of_text, times in train.items()
+        for key, taken in times.items()
+        if taken < times["train workbook"]
+    ]
     worst = min(ratios, key=ratios.get)
     shown = (
         f"{measure.place(record, 'one core')}\n\n"
