@@ -21,7 +21,7 @@ from functools import lru_cache, partial
 from importlib import import_module
 from importlib.machinery import PathFinder
 from multiprocessing.pool import Pool
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NewType, ParamSpec
 
 import cloudpickle
@@ -98,6 +98,8 @@ class _Pickler(cloudpickle.Pickler):
             if value is getattr(sys, name):
                 return getattr, (sys, name)
         kind = type(value)
+        if kind is CodeType:
+            return _code_again, (value.co_filename, *self.dispatch_table[CodeType](value)[1])
         if kind.__name__ in QUITTERS:
             return getattr, (sys, "exit")
         if kind in MADE_AGAIN:
@@ -111,6 +113,11 @@ class _Pickler(cloudpickle.Pickler):
         if compiled_from is not None and not _goes_by_name(value):
             return _itself, (compiled_from,)
         return super().reducer_override(value)
+
+
+def _code_again(filename: str, *parts: Any) -> CodeType:
+    """Code with the name of its file, which cloudpickle leaves out from 3.1.3 on: lines need it."""
+    return CodeType(*parts).replace(co_filename=filename)
 
 
 def _goes_by_name(value: Any) -> bool:
