@@ -347,6 +347,11 @@ def replaces_torch_in_steps(adamw):
     assert adamw([nn.Parameter(torch.ones(1))]).defaults["lr"] == 0.001
 
 
+def widens(softmax):
+    torch.set_default_dtype(torch.float64)
+    assert softmax(torch.zeros(2), 0).sum() == 1
+
+
 @pytest.mark.parametrize(
     ("problem", "test", "words"),
     [
@@ -356,6 +361,7 @@ def replaces_torch_in_steps(adamw):
         ("merge_pair", endless, "It was stopped after"),
         ("softmax", replaces_its_code, "It changes `the program's code`"),
         ("softmax", replaces_torch, "It changes `torch.softmax`"),
+        ("softmax", widens, "It changes `torch's default dtype`"),
         ("adamw", replaces_torch_in_steps, "It changes `torch.softmax`"),
     ],
 )
@@ -367,6 +373,7 @@ def test_what_judges_nothing_counts_as_nothing(monkeypatch, problem, test, words
     try:
         tried = examples.outcome_of(problem, test)
     finally:
+        torch.set_default_dtype(torch.float32)
         if code:
             right.__code__ = code
     assert words in tried.trouble

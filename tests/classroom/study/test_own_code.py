@@ -173,6 +173,25 @@ __all__ = ["schedule"]
     assert asked and not {5, 6} & {each.line for each in asked}
 
 
+CACHED = """SEEN = {}
+
+
+def softmax(x, dim):
+    SEEN[x.sum().item()] = dim
+    known = sorted(SEEN)
+    largest = x.max(dim=dim, keepdim=True).values
+    weights = (x - largest).exp()
+    return weights / weights.sum(dim=dim, keepdim=True)
+
+
+__all__ = ["softmax"]
+"""
+
+
+def test_what_earlier_cases_left_behind_is_not_asked():
+    assert {each.line for each in asked_about("softmax", CACHED)} == {7, 8}
+
+
 ODD = """import torch
 
 

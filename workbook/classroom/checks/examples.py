@@ -169,7 +169,9 @@ def _state(program: Any) -> dict[tuple[str, str], Any]:
         if place == f"{getattr(program, '__name__', '')}." and hasattr(value, "__code__"):
             names[f"{place}{name}.", "__code__"] = value.__code__
     own = getattr(program, "__code__", None)
-    return names | {("the program's ", "code"): own}
+    names["the program's ", "code"] = own
+    # Before the names that it brings along, such as `torch.Storage`.
+    return {("torch's ", "default dtype"): torch.get_default_dtype()} | names
 
 
 def _changed(before: dict, after: dict) -> str:

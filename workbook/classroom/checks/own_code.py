@@ -318,17 +318,30 @@ def _is_causal(value: Any) -> bool:
 def _all(module: _Module, exercise: Exercise, runner: Any) -> list[OwnQuestion]:
     """The questions about the case that shows most of the code, and about lines left out."""
     short = [case for case in exercise.cases if 0 < len(_input(exercise, case)) <= LONGEST_INPUT]
-    most: list[OwnQuestion] = []
+    shown: dict[Any, list[OwnQuestion]] = {}
     is_up = time_is_up(CASES_SECONDS)
     for case in short:
         if is_up():
             break
-        asked = _Asked(module, _input(exercise, case))
-        with suppress(Wrong):
-            several = [_runs(module, exercise, runner, case) for _ in range(TIMES)]
-            asked.about([run for runs in several for run in runs])
-        most = max(most, asked.questions, key=lambda some: len({each.line for each in some}))
-    return [*most, *_without_lines(module, exercise, runner, short)]
+        shown[case] = _about(module, exercise, runner, case)
+    if not shown:
+        return []
+    most = max(shown, key=lambda case: len({each.line for each in shown[case]}))
+    # What the cases before it left behind, in a cache for instance, is not to be known.
+    alone: list[OwnQuestion] = []
+    fresh = _Module(module.problem, module.source, "alone")
+    fresh.run_by_check(lambda exercise, runner: alone.extend(_about(fresh, exercise, runner, most)))
+    asked = [each for each in shown[most] if each in alone]
+    return [*asked, *_without_lines(module, exercise, runner, short)]
+
+
+def _about(module: _Module, exercise: Exercise, runner: Any, case: Any) -> list[OwnQuestion]:
+    """The questions about a case; none if its result is wrong."""
+    asked = _Asked(module, _input(exercise, case))
+    with suppress(Wrong):
+        several = [_runs(module, exercise, runner, case) for _ in range(TIMES)]
+        asked.about([run for runs in several for run in runs])
+    return asked.questions
 
 
 def _runs(module: _Module, exercise: Exercise, runner: Any, case: Any) -> list[_Run]:
