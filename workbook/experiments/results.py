@@ -266,9 +266,12 @@ class Family:
         rows = {}
         for tokens, pair in self.by_change[label].items():
             gap = pair.difference
-            is_claimed = self.claimed[label, tokens]
-            significant = "yes" if is_claimed else "no"
-            if not is_claimed and math.isfinite(gap.nats):
+            odds = significance.in_words(gap.chance).removeprefix("= ")
+            significant = "yes"
+            if not math.isfinite(gap.nats):
+                odds = ""
+                significant = "not tested"
+            elif not self.claimed[label, tokens]:
                 # Holm's next step: what is claimed already is not counted any more.
                 left = len(self.differences) - sum(self.claimed.values())
                 significant = f"no (needs {gap.smallest_claim(left):.3f})"
@@ -277,15 +280,10 @@ class Family:
                 label: f"{pair.changed.spread} at {pair.changed.rate:.3g}",
                 f"{label} at the rate of {usual}": ending(pair.at_old_rate),
                 "cost": cost(gap),
-                "p": significance.in_words(gap.chance).removeprefix("= "),
+                "p": odds,
                 "significant": significant,
             }
         return pd.DataFrame(rows).T.rename_axis("tokens")
-
-    def last_verdict(self, label: str) -> str:
-        """What the comparison at the largest budget says; "" if none is finished."""
-        budgets = self.by_change[label]
-        return f"at {max(budgets):,} tokens {self.verdict(label, max(budgets))}" if budgets else ""
 
     def verdicts(self, label: str) -> str:
         """What the comparisons of a change say, each with its budget."""
@@ -297,8 +295,9 @@ class Family:
         gap = self.differences[label, tokens]
         if not math.isfinite(gap.nats):
             return f"with {label}, {cost(gap)}"
-        significant = "significant" if self.claimed[label, tokens] else "not significant"
-        odds = f"p {significance.in_words(gap.chance)}, {significant} after correction"
+        odds = f"p {significance.in_words(gap.chance)}"
+        if not self.claimed[label, tokens]:
+            return f"no difference shown for {label} ({cost(gap)} nats per token, {odds})"
         moves = "raise" if gap.nats > 0 else "lower"
         moves += "" if label.endswith("weights") else "s"  # they are several
         size = f"{abs(gap.nats):.3f} ± {gap.error:.3f}"
@@ -324,11 +323,11 @@ def markdown(table: pd.DataFrame) -> str:
 def span(values: Sequence[float]) -> str:
     """The smallest and the largest of some differences.
 
-    >>> span([0.14, 0.81, 0.25])
-    '+0.14 to +0.81'
+    >>> span([0.14, 0.81, 0.015])
+    '+0.015 to +0.810'
     """
-    low = f"{min(values):+.2f}"
-    high = f"{max(values):+.2f}"
+    low = f"{min(values):+.3f}"
+    high = f"{max(values):+.3f}"
     return low if low == high else f"{low} to {high}"
 
 
@@ -449,14 +448,14 @@ def verdicts(studied: Mapping[str, Results]) -> dict[str, str]:
     """What came out of each experiment, in a sentence."""
     family = Family(studied)
     runs = {study: studied.get(study, {}) for study in STUDIES}
-    words = {study: family.last_verdict(label) for study, label in ABLATIONS.items()}
+    words = {study: family.verdicts(label) for study, label in ABLATIONS.items()}
     words["learning_rate"] = rates_in_words(settings(runs["learning_rate"], "unchanged"))
     by_size = by_batch(runs["batch_size"]).items()
     words["batch_size"] = "; ".join(f"{size}: {best(tried).loss:.3f}" for size, tried in by_size)
     words["depth"] = best_in_words(deep_settings(runs["depth"]))
     words["longer"] = gaps_in_words(runs["longer"])
     tried = Family(studied, TRIED)
-    words["ideas"] = "; ".join(filter(None, map(tried.last_verdict, IDEAS)))
+    words["ideas"] = "; ".join(filter(None, map(tried.verdicts, IDEAS)))
     words["main_experiment"] = rates_in_words(settings(runs["main_experiment"], "web"))
     words["leaderboard"] = board_in_words(entries(runs["leaderboard"]))
     return {study: words[study] or "not finished yet" for study in studied}

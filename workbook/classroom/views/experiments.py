@@ -248,6 +248,8 @@ def effects(
     for colour, marker, (name, comparisons) in looks:
         gaps = {tokens: one.difference for tokens, one in comparisons.items()}
         finite = {tokens: gap for tokens, gap in gaps.items() if np.isfinite(gap.nats)}
+        if not finite:
+            continue  # nothing to draw, nor to name in the legend
         costs, errors = [[getattr(gap, part) for gap in finite.values()] for part in BAR]
         look: dict[str, Any] = {"color": colour, "marker": marker, "ms": 5}
         left.errorbar(list(finite), costs, errors, capsize=3, label=name, **look)
