@@ -74,20 +74,11 @@ def test_rope(rope):
         torch.arange(5).expand(2, 5),
         torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]]),
     ):
-        y = turn(x, positions)
-        for row in range(2):
-            for place in range(5):
-                for pair in range(2):
-                    angle = positions[row, place].item() / 10_000 ** (2 * pair / 4)
-                    a = x[row, place, 2 * pair].item()
-                    b = x[row, place, 2 * pair + 1].item()
-                    turned = y[row, place, 2 * pair : 2 * pair + 2].tolist()
-                    assert math.isclose(
-                        turned[0], a * math.cos(angle) - b * math.sin(angle), abs_tol=1e-5
-                    )
-                    assert math.isclose(
-                        turned[1], a * math.sin(angle) + b * math.cos(angle), abs_tol=1e-5
-                    )
+        angles = positions[..., None] / 10_000 ** torch.tensor([0.0, 0.5])
+        turns = torch.polar(torch.ones_like(angles), angles)
+        expected = torch.view_as_complex(x.reshape(2, 5, 2, 2)) * turns
+        pairs = torch.view_as_real(expected)
+        assert torch.allclose(turn(x, positions), pairs.flatten(2), atol=1e-5)
 
 
 def test_learning_rate_schedule(schedule):
