@@ -135,7 +135,12 @@ class Run:
         logged = self.log[name].dropna() if name in self.log else self.log
         if logged.empty:
             raise ValueError(f"no {name} is logged in {self.folder}: was {log.LINES} cut?")
-        return float(logged.iloc[-1])
+        try:
+            return float(logged.iloc[-1])
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{name} is no number in {self.folder / log.LINES} ({error})"
+            ) from error
 
     @property
     def sample(self) -> Record | None:
@@ -146,7 +151,8 @@ class Run:
     @property
     def made_of(self) -> dict[str, str]:
         """Where the parts that are not ours come from, by name; empty if all are ours."""
-        return dict(log.parts_of(log.load_json(self.folder / log.CONFIG)).get("places", {}))
+        parts = log.inner(log.load_json(self.folder / log.CONFIG), "parts")
+        return log.inner(parts, "places")
 
     def model(self) -> nn.Module:
         """The model as it was last saved, on the CPU. A record of a run has none."""
