@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
 import httpx2
-from huggingface_hub import get_hf_file_metadata, hf_hub_url
+from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url
 from huggingface_hub.errors import OfflineModeIsEnabled
 from huggingface_hub.file_download import http_get
 
@@ -27,6 +27,9 @@ from workbook.files import atomic_write, expect_room, file_sha256, say
 
 TIMEOUT = 30.0  # seconds to wait for the announcement
 UNPACKED = 2.8  # times the packed size, at most: gzip shrinks English by a factor of about 2.6
+# Bytes that `http_get` holds back: a connection that breaks costs as many. Its own 10 MiB would all
+# be lost, and a connection that breaks sooner would never bring a file to its end.
+constants.DOWNLOAD_CHUNK_SIZE = 2**16
 # What a network or a server can do wrong: addresses that are none, answers that are no text, too.
 FAULTS = (httpx2.HTTPError, httpx2.InvalidURL, OfflineModeIsEnabled, ValueError)
 
