@@ -160,21 +160,28 @@ def _download(announced: Announced, part: Path) -> None:
     # The hash is of the plain bytes, so nothing on the way may compress them.
     headers = {"Accept-Encoding": "identity"}
     size = announced.size
+    anew = False
     while (have := part.stat().st_size) < size:
         arriving = _Arriving(part, size)
+        if anew:
+            arriving.truncate()
         whole = False
         try:
             file = cast(BinaryIO, arriving)
-            http_get(announced.url, file, resume_size=have, expected_size=size, headers=headers)
+            start = 0 if anew else have
+            http_get(announced.url, file, resume_size=start, expected_size=size, headers=headers)
         except (*FAULTS, OSError) as error:
             if getattr(error, "errno", None):  # of this machine, such as a full disk
                 raise
             # The answer ended as it should, or never would: it is something else than the file.
             whole = "Consistency check" in str(error) or "were announced" in str(error)
             arriving.settle(have, whole)
-            if have and getattr(getattr(error, "response", None), "status_code", 0) == 416:
-                os.truncate(part, 0)  # it does not have these bytes: begin again
-            elif part.stat().st_size <= have:
+            status = getattr(getattr(error, "response", None), "status_code", 0)
+            if have and not anew and status == 416:
+                anew = True  # it does not have what follows: all from the beginning, beside these
+                continue
+            anew = False
+            if part.stat().st_size <= have:
                 if not have:
                     part.unlink()
                 raise _failure(error, announced.url) from error
