@@ -197,6 +197,7 @@ IMPOSSIBLE = [
     (["check", "--all"], "run `workbook adopt PATH` with the path of your repository"),
     (["check", "train_bpe", "{folder}/notes.txt"], "must end in .py"),
     (["check", "train_bpe", "{folder}/ends.py"], "does not run: SystemExit: 3"),
+    (["check", "train_bpe", "{folder}/stops.py"], "does not run: KeyboardInterrupt"),
     (["export", "--edition", "2027"], "no edition '2027'; pick 2025 or 2026"),
     (["study", "--reset", ""], "no problem is called ''"),
     (["data", "tokenize", "docstrings", "--size", "1MB"], "comes in one size; leave size out"),
@@ -217,6 +218,7 @@ def test_what_cannot_be_done_is_said_in_one_line(arguments, message, attempt, tm
     (tmp_path / "notes.txt").touch()
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "ends.py").write_text("import sys; sys.exit(3)")
+    (tmp_path / "stops.py").write_text("raise KeyboardInterrupt")
     places = {"file": attempt, "folder": tmp_path}
     assert cli.main([argument.format(**places) for argument in arguments]) == 2
     shown = capsys.readouterr()

@@ -228,6 +228,9 @@ def test_a_server_that_ignores_ranges_sends_it_from_the_beginning(hub, tmp_path)
 def test_a_server_that_does_not_have_what_follows_is_asked_for_all(hub, tmp_path):
     hub.faults = [{"until": 100_000}] * GIVEN_UP
     refused(hub, tmp_path, "call again later")
+    hub.faults = [{"status": 416}, {"status": 416}]
+    refused(hub, tmp_path, "416")
+    assert part_of(tmp_path).read_bytes() == TEXT[:100_000]
     hub.faults = [{"status": 416}]
     fetch(hub, tmp_path)
     assert hub.ranges()[-2:] == ["bytes=100000-", None]

@@ -7,6 +7,7 @@ import tokenizers
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_runs import trained
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from workbook.config import ModelConfig
@@ -130,3 +131,12 @@ def test_a_tokenizer_of_more_tokens_than_the_model_is_refused(ours, tmp_path):
     small = TransformerLM.from_config(replace(BASE, vocab_size=280))
     with pytest.raises(ValueError, match="the tokenizer has 376 tokens and the model 280"):
         formats.save_model(small, tmp_path / "small", ours)
+
+
+def test_a_run_that_kept_no_tokenizer_is_opened_with_one_of_its_size(tmp_path, monkeypatch):
+    def asked(name, vocab_size):
+        raise ValueError(f"{name}-{vocab_size}")
+
+    monkeypatch.setattr(formats.token_files, "tokenizer_for", asked)
+    with pytest.raises(ValueError, match="stories-64"):
+        formats.open_model(trained(tmp_path).folder)

@@ -115,7 +115,8 @@ def test_a_claimed_folder_is_ours_whatever_the_label_and_refused_to_another_conf
 def test_steps_of_another_type_are_another_config(tmp_path, steps):
     asked = CONFIG | {"steps": 60}
     runlog.claim_folder(tmp_path, asked)
-    (tmp_path / runlog.CONFIG).write_text(json.dumps(asked | {"steps": steps}))
+    edited = asked | {"steps": steps, "optimizer": steps}
+    (tmp_path / runlog.CONFIG).write_text(json.dumps(edited))
     with pytest.raises(ValueError, match=r"another config \(steps: .* there, 60 here"):
         runlog.claim_folder(tmp_path, asked)
 
@@ -128,10 +129,12 @@ def test_a_folder_with_somebody_elses_files_is_refused_and_left_as_it_was(tmp_pa
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {name: "precious"}
 
 
-def test_damaged_json_is_named(tmp_path):
-    (tmp_path / "outcome.json").write_text('{"status": "run')
-    with pytest.raises(ValueError, match=r"outcome\.json is not valid JSON .* Remove it"):
-        runlog.load_json(tmp_path / "outcome.json")
+@pytest.mark.parametrize("name, remedy", [("outcome", "Remove it"), ("config", "Restore a copy")])
+def test_damaged_json_is_named(tmp_path, name, remedy):
+    path = tmp_path / f"{name}.json"
+    path.write_text('{"status": "run')
+    with pytest.raises(ValueError, match=rf"{name}\.json is not valid JSON .* {remedy}"):
+        runlog.load_json(path)
 
 
 def read_all(folder):
@@ -159,6 +162,13 @@ def test_a_file_of_a_run_that_holds_something_else_is_told_in_words(tmp_path, co
                 use(folder)
         with pytest.raises((ValueError, OSError), match=str(tmp_path)):
             read_all(folder)
+
+
+def test_a_loss_that_is_no_number_is_told_with_its_file(tmp_path):
+    run = trained(tmp_path)
+    (tmp_path / runlog.LINES).write_text('{"step": 1, "validation_loss": []}\n')
+    with pytest.raises(ValueError, match=r"validation_loss is no number in .*log\.jsonl"):
+        _ = run.loss
 
 
 def test_a_run_that_was_made_longer_says_so_to_the_shorter_command(tmp_path):

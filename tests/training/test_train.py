@@ -259,6 +259,15 @@ def test_a_checkpoint_at_or_past_the_last_step_ends_the_run_at_once(whole, tmp_p
     assert run.log.empty and saved_step(tmp_path) == 24
 
 
+def test_a_checkpoint_that_only_the_course_would_write_is_named(tmp_path):
+    run = tiny_runs.trained(tmp_path)
+    model = run.model()
+    other = run.folder / CHECKPOINTS / "step-000000099.pt"
+    checkpoints.save_checkpoint(model, torch.optim.AdamW(model.parameters()), 99, other)
+    with pytest.raises(ValueError, match=r"newest checkpoint .* has no 'data' .* move it"):
+        tiny_runs.trained(tmp_path, steps=30)
+
+
 def test_a_run_without_its_log_is_flagged_even_if_it_has_finished(tmp_path):
     first = tiny_runs.trained(tmp_path, steps=4)
     (tmp_path / log.LINES).unlink()

@@ -395,12 +395,10 @@ def load_module(path: Path):
     sys.path += dict.fromkeys(map(str, (path.resolve().parent, root)))
     try:
         return load_file(path, name, TOTAL_SECONDS)
-    except KeyboardInterrupt:
-        raise
     except TimedOut as error:
         remedy = 'put code that takes long under `if __name__ == "__main__":`'
         raise ValueError(f"{path} does not run: it was {error}; {remedy}") from error
-    except BaseException as error:  # a script that ends with sys.exit() too
+    except BaseException as error:  # sys.exit() too, and KeyboardInterrupt: no Ctrl-C comes here
         raise ValueError(f"{path} does not run: {type(error).__name__}: {error}") from error
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
 import httpx2
-from huggingface_hub import get_hf_file_metadata, hf_hub_url
+from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url
 from huggingface_hub.errors import OfflineModeIsEnabled
 from huggingface_hub.file_download import http_get
 
@@ -27,6 +27,9 @@ from workbook.files import atomic_write, expect_room, file_sha256, say
 
 TIMEOUT = 30.0  # seconds to wait for the announcement
 UNPACKED = 2.8  # times the packed size, at most: gzip shrinks English by a factor of about 2.6
+# Bytes that `http_get` holds back: a connection that breaks costs as many. Its own 10 MiB would all
+# be lost, and a connection that breaks sooner would never bring a file to its end.
+constants.DOWNLOAD_CHUNK_SIZE = 2**16
 # What a network or a server can do wrong: addresses that are none, answers that are no text, too.
 FAULTS = (httpx2.HTTPError, httpx2.InvalidURL, OfflineModeIsEnabled, ValueError)
 
@@ -157,21 +160,28 @@ def _download(announced: Announced, part: Path) -> None:
     # The hash is of the plain bytes, so nothing on the way may compress them.
     headers = {"Accept-Encoding": "identity"}
     size = announced.size
+    anew = False
     while (have := part.stat().st_size) < size:
         arriving = _Arriving(part, size)
+        if anew:
+            arriving.truncate()
         whole = False
         try:
             file = cast(BinaryIO, arriving)
-            http_get(announced.url, file, resume_size=have, expected_size=size, headers=headers)
+            start = 0 if anew else have
+            http_get(announced.url, file, resume_size=start, expected_size=size, headers=headers)
         except (*FAULTS, OSError) as error:
             if getattr(error, "errno", None):  # of this machine, such as a full disk
                 raise
             # The answer ended as it should, or never would: it is something else than the file.
             whole = "Consistency check" in str(error) or "were announced" in str(error)
             arriving.settle(have, whole)
-            if have and getattr(getattr(error, "response", None), "status_code", 0) == 416:
-                os.truncate(part, 0)  # it does not have these bytes: begin again
-            elif part.stat().st_size <= have:
+            status = getattr(getattr(error, "response", None), "status_code", 0)
+            if have and not anew and status == 416:
+                anew = True  # it does not have what follows: all from the beginning, beside these
+                continue
+            anew = False
+            if part.stat().st_size <= have:
                 if not have:
                     part.unlink()
                 raise _failure(error, announced.url) from error

@@ -88,19 +88,20 @@ def open_model(folder: str | os.PathLike[str]) -> tuple[TransformerLM, Tokenizer
     config = log.load_json(folder / log.CONFIG, model=dict, corpus=str)
     try:
         shape = ModelConfig(**config["model"])
-    except TypeError as error:  # a setting is missing, unknown or of another type
+        model = TransformerLM.from_config(shape)
+    # A setting is missing, unknown, of another type, or far too large.
+    except (TypeError, OverflowError, MemoryError, RuntimeError) as error:
         raise ValueError(f"{folder / log.CONFIG} holds no model of ours ({error})") from error
     state = checkpoints.newest(folder / "checkpoints")
     if state is None:
         raise FileNotFoundError(f"the run in {folder} has no checkpoint yet; let it train longer")
-    model = TransformerLM.from_config(shape)
     checkpoints.restore(state, model)
     kept = folder / log.TOKENIZER
     if (kept / token_files.RECORD).is_file():
         name = str(kept)
         tokenizer = token_files.load_tokenizer(kept)
     else:
-        name, tokenizer = token_files.tokenizer_for(config["corpus"])
+        name, tokenizer = token_files.tokenizer_for(config["corpus"], vocab_size=shape.vocab_size)
     now = token_files.fingerprint(tokenizer)
     if state.get("data", {}).get("tokenizer", now) != now:  # `save_checkpoint` stores none
         raise ValueError(

@@ -95,12 +95,12 @@ def claim_folder(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> N
         there = load_json(folder / CONFIG) | settings.SAME_RUN
         here = asked | settings.SAME_RUN
         # A hash of all the learner's parts decides, and the version of each says which one differs.
-        theirs = parts_of(there)
+        theirs = inner(there, "parts")
         there.pop("parts", None)
         now = here.pop("parts", {})
         if theirs.get("key") != now.get("key"):
-            there = there | theirs.get("versions", {})
-            here = here | now.get("versions", {})
+            there = there | inner(theirs, "versions")
+            here = here | inner(now, "versions")
         # More steps make the same run longer; fewer would contradict what was done.
         done = there.get("steps")
         done = done if type(done) is int else math.inf  # an edited file may say anything
@@ -128,7 +128,7 @@ def claim_folder(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> N
 def differences(there: Record, here: Record) -> list[str]:
     """In words, which settings of two configs differ, such as "steps: 60 there, 70 here"."""
     # All settings side by side, whichever config they are in.
-    one, other = (run | run.get("model", {}) | run.get("optimizer", {}) for run in (there, here))
+    one, other = (run | inner(run, "model") | inner(run, "optimizer") for run in (there, here))
     return [
         f"{name}: {one.get(name, 'none')} there, {other.get(name, 'none')} here"
         for name in one | other
@@ -141,7 +141,9 @@ def load_json(path: Path, **fields: type) -> Record:
 
     Raises: FileNotFoundError; ValueError if the file is damaged.
     """
-    asked = "was it edited, or was the disk full? Remove it"
+    # A run cannot be read without these two; the others are written anew.
+    remedy = "Restore a copy of" if path.name in (CONFIG, ENVIRONMENT) else "Remove"
+    asked = f"was it edited, or was the disk full? {remedy} it"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -159,10 +161,10 @@ def misfit(content: Any, fields: Mapping[str, type]) -> str:
     return next((f"has no {name!r} of the right type" for name in unfit), "")
 
 
-def parts_of(config: Record) -> Record:
-    """What the stored config of a run says of the learner's parts; nothing: all are ours."""
-    parts = config.get("parts", {})
-    return parts if isinstance(parts, dict) else {}
+def inner(config: Record, name: str) -> Record:
+    """An object in the stored config of a run, such as its "parts"; {} if none is there."""
+    found = config.get(name)
+    return found if isinstance(found, dict) else {}  # an edited file may say anything
 
 
 def load_config(folder: Path) -> settings.TrainConfig:

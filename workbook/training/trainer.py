@@ -47,6 +47,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CHECKPOINTS = "checkpoints"
+RESUMED: dict[str, type] = {  # what a run goes on from, and its types
+    **{"data": dict, "watch": dict, "model": dict, "optimizer": dict, "random": dict},
+    **{"precision": str, "order": Tensor, "iteration": int, "tokens": int, "log": int},
+    **{"seconds": float, "finished": bool, "flags": list},
+}
 LESS_MEMORY = "choose a smaller batch_size or context_length, or a larger accumulation"
 
 
@@ -135,7 +140,12 @@ class Run:
         logged = self.log[name].dropna() if name in self.log else self.log
         if logged.empty:
             raise ValueError(f"no {name} is logged in {self.folder}: was {log.LINES} cut?")
-        return float(logged.iloc[-1])
+        try:
+            return float(logged.iloc[-1])
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{name} is no number in {self.folder / log.LINES} ({error})"
+            ) from error
 
     @property
     def sample(self) -> Record | None:
@@ -146,7 +156,8 @@ class Run:
     @property
     def made_of(self) -> dict[str, str]:
         """Where the parts that are not ours come from, by name; empty if all are ours."""
-        return dict(log.parts_of(log.load_json(self.folder / log.CONFIG)).get("places", {}))
+        parts = log.inner(log.load_json(self.folder / log.CONFIG), "parts")
+        return log.inner(parts, "places")
 
     def model(self) -> nn.Module:
         """The model as it was last saved, on the CPU. A record of a run has none."""
@@ -571,8 +582,13 @@ class Trainer:
         """Restore the run as it was when `state` was saved, including its log.
 
         A run keeps the precision that it began in, even on a machine that would choose another.
-        Raises: ValueError if the data have changed.
+        Raises: ValueError if the data have changed, or another program's checkpoint is the newest.
         """
+        if wrong := log.misfit(state, RESUMED):
+            raise ValueError(
+                f"the newest checkpoint in {self.folder / CHECKPOINTS} {wrong}, so `train` did not"
+                " write it; move it elsewhere"
+            )
         # Only hashes are stored; they say that something changed, and which of the files.
         data = self.data.made_from
         if changed := [name for name in data if data[name] != state["data"].get(name)]:

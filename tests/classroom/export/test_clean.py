@@ -215,6 +215,23 @@ def test_a_text_of_many_pages_is_cut_and_says_so():
     assert cleaner.notes == ["u has 150,000 characters: it is cut after 100,000"]
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            r"$\newcommand{\x}{y}$ " + "word " * 900 + "\n" * 90 + "last",
+            "as it was typed: a formula",
+        ),
+        ("> " * 500 + "last", "nested too deeply"),
+        ("last: the $\rho$ of a \frac", "write r before its quotes"),
+    ],
+)
+def test_no_word_of_an_answer_is_lost(text, why):
+    cleaner = clean.Cleaner()
+    assert "last" in pandoc.text_of(cleaner.blocks("markdown", text, "here"))
+    assert why in cleaner.notes[0]
+
+
 def test_printed_output_loses_colours_and_overwritten_bars():
     (block,) = clean.printed("\x1b[1;31mred\x1b[0m\n 10%|#\r100%|####\ndone\x1b[K\n")
     assert block["c"][1] == "red\n100%|####\ndone"

@@ -116,13 +116,14 @@ def test_the_study_folder_that_we_are_in_is_opened(tmp_path, monkeypatch):
     monkeypatch.setattr(lab, "serve_lab", opened)
     monkeypatch.setattr(notebooks, "find_worked", lambda: [])
     monkeypatch.setenv("PATH", os.environ["PATH"])
-    for name, here in (("study", tmp_path), ("copied", tmp_path / "copied")):
+    for name, here in (("study", tmp_path), ("a #1", tmp_path / "a #1")):
         (tmp_path / name / MARK).mkdir(parents=True)
         for file in ("01_unicode.ipynb", "02_bpe.ipynb", "._01_unicode.ipynb"):
             (tmp_path / name / file).touch()  # the last as macOS writes it beside the first
         monkeypatch.chdir(here)
         lab.start_lab()
-        opened.assert_called_with(tmp_path / name, f"lab/tree/{name}/01_unicode.ipynb", None)
+        place = name.replace(" #", "%20%23")  # what ends an address is quoted
+        opened.assert_called_with(tmp_path / name, f"lab/tree/{place}/01_unicode.ipynb", None)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no root")

@@ -75,6 +75,12 @@ def test_our_functions_agree_with_the_formula(problem):
         assert question.accepts(RIGHT[problem](**question.chosen)), question.text
 
 
+def test_a_problem_and_its_mistake_are_told_once_a_day(study, monkeypatch):
+    soon = recalling.Topic(str(TODAY))
+    monkeypatch.setattr(recalling, "topics_of", lambda _: {"rope": soon, "rope: no pairs": soon})
+    assert str(recalling.ask(study, {}, "")).count("rope on") == 1
+
+
 def test_what_was_solved_days_ago_comes_back_at_growing_distances(study):
     shown = str(recall())
     assert "rope" not in shown and "`recall(first, second, third)`, words" in shown

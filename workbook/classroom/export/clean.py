@@ -53,6 +53,8 @@ FORMULA = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 PRICES = re.compile(r"\d\$\s.*|\D?\$\d.*\$\d", re.DOTALL)  # a formula with both its neighbours
+ESCAPED = re.compile(r"\r[a-z]|[\a\x08\f\v]")  # of "\rho", "\beta" or "\frac" in a Python string
+RAW_STRING = r"if it was to hold \rho, \beta or \frac, write r before its quotes, as in r'''...'''"
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 WEB_ADDRESS = re.compile(r"(?:https?://|mailto:)[^\s\\\"<>]+", re.IGNORECASE)
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -72,12 +74,19 @@ class Cleaner:
 
     def blocks(self, kind: str, text: str, place: str) -> list[Node]:
         """Read a text, which is "markdown" or "html", into clean blocks; notes call it `place`."""
+        beginning = text[:MOST_CHARACTERS]
+        if kind == "markdown":  # in which "\r" ends a line, and overwrites nothing
+            if ESCAPED.search(beginning):
+                self.notes.append(f"{place} has control characters: " + RAW_STRING)
+            beginning = re.sub("\r\n?", "\n", beginning)
         try:
-            tree = self._parsed(kind, plain_text(text[:MOST_CHARACTERS]), place)
+            tree = self._parsed(kind, plain_text(beginning), place)
             blocks = rebuilt(tree, lambda item: self._clean(kind, item, place), MOST_NESTED)
         except (ValueError, RecursionError) as error:
-            self.notes.append(f"{place} is shown as it was typed: {error}")
-            return printed(text[:MOST_CHARACTERS])
+            is_deep = isinstance(error, RecursionError)
+            why = "its lists, quotes or emphasis are nested too deeply" if is_deep else error
+            self.notes.append(f"{place} is shown as it was typed: {why}")
+            blocks = as_typed(beginning) if kind == "markdown" else printed(beginning)
         if len(text) > MOST_CHARACTERS:
             cut = f"it is cut after {MOST_CHARACTERS:,}"
             self.notes.append(f"{place} has {len(text):,} characters: {cut}")
@@ -132,7 +141,7 @@ class Cleaner:
         if kind == "RawInline":
             return node("LineBreak") if BREAK.fullmatch(content[1]) else prose(content[1])
         if kind == "RawBlock":
-            return printed(content[1])
+            return as_typed(content[1])
         if kind == "Str":
             return node("Str", legible(content))
         if kind in ("Code", "CodeBlock"):
@@ -207,7 +216,12 @@ def printed(text: str) -> list[Node]:
     more = text.rstrip("\n").count("\n") + 1 - PRINTED_LINES
     if more > 0:
         shown.append(f"... {more:,} more lines")
-    return [node("CodeBlock", [UNNAMED, "\n".join(shown)])]
+    return as_typed("\n".join(shown))
+
+
+def as_typed(text: str) -> list[Node]:
+    """Make a block of somebody's own words, which are never cut like an output."""
+    return [node("CodeBlock", [UNNAMED, plain_text(text).expandtabs(8).strip("\n")])]
 
 
 def _tidy(content: list) -> list[Node]:

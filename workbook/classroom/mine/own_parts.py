@@ -508,7 +508,7 @@ def runs() -> dict[str, Run]:
 
 
 def _made_by(current: Parts, folder: Path) -> Run:
-    key = log.parts_of(log.load_json(folder / log.CONFIG)).get("key")
+    key = log.inner(log.load_json(folder / log.CONFIG), "parts").get("key")
     return replace(records.load_run(folder), parts=current if current.key == key else None)
 
 

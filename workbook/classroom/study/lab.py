@@ -7,6 +7,7 @@ import sys
 import webbrowser
 from importlib import import_module
 from pathlib import Path
+from urllib.parse import quote
 
 import nbformat
 import zmq
@@ -47,7 +48,9 @@ def start_lab(port: int | None = None) -> None:
     # A terminal in JupyterLab then finds `workbook` and the right `python`.
     os.environ["PATH"] = os.pathsep.join([here, path])
     first = notebooks_in(folder)[0]  # by number
-    serve_lab(folder, f"lab/tree/{first.relative_to(root_around(folder)).as_posix()}", port)
+    # Quoted: a terminal ends an address at a space, and a browser its path at "#" or "?".
+    place = quote(first.relative_to(root_around(folder)).as_posix())
+    serve_lab(folder, f"lab/tree/{place}", port)
 
 
 def root_around(study: Path) -> Path:

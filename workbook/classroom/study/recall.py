@@ -206,7 +206,8 @@ def due_now(study: progress.Progress, today: date) -> dict[str, Topic]:
 def ask(study: progress.Progress, asked: Mapping[str, Asked], how: str) -> Panel:
     """Show the questions, and how to answer; or when there will be some."""
     if not asked:
-        coming = ", ".join(map(_on, list(topics_of(study).items())[:AT_ONCE]))
+        days = dict.fromkeys(map(_on, topics_of(study).items()))  # a problem and its mistake: once
+        coming = ", ".join([*days][:AT_ONCE])
         when = f"Next: {coming}." if coming else "Solve a problem first."
         return Panel("read", f"Nothing to recall today. {when}")
     lines = [f"About problems that you solved. {how}"]
