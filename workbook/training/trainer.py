@@ -47,10 +47,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CHECKPOINTS = "checkpoints"
-RESUMED: dict[str, type] = {  # what a run goes on from, and its types
-    **{"data": dict, "watch": dict, "model": dict, "optimizer": dict, "random": dict},
-    **{"precision": str, "order": Tensor, "iteration": int, "tokens": int, "log": int},
-    **{"seconds": float, "finished": bool, "flags": list},
+RESUMED: dict[str, type] = {  # what a run goes on from, and of which type
+    "data": dict,
+    "precision": str,
+    "order": Tensor,
+    "watch": dict,
+    "model": dict,
+    "optimizer": dict,
+    "iteration": int,
+    "tokens": int,
+    "seconds": float,
+    "finished": bool,
+    "flags": list,
+    "random": dict,
+    "log": int,
 }
 LESS_MEMORY = "choose a smaller batch_size or context_length, or a larger accumulation"
 
