@@ -83,6 +83,9 @@ def test_a_folder_without_a_model_is_named(run, tmp_path, capsys):
     (folder / "checkpoints/step-000000007.pt").unlink()
     assert cli.main(["generate", str(folder)]) == 2
     assert "has no checkpoint yet" in capsys.readouterr().err
+    (folder / "outcome.json").write_text('{"status": "diverged", "reason": "NaN"}')
+    assert cli.main(["generate", str(folder)]) == 2
+    assert "has no checkpoint (it diverged: NaN)" in capsys.readouterr().err
 
 
 SMALL = [

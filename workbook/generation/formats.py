@@ -94,7 +94,11 @@ def open_model(folder: str | os.PathLike[str]) -> tuple[TransformerLM, Tokenizer
         raise ValueError(f"{folder / log.CONFIG} holds no model of ours ({error})") from error
     state = checkpoints.newest(folder / "checkpoints")
     if state is None:
-        raise FileNotFoundError(f"the run in {folder} has no checkpoint yet; let it train longer")
+        ended = log.load_json(folder / log.OUTCOME) if (folder / log.OUTCOME).is_file() else {}
+        remedy = "yet; let it train longer"
+        if ended.get("status") == "diverged":
+            remedy = f"(it diverged: {ended.get('reason')}); train again with other settings"
+        raise FileNotFoundError(f"the run in {folder} has no checkpoint {remedy}")
     checkpoints.restore(state, model)
     kept = folder / log.TOKENIZER
     if (kept / token_files.RECORD).is_file():
