@@ -372,6 +372,22 @@ class RopeInForwardModel(TransformerLM):
 
 
 @right("transformer_lm")
+class HeadInSteps(TransformerLM):
+    """The last two layers have numbers for names."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.final = nn.Sequential(self.ln_final, self.lm_head)
+        del self.ln_final, self.lm_head
+
+    def forward(self, x):
+        x = self.token_embeddings(x)
+        for layer in self.layers:
+            x = layer(x)
+        return self.final(x)
+
+
+@right("transformer_lm")
 class GainsInRows(TransformerLM):
     """Gains of shape (1, d_model)."""
 
