@@ -256,6 +256,7 @@ def test_without_adapters_that_can_be_read_the_handouts_names_are_found(tmp_path
 def test_where_nothing_was_found_the_check_says_why(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
     assert cli.main(["adopt", str(repository(tmp_path / "repo", BROKEN))]) == 0
+    assert "Next: " not in capsys.readouterr().out
     assert cli.main(["check", "--all"]) == 2
     said = capsys.readouterr().err
     assert "tests/adapters.py cannot be read: SyntaxError: " in said

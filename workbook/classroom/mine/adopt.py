@@ -962,7 +962,10 @@ class Adopted:
         rows = [(n, " and ".join(_both(w)), how[n]) for n, w in self.parts.items() if w]
         table = [f"{name:<28}  {where}  ({how})" for name, where, how in rows]
         title = f"{len(rows)} of {len(CODE)} parts found in {self.folder}"
-        return "\n".join([f"{title}:", "", *table, "", *self.notes, f"Kept in {self.file}.", NEXT])
+        kept = [*self.notes, f"Kept in {self.file}."]
+        if not rows:  # so nothing can be checked yet
+            return "\n".join([f"{title}.", "", *kept])
+        return "\n".join([f"{title}:", "", *table, "", *kept, NEXT])
 
 
 def _both(where: Where) -> list[str]:
