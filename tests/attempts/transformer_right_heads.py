@@ -1,5 +1,7 @@
 """Right attention layers, blocks and models, as learners write them, make them and call them."""
 
+from functools import cache
+
 import torch
 from einops import rearrange
 from torch import nn
@@ -18,6 +20,7 @@ from attempts.transformer_right import (
 )
 from attempts.transformer_right_functions import attention, softmax
 
+shared_rope = cache(RotaryPositionalEmbedding)
 MultiHeadSelfAttention = right("multihead_self_attention")(flat.MultiHeadSelfAttention)
 TransformerBlock = right("transformer_block")(flat.TransformerBlock)
 
@@ -102,6 +105,16 @@ class OwnMatrices(Steps):
 
     def output_proj(self, x):
         return self.times(x, self.W_O)
+
+
+@right("multihead_self_attention")
+class SharedRope(Steps):
+    """All attentions of one size have the same layer for RoPE."""
+
+    def __init__(self, d_model, num_heads, max_seq_len=None, theta=None):
+        super().__init__(d_model, num_heads, max_seq_len, theta)
+        if theta is not None:
+            self.rope = shared_rope(theta, d_model // num_heads, max_seq_len)
 
 
 @right("multihead_self_attention")
@@ -356,6 +369,22 @@ class RopeInForwardModel(TransformerLM):
         for layer in self.layers:
             x = layer(x, rope, token_positions)
         return self.lm_head(self.ln_final(x))
+
+
+@right("transformer_lm")
+class HeadInSteps(TransformerLM):
+    """The last two layers have numbers for names."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.final = nn.Sequential(self.ln_final, self.lm_head)
+        del self.ln_final, self.lm_head
+
+    def forward(self, x):
+        x = self.token_embeddings(x)
+        for layer in self.layers:
+            x = layer(x)
+        return self.final(x)
 
 
 @right("transformer_lm")

@@ -31,6 +31,12 @@ SIGNATURES = [  # values, a signature, and what its parameters should get
     (BLOCK, "d_model, num_heads, d_ff, use_rope=True, max_seq_len=None, theta=None", BLOCK),
     (SIZES, "d_model, num_heads, pos_embed=None", SIZES),
     (
+        SIZES,
+        "d_model, num_heads, remove_rope, use_norm, use_post_norm, with_bias",
+        {**SIZES, "remove_rope": False, "use_norm": True, "use_post_norm": False}
+        | {"with_bias": False},
+    ),
+    (
         BLOCK,
         "d_ff, d_model, n_heads, base, context_length",
         {"d_ff": 12, "d_model": 8, "n_heads": 2, "base": 50.0, "context_length": 16},

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -594,10 +595,11 @@ def finds_a_neighbour(x, dim):
     import neighbour_of_a_learner
 
     Path("left.txt").touch()
+    tempfile.mkdtemp(prefix="left_by_a_learner_")
     return neighbour_of_a_learner.softmax(x, dim)
 
 
-def test_the_working_directory_is_a_folder_of_its_own(tmp_path, monkeypatch):
+def test_the_working_directory_and_the_one_for_temporary_files_are_its_own(tmp_path, monkeypatch):
     source = "from tests.classroom.checks.test_worker import softmax\n"
     (tmp_path / "neighbour_of_a_learner.py").write_text(source)
     monkeypatch.chdir(tmp_path)
@@ -605,6 +607,7 @@ def test_the_working_directory_is_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "neighbour_of_a_learner", raising=False)
     assert judge_attempt("softmax", finds_a_neighbour).status == "correct"
     assert not (tmp_path / "left.txt").exists()
+    assert not [*Path(tempfile.gettempdir()).glob("left_by_a_learner_*")]
 
 
 def test_a_server_that_cannot_start_is_no_fault_of_an_attempt(monkeypatch):

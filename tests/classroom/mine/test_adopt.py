@@ -256,6 +256,7 @@ def test_without_adapters_that_can_be_read_the_handouts_names_are_found(tmp_path
 def test_where_nothing_was_found_the_check_says_why(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("WORKBOOK_STUDY", str(tmp_path / "study"))
     assert cli.main(["adopt", str(repository(tmp_path / "repo", BROKEN))]) == 0
+    assert "Next: " not in capsys.readouterr().out
     assert cli.main(["check", "--all"]) == 2
     said = capsys.readouterr().err
     assert "tests/adapters.py cannot be read: SyntaxError: " in said
@@ -309,6 +310,7 @@ STARS = {
     "own/whole.py": "def softmax(x, dim):\n    return x.softmax(dim)\n",
     "own/partly.py": "import no_such_package\ndef loss(x, y):\n    return x\n",
     "own/stars.py": "from no_such_package import einsum\ndef clip(p, norm):\n    return p\n",
+    "own/Rope.py": "class Rope:\n    def forward(self, x, token_positions):\n        return x\n",
     "tests/adapters.py": """
 import own
 from own.stars import *
@@ -319,6 +321,9 @@ def run_cross_entropy(inputs, targets):
     return own.loss(inputs, targets)
 def run_gradient_clipping(parameters, max_l2_norm):
     return clip(parameters, max_l2_norm)
+def run_rope(d_k, theta, max_seq_len, in_query_or_key, token_positions):
+    from own.rope import Rope
+    return Rope()(in_query_or_key, token_positions)
 """,
 }
 
@@ -333,6 +338,9 @@ def test_names_that_a_failed_import_should_have_made_are_lost_and_no_mistake(tmp
         assert not where.startswith("tests.adapters"), where
         with pytest.raises(ValueError, match="install the package that has `no_such_package`"):
             adopt.load_adopted(adopted, problem)
+    assert adopted.parts["rope"] == "own.rope:Rope"  # as the adapter has it, with its reason
+    with pytest.raises(ValueError, match=r"your module is `own\.Rope`: upper and lower case"):
+        adopt.load_adopted(adopted, "rope")
 
 
 @pytest.mark.usefixtures("clean_imports")

@@ -162,9 +162,28 @@ def run_multihead_self_attention_with_rope(
 """
 
 
-def test_a_layer_that_is_made_for_its_positions_is_not_called_with_others(repository, study):
+# Called by its `forward`, with what the problem has no name for.
+OF_THREE = """
+from cs336_basics import model
+
+class Attention(model.MultiHeadSelfAttention):
+    def forward(self, first, second, third, at=None):
+        assert first is second is third
+        return super().forward(first, at)
+"""
+RUN_OF_THREE = RUN_OF_POSITIONS.replace("theta, token_positions)", "theta)").replace(
+    "layer(in_features)", "layer.forward(in_features, in_features, in_features, token_positions)"
+)
+
+
+@pytest.mark.parametrize(
+    ("layer", "function"), [(OF_POSITIONS, RUN_OF_POSITIONS), (OF_THREE, RUN_OF_THREE)]
+)
+def test_a_layer_is_made_and_called_with_what_its_adapter_has_for_it(
+    layer, function, repository, study
+):
     parts = {"multihead_self_attention": "cs336_basics.own:Attention"}
-    repository(parts, OF_POSITIONS, RUN_OF_POSITIONS)
+    repository(parts, layer, function)
     (outcome,) = checked(study).values()
     assert outcome.status == "correct", outcome.message
 

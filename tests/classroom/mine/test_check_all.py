@@ -167,6 +167,7 @@ def test_the_report_on_the_adapter_is_the_one_where_it_says_more(study, tmp_path
     said = "Your adapter gives the right numbers. This is not a class."
     assert outcomes["linear"].message.startswith(said)
     assert outcomes["linear"].status == "not attempted"  # nothing is known to be wrong
+    assert "The check cannot go by your adapter: the adapter makes no" in outcomes["linear"].cause
 
 
 APART = "class AdamW:\n    def __init__(self, weights, momentum, speed):\n        self.t = speed\n"

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -412,7 +413,9 @@ def worth_knowing(part: Task, runner: TensorRunner) -> list[str]:
 def _on_another_device(part: Task, runner: TensorRunner) -> str | None:
     case = part.gradients
     if isinstance(runner, ModuleRunner):
-        runner.module = call(runner.make(case).to, "meta", given=None)
+        made = runner.make(case)
+        # A copy: what modules share, such as a cached table, is to stay here for the others.
+        runner.module = call(lambda module: deepcopy(module).to("meta"), made, given=None)
     elif inspect.isclass(runner.attempt):
         return None  # `.to` does not reach it: it is told its device when it is made
     moved = {n: x.to("meta") if isinstance(x, Tensor) else x for n, x in case.inputs.items()}

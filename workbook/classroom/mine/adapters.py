@@ -11,7 +11,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial, wraps
 from itertools import count
@@ -179,16 +179,18 @@ class Unusable(ValueError):  # noqa: N818 - read as a fact
     """Something of the learner's cannot be used; the message says why."""
 
 
-def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) -> SimpleNamespace:
+def caught(
+    adapter: Callable, arguments: Mapping[str, Any], part: Any = None, kind: type | None = None
+) -> SimpleNamespace:
     """Run an adapter; return its `result`, the `module` that it made, and how that was called.
 
     The module is the one with the most parameters, of all that register a parameter or another
-    module meanwhile. `args` and `kwargs` are those of its call; None if only its `forward` was
-    called, which no hook sees. `resized` has the names of the parameters that the class has made
-    in other shapes.
+    module meanwhile. `args` and `kwargs` are those of its call; None if it was not called.
+    `resized` has the names of the parameters that the class has made in other shapes.
 
     Args:
         part: the learner's class, if that is known.
+        kind: that of the module, for a second run that is to note the calls of its `forward`.
 
     Raises: Unusable if there is none; what the adapter raises.
     """
@@ -202,11 +204,13 @@ def caught(adapter: Callable, arguments: Mapping[str, Any], part: Any = None) ->
     made: dict[int, nn.Module] = {}
     calls: dict[int, tuple] = {}
     shapes: dict[int, torch.Size] = {}
-    with uncompiled(), _noting(made, calls, shapes):
+    with uncompiled(), _noting(made, calls, shapes, kind):
         result = limited(ADAPTER_SECONDS, lambda: adapter(**arguments))
     module = max(made.values(), key=_size, default=None)
     if module is None or not _size(module)[0]:
         raise Unusable("the adapter makes no torch module that has parameters")
+    if id(module) not in calls and kind is None:  # no hook sees `module.forward(x)`
+        return caught(adapter, arguments, part, type(module))
     own = set(module.parameters())
     for child in (made[key] for key in calls):
         if not own.issuperset(child.parameters()):
@@ -255,12 +259,18 @@ def as_unusable(run: Callable[[], Any]) -> Any:
 
 @contextmanager
 def _noting(
-    made: dict[int, nn.Module], calls: dict[int, tuple], shapes: dict[int, torch.Size]
+    made: dict[int, nn.Module], calls: dict[int, tuple], shapes: dict[int, torch.Size], kind: Any
 ) -> Iterator[None]:
     """Note, by their ids, the modules that are made or called meanwhile, and the last call.
 
-    And the shapes in which parameters are made.
+    And the shapes in which parameters are made, and the calls of the `forward` of a class, if any.
     """
+    forward = getattr(kind, "forward", None)
+
+    def noting(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        output = forward(module, *args, **kwargs)
+        note_call(module, args, kwargs, output)
+        return output
 
     def note(module: nn.Module, name: str, registered: Any) -> None:
         made[id(module)] = module
@@ -278,7 +288,8 @@ def _noting(
         hooks.register_module_parameter_registration_hook(note),
     )
     try:
-        yield
+        with patch.object(kind, "forward", wraps(forward)(noting)) if kind else nullcontext():
+            yield
     finally:
         for handle in handles:
             handle.remove()

@@ -676,8 +676,11 @@ class _Search:
         parts = [*loss.path.split("."), *rest]
         for length in range(len(parts) - 1, 0, -1):
             module = ".".join(parts[:length])
-            is_module = ".".join(parts[: length + 1]) in self.repository.modules
-            if module in self.repository.modules and not is_module:
+            below = ".".join(parts[: length + 1])
+            if module in self.repository.modules and below not in self.repository.modules:
+                # Its import says why there is no such module.
+                if length + 1 < len(parts) and f"No module named {below!r}" in loss.why:
+                    return {f"{below}:{parts[length + 1]}": loss}
                 return {f"{module}:{parts[length]}": loss}
         return {"": loss}
 
@@ -959,7 +962,10 @@ class Adopted:
         rows = [(n, " and ".join(_both(w)), how[n]) for n, w in self.parts.items() if w]
         table = [f"{name:<28}  {where}  ({how})" for name, where, how in rows]
         title = f"{len(rows)} of {len(CODE)} parts found in {self.folder}"
-        return "\n".join([f"{title}:", "", *table, "", *self.notes, f"Kept in {self.file}.", NEXT])
+        kept = [*self.notes, f"Kept in {self.file}."]
+        if not rows:  # so nothing can be checked yet
+            return "\n".join([f"{title}.", "", *kept])
+        return "\n".join([f"{title}:", "", *table, "", *kept, NEXT])
 
 
 def _both(where: Where) -> list[str]:

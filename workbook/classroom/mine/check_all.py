@@ -28,13 +28,8 @@ BETTER = ("not attempted", "wrong", "almost", "read", "correct")  # from worse t
 # Claims that say less than the rest of a report.
 SAYS_NOT_WHAT = (" raised an error.", "not from scratch yet.", "that the problem names.")
 # Claims about the call alone, behind which a part may be right: their adapter knows how to call it.
-OF_THE_FORM = ("It cannot be called", "This is not a ")
-OF_THE_CALL = (
-    *OF_THE_FORM,
-    "It raised an error",
-    "The parameters have names",
-    "The parameter `",
-)
+OF_THE_FORM = ("It cannot be called", "This is not a ", "The parameters have names")
+OF_THE_CALL = (*OF_THE_FORM, "It raised an error", "The parameter `")
 NOT_WRONG = ("almost", "correct", "not attempted")  # of which the same may be said of several parts
 REMARKS = "Worth knowing:"
 # The input of a case without RoPE, whose attention is made with two sizes.
@@ -224,9 +219,12 @@ def _beside_adapters(
         is_form = report.claim.startswith(OF_THE_FORM)
         if set(words.values()) == {""}:
             claim = f"Your adapter gives the right numbers. {report.claim}"
-            return replace(
-                report, claim=claim, status="not attempted" if is_form else report.status
-            )
+            if not is_form:
+                return replace(report, claim=claim)
+            # What keeps the check from going by the adapter can be mended, too.
+            why = second.claim.removeprefix(f"{UNKNOWN}: ")
+            likely = f"{report.likely or ''} The check cannot go by your adapter: {why}".strip()
+            return replace(report, claim=claim, likely=likely, status="not attempted")
         if is_form and where.startswith(ADAPTERS):
             if wrong:
                 return replace(second, claim=f"Y{wrong[0][1:]}.", status="wrong")

@@ -127,6 +127,8 @@ CONFIGS = {"config", "cfg", "args", "hparams", "params", "modelconfig", "trainco
 CONFIGS |= {"options", "opt", "conf"}
 OFF = re.compile(r"(no|without|remove|disable|skip|drop|omit|ablate)(_|rope|rotary)", re.I)
 SWITCH = re.compile(rf"(use|with|is|do|enable|has|apply)_.+|(use|with)rope|{OFF.pattern}.*", re.I)
+# What the course's model does not have, so that a switch for it is off.
+BESIDES = re.compile(r"post|bias|dropout|tie|qk|flash", re.I)
 
 
 class Binding(NamedTuple):
@@ -249,7 +251,7 @@ class _Deal:
         if meant in self.extras:
             return self.extras[meant]
         if _says_how(parameter):
-            return HOW.get(plain(name), not OFF.match(name))
+            return HOW.get(plain(name), not (OFF.match(name) or BESIDES.search(name)))
         for spare in self.left:
             # A None that only this check hands over would be no fault of theirs.
             value = self.left[spare]

@@ -432,14 +432,22 @@ def _grouped(
         else:
             groups.setdefault(at, []).append(name)
     missing = _unheld(by_place, groups)
-    for layer in {at.layer for at in missing}:  # None: outside the blocks
+    layers = {at.layer for at in missing}  # None: outside the blocks
+    for layer in layers:
         left = [at for at in missing if at.layer == layer]
-        names = [name for name in unknown if layer_of(name, by_place) == layer]
+        # A number may count the steps of an `nn.Sequential`: if the blocks are complete, it does.
+        is_all = layers == {None}
+        names = [name for name in unknown if is_all or layer_of(name, by_place) == layer]
         tensors = [*(own[name] for name in names), *(by_place[at] for at in left)]
         # The one name in a block that says nothing belongs to the one weight there that has no
         # name. Gains without names, as in a list of norms, are used in the order in which they
         # are made.
         is_clear = len(left) == 1 or all(map(_is_vector, tensors))
+        # So does one of a size that no other weight there has, such as a gain beside a matrix.
+        of_size = {by_place[at].numel(): at for at in left}
+        if sorted(of_size) == sorted(own[name].numel() for name in names):
+            left = [of_size[own[name].numel()] for name in names] + left[len(of_size) :]
+            is_clear = len(left) == len(names)
         if is_clear and len(left) == len(names):
             groups |= {at: [name] for at, name in zip(left, names, strict=True)}
             unknown = [name for name in unknown if name not in names]

@@ -35,6 +35,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 import warnings
@@ -74,6 +75,7 @@ TAIL = 600  # characters of what was printed last, for the error of a process th
 # again wherever `if __name__ == "__main__":` is missing, have nothing to run here.
 CODE = """
 import sys
+import tempfile
 sys.path.insert(0, {root!a})
 import workbook  # this one, whichever is installed
 sys.path.append(sys.path.pop(0))
@@ -561,6 +563,8 @@ def _move_in(request: dict) -> None:
     os.environ.clear()
     os.environ.update(request["environment"], MPLBACKEND="Agg")  # no window, nothing inline
     os.chdir(request["home"])
+    # What is left behind there, as by a pool that is ended, goes with the request's folder.
+    tempfile.tempdir = os.environ["TMPDIR"] = str(Path(request["home"]).parent)
     importlib.invalidate_caches()
     warnings.simplefilter("default")
     warnings.simplefilter("ignore", ResourceWarning)  # a file left open is not reported
