@@ -18,7 +18,7 @@ import tokenize
 from collections import Counter
 from pathlib import Path
 
-PACKAGE_CAP = 271_000  # of all rooms below workbook/ together
+PACKAGE_CAP = 272_000  # of all rooms below workbook/ together
 CAPS = {
     "workbook/config, files, lazy": 4_000,
     "workbook/corpora": 10_000,
@@ -34,7 +34,7 @@ CAPS = {
     "workbook/classroom/panels": 1_000,
     "workbook/classroom/checks": 91_000,
     "workbook/classroom/study": 24_000,
-    "workbook/classroom/mine": 28_500,
+    "workbook/classroom/mine": 29_000,
     "workbook/classroom/views": 20_000,
     "workbook/classroom/export": 12_000,
     "workbook/classroom/cli": 6_000,

@@ -387,7 +387,6 @@ ENDING = [
     (exits_as_if_done, "`os._exit` end Python itself"),
     (forges_a_verdict, "`os._exit` end Python itself"),
     (aborts, "signal 6"),
-    (kills_itself, "signal 9"),
     (crashes_python, "signal 11"),
     (dives, "RecursionError"),
     (asks, "a check cannot answer input()"),
@@ -399,6 +398,11 @@ def test_an_attempt_that_ends_its_process_is_reported(attempt, words):
     report = judge_attempt("softmax", attempt)
     assert report.status == "wrong" and words in str(report)
     assert judge_attempt("softmax", softmax).status == "correct"
+
+
+def test_a_process_that_was_killed_judges_nothing():
+    report = judge_attempt("softmax", kills_itself)
+    assert report.status == "not attempted" and "Not judged: Python was ended by" in str(report)
 
 
 def writes_to_every_file(x, dim):
@@ -605,9 +609,10 @@ def test_the_working_directory_and_the_one_for_temporary_files_are_its_own(tmp_p
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend("")
     monkeypatch.delitem(sys.modules, "neighbour_of_a_learner", raising=False)
+    before = [*Path(tempfile.gettempdir()).glob("left_by_a_learner_*")]
     assert judge_attempt("softmax", finds_a_neighbour).status == "correct"
     assert not (tmp_path / "left.txt").exists()
-    assert not [*Path(tempfile.gettempdir()).glob("left_by_a_learner_*")]
+    assert [*Path(tempfile.gettempdir()).glob("left_by_a_learner_*")] == before
 
 
 def test_a_server_that_cannot_start_is_no_fault_of_an_attempt(monkeypatch):

@@ -113,7 +113,8 @@ def _apart(
             fields, rests_on = worker.result(_report, str(study), name, seconds=seconds)
             report = Report.from_json(fields)
         except worker.EndedError as error:
-            report = Report("wrong", name, None, f"Its check was cut short: {error}.")
+            status: panels.Status = "not attempted" if error.is_killed else "wrong"
+            report = Report(status, name, None, f"Its check was cut short: {error}.")
         except ValueError as error:  # the workbook itself failed
             report = Report("not attempted", name, None, f"{error}.")
         yield name, report, rests_on

@@ -44,6 +44,10 @@ from workbook.classroom.checks.machinery.verdicts import (
 from workbook.classroom.panels import Status, as_html, panel, sign, value_as_html
 from workbook.classroom.problems import Problem
 
+KILLED = (
+    "The system ends what takes the last memory. Close other programs, or let the attempt hold "
+    "less at a time, and check again."
+)
 MIME = "application/vnd.workbook.check+json"  # of what `check` says in a study folder
 TOTAL_SECONDS = 40.0  # for all the cases of one check; each call has its own, shorter limit
 SPARE_SECONDS = 20.0  # for an attempt that throws its stop away, until its process is ended
@@ -202,6 +206,8 @@ def seconds_for(problem: Problem) -> float:
 
 def ended_early(problem: str, part: str | None, error: worker.EndedError) -> Report:
     """Report on an attempt whose process ended before the check was over."""
+    if error.is_killed:
+        return Report("not attempted", problem, part, f"Not judged: {error}.", likely=KILLED)
     if error.status is None:
         claim = f"It did not come to an end: {error}."
         likely = ENDLESS

@@ -93,6 +93,7 @@ class EndedError(OSError):
     def __init__(self, message: str, status: int | None = None):
         super().__init__(message)
         self.status = status
+        self.is_killed = status == -9  # as the system does where memory runs out: no fault was seen
 
 
 class _Channel:
