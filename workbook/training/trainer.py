@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CHECKPOINTS = "checkpoints"
-RESUMED: dict[str, type] = {  # what a run goes on from, and of which type
+IN_A_CHECKPOINT: dict[str, type] = {  # what a run goes on from, and of which type
     "data": dict,
     "precision": str,
     "order": Tensor,
@@ -594,7 +594,7 @@ class Trainer:
         A run keeps the precision that it began in, even on a machine that would choose another.
         Raises: ValueError if the data have changed, or another program's checkpoint is the newest.
         """
-        if wrong := log.misfit(state, RESUMED):
+        if wrong := log.misfit(state, IN_A_CHECKPOINT):
             raise ValueError(
                 f"the newest checkpoint in {self.folder / CHECKPOINTS} {wrong}, so `train` did not"
                 " write it; move it elsewhere"
