@@ -171,7 +171,7 @@ WRONG = (
         "No merge joins this pair",
     ),
     ("encode_word", "for pair in merges", "for pair in merges[::-1]", "result is wrong"),
-    ("stream_pretokens", "pretokenize(pieces", "pretokenize([*pieces]", "`yield` as you go"),
+    ("stream_pretokens", "pretokenize(pieces", "pretokenize([*pieces]", "`yield` the rest"),
     ("momentum", 'group["momentum"] * state.get("b", 0) +', "", "b is forgotten"),
     ("stream_pretokens", "pieces, special_tokens)\n", "pieces, [])\n", "like ordinary text"),
     (

@@ -248,15 +248,15 @@ def effects(
     for colour, marker, (name, comparisons) in looks:
         gaps = {tokens: one.difference for tokens, one in comparisons.items()}
         finite = {tokens: gap for tokens, gap in gaps.items() if np.isfinite(gap.nats)}
-        if not finite:
+        alone = single.get(name, {})
+        public = reported.get(name, ())
+        if not (finite or alone or public):
             continue  # nothing to draw, nor to name in the legend
         costs, errors = [[getattr(gap, part) for gap in finite.values()] for part in BAR]
         look: dict[str, Any] = {"color": colour, "marker": marker, "ms": 5}
         left.errorbar(list(finite), costs, errors, capsize=3, label=name, **look)
         look |= {"ls": "none", "mfc": "none"}
-        alone = single.get(name, {})
         left.plot(alone.keys(), alone.values(), **look)
-        public = reported.get(name, ())
         right.plot([name] * len(public), public, **look)
     for ax in (left, right):
         ax.axhline(0, color=INK, linewidth=1)
