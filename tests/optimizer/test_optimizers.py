@@ -170,6 +170,13 @@ def test_muon_takes_torchs_steps_for_hidden_matrices_and_adamws_for_the_rest():
         assert (one - other).norm() < 0.03 * (other - before).norm()
 
 
+def test_an_orthogonal_matrix_keeps_the_directions_and_loses_the_sizes():
+    drawn = torch.randn(6, 4, generator=seeded(0))
+    turned = optimizers.orthogonal(drawn @ torch.diag(torch.logspace(0, -1, 4)))
+    sizes = torch.linalg.svdvals(turned)
+    assert sizes.min() > 0.6 and sizes.max() < 1.3
+
+
 def test_a_tall_matrix_is_turned_as_the_wide_one_is():
     tall = torch.randn(6, 4, generator=seeded(0))
     torch.testing.assert_close(optimizers.orthogonal(tall).mT, optimizers.orthogonal(tall.mT))

@@ -160,7 +160,9 @@ def _never_fails(test: Callable) -> str:
 
 def _state(program: Any) -> dict[tuple[str, str], Any]:
     """The values of the names that a test has no business to change."""
-    names = {
+    # First the default type, before the names that it brings along, such as `torch.Storage`.
+    names = {("torch's ", "default dtype"): torch.get_default_dtype()}
+    names |= {
         (f"{getattr(holder, '__name__', 'it')}.", name): value
         for holder in (*WATCHED, program)
         for name, value in getattr(holder, "__dict__", {}).items()
@@ -169,9 +171,7 @@ def _state(program: Any) -> dict[tuple[str, str], Any]:
         if place == f"{getattr(program, '__name__', '')}." and hasattr(value, "__code__"):
             names[f"{place}{name}.", "__code__"] = value.__code__
     own = getattr(program, "__code__", None)
-    names["the program's ", "code"] = own
-    # Before the names that it brings along, such as `torch.Storage`.
-    return {("torch's ", "default dtype"): torch.get_default_dtype()} | names
+    return names | {("the program's ", "code"): own}
 
 
 def _changed(before: dict, after: dict) -> str:

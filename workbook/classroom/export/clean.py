@@ -216,7 +216,7 @@ def printed(text: str) -> list[Node]:
     more = text.rstrip("\n").count("\n") + 1 - PRINTED_LINES
     if more > 0:
         shown.append(f"... {more:,} more lines")
-    return as_typed("\n".join(shown))
+    return [node("CodeBlock", [UNNAMED, "\n".join(shown)])]
 
 
 def as_typed(text: str) -> list[Node]:

@@ -445,9 +445,10 @@ def _grouped(
         is_clear = len(left) == 1 or all(map(_is_vector, tensors))
         # So does one of a size that no other weight there has, such as a gain beside a matrix.
         of_size = {by_place[at].numel(): at for at in left}
-        if sorted(of_size) == sorted(own[name].numel() for name in names):
-            left = [of_size[own[name].numel()] for name in names] + left[len(of_size) :]
-            is_clear = len(left) == len(names)
+        sizes = [own[name].numel() for name in names]
+        if len(of_size) == len(left) and sorted(of_size) == sorted(sizes):
+            left = [of_size[size] for size in sizes]
+            is_clear = True
         if is_clear and len(left) == len(names):
             groups |= {at: [name] for at, name in zip(left, names, strict=True)}
             unknown = [name for name in unknown if name not in names]

@@ -42,7 +42,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, NoReturn
 
 import psutil
@@ -75,7 +74,6 @@ TAIL = 600  # characters of what was printed last, for the error of a process th
 # again wherever `if __name__ == "__main__":` is missing, have nothing to run here.
 CODE = """
 import sys
-import tempfile
 sys.path.insert(0, {root!a})
 import workbook  # this one, whichever is installed
 sys.path.append(sys.path.pop(0))
@@ -248,7 +246,7 @@ def results(function: Callable, *arguments: Any, seconds: float) -> Iterator[Any
     ValueError and OSError of the function itself, also a ValueError that says so if the workbook
     failed there.
     """
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         home = Path(folder, "home")
         printed = Path(folder, "printed")
         home.mkdir()
