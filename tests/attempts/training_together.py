@@ -315,6 +315,7 @@ REFUSED_SCRIPTS = [
         "status 3; its last output: on disk",
         script((LOOP, "print('on disk', flush=True)\n    os._exit(3)\n    " + LOOP)),
     ),
+    ("not attempted", "signal 9 (Killed)", script((LOOP, "os.kill(os.getpid(), 9)\n    " + LOOP))),
     ("not attempted", "It lacks the settings checkpoint_path", NO_OPTIONS),
     ("not attempted", "It takes no settings, and ends with FileNotFound", "open('m4.yaml')\n"),
     (

@@ -23,6 +23,7 @@ from torch import Tensor
 from workbook.classroom.checks.machinery import watched, worker
 from workbook.classroom.checks.machinery.calling import Runner, signature_of
 from workbook.classroom.checks.machinery.verdicts import (
+    KILLED,
     LACKS,
     Findings,
     NotAttempted,
@@ -142,6 +143,8 @@ class ScriptRunner(Runner):
         try:
             seen = Seen(**worker.forked(watched.observed, *request, **limits))
         except worker.EndedError as error:
+            if error.is_killed:
+                raise NotJudged(f"{error}. {KILLED}") from error
             raise Wrong("It ended Python, or did not end.", got=Prose(str(error))) from error
         seen.log = "\n".join(path.read_text("utf-8", errors="replace") for path in self._logs())
         # A script may read what lies in its repository, such as a config: that gets a copy.

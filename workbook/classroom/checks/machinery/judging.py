@@ -27,6 +27,7 @@ from workbook.classroom.checks.machinery.transfer import PackError
 from workbook.classroom.checks.machinery.verdicts import (
     ENDLESS,
     IN_A_FILE,
+    KILLED,
     Facts,
     NotAttempted,
     NotJudged,
@@ -44,10 +45,6 @@ from workbook.classroom.checks.machinery.verdicts import (
 from workbook.classroom.panels import Status, as_html, panel, sign, value_as_html
 from workbook.classroom.problems import Problem
 
-KILLED = (
-    "The system ends what takes the last memory. Close other programs, or let the attempt hold "
-    "less at a time, and check again."
-)
 MIME = "application/vnd.workbook.check+json"  # of what `check` says in a study folder
 TOTAL_SECONDS = 40.0  # for all the cases of one check; each call has its own, shorter limit
 SPARE_SECONDS = 20.0  # for an attempt that throws its stop away, until its process is ended

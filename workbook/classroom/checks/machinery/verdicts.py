@@ -81,6 +81,10 @@ REFUSED = (
     "what the problem allows."
 )
 ENDLESS = "Either a loop never ends, or each step does far more work than it needs to."
+KILLED = (
+    "The system ends what takes the last memory. Close other programs, or let the attempt hold "
+    "less at a time, and check again."
+)
 # The byte code of `super().__init__()` and of `raise NotImplementedError("...")`.
 OF_STUBS = {
     *("RESUME", "NOP", "RETURN_VALUE", "RAISE_VARARGS", "POP_TOP", "COPY_FREE_VARS"),
