@@ -15,7 +15,7 @@ from pretoken_helpers import MARKED, SPECIALS, as_counter, pretokens_of
 from workbook.corpora import corpora
 from workbook.tokenization import engine, spans, token_files, tokenizer
 from workbook.tokenization.compiled import count
-from workbook.tokenization.compiled.text import spans_of
+from workbook.tokenization.compiled import text as compiled_text
 from workbook.tokenization.spans import count_pretokens, cut_points
 from workbook.tokenization.tokenizer import Tokenizer
 
@@ -43,8 +43,12 @@ def test_no_pretoken_lies_across_a_cut(tmp_path_factory, text, special_tokens, w
     data = path.read_bytes()
     cuts = cut_points(path, special_tokens, span=16)
     of_file = [data[start:end] for start, end in pairwise(cuts)]
-    with mock.patch.object(spans, "SPAN", 16), mock.patch.object(spans, "WINDOW", window):
-        parts = spans_of(np.frombuffer(data, np.uint8), special_tokens)
+    with (
+        mock.patch.object(spans, "SPAN", 16),
+        mock.patch.object(spans, "WINDOW", window),
+        mock.patch.object(compiled_text, "TAIL", window),
+    ):
+        parts = compiled_text.spans_of(np.frombuffer(data, np.uint8), special_tokens)
         in_memory = [part.tobytes() for part in parts]
     for parts in (of_file, in_memory):
         found = (pretokens_of(part.decode(), special_tokens) for part in parts)

@@ -21,8 +21,9 @@ from workbook.tokenization.compiled.kernels import INT, compiled, kernel
 from workbook.tokenization.compiled.machine import PADDING, array_at, byte, padded, word
 from workbook.tokenization.compiled.scan import not_ascii_at
 from workbook.tokenization.pretokens import longest_first
-from workbook.tokenization.spans import cuts_between, not_utf8
+from workbook.tokenization.spans import cuts_between, not_utf8, place_to_cut
 
+TAIL = 1 << 12  # bytes at the end of a text in which a place for its last cut is looked for
 # Several texts may lie one behind the other, with a byte between that no UTF-8 holds: so no token,
 # special or not, reaches from one into the next. For compiled code it is one more special token.
 TEXT_SEPARATOR = b"\xff"
@@ -99,10 +100,17 @@ def spans_of(data: np.ndarray, special_tokens: Sequence[str]) -> Iterator[np.nda
     def read(start: int, length: int) -> bytes:
         return data[start : start + length].tobytes()
 
-    for start, end in pairwise(cuts_between(read, len(data), special_tokens)):
-        if end + PADDING <= len(data):
+    *cuts, size = cuts_between(read, len(data), special_tokens)
+    # What lies behind the bytes may not be read, so the last part is copied: a small one, as fresh
+    # memory takes as long as the ids of what is in it.
+    start = max(cuts[-1], size - TAIL)
+    place = place_to_cut(read(start, TAIL), [token.encode() for token in special_tokens])
+    if place is not None:
+        cuts.append(start + place)
+    for start, end in pairwise([*cuts, size]):
+        if end + PADDING <= size:
             yield data[start:end]
-        else:  # what lies behind the bytes may not be read
+        else:
             yield padded(data[start:end])[: end - start]
 
 
