@@ -430,7 +430,9 @@ def _decode_ids(version: Callable) -> Callable:
     def decode_ids(ids: list[int], vocab: dict[int, bytes]) -> str:
         numbers = {token: token_id for token_id, token in vocab.items()}
         setup = SimpleNamespace(ids=lambda: numbers, specials=())
-        return version(SimpleNamespace(given=ids, setup=setup))
+        # The reference goes by the bytes, which several ids may share: each stands for the last.
+        given = [numbers[vocab[token_id]] for token_id in ids]
+        return version(SimpleNamespace(given=given, setup=setup))
 
     return decode_ids
 
@@ -546,10 +548,14 @@ SUBJECTS = {
     "count_pretokens": _subject(
         steps.count_pretokens.exercise,
         lambda version: (
-            lambda text, special_tokens: dict(version(bpe.Text(text, 0, tuple(special_tokens))))
+            lambda text, special_tokens: dict(
+                version(bpe.Text(text, 0, tuple(special_tokens or ())))
+            )
         ),
         lambda text, special_tokens: Counter(
-            part for part in pretokenize([text], special_tokens) if part not in special_tokens
+            part
+            for part in pretokenize([text], special_tokens)
+            if part not in (special_tokens or ())
         ),
     ),
     "count_pairs": _subject(
