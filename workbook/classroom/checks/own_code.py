@@ -35,6 +35,7 @@ from workbook.classroom.checks.programs import SUBJECTS
 MOST_EVENTS = 20_000  # lines that are noted of one function
 LONGEST_VALUE = 60  # characters of an array that is written out there
 LONGEST_INPUT = 300  # characters of what the code is run on, in a question
+LARGEST_ASKED = 1_000  # size or value that is asked about: nobody knows how many bytes a file takes
 MOST_LINES = 45  # of a function that is shown
 CASES_SECONDS = 2.0  # of processor time, in which the case that shows most is looked for
 LEFT_OUT_SECONDS = 2.0  # of processor time, in which statements are left out, one by one
@@ -127,12 +128,14 @@ class _Module:
         return found | {-value for value in found if isinstance(value, int | float)}
 
     def shown(self, line: int) -> str:
-        """The function that holds a line, each of its lines with its number; "" if it is long."""
+        """The file, or the function that holds a line, with numbers of lines; "" if it is long."""
+        lines = self.source.splitlines()
         function = self.function_at(line)
         if function is None or (function.end_lineno or 0) - function.lineno >= MOST_LINES:
             return ""
-        lines = self.source.splitlines()[function.lineno - 1 : function.end_lineno]
-        return _numbered(lines, function.lineno)
+        if len(lines) <= MOST_LINES:
+            return _numbered(lines)
+        return _numbered(lines[function.lineno - 1 : function.end_lineno], function.lineno)
 
 
 class _Used(BaseException):
@@ -252,14 +255,12 @@ class _Observer:
     def _finish(self, run: _Run, frame: FrameType) -> None:
         """Note what the last statement has assigned."""
         statement = self.statements.get(run.order[-1]) if run.order else None
-        if not isinstance(statement, ASSIGNS):
+        if not isinstance(statement, ASSIGNS) or _is_spelled(statement.value):
             return
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         for name in (node.id for target in targets for node in _names_in(target)):
             value = frame.f_locals.get(name)
-            is_spelled = isinstance(statement.value, ast.List | ast.Dict | ast.Set)
-            described = ("", None) if is_spelled else _described(value)
-            run.values[statement.lineno, name].append(described)
+            run.values[statement.lineno, name].append(_described(value))
             if _is_causal(value):
                 run.masks.add(statement.lineno)
 
@@ -287,13 +288,24 @@ def _names_in(target: ast.expr) -> list[ast.Name]:
     return [part for part in parts if isinstance(part, ast.Name)]
 
 
+def _is_spelled(value: ast.expr | None) -> bool:
+    """Whether a line spells out the items of a list, a dict or a set: `x = []` gives it away."""
+    match value:
+        case ast.List() | ast.Dict() | ast.Set() | ast.Call(func=ast.Name(id="dict")):
+            return True
+    return False
+
+
 def _described(value: Any) -> tuple[str, Any]:
     """What can be asked about a value, and the answer."""
-    if isinstance(value, torch.Tensor | np.ndarray) and value.ndim > 0:
+    if (
+        isinstance(value, torch.Tensor | np.ndarray)
+        and 0 < max(value.shape, default=0) < LARGEST_ASKED
+    ):
         return "shape", tuple(value.shape)
-    if type(value) in (int, float) and abs(value) < 1e9:
+    if type(value) in (int, float) and abs(value) < LARGEST_ASKED:
         return "value", value
-    if isinstance(value, list | dict | set) and value:  # `x = []` would give the answer away
+    if isinstance(value, list | dict | set) and value:
         return "items", len(value)
     return "", None
 
@@ -366,7 +378,7 @@ class _Asked:
         for run in runs:
             by_function[run.function.lineno].append(run)
         for several in by_function.values():
-            if all(run.is_whole for run in several):
+            if all(run.is_whole for run in several) and len(several) >= TIMES:
                 self._about_values(several)
                 self._about_loops(several)
         seen = {line for run in runs for line in run.masks}
