@@ -280,6 +280,14 @@ def a_long_word(merge_pair):
     assert merge_pair((b"x",) * 3_000, (b"a", b"b")) == (b"x",) * 3_000
 
 
+def bytes_of_two_ids(decode_ids):
+    assert decode_ids([0, 1], {0: b"a", 1: b"a"}) == "aa"
+
+
+def no_special_tokens(count_pretokens):
+    assert count_pretokens("low", None) == {"low": 1}
+
+
 def tied(swiglu):
     layer = swiglu(2, 2)
     layer.w1.weight = layer.w2.weight = layer.w3.weight = nn.Parameter(torch.eye(2))
@@ -300,7 +308,9 @@ RIGHT_TESTS = {
     "adamw": (before_the_step, as_torch_does, state_is_handed_on),
     "decoding": (a_short_context, nearly_cold),
     "gradient_clipping": (no_gradients,),
+    "count_pretokens": (no_special_tokens,),
     "data_loading": (no_such_device,),
+    "decode_ids": (bytes_of_two_ids,),
     "merge_pair": (a_long_word,),
     "positionwise_feedforward": (tied,),
     "softmax": (in_a_branch,),

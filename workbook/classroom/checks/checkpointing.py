@@ -46,6 +46,9 @@ ERRORS = {
 }
 
 
+WEIGHTS = "The weights are not those that were saved."
+
+
 class SmallRun:
     """A small training run, whose data depend on the number of the step alone."""
 
@@ -81,7 +84,7 @@ class SmallRun:
             iteration = "nothing" if iteration is None else "something other than an int"
         return {
             "The model's parameters were replaced.": "the old ones" if same else "new ones",
-            "The weights are not those that were saved.": weights,
+            WEIGHTS: weights,
             "The optimizer's state is not what was saved.": moments,
             "The optimizer's settings differ.": f"lr={self.optimizer.param_groups[0]['lr']:g}",
             "The step number that comes back is not the saved one.": iteration,
@@ -101,8 +104,9 @@ class FileForm(NamedTuple):
     what: str = ""
 
     def __str__(self) -> str:
-        return f"""save_checkpoint(model, optimizer, {ITERATION}, {self.code})
-load_checkpoint({self.code}, new_model, new_optimizer)"""
+        return f"""save_checkpoint(model, optimizer, {ITERATION}, {self.code});
+load_checkpoint({self.code}, new_model, new_optimizer)
+# of Sequential(Linear(3, 4), Tanh(), Linear(4, 2)) after 3 steps of AdamW, the last at lr=0.03"""
 
 
 def restored(form: FileForm) -> dict[str, Any]:
@@ -173,8 +177,8 @@ EMPTY = (
 
 def _beside(form: FileForm, asked: dict, got: dict) -> Wrong:
     """The verdict on the first thing that is not restored."""
-    claim = next(claim for claim in asked if asked[claim] != got[claim])
-    expected, value = (Prose(shorten(str(state[claim]), 80)) for state in (asked, got))
+    claim = next((claim for claim in asked if asked[claim] != got[claim]), "")
+    expected, value = (Prose(shorten(str(state.get(claim)), 80)) for state in (asked, got))
     lost = "Something is lost or changed on the way: store and load both `state_dict()` in full."
     return Wrong(claim, given=form, expected=expected, got=value, mistake=lost)
 

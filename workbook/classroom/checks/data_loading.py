@@ -5,7 +5,7 @@ The ids of each data set follow one another, so that a batch shows where it was 
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -138,7 +138,10 @@ class Draw(NamedTuple):
     device: str = "cpu"
 
     def __str__(self) -> str:
-        return f"get_batch({self.described}, {ROWS}, {CONTEXT}, {self.device!r})"
+        return (
+            f"get_batch({self.described}, batch_size={ROWS}, "
+            f"context_length={CONTEXT}, device={self.device!r})"
+        )
 
 
 class BatchRunner(Runner):
@@ -154,13 +157,21 @@ class BatchRunner(Runner):
         mistake += dropped(self.attempt) if fault in ("type", "device") else ""
         return Wrong(claim, given=self.case, expected=Prose(expected), got=got, mistake=mistake)
 
+    def drawing(self, case: Draw) -> Callable[[], Any]:
+        """The function that draws a batch, bound to what it is given. Raises: Wrong."""
+        self.case = case
+        values = {
+            "dataset": case.data,
+            "batch_size": ROWS,
+            "context_length": CONTEXT,
+            "device": case.device,
+        }
+        return callable_part(self.attempt, values, optional=["device"], given=case)
+
     def run(self, case: Draw) -> Iterator[list[Tensor]]:
         """Some batches, each as inputs and targets in int64. Raises: Wrong."""
-        self.case = case
-        values = {"dataset": case.data, "batch_size": ROWS, "context_length": CONTEXT}
-        values["device"] = case.device
         try:
-            part = callable_part(self.attempt, values, optional=["device"], given=case)
+            part = self.drawing(case)
             for _ in range(case.times):
                 yield self.pair(part())
         except Wrong as failure:
@@ -249,3 +260,10 @@ class BatchRunner(Runner):
             return
         if not (inputs.is_meta and targets.is_meta):
             raise self.wrong("device", f"{inputs.device} and {targets.device}")
+
+
+def small_case(attempt: Any) -> tuple[str, Callable[[], Any]]:
+    """A batch of a few ids, for questions about a learner's code: in words, and what draws it."""
+    case = Draw(np.arange(20), "np.arange(20)")
+    # Made once, so that a generator of its own goes on from batch to batch.
+    return str(case), BatchRunner(attempt).drawing(case)

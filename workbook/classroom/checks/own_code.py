@@ -14,7 +14,8 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import FrameType
@@ -24,17 +25,19 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
+from workbook.classroom.checks import checkpointing, data_loading, training_together
 from workbook.classroom.checks.by_problem import CHECKS
 from workbook.classroom.checks.machinery import engine, mutants
 from workbook.classroom.checks.machinery.engine import BORDER, Exercise, Mistake
 from workbook.classroom.checks.machinery.loading import load_file
 from workbook.classroom.checks.machinery.timeout import time_is_up
 from workbook.classroom.checks.machinery.verdicts import Wrong
-from workbook.classroom.checks.programs import SUBJECTS
+from workbook.classroom.checks.programs import SUBJECTS, without_cases
 
 MOST_EVENTS = 20_000  # lines that are noted of one function
 LONGEST_VALUE = 60  # characters of an array that is written out there
 LONGEST_INPUT = 300  # characters of what the code is run on, in a question
+TOO_MUCH = 1_000  # a size or value that nobody can be asked: how many bytes a file takes, say
 MOST_LINES = 45  # of a function that is shown
 CASES_SECONDS = 2.0  # of processor time, in which the case that shows most is looked for
 LEFT_OUT_SECONDS = 2.0  # of processor time, in which statements are left out, one by one
@@ -44,15 +47,21 @@ TIMES = 3  # that each case is run: what differs is not asked about
 ORDINALS = ("", "2nd", "3rd")
 ASSIGNS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 TRIANGLE = re.compile("tri[lu]")  # what makes masks, perhaps in place
+# By problem: what stands for a check without an exercise.
+SMALL_CASES = {
+    "data_loading": data_loading.small_case,
+    "training_together": training_together.small_case,
+}
 NO_STEP = "a step is missing there"  # what `mutants` says of a statement that is left out
 NAMELESS = (NameError, AttributeError)  # that they follow can be seen without understanding
-SYMPTOMS = {
-    "a": "an error",
-    "b": "a result of another shape, length or type",
-    "c": "other values of the same shape, length and type",
-}
-WITHOUT = "What comes of it if line {} is left out? " + "; ".join(
-    f'"{letter}": {words}' for letter, words in SYMPTOMS.items()
+WITHOUT = 'What comes of it if line {} is left out? "a": an error; "b": {}; "c": {}'
+SYMPTOMS = (
+    "a result of another shape, length or type",
+    "other values of the same shape, length and type",
+)
+OF_CHECKPOINTS = (
+    "the weights are not restored",
+    "the weights are restored, but something else is not",
 )
 YOURS = (
     "A check told you this: {} The program below, which is not yours, has that mistake. In which"
@@ -79,12 +88,10 @@ class OwnQuestion:
 
 def questions_on_code(problem: str, source: str) -> Iterator[list[dict[str, Any]]]:
     """Yield the fields of all questions; in a worker."""
-    questions: list[OwnQuestion] = []
+    questions = []
     with suppress(Exception):  # code that fails here is asked about by nobody
         module = _Module(problem, source)
-        module.run_by_check(
-            lambda exercise, runner: questions.extend(_all(module, exercise, runner))
-        )
+        questions = module.run_by_check(partial(_all, module))
     yield [asdict(question) for question in questions]
 
 
@@ -99,18 +106,23 @@ class _Module:
         self.path = Path(f"{name}.py").resolve()
         self.path.write_text(source, encoding="utf-8")
 
-    def run_by_check(self, use: Callable[[Exercise, Any], None]) -> None:
-        """Call `use` with the first exercise of the check, and with the attempt as that runs it."""
+    def run_by_check(self, use: Callable[[Exercise, Any], list]) -> list:
+        """What `use` gives for the first exercise of the check, and the attempt as that runs it."""
         module = load_file(self.path, self.path.stem)
         handed_out = tuple(getattr(module, name) for name in module.__all__)
         attempt = handed_out if len(handed_out) > 1 else handed_out[0]
+        if self.problem in SMALL_CASES:
+            return use(*_undecided(*SMALL_CASES[self.problem](attempt)))
+        found = []
 
         def begin(exercise: Exercise, runner: Any, case: Any) -> None:
-            use(exercise, runner)  # inside of the check: it may have made a folder, for instance
+            # Inside of the check: it may have made a folder, for instance.
+            found.extend(use(exercise, runner))
             raise _Used
 
         with patch.object(engine, "tried", begin), suppress(_Used):
             CHECKS[self.problem](attempt)
+        return found
 
     def function_at(self, line: int) -> ast.FunctionDef | None:
         """The innermost function that holds a line."""
@@ -127,12 +139,23 @@ class _Module:
         return found | {-value for value in found if isinstance(value, int | float)}
 
     def shown(self, line: int) -> str:
-        """The function that holds a line, each of its lines with its number; "" if it is long."""
+        """The file, or the function that holds a line, with numbers of lines; "" if it is long."""
+        lines = self.source.splitlines()
         function = self.function_at(line)
         if function is None or (function.end_lineno or 0) - function.lineno >= MOST_LINES:
             return ""
-        lines = self.source.splitlines()[function.lineno - 1 : function.end_lineno]
-        return _numbered(lines, function.lineno)
+        if len(lines) <= MOST_LINES:
+            return _numbered(lines)
+        return _numbered(lines[function.lineno - 1 : function.end_lineno], function.lineno)
+
+
+def _nothing(case: str) -> None:
+    """What is known of the result where a check has no exercise."""
+
+
+def _undecided(case: str, run: Callable[[], Any]) -> tuple[Exercise, Any]:
+    """An exercise of one case whose result is asked by nobody, and what runs it."""
+    return replace(without_cases(_nothing), cases=(case,), run=lambda run, case: run()), run
 
 
 class _Used(BaseException):
@@ -252,14 +275,12 @@ class _Observer:
     def _finish(self, run: _Run, frame: FrameType) -> None:
         """Note what the last statement has assigned."""
         statement = self.statements.get(run.order[-1]) if run.order else None
-        if not isinstance(statement, ASSIGNS):
+        if not isinstance(statement, ASSIGNS) or _is_spelled(statement.value):
             return
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         for name in (node.id for target in targets for node in _names_in(target)):
             value = frame.f_locals.get(name)
-            is_spelled = isinstance(statement.value, ast.List | ast.Dict | ast.Set)
-            described = ("", None) if is_spelled else _described(value)
-            run.values[statement.lineno, name].append(described)
+            run.values[statement.lineno, name].append(_described(value))
             if _is_causal(value):
                 run.masks.add(statement.lineno)
 
@@ -287,13 +308,21 @@ def _names_in(target: ast.expr) -> list[ast.Name]:
     return [part for part in parts if isinstance(part, ast.Name)]
 
 
+def _is_spelled(value: ast.expr | None) -> bool:
+    """Whether a line spells out the items of a list, a dict or a set: `x = []` gives it away."""
+    match value:
+        case ast.List() | ast.Dict() | ast.Set() | ast.Call(func=ast.Name(id="dict")):
+            return True
+    return False
+
+
 def _described(value: Any) -> tuple[str, Any]:
     """What can be asked about a value, and the answer."""
-    if isinstance(value, torch.Tensor | np.ndarray) and value.ndim > 0:
+    if isinstance(value, torch.Tensor | np.ndarray) and 0 < max(value.shape, default=0) < TOO_MUCH:
         return "shape", tuple(value.shape)
-    if type(value) in (int, float) and abs(value) < 1e9:
+    if type(value) in (int, float) and abs(value) < TOO_MUCH:
         return "value", value
-    if isinstance(value, list | dict | set) and value:  # `x = []` would give the answer away
+    if isinstance(value, list | dict | set) and value:
         return "items", len(value)
     return "", None
 
@@ -323,19 +352,20 @@ def _all(module: _Module, exercise: Exercise, runner: Any) -> list[OwnQuestion]:
     for case in short:
         if is_up():
             break
-        shown[case] = _about(module, exercise, runner, case)
+        shown[case] = _about(module, case, exercise, runner)
     if not shown:
         return []
     most = max(shown, key=lambda case: len({each.line for each in shown[case]}))
     # What the cases before it left behind, in a cache for instance, is not to be known.
-    alone: list[OwnQuestion] = []
     fresh = _Module(module.problem, module.source, "alone")
-    fresh.run_by_check(lambda exercise, runner: alone.extend(_about(fresh, exercise, runner, most)))
+    alone = fresh.run_by_check(partial(_about, fresh, most))
     asked = [each for each in shown[most] if each in alone]
+    if module.problem in SMALL_CASES:  # no difference would be seen
+        return asked
     return [*asked, *_without_lines(module, exercise, runner, short)]
 
 
-def _about(module: _Module, exercise: Exercise, runner: Any, case: Any) -> list[OwnQuestion]:
+def _about(module: _Module, case: Any, exercise: Exercise, runner: Any) -> list[OwnQuestion]:
     """The questions about a case; none if its result is wrong."""
     asked = _Asked(module, _input(exercise, case))
     with suppress(Wrong):
@@ -366,7 +396,7 @@ class _Asked:
         for run in runs:
             by_function[run.function.lineno].append(run)
         for several in by_function.values():
-            if all(run.is_whole for run in several):
+            if all(run.is_whole for run in several) and len(several) >= TIMES:
                 self._about_values(several)
                 self._about_loops(several)
         seen = {line for run in runs for line in run.masks}
@@ -431,6 +461,7 @@ def _without_lines(
 ) -> Iterator[OwnQuestion]:
     """Questions about what comes of it if a line is left out, for some of those that matter."""
     source = module.source
+    symptoms = OF_CHECKPOINTS if exercise is checkpointing.CHECKPOINTS else SYMPTOMS
     missing = (each for each in mutants.planted(source, Random(source)) if each.what == NO_STEP)
     is_up = time_is_up(LEFT_OUT_SECONDS)
     for number, mutant in enumerate(missing):
@@ -442,25 +473,23 @@ def _without_lines(
             broken = _Module(module.problem, mutant.source, f"without_{number}")
             for case, symptom in _symptoms(broken, runner, cases):
                 asked = _Asked(module, _input(exercise, case))
-                asked.ask("without", line, WITHOUT.format(line), symptom)
+                asked.ask("without", line, WITHOUT.format(line, *symptoms), symptom)
                 yield from asked.questions
 
 
 def _symptoms(broken: _Module, right: Any, cases: list[Any]) -> list[tuple[Any, str]]:
     """The first case that code without a statement gets wrong, and how, by its letter."""
-    found: list[tuple[Any, str]] = []
 
-    def use(exercise: Exercise, runner: Any) -> None:
+    def use(exercise: Exercise, runner: Any) -> list[tuple[Any, str]]:
         for case in cases:
             symptom = _symptom(exercise, right, runner, case)
-            if symptom in SYMPTOMS:
-                found.append((case, symptom))
             if symptom:
-                return
+                return [(case, symptom)] if symptom.isalpha() else []
+        return []
 
     with suppress(Exception):
-        broken.run_by_check(use)
-    return found
+        return broken.run_by_check(use)
+    return []
 
 
 def _symptom(exercise: Exercise, right: Any, runner: Any, case: Any) -> str:
@@ -479,7 +508,12 @@ def _symptom(exercise: Exercise, right: Any, runner: Any, case: Any) -> str:
 
 
 def _form(value: Any) -> Any:
-    """The shape, the length and the type of a result, without its values."""
+    """The shape, the length and the type of a result, without its values.
+
+    Of what is restored from a checkpoint, it is the weights.
+    """
+    if isinstance(value, dict) and checkpointing.WEIGHTS in value:
+        return value[checkpointing.WEIGHTS]
     if isinstance(value, torch.Tensor | np.ndarray):
         return "array", tuple(value.shape)
     if isinstance(value, list | tuple):

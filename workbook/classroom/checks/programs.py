@@ -291,15 +291,15 @@ def _batches(dataset, batch_size: int, context_length: int, device: str = "cpu")
     return inputs.to(device), targets.to(device)  # which says in torch's words what it lacks
 
 
-def _without_cases(function: Callable, *mistakes: Mistake) -> Exercise:
-    """An exercise whose versions are only tried by learners' tests."""
+def without_cases(function: Callable, *mistakes: Mistake) -> Exercise:
+    """An exercise that judges nothing: for learners' tests, or for questions about a case."""
     return Exercise(
         Program(function),
         mistakes,
         (),
         lambda attempt, case: None,
         lambda right, got: True,
-        lambda case, right, got: Wrong(""),
+        lambda case, right, got: Wrong("", given=case),
     )
 
 
@@ -309,7 +309,7 @@ def _batch_mistake(fault: str, *edits: str) -> Mistake:
 
 OF_BATCHES = [(words, claim) for claim, _, words in FAULTS.values()]
 RETURNED, DRAWN = "windows[:, :-1], windows[:, 1:]", "len(dataset) - context_length, batch_size)"
-BATCHES = _without_cases(
+BATCHES = without_cases(
     cut_out,
     _batch_mistake("inputs", RETURNED, "windows[:, :-1], windows[:, :-1]"),
     _batch_mistake("swapped", RETURNED, "windows[:, 1:], windows[:, :-1]"),
@@ -383,7 +383,7 @@ def train_in_order(steps: int, path: Any, resume: bool = False) -> list[float]:
 TWICE = "What is saved counts the steps since the break alone."
 STEP = 'done = saved["step"]'
 STATE = 'made.load_state_dict(saved["optimizer"])'
-RESUMED_RUN = _without_cases(
+RESUMED_RUN = without_cases(
     train_on,
     mistake("The last step before the break is taken twice.", STEP, f"{STEP} - 1"),
     mistake("A step is skipped.", STEP, f"{STEP} + 1"),
@@ -430,7 +430,9 @@ def _decode_ids(version: Callable) -> Callable:
     def decode_ids(ids: list[int], vocab: dict[int, bytes]) -> str:
         numbers = {token: token_id for token_id, token in vocab.items()}
         setup = SimpleNamespace(ids=lambda: numbers, specials=())
-        return version(SimpleNamespace(given=ids, setup=setup))
+        # The reference goes by the bytes, which several ids may share: each stands for the last.
+        given = [numbers[vocab[token_id]] for token_id in ids]
+        return version(SimpleNamespace(given=given, setup=setup))
 
     return decode_ids
 
@@ -546,10 +548,14 @@ SUBJECTS = {
     "count_pretokens": _subject(
         steps.count_pretokens.exercise,
         lambda version: (
-            lambda text, special_tokens: dict(version(bpe.Text(text, 0, tuple(special_tokens))))
+            lambda text, special_tokens: dict(
+                version(bpe.Text(text, 0, tuple(special_tokens or ())))
+            )
         ),
         lambda text, special_tokens: Counter(
-            part for part in pretokenize([text], special_tokens) if part not in special_tokens
+            part
+            for part in pretokenize([text], special_tokens)
+            if part not in (special_tokens or ())
         ),
     ),
     "count_pairs": _subject(

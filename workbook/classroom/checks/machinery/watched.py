@@ -149,8 +149,8 @@ def _run_script(path: Path) -> None:
 
 def _watch(seen: Seen, most_steps: int) -> None:
     """Note what this process does from now on."""
+    stand_in()
     backward = Tensor.backward
-    load = np.load
     optimizers: list[Optimizer] = []
     moved: list[Tensor] = []  # parameters, by the last step
 
@@ -171,14 +171,19 @@ def _watch(seen: Seen, most_steps: int) -> None:
             if seen.steps >= most_steps:
                 raise Stopped
 
+    Tensor.backward = clear_before  # type: ignore[assignment, method-assign]
+    register_optimizer_step_post_hook(count_step)
+
+
+def stand_in() -> None:
+    """Let a run in this process read our data, compile nothing and report to nobody."""
+    load = np.load
+
     def load_numbers(file: Any, mmap_mode: Any = None, **options: Any) -> Any:
         if not str(file).endswith(".bin"):
             return load(file, mmap_mode, **options)
         return np.memmap(file, np.uint16, "r")  # the data have no header; `np.load` must be right
 
-    Tensor.backward = clear_before  # type: ignore[assignment, method-assign]
     np.load = load_numbers  # type: ignore[assignment]
-    register_optimizer_step_post_hook(count_step)
-    # Compiling takes long.
-    torch.compile = as_it_is
+    torch.compile = as_it_is  # compiling takes long
     replace_trackers(also_installed=True)
