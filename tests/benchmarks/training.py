@@ -42,7 +42,8 @@ from workbook.training.parts import Parts
 from workbook.training.trainer import Run, Trainer
 from workbook.transformer.model import PARTS, TransformerLM
 
-SHAPES = {"laptop": 32, "full": 8}  # sequences in a batch on a CPU, by preset
+SHAPES = "laptop", "full"  # presets
+ON_A_CPU = 8  # sequences in a batch there: as many as the laptop preset has
 COMPILED = ", compiled"  # ends the names of loops that are for a GPU
 Loop = Iterator[None]  # takes a training step each time it is asked for the next
 
@@ -70,7 +71,7 @@ def compare(shape: str, rounds: int, steps: int, device: str = "cpu") -> dict:
     config = replace(presets.preset(shape), device=device, compile=False)
     place = devices.pick_device(device)
     if place.type == "cpu":
-        config = replace(config, batch_size=SHAPES.get(shape, config.batch_size))
+        config = replace(config, batch_size=min(config.batch_size, ON_A_CPU))
     precision = devices.pick_precision(place, config.precision)
     unwanted = []
     if not measure.installed("transformers"):
