@@ -25,7 +25,7 @@ import pandas as pd
 
 from workbook import config as settings
 from workbook.config import TrainConfig, config_from
-from workbook.files import atomic_write, file_state, locked
+from workbook.files import atomic_write, file_state, files_like, locked
 from workbook.training import log
 from workbook.training.data import TrainData, prepare
 from workbook.training.loss_bounds import nats_per_token, uniform_loss
@@ -245,7 +245,7 @@ def _lines(path: Path, state: tuple[int, int] | None) -> dict[str, Line]:
 
 def files_of_runs() -> list[Path]:
     """The files that say which runs there are, those with new runs first."""
-    return [path for place in folders() for path in sorted(place.glob(f"*{RUNS}"))]
+    return [path for place in folders() for path in files_like(place, f"*{RUNS}")]
 
 
 _temporary: Path | None = None  # the folder of `temporary_folder`

@@ -22,7 +22,7 @@ import torch
 from torch import nn, optim
 
 from workbook.config import as_python
-from workbook.files import atomic_write
+from workbook.files import atomic_write, files_like
 
 KIND = "workbook checkpoint 1"
 DOS_FOLDER = 0x10  # among the attributes of a zip archive's entry
@@ -253,7 +253,7 @@ def restore_random_state(state: State) -> None:
 def saved(folder: str | os.PathLike[str]) -> list[Path]:
     """The checkpoints in a folder, the newest first."""
     # Names with leading zeros sort like the numbers in them.
-    return sorted(Path(folder).glob("step-*.pt"), reverse=True)
+    return files_like(folder, "step-*.pt")[::-1]
 
 
 def keep_last(state: State, folder: str | os.PathLike[str], count: int) -> Path:
