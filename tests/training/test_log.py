@@ -174,7 +174,7 @@ def test_a_loss_that_is_no_number_is_told_with_its_file(tmp_path):
 def test_a_run_that_was_made_longer_says_so_to_the_shorter_command(tmp_path):
     trained(tmp_path)
     trained(tmp_path, steps=30)
-    with pytest.raises(ValueError, match=r"made longer: it has taken 30 steps.*--steps 30"):
+    with pytest.raises(ValueError, match=r"made longer: it is of 30 steps now.*--steps 30"):
         trained(tmp_path)
 
 

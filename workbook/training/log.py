@@ -108,7 +108,7 @@ def claim_folder(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> N
         is_longer = here.get("steps", 0) > done
         if math.inf > done > here.get("steps", done) and there == here | {"steps": done}:
             raise ValueError(
-                f"{folder} holds this run, made longer: it has taken {done:,} steps, not"
+                f"{folder} holds this run, made longer: it is of {done:,} steps now, not"
                 f" {here['steps']:,}. Ask for as many (--steps {done}), or give another folder"
             )
         if unlike := differences(there | {"steps": here["steps"]} if is_longer else there, here):
