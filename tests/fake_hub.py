@@ -6,7 +6,7 @@ import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import huggingface_hub
+import huggingface_hub.constants
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

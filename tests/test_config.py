@@ -115,6 +115,7 @@ def test_only_one_place_asks_the_system_for_its_cores():
         ("name", "../../escaped"),
         ("name", "n" * 300),
         ("name", ""),
+        ("corpus", {}),
     ],
 )
 def test_a_setting_that_no_run_can_have_is_refused_by_its_name(setting, value):

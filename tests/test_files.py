@@ -135,6 +135,13 @@ def waiting(tmp_path, monkeypatch):
     return start
 
 
+def test_a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path, monkeypatch):
+    for name in ("listdir", "scandir"):
+        monkeypatch.setattr(os, name, mock.Mock(side_effect=PermissionError))
+    with pytest.raises(PermissionError):
+        files.notebooks_in(tmp_path)
+
+
 def test_two_threads_take_turns_in_a_folder(tmp_path, waiting):
     order = []
     with locked(tmp_path):

@@ -72,7 +72,7 @@ def as_python(value: Any) -> Any:
 
 
 def check_fields(config: Any) -> None:
-    """Raise ValueError unless each int is in its range, and each `Literal` one of its choices.
+    """Raise ValueError unless ints are in range, texts are texts, and each `Literal` is a choice.
 
     Ints count something, so they are positive; a seed may be 0, and torch reads it in 64 bits.
     Numbers of NumPy's become Python's, which JSON can hold.
@@ -88,6 +88,8 @@ def check_fields(config: Any) -> None:
                 raise ValueError(f"seed={value!r} is not a whole number from 0 to 2**63 - 1")
         elif int in kinds and (type(value) is not int or value < 1):
             raise ValueError(f"{field.name}={value!r} is not a positive whole number")
+        if field.type is str and not isinstance(value, str):
+            raise ValueError(f"{field.name}={value!r} is not a text")
         if get_origin(field.type) is Literal and value not in get_args(field.type):
             known = ", ".join(map(repr, get_args(field.type)))
             raise ValueError(f"{field.name}={value!r} is not one of {known}")

@@ -83,7 +83,18 @@ def notebooks_in(folder: str | os.PathLike[str]) -> list[Path]:
     macOS leaves a `._01_unicode.ipynb` beside each file on some disks, and a save of Jupyter's that
     is cut short a `.~01_unicode.ipynb`. No file browser shows them.
     """
-    return sorted(path for path in Path(folder).glob("[!.]*.ipynb") if not path.is_fifo())
+    return [path for path in files_like(folder, "[!.]*.ipynb") if not path.is_fifo()]
+
+
+def files_like(folder: str | os.PathLike[str], pattern: str) -> list[Path]:
+    """List by name what matches a pattern in a folder; nothing if there is no such folder.
+
+    Raises: OSError for one that cannot be read, which `glob` takes for an empty one: what lies in
+    it would be made again, over what is there.
+    """
+    if not os.path.isdir(folder):
+        return []
+    return sorted(path for path in Path(folder).iterdir() if path.match(pattern))
 
 
 def make_folder(folder: Path) -> None:

@@ -382,6 +382,8 @@ def test_a_folder_is_read_without_what_is_hidden_in_it(tmp_path, folder):
     for name in ("a.md", "B.TXT", ".ipynb_checkpoints/a-checkpoint.md", ".git/secret.txt", "c.py"):
         (texts / name).parent.mkdir(parents=True, exist_ok=True)
         (texts / name).write_text(f"{name} " * 30)
+    for name in ("loop.txt", "nowhere.md"):
+        (texts / name).symlink_to(name)
     assert [path.name for path in corpora.text_files([texts])] == ["B.TXT", "a.md"]
     assert "secret" not in str(read(corpora.add_text(texts)))
 

@@ -203,6 +203,13 @@ def test_a_server_that_never_stops_fills_no_disk(hub, tmp_path):
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) == 0
 
 
+def test_a_server_that_sends_a_byte_now_and_then_is_given_up(hub, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "PATIENCE", 0)
+    monkeypatch.setattr(download, "PACE", 1e12)
+    refused(hub, tmp_path, "only .* bytes arrived in 0 seconds.*continues where it stopped")
+    assert left_over(tmp_path) == [".part"]
+
+
 def test_a_page_in_place_of_the_file_costs_nothing_of_what_is_here(hub, tmp_path):
     page = {"content": b"<html>Log in</html>", "status": 200}
     hub.faults = [page] * GIVEN_UP

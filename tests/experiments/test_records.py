@@ -44,6 +44,17 @@ def test_a_record_is_what_the_folder_of_the_run_was(tmp_path):
     assert records.find_record(config(seed=3)) is None
 
 
+def test_a_damaged_file_of_records_is_told_with_its_name(tmp_path, place):
+    kept("seeds", tmp_path, config(), [4.0, 3.0])
+    run = records.find_record(config())
+    for path in place.glob("*.jsonl"):
+        whole = path.read_text()
+        path.write_text('{"key": "other"}')
+        with pytest.raises(ValueError, match=str(path)):
+            _ = records.all_records(), run.environment, run.log
+        path.write_text(whole)
+
+
 def test_a_run_has_one_line_and_an_environment_too(tmp_path, place):
     for losses in ([4.0, 3.0], [4.0, 2.0]):
         kept("seeds", tmp_path, config(), losses)

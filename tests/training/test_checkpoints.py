@@ -1,5 +1,6 @@
 """A checkpoint gives everything back, or says why not and changes nothing."""
 
+import math
 import os
 import pickle
 import random
@@ -127,6 +128,16 @@ def test_another_model_or_optimizer_is_refused_before_anything_is_copied(tmp_pat
     refused(tmp_path / "a.pt", r"another model: 0.weight is \(6, 4\) there and \(5, 4\)", width=5)
     save_checkpoint(model, torch.optim.AdamW([model[0].weight]), 2, tmp_path / "a.pt")
     refused(tmp_path / "a.pt", "parameter group that doesn't match the size")
+
+
+def test_weights_or_moments_that_are_nan_are_told_as_such_and_not_loaded(tmp_path):
+    for place in ("weight", "moment"):
+        model, optimizer = pair()
+        weight = model[0].weight
+        spoilt = weight.data if place == "weight" else optimizer.state[weight]["exp_avg"]
+        spoilt[0] = math.nan
+        save_checkpoint(model, optimizer, 2, tmp_path / "a.pt")
+        refused(tmp_path / "a.pt", "is spoilt: .* is NaN or infinite there")
 
 
 def test_a_full_disk_leaves_the_old_checkpoint_and_no_other_file(tmp_path, monkeypatch):

@@ -232,7 +232,7 @@ def test_a_loss_that_climbs_and_stays_up_ends_the_run_also_over_a_break(tmp_path
 
 
 def test_the_folder_of_another_run_is_refused(whole):
-    with pytest.raises(ValueError, match=r"made longer: it has taken 24 steps, not 23\."):
+    with pytest.raises(ValueError, match=r"made longer: it is of 24 steps now, not 23\."):
         tiny_runs.trained(whole.folder, steps=23)
     with pytest.raises(ValueError, match=r"another config \(seed: 336 there, 1 here\); give"):
         tiny_runs.trained(whole.folder, seed=1, steps=25)

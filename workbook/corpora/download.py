@@ -13,6 +13,7 @@ function that it calls, `http_get`, can continue where a file ends.
 import gzip
 import os
 import re
+import time
 import zlib
 from functools import partial
 from pathlib import Path
@@ -27,9 +28,11 @@ from workbook.files import atomic_write, expect_room, file_sha256, say
 
 TIMEOUT = 30.0  # seconds to wait for the announcement
 UNPACKED = 2.8  # times the packed size, at most: gzip shrinks English by a factor of about 2.6
-# Bytes that `http_get` holds back: a connection that breaks costs as many. Its own 10 MiB would all
-# be lost, and a connection that breaks sooner would never bring a file to its end.
-constants.DOWNLOAD_CHUNK_SIZE = 2**16
+PATIENCE = 60.0  # seconds in which at least `PACE` bytes have to arrive for each of them
+PACE = 10_000  # else a server that sends a byte now and then would keep us for years
+# None: `http_get` passes on what arrives, and holds nothing back that a connection would cost which
+# breaks, or behind which it could not be seen how slowly it arrives.
+constants.DOWNLOAD_CHUNK_SIZE = None  # type: ignore[assignment]
 # What a network or a server can do wrong: addresses that are none, answers that are no text, too.
 FAULTS = (httpx2.HTTPError, httpx2.InvalidURL, OfflineModeIsEnabled, ValueError)
 
@@ -108,6 +111,24 @@ def _announced(repository: str, name: str) -> Announced:
     return Announced(url=url_of(revision=commit), commit=commit, size=size, sha256=sha256)
 
 
+class _Pace:
+    """How fast bytes arrive, over all connections of a download."""
+
+    def __init__(self) -> None:
+        self.since = time.monotonic()
+        self.bytes = 0  # that have arrived since then
+
+    def expect(self, arrived: int) -> None:
+        """Raise TimeoutError if too few bytes have arrived in a while."""
+        self.bytes += arrived
+        seconds = time.monotonic() - self.since
+        if seconds >= PATIENCE:
+            if self.bytes < seconds * PACE:
+                raise TimeoutError(f"only {self.bytes:,} bytes arrived in {seconds:,.0f} seconds")
+            self.since += seconds
+            self.bytes = 0
+
+
 class _Arriving:
     """Where `http_get` writes: behind the bytes that are here, or, if all come anew, beside them.
 
@@ -115,7 +136,8 @@ class _Arriving:
     stops fills no disk: it may write what was announced, and no more.
     """
 
-    def __init__(self, part: Path, size: int) -> None:
+    def __init__(self, part: Path, size: int, pace: "_Pace") -> None:
+        self.pace = pace
         self.part = part
         self.size = size
         self.beside = part.with_suffix(".anew")
@@ -135,7 +157,9 @@ class _Arriving:
     def write(self, block: bytes) -> int:
         if self.file.tell() + len(block) > self.size:
             raise OSError(f"more than the {self.size:,} bytes that were announced arrive")
-        return self.file.write(block)
+        written = self.file.write(block)
+        self.pace.expect(written)
+        return written
 
     def settle(self, have: int, is_whole_answer: bool) -> None:
         """Keep the longer of the two; nothing of an answer that ended and was not the file."""
@@ -161,8 +185,9 @@ def _download(announced: Announced, part: Path) -> None:
     headers = {"Accept-Encoding": "identity"}
     size = announced.size
     anew = False
+    pace = _Pace()
     while (have := part.stat().st_size) < size:
-        arriving = _Arriving(part, size)
+        arriving = _Arriving(part, size, pace)
         if anew:
             arriving.truncate()
         whole = False
@@ -170,7 +195,7 @@ def _download(announced: Announced, part: Path) -> None:
             file = cast(BinaryIO, arriving)
             start = 0 if anew else have
             http_get(announced.url, file, resume_size=start, expected_size=size, headers=headers)
-        except (*FAULTS, OSError) as error:
+        except (*FAULTS, OSError, RecursionError) as error:  # it calls itself at each new attempt
             if getattr(error, "errno", None):  # of this machine, such as a full disk
                 raise
             # The answer ended as it should, or never would: it is something else than the file.
@@ -181,8 +206,8 @@ def _download(announced: Announced, part: Path) -> None:
                 anew = True  # it does not have what follows: all from the beginning, beside these
                 continue
             anew = False
-            if part.stat().st_size <= have:
-                if not have:
+            if part.stat().st_size <= have or isinstance(error, TimeoutError):
+                if not part.stat().st_size:
                     part.unlink()
                 raise _failure(error, announced.url) from error
         finally:

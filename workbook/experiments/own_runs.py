@@ -96,8 +96,10 @@ def _place(named: str | os.PathLike[str]) -> Path:
 
 
 def _opened(folder: Path) -> Row:
-    at = {"name": folder.name, "folder": str(folder.absolute())}
-    return row_of(records.load_run(folder)) | at
+    return row_of(records.load_run(folder)) | {
+        "name": folder.name,
+        "folder": str(folder.absolute()),
+    }
 
 
 def _is_run(folder: Path) -> bool:
@@ -110,17 +112,18 @@ def row_of(run: Run) -> Row:
     """A run as a row: all its settings by name, and what came out."""
     row = settings_of(run.config)
     row["learning_rate"] = row.pop("max_learning_rate")
-    has_ended = run.status in ("finished", "diverged")
-    has_loss = has_ended and not run.diverged
-    length = run.loss / nats_per_token(run.bits_per_byte, 1) if has_loss else float("nan")
+    has_loss = run.status == "finished"
+    has_ended = has_loss or run.diverged
+    nan = float("nan")
+    length = run.loss / nats_per_token(run.bits_per_byte, 1) if has_loss else nan
     return row | {
         "name": run.config.name,
         "status": run.status,
         "steps": run.steps,
         "tokens": run.tokens,
         "seconds": run.seconds,
-        "loss": run.loss if has_ended else float("nan"),
-        "bits_per_byte": run.bits_per_byte if has_ended else float("nan"),
+        "loss": run.loss if has_ended else nan,
+        "bits_per_byte": run.bits_per_byte if has_ended else nan,
         "bytes_per_token": length,
         "yours": yours(run),
     }
@@ -138,8 +141,8 @@ def as_rows(handed_in: Any) -> Any:
     if isinstance(handed_in, os.PathLike) or _names_a_folder(handed_in):
         return rows_in(_place(handed_in))
     if isinstance(handed_in, Mapping) and any(isinstance(run, Run) for run in handed_in.values()):
-        rows = {name: as_rows(run) for name, run in handed_in.items()}
-        return [row | {"name": str(name)} for name, some in rows.items() for row in some]
+        named = handed_in.items()
+        return [row | {"name": str(name)} for name, run in named for row in as_rows(run)]
     if isinstance(handed_in, list | tuple | set):
         return [row for each in handed_in for row in _listed(as_rows(each))]
     return handed_in

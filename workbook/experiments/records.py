@@ -25,7 +25,7 @@ import pandas as pd
 
 from workbook import config as settings
 from workbook.config import TrainConfig, config_from
-from workbook.files import atomic_write, file_state, locked
+from workbook.files import atomic_write, file_state, files_like, locked
 from workbook.training import log
 from workbook.training.data import TrainData, prepare
 from workbook.training.loss_bounds import nats_per_token, uniform_loss
@@ -36,6 +36,17 @@ RUNS, LOGS, ENVIRONMENTS = ".runs.jsonl", ".logs.jsonl", "environments.jsonl"
 PEAK = "peak_flops_per_second"  # measured anew by each run, and so not part of its environment
 
 Line = dict[str, Any]
+LINE_FIELDS: dict[str, Any] = {  # of the lines of each kind of file, with their types
+    RUNS: {
+        **log.HOW_IT_ENDED,
+        "config": dict,
+        "environment": str,
+        PEAK: float,
+        "sample": dict | None,
+    },
+    LOGS: {"step": list},
+    ".jsonl": {"device": str, "precision": str},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,14 +101,14 @@ class RecordedRun(Run):
     @cached_property
     def log(self) -> pd.DataFrame:
         """The log, one row per logged step. The losses and gradient_norm are always there."""
-        columns = read_lines(self.folder / f"{self.study}{LOGS}")[self.config.key]
-        return log.as_table(columns)
+        path = self.folder / f"{self.study}{LOGS}"
+        return log.as_table(line_of(path, self.config.key), path)
 
     @property
     def environment(self) -> Line:
         """Where it began: device, precision, threads, versions, commit."""
-        environments = read_lines(self.folder / ENVIRONMENTS)
-        return environments[self.line["environment"]] | {PEAK: self.line[PEAK]}
+        began = self.line["environment"]
+        return line_of(self.folder / ENVIRONMENTS, began) | {PEAK: self.line[PEAK]}
 
     @property
     def outcome(self) -> Line:
@@ -118,7 +129,7 @@ class RecordedRun(Run):
     @property
     def sample(self) -> Line | None:
         """The "text" that the model wrote, and how; None if the run diverged."""
-        return self.line["sample"]
+        return self.line.get("sample")
 
     @property
     def made_of(self) -> dict[str, str]:
@@ -189,8 +200,8 @@ def add_line(path: Path, key: str, content: Line) -> None:
     """Add a line to a file whose lines have keys, in place of the one with this key if any."""
     lines = read_lines(path) | {key: content}
     with atomic_write(path) as file:
-        for name, fields in lines.items():
-            file.write(json.dumps({"key": name} | fields, ensure_ascii=False) + "\n")
+        for name, line in lines.items():
+            file.write(json.dumps({"key": name} | line, ensure_ascii=False) + "\n")
 
 
 def read_lines(path: Path) -> dict[str, Line]:
@@ -198,22 +209,43 @@ def read_lines(path: Path) -> dict[str, Line]:
     return _lines(path, file_state(path))
 
 
+def line_of(path: Path, key: str) -> Line:
+    """The line of a file with this key. Raises: ValueError if there is none."""
+    lines = read_lines(path)
+    if key not in lines:
+        raise ValueError(f"{path} has no line {key!r}: was it edited? Restore a copy of it")
+    return lines[key]
+
+
 @lru_cache(maxsize=64)
 def _lines(path: Path, state: tuple[int, int] | None) -> dict[str, Line]:
     """`read_lines`, once for each state of the file: runs are looked for all the time."""
     if state is None:
         return {}
+    fields = LINE_FIELDS["".join(path.suffixes)]
+    found = {}
     with path.open(encoding="utf-8") as file:  # `splitlines` would also cut at U+2028
         try:
-            lines = [json.loads(text) for text in file]
-            return {line.pop("key"): line for line in lines}
+            for text in file:
+                line = json.loads(text)
+                if wrong := log.misfit(line | line.get("outcome", {}), fields):
+                    raise ValueError(wrong)
+                if "config" in fields:
+                    config_from(line["config"])
+                if line.get("levels"):
+                    Levels(**line["levels"])
+                found[line.pop("key")] = line
         except (ValueError, RecursionError, LookupError, AttributeError, TypeError) as error:
-            raise ValueError(f"{path} holds a line that is no record ({error})") from error
+            raise ValueError(
+                f"{path} holds a line that is no record ({error}); remove that line, or restore a"
+                " copy of the file"
+            ) from error
+    return found
 
 
 def files_of_runs() -> list[Path]:
     """The files that say which runs there are, those with new runs first."""
-    return [path for place in folders() for path in sorted(place.glob(f"*{RUNS}"))]
+    return [path for place in folders() for path in files_like(place, f"*{RUNS}")]
 
 
 _temporary: Path | None = None  # the folder of `temporary_folder`

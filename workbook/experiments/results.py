@@ -537,9 +537,7 @@ def longest_table(longer: Results, before: Run) -> pd.DataFrame:
 
 def board_in_words(board: Mapping[str, Mapping[int, Run]]) -> str:
     """What the final entry of a leaderboard consists of, and its losses; "" if there is none."""
-    if not board:
-        return ""
-    return f"{final_entry(board)}: {spread_of(board['final'])}"
+    return f"{final_entry(board)}: {spread_of(board['final'])}" if board else ""
 
 
 class Recorded:

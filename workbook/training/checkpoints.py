@@ -22,7 +22,7 @@ import torch
 from torch import nn, optim
 
 from workbook.config import as_python
-from workbook.files import atomic_write
+from workbook.files import atomic_write, files_like
 
 KIND = "workbook checkpoint 1"
 DOS_FOLDER = 0x10  # among the attributes of a zip archive's entry
@@ -160,7 +160,7 @@ def _damaged_entry(file: IO[bytes]) -> str | None:
 def restore(state: State, model: nn.Module, optimizer: optim.Optimizer | None = None) -> None:
     """Put what `read_state` returned into the model and the optimizer, or into neither.
 
-    Raises: ValueError if the checkpoint's model or optimizer has another shape.
+    Raises: ValueError if the checkpoint's model or optimizer has another shape, or holds a NaN.
     """
     model = unwrapped(model)  # as when it was saved
     weights = state["model"]
@@ -169,6 +169,17 @@ def restore(state: State, model: nn.Module, optimizer: optim.Optimizer | None = 
         weights = {name.removeprefix("module."): tensor for name, tensor in weights.items()}
     # All is checked before anything is changed: half a model would train on, and nobody would know.
     check_shapes(weights, model)
+    # Of the parameters: a buffer, such as a mask, may well hold infinities.
+    numbers = {name: weights[name] for name, _ in model.named_parameters()}
+    if optimizer is not None:
+        for place, moments in state["optimizer"]["state"].items():
+            numbers |= {f"{name} of parameter {place}": x for name, x in moments.items()}
+    for name, values in numbers.items():
+        if isinstance(values, torch.Tensor) and not values.isfinite().all():
+            raise ValueError(
+                f"the checkpoint is spoilt: {name} is NaN or infinite there, so the run had"
+                " diverged before it was saved; remove it, and go on from an older one"
+            )
     if optimizer is not None:
         optimizer.load_state_dict(state["optimizer"])  # it checks its groups before it changes any
     # Last, as nothing can fail here any more.
@@ -242,7 +253,7 @@ def restore_random_state(state: State) -> None:
 def saved(folder: str | os.PathLike[str]) -> list[Path]:
     """The checkpoints in a folder, the newest first."""
     # Names with leading zeros sort like the numbers in them.
-    return sorted(Path(folder).glob("step-*.pt"), reverse=True)
+    return files_like(folder, "step-*.pt")[::-1]
 
 
 def keep_last(state: State, folder: str | os.PathLike[str], count: int) -> Path:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 CONFIG, ENVIRONMENT, LINES = "config.json", "environment.json", "log.jsonl"
 OUTCOME = "outcome.json"
 TOKENIZER = "tokenizer"  # a folder: what the run's tokens mean, wherever the run is taken
+HOW_IT_ENDED = {"status": str, "step": int, "flags": list}  # what an outcome has to say
 SAMPLE = "sample.json"  # beside them in the runs of experiments: a text that the model wrote
 VERSIONED = ("numpy", "torch")
 
@@ -107,7 +108,7 @@ def claim_folder(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> N
         is_longer = here.get("steps", 0) > done
         if math.inf > done > here.get("steps", done) and there == here | {"steps": done}:
             raise ValueError(
-                f"{folder} holds this run, made longer: it has taken {done:,} steps, not"
+                f"{folder} holds this run, made longer: it is of {done:,} steps now, not"
                 f" {here['steps']:,}. Ask for as many (--steps {done}), or give another folder"
             )
         if unlike := differences(there | {"steps": here["steps"]} if is_longer else there, here):
@@ -200,20 +201,26 @@ def read_log(folder: str | os.PathLike[str]) -> "pd.DataFrame":
 
     The columns are what the run wrote: tokens, seconds, learning_rate and more.
     """
-    return as_table(records(folder))
+    return as_table(records(folder), Path(folder) / LINES)
 
 
-def as_table(logged: list[Record] | dict[str, list[Any]]) -> "pd.DataFrame":
+def as_table(logged: list[Record] | dict[str, list[Any]], source: Path) -> "pd.DataFrame":
     """Logged steps as a table. Both losses and gradient_norm are always there.
 
     A run that diverged before its first step has no column for what steps measure.
+    Raises: ValueError that names the `source` of what is no number.
     """
     import pandas as pd  # here: a process that only trains need not load it
 
-    # A line without a value has NaN there: validation losses are measured now and then.
-    frame = pd.DataFrame(logged)
-    if not len(frame):
-        return frame
+    try:
+        # A line without a value has NaN there: validation losses are measured now and then.
+        frame = pd.DataFrame(logged)
+        if not len(frame):
+            return frame
+        whole = dict.fromkeys({"step", "tokens"}.intersection(frame), int)
+        frame.astype(float).astype(whole)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise ValueError(f"{source} holds what is no number ({error}); was it edited?") from error
     always = ("train_loss", "validation_loss", "gradient_norm")
     missing = {name: math.nan for name in always if name not in frame}
     return frame.assign(**missing).set_index("step")

@@ -96,7 +96,7 @@ class Run:
     @property
     def outcome(self) -> Record:
         """How far it has come: its "status", the last "step", the "reason" and the "flags"."""
-        return log.load_json(self.folder / log.OUTCOME, status=str, step=int, flags=list)
+        return log.load_json(self.folder / log.OUTCOME, **log.HOW_IT_ENDED)
 
     @property
     def status(self) -> str:
@@ -147,15 +147,10 @@ class Run:
 
     def _last(self, name: str) -> float:
         """The last number that was logged under a name. Raises: ValueError if there is none."""
-        logged = self.log[name].dropna() if name in self.log else self.log
+        logged = self.log.reindex(columns=[name])[name].dropna()
         if logged.empty:
             raise ValueError(f"no {name} is logged in {self.folder}: was {log.LINES} cut?")
-        try:
-            return float(logged.iloc[-1])
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"{name} is no number in {self.folder / log.LINES} ({error})"
-            ) from error
+        return float(logged.iloc[-1])
 
     @property
     def sample(self) -> Record | None:

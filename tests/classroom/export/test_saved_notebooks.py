@@ -97,6 +97,13 @@ def test_our_answers_are_left_out_however_they_came_there(tmp_path):
         assert any("the workbook's own answer" in line for line in write_up.notes) != is_mine
 
 
+def test_no_name_of_a_file_in_code_zip_leads_out_of_it(tmp_path):
+    for name, is_taken in (("nn.softmax", True), ("../../x", False), ("/x", False)):
+        code = shown(plain=f"# {name}\nx = 1")
+        notebook(tmp_path / "01.ipynb", cell("1", code, role="reveal", problem="softmax"))
+        assert bool(read_folder(tmp_path).revealed) == is_taken
+
+
 def test_code_that_is_ours_or_was_never_correct_is_not_exported(tmp_path):
     ours = f"import regex\n\n{inspect.getsource(bpe.train_bpe)}\n\n__all__ = ['train_bpe']\n"
     own = "def solved(x):\n    return x\n" * 20 + inspect.getsource(nn.silu)  # one helper is ours

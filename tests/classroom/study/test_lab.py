@@ -124,6 +124,9 @@ def test_the_study_folder_that_we_are_in_is_opened(tmp_path, monkeypatch):
         lab.start_lab()
         place = name.replace(" #", "%20%23")  # what ends an address is quoted
         opened.assert_called_with(tmp_path / name, f"lab/tree/{place}/01_unicode.ipynb", None)
+    monkeypatch.setattr(lab, "notebooks_in", lambda folder: [folder / "sch\udcc3\udcb6n.ipynb"])
+    with pytest.raises(ValueError, match="cannot express: set PYTHONUTF8=1 or rename it"):
+        lab.start_lab()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no root")

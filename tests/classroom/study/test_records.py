@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from random import Random
+from unittest.mock import Mock
 
 import pytest
 from work import PATIENCE
@@ -284,6 +285,12 @@ def test_what_cannot_be_kept_aside_is_used_but_not_written_over(study, monkeypat
     with pytest.raises(OSError, match="No space left"):
         keep(study, kind, "next", ENTRIES[kind][0])
     assert file_of(study, kind).read_bytes() == damaged
+
+
+def test_a_folder_that_we_may_not_read_is_told(study, monkeypatch, capsys):
+    monkeypatch.setattr(Path, "lstat", Mock(side_effect=PermissionError))
+    assert kept(study, KINDS[0]) == {}
+    assert "cannot be read, or not all of it, and stays as it is" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -30,23 +30,24 @@ def start_lab(port: int | None = None) -> None:
     taken.
     """
     folder = nearest()
-    try:
-        str(folder).encode()
-    except UnicodeEncodeError:  # in a locale of ASCII alone, Python cannot read the name
-        raise ValueError(
-            f"the name of {str(folder)!a} has letters that this locale cannot express: set"
-            " PYTHONUTF8=1, and start again"
-        ) from None
+    for path in (folder, *notebooks_in(folder)):
+        try:
+            str(path).encode()
+        except UnicodeEncodeError:  # in a locale of ASCII alone, Python cannot read the name
+            raise ValueError(
+                f"the name of {str(path)!a} has letters that this locale cannot express: set"
+                " PYTHONUTF8=1 or rename it, and start again"
+            ) from None
     copy.make_copies(folder)  # or add to it what an update brought
     for notice in (*update.notices(folder), *recall.notices(folder)):
         print(notice)
-    path = os.environ.get("PATH", os.defpath)
+    search_path = os.environ.get("PATH", os.defpath)
     here = str(Path(sys.executable).parent)
     # Its import would run Node.js for a setting that only a build needs, which takes seconds.
     os.environ["PATH"] = here
     import_module("jupyterlab.labapp")
     # A terminal in JupyterLab then finds `workbook` and the right `python`.
-    os.environ["PATH"] = os.pathsep.join([here, path])
+    os.environ["PATH"] = os.pathsep.join([here, search_path])
     first = notebooks_in(folder)[0]  # by number
     # Quoted: a terminal ends an address at a space, and a browser its path at "#" or "?".
     place = quote(first.relative_to(root_around(folder)).as_posix())

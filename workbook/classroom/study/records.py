@@ -55,7 +55,10 @@ def read(folder: Path, kind: type[Kind]) -> dict[str, Any]:
     except LaterVersionError:
         raise
     except OSError as error:  # a full disk, or a folder that we may only read
-        say(f"{path} is damaged, and stays as it is: no copy of it can be kept aside ({error}).")
+        say(
+            f"{path} cannot be read, or not all of it, and stays as it is: no copy of it can be"
+            f" kept aside ({error})."
+        )
         return content
 
 
@@ -124,7 +127,11 @@ def _fits(value: Any, kind: Any) -> bool:
 def _understood(path: Path, kind: type[Kind]) -> tuple[dict[str, Any], bool]:
     """What a file holds that can be understood, and whether that is all that it holds."""
     nothing = kind.content({})
-    if not os.path.lexists(path):
+    try:
+        path.lstat()
+    except PermissionError:  # of a folder: nobody knows what it holds
+        return nothing, False
+    except OSError:
         return nothing, True
     has_doubles = False
 
