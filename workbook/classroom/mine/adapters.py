@@ -586,7 +586,8 @@ class AdoptedModelRunner:
 
     def _made_with(self, weights: Mapping[str, Tensor]) -> SimpleNamespace:
         arguments = {name: getattr(self.config, name) for name in MODEL_ARGUMENTS}
-        arguments |= {"weights": weights, "in_indices": self.ids.clone()}
+        # An adapter may rename them in place.
+        arguments |= {"weights": dict(weights), "in_indices": self.ids.clone()}
         with torch.random.fork_rng(devices=[]):  # what the adapter draws is drawn for nothing
             return as_unusable(lambda: caught(self.adapter, arguments, self.part))
 
