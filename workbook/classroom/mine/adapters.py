@@ -206,7 +206,9 @@ def caught(
     shapes: dict[int, torch.Size] = {}
     with uncompiled(), _noting(made, calls, shapes, kind):
         result = limited(ADAPTER_SECONDS, lambda: adapter(**arguments))
-    module = max(made.values(), key=_size, default=None)
+    # One that was made to be replaced is not used.
+    used = [module for module in made.values() if calls.keys() & {*map(id, module.modules())}]
+    module = max(used or made.values(), key=_size, default=None)
     if module is None or not _size(module)[0]:
         raise Unusable("the adapter makes no torch module that has parameters")
     if id(module) not in calls and kind is None:  # no hook sees `module.forward(x)`
