@@ -190,7 +190,7 @@ OLDER = """
 import torch
 from cs336_basics.model import scaled_dot_product_attention
 
-def attend(K, Q, V, mask=None):
+def attend(d_k, K, Q, V, mask=None):
     return scaled_dot_product_attention(Q, K, V, None if mask is None else ~mask)
 
 class RMSNorm(torch.nn.Module):
@@ -212,7 +212,7 @@ def run_rmsnorm(d_model, eps, weights, in_features):
     return RMSNorm(d_model, eps)(in_features) * weights["weight"]
 
 def run_scaled_dot_product_attention(K, Q, V, mask=None, pdrop=None):
-    return attend(K, Q, V, mask)
+    return attend(0, K, Q, V, mask)
 
 def run_train_bpe(input_path, vocab_size, special_tokens):
     from workbook.tokenization import train_bpe
