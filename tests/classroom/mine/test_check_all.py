@@ -68,10 +68,12 @@ INVERTED = ("mask = torch.tril(", "mask = ~torch.tril(")
 WIDE = ("weight, mean=0, std=sigma, a=-3 * sigma, b=3 * sigma", "weight, std=9.0")
 SHIFTED = ('x, "d_out d_in, ... d_in -> ... d_out")', 'x, "d_out d_in, ... d_in -> ... d_out") + 1')
 BIASES = ("_proj = Linear(d_model, d_model)", "_proj = nn.Linear(d_model, d_model)")
+CHANGES = ("scores = ", "Q *= 1 + 0 * Q\n    scores = ")
 OWN_FAULTS = [  # the part below, and what is its fault; that of attention, and words of it
     ("rope", TURNED, INVERTED, "mask"),  # its case without RoPE fails
     ("linear", WIDE, INVERTED, "mask"),  # weights are filled in
     ("linear", SHIFTED, BIASES, "bias"),  # it is not used
+    ("scaled_dot_product_attention", CHANGES, INVERTED, "mask"),  # its result is right
 ]
 
 

@@ -72,18 +72,20 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcom
     places = {name: place for name, place in places.items() if name in only}
     scripts = [name for name in places if PROBLEMS[name].form == "script"]
     others = [name for name in places if name not in scripts]
-    faulty: set[str] = set()  # wrong, or resting on what is wrong
+    # Wrong, or resting on what is wrong; and whether it is only wrong beside its result.
+    faulty: dict[str, bool] = {}
     told: dict[str, str] = {}  # the first part that is not wrong, by what is said of it
     for group, seconds in ((others, PART_SECONDS), (scripts, SCRIPT_SECONDS)):
         for name, report, rests_on in _apart(study, group, seconds):
             status: str = report.status
             message = report.message
             cause = _cause(report)
-            below = [part for part in rests_on if part in faulty]
+            is_beside = report.claim.startswith("The result is right, but ")
+            below = [part for part in rests_on if faulty.get(part) in (False, is_beside)]
             if status == "wrong":
                 # First weights do not matter where others are filled in.
                 if not _is_of_first_weights(report):
-                    faulty.add(name)
+                    faulty[name] = is_beside
                 if below:
                     status = NOT_JUDGED
                     cause = f"because {below[0]} is not right"
