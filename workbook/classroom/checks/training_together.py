@@ -60,7 +60,9 @@ CONTRACT = (
     "np.load. Both losses are printed, or in a .log, .txt or .jsonl: `train_loss=3`, `val_loss=3`."
 )
 # What a script with options of its own uses to read them.
-READS_OPTIONS = re.compile(r"\b(parse_\w*args\w*|sys\.argv|click|typer|tyro|fire|hydra|docopt|absl)\b")
+READS_OPTIONS = re.compile(
+    r"\b(parse_\w*args\w*|sys\.argv|click|typer|tyro|fire|hydra|docopt|absl)\b"
+)
 NEEDED = {"train_path", "checkpoint_path", "steps"}
 WANTED = SETTINGS.keys() - NEEDED - {"vocab_size", "d_ff", "log_every", "eval_every", "save_every"}
 FOREIGN = "The file holds uint16: read it with that dtype."
