@@ -157,9 +157,10 @@ def differs(adapter: Callable, name: str) -> str | None:
         torch.manual_seed(0)
         expected = getattr(course_adapters, name)(**example(name, spread=0.2)).detach()
         torch.manual_seed(0)
+        given = example(name, spread=0.2)
         try:
             with uncompiled():
-                got = limited(ADAPTER_SECONDS, lambda: adapter(**example(name, spread=0.2)))
+                got = limited(ADAPTER_SECONDS, lambda: _called(adapter, given))
         except NotJudged:
             return None
         except Exception as error:
@@ -170,6 +171,16 @@ def differs(adapter: Callable, name: str) -> str | None:
     return (
         "" if alike(got.detach().cpu(), expected, tolerance) else "returns other numbers than ours"
     )
+
+
+def _called(adapter: Callable, given: Mapping[str, Any]) -> Any:
+    """What an adapter returns; one or two arguments go by place if it has other names for them."""
+    try:
+        inspect.signature(adapter).bind(**given)
+    except TypeError:
+        if len(given) < 3:  # as the course's tests do
+            return adapter(*given.values())
+    return adapter(**given)
 
 
 # A part that is caught while its adapter runs.
