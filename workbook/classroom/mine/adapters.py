@@ -212,11 +212,13 @@ def caught(
     except TypeError as error:
         others = "takes other arguments than in the editions of 2025 and 2026"
         raise Unusable(f"{adapter.__name__} {others}: {error}") from error
+    # It may rename weights in place, and run again.
+    own_copy = {n: dict(v) if isinstance(v, dict) else v for n, v in arguments.items()}
     made: dict[int, nn.Module] = {}
     calls: dict[int, tuple] = {}
     shapes: dict[int, torch.Size] = {}
     with uncompiled(), _noting(made, calls, shapes, kind):
-        result = limited(ADAPTER_SECONDS, lambda: adapter(**arguments))
+        result = limited(ADAPTER_SECONDS, lambda: adapter(**own_copy))
     # One that was made to be replaced is not used.
     used = [module for module in made.values() if calls.keys() & {*map(id, module.modules())}]
     module = max(used or made.values(), key=_size, default=None)
@@ -599,8 +601,7 @@ class AdoptedModelRunner:
 
     def _made_with(self, weights: Mapping[str, Tensor]) -> SimpleNamespace:
         arguments = {name: getattr(self.config, name) for name in MODEL_ARGUMENTS}
-        # An adapter may rename them in place.
-        arguments |= {"weights": dict(weights), "in_indices": self.ids.clone()}
+        arguments |= {"weights": weights, "in_indices": self.ids.clone()}
         with torch.random.fork_rng(devices=[]):  # what the adapter draws is drawn for nothing
             return as_unusable(lambda: caught(self.adapter, arguments, self.part))
 
