@@ -150,6 +150,7 @@ for words, wrong in (
     ("assigns each average to its parameter", (save, load_by_hand)),
     ("is lost or changed", (save, load_without_second_moment)),
     ("Two functions are needed", save),
+    ("not only your own", (lambda model, optimizer, it, out: model.d_model, load)),
     ("what is saved comes first", (lambda model, optimizer, it, out: torch.save(out, it), load)),
 ):
     mistake("checkpointing", words)(wrong)

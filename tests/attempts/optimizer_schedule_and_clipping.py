@@ -72,6 +72,12 @@ def clip_without_eps(parameters, limit):
             p.grad.mul_(limit / norm)
 
 
+@mistake(CLIP, "flatten them first")
+def clip_joined(params, limit):
+    clip_handout(params := list(params), limit)
+    torch.cat([p.grad for p in params if p.grad is not None])
+
+
 @right(CLIP)
 def clip_with_clamp(params, max_norm):
     grads = [p.grad.detach() for p in params if p.grad is not None]

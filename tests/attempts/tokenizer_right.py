@@ -35,6 +35,8 @@ class Arrays(Ranked):
 class WholeWords(Ranked):
     """Looks a word up before it merges, changes the vocabulary it is given, and reads in blocks."""
 
+    block = 65536
+
     def __init__(self, vocab, merges, special_tokens=None):
         for token in special_tokens or []:
             if token.encode() not in vocab.values():
@@ -51,11 +53,15 @@ class WholeWords(Ranked):
         kept = ""
         for piece in iterable:
             kept += piece
-            if len(kept) > 65536:
+            if len(kept) > self.block:
                 cut = max(m.start() for m in re.finditer(r"(?<=\S)\s", kept))
                 yield from self.encode(kept[:cut])
                 kept = kept[cut:]
         yield from self.encode(kept)
+
+
+class SmallBlocks(WholeWords):
+    block = 8192
 
 
 class OtherNames(Ranked):
@@ -70,5 +76,5 @@ class OtherNames(Ranked):
         return cls(list(made.ranks), made.vocab, specials)
 
 
-for solution in (Ranked, Arrays, WholeWords, OtherNames):
+for solution in (Ranked, Arrays, WholeWords, SmallBlocks, OtherNames):
     right("tokenizer")(solution)

@@ -129,8 +129,11 @@ def test_what_is_not_in_the_contract_is_told_the_contract(attempt, words, judged
     assert checks.CONTRACT in report.message
 
 
+READS = "import argparse\nif __name__ == '__main__':\n    argparse.ArgumentParser().parse_args()\n"
+
+
 @pytest.mark.parametrize(
-    ("text", "name"), [("", ""), ("def run_training():\n    ", "run_training")]
+    ("text", "name"), [("", ""), (f"{READS}def run_training():\n    ", "run_training")]
 )
 def test_where_nothing_can_be_set_no_failure_is_called_wrong(text, name, tmp_path):
     path = tmp_path / "train.py"

@@ -68,10 +68,12 @@ INVERTED = ("mask = torch.tril(", "mask = ~torch.tril(")
 WIDE = ("weight, mean=0, std=sigma, a=-3 * sigma, b=3 * sigma", "weight, std=9.0")
 SHIFTED = ('x, "d_out d_in, ... d_in -> ... d_out")', 'x, "d_out d_in, ... d_in -> ... d_out") + 1')
 BIASES = ("_proj = Linear(d_model, d_model)", "_proj = nn.Linear(d_model, d_model)")
+CHANGES = ("scores = ", "Q *= 1 + 0 * Q\n    scores = ")
 OWN_FAULTS = [  # the part below, and what is its fault; that of attention, and words of it
     ("rope", TURNED, INVERTED, "mask"),  # its case without RoPE fails
     ("linear", WIDE, INVERTED, "mask"),  # weights are filled in
     ("linear", SHIFTED, BIASES, "bias"),  # it is not used
+    ("scaled_dot_product_attention", CHANGES, INVERTED, "mask"),  # its result is right
 ]
 
 
@@ -190,7 +192,7 @@ OLDER = """
 import torch
 from cs336_basics.model import scaled_dot_product_attention
 
-def attend(K, Q, V, mask=None):
+def attend(d_k, K, Q, V, mask=None):
     return scaled_dot_product_attention(Q, K, V, None if mask is None else ~mask)
 
 class RMSNorm(torch.nn.Module):
@@ -212,7 +214,7 @@ def run_rmsnorm(d_model, eps, weights, in_features):
     return RMSNorm(d_model, eps)(in_features) * weights["weight"]
 
 def run_scaled_dot_product_attention(K, Q, V, mask=None, pdrop=None):
-    return attend(K, Q, V, mask)
+    return attend(0, K, Q, V, mask)
 
 def run_train_bpe(input_path, vocab_size, special_tokens):
     from workbook.tokenization import train_bpe

@@ -335,7 +335,7 @@ def test_a_planted_bug_is_named_by_its_part(bugs, study, tmp_path):
     assert {*differing(report)} == parts, report
     order = [part for part, *_ in twin.COMPARED if part in parts]
     assert report.first.part == order[0] and "cs336_basics." in report.message
-    assert ("These differ too: " in report.message) == (len(parts) > 1)
+    assert ("These differ or fail too: " in report.message) == (len(parts) > 1)
     assert (report.first.step == 0) == (order[0] not in twin.AFTER_STEP)
 
 

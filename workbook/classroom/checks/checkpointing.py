@@ -31,6 +31,8 @@ ITERATION = 7
 ERRORS = {
     r"not BytesIO|BytesIO' object has no": "`out` and `src` may also be open files, which have no "
     "path: `torch.save` and `torch.load` take both, so pass them on as they are.",
+    "'Sequential' object has no": "Any `nn.Module` may be saved, not only your own: take its "
+    "`state_dict()`, and what your model has besides only if it is there.",
     "expected 'f' to be": "`torch.save(state, out)`: what is saved comes first, then where to.",
     r"PosixPath|WindowsPath": "`out` and `src` may be a pathlib.Path: `os.fspath` makes it a str.",
     r"[Uu]nsupported global": "The file holds whole objects, which `torch.load` refuses, since "

@@ -306,7 +306,8 @@ ERRORS = {
     "sum to 1|sum of prob|<= 0|contains either|non-empty|nan": "Too little is left to draw from: "
     "top-p keeps the likeliest token in any case, and what it keeps is divided by its sum.",
     "used as indices": "Make the ids an int64 tensor of shape (1, T) for the model.",
-    "is out of bounds": "A sum in float32 may end below 1: go no further than the last token.",
+    "is out of bounds": "No sum may exceed p: in float32 even the last may be "
+    "below 1. Go no further than the last token.",
     "values to unpack": "The model returns only the logits, (1, T, vocab_size).",
     "CUDA|NVIDIA": "There is no GPU here: put the ids on `next(model.parameters()).device`.",
     "prob_dist must be 1 or 2 dim|too many indices": "Give the model a batch of one, (1, T): the "

@@ -395,7 +395,7 @@ GRADIENTS = (
     Gradients(((3.0, 0.5), (-4.0,)), 1.0),
     Gradients(((4.0,), (2.0, -1.0), (0.0, 2.0)), 2.5),
     Gradients(((3.0, 0.5), None, (-4.0,)), 2.0),
-    Gradients((((1.0, -2.0), (3.0, 4.0)),), 3.0),
+    Gradients((((1.0, -2.0), (3.0, 4.0)), (-2.0,)), 3.0),
     Gradients(((0.0, 0.0),), 1.0),
     # The course's own test hands in a list; a training loop hands in `model.parameters()`.
     Gradients(((6.0,), (-2.0, 3.0)), 1.5, generator=True),
@@ -433,7 +433,8 @@ CLIPPING = Exercise(
         r"(?s)NoneType.*`[\w.]*\bg": NO_GRADIENT,
         r"leaf Variable|view of a leaf": "Change `p.grad`, and not the parameter itself.",
         "'list' object": "This is a list: loop over it, and take the `grad` of each.",
-        r"inhomogeneous": "Gradients differ in shape, and make no array: take them in a loop.",
+        "inhomogeneous|same number of dim|equal size|must match": "Gradients differ in shape, and "
+        "make no array: take them in a loop, or flatten them first.",
     },
 )
 

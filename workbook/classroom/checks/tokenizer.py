@@ -521,6 +521,7 @@ ODD_STREAMS = cases(
     "encode_iterable",
     (PLAIN, ("the\n", "\n", "\n", "end\n"), LINES),
     (PLAIN, ("the\n", "  end\n", "   the\n"), LINES),
+    (PLAIN, ("the\n", "  end\n", "   the\n") * 1_500, LINES),  # for who reads in large blocks
     (ENDED, (*LEARNT_FROM.splitlines(True),) * 2, LINES),
     (ENDED, tuple(GAPS.splitlines(True)), LINES),
     *((one, (t[:at], t[at:]), CUTS) for one, t in CUT_UP for at in range(1, len(t))),
@@ -799,7 +800,7 @@ def expect_lazy(runner: TokenizerRunner) -> None:
             return
         tracemalloc.start(1)
         try:
-            for many in (FEW, MANY):
+            for many in (read + FEW, read + MANY):
                 while read < many:
                     next(ids)
                 gc.collect()  # a recursive function may leave cycles behind

@@ -64,7 +64,9 @@ CONTRACT = (
     "np.load. Both losses are printed, or in a .log, .txt or .jsonl: `train_loss=3`, `val_loss=3`."
 )
 # What a script with options of its own uses to read them.
-READS_OPTIONS = re.compile(r"\b(argparse|sys\.argv|click|typer|tyro|fire|hydra|docopt|absl)\b")
+READS_OPTIONS = re.compile(
+    r"\b(parse_\w*args\w*|sys\.argv|click|typer|tyro|fire|hydra|docopt|absl)\b"
+)
 NEEDED = {"train_path", "checkpoint_path", "steps"}
 WANTED = SETTINGS.keys() - NEEDED - {"vocab_size", "d_ff", "log_every", "eval_every", "save_every"}
 FOREIGN = "The file holds uint16: read it with that dtype."
@@ -197,7 +199,9 @@ def _reads_options(attempt: Any) -> bool:
     """Whether the file of a script or function uses what reads a command line."""
     code = getattr(inspect.unwrap(attempt), "__code__", None)
     path = Path(code.co_filename if code else attempt)
-    return path.is_file() and bool(READS_OPTIONS.search(path.read_text("utf-8", errors="replace")))
+    text = path.read_text("utf-8", errors="replace") if path.is_file() else ""
+    text = text.partition("\nif __name__")[0] if code else text  # where no function gets
+    return bool(READS_OPTIONS.search(text))
 
 
 def function_that_trains(path: Path) -> str:

@@ -687,6 +687,7 @@ ATTENTION_MISTAKES = (
                 "~mask, math.inf",
             ),
             "The mask is transposed: it has one row for each query.": "~mask.mT, -math.inf",
+            "The masked scores are not below all others: make them -inf.": "~mask, -100.0",
         },
     ),
     mistake(
@@ -738,6 +739,7 @@ scaled_dot_product_attention = of_tensors(
         # 4 is its own root times 2, and 4 · 0.5; here Q and K have the same shape.
         _attention(1, queries=3, d_k=3, what="another d_k"),
         _attention(1, scale=100.0, what="large scores"),
+        _attention(1, scale=30.0, mask=SEEN, what="large scores and a mask"),
     ),
     errors={
         r"(?s)NoneType.*`\w*mask|got \(bool": "Without a mask every key counts: `mask=None` must "

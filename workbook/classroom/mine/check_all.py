@@ -72,18 +72,20 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcom
     places = {name: place for name, place in places.items() if name in only}
     scripts = [name for name in places if PROBLEMS[name].form == "script"]
     others = [name for name in places if name not in scripts]
-    faulty: set[str] = set()  # wrong, or resting on what is wrong
+    # Wrong, or resting on what is wrong; and whether it is only wrong beside its result.
+    faulty: dict[str, bool] = {}
     told: dict[str, str] = {}  # the first part that is not wrong, by what is said of it
     for group, seconds in ((others, PART_SECONDS), (scripts, SCRIPT_SECONDS)):
         for name, report, rests_on in _apart(study, group, seconds):
             status: str = report.status
             message = report.message
             cause = _cause(report)
-            below = [part for part in rests_on if part in faulty]
+            is_beside = report.claim.startswith("The result is right, but ")
+            below = [part for part in rests_on if faulty.get(part) in (False, is_beside)]
             if status == "wrong":
                 # First weights do not matter where others are filled in.
                 if not _is_of_first_weights(report):
-                    faulty.add(name)
+                    faulty[name] = is_beside
                 if below:
                     status = NOT_JUDGED
                     cause = f"because {below[0]} is not right"
@@ -149,20 +151,20 @@ def _report(study: str, name: str) -> Iterator[list]:
 def _judged(folder: Path, name: str) -> tuple[dict[str, Any], list[str]]:
     """The report on a part as JSON, and the parts on whose faults it may rest."""
     from workbook.classroom.mine import own_parts  # with torch
-    from workbook.classroom.mine.adapters import report_on
+    from workbook.classroom.mine.adapters import LAYERS, report_on
 
     report = report_on(name, lambda: own_parts.load_part(name, folder).thing)
     adopted = adopt.read_adopted(folder)
     where = adopted.where(name) if adopted is not None else ""
     is_of_2024 = bool(where) and adopt.is_of_2024(adopted.folder)
-    # Its adapters take other arguments.
     part = own_parts.find_part(name, folder)
-    functions = adopt.adapters(adopted, name, part.thing) if where and not is_of_2024 else {}
+    functions = adopt.adapters(adopted, name, part.thing) if where else {}
+    # Its adapters of layers take other arguments.
+    if functions and not (is_of_2024 and functions.keys() & LAYERS):
+        report = _beside_adapters(report, functions, part.thing, where)
     if is_of_2024 and report.status == "wrong":
         report = _unless_of_2024(report)
     rests_on = list(PARTS[name].rests_on) if report.status == "wrong" else []
-    if functions:
-        report = _beside_adapters(report, functions, part.thing, where)
     if where and rests_on:
         holds = adopt.enter(adopted).holds
         others = {other: own_parts.find_part(other, folder) for other in rests_on}

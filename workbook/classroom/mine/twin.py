@@ -120,7 +120,7 @@ class TwinReport:
             others = [finding.part for finding in self.findings if finding != self.first]
             is_told = self.diverged in (None, self.first.step)
             words = [self.first.message, "" if is_told else f"{diverge}."]
-            words += [f"These differ too: {', '.join(others)}."] if others else []
+            words += [f"These differ or fail too: {', '.join(others)}."] if others else []
             return " ".join(filter(None, words))
         if self.differs:
             return (

@@ -406,7 +406,9 @@ def usual(error: BaseException | None, patterns: Mapping[str, str] = USUAL) -> s
     text += f" (`{nothing}`)"
     found = next((words for pattern, words in patterns.items() if re.search(pattern, text)), None)
     if nothing and found == OF_NOTHING:
-        return f"`{nothing}` is None here: nothing was passed for it, or a `return` is missing."
+        return (
+            f"`{nothing}` is None here: nothing was passed or assigned, or a `return` is missing."
+        )
     return found
 
 

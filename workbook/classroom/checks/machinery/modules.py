@@ -742,8 +742,8 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
         (
             largest > CUT_AT * std * 1.001,
             form,
-            f"It is not truncated at 3 standard deviations, here {cut}: `a` and `b` of "
-            "`trunc_normal_` are values, not multiples of the std.",
+            f"It is not truncated at 3 standard deviations, here {cut}, as `trunc_normal_` does: "
+            "its `a` and `b` are values, not multiples of the std.",
         ),
         (
             is_table and not weight.any(-1).all(),

@@ -79,8 +79,8 @@ def run_cross_entropy(inputs, targets):
     return cross_entropy(inputs, targets)
 
 
-def run_softmax(in_features, dim):
-    return m.softmax(in_features, dim)
+def run_softmax(x, dim):
+    return m.softmax(x, dim)
 
 
 def get_adamw_cls():

@@ -74,7 +74,8 @@ def run_transformer_lm(d_model, num_heads, context_length, rope_theta, weights, 
     vocab_size, num_layers, d_ff = (more[name] for name in ("vocab_size", "num_layers", "d_ff"))
     sizes = vocab_size, context_length, num_layers, d_model, num_heads, d_ff, rope_theta
     model = lm.MyLM(lm.Settings(*sizes))
-    model.tok_emb.embeddings.data = weights["token_embeddings.weight"]
+    lm.Proj(999, 999)
+    model.tok_emb.embeddings.data = weights.pop("token_embeddings.weight")
     for i, layer in enumerate(model.blocks):
         fill_layer(layer, weights, prefix=f"layers.{i}.")
     model.final_norm.g.data = weights["ln_final.weight"]
