@@ -46,7 +46,7 @@ def test_no_pretoken_lies_across_a_cut(tmp_path_factory, text, special_tokens, w
     with (
         mock.patch.object(spans, "SPAN", 16),
         mock.patch.object(spans, "WINDOW", window),
-        mock.patch.object(compiled_text, "TAIL", window),
+        mock.patch.object(compiled_text, "COPIED", window),
     ):
         parts = compiled_text.spans_of(np.frombuffer(data, np.uint8), special_tokens)
         in_memory = [part.tobytes() for part in parts]

@@ -23,7 +23,7 @@ from workbook.tokenization.compiled.scan import not_ascii_at
 from workbook.tokenization.pretokens import longest_first
 from workbook.tokenization.spans import cuts_between, not_utf8, place_to_cut
 
-TAIL = 1 << 12  # bytes at the end of a text in which a place for its last cut is looked for
+COPIED = 1 << 12  # bytes at the end of a text in which a place for its last cut is looked for
 # Several texts may lie one behind the other, with a byte between that no UTF-8 holds: so no token,
 # special or not, reaches from one into the next. For compiled code it is one more special token.
 TEXT_SEPARATOR = b"\xff"
@@ -103,8 +103,8 @@ def spans_of(data: np.ndarray, special_tokens: Sequence[str]) -> Iterator[np.nda
     *cuts, size = cuts_between(read, len(data), special_tokens)
     # What lies behind the bytes may not be read, so the last part is copied: a small one, as fresh
     # memory takes as long as the ids of what is in it.
-    start = max(cuts[-1], size - TAIL)
-    place = place_to_cut(read(start, TAIL), [token.encode() for token in special_tokens])
+    start = max(cuts[-1], size - COPIED)
+    place = place_to_cut(read(start, COPIED), [token.encode() for token in special_tokens])
     if place is not None:
         cuts.append(start + place)
     for start, end in pairwise([*cuts, size]):
