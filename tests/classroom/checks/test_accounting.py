@@ -1,5 +1,6 @@
 """Costs: what each edition asks, and an open choice; more in `test_written`."""
 
+import numpy as np
 import pytest
 from attempts.accounting import ADAMW, MODEL, OF_THE_OTHER, RIGHT_2026
 
@@ -54,6 +55,12 @@ INCOMPLETE = [
 def test_a_part_of_an_answer_is_told_what_is_missing(problem, part, attempt, words, judged_here):
     report = check(problem, attempt, part)
     assert report.heading.endswith("not judged") and words in report.claim, report
+
+
+def test_a_number_may_be_numpys(judged_here):
+    assert check(MODEL, np.int64(1640452800), "a").status == "correct"
+    gradients = {"gradients_gb": np.float32(6.54)}
+    assert check(ADAMW, gradients, "a").claim == "6.54 GB (`gradients_gb`): right."
 
 
 def test_what_python_takes_for_a_number_is_not_always_one(judged_here):

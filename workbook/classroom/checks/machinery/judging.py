@@ -377,13 +377,16 @@ def _plain(attempt: Any) -> Any:
         return type(attempt)(map(_plain, attempt))
     if isinstance(attempt, dict):
         return {key: _plain(value) for key, value in attempt.items()}
-    if hasattr(attempt, "__array__") and not hasattr(attempt, "to_dict"):
-        return attempt.tolist()
     if isinstance(attempt, bool):  # which is an Integral, too
         return attempt
     if isinstance(attempt, Integral):
         return int(attempt)
-    return float(attempt) if isinstance(attempt, Real | Decimal) else attempt
+    if isinstance(attempt, Real | Decimal):
+        # NumPy's 6.54 in 32 bits is not 6.54 in 64, but is printed alike.
+        return float(str(attempt) if hasattr(attempt, "dtype") else attempt)
+    if hasattr(attempt, "__array__") and not hasattr(attempt, "to_dict"):
+        return attempt.tolist()
+    return attempt
 
 
 def _expect_its_kind(problem: Problem, attempt: Any) -> None:
