@@ -384,7 +384,10 @@ def test_a_folder_is_read_without_what_is_hidden_in_it(tmp_path, folder):
         (texts / name).write_text(f"{name} " * 30)
     for name in ("loop.txt", "nowhere.md"):
         (texts / name).symlink_to(name)
-    assert [path.name for path in corpora.text_files([texts])] == ["B.TXT", "a.md"]
+    (texts / "again.md").hardlink_to(texts / "a.md")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(texts / "pipe.txt")
+    assert [path.name for path in corpora.text_files([texts])] == ["B.TXT", "a.md", "again.md"]
     assert "secret" not in str(read(corpora.add_text(texts)))
 
 
