@@ -36,6 +36,7 @@ class WholeWords(Ranked):
     """Looks a word up before it merges, changes the vocabulary it is given, and reads in blocks."""
 
     block = 65536
+    gap = r"(?<=\S)\s"
 
     def __init__(self, vocab, merges, special_tokens=None):
         for token in special_tokens or []:
@@ -54,7 +55,7 @@ class WholeWords(Ranked):
         for piece in iterable:
             kept += piece
             if len(kept) > self.block:
-                cut = max(m.start() for m in re.finditer(r"(?<=\S)\s", kept))
+                cut = max(m.start() for m in re.finditer(self.gap, kept))
                 yield from self.encode(kept[:cut])
                 kept = kept[cut:]
         yield from self.encode(kept)

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from attempts import lists
 from attempts.bpe_right import merged
-from attempts.tokenizer_right import Ranked
+from attempts.tokenizer_right import Ranked, SmallBlocks
 
 mistake = partial(lists.mistake, "tokenizer")
 corner = partial(lists.almost, "tokenizer")
@@ -100,17 +100,15 @@ class GivesBytes(Quick):
 
 
 @mistake("was cut in two")
-class Blocks(Quick):
+class Blocks(SmallBlocks):
     """Cuts what it reads at every 8 kB, wherever that is."""
 
-    def encode_iterable(self, iterable):
-        kept = ""
-        for piece in iterable:
-            kept += piece
-            while len(kept) >= 8192:
-                yield from self.encode(kept[:8192])
-                kept = kept[8192:]
-        yield from self.encode(kept)
+    gap = "(?s)(?<=^.{8192})"
+
+
+@corner("indented lines")
+class AfterLines(SmallBlocks):
+    gap = r"(?<=\n)"
 
 
 @corner("is kept")

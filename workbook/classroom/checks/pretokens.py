@@ -317,10 +317,10 @@ def expect_no_memory(exercise: Exercise, attempt: Any, cases: Sequence[Any], lik
 
 
 def one_for_each_cause(findings: Sequence[Wrong]) -> list[Wrong]:
-    """The findings without those whose mistake, or kind of case, was told before."""
+    """The findings without those whose mistake, or kind of case, was told before; worst first."""
     told = set[str | None]()
     kept = []
-    for finding in findings:
+    for finding in sorted(findings, key=lambda finding: finding.weight != "use"):
         causes = {finding.mistake, getattr(finding.case, "what", None)} - {None, ""}
         if not causes & told:
             kept.append(finding)

@@ -517,11 +517,12 @@ STREAMS = cases(
     (Setup(SPECIALS_FIRST, (EOT,)), (f"the end\n{EOT}\n", "\n", "then\n", f"{EOT}\n") * 2),
     (AS_GPT2, ORDINARY * 3),
 )
+INDENTED = Setup(BYTES_FIRST, merges=((b"\n", b" "),))
 ODD_STREAMS = cases(
     "encode_iterable",
     (PLAIN, ("the\n", "\n", "\n", "end\n"), LINES),
-    (PLAIN, ("the\n", "  end\n", "   the\n"), LINES),
-    (PLAIN, ("the\n", "  end\n", "   the\n") * 1_500, LINES),  # for who reads in large blocks
+    (INDENTED, ("the\n", "  end\n", "   the\n"), LINES),
+    (INDENTED, ("  end\n", "   the\n") * 2_000, LINES),  # for who reads in large blocks
     (ENDED, (*LEARNT_FROM.splitlines(True),) * 2, LINES),
     (ENDED, tuple(GAPS.splitlines(True)), LINES),
     *((one, (t[:at], t[at:]), CUTS) for one, t in CUT_UP for at in range(1, len(t))),
