@@ -55,6 +55,11 @@ def test_a_damaged_file_of_records_is_told_with_its_name(tmp_path, place):
         path.write_text(whole)
 
 
+def test_the_name_of_a_file_of_records_may_hold_dots(tmp_path, place):
+    kept("seeds.v1.5", tmp_path, config(), [4.0, 3.0])
+    assert [run.loss for run in records.all_records()] == [3.0]
+
+
 def test_a_run_has_one_line_and_an_environment_too(tmp_path, place):
     for losses in ([4.0, 3.0], [4.0, 2.0]):
         kept("seeds", tmp_path, config(), losses)

@@ -36,7 +36,8 @@ RUNS, LOGS, ENVIRONMENTS = ".runs.jsonl", ".logs.jsonl", "environments.jsonl"
 PEAK = "peak_flops_per_second"  # measured anew by each run, and so not part of its environment
 
 Line = dict[str, Any]
-LINE_FIELDS: dict[str, Any] = {  # of the lines of each kind of file, with their types
+# Of the lines of each kind of file, by how its name ends, with their types.
+LINE_FIELDS: dict[str, Any] = {
     RUNS: {
         **log.HOW_IT_ENDED,
         "config": dict,
@@ -222,7 +223,7 @@ def _lines(path: Path, state: tuple[int, int] | None) -> dict[str, Line]:
     """`read_lines`, once for each state of the file: runs are looked for all the time."""
     if state is None:
         return {}
-    fields = LINE_FIELDS["".join(path.suffixes)]
+    fields = LINE_FIELDS["".join(path.suffixes[-2:])]  # as a study's name may hold dots, too
     found = {}
     with path.open(encoding="utf-8") as file:  # `splitlines` would also cut at U+2028
         try:
