@@ -28,7 +28,7 @@ CAPS = {
     "workbook/accounting": 10_000,
     "workbook/training": 13_000,
     "workbook/generation": 5_000,
-    "workbook/experiments": 13_000,
+    "workbook/experiments": 14_000,
     "workbook/bench": 2_000,
     "workbook/classroom/problems": 4_000,
     "workbook/classroom/panels": 1_000,

@@ -6,6 +6,7 @@ own. Each row names the folder of its run, which `records.load_run` opens.
 
 import os
 from collections.abc import Iterable, Mapping
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,6 @@ def row_of(run: Run) -> Row:
     row["learning_rate"] = row.pop("max_learning_rate")
     has_loss = run.status == "finished"
     has_ended = has_loss or run.diverged
-    nan = float("nan")
     length = run.loss / nats_per_token(run.bits_per_byte, 1) if has_loss else nan
     return row | {
         "name": run.config.name,
