@@ -114,7 +114,7 @@ def test_what_never_began_is_not_said_to_have_diverged(runs):
     for run in lost.values():
         vars(run)["log"] = run.log.assign(validation_loss=None)
     said = results.best_in_words({"without norms": results.Setting(lost, {})})
-    assert said.startswith("without norms, no run could begin")
+    assert said.startswith("without norms, no run could start")
 
 
 def test_an_experiment_of_no_runs_has_no_verdict_yet():
@@ -157,7 +157,9 @@ def test_the_longer_runs_stand_beside_the_same_rate_and_the_rate_that_was_search
     assert table.loc["no norm"].tolist() == [0.005, "1.750", "-0.250", "+0.250"]
     assert list(results.longest_unchanged(long)) == [0.01, 0.005]
     said = results.longest_in_words(long)["no norm"]
-    assert said.endswith("1.750, the same seed unchanged at 1.500, both at a rate of 0.005")
+    assert said.endswith(
+        "at 1.750, and the unchanged model with the same seed and rate (0.005) at 1.500"
+    )
     assert results.gaps_in_words(long) == "no norm +0.250 nats per token in one run each"
 
 

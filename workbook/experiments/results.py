@@ -438,7 +438,9 @@ def best_in_words(by_name: Mapping[str, Setting]) -> str:
         if not setting.best.diverged:
             words.append(f"{name} {setting.spread} at {setting.rate:.3g}")
         elif all(map(never_began, setting.tuned.values())):
-            words.append(f"{name}, no run could begin, as the new model's loss is not finite")
+            words.append(
+                f"{name}, no run could start: the new model's loss is already infinite or NaN"
+            )
         else:
             words.append(f"{name} diverged at every learning rate")
     return "; ".join(words)
@@ -491,8 +493,8 @@ def longest_pairs(longer: Results) -> dict[str, tuple[Run, Run]]:
 def longest_in_words(longer: Results) -> dict[str, str]:
     """Both losses of each of these pairs, as a clause."""
     return {
-        label: f"one run of {run.tokens:,} tokens ends at {run.loss:.3f}, the same seed unchanged"
-        f" at {usual.loss:.3f}, both at a rate of {rate_of(run):.3g}"
+        label: f"after {run.tokens:,} tokens, one run ends at {run.loss:.3f}, and the unchanged"
+        f" model with the same seed and rate ({rate_of(run):.3g}) at {usual.loss:.3f}"
         for label, (run, usual) in longest_pairs(longer).items()
     }
 
