@@ -167,7 +167,7 @@ def test_a_file_of_a_run_that_holds_something_else_is_told_in_words(tmp_path, co
 def test_a_loss_that_is_no_number_is_told_with_its_file(tmp_path):
     run = trained(tmp_path)
     (tmp_path / runlog.LINES).write_text('{"step": 1, "validation_loss": []}\n')
-    with pytest.raises(ValueError, match=r"log\.jsonl holds what is no number"):
+    with pytest.raises(ValueError, match=r"log\.jsonl holds what is no number \(validation_loss: "):
         _ = run.loss
 
 

@@ -212,15 +212,18 @@ def as_table(logged: list[Record] | dict[str, list[Any]], source: Path) -> "pd.D
     """
     import pandas as pd  # here: a process that only trains need not load it
 
+    name: Any = "lines"
     try:
         # A line without a value has NaN there: validation losses are measured now and then.
         frame = pd.DataFrame(logged)
         if not len(frame):
             return frame
-        whole = dict.fromkeys({"step", "tokens"}.intersection(frame), int)
-        frame.astype(float).astype(whole)
+        for name, column in frame.items():
+            column.astype(float).astype(int if name in ("step", "tokens") else float)
     except (TypeError, ValueError, ArithmeticError) as error:
-        raise ValueError(f"{source} holds what is no number ({error}); was it edited?") from error
+        raise ValueError(
+            f"{source} holds what is no number ({name}: {error}); was it edited?"
+        ) from error
     always = ("train_loss", "validation_loss", "gradient_norm")
     missing = {name: math.nan for name in always if name not in frame}
     return frame.assign(**missing).set_index("step")
