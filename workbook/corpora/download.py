@@ -30,8 +30,8 @@ TIMEOUT = 30.0  # seconds to wait for the announcement
 UNPACKED = 2.8  # times the packed size, at most: gzip shrinks English by a factor of about 2.6
 PATIENCE = 60.0  # seconds in which at least `PACE` bytes have to arrive for each of them
 PACE = 10_000  # else a server that sends a byte now and then would keep us for years
-# None: `http_get` passes on what arrives, and holds nothing back that a connection would cost which
-# breaks, or behind which it could not be seen how slowly it arrives.
+# None: `http_get` passes on what arrives. What it held back would be lost with a connection that
+# breaks, and would hide how slowly bytes arrive.
 constants.DOWNLOAD_CHUNK_SIZE = None  # type: ignore[assignment]
 # What a network or a server can do wrong: addresses that are none, answers that are no text, too.
 FAULTS = (httpx2.HTTPError, httpx2.InvalidURL, OfflineModeIsEnabled, ValueError)
@@ -136,7 +136,7 @@ class _Arriving:
     stops fills no disk: it may write what was announced, and no more.
     """
 
-    def __init__(self, part: Path, size: int, pace: "_Pace") -> None:
+    def __init__(self, part: Path, size: int, pace: _Pace) -> None:
         self.pace = pace
         self.part = part
         self.size = size

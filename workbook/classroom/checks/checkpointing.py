@@ -178,7 +178,7 @@ EMPTY = (
 
 
 def _beside(form: FileForm, asked: dict, got: dict) -> Wrong:
-    """The verdict on the first thing that is not restored."""
+    """The verdict on the first thing that is not restored; it claims nothing if all is."""
     claim = next((claim for claim in asked if asked[claim] != got[claim]), "")
     expected, value = (Prose(shorten(str(state.get(claim)), 80)) for state in (asked, got))
     lost = "Something is lost or changed on the way: store and load both `state_dict()` in full."
