@@ -15,6 +15,7 @@ from typing import Any
 from workbook.classroom import panels
 from workbook.classroom.checks.machinery import worker
 from workbook.classroom.checks.machinery.judging import Report
+from workbook.classroom.checks.machinery.verdicts import RESULT_IS_RIGHT
 from workbook.classroom.mine import adopt
 from workbook.classroom.mine.adopt import ADAPTERS, CODE
 from workbook.classroom.mine.course_parts import OTHER_IN_2024, PARTS, SAID_OF_2024
@@ -80,7 +81,7 @@ def check_all(study: Path, only: Collection[str] = CODE) -> Iterator[CheckOutcom
             status: str = report.status
             message = report.message
             cause = _cause(report)
-            is_beside = report.claim.startswith("The result is right, but ")
+            is_beside = report.claim.startswith(RESULT_IS_RIGHT)
             below = [part for part in rests_on if faulty.get(part) in (False, is_beside)]
             if status == "wrong":
                 # First weights do not matter where others are filled in.

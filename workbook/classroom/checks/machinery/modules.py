@@ -39,6 +39,7 @@ from workbook.classroom.checks.machinery.tensors import (
     tensor_of,
 )
 from workbook.classroom.checks.machinery.verdicts import (
+    RESULT_IS_RIGHT,
     Findings,
     NotAttempted,
     Prose,
@@ -598,7 +599,7 @@ def check_gradients(runner: TensorRunner, exercise: Exercise, case: Case) -> Non
         (result * factors).sum().backward()
     except RuntimeError as error:
         raise Wrong(
-            "The result is right, but it cannot be trained: the backward pass fails.",
+            f"{RESULT_IS_RIGHT} it cannot be trained: the backward pass fails.",
             given=given,
             got=Prose(str(error).partition(". ")[0]),
             mistake=IN_PLACE,
@@ -618,13 +619,13 @@ def check_gradients(runner: TensorRunner, exercise: Exercise, case: Case) -> Non
     for name, grad, expected in pairs:
         expect(grad is not None, f"No gradient reaches `{name}`.", CUT_OFF, given=given)
         if not alike(grad, expected, 1e-3):
-            claim = f"The result is right, but the gradient that reaches `{name}` is not."
+            claim = f"{RESULT_IS_RIGHT} the gradient that reaches `{name}` is not."
             mistake = PADDING if not grad[:1].any() and expected[:1].any() else CUT_OFF
             right, shown = beside(expected, grad)
             raise Wrong(claim, given=given, expected=right, got=shown, mistake=mistake)
     expect(
         all(inputs[name].eq(leaf).all() for name, leaf in leaves.items()),
-        "The result is right, but the input tensor is changed.",
+        f"{RESULT_IS_RIGHT} the input tensor is changed.",
         IN_PLACE,
         given=given,
     )

@@ -81,6 +81,7 @@ REFUSED = (
     "what the problem allows."
 )
 ENDLESS = "Either a loop never ends, or each step does far more work than it needs to."
+RESULT_IS_RIGHT = "The result is right, but"  # begins what is said of a fault beside it
 KILLED = (
     "The system ends what takes the last memory. Close other programs, or let the attempt hold "
     "less at a time, and check again."
