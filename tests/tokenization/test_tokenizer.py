@@ -44,7 +44,7 @@ def trained(tmp_path_factory):
 class Readable(Tokenizer):
     """A tokenizer that never goes through the compiled engine by itself."""
 
-    def _take_encoder(self, size):
+    def _new_encoder(self, size):
         return None
 
 
@@ -229,7 +229,7 @@ def test_a_batch_has_the_ids_of_each_text(readable, compiled, texts):
 def test_cores_share_a_large_batch(readable, compiled, monkeypatch, threads):
     monkeypatch.setattr("workbook.tokenization.tokenizer.BATCH_PER_THREAD", 1_000)
     monkeypatch.setattr("workbook.config.cores", lambda: threads)
-    long = CORPUS * 1_200
+    long = CORPUS * 2_400
     assert len(long) > encode.FEW_BYTES
     texts = [
         *islice(random_strings(), 300),

@@ -10,6 +10,7 @@ holds: to ask would take longer, and the next pre-token's ids overwrite the exce
 bounded: a full table is emptied, and fills again with the words that the text uses from then on.
 """
 
+import ctypes
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -39,12 +40,15 @@ SYMBOL_MASK = np.uint64(MOST_SYMBOLS)
 NEVER = 1 << 30  # later than every merge
 PLACE_BITS = 32  # of a symbol, below what it makes with the next one
 PLACE_MASK = (1 << 32) - 1
-FEW_BYTES = 1 << 19  # of texts that are encoded at the least price a call
+FEW_BYTES = 1 << 20  # of texts that are encoded at the least price a call
+FEW_CHARACTERS = FEW_BYTES // 4  # as one has up to four bytes
 FEW_SYMBOLS = 24  # of a pre-token whose merges are found one by one
-# What the kernel is told, in 64-bit numbers: an address in a text, where its next id is written and
-# where the end of the ids of a text; where the text ends; and where to find all that it needs.
-AT, TO, TEXT_STOPS, TEXT_END = range(4)
-SPECIAL, KINDS, BATCH, TABLE, PAIRS, IDS_OF, SCRATCH, SCRATCH_SIZE, WIDTH = range(4, 13)
+# What the kernel is told, in 64-bit numbers: an address in a text; where its first id is written,
+# its next one, and the end of a text's ids; where the text ends; and where to find all it needs.
+# With an address of 0, the text is in the encoder's own memory, and its length stands for its end.
+# The answer is the number of ids, or minus the length of a pre-token that found no room.
+AT, FIRST, TO, TEXT_STOPS, TEXT_END, ANSWER, FEW, FEW_IDS, FEW_STOPS = range(9)
+SPECIAL, KINDS, BATCH, TABLE, PAIRS, IDS_OF, SCRATCH, SCRATCH_SIZE, WIDTH = range(9, 18)
 PER_BYTE = 3 + 2  # numbers of scratch space for a byte that is merged: three lists, and a tree
 
 
@@ -74,7 +78,7 @@ class CompiledEncoder:
         self.kinds = scan.character_kinds()
         self.batch = scan.new_batch()
         self.job = np.zeros(WIDTH + 1, np.int64)
-        self.encode_on = encode_on.with_arguments(self.job.ctypes.data)
+        self.encode_on = encode_on.prepared(ctypes.c_int64(), self.job.ctypes.data)
         # Memory for short texts: their bytes, their ids, where the ids of each end. Made once and
         # used for all of them, as to make it takes longer than to encode one.
         self.few = np.zeros(FEW_BYTES + PADDING, np.uint8)
@@ -83,9 +87,7 @@ class CompiledEncoder:
         # Memory views: to set a single number of an array takes NumPy longer.
         self.views = self.few.data, self.job.data
         held = self.few, self.few_ids, self.stops
-        addresses = [array.ctypes.data for array in held]
-        self.begin = np.array(addresses).data
-        self.few_at, self.few_to, _ = addresses
+        self.job[FEW:SPECIAL] = [array.ctypes.data for array in held]
         self.forget()
 
     def check(self, merges: np.ndarray) -> None:
@@ -118,18 +120,20 @@ class CompiledEncoder:
 
     def encode(self, string: str) -> np.ndarray:
         """The ids of a text. Raises: UnicodeEncodeError if it holds a lone surrogate."""
-        if len(string) > FEW_BYTES // 4:  # characters have up to four bytes
+        if len(string) > FEW_CHARACTERS:
             data = text.utf8_of(string)
             return self.encode_spans(text.spans_of(data, self.special.tokens), len(data))
         # All that a short text does not need is left out, as it would take longer than its ids.
         encoded = string.encode()
+        size = len(encoded)
         few, job = self.views
-        few[: len(encoded)] = encoded
-        job[:TEXT_END] = self.begin
-        job[TEXT_END] = self.few_at + len(encoded)
-        while longest := self.encode_on():
-            self.make_room(longest)
-        return self.few_ids[: (job[TO] - self.few_to) // self.width].copy()
+        few[:size] = encoded
+        job[TEXT_END] = size
+        self.encode_on()
+        while (number := job[ANSWER]) < 0:
+            self.make_room(-number)
+            self.encode_on()
+        return self.few_ids[:number].copy()
 
     def encode_spans(self, spans: Iterable[np.ndarray], most: int) -> np.ndarray:
         """The ids of spans that have together at most `most` bytes. Raises: ValueError for more."""
@@ -142,10 +146,7 @@ class CompiledEncoder:
             if most < 0:
                 raise ValueError(f"the spans are {-most} bytes longer than the room for their ids")
             # From here on addresses: the kernel writes ids and moves them on.
-            start = text_address(span)
-            self.job[: TEXT_END + 1] = start, to, 0, start + len(span)
-            self.run()
-            to = int(self.job[TO])
+            to += self.width * self.run(text_address(span), len(span), to)
         # What was written is kept; the rest of the memory was never touched.
         ids.resize((to - ids.ctypes.data) // ids.itemsize, refcheck=False)
         return ids
@@ -160,20 +161,21 @@ class CompiledEncoder:
         if len(joined) > FEW_BYTES:
             each = list(map(self.encode, texts))
             return np.concatenate(each), np.array(list(map(len, each)))
-        start = text_address(joined)
-        self.job[: TEXT_END + 1] = *self.begin, start + len(joined)
-        self.job[AT] = start
-        self.run()
+        to = self.few_ids.ctypes.data
+        number = self.run(text_address(joined), len(joined), to)
         # The kernel wrote addresses in the encoder's memory, from where the ids are copied.
-        stops = (self.stops[: len(texts)] - self.few_to) // self.width
-        return self.few_ids[: stops[-1]].copy(), np.diff(stops, prepend=0)
+        stops = (self.stops[: len(texts)] - to) // self.width
+        return self.few_ids[:number].copy(), np.diff(stops, prepend=0)
 
-    def run(self) -> None:
-        """Call the kernel until it has found enough memory."""
-        # 0 is the end. Any other number is the length of a pre-token that found no room: Python
-        # makes some, and the kernel goes on where it stopped.
-        while longest := self.encode_on():
-            self.make_room(longest)
+    def run(self, start: int, size: int, to: int) -> int:
+        """Write the ids of the text at an address to another; return how many there are."""
+        self.job[: TEXT_END + 1] = start, to, to, self.job[FEW_STOPS], start + size
+        self.encode_on()
+        # A pre-token found no room: Python makes some, and the kernel goes on where it stopped.
+        while (number := int(self.job[ANSWER])) < 0:
+            self.make_room(-number)
+            self.encode_on()
+        return number
 
     def make_room(self, length: int) -> None:
         """Enlarge the memory for a pre-token of this length; at the limit, empty the table."""
@@ -223,12 +225,15 @@ def make_encoder(
 
 @kernel(INT)
 def encode_on(address):
-    """Continue the job at an address, and write down there how far it came.
-
-    Returns 0 at the end, else the length of a pre-token that found too little memory.
-    """
+    """Continue the job at an address, and write down there how far it came."""
     # By its address, as Python's call takes longer for each number that an array consists of.
     job = array_at(address, WIDTH + 1)
+    if job[AT] == 0:
+        job[AT] = job[FEW]
+        job[FIRST] = job[FEW_IDS]
+        job[TO] = job[FEW_IDS]
+        job[TEXT_STOPS] = job[FEW_STOPS]
+        job[TEXT_END] += job[FEW]
     at = job[AT]
     to = job[TO]
     facts = job[TABLE]
@@ -283,9 +288,9 @@ def encode_on(address):
                 store(job[TEXT_STOPS], np.uint64(to))
                 job[TEXT_STOPS] += 8
             at = next_document
-    job[AT] = at
+    job[AT] = at if lacking else 0
     job[TO] = to
-    return lacking
+    job[ANSWER] = -lacking if lacking else (to - job[FIRST]) // width
 
 
 @compiled

@@ -103,25 +103,22 @@ class Kernel(Compiled):
         KERNELS.append(self)
 
     def __call__(self, *arguments: int | np.ndarray) -> int:
-        return self.with_arguments(*arguments)()
+        result = ctypes.c_int64()
+        self.prepared(result, *arguments)()
+        return result.value
 
-    def with_arguments(self, *arguments: int | np.ndarray) -> Callable[[], int]:
-        """A call that can be made again and again. It holds the arrays.
+    def prepared(self, result: ctypes.c_int64, *arguments: int | np.ndarray) -> partial[int]:
+        """A call that can be made again and again, and writes to `result`. It holds the arrays.
 
         Raises: TypeError for arguments of other types than the kernel's.
         """
-        # numba's convention: the function returns a status, and writes its result to an address.
-        result = ctypes.c_int64()
-        error = ctypes.c_void_p()
-        references = ctypes.byref(result), ctypes.byref(error)
+        # numba's convention: the function returns a status, always 0 here as nothing is raised, and
+        # writes its result to an address.
+        references = ctypes.byref(result), ctypes.byref(ctypes.c_void_p())
         # Turning arguments into C's takes longer than a short text does: so once, for many calls.
         call = partial(self._code, *references, *self._flat(arguments))
-
-        # `held` keeps the arrays alive, whose addresses the call uses.
-        def again(held: tuple[int | np.ndarray, ...] = arguments) -> int:
-            return call() or result.value  # it returns 0: nothing is raised
-
-        return again
+        call.held = arguments  # type: ignore[attr-defined]  # whose addresses it uses
+        return call
 
     @cached_property
     def _code(self) -> Callable[..., int]:
