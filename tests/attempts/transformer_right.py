@@ -49,7 +49,7 @@ class TwoAxes(Embedding):
         return super().forward(token_ids)
 
 
-@right("rmsnorm")
+@judged("rmsnorm", "correct", "and weights in float32, its result is in float32: convert it back")
 class RMSNormAsInLlama(nn.Module):
     """Rounded before the gain, which is a row, of shape (1, d_model); x has three axes."""
 

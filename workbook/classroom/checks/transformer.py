@@ -397,7 +397,7 @@ STAYS_BEHIND = (
     "`device=x.device`, and keep tables by `self.register_buffer(name, table, persistent=False)`, "
     "which `.to` moves."
 )
-WIDENED = "For {} in bfloat16 its result is in {}: convert it back, `.to({}.dtype)`."
+WIDENED = "For {} in bfloat16{} its result is in {}: convert it back, `.to({}.dtype)`."
 UNTURNED = "Called without `token_positions`, it does not rotate: let it count 0, 1, 2, ... itself."
 
 
@@ -435,16 +435,21 @@ def _in_half_precision(part: Task, runner: TensorRunner) -> str | None:
         name: x.bfloat16() if isinstance(x, Tensor) and x.is_floating_point() else x
         for name, x in case.inputs.items()
     }
-    if isinstance(runner, ModuleRunner):
-        runner.module = runner.make(case)
-        for parameter in runner.module.parameters():
-            parameter.data = parameter.data.bfloat16()
     name, x = next(iter(halved.items()))
-    result = runner.rerun(replace(case, inputs=halved))
-    # Logits of ids, and a loss, may well be in float32.
-    if not result.ndim or x.dtype != torch.bfloat16 or result.dtype == x.dtype:
+    if x.dtype != torch.bfloat16:  # logits of ids may well be in float32
         return None
-    return WIDENED.format(name, kind(result.dtype), name) + dropped(runner.attempt)
+    # Where its type matters, weights may be in float32, as in mixed precision.
+    for weights in (torch.bfloat16, torch.float32) if part.same is same_kind else (torch.bfloat16,):
+        if isinstance(runner, ModuleRunner):
+            runner.module = runner.make(case)
+            for parameter in runner.module.parameters():
+                parameter.data = parameter.data.to(weights)
+        result = runner.rerun(replace(case, inputs=halved))
+        if result.ndim and result.dtype != x.dtype:  # a loss, too, may be in float32
+            others = "" if weights == x.dtype else f", and weights in {kind(weights)},"
+            remark = WIDENED.format(name, others, kind(result.dtype), name)
+            return remark + dropped(runner.attempt)
+    return None
 
 
 def _without_positions(part: Task, runner: TensorRunner) -> str | None:
