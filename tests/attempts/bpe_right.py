@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from made_repositories import module
 
-from attempts.lists import right
+from attempts.lists import judged, right
 
 flat = module("flat", "cs336_basics/tokenizer.py")
 GPT2 = flat.PAT
@@ -23,6 +23,7 @@ def word_counts(text, special_tokens):
     return flat.count_words(text, special_tokens)
 
 
+@judged("train_bpe", "correct", "Opened in text mode, a file's `\\r\\n` becomes `\\n`")
 def indexed(input_path, vocab_size, special_tokens):
     with open(input_path, encoding="utf-8") as file:
         counts = word_counts(file.read(), special_tokens)
@@ -101,5 +102,5 @@ def opens_a_path(input_path, vocab_size, special_tokens):
     return indexed(input_path, vocab_size, special_tokens)
 
 
-for solution in (recount, indexed, with_numpy, own_names):
+for solution in (recount, with_numpy, own_names):
     right("train_bpe")(solution)

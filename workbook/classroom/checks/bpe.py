@@ -5,6 +5,7 @@ import tempfile
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -440,6 +441,11 @@ SMALL = (
 )
 EVERYTHING = Text(EOT.join(case.text for case in SMALL), 160)
 TINY = SMALL[0], Text("vw vw vw", 1)  # they share no letter
+PRAISE = "Merges and vocabulary agree with the reference on every text."
+TEXT_MODE = (
+    "Opened in text mode, a file's `\\r\\n` becomes `\\n`, so it is not trained on its own bytes: "
+    '`open(path, newline="")` keeps them.'
+)
 STR_PATH = "a path that is a str"
 RUNS_OUT = "a text that runs out of pairs before the vocabulary is full"
 SEVERAL = "several special tokens"
@@ -733,7 +739,17 @@ def train_bpe(attempt: Any) -> str:
                 _expect_long_texts(runner)
         findings.wrongs = shared.one_for_each_cause(findings.wrongs)
         check_style(findings, lambda: runner.train(SMALL[0]), [attempt])
-    return findings.verdict("Merges and vocabulary agree with the reference on every text.")
+        remarks = [] if findings else _worth_knowing(runner)
+    return findings.verdict(PRAISE, remarks)
+
+
+def _worth_knowing(runner: BpeRunner) -> list[str]:
+    """What a right trainer makes of line breaks as Windows writes them, in a sentence."""
+    windows, others = (Text(line_break * 4, 2) for line_break in ("\r\n", "\n"))
+    with suppress(Wrong, NotAttempted):
+        if runner.train(windows)[1] == BPE.expected(others):
+            return [TEXT_MODE]
+    return []
 
 
 @lru_cache
