@@ -161,6 +161,37 @@ def test_loops_values_and_lines_left_out():
     assert by_line["without", 10].answer == "'c'"
 
 
+OF_ONE_GROUP = """import torch
+
+
+class AdamW(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, decay=weight_decay))
+
+    def step(self, closure=None):
+        group = self.param_groups[0]
+        lr, (b1, b2) = group["lr"], group["betas"]
+        for p in group["params"]:
+            if p.grad is None:
+                continue
+            kept = self.state[p]
+            t = kept["t"] = kept.get("t", 0) + 1
+            kept["m"] = b1 * kept.get("m", 0) + (1 - b1) * p.grad
+            kept["v"] = b2 * kept.get("v", 0) + (1 - b2) * p.grad**2
+            size = lr * (1 - b2**t) ** 0.5 / (1 - b1**t)
+            p.data -= size * kept["m"] / (kept["v"].sqrt() + group["eps"])
+            p.data -= lr * group["decay"] * p.data
+
+
+__all__ = ["AdamW"]
+"""
+
+
+def test_nobody_is_asked_how_many_settings_torch_gives_a_group():
+    asked = {(each.kind, each.line) for each in asked_about("adamw", OF_ONE_GROUP)}
+    assert asked and ("items", 9) not in asked
+
+
 def test_what_differs_from_run_to_run_is_not_asked():
     source = """import random
 

@@ -322,7 +322,9 @@ def _described(value: Any) -> tuple[str, Any]:
         return "shape", tuple(value.shape)
     if type(value) in (int, float) and abs(value) < TOO_MUCH:
         return "value", value
-    if isinstance(value, list | dict | set) and value:
+    # How many settings torch gives an optimizer's group is not to be known.
+    is_group = isinstance(value, dict) and "params" in value
+    if isinstance(value, list | dict | set) and value and not is_group:
         return "items", len(value)
     return "", None
 
