@@ -96,21 +96,6 @@ class _Rope(nn.RotaryPositionalEmbedding):
         self.theta = theta
 
 
-def _positions(x: Tensor, token_positions: Tensor | None = None) -> Tensor:
-    return torch.arange(x.shape[-2]) if token_positions is None else token_positions
-
-
-class _TurnedAsComplex(_Rope):
-    """RoPE by complex numbers: the second right program."""
-
-    def forward(self, x: Tensor, token_positions: Tensor | None = None, first: int = 0) -> Tensor:
-        speeds = self.theta ** (-torch.arange(0, self.d_k, 2).double() / self.d_k)
-        angles = _positions(x, token_positions).unsqueeze(-1) * speeds
-        pairs = torch.view_as_complex(x.double().unflatten(-1, (-1, 2)).contiguous())
-        turned = pairs * torch.polar(torch.ones_like(angles), angles)
-        return torch.view_as_real(turned).flatten(-2).to(x.dtype)
-
-
 def _schedule(version: partial) -> Callable:
     def schedule(it, max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle_iters):
         settings = max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle_iters
@@ -128,26 +113,6 @@ def _clip(version: Callable) -> Callable:
         version(SimpleNamespace(parameters=lambda: held, limit=max_l2_norm, generator=once))
 
     return clip
-
-
-class _InThreeSteps(optimizers.AdamW):
-    """AdamW with the corrected averages written out: the second right program."""
-
-    def update(self, theta: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
-        step = state.get("step", 0) + 1
-        state["step"] = step
-        beta1, beta2 = group["betas"]
-        state["exp_avg"] = beta1 * state.get("exp_avg", 0.0) + (1 - beta1) * theta.grad
-        state["exp_avg_sq"] = beta2 * state.get("exp_avg_sq", 0.0) + (1 - beta2) * theta.grad**2
-        first = state["exp_avg"] / (1 - beta1**step)
-        second = state["exp_avg_sq"] / (1 - beta2**step)
-        eps = group["eps"] / (1 - beta2**step) ** 0.5
-        decay = 1 - group["lr"] * group["weight_decay"]
-        if group["decay"] == "before":
-            theta.mul_(decay)
-        theta.sub_(group["lr"] * first / (second.sqrt() + eps))
-        if group["decay"] == "after":
-            theta.mul_(decay)
 
 
 def _adamw(version: Callable) -> type:
@@ -513,17 +478,19 @@ SUBJECTS = {
         _layer(
             _Rope,
             lambda turned, self, x, token_positions=None: turned(
-                x, _positions(x, token_positions), self.theta
+                x,
+                torch.arange(x.shape[-2]) if token_positions is None else token_positions,
+                self.theta,
             ),
         ),
-        _TurnedAsComplex,
+        nn.RotaryPositionalEmbedding,
     ),
     "learning_rate_schedule": _subject(optimizer.SCHEDULE, _schedule, optimizers.cosine_schedule),
     "gradient_clipping": _subject(optimizer.CLIPPING, _clip, optimizers.clip_gradients),
     "adamw": Subject(
         (
             (_adamw(optimizer.ADAMW.program.edited()), _before(optimizers.AdamW), TORCHS),
-            (_warm(_InThreeSteps), _before(_InThreeSteps), TORCHS),
+            (_warm(optimizers.AdamW), _before(optimizers.AdamW), TORCHS),
         ),
         (Versions(optimizer.ADAMW, _adamw, within="update"),),
     ),

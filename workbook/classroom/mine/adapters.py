@@ -25,7 +25,7 @@ from unittest.mock import patch
 import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as hooks
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from workbook import transformer
 from workbook.classroom.checks.machinery import worker
@@ -553,11 +553,8 @@ class AdoptedRunner(ModuleRunner):
 
 def on_device(value: Any, device: torch.device) -> Any:
     """What a module was given, on a device."""
-    if type(value) in (tuple, list):
-        return type(value)(on_device(inner, device) for inner in value)
-    if type(value) is dict:
-        return {key: on_device(inner, device) for key, inner in value.items()}
-    return value.to(device) if isinstance(value, Tensor | nn.Module) else value
+    movable = (Tensor, nn.Module)
+    return tree_map(lambda each: each.to(device) if isinstance(each, movable) else each, value)
 
 
 def report_on(name: str, load: Callable[[], Any]) -> Report:

@@ -27,7 +27,6 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.machinery import PathFinder, all_suffixes
-from importlib.util import resolve_name
 from pathlib import Path
 from textwrap import dedent
 from types import ModuleType
@@ -350,7 +349,9 @@ class Repository:
             why = NO_END
         except ValueError as error:
             why = str(error).removeprefix(f"{what}: ")
-        origin = _origin(node, scope)
+        origin = ""
+        if isinstance(node, ast.ImportFrom):
+            origin = solutions.origin(node, scope["__package__"])
         alone = _one_by_one(node) if not origin or origin in sys.modules else []
         if why and alone:  # one name that fails costs no other
             for statement in alone:
@@ -893,14 +894,6 @@ def _one_by_one(node: ast.stmt) -> list[ast.stmt]:
             alone.append(copy(node))
             alone[-1].names = [alias]  # type: ignore[attr-defined]
     return alone
-
-
-def _origin(node: ast.stmt, scope: dict) -> str:
-    """The module that a statement takes names from; "" for another statement."""
-    if not isinstance(node, ast.ImportFrom):
-        return ""
-    name = node.module or ""
-    return resolve_name("." * node.level + name, scope["__package__"]) if node.level else name
 
 
 def _not_imported(error: BaseException) -> tuple[str, str]:

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib.util import decode_source
+from importlib.util import decode_source, resolve_name
 from itertools import count
 from pathlib import Path
 from types import (
@@ -688,11 +688,15 @@ def _is_file_own(names: dict[str, Any]) -> bool:
 
 def _module(node: ast.ImportFrom, names: dict[str, Any]) -> ModuleType | None:
     """Find the module that `from module import name` names."""
-    name = node.module or ""
-    if node.level:
-        above = (names.get("__package__") or "").split(".")
-        name = ".".join([*above[: len(above) - node.level + 1], *filter(None, [name])])
-    return sys.modules.get(name)
+    return sys.modules.get(origin(node, names.get("__package__") or ""))
+
+
+def origin(node: ast.ImportFrom, package: str) -> str:
+    """The module that a statement in a package takes names from; "" where its dots lead outside."""
+    dots = "." * node.level
+    with suppress(ImportError):
+        return resolve_name(f"{dots}{node.module or ''}", package)
+    return ""
 
 
 def is_same_code(one: Any, other: Any) -> bool:

@@ -22,7 +22,7 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from multiprocessing.pool import Pool
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, NewType, ParamSpec
+from typing import Any, NewType
 
 import cloudpickle
 
@@ -65,8 +65,6 @@ def _dead_reference() -> weakref.ref:
 BY_NAME: dict[type, Callable[[Any], tuple]] = {
     CACHED: _lru_cache_again,
     NewType: lambda made: (NewType, (made.__name__, made.__supertype__)),
-    ParamSpec: lambda made: (ParamSpec, (made.__name__,)),
-    typing.TypeVarTuple: lambda made: (typing.TypeVarTuple, (made.__name__,)),
 }
 if hasattr(typing, "TypeAliasType"):  # from Python 3.12 on
     BY_NAME[typing.TypeAliasType] = lambda made: (type(made), (made.__name__, made.__value__))
@@ -78,9 +76,6 @@ MADE_AGAIN: dict[type, Callable[[Any], tuple]] = {
     type(threading.Lock()): lambda lock: (threading.Lock, ()),
     type(threading.RLock()): lambda lock: (threading.RLock, ()),
     weakref.ref: _weak_reference_again,
-    # Filled after they are made: what they hold may refer to them.
-    weakref.WeakKeyDictionary: lambda weak: (type(weak), (), None, None, iter(weak.items())),
-    weakref.WeakValueDictionary: lambda weak: (type(weak), (), None, None, iter(weak.items())),
 }
 DYNAMO = "torch._dynamo.eval_frame"  # the module of the functions that `torch.compile` returns
 QUITTERS = ("ExitAutocall", "ZMQExitAutocall")  # a kernel's `exit`, which would end the kernel
