@@ -203,10 +203,16 @@ CHOICE_MISTAKES = (
         )
         for code in (BELOW, "(before < case.top_p) | (case.top_p == 1)")
     ),
-    mistake(
-        "The least likely token is always taken: `argmin`, or the wrong end of a list?",
+    *instead_of(
         RETURNED,
-        "return np.eye(len(shares))[shares.argmin()]",
+        {
+            "The least likely token is always taken: `argmin`, or the wrong end of a list?": (
+                "return np.eye(len(shares))[shares.argmin()]"
+            ),
+            "Id 0 is never drawn: it is a token like any other.": (
+                "drawn[0] = 1e-26\nreturn drawn / drawn.sum()"
+            ),
+        },
     ),
     *instead_of(
         BELOW,

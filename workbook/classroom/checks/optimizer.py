@@ -355,7 +355,8 @@ CLIPPING_MISTAKES = (
             "The gradients are scaled to norm 1, not to max_l2_norm.": "g.mul_(1 / norm)",
             "The factor is not divided by the norm.": "g.mul_(case.limit)",
             "What is added to the norm is too large: ε is 1e-6.": [
-                f"g.mul_(case.limit / (norm + {eps}))" for eps in ("1", "0.1", "1e-2")
+                f"g.mul_(case.limit / (norm + {eps}))"
+                for eps in ("1", "0.1", "1e-2", "1e-3", "1e-4")
             ],
             "The gradients are unchanged: nothing that was computed reached them. `grad = grad * "
             "scale` only gives a name a new value; `p.grad.mul_(scale)` writes into the tensor.": (
