@@ -188,6 +188,33 @@ def test_a_layer_is_made_and_called_with_what_its_adapter_has_for_it(
     assert outcome.status == "correct", outcome.message
 
 
+TURNED = """
+class Linear(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_in, d_out))
+
+    def forward(self, x):
+        return torch.einsum("oi,...i->...o", self.weight, x)
+"""
+RUN_TURNED = """
+from cs336_basics import own
+
+def run_linear(d_in, d_out, weights, in_features):
+    layer = own.Linear(d_in, d_out)
+    layer.weight.data = weights
+    return layer(in_features)
+"""
+
+
+def test_a_class_that_fails_with_its_own_weights_is_not_saved_by_its_adapter(repository, study):
+    repository({"linear": "cs336_basics.own:Linear"}, TURNED, RUN_TURNED)
+    (outcome,) = checked(study).values()
+    assert outcome.status == "wrong" and "As the class makes it, before your" in outcome.message
+    words = "The class makes `weight` of shape (64, 256), and your adapter makes it (256, 64)."
+    assert words in outcome.cause
+
+
 HALF = """
 from cs336_basics import model
 

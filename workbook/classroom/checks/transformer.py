@@ -272,7 +272,8 @@ class Task(Exercise):
         is_ready_made = any(wrong.weight == "style" for wrong in findings.wrongs)
         if self.large and not findings.in_use and not is_ready_made:
             try:
-                check_first_weights(runner, self.large, findings)
+                with findings("use"):
+                    check_first_weights(runner, self.large, findings)
             except Unseen:
                 praise = f"{praise.removesuffix(INITIAL).rstrip('.')}. Initial weights not judged."
         for wrong in findings.wrongs:

@@ -38,7 +38,6 @@ from workbook.classroom.checks.machinery.modules import (
     Unseen,
     expect_no_twins,
     expect_registered,
-    fill,
     own_parameters,
     uncompiled,
 )
@@ -87,6 +86,8 @@ RESIZED = (
     "your adapter changes the shape of `{}`: let the class use the sizes, such as d_ff, that are "
     "passed in."
 )
+AS_MADE = "As the class makes it, before your adapter changes `{}`, it raised an error."
+OTHER_SHAPE = "The class makes `{}` of shape {}, and your adapter makes it {}."
 SMALL = {
     "d_in": 8,
     "d_out": 6,
@@ -463,7 +464,10 @@ class AdoptedRunner(ModuleRunner):
         return self.made.module.cpu().eval()
 
     def new(self, case: Case) -> nn.Module:
-        """The same with the weights that its class has drawn. Raises: Unseen."""
+        """The same with the weights that its class has drawn.
+
+        Raises: Unseen; Wrong if it cannot be called with these, as in training.
+        """
         drawn = {}
 
         def note(module: nn.Module, handed: Any) -> None:
@@ -476,7 +480,17 @@ class AdoptedRunner(ModuleRunner):
         # One that is as the adapter gave it was handed to the class.
         if first.keys() != own.keys() or any(first[name].equal(own[name]) for name in own):
             raise Unseen
-        fill(module, first)
+        shapes = {n: (tuple(first[n].shape), tuple(p.shape)) for n, p in own.items()}
+        resized = [name for name, (made, filled) in shapes.items() if made != filled]
+        for name, parameter in own.items():
+            parameter.data = first[name]
+        if resized and self.made.args is not None:
+            try:
+                call(module, *self.made.args, given=str(case), **self.made.kwargs)
+            except Wrong as wrong:
+                wrong.claim = AS_MADE.format(resized[0])
+                wrong.mistake = OTHER_SHAPE.format(resized[0], *shapes[resized[0]])
+                raise
         return module
 
     def makes_alike(self, *cases: Case) -> bool:
