@@ -377,6 +377,7 @@ LACKING = [
     (ModuleNotFoundError(name="hydra.core"), "`hydra` first (hydra-core>=1.3 in your"),
     (ModuleNotFoundError(name="own.softmax"), "your module is `own.Softmax`: upper and lower"),
     (ModuleNotFoundError(name="own.sofmax"), ""),
+    (ModuleNotFoundError(name="code.part"), "a module `code` of its own, which comes first: rename"),
     (ImportError(name="typing"), "your pyproject.toml asks for Python 3.99"),
     (AttributeError(name="next", obj=os), "your pyproject.toml asks for Python 3.99"),
     (SyntaxError(), "your pyproject.toml asks for Python 3.99"),
@@ -392,6 +393,7 @@ LACKING = [
 def test_what_this_computer_lacks_is_named(tmp_path, error, words):
     needs = 'requires-python = ">=3.99"\ndependencies = ["torch", "hydra-core>=1.3"]\n'
     files = {"pyproject.toml": needs, "own/Softmax.py": "", "own/__init__.py": ""}
+    files["code/part.py"] = ""
     lacks = adopt.Repository(repository(tmp_path, files))._lacks(error)
     assert words in lacks if words else not lacks
 

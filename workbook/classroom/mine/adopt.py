@@ -466,7 +466,10 @@ class Repository:
         if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
             name = error.obj.__name__
         top = name.partition(".")[0]
+        is_here = any((root / top).exists() for root in self.roots)
         is_of_python = top in sys.stdlib_module_names
+        if is_of_python and is_here:
+            return f"; Python has a module `{top}` of its own, which comes first: rename yours"
         if is_of_python or isinstance(error, SyntaxError | TypeError):
             needs = re.search(r"requires-python\D*3\.(\d+)", text)
             if needs and int(needs[1]) > sys.version_info.minor:
@@ -478,7 +481,7 @@ class Repository:
         for module in self.modules:
             if module.lower() == name.lower() and module != name:
                 return f"; your module is `{module}`: upper and lower case matter"
-        if is_installed(top) or any((root / top).exists() for root in self.roots):
+        if is_installed(top) or is_here:
             return ""
         # The package may have another name than the module: `hydra` is in `hydra-core`.
         asked = re.findall(rf'"([\w.-]*{re.escape(top)}\b[^"\n]*)"', text, re.I)
