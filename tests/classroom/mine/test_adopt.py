@@ -377,7 +377,10 @@ LACKING = [
     (ModuleNotFoundError(name="hydra.core"), "`hydra` first (hydra-core>=1.3 in your"),
     (ModuleNotFoundError(name="own.softmax"), "your module is `own.Softmax`: upper and lower"),
     (ModuleNotFoundError(name="own.sofmax"), ""),
-    (ModuleNotFoundError(name="code.part"), "a module `code` of its own, which comes first: rename"),
+    (
+        ModuleNotFoundError(name="code.part"),
+        "a module `code` of its own, which comes first: rename",
+    ),
     (ImportError(name="typing"), "your pyproject.toml asks for Python 3.99"),
     (AttributeError(name="next", obj=os), "your pyproject.toml asks for Python 3.99"),
     (SyntaxError(), "your pyproject.toml asks for Python 3.99"),
