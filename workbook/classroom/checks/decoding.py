@@ -319,7 +319,8 @@ ERRORS = {
     "prob_dist must be 1 or 2 dim|too many indices": "Give the model a batch of one, (1, T): the "
     "logits of the next token are then `logits[0, -1]`.",
     "more often than": "It goes on after `max_new_tokens` tokens: stop there, whatever comes.",
-    "iterat|unsqueeze|'list'|list' object": "The prompt is a list of ids: make a tensor of it.",
+    "iterat(?!ion over a 0-d)|unsqueeze|'list'|list' object": "The prompt is a list of ids: make a "
+    "tensor of it.",
 }
 NOTES = {
     "gradients": "Each call keeps what a backward pass needs: decode under `torch.no_grad()`.",
@@ -408,6 +409,10 @@ class Letters:
         if name.startswith("__") or not re.search("eo[st]|end", name):
             raise NoSuchError(f"The check's tokenizer has no `{name}`. {BY_IDS}")
         return self.end_id if "id" in name else END_OF_TEXT
+
+    def __getitem__(self, token_id: int) -> bytes:
+        """The token of an id, for a function that takes a vocabulary."""
+        return END_OF_TEXT.encode() if token_id == self.end_id else self.decode(token_id).encode()
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text."""

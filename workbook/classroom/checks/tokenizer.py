@@ -253,6 +253,12 @@ WORDS = (
         MERGE,
         MERGE.replace("min", "max"),
     ),
+    mistake(
+        "The first merge in the list is never applied: its rank is 0, which is false in an `if`. "
+        "Test `is not None`.",
+        "if pair in ranks]",
+        "if ranks.get(pair)]",
+    ),
     *(
         mistake(
             f"{which} was applied first: the earliest in the list `merges` goes first.",

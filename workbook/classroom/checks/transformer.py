@@ -862,7 +862,7 @@ LOSS_MISTAKES = (
         f"logs.gather({CHOSEN}",
         "logs.amax(-1)",
     ),
-    mistake(ONE_BATCH, CHOSEN, "1, targets.unsqueeze(1)).squeeze(1)"),
+    *(mistake(ONE_BATCH, CHOSEN, f"{axis}, targets.unsqueeze(1)).squeeze(1)") for axis in (1, -1)),
 )
 
 

@@ -103,7 +103,7 @@ SYNONYMS = {
     "top_p": "p|topp|nucleusp|nucleus|ptop|threshold|topnucleus|pthreshold|toppthreshold",
     "end_token": "endtokenid|eostokenid|eosid|eos|eot|eotid|eottokenid|endoftext|endoftextid|"
     "specialtokenids|endoftexttokenid|endid|eostoken|stoptoken|stopid|stoptokenid|stoptokenids|stop|end",
-    "tokenizer": "tok|bpe|enc|encoder|bpetokenizer|tokenizerinstance",
+    "tokenizer": "tok|bpe|enc|encoder|bpetokenizer|tokenizerinstance|vocab",
     "rope": "rotary|ropemodule|ropelayer|ropeemb|rotaryemb|rotaryembedding|posenc|posencoder|"
     "posencoding|posemb|posembed|positionalencoding|positionalencoder|positionalembedding|pe|"
     "positionencoding|positionembedding|rotarypositionalembedding",
@@ -115,6 +115,8 @@ SYNONYMS["max_seq_len"] = SYNONYMS["context_length"] + "|contextlength"
 MODEL_ARGUMENTS = (
     *("vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "rope_theta"),
 )
+# Annotations, as types and as they are written under `from __future__ import annotations`.
+SCALARS = (int, float, str, "int", "float", "str")
 # Parameters that say how, not what, and what they get where they have no default.
 HOW = {
     **dict.fromkeys(["device", "dtype", "rope", "generator", "rng", "topk"]),
@@ -456,8 +458,13 @@ def _takes_any(parameter: Parameter) -> bool:
 
 
 def _fits(parameter: Parameter, value: Any) -> bool:
-    """Whether a parameter, whatever its name, may hold a value: only a path names a file."""
+    """Whether a parameter, whatever its name, may hold a value.
+
+    Only a path names a file, and no list or dict is a number or a text.
+    """
     names_file = plain(parameter.name).endswith(("path", "file", "dir", "folder"))
+    if isinstance(value, list | dict):
+        return not names_file and parameter.annotation not in SCALARS
     return not names_file or isinstance(value, str | os.PathLike | IOBase)
 
 

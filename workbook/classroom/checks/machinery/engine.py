@@ -85,8 +85,9 @@ USUAL = {
     "numbers.",
     "used as indices must be|dtype int.* for index": "Indices are tensors of integers: are two "
     "arguments swapped, or is `.long()` missing?",
-    "values to unpack": "What is taken apart here has more parts, or fewer: print it. The items of "
-    "a dict are its keys; `.items()` gives keys with values.",
+    r"values to unpack.*\bfor\b": "What is taken apart here has more parts, or fewer: print it. "
+    "The items of a dict are its keys; `.items()` gives keys with values.",
+    "values to unpack": "What is taken apart here has more parts, or fewer: print it.",
     "^ValueError: .* not in (list|tuple)": "`index` finds only what is there: ask `in` first.",
     "of 'super' object needs": "`super` is called, too: `super().__init__()`.",
     r"'str' object cannot be interpreted as an integer|without an encoding": "A str is made of "
@@ -100,6 +101,8 @@ USUAL = {
     "types, such as text and bytes, or two arguments are swapped: print the types.",
     r"^UnicodeDecodeError": "These bytes begin or end in the middle of a character: cut the text "
     "elsewhere, and keep tokens as bytes.",
+    r"^TypeError: argument of type": "`in` looks into a container, and this is none: print it.",
+    r"^TypeError: .*argument '.*must be": "An argument of this call has the wrong type: print it.",
     r"^TypeError: .*argument": "This function takes different arguments: compare names and order.",
     r"(a|Boolean value of) Tensor with|only one element": "`item()`, `int()`, `if` and the "
     "functions of `math` take a tensor with a single element: print its shape. Torch's functions "

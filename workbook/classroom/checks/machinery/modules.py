@@ -729,9 +729,10 @@ def check_drawn(weight: Tensor, shapes: Sequence[tuple], is_table: bool, made: s
     oddities: list[tuple[bool, Weight, str]] = [
         (all_alike, "use", SAME),
         (abs(mean) > 0.1 * spread, "use", "The mean is not 0."),
-        (largest < 1.9 * spread, form, uniform),
+        (largest < 1.78 * spread, form, uniform),  # √3 times; 1.85 if cut at one deviation
         (
-            form == "corner" and largest <= 2.001 * std,
+            largest <= 2.001 * std
+            and (form == "corner" or math.isclose(largest, std, rel_tol=0.02)),
             form,
             "The distribution is truncated too early: its limits are ±3 standard deviations.",
         ),

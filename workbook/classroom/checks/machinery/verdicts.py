@@ -4,9 +4,11 @@ A checker is a function like `train_bpe(attempt)`. It raises `Wrong` or `NotAtte
 or returns a sentence of praise or None (status: correct) or `Facts` (for prose; status: read).
 """
 
+import ast
 import builtins
 import dis
 import inspect
+import linecache
 import os
 import re
 import reprlib
@@ -421,6 +423,8 @@ def slip(error: BaseException) -> str | None:
                 return f"`{error.name}` belongs to the object: write `self.{error.name}`."
             if error.name in IMPORTED:
                 return f"Nothing has imported `{error.name}`: {IMPORT}"
+            if last and error.name in _set_by_script(last[0].f_code.co_filename):
+                return f"`{error.name}` is there only if the file runs as a script: pass it in."
             return _misspelt(error.name, [*names, *around, *dir(builtins)])
         if isinstance(error, AttributeError):
             known = {*dir(error.obj)} - {"encode", "decode"}  # which no slip of the pen mixes up
@@ -438,6 +442,17 @@ def slip(error: BaseException) -> str | None:
                     return f"`{name}` has no key {key!r}, but {there[0]!r}: of another type."
             return _misspelt(key, [key for keys in dicts for key in keys])
     return None
+
+
+def _set_by_script(file: str) -> set[str]:
+    """The names that a file sets under `if __name__ == "__main__":`."""
+    scripts = [
+        node
+        for node in ast.parse("".join(linecache.getlines(file))).body
+        if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
+    ]
+    names = (n for script in scripts for n in ast.walk(script) if isinstance(n, ast.Name))
+    return {name.id for name in names if isinstance(name.ctx, ast.Store)}
 
 
 def _spelt_otherwise(key: Any) -> Iterator[Any]:
