@@ -105,6 +105,17 @@ def from_text(model, tokenizer, prompt, max_tokens, temperature, top_p, end_toke
 
 
 @right("decoding")
+def with_a_vocabulary(prompt: torch.Tensor, model, max_tokens, temperature, top_p, vocab: dict):
+    """It takes a batch of one prompt, and returns what the tokens spell."""
+    assert prompt.ndim == 2
+    ids = prompt[0].tolist()
+    new = decode(model, ids, max_tokens, temperature, top_p, None)
+    spelt = [vocab[token_id] for token_id in new]
+    end = spelt.index(b"<|endoftext|>") if b"<|endoftext|>" in spelt else len(spelt)
+    return b"".join(spelt[:end]).decode()
+
+
+@right("decoding")
 def by_its_end_id(model, tokenizer, prompt, max_tokens=50, temperature=1.0, top_p=0.9):
     end = tokenizer.eot_token_id
     ids = decode(model, tokenizer.encode(prompt), max_tokens, temperature, top_p, end)

@@ -45,6 +45,7 @@ for words, make in (
     ("Without `std=`", lambda o, i, std: cut(o, i, 1, at=3 * std)),
     ("2 / d_in", lambda o, i, std: cut(o, i, math.sqrt(2 / i))),
     ("but is 0.23", lambda o, i, std: cut(o, i, 3 * std)),
+    ("truncated too early", lambda o, i, std: cut(o, i, std, at=1)),
 ):
     mistake("linear", words)(weight(make))
 for words, make in (

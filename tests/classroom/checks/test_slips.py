@@ -10,6 +10,7 @@ import torch
 from IPython.core.autocall import ZMQExitAutocall
 from made_repositories import module
 
+from workbook.classroom.checks.machinery.loading import load_file
 from workbook.classroom.checks.machinery.transfer import pack
 from workbook.classroom.checks.machinery.verdicts import Prose, contrast, failure
 from workbook.classroom.study.verbs import check
@@ -44,6 +45,8 @@ IN_SOFTMAX = [  # what `softmax(x, dim)` returns, and what is said
     ("', '.join([1])", "This line mixes two types"),
     ("exit()", "`exit()` and `quit()` end Python itself"),
     ("helper(x, dim)", "is `self` the first of a method's?"),
+    ("torch.topk(x, 0.5)", "An argument of this call has the wrong type: print it."),
+    ("'a' in 3", "`in` looks into a container, and this is none: print it."),
 ]
 
 
@@ -52,6 +55,22 @@ def test_a_line_that_fails_is_told_its_slip(code, words, judged_here):
     body = "def helper(x): ...\ndef softmax(x, dim):\n    sizes = {'height': 1}\n    return "
     report = check("softmax", made(body + code)["softmax"])
     assert report.status == "wrong" and words in report.likely, report
+
+
+AS_A_SCRIPT = """
+def softmax(x, dim):
+    return x.softmax(args.dim)
+
+if __name__ == "__main__":
+    args = None
+"""
+
+
+def test_what_only_a_script_sets_is_told_as_that(tmp_path, judged_here):
+    file = tmp_path / "mine.py"
+    file.write_text(AS_A_SCRIPT)
+    report = check("softmax", load_file(file, "mine").softmax)
+    assert "`args` is there only if the file runs as a script: pass it in." in report.likely, report
 
 
 LACKING = """

@@ -35,6 +35,16 @@ def test_what_is_far_too_slow_is_stopped(wrong, monkeypatch, judged_here):
     assert report.status == "wrong" and "is far too slow" in report.claim, report
 
 
+def test_numbers_and_texts_are_no_vocabulary(judged_here):
+    class Trainer(Right):
+        def __init__(self, vocab_size: int, pattern: str = "", special_tokens=None):
+            self.size = vocab_size
+
+    report = check("tokenizer", Trainer)
+    assert report.claim.startswith("It cannot be called with the arguments"), report
+    assert "no value for `vocab_size`" in dict(report.rows)["got"], report
+
+
 def test_what_passes_is_said_before_the_corners(judged_here):
     report = check("tokenizer", tokenizer_wrong.EachPieceAndNotAppended)
     assert "2 corner cases fail. `decode` is right. `encode_iterable` is right " in report.message
