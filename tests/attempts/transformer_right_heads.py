@@ -117,7 +117,7 @@ class SharedRope(Steps):
             self.rope = shared_rope(theta, d_model // num_heads, max_seq_len)
 
 
-@right("multihead_self_attention")
+@judged("multihead_self_attention", "correct", "(batch, seq) need an axis for the heads")
 class InsistsOnPositions(OwnMatrices):
     """With RoPE, `forward` does not count positions itself."""
 

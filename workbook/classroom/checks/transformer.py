@@ -405,7 +405,7 @@ UNTURNED = "Called without `token_positions`, it does not rotate: let it count 0
 def worth_knowing(part: Task, runner: TensorRunner) -> list[str]:
     """What a right part does elsewhere than here, in sentences."""
     remarks = []
-    for remark in (_on_another_device, _in_half_precision, _without_positions):
+    for remark in (_on_another_device, _in_half_precision, _with_positions, _without_positions):
         with suppress(Wrong, NotAttempted):  # it cannot be tried
             remarks.append(remark(part, runner))
     return list(filter(None, remarks))
@@ -453,10 +453,26 @@ def _in_half_precision(part: Task, runner: TensorRunner) -> str | None:
     return None
 
 
+def _counts_heads(part: Task, runner: TensorRunner) -> bool:
+    """Whether heads are rotated, by positions that may be handed in."""
+    turns = {"theta", "num_heads"} <= part.gradients.arguments.keys()
+    return turns and isinstance(runner, ModuleRunner) and runner.takes_positions()
+
+
+def _with_positions(part: Task, runner: TensorRunner) -> str | None:
+    if not _counts_heads(part, runner):
+        return None
+    by_row = {**part.gradients.inputs, "token_positions": torch.tensor(BY_ROW)}
+    case = replace(part.gradients, inputs=by_row)
+    with suppress(Wrong):
+        if alike(runner.run(case), part.expected(case)):
+            return None
+    return FOR_EACH_HEAD
+
+
 def _without_positions(part: Task, runner: TensorRunner) -> str | None:
     case = part.gradients
-    turns = {"theta", "num_heads"} <= case.arguments.keys()
-    if not (turns and isinstance(runner, ModuleRunner) and runner.takes_positions()):
+    if not (isinstance(runner, ModuleRunner) and _counts_heads(part, runner)):
         return None
     runner.hands_in_positions = False
     bare = replace(case, inputs={"x": case.inputs["x"]})
