@@ -386,6 +386,7 @@ LACKING = [
     (SyntaxError(), "your pyproject.toml asks for Python 3.99"),
     (TypeError("Too few arguments for typing.Generator"), "asks for Python 3.99"),
     (NameError(name="math"), ""),
+    (FileNotFoundError(2, "No such file", "logs/1.log"), "; it opens a file while it is imported"),
     (URLError("[Errno -2] Name or service not known"), "it needs the network while it is imported"),
     (gaierror(-2, "Name or service not known"), "it needs the network while it is imported"),
     (OSError("We couldn't connect to 'https://huggingface.co'"), "it needs the network while"),

@@ -741,7 +741,13 @@ MOVES = (
     Moves((ONE, OTHER), ((G1, None), (G2, None)), weight_decay=0.5, hint="a gradient of None"),
     Moves((ONE, OTHER), ((None, H1), (None, H2)), weight_decay=0.5, hint="a gradient of None"),
     Moves((ONE,), THREE, rates=(0.1, 0.03, 0.4), hint="where the learning rate is read"),
-    Moves((ONE, OTHER), BOTH, weight_decay=0.5, own=("lr", 0.02), hint="each group's own lr"),
+    Moves(
+        (ONE, OTHER),
+        BOTH,
+        weight_decay=0.5,
+        own=("lr", 0.02),
+        hint="each group's own lr and moments",
+    ),
     Moves((ONE, OTHER), BOTH, weight_decay=0.5, own=("weight_decay", ALMOST_NONE)),
     Moves((ONE,), (*THREE, (H1,)), resumed=2, hint="what `state_dict` holds"),
 )

@@ -1335,8 +1335,8 @@ rope = of_tensors(
         **NOT_TAKEN,
         "size of tensor|broadcast": "Any x (..., seq, d_k) must work, with positions (..., seq) or "
         "(seq,): take the pairs by `[..., i]`, and let the leading axes broadcast.",
-        "IndexError: index": "The table that positions index needs a row for each of max_seq_len "
-        "positions, however short x is.",
+        "IndexError: index": "Positions index a table, never x itself. It needs a row for each of "
+        "max_seq_len positions, however short x is.",
     },
     gradients=_rope(noise(2, 3, 4, seed=3), [0, 1, 2]),
     praise="Neighbours are rotated by the positions that are handed in.",

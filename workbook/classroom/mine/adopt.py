@@ -460,6 +460,8 @@ class Repository:
         text = settings.read_text("utf-8", "replace") if settings.is_file() else ""
         if NETWORK.search(f"{type(error).__name__}: {error}"):
             return "; it needs the network while it is imported: load that in a function"
+        if isinstance(error, FileNotFoundError):
+            return "; it opens a file while it is imported: do that in a function"
         if sources := self._compiled_sources(*_not_imported(error)):
             return f"; it is compiled code, of which only {sources[0]} is here: build it first"
         name = str(error.name) if isinstance(error, ImportError) else ""
