@@ -65,6 +65,7 @@ def test_a_file_may_have_neighbours_and_any_name(tmp_path, file, source):
     assert cli.main(["check", "unicode2", f"{tmp_path / file}:ANSWER", "--part", "c"]) == 0
 
 
+@pytest.mark.slow
 def test_a_file_alone_is_checked_for_all_that_it_defines(attempt, tmp_path, capsys):
     attempt.write_text(f"{attempt.read_text()}\ndef helper(): ...\n")
     assert cli.main(["check", str(attempt), "--json", str(tmp_path / "said.json")]) == 1
@@ -102,6 +103,7 @@ def test_a_file_that_ends_the_process_is_wrong(attempt, study, capsys):
     assert Progress(study).of("train_bpe", None).best == "wrong"
 
 
+@pytest.mark.slow
 def test_only_a_kept_file_says_by_all_what_is_meant(attempt, study, capsys):
     attempt.write_text(f'{SOFTMAX}\ndef other(x, dim):\n    return x\n\n__all__ = ["other"]\n')
     assert cli.main(["check", "softmax", str(attempt)]) == 0, capsys.readouterr()

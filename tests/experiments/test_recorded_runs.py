@@ -81,6 +81,7 @@ def test_few_cells_of_the_notebook_do_not_follow_from_them():
     assert len(trained) <= 2 and len(live) <= 4, "also the text at hand, and your own entries"
 
 
+@pytest.mark.slow
 def test_every_experiment_has_a_verdict():
     """`longer` once had none, whatever its runs said."""
     words = results.verdicts(results.Recorded("laptop", "2025").so_far)

@@ -129,6 +129,7 @@ def test_a_run_belongs_to_the_experiment_that_asked_for_it_first(tmp_path):
     assert results.first_asked(asked) == wanted
 
 
+@pytest.mark.slow
 def test_a_scale_without_all_its_records_gives_way_to_the_laptops(capsys):
     assert results.recorded_at("laptop", "2025").name == "laptop"
     assert capsys.readouterr().out == ""

@@ -410,6 +410,7 @@ def test_short_and_long_texts_have_room(letter):
         assert one.encode(letter * size).tolist() == list((letter * size).encode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("between", ["", "\0", "\0\0"])
 def test_texts_are_encoded_together_up_to_any_length(between):
     """Long ones by themselves, and whatever stands in them."""

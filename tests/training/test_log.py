@@ -146,6 +146,7 @@ def read_all(folder):
 OF_ANOTHER_KIND = ["", "{}", "null", "3", "[]", '"x"', "NaN", "true", "1" * 400, "[" * 100_000, "{"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", OF_ANOTHER_KIND)
 def test_a_file_of_a_run_that_holds_something_else_is_told_in_words(tmp_path, content):
     trained(tmp_path / "run")

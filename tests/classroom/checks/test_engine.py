@@ -44,6 +44,7 @@ def agree(exercise, ones, others):
     return all(map(same, ones, others))
 
 
+@pytest.mark.slow
 def test_each_mistake_shows_in_a_case_and_none_looks_like_one_with_other_words():
     offenders = []
     for name, exercise in found():

@@ -20,6 +20,7 @@ def test_all_that_has_examples_has_programs():
     assert SUBJECTS.keys() == with_examples | {"resuming"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", SUBJECTS)
 def test_a_good_test_accepts_what_is_right_and_catches_what_is_not(problem):
     torch.manual_seed(0)

@@ -237,6 +237,7 @@ def test_printed_output_loses_colours_and_overwritten_bars():
     assert block["c"][1] == "red\n100%|####\ndone"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["png", "jpeg"])
 def test_of_a_picture_only_what_is_seen_is_kept(kind):
     shades = Image.new("RGB", (4, 2), "navy")
@@ -270,6 +271,7 @@ FORMS = [r"$e^{iy}$", r"$$e^{iy}$$", r"\\(e^{iy}\\)", r"\\[e^{iy}\\]"]
 FORMS += [r"\begin{equation}e^{iy}\end{equation}"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_that_jupyterlab_sets_is_set_in_all_three(tmp_path, form):
     learner(tmp_path / "study", answered("unicode1", "a", f"It is {form} here."))
@@ -282,6 +284,7 @@ def test_every_form_that_jupyterlab_sets_is_set_in_all_three(tmp_path, form):
     assert "iy}" not in pages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("typed", [r"\\(group", r"\\[a-z]", r"C:\\(x86)", r"\\) and \\]"])
 def test_brackets_after_a_backslash_stay(tmp_path, typed):
     learner(tmp_path / "study", answered("unicode1", "a", f"The pattern {typed} matches."))

@@ -113,6 +113,7 @@ def test_all_parts_of_a_repository_are_found(tmp_path):
         assert adopt.adopt(FOLDER / name, {}, tmp_path / name).parts == PARTS[name]
 
 
+@pytest.mark.slow
 def test_parts_are_found_where_the_adapters_call_them(made):
     assert made.parts == {
         "train_bpe": "cs336_basics.tok:Tokenizer.train",
@@ -133,6 +134,7 @@ def test_parts_are_found_where_the_adapters_call_them(made):
     assert "`from .prep import text, size` in cs336_basics fails: " in words
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("clean_imports")
 def test_an_endless_import_costs_its_own_names_only(tmp_path, monkeypatch):
     monkeypatch.setattr(adopt, "STATEMENT_SECONDS", 2.0)
