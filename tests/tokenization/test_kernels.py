@@ -1,6 +1,5 @@
 """Kernels are compiled once, kept where they can be, announced, and loaded without numba."""
 
-import ctypes
 import os
 import shutil
 import subprocess
@@ -182,8 +181,7 @@ def test_a_kernel_that_is_defined_too_late_is_refused(monkeypatch):
 def test_a_call_that_can_be_made_again_holds_its_arrays():
     array = np.zeros(2, np.int64)
     held = weakref.ref(array)
-    words = table.PretokenTable().address
-    again = count.add_words.prepared(ctypes.c_int64(), array, array, words, array)
+    again, _ = count.add_words.prepared(array, array, table.PretokenTable().address, array)
     del array
     assert held() is not None
     del again

@@ -44,7 +44,7 @@ def trained(tmp_path_factory):
 class Readable(Tokenizer):
     """A tokenizer that never goes through the compiled engine by itself."""
 
-    def _new_encoder(self, size):
+    def _take_encoder(self, size):
         return None
 
 

@@ -251,16 +251,9 @@ class Tokenizer(PlainTokenizer):
 
     def _compiled_ids(self, text: str) -> np.ndarray | None:
         """The ids by the compiled engine; None if that does not pay off, or does not fit."""
-        if type(text) is not str:
-            require_text(text)
-        try:
-            # As in `_take_encoder`: to call it takes longer than thirty bytes of text.
-            encoder = self._idle_encoders.pop()
-        except IndexError:
-            made = self._new_encoder(len(text))
-            if made is None:
-                return None
-            encoder = made
+        encoder = self._take_encoder(len(require_text(text)))
+        if encoder is None:
+            return None
         try:
             ids = encoder.encode(text)
         except UnicodeEncodeError:
@@ -446,12 +439,8 @@ class Tokenizer(PlainTokenizer):
             # `pop` of a list is atomic: two threads never get the same encoder.
             return self._idle_encoders.pop()
         except IndexError:
-            return self._new_encoder(size)
-
-    def _new_encoder(self, size: int) -> "CompiledEncoder | None":
-        """The same where none is idle."""
-        if not self._pays_off(size):
-            return None
+            if not self._pays_off(size):
+                return None
         from workbook.tokenization import compiled  # loads LLVM
 
         compiled.load_kernels()

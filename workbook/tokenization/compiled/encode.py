@@ -10,7 +10,6 @@ holds: to ask would take longer, and the next pre-token's ids overwrite the exce
 bounded: a full table is emptied, and fills again with the words that the text uses from then on.
 """
 
-import ctypes
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -78,7 +77,7 @@ class CompiledEncoder:
         self.kinds = scan.character_kinds()
         self.batch = scan.new_batch()
         self.job = np.zeros(WIDTH + 1, np.int64)
-        self.encode_on = encode_on.prepared(ctypes.c_int64(), self.job.ctypes.data)
+        self.encode_on, _ = encode_on.prepared(self.job.ctypes.data)
         # Memory for short texts: their bytes, their ids, where the ids of each end. Made once and
         # used for all of them, as to make it takes longer than to encode one.
         self.few = np.zeros(FEW_BYTES + PADDING, np.uint8)
@@ -130,9 +129,9 @@ class CompiledEncoder:
         few[:size] = encoded
         job[TEXT_END] = size
         self.encode_on()
-        while (number := job[ANSWER]) < 0:
-            self.make_room(-number)
-            self.encode_on()
+        number = job[ANSWER]
+        if number < 0:
+            number = self.finish()
         return self.few_ids[:number].copy()
 
     def encode_spans(self, spans: Iterable[np.ndarray], most: int) -> np.ndarray:
@@ -171,7 +170,11 @@ class CompiledEncoder:
         """Write the ids of the text at an address to another; return how many there are."""
         self.job[: TEXT_END + 1] = start, to, to, self.job[FEW_STOPS], start + size
         self.encode_on()
-        # A pre-token found no room: Python makes some, and the kernel goes on where it stopped.
+        return self.finish()
+
+    def finish(self) -> int:
+        """Make room as long as the kernel lacks some; return the number of ids in the end."""
+        # The kernel goes on where it stopped, at a pre-token that found no room.
         while (number := int(self.job[ANSWER])) < 0:
             self.make_room(-number)
             self.encode_on()

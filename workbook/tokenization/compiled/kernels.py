@@ -103,22 +103,23 @@ class Kernel(Compiled):
         KERNELS.append(self)
 
     def __call__(self, *arguments: int | np.ndarray) -> int:
-        result = ctypes.c_int64()
-        self.prepared(result, *arguments)()
+        call, result = self.prepared(*arguments)
+        call()
         return result.value
 
-    def prepared(self, result: ctypes.c_int64, *arguments: int | np.ndarray) -> partial[int]:
-        """A call that can be made again and again, and writes to `result`. It holds the arrays.
+    def prepared(self, *arguments: int | np.ndarray) -> tuple[partial[int], ctypes.c_int64]:
+        """A call that can be made again and again and holds the arrays, and where its result is.
 
         Raises: TypeError for arguments of other types than the kernel's.
         """
         # numba's convention: the function returns a status, always 0 here as nothing is raised, and
         # writes its result to an address.
+        result = ctypes.c_int64()
         references = ctypes.byref(result), ctypes.byref(ctypes.c_void_p())
         # Turning arguments into C's takes longer than a short text does: so once, for many calls.
         call = partial(self._code, *references, *self._flat(arguments))
         call.held = arguments  # type: ignore[attr-defined]  # whose addresses it uses
-        return call
+        return call, result
 
     @cached_property
     def _code(self) -> Callable[..., int]:
