@@ -13,7 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -453,14 +453,14 @@ def _in_half_precision(part: Task, runner: TensorRunner) -> str | None:
     return None
 
 
-def _counts_heads(part: Task, runner: TensorRunner) -> bool:
+def _turns_heads(runner: TensorRunner, part: Task) -> TypeGuard[ModuleRunner]:
     """Whether heads are rotated, by positions that may be handed in."""
     turns = {"theta", "num_heads"} <= part.gradients.arguments.keys()
     return turns and isinstance(runner, ModuleRunner) and runner.takes_positions()
 
 
 def _with_positions(part: Task, runner: TensorRunner) -> str | None:
-    if not _counts_heads(part, runner):
+    if not _turns_heads(runner, part):
         return None
     by_row = {**part.gradients.inputs, "token_positions": torch.tensor(BY_ROW)}
     case = replace(part.gradients, inputs=by_row)
@@ -472,7 +472,7 @@ def _with_positions(part: Task, runner: TensorRunner) -> str | None:
 
 def _without_positions(part: Task, runner: TensorRunner) -> str | None:
     case = part.gradients
-    if not (isinstance(runner, ModuleRunner) and _counts_heads(part, runner)):
+    if not _turns_heads(runner, part):
         return None
     runner.hands_in_positions = False
     bare = replace(case, inputs={"x": case.inputs["x"]})
