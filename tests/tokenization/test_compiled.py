@@ -24,7 +24,12 @@ from workbook.tokenization.bpe import (
     train_naive,
 )
 from workbook.tokenization.compiled import count, merge, scan, table
-from workbook.tokenization.compiled.encode import FEW_BYTES, MOST_SYMBOLS, CompiledEncoder
+from workbook.tokenization.compiled.encode import (
+    FEW_BYTES,
+    FEW_CHARACTERS,
+    MOST_SYMBOLS,
+    CompiledEncoder,
+)
 from workbook.tokenization.compiled.machine import PADDING, padded, text_address
 from workbook.tokenization.compiled.text import (
     SpecialTokens,
@@ -406,27 +411,23 @@ def test_an_encoder_refuses_more_text_than_it_has_room_for():
 def test_short_and_long_texts_have_room(letter):
     """However many bytes each character of the longest text has that counts as short."""
     one = encoder_of()
-    for size in (FEW_BYTES // 4, FEW_BYTES // 4 + 1):
+    for size in (FEW_CHARACTERS, FEW_CHARACTERS + 1):
         assert one.encode(letter * size).tolist() == list((letter * size).encode())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("between", ["", "\0", "\0\0"])
-def test_texts_are_encoded_together_up_to_any_length(between):
-    """Long ones by themselves, and whatever stands in them."""
+def test_texts_are_encoded_together_up_to_a_length(between):
+    """Whatever stands in them; longer ones are the caller's."""
     one = encoder_of()
-    texts = [
-        "",
-        "a" * (FEW_BYTES - 2),
-        f"é{between}ê",
-        "天" * FEW_BYTES,
-        *["b"] * FEW_BYTES,
-        between,
-    ]
-    for some in (texts, texts[:1], texts[1:2], texts[:3], ["", ""], [between]):
+    texts = ["", f"é{between}ê", *["b"] * 9, between]
+    room = FEW_BYTES - len("".join(texts).encode())
+    for some in (texts, [*texts, "a" * room], ["b"] * FEW_BYTES, ["", ""], [between], []):
         ids, numbers = one.encode_each(some)
         assert numbers.tolist() == [len(string.encode()) for string in some]
         assert ids.tolist() == list("".join(some).encode())
+    assert one.encode_each([*texts, "a" * (room + 1)]) is None
+    assert one.encode_each(["天" * FEW_CHARACTERS, "天" * FEW_CHARACTERS]) is None
 
 
 def test_what_is_left_of_a_longer_text_does_not_matter():

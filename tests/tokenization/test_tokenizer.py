@@ -229,7 +229,7 @@ def test_a_batch_has_the_ids_of_each_text(readable, compiled, texts):
 def test_cores_share_a_large_batch(readable, compiled, monkeypatch, threads):
     monkeypatch.setattr("workbook.tokenization.tokenizer.BATCH_PER_THREAD", 1_000)
     monkeypatch.setattr("workbook.config.cores", lambda: threads)
-    long = CORPUS * 2_400
+    long = CORPUS * 4_800
     assert len(long) > encode.FEW_BYTES
     texts = [
         *islice(random_strings(), 300),

@@ -41,7 +41,7 @@ from workbook.tokenization.spans import (
 if TYPE_CHECKING:
     from workbook.tokenization.compiled.encode import CompiledEncoder
 
-BATCH_AT_ONCE = 1 << 18  # characters of a batch that are encoded at once
+BATCH_AT_ONCE = 1 << 19  # characters of a batch that are encoded at once
 BATCH_PER_THREAD = 1 << 20  # characters of a batch that are worth a thread
 REMEMBERED = 1 << 16  # words whose ids a tokenizer keeps from call to call: about 20 MB
 REMEMBERED_IN_A_STREAM = 1 << 10  # the same within a stream, which then needs less than 1 MB
@@ -282,32 +282,33 @@ class Tokenizer(PlainTokenizer):
         if {*map(type, texts)} - {str}:  # a question that takes no time
             texts = list(map(require_text, texts))
         size = sum(map(len, texts))
+        # As many texts in each part, and so few that the processor's cache holds them.
+        several = len(texts) // (size // BATCH_AT_ONCE + 1) + 1
+        parts = [texts[start : start + several] for start in range(0, len(texts), several)]
+        encode = partial(self._encode_each, size)
         threads = min(config.cores(), size // BATCH_PER_THREAD)
         if threads < 2:
-            parts = self._encode_each(texts)
+            found = list(map(encode, parts))
         else:
-            # Four shares a thread, so that the last one does not wait for long.
             with ThreadPoolExecutor(threads) as own:
-                shares = own.map(self._encode_each, _in_parts(texts, 4 * threads))
-                parts = [*chain.from_iterable(shares)]
-        nothing = np.empty(0, self._dtype), np.zeros(1, np.int64)
-        ids, numbers = zip(nothing, *parts, strict=True)
+                found = list(own.map(encode, parts))
+        nothing = np.empty(0, self._dtype), [0]
+        ids, numbers = zip(nothing, *found, strict=True)
         return np.concatenate(ids), np.concatenate(numbers).cumsum()
 
-    def _encode_each(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The ids of the texts, in this thread: in parts, with how many each text has."""
-        found = []
-        size = sum(map(len, texts))
-        for part in _in_parts(texts, size // BATCH_AT_ONCE + 1):
-            encoder = self._take_encoder(size)
-            if encoder is None:
-                found += [(ids, np.array([len(ids)])) for ids in map(self.encode_array, part)]
-                continue
+    def _encode_each(self, size: int, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of some texts of a batch of this size, in a row; and how many each has."""
+        encoder = self._take_encoder(size)
+        found = None
+        if encoder is not None:
             try:
-                found.append(encoder.encode_each(part))
+                found = encoder.encode_each(texts)
             except UnicodeEncodeError as error:
                 raise naming_surrogates(error.object) from None
             self._idle_encoders.append(encoder)
+        if found is None:
+            each = list(map(self.encode_array, texts))
+            found = np.concatenate(each), np.array(list(map(len, each)))
         return found
 
     def _integers(self, ids: np.ndarray) -> list[int]:
@@ -443,7 +444,6 @@ class Tokenizer(PlainTokenizer):
                 return None
         from workbook.tokenization import compiled  # loads LLVM
 
-        compiled.load_kernels()
         encoder = compiled.make_encoder(self.id_of, self.merges, self.special_ids, self._dtype)
         if encoder is None:
             # It never will fit, and -∞ bytes are never worth another try.
@@ -469,13 +469,6 @@ def remembering(encode: Callable[[str], list[int]], most: int) -> Callable[[str]
 def _ids(encode: Callable[[str], Sequence[int]], tokens: Iterable[str]) -> Iterator[int]:
     """The ids of all tokens, in one sequence."""
     return chain.from_iterable(map(encode, tokens))
-
-
-def _in_parts(texts: Sequence[str], number: int) -> Iterator[Sequence[str]]:
-    """The texts in so many parts at most, of as many texts each."""
-    several = math.ceil(len(texts) / number) or 1
-    for start in range(0, len(texts), several):
-        yield texts[start : start + several]
 
 
 def require_text(text: str) -> str:

@@ -39,14 +39,15 @@ SYMBOL_MASK = np.uint64(MOST_SYMBOLS)
 NEVER = 1 << 30  # later than every merge
 PLACE_BITS = 32  # of a symbol, below what it makes with the next one
 PLACE_MASK = (1 << 32) - 1
-FEW_BYTES = 1 << 20  # of texts that are encoded at the least price a call
+FEW_BYTES = 1 << 21  # of texts that are encoded at the least price a call
 FEW_CHARACTERS = FEW_BYTES // 4  # as one has up to four bytes
 FEW_SYMBOLS = 24  # of a pre-token whose merges are found one by one
-# What the kernel is told, in 64-bit numbers: an address in a text; where its first id is written,
-# its next one, and the end of a text's ids; where the text ends; and where to find all it needs.
-# With an address of 0, the text is in the encoder's own memory, and its length stands for its end.
-# The answer is the number of ids, or minus the length of a pre-token that found no room.
-AT, FIRST, TO, TEXT_STOPS, TEXT_END, ANSWER, FEW, FEW_IDS, FEW_STOPS = range(9)
+# What the kernel is told, in 64-bit numbers: an address in a text; where the first id is written,
+# and the next one; a list of where texts end, in which it writes where their ids end, and the end
+# of that list; and where to find all it needs. TEXT_END is the list of a single text. With an
+# address of 0, the text is in the encoder's own memory, and its length stands for its end. The
+# answer is the number of ids, or minus the length of a pre-token that found no room.
+AT, FIRST, TO, ENDS, ENDS_STOP, TEXT_END, ANSWER, FEW, FEW_IDS = range(9)
 SPECIAL, KINDS, BATCH, TABLE, PAIRS, IDS_OF, SCRATCH, SCRATCH_SIZE, WIDTH = range(9, 18)
 PER_BYTE = 3 + 2  # numbers of scratch space for a byte that is merged: three lists, and a tree
 
@@ -78,15 +79,13 @@ class CompiledEncoder:
         self.batch = scan.new_batch()
         self.job = np.zeros(WIDTH + 1, np.int64)
         self.encode_on, _ = encode_on.prepared(self.job.ctypes.data)
-        # Memory for short texts: their bytes, their ids, where the ids of each end. Made once and
-        # used for all of them, as to make it takes longer than to encode one.
+        # Memory for short texts: their bytes, and their ids. Made once and used for all of them, as
+        # to make it takes longer than to encode one.
         self.few = np.zeros(FEW_BYTES + PADDING, np.uint8)
         self.few_ids = np.empty(FEW_BYTES + 16, self.dtype)
-        self.stops = np.empty(FEW_BYTES, np.int64)
         # Memory views: to set a single number of an array takes NumPy longer.
         self.views = self.few.data, self.job.data
-        held = self.few, self.few_ids, self.stops
-        self.job[FEW:SPECIAL] = [array.ctypes.data for array in held]
+        self.job[FEW:SPECIAL] = self.few.ctypes.data, self.few_ids.ctypes.data
         self.forget()
 
     def check(self, merges: np.ndarray) -> None:
@@ -101,7 +100,7 @@ class CompiledEncoder:
             raise ValueError(f"merges are pairs of the symbols 0 to {symbols - 1}")
         if self.dtype not in (np.uint16, np.uint32):
             raise ValueError(f"ids are uint16 or uint32, got {self.dtype}")
-        every = np.concatenate([self.ids, self.special.ids[:-1]])  # the last is no token's
+        every = np.concatenate([self.ids, self.special.ids])
         if every.min() < 0 or every.max() > np.iinfo(self.dtype).max:
             raise ValueError(
                 f"ids from {every.min()} to {every.max()} do not fit into {self.dtype}"
@@ -145,30 +144,36 @@ class CompiledEncoder:
             if most < 0:
                 raise ValueError(f"the spans are {-most} bytes longer than the room for their ids")
             # From here on addresses: the kernel writes ids and moves them on.
-            to += self.width * self.run(text_address(span), len(span), to)
+            start = text_address(span)
+            to += self.width * self.run(start, np.array([start + len(span)]), to)
         # What was written is kept; the rest of the memory was never touched.
         ids.resize((to - ids.ctypes.data) // ids.itemsize, refcheck=False)
         return ids
 
-    def encode_each(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of all of one or more texts, in a row, and how many each of them has.
+    def encode_each(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray] | None:
+        """The ids of all texts, in a row, and how many each of them has.
 
+        None if they are together longer than the memory for short texts.
         Raises: UnicodeEncodeError if one holds a lone surrogate.
         """
-        encoded = [*map(str.encode, texts), bytes(PADDING)]
-        joined = np.frombuffer(text.TEXT_SEPARATOR.join(encoded), np.uint8)[:-PADDING]
-        if len(joined) > FEW_BYTES:
-            each = list(map(self.encode, texts))
-            return np.concatenate(each), np.array(list(map(len, each)))
+        data, lengths = text.utf8_of_all(texts)
+        if len(data) > FEW_BYTES:
+            return None
+        start = text_address(data)
+        ends = start + lengths.cumsum()
         to = self.few_ids.ctypes.data
-        number = self.run(text_address(joined), len(joined), to)
-        # The kernel wrote addresses in the encoder's memory, from where the ids are copied.
-        stops = (self.stops[: len(texts)] - to) // self.width
-        return self.few_ids[:number].copy(), np.diff(stops, prepend=0)
+        ids = self.few_ids[: self.run(start, ends, to)].copy()
+        # The ends are now those of each text's ids.
+        return ids, np.diff((ends - to) // self.width, prepend=0)
 
-    def run(self, start: int, size: int, to: int) -> int:
-        """Write the ids of the text at an address to another; return how many there are."""
-        self.job[: TEXT_END + 1] = start, to, to, self.job[FEW_STOPS], start + size
+    def run(self, start: int, ends: np.ndarray, to: int) -> int:
+        """Write the ids of texts to an address; return how many there are.
+
+        The first begins at `start`, each other one where the one before ends. `ends` are addresses,
+        which the kernel replaces by those where the ids end.
+        """
+        at = ends.ctypes.data
+        self.job[:TEXT_END] = start, to, to, at, at + ends.nbytes
         self.encode_on()
         return self.finish()
 
@@ -235,8 +240,9 @@ def encode_on(address):
         job[AT] = job[FEW]
         job[FIRST] = job[FEW_IDS]
         job[TO] = job[FEW_IDS]
-        job[TEXT_STOPS] = job[FEW_STOPS]
         job[TEXT_END] += job[FEW]
+        job[ENDS] = address + 8 * TEXT_END
+        job[ENDS_STOP] = job[ENDS] + 8
     at = job[AT]
     to = job[TO]
     facts = job[TABLE]
@@ -244,8 +250,9 @@ def encode_on(address):
     lacking = 0
     # For the symbols of a pre-token that is merged, three lists and a tree.
     scratch = array_at(job[SCRATCH], job[SCRATCH_SIZE])
-    while at < job[TEXT_END] and lacking == 0:
-        document_end, next_document, special_id = text.next_special(at, job[TEXT_END], job[SPECIAL])
+    while job[ENDS] < job[ENDS_STOP] and lacking == 0:
+        text_end = np.int64(word(job[ENDS]))
+        document_end, next_document, special_id = text.next_special(at, text_end, job[SPECIAL])
         while at < document_end and lacking == 0:
             batch = job[BATCH]
             number = table.next_batch(at, document_end, job[KINDS], facts, batch)
@@ -287,9 +294,9 @@ def encode_on(address):
             if special_id >= 0:
                 store(to, np.uint64(special_id))
                 to += width
-            elif special_id == text.TEXT_ENDS:
-                store(job[TEXT_STOPS], np.uint64(to))
-                job[TEXT_STOPS] += 8
+            else:  # the end of a text
+                store(job[ENDS], np.uint64(to))
+                job[ENDS] += 8
             at = next_document
     job[AT] = at if lacking else 0
     job[TO] = to

@@ -141,7 +141,7 @@ class Kernel(Compiled):
                 # The two zeros would be its owners, but nobody counts references.
                 data = 0, 0, argument.size, argument.itemsize, argument.ctypes.data
                 numbers = (*data, *argument.shape, *argument.strides)
-            yield from map(ctypes.c_int64, numbers)
+            yield from map(ctypes.c_int64.from_param, numbers)
 
     def lowered(self) -> llvm.ModuleRef:
         """The LLVM IR of the kernel and of all that it calls, as numba makes it."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from workbook.tokenization.compiled.kernels import INT, compiled, kernel
 from workbook.tokenization.compiled.machine import PADDING, prefetch, same_bytes, store, word
-from workbook.tokenization.compiled.scan import ALL_BITS, ITEM_BYTES, ONE, find_pretokens
+from workbook.tokenization.compiled.scan import ITEM_BYTES, ONE, find_pretokens
 
 SLOT_BYTES = 32
 POOLED = 8  # bytes that the pool has room for, by those of a new pre-token: it, and what it has
@@ -32,7 +32,17 @@ MIX_A = np.uint64(0x9E37_79B9_7F4A_7C15)
 MIX_B = np.uint64(0xC2B2_AE3D_27D4_EB4F)
 HALF_A_WORD = np.uint64(32)
 # The facts of a table for compiled code: 64-bit numbers at these offsets from one address.
-SLOTS, CAPACITY, SHIFT, LIMIT, USED, POOL, POOL_BYTES, POOL_USED, NOWHERE = range(0, 72, 8)
+SLOTS, CAPACITY, SHIFT, LIMIT, USED, POOL, POOL_BYTES, POOL_USED, MASKS = range(0, 72, 8)
+# For each length: which bytes belong to a first key, which to a second one, and its last byte.
+# The last ones are for all longer pre-tokens: no slot has such a key.
+KEY_MASKS = np.array(
+    [
+        *((256 ** min(n, 8) - 1, 256 ** max(n - 8, 0) - 1, n << 56) for n in range(SHORT + 1)),
+        (0, 0, 2**64 - 1),
+    ],
+    np.uint64,
+).T.copy()
+ROW = KEY_MASKS[0].nbytes
 
 
 class PretokenTable:
@@ -49,10 +59,10 @@ class PretokenTable:
         # 32 bytes, half of what the processor loads at a time: one access brings the whole slot.
         self.slots = np.zeros((capacity, 4), np.uint64)
         self.pool = np.zeros(1 << 16, np.uint8)
-        # NOWHERE is a slot that stays free.
         # Compiled code gets one address, and finds all the others there.
-        self.facts = np.zeros((NOWHERE + SLOT_BYTES) // 8, np.int64)
+        self.facts = np.zeros(MASKS // 8 + 1, np.int64)
         self.facts[POOL_USED // 8] = 8  # so 0 is no place
+        self.facts[MASKS // 8] = KEY_MASKS.ctypes.data
         self.address = self.facts.ctypes.data
         self._point()
 
@@ -105,10 +115,10 @@ class PretokenTable:
 
 
 @compiled
-def keys_of(at, length):
+def keys_of(masks, at, length):
     """The two keys of the pre-token at this address."""
     if length <= SHORT:
-        return short_keys(at, length)
+        return short_keys(masks, at, length)
     # Longer than 15 bytes: a hash of all of them, eight at a time.
     first = np.uint64(length)
     for step in range(0, length - 8, 8):
@@ -126,21 +136,20 @@ def length_of(second):
 
 
 @compiled
-def short_keys(at, length):
-    """`keys_of` for 1 to 15 bytes. What follows them in the text is masked out, as numbers, since
-    to guess which branch a word's length takes would fail too often."""
-    # Bytes 0 to 7, and what follows the pre-token as zeros; below, bytes 8 to 14.
-    first = word(at) & (ALL_BITS >> np.uint64(64 - 8 * min(length, 8)))
-    second = word(at + 8) & ((ONE << np.uint64(8 * max(length - 8, 0))) - ONE)
-    return first, second | np.uint64(length) << LENGTH_BITS
+def short_keys(masks, at, length):
+    """`keys_of` for 1 to 15 bytes, and keys that are nowhere for more. Masks at an address hide
+    what follows in the text: to guess which branch a word's length takes would fail too often."""
+    mask = masks + 8 * min(length, SHORT + 1)
+    second = word(at + 8) & word(mask + ROW)
+    return word(at) & word(mask), second | word(mask + 2 * ROW)
 
 
 @compiled
-def home_of(table, first, second):
+def home_of(slots, shift, first, second):
     """The address of the slot where the search for the keys begins."""
     # The upper bits of a product depend on all bits below them, the lower ones do not.
-    mixed = (first * MIX_A ^ second * MIX_B) >> word(table + SHIFT)
-    return np.int64(word(table + SLOTS)) + SLOT_BYTES * np.int64(mixed)
+    mixed = (first * MIX_A ^ second * MIX_B) >> shift
+    return slots + SLOT_BYTES * np.int64(mixed)
 
 
 @compiled
@@ -148,14 +157,15 @@ def next_batch(at, end, kinds, table, batch):
     """Find the next pre-tokens of a document, and ask for their homes; return how many."""
     # In two rounds over the batch: this one asks for the slots, and the caller's reads them.
     number = find_pretokens(at, end, kinds, batch)
+    # Read once: for all that LLVM knows, what is stored below could change them.
+    slots = np.int64(word(table + SLOTS))
+    shift = word(table + SHIFT)
+    masks = np.int64(word(table + MASKS))
     for item in range(batch, batch + ITEM_BYTES * number, ITEM_BYTES):
-        at = np.int64(word(item))
-        length = np.int64(word(item + ITEM_BYTES)) - at
-        first, second = short_keys(at, min(length, SHORT))
-        home = home_of(table, first, second)
-        if length > SHORT:  # too long for an answer by its keys: nowhere are such keys
-            second = ALL_BITS
-            home = table + NOWHERE
+        next_at = np.int64(word(item + ITEM_BYTES))
+        first, second = short_keys(masks, at, next_at - at)
+        at = next_at
+        home = home_of(slots, shift, first, second)
         store(item + FIRST, first)
         store(item + SECOND, second)
         store(item + HOME, np.uint64(home))
@@ -182,7 +192,7 @@ def slot_of_keys(table, first, second, at, length):
     # Linear probing: from home on, slot by slot, until the pre-token or a free slot is met.
     slots = np.int64(word(table + SLOTS))
     stop = slots + SLOT_BYTES * np.int64(word(table + CAPACITY))
-    slot = home_of(table, first, second)
+    slot = home_of(slots, word(table + SHIFT), first, second)
     while True:
         if word(slot + SECOND_KEY) == 0:
             return slot
@@ -206,7 +216,7 @@ def pooled(table, place):
 def entry(table, at, length):
     """The address of the slot of a pre-token, entered with the value 0 if it is new; 0 if there is
     no room."""
-    first, second = keys_of(at, length)
+    first, second = keys_of(np.int64(word(table + MASKS)), at, length)
     slot = slot_of_keys(table, first, second, at, length)
     if word(slot + SECOND_KEY) == 0:
         # It is new. Without room, 0 is returned before anything is written.

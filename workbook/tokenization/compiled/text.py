@@ -24,11 +24,7 @@ from workbook.tokenization.pretokens import longest_first
 from workbook.tokenization.spans import cuts_between, not_utf8, place_to_cut
 
 COPIED = 1 << 12  # bytes at the end of a text in which a place for its last cut is looked for
-# Several texts may lie one behind the other, with a byte between that no UTF-8 holds: so no token,
-# special or not, reaches from one into the next. For compiled code it is one more special token.
-TEXT_SEPARATOR = b"\xff"
-TEXT_ENDS = -2  # its "id"
-NO_SPECIAL = -1  # the same where a text ends without one
+NO_SPECIAL = -1  # the "id" where a text ends without a special token
 # What compiled code is told of special tokens: how many there are, and the addresses of all else.
 NUMBER, LETTERS, EDGES, IDS = range(0, 32, 8)
 
@@ -44,11 +40,11 @@ class SpecialTokens:
     def __init__(self, ids: Mapping[str, int]) -> None:
         # Of those that begin at one place, the first that matches wins: so the longest.
         self.tokens = longest_first(ids)
-        encoded = [*(token.encode() for token in self.tokens), TEXT_SEPARATOR]
+        encoded = [token.encode() for token in self.tokens]
         self.letters = padded(b"".join(encoded))
         # Token i lies between edges i and i + 1.
         self.edges = np.cumsum([0, *map(len, encoded)])
-        self.ids = np.array([*(ids[token] for token in self.tokens), TEXT_ENDS], np.int64)
+        self.ids = np.array([ids[token] for token in self.tokens], np.int64)
         held = self.letters, self.edges, self.ids
         self.facts = np.array([len(self.ids), *(array.ctypes.data for array in held)])
         self.address = self.facts.ctypes.data
@@ -92,6 +88,19 @@ def utf8_of(text: str) -> np.ndarray:
     memory: Any = (ctypes.c_uint8 * size.value).from_address(address)
     memory.string = text  # so that it lives as long as the array
     return np.frombuffer(memory, np.uint8)
+
+
+def utf8_of_all(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The UTF-8 bytes of texts, one behind the other, and how many each of them has.
+
+    Raises: UnicodeEncodeError if a text holds a lone surrogate.
+    """
+    # Strings with a character for each byte, as ASCII has, which most texts are: to join these is
+    # faster than to make bytes of every text.
+    encoded = [one if one.isascii() else one.encode().decode("latin-1") for one in texts]
+    data = "".join([*encoded, "\0" * PADDING]).encode("latin-1")
+    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    return np.frombuffer(data, np.uint8)[:-PADDING], lengths
 
 
 def spans_of(data: np.ndarray, special_tokens: Sequence[str]) -> Iterator[np.ndarray]:
