@@ -2,8 +2,10 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import count
 from unittest.mock import Mock
 
@@ -110,3 +112,22 @@ def test_a_trace_has_each_operation_and_complains_of_nothing(tmp_path, capfd):
     events = json.loads((tmp_path / "trace.json").read_text("utf-8"))["traceEvents"]
     assert {"aten::mm", "aten::exp_"} <= taken.keys() & {event.get("name") for event in events}
     assert capfd.readouterr().err == ""
+
+
+def test_a_family_is_what_a_search_of_all_processes_finds():
+    """Children of a thread and their children too; and nothing of a process that has ended."""
+    forks = [sys.executable, "-c", "import os; os.fork(); print(flush=True); input()"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with ThreadPoolExecutor(1) as thread:
+        starts = thread.submit(subprocess.Popen, forks, **pipes)
+        with starts.result() as copied, subprocess.Popen(["sleep", "60"]) as sleeps:
+            copied.stdout.read(2)  # both have begun
+            started = [psutil.Process(each.pid) for each in (copied, sleeps)]
+            this, *others = bench.family()
+            assert this == psutil.Process() and {*started} <= {*others}
+            family = bench.family(copied.pid)
+            assert family == [started[0], *started[0].children()] and len(family) == 2
+            for _ in range(2):  # what has ended is passed over
+                bench.kill([*started, *family])
+            assert copied.wait() == sleeps.wait() == -9
+            assert bench.family(copied.pid) == []

@@ -52,18 +52,33 @@ def own_process(initializer: Callable[..., object] | None = None, *args: Any) ->
                 " something smaller"
             ) from error
         except BaseException:
-            for member in family(pid):
-                with suppress(psutil.Error):
-                    member.kill()
+            kill(family(pid))
             raise
 
 
-def family(pid: int) -> list[psutil.Process]:
-    """A process, first, and all its children; none if it has ended."""
-    with suppress(psutil.Error):
+def family(pid: int | None = None) -> list[psutil.Process]:
+    """A process (None: this one), first, and all below it; none if it has ended."""
+    found = []
+    with suppress(psutil.Error, OSError):  # it has ended, or there is no /proc to look into
         process = psutil.Process(pid)
-        return [process, *process.children(recursive=True)]
-    return []
+        found.append(process)
+        # Linux tells the children of each thread, in a tenth of the time that psutil takes to look
+        # at every process of the machine.
+        lists = [*Path(f"/proc/{process.pid}/task").glob("*/children")]
+        if not lists:
+            found += process.children(recursive=True)
+        for each in lists:
+            with suppress(OSError):  # a thread that has ended meanwhile
+                for child in each.read_text().split():
+                    found += family(int(child))
+    return found
+
+
+def kill(processes: list[psutil.Process]) -> None:
+    """End processes at once; one that has ended is passed over."""
+    for process in processes:
+        with suppress(psutil.Error):
+            process.kill()
 
 
 @dataclass(frozen=True, kw_only=True)

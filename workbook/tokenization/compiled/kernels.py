@@ -112,12 +112,11 @@ class Kernel(Compiled):
 
         Raises: TypeError for arguments of other types than the kernel's.
         """
-        # numba's convention: the function returns a status, always 0 here as nothing is raised, and
-        # writes its result to an address.
+        # numba's convention: the function returns a status, writes its result to an address, and
+        # what it raises to another one: nothing here, so that is none.
         result = ctypes.c_int64()
-        references = ctypes.byref(result), ctypes.byref(ctypes.c_void_p())
         # Turning arguments into C's takes longer than a short text does: so once, for many calls.
-        call = partial(self._code, *references, *self._flat(arguments))
+        call = partial(self._code, ctypes.byref(result), None, *self._flat(arguments))
         call.held = arguments  # type: ignore[attr-defined]  # whose addresses it uses
         return call, result
 

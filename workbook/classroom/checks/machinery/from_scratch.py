@@ -22,8 +22,8 @@ TORCH = str(Path(torch.__file__).parent)
 OPS = str(Path(TORCH, "_ops.py"))  # where `torch.ops.aten.softmax` is called
 OPTIMIZERS = str(Path(TORCH, "optim"))
 BASES = ("optimizer.py", "lr_scheduler.py", "sgd.py")
-# Code that calls an attempt, and contains nothing that learners are to write.
-CALLERS = str(PACKAGE / "classroom")
+# Code that calls an attempt or watches it, and contains nothing that learners are to write.
+CALLERS = str(PACKAGE / "classroom"), str(PACKAGE / "bench")
 # What learners are to write, as patterns of names. Others, such as `one_hot` and `pad`, are only
 # helpers.
 MODULES = (

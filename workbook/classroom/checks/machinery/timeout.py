@@ -14,6 +14,8 @@ from typing import Any
 
 import psutil
 
+from workbook.bench import family
+
 WALL_TIMES = 10  # in wall time a limit is this many times as long
 # Of a core, and at least so many seconds, the tick of the clock: who uses less than that waits. Who
 # works on two cores with forty others was seen to get 0.007.
@@ -51,11 +53,9 @@ def processor_seconds(pid: int | None = None) -> float:
     if pid is None and not has_children():  # the usual case, without a search of all processes
         return sum(os.times()[:4])  # its own and that of children which have ended
     total = 0.0
-    with suppress(psutil.Error, OSError):  # it has ended, or there is no /proc to look into
-        process = psutil.Process(pid)
-        for member in [process, *process.children(recursive=True)]:
-            with suppress(psutil.Error):
-                total += sum(member.cpu_times()[:4])  # user, system, and those of ended children
+    for member in family(pid):
+        with suppress(psutil.Error):
+            total += sum(member.cpu_times()[:4])  # user, system, and those of ended children
     return total
 
 

@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from importlib.machinery import PathFinder
 from multiprocessing.pool import Pool
@@ -199,12 +199,13 @@ def unpack(packed: dict[str, Any]) -> tuple:
 
 def _not_importable() -> Iterator[ModuleType]:
     """The modules that an import would not find again, such as a file loaded by its path."""
+    is_found = cache(_is_found)  # a package is looked for once, not for each of its modules
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if name == "__main__" or not isinstance(file, str) or not is_learners(file):
             continue
         # Under another name than its own it is an alias, which has a real one.
-        if getattr(module, "__name__", None) == name and not _is_found(name.partition(".")[0]):
+        if getattr(module, "__name__", None) == name and not is_found(name.partition(".")[0]):
             yield module
 
 

@@ -50,6 +50,7 @@ with suppress(ImportError):  # on Windows
     import resource
 
 from workbook import config
+from workbook.bench import family, kill
 from workbook.classroom import checks
 from workbook.classroom.checks.machinery import transfer
 from workbook.classroom.checks.machinery.timeout import Stopwatch, on_swallowed
@@ -356,14 +357,13 @@ def _expect_in_bounds(pid: int, watch: Stopwatch, printed: Path) -> None:
     """Raise EndedError if a worker has used up its time, or multiplies."""
     if watch.is_over():
         raise EndedError(f"it was stopped after {watch.seconds:g} s; {_tail(printed)}")
-    with suppress(psutil.Error):
-        below = len(psutil.Process(pid).children(recursive=True))
-        if below > MOST_CHILDREN:
-            raise EndedError(
-                f"it started {below} processes, more than {MOST_CHILDREN}, so all of them were"
-                " stopped; give a pool fewer workers, and put what a script does under"
-                ' `if __name__ == "__main__":`'
-            )
+    below = len(family(pid)) - 1
+    if below > MOST_CHILDREN:
+        raise EndedError(
+            f"it started {below} processes, more than {MOST_CHILDREN}, so all of them were"
+            " stopped; give a pool fewer workers, and put what a script does under"
+            ' `if __name__ == "__main__":`'
+        )
 
 
 def _how(status: int) -> str:
@@ -381,11 +381,8 @@ def _tail(printed: Path) -> str:
 def end(pid: int) -> None:
     """End a process and all those below it, and those that it left behind in its group."""
     with suppress(psutil.Error):
-        process = psutil.Process(pid)
-        process.suspend()  # so that it starts no more of them while we look
-        for member in [process, *process.children(recursive=True)]:
-            with suppress(psutil.Error):
-                member.kill()
+        psutil.Process(pid).suspend()  # so that it starts no more of them while we look
+    kill(family(pid))
     if hasattr(os, "killpg"):
         with suppress(OSError):
             os.killpg(pid, signal.SIGKILL)
@@ -430,10 +427,10 @@ def _adopt_orphans() -> None:
 
 def _end_orphans() -> None:
     """End what a worker detached, by `setsid` or a double fork: it is below this server now."""
-    _end_children()
     with suppress(ChildProcessError):  # once there is none left
-        while os.waitpid(-1, 0):
-            pass
+        while True:
+            kill(family()[1:])
+            os.waitpid(-1, 0)
 
 
 def _load() -> int:
@@ -490,15 +487,8 @@ def finish(value: Any) -> None:
 
 def _leave(status: int) -> NoReturn:
     """End this worker with all its children; threads that go on end with it."""
-    _end_children()
+    kill(family()[1:])
     os._exit(status)
-
-
-def _end_children() -> None:
-    """End all processes below this one."""
-    with suppress(psutil.Error, OSError):  # such as without /proc
-        for child in psutil.Process().children(recursive=True):
-            child.kill()
 
 
 def _answer(request: dict, channel: _Channel, threads: int) -> None:
