@@ -2,7 +2,7 @@
 
 Slow is what starts processes, trains, typesets, drives a browser or waits for a time limit. In any
 other file, slow tests are marked one by one. `make check` takes the quick ones: at least one of
-every file, as `test_runner.py` demands, so that most breaks show within two minutes.
+every file, as `test_runner.py` demands, so that most breaks show in a good minute.
 
 A test is named as a function, for all its parameters, or with those of one case.
 """

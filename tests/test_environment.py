@@ -66,6 +66,7 @@ def imported(folder: str) -> set[str]:
     return found - sys.stdlib_module_names - {"workbook"}
 
 
+@pytest.mark.slow
 def test_what_is_imported_is_declared():
     """Else it is there only as long as another library brings it."""
     extras = PROJECT["optional-dependencies"]

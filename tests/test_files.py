@@ -142,6 +142,7 @@ def test_a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path, mo
         files.notebooks_in(tmp_path)
 
 
+@pytest.mark.slow
 def test_two_threads_take_turns_in_a_folder(tmp_path, waiting):
     order = []
     with locked(tmp_path):
@@ -151,6 +152,7 @@ def test_two_threads_take_turns_in_a_folder(tmp_path, waiting):
     assert order == ["this", "other"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 def test_a_process_that_is_killed_leaves_no_lock_to_those_that_it_forked(tmp_path, waiting):
     command = [sys.executable, "-c", LOCKS_AND_FORKS, str(tmp_path)]

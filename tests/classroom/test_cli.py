@@ -54,6 +54,7 @@ FILES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("file", "source"), FILES)
 def test_a_file_may_have_neighbours_and_any_name(tmp_path, file, source):
     package = tmp_path / "src" / "my_package_of_parts"
@@ -170,6 +171,7 @@ def test_worker_processes_find_the_functions_of_the_file(attempt, capsys):
     assert "the workers say [2, 4]" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_file_that_never_ends_is_stopped(attempt, monkeypatch):
     monkeypatch.setattr(judging, "TOTAL_SECONDS", 0.3)
     monkeypatch.syspath_prepend("")
@@ -215,6 +217,7 @@ IMPOSSIBLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "message"), IMPOSSIBLE)
 def test_what_cannot_be_done_is_said_in_one_line(arguments, message, attempt, tmp_path, capsys):
     (tmp_path / "notes.txt").touch()

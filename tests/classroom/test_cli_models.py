@@ -104,6 +104,7 @@ def text(tmp_path, monkeypatch):
     return path
 
 
+@pytest.mark.slow
 def test_a_run_on_ones_own_text_goes_on_and_is_read_anywhere(text, tmp_path, monkeypatch, capsys):
     asked = ["train", *SMALL, "--text", text, "--steps"]
     folder = tmp_path / "run"
@@ -139,6 +140,7 @@ def test_a_text_that_is_too_short_is_told_the_sizes_that_it_is_enough_for(text, 
         assert cli.main([*small, *larger]) == 2
 
 
+@pytest.mark.slow
 def test_a_dry_run_with_a_text_keeps_nothing_and_refuses_what_training_refuses(text, capsys):
     asked = ["train", *SMALL, "--text", str(text), "--dry-run"]
     data = Path(os.environ["WORKBOOK_DATA"])
@@ -151,6 +153,7 @@ def test_a_dry_run_with_a_text_keeps_nothing_and_refuses_what_training_refuses(t
     assert "the tokenizer of stories has 2,048 tokens" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_preset_behind_the_texts_is_understood(text, capsys):
     texts_first = ["train", "--text", str(text), *SMALL, "--dry-run"]
     assert cli.main(texts_first) == 0
@@ -158,6 +161,7 @@ def test_a_preset_behind_the_texts_is_understood(text, capsys):
     assert "give a preset first: workbook train laptop | " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_separator_is_typed_with_escapes(text, capsys):
     text.write_text("The fox ran to the café; the owl sat.\t" * 20)
     assert cli.main(["train", *SMALL, "--text", str(text), "--separator", r"\t", "--dry-run"]) == 0

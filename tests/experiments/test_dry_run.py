@@ -50,6 +50,7 @@ class TestTime:
         made_records.kept("one", tmp_path, replace(TINY, precision="float32"), [4.0] * 25)
         assert dry_run.recorded_mfu("a GPU", "float32") == dry_run.ASSUMED_MFU
 
+    @pytest.mark.slow
     def test_the_recorded_runs_would_have_been_foretold(self, monkeypatch):
         shipped = dry_run.settings.shipped() / "data" / "runs"
         monkeypatch.setattr(records, "folders", lambda: (shipped,))

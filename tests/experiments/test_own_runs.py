@@ -33,6 +33,7 @@ def interrupt():
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_all_runs_are_listed_with_their_settings_and_what_came_out(folder):
     table = my_runs(folder)
     assert [*table.index] == [*(f"at-{rate:g}" for rate in RATES), "stopped"]
@@ -92,6 +93,7 @@ def test_a_file_may_hand_in_the_place_of_its_runs(folder, tmp_path, monkeypatch,
     assert "1 of 4 runs left out: they have not ended." in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_check_reads_them_in_every_form(folder):
     paths = [folder / f"at-{rate:g}" for rate in RATES]
     runs = {path.name: records.load_run(path) for path in paths}

@@ -44,6 +44,7 @@ def faults(run):
     return [name for name, is_held in holds.items() if not is_held]
 
 
+@pytest.mark.slow
 def test_every_record_is_whole():
     runs = records.all_records()
     assert {f"{run.study}: {run.config.name}": faults(run) for run in runs if faults(run)} == {}

@@ -61,6 +61,7 @@ def test_pretokens_of_ascii_equal_those_of_regex(string):
     assert whole_pretokens(string, regex.compile("(?!)")) == expected
 
 
+@pytest.mark.slow
 def test_pretokens_equal_those_of_regex_on_every_character():
     """Each that is assigned between letters, spaces and digits, in one long text of them all."""
     draw = random.Random(0)

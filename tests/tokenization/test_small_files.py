@@ -126,6 +126,7 @@ def random_text(draw: random.Random, most: int) -> str:
     return shortened("".join(draw.choices([*PIECES, END], k=most)), draw.randint(0, most))
 
 
+@pytest.mark.slow
 @pytest.mark.stress
 def test_random_small_files_are_like_plain_python(path, marked, pool):
     draw = random.Random(STRESS)
@@ -137,6 +138,7 @@ def test_random_small_files_are_like_plain_python(path, marked, pool):
         assert done == train_and_encode_plainly(text, marked), (text, threads)
 
 
+@pytest.mark.slow
 @pytest.mark.stress
 def test_files_with_a_last_part_of_1_to_7_bytes_are_like_plain_python(path, tokenizer, pool):
     """Their token files, too."""

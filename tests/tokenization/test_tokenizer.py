@@ -225,6 +225,7 @@ def test_a_batch_has_the_ids_of_each_text(readable, compiled, texts):
         assert batch_of(one, iter(texts)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_cores_share_a_large_batch(readable, compiled, monkeypatch, threads):
     monkeypatch.setattr("workbook.tokenization.tokenizer.BATCH_PER_THREAD", 1_000)

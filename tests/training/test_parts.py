@@ -22,6 +22,7 @@ def mine(**given):
     return given | {"made_by": made_by}
 
 
+@pytest.mark.slow
 def test_every_part_is_called_and_the_same_parts_make_the_same_run(tmp_path):
     called = set()
 

@@ -18,13 +18,16 @@ from attempts import (  # noqa: F401 - they fill the list
 
 from workbook.classroom.study.verbs import check
 
+# The problems whose attempts take longest to judge.
+SLOW = "train_bpe", "tokenizer", "decoding", "multihead_self_attention", "transformer_lm"
+
 
 def named(problem, attempt, status, words):
     return f"{problem}: {words or getattr(attempt, '__name__', status)}"
 
 
 def marks(problem):
-    return pytest.mark.slow if problem in ("train_bpe", "tokenizer") else ()
+    return pytest.mark.slow if problem in SLOW else ()
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ def test_a_form_without_a_value_in_the_problem_is_not_judged_and_told_in_full(ju
     assert report.status == "not attempted" and "which one is `top_p`?" in report.claim, report
 
 
+@pytest.mark.slow
 def test_what_a_larger_model_would_show_is_told_but_not_refused(judged_here):
     assert "torch.no_grad()" in check("decoding", attempts.with_numpy).message
     no_window = attempts.changed("ids[-context_length:]", "ids")

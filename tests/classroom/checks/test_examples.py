@@ -31,6 +31,7 @@ def test_a_good_test_accepts_what_is_right_and_catches_what_is_not(problem):
     assert all(wrong_for != mistake for mistake, wrong_for in tried.away)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", SUBJECTS)
 def test_a_test_that_asserts_nothing_catches_nothing(problem):
     def test(program):

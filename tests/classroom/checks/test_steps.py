@@ -26,6 +26,7 @@ def test_usual_mistakes_are_named(judged_here, name, old, new, words):
     assert report.status == "wrong" and words in str(report), report
 
 
+@pytest.mark.slow
 def test_a_step_is_neither_counted_nor_kept(tmp_path, monkeypatch, capsys):
     (tmp_path / ".workbook").mkdir()
     monkeypatch.chdir(tmp_path)

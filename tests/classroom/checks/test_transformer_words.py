@@ -32,6 +32,7 @@ def test_the_first_failing_input_stands_beside_both_results(judged_here):
     }
 
 
+@pytest.mark.slow
 def test_of_a_large_result_the_first_row_that_differs_is_shown(judged_here):
     class Block(transformer_right_heads.TransformerBlock):
         def forward(self, x):
@@ -154,6 +155,7 @@ class ReadsNumbers(transformer_right_heads.Steps):
         return super().seen(length)
 
 
+@pytest.mark.slow
 def test_no_fault_on_another_device_is_told_of_what_may_work_there(judged_here):
     kinds = (OfANamedDevice, AsksForTheDevice, ReadsNumbers)
     unclear = [("multihead_self_attention", kind) for kind in kinds]

@@ -77,6 +77,7 @@ def hostile(tmp_path_factory):
     return root / "build"
 
 
+@pytest.mark.slow
 def test_the_page_holds_nothing_that_acts_or_reaches_out(hostile):
     page = Page()
     text = (hostile / "writeup.html").read_text("utf-8")

@@ -23,6 +23,7 @@ from workbook.tokenization import bpe
 from workbook.transformer import nn
 
 
+@pytest.mark.slow
 def test_a_study_folder_is_exported_with_their_answers_and_code_and_nothing_of_ours(tmp_path):
     folder = tmp_path / "study"
     build = tmp_path / "build"

@@ -148,6 +148,7 @@ def test_an_endless_import_costs_its_own_names_only(tmp_path, monkeypatch):
     assert trouble["trouble"].startswith("`from runs_on import a` in tests.adapters fails: it does")
 
 
+@pytest.mark.slow
 def test_an_import_that_ends_python_is_noted(tmp_path):
     adapters = "import os\nos._exit(0)\ndef run_softmax(x, dim):\n    return x\n"
     folder = repository(tmp_path / "basics", {"tests/adapters.py": adapters})
@@ -513,6 +514,7 @@ def source(monkeypatch, changes: dict[str, str]) -> AdoptedModelRunner:
     return AdoptedModelRunner(names["run_transformer_lm"], CONFIG, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

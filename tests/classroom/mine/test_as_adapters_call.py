@@ -117,6 +117,7 @@ def checked(study, *only):
     return {each.problem: each for each in check_all.check_all(study, only or check_all.CODE)}
 
 
+@pytest.mark.slow
 def test_layers_are_judged_as_their_adapters_call_them(repository, study):
     repository(FOUND)
     outcomes = checked(study, *FOUND)
@@ -176,6 +177,7 @@ RUN_OF_THREE = RUN_OF_POSITIONS.replace("theta, token_positions)", "theta)").rep
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layer", "function"), [(OF_POSITIONS, RUN_OF_POSITIONS), (OF_THREE, RUN_OF_THREE)]
 )
@@ -242,6 +244,7 @@ def run_transformer_lm(vocab_size, d_model, weights, in_indices, **sizes):
 """
 
 
+@pytest.mark.slow
 def test_a_model_in_half_precision_is_judged_in_float32_and_its_weights_are_found(
     repository, study, clean_imports
 ):

@@ -36,6 +36,7 @@ def planted_in(study):
     return progress.Progress(study).notes(hardening.Hunt)["rmsnorm"]
 
 
+@pytest.mark.slow
 def test_a_mistake_is_planted_seen_named_and_counted(study, capsys):
     shown = str(harden("rmsnorm"))
     right = (study / "mine" / "rmsnorm.py").read_text().splitlines()
@@ -57,6 +58,7 @@ def test_a_mistake_is_planted_seen_named_and_counted(study, capsys):
     assert "Solved: 1 of" in printed  # as before: it is worth no points
 
 
+@pytest.mark.slow
 def test_a_copy_that_is_mended_counts_as_found_and_is_never_lost(study):
     harden("rmsnorm")
     copy = study / "broken" / "rmsnorm.py"

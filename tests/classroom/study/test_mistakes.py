@@ -48,6 +48,7 @@ def two_days_ago(study):
         entry.day = then
 
 
+@pytest.mark.slow
 def test_problem_words_and_day_are_kept_and_nothing_else(study):
     check("softmax", without_maximum)
     kept = json.loads((study.folder / ".workbook" / "mistakes.json").read_text())
@@ -56,6 +57,7 @@ def test_problem_words_and_day_are_kept_and_nothing_else(study):
     assert entry == {"days": [TODAY.isoformat()]}
 
 
+@pytest.mark.slow
 def test_recall_begins_with_it_a_day_later_and_judges_the_line(study):
     assert "Nothing to recall" in str(recall())
     two_days_ago(study)
@@ -72,6 +74,7 @@ def test_recall_begins_with_it_a_day_later_and_judges_the_line(study):
     assert "Nothing to recall" in str(recall())
 
 
+@pytest.mark.slow
 def test_a_mistake_that_is_made_again_starts_over(study):
     two_days_ago(study)
     asked = recalling.questions_on(study, recalling.due_now(study, TODAY))
@@ -98,6 +101,7 @@ def test_mistakes_leave_room_for_another_topic(study):
     assert len(recalling.questions_on(study, {"softmax: one.": recalling.Topic(then)})) == 1
 
 
+@pytest.mark.slow
 def test_two_topics_of_a_problem_are_not_one_question(study):
     two_days_ago(study)
     unknown = {"softmax: x": mistakes.OwnMistake(["2026-01-01"])}
@@ -140,6 +144,7 @@ def test_harden_plants_a_kind_that_was_made_before(study):
     assert likely(planted.source) in mistakes.kinds_of(study, "softmax")
 
 
+@pytest.mark.slow
 def test_they_can_be_deleted_and_go_with_a_reset(study, monkeypatch):
     monkeypatch.setattr(update, "_rewrite", lambda path, name, change: (path, ""))
     mistakes.forget_mistakes(study, "rope")

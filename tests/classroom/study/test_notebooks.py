@@ -188,6 +188,7 @@ def test_two_runs_give_the_same_bytes(folder, capsys, monkeypatch):
     assert path.read_bytes() == failing
 
 
+@pytest.mark.slow
 def test_nothing_is_stored_from_a_busy_machine(folder, monkeypatch):
     path = folder / "09_try.ipynb"
     store(path, "print(1)")

@@ -184,6 +184,7 @@ __all__ = ["AdamW"]
 """
 
 
+@pytest.mark.slow
 def test_nobody_is_asked_how_many_settings_torch_gives_a_group():
     asked = {(each.kind, each.line) for each in asked_about("adamw", OF_ONE_GROUP)}
     assert asked and ("items", 9) not in asked

@@ -142,6 +142,7 @@ def results():
     return dict(zip([*KEPT, *TOLD], gathered, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", KEPT)
 def test_what_cells_made_is_gathered(case):
     source, told = results()[case]
@@ -248,6 +249,7 @@ def test_a_name_that_stands_for_something_else_stays(loaded):
     assert "got 2 objects" in collect((1, 2), ("softmax",))[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_inside", [False, True])
 def test_a_module_that_does_not_import_says_why(monkeypatch, is_inside):
     monkeypatch.setattr(solutions.worker, "is_inside", is_inside)  # a worker's way differs

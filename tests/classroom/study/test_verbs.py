@@ -94,6 +94,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("attempt", "words"), WRONG)
 def test_what_is_wrong_with_an_attempt_is_said_in_words(monkeypatch, attempt, words):
     if attempt is sleeps:
@@ -119,6 +120,7 @@ def test_results_that_resist_are_shown_shortened():
         assert len(judged(lambda n, result=result: result, "wrong")) < 2_000
 
 
+@pytest.mark.slow
 def test_cases_that_take_too_long_together_are_stopped(monkeypatch):
     monkeypatch.setattr(judging, "TOTAL_SECONDS", 0.3)
     check_with(monkeypatch, lambda attempt: attempt(2), "softmax")
