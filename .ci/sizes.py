@@ -112,12 +112,15 @@ def measure(source: str) -> Counter[str]:
     free = docstring_lines(tree)
     sizes = Counter()
     lines = set()
+    depth = 0  # of f-strings, which are one token each: from Python 3.12 on, they come in parts
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             sizes["exempt"] += "fmt: skip" in token.string or "fmt: off" in token.string
         if token.type not in LAYOUT and token.start[0] not in free:
-            sizes["tokens"] += 1
+            sizes["tokens"] += depth == 0
             lines.update(range(token.start[0], token.end[0] + 1))
+        kind = tokenize.tok_name[token.type]
+        depth += kind.endswith("STRING_START") - kind.endswith("STRING_END")
     sizes["lines"] = len(lines)
     sizes["joined"] = sum(is_joined(node) for node in ast.walk(tree))
     return sizes

@@ -29,6 +29,13 @@ def test_comments_docstrings_and_layout_are_free():
     assert (sizes["tokens"], sizes["lines"]) == (3 + 6 + 6, 6)
 
 
+@pytest.mark.parametrize(
+    "text", ["f'{a!r:>{width}} {b}'", "f'a'", "rf'{a}{{'", "f'''{a\n}\n'''", """f'{f"{a}"}'"""]
+)
+def test_an_f_string_is_one_token_in_every_python(text):
+    assert SIZES["measure"](f"x = {text} + 1\n")["tokens"] == 5
+
+
 def test_a_joined_line_has_the_tokens_of_two_and_more():
     joined = SIZES["measure"]("first, second = one(), other()\n")
     apart = SIZES["measure"]("first = one()\nsecond = other()\n")
