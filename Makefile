@@ -1,5 +1,5 @@
 # make lab        study: JupyterLab on your own copy of the notebooks (PORT=8890 picks the port)
-# make check      while you work: lint and the quick tests, about two minutes
+# make check      while you work: lint and the quick tests, a good minute
 # make test       all tests: lint, unit tests, every notebook
 # make writeup    build/writeup.pdf from the answers that you saved in study/ (NAME="Ada Lovelace";
 #                 EDITION=2026; FOLDER=notebooks: from the worked notebooks)
