@@ -129,7 +129,7 @@ class Kernel(Compiled):
         # CFUNCTYPE and not PYFUNCTYPE: Python's lock is released, so threads work side by side.
         return ctypes.CFUNCTYPE(ctypes.c_int32)(address)
 
-    def _flat(self, arguments: tuple[int | np.ndarray, ...]) -> Iterator[ctypes.c_int64]:
+    def _flat(self, arguments: tuple[int | np.ndarray, ...]) -> Iterator[Any]:
         """The arguments as numba passes them, an array as several numbers."""
         # A wrong type would be read as an address, and end Python: so each is checked.
         for argument, expected in zip(arguments, self.types, strict=True):

@@ -90,19 +90,6 @@ def utf8_of(text: str) -> np.ndarray:
     return np.frombuffer(memory, np.uint8)
 
 
-def utf8_of_all(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """The UTF-8 bytes of texts, one behind the other, and how many each of them has.
-
-    Raises: UnicodeEncodeError if a text holds a lone surrogate.
-    """
-    # Strings with a character for each byte, as ASCII has, which most texts are: to join these is
-    # faster than to make bytes of every text.
-    encoded = [one if one.isascii() else one.encode().decode("latin-1") for one in texts]
-    data = "".join([*encoded, "\0" * PADDING]).encode("latin-1")
-    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-    return np.frombuffer(data, np.uint8)[:-PADDING], lengths
-
-
 def spans_of(data: np.ndarray, special_tokens: Sequence[str]) -> Iterator[np.ndarray]:
     """UTF-8 bytes in memory in parts like those of a file, which stay in the processor's cache."""
 
